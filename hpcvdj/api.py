@@ -1,0 +1,87 @@
+"""Counting from a script or a notebook: a table of junctions in, the same table with counters out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from hpcvdj.airr_export import EXCLUDED_COLUMN, Lookup
+from hpcvdj.germline import DForms, Germline, read_germline
+from hpcvdj.methods import Problem, method_named
+from hpcvdj.parallel import World
+from hpcvdj.repertoire import CallPolicy, SequenceField, repertoire_of
+from hpcvdj.run import DEFAULT_MAX_N, ArrayStore, Config
+from hpcvdj.run import count as run_count
+from hpcvdj.tables import as_arrow
+
+
+def count(
+    junctions: Any,
+    germline: Germline | str | Path,
+    *,
+    max_n: int | Literal["all"] = DEFAULT_MAX_N,
+    method: str = "direct",
+    backend: str = "auto",
+    d_forms: DForms = "paper",
+    sequence_field: SequenceField = "junction",
+    ambiguous_calls: Literal["exclude", "first"] = "exclude",
+    unlisted_alleles: Literal["exclude", "first"] = "exclude",
+    strict: bool = False,
+) -> Any:
+    """Count the recombination pathways of each junction of a table, on this machine's cores.
+
+    junctions  a pandas DataFrame or a pyarrow Table (or anything with the Arrow stream interface) with the AIRR
+               columns v_call, j_call and junction; further columns are kept
+    germline   a Germline, or the path of a germline table
+
+    Returns a table of the same kind with its rows in the same order and these columns beside: `pathways_n0` …
+    `pathways_n{max_n}` and `pathways_total` (unsigned 64-bit, null for a row that cannot be counted) and
+    `pathways_excluded` (why it cannot; empty for a row that was counted).
+
+    Raises InputError for a missing column or, with `strict`, for the first row that cannot be counted.
+
+    >>> import pyarrow as pa
+    >>> from hpcvdj.germline import from_sequences
+    >>> table = pa.table({"v_call": ["V1"], "j_call": ["J1"], "junction": ["TGTGCCTTT"]})
+    >>> count(table, from_sequences(["GC"], ["G"], ["C"]), max_n=0)["pathways_total"].to_pylist()
+    [9]
+    """
+    germline = germline if isinstance(germline, Germline) else read_germline(germline)
+    table = as_arrow(junctions)
+    repertoire = repertoire_of(
+        table,
+        germline,
+        sequence_field=sequence_field,
+        calls=CallPolicy(ambiguous_calls, unlisted_alleles),
+        longest=method_named(method).longest_cdr3,
+        strict=strict,
+    )
+    config = Config(max_n, method, backend, d_forms)
+    problem = Problem(repertoire, germline, config.resolve_max_n(repertoire), d_forms)
+    store = ArrayStore(len(repertoire), problem.max_n)
+    run_count(problem, config, World(), store)
+    columns = Lookup(store.counters, repertoire.row, repertoire.excluded).columns(0, repertoire.rows_read)
+    return _beside(junctions, table, columns)
+
+
+def _beside(original: Any, table: pa.Table, columns: dict[str, pa.Array]) -> Any:
+    if type(original).__module__.partition(".")[0] == "pandas":
+        return original.assign(**{name: _pandas_column(name, column) for name, column in columns.items()})
+    for name, column in columns.items():
+        if name in table.column_names:
+            table = table.drop_columns([name])
+        table = table.append_column(name, column)
+    return table
+
+
+def _pandas_column(name: str, column: pa.Array) -> Any:
+    import pandas as pd
+
+    if name == EXCLUDED_COLUMN:
+        return column.to_pylist()
+    # pandas' nullable integers: a float column could not hold a 64-bit count.
+    values = np.asarray(column.fill_null(0))
+    return pd.arrays.IntegerArray(values, np.asarray(column.is_null()))

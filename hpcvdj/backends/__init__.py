@@ -1,0 +1,45 @@
+"""Backends: where the kernels run.  A backend's heavy imports happen when it is chosen, not before."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcvdj.errors import InputError
+from hpcvdj.methods.base import Problem, Unit
+
+BACKENDS = ("cpu",)
+"""The backends of this version, in the order in which `auto` prefers them."""
+
+
+class Kernel(Protocol):
+    """A method's kernel, loaded with a problem."""
+
+    def __call__(self, unit: Unit, first: int, last: int) -> NDArray[np.uint64]:
+        """Pathways that tasks first … last-1 of `unit` find: uint64 [sequences of the unit, its n-lengths]."""
+        ...
+
+
+class Backend(Protocol):
+    """A kind of processor."""
+
+    name: str
+
+    def describe(self) -> str:
+        """The hardware in words, for logs and results."""
+        ...
+
+    def load(self, method: str, problem: Problem) -> Kernel:
+        """The kernel of a method, with the problem's data where the kernel wants it."""
+        ...
+
+
+def open_backend(name: str = "auto") -> Backend:
+    """The backend called `name`, or the best there is for `auto`; InputError names what there is."""
+    if name not in ("auto", *BACKENDS):
+        raise InputError(f"no backend {name!r} in this version; there are auto, {', '.join(BACKENDS)}")
+    from hpcvdj.backends.cpu import CpuBackend
+
+    return CpuBackend()

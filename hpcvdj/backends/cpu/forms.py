@@ -1,0 +1,72 @@
+"""The forms of each segment as the enumerating kernels take them: the paper's constant-memory tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcvdj.alphabet import encode, pack
+from hpcvdj.germline import Segment, d_forms, j_forms, v_forms
+from hpcvdj.methods.base import Problem, Unit
+from hpcvdj.repertoire import PAPER_LONGEST_CDR3
+
+WORDS = 2
+"""64-bit words of a packed in vivo sequence or form: the paper's 16 bytes."""
+
+
+@dataclass(frozen=True)
+class FormTable:
+    """Forms of one segment type.  `codes` uint8 [forms, 60], one base a byte; `lengths` int64 [forms]."""
+
+    codes: NDArray[np.uint8]
+    lengths: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, forms: list[str]) -> FormTable:
+        """The table of `forms`; those longer than any in vivo sequence can equal none and are left out."""
+        kept = [form for form in forms if len(form) <= PAPER_LONGEST_CDR3]
+        codes = np.zeros((len(kept), PAPER_LONGEST_CDR3), dtype=np.uint8)
+        for row, form in enumerate(kept):
+            codes[row, : len(form)] = encode(form)
+        return cls(codes, np.array([len(form) for form in kept], dtype=np.int64))
+
+    def packed(self) -> NDArray[np.uint64]:
+        """The forms packed at two bits a base, uint64 [forms, 2]."""
+        rows = [pack(row[:length], WORDS) for row, length in zip(self.codes, self.lengths, strict=True)]
+        return np.array(rows, dtype=np.uint64).reshape(len(rows), WORDS)
+
+
+class Forms:
+    """The form tables of a problem's units, made once per segment and locus."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self._tables: dict[tuple[str, str], FormTable] = {}
+
+    def of(self, unit: Unit) -> tuple[FormTable, FormTable, FormTable, bool]:
+        """Tables of V, D and J forms of the unit's V–J pair, and whether its locus has D genes."""
+        v, j = self.problem.repertoire.pairs[unit.pairs.start]
+        max_p = self.problem.germline.max_p
+        genes = self.problem.germline.d_segments(v.locus)
+        return (
+            self._table("V", v, lambda: v_forms(v.sequence, max_p)),
+            self._d_table(v.locus, genes, max_p),
+            self._table("J", j, lambda: j_forms(j.sequence, max_p)),
+            bool(genes),
+        )
+
+    def _table(self, kind: str, segment: Segment, make):  # type: ignore[no-untyped-def]
+        key = (kind, segment.allele)
+        if key not in self._tables:
+            self._tables[key] = FormTable.of(make())
+        return self._tables[key]
+
+    def _d_table(self, locus: str, genes: tuple[Segment, ...], max_p: int) -> FormTable:
+        key = ("D", locus)
+        if key not in self._tables:
+            kind = self.problem.d_forms
+            forms = [form for gene in genes for form in d_forms(gene.sequence, kind, max_p)]
+            self._tables[key] = FormTable.of(forms if genes else [""])
+        return self._tables[key]

@@ -1,0 +1,73 @@
+"""The command `hpcvdj`: one module per subcommand, each a thin layer over one function of the package.
+
+Results go to the named file, a short summary to stdout, log and progress to stderr.  Under MPI root speaks.
+Exit codes: 0 done; 1 failed; 2 usage or bad input.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import traceback
+
+import typer
+
+from hpcvdj import __version__
+from hpcvdj.cli import count, export, forms, info, simulate, verify
+from hpcvdj.cli.common import hush
+from hpcvdj.errors import HpcvdjError
+from hpcvdj.parallel import ROOT, abort, launched_rank, world
+
+app = typer.Typer(
+    name="hpcvdj",
+    help="Count, exactly, how many V(D)J recombination pathways produce each observed junction.",
+    epilog="First look: hpcvdj count inputs/mouse_trb/small.tsv -g inputs/germline/mouse_trb_paper.tsv -o out.h5",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    add_completion=False,
+)
+for module in (count, verify, forms, simulate, export, info):
+    app.command(module.NAME)(module.command)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"hpcvdj {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    quiet: bool = typer.Option(False, "--quiet", "-q", help="Log only warnings and errors."),
+    version: bool = typer.Option(
+        False, "--version", callback=_print_version, is_eager=True, help="Print the version and leave."
+    ),
+) -> None:
+    """Count, exactly, how many V(D)J recombination pathways produce each observed junction."""
+    level = logging.WARNING if quiet or launched_rank() != ROOT else logging.INFO
+    logging.basicConfig(level=level, format="hpcvdj: %(message)s", stream=sys.stderr, force=True)
+
+
+def main() -> None:
+    """Run the command; never returns."""
+    hush()
+    try:
+        app()
+    except HpcvdjError as error:
+        _leave(error)
+    except Exception:
+        traceback.print_exc()
+        abort(1)
+        sys.exit(1)
+
+
+def _leave(error: HpcvdjError) -> None:
+    """One line from one rank, and every rank's end."""
+    alone = error.on_every_rank or error.before_ranks
+    if launched_rank() == ROOT or not alone:
+        print(f"hpcvdj: error: {error}", file=sys.stderr)
+    if not alone and world().size > 1:
+        # The other ranks wait in a collective that this one will never join.
+        abort(error.exit_code)
+    sys.exit(error.exit_code)

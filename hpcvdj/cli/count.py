@@ -1,0 +1,107 @@
+"""`hpcvdj count`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hpcvdj.cli import common
+from hpcvdj.partition import THREADS_PER_BLOCK
+
+if TYPE_CHECKING:
+    from hpcvdj.run import Summary
+
+NAME = "count"
+
+
+class MethodName(StrEnum):
+    """A way of counting; all give the same counters."""
+
+    direct = "direct"
+    bitwise = "bitwise"
+    baseline = "baseline"
+
+
+class BackendName(StrEnum):
+    """Where to count."""
+
+    auto = "auto"
+    cpu = "cpu"
+
+
+def command(
+    junctions: common.Junctions,
+    germline: common.GermlineFile,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="OUT.h5", help="Result file (HDF5) to write.", show_default=False)
+    ],
+    max_n: Annotated[
+        str, typer.Option("--max-n", metavar="N|all", help="Largest number of n-nucleotides; all: up to the sequence's length.")
+    ] = "10",
+    method: Annotated[
+        MethodName,
+        typer.Option(
+            "--method",
+            help="direct is what you want; bitwise and baseline enumerate 4^n strings as the paper does, to check it.",
+        ),
+    ] = MethodName.direct,
+    backend: Annotated[BackendName, typer.Option("--backend", help="Where to count.")] = BackendName.auto,
+    d_forms: common.DFormsOption = common.DForms.paper,
+    d_alleles: common.DAllelesOption = common.DAlleles.first,
+    max_p: common.MaxP = common.MAX_P_DEFAULT,
+    sequence_field: common.FieldOption = common.SequenceField.junction,
+    ambiguous_calls: common.AmbiguousOption = common.Policy.exclude,
+    unlisted_alleles: common.UnlistedOption = common.Policy.exclude,
+    strict: Annotated[bool, typer.Option("--strict", help="Fail on the first row that cannot be counted.")] = False,
+    threads_per_block: Annotated[
+        int,
+        typer.Option(
+            "--threads-per-block", min=1, max=1024, help="Tasks in a block; ranks share work in whole blocks (equation 2)."
+        ),
+    ] = THREADS_PER_BLOCK,
+    threads: common.Threads = None,
+    overwrite: common.Overwrite = False,
+) -> None:
+    """Count the recombination pathways of every junction of a repertoire.
+
+    Every row of JUNCTIONS is counted, or listed in the result with the reason why it cannot be. Under mpiexec or
+    srun the ranks share the work; the counters are the same for any number of ranks.
+
+    Example: hpcvdj count inputs/mouse_trb/small.tsv -g inputs/germline/mouse_trb_paper.tsv -o out.h5
+    """
+    world = common.begin(threads)
+    from hpcvdj.repertoire import CallPolicy
+    from hpcvdj.run import Config, Inputs, count_file, root_does
+
+    def prepare() -> tuple[Any, Any]:
+        limit: Any = common.parse_max_n(max_n)
+        return common.load_germline(germline, max_p, d_alleles), limit
+
+    table, limit = world.broadcast(root_does(world, prepare))
+    config = Config(limit, method.value, backend.value, d_forms.value, threads_per_block)
+    calls = CallPolicy(ambiguous_calls.value, unlisted_alleles.value)
+    inputs = Inputs(junctions, sequence_field.value, calls, strict)
+    summary = count_file(inputs, table, output, config, world, overwrite=overwrite)
+    if world.is_root:
+        report(summary, output)
+
+
+def report(summary: Summary, output: Path) -> None:
+    """The summary for people, on stdout."""
+    excluded = summary.rows_read - summary.counted
+    total = sum(summary.pathways)
+    seconds = summary.seconds
+    rate = summary.counted / seconds["kernel"] if seconds["kernel"] else 0.0
+    common.say(f"rows       {summary.rows_read:,} read = {summary.counted:,} counted + {excluded:,} excluded")
+    common.say(f"V-J pairs  {summary.pairs:,}")
+    common.say(f"pathways   {total:,} in all, n-lengths 0-{summary.max_n}")
+    if summary.counted:
+        share = 100 * summary.with_pathway / summary.counted
+        common.say(f"reached    {summary.with_pathway:,} junctions ({share:.2f} %) have at least one pathway")
+    common.say(f"method     {summary.method} on {summary.hardware}, {summary.ranks} rank(s)")
+    stages = ", ".join(f"{name} {seconds[name]:.2f} s" for name in ("read", "prepare", "kernel", "reduce", "write", "total"))
+    common.say(f"time       {stages} ({rate:,.0f} junctions/s in the kernel)")
+    common.say(f"result     {output}")

@@ -1,0 +1,30 @@
+"""The errors that hpcvdj raises on purpose: each message names the file, the place and the remedy."""
+
+
+class HpcvdjError(Exception):
+    """A failure that the user is told about in one line; `exit_code` is what the command exits with."""
+
+    exit_code = 1
+
+    on_every_rank = False
+    """Whether every rank raises it (so that all can leave in order), not this one alone."""
+
+
+    before_ranks = False
+    """Whether the ranks never came together, so that there is nobody to abort."""
+
+
+class InputError(HpcvdjError):
+    """Wrong usage or bad input: the user can mend it."""
+
+    exit_code = 2
+
+
+class EnvironmentFault(HpcvdjError):
+    """The machine cannot do what was asked: disk full, launcher without its MPI library, and the like."""
+
+
+class LauncherMismatch(EnvironmentFault):
+    """The launcher started more ranks than the MPI library joins."""
+
+    before_ranks = True

@@ -1,0 +1,70 @@
+"""What every method has in common: the problem, its units of work, and the protocol of a method."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+from hpcvdj.errors import InputError
+from hpcvdj.germline import DForms, Germline
+from hpcvdj.repertoire import Repertoire
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A piece of the count that is done, combined and stored at once.
+
+    pairs       the V–J pairs it covers, a range of indices into `Repertoire.pairs`
+    rows        their sequences, a range of rows
+    n_lengths   the n-lengths it covers
+    tasks       how many tasks it has; a rank does a block range of them
+    """
+
+    pairs: range
+    rows: range
+    n_lengths: range
+    tasks: int
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is to be counted: sequences, germline, n-lengths 0 … `max_n`, and how D forms count."""
+
+    repertoire: Repertoire
+    germline: Germline
+    max_n: int
+    d_forms: DForms = "paper"
+
+    @cached_property
+    def loci(self) -> list[str]:
+        """The loci of the repertoire's pairs, one per pair."""
+        return [v.locus for v, _ in self.repertoire.pairs]
+
+
+class Method(Protocol):
+    """A way of counting.  `enumerates` tells whether its cost grows as 4^m."""
+
+    name: str
+    summary: str
+    work_name: str
+    longest_cdr3: int
+    enumerates: bool
+
+    def units(self, problem: Problem) -> Iterator[Unit]:
+        """The units of `problem`, in the order they are done; each counter is in exactly one."""
+        ...
+
+    def work(self, unit: Unit) -> float:
+        """The unit's cost relative to others of this method: what progress is measured in."""
+        ...
+
+
+def require_n_length(method: Method, max_n: int, longest: int) -> None:
+    """InputError if `max_n` is more than an enumerating method can number its tasks for."""
+    if method.enumerates and max_n > longest:
+        raise InputError(
+            f"--max-n {max_n} with --method {method.name} enumerates 4^{max_n} n-nucleotide strings; it stops at "
+            f"{longest}: use --method direct"
+        )

@@ -1,0 +1,46 @@
+"""Method `direct` (ours): no enumeration; a task is one in vivo sequence, all its n-lengths at once.
+
+ALGORITHM: with L = len(S), A the longest common prefix of S and the extended V, B the longest common suffix of
+S and the extended J,
+
+    count[S, m] = sum over D forms f and positions q where f occurs in S of
+                  #{(a, b): 0 <= a <= min(A, q), 0 <= b <= min(B, L - q - |f|), a + b = L - |f| - m}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hpcvdj.methods.base import Problem, Unit
+from hpcvdj.repertoire import LONGEST_CDR3
+
+UNIT_COUNTERS = 1 << 23
+"""Counters in one unit at most (64 MiB), unless a single V–J pair has more."""
+
+
+class Direct:
+    """Counts from the closed form; the default."""
+
+    name = "direct"
+    summary = "closed form, no enumeration of n-nucleotides; any n-length"
+    work_name = "junctions"
+    longest_cdr3 = LONGEST_CDR3
+    enumerates = False
+
+    def units(self, problem: Problem) -> Iterator[Unit]:
+        """Batches of whole V–J groups, as many as `UNIT_COUNTERS` allows."""
+        offsets = problem.repertoire.offsets
+        most_rows = max(1, UNIT_COUNTERS // (problem.max_n + 1))
+        first = 0
+        pairs = len(offsets) - 1
+        while first < pairs:
+            last = first + 1
+            while last < pairs and offsets[last + 1] - offsets[first] <= most_rows:
+                last += 1
+            rows = range(int(offsets[first]), int(offsets[last]))
+            yield Unit(range(first, last), rows, range(problem.max_n + 1), len(rows))
+            first = last
+
+    def work(self, unit: Unit) -> float:
+        """Sequences: each costs about the same whatever its pair."""
+        return float(unit.tasks)

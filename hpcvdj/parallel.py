@@ -1,0 +1,196 @@
+"""Ranks: the only module that imports mpi4py.
+
+With no MPI library the program runs serially, as a world of one rank.  A launcher that started several ranks
+without the library they need is an error: each would believe itself alone and write the same file.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from functools import cache
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcvdj.errors import LauncherMismatch
+
+log = logging.getLogger(__name__)
+
+ROOT = 0
+"""The rank that reads, writes and speaks."""
+
+_LAUNCHER_SIZES = (
+    "OMPI_COMM_WORLD_SIZE",
+    "PMI_SIZE",
+    "MV2_COMM_WORLD_SIZE",
+    "PALS_SIZE",
+    "SLURM_STEP_NUM_TASKS",
+)
+_LAUNCHER_RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "PALS_RANKID")
+
+_BROADCAST_BYTES = 1 << 30
+"""Arrays are broadcast in pieces: a 32-bit count of bytes is what older MPI libraries take."""
+
+
+def launched_ranks() -> int:
+    """How many ranks the launcher says it started, from its environment; 1 without a launcher."""
+    sizes = (os.environ.get(name, "") for name in _LAUNCHER_SIZES)
+    return max((int(size) for size in sizes if size.isdigit()), default=1)
+
+
+def launched_rank() -> int:
+    """This process's rank by the launcher's environment, before MPI starts: who prints a usage error."""
+    names = (*_LAUNCHER_RANKS, "SLURM_PROCID") if "SLURM_STEP_NUM_TASKS" in os.environ else _LAUNCHER_RANKS
+    ranks = (os.environ.get(name, "") for name in names)
+    return next((int(rank) for rank in ranks if rank.isdigit()), ROOT)
+
+
+class World:
+    """The ranks of this run.  `comm` is mpi4py's communicator, or None for a world of one rank."""
+
+    def __init__(self, comm: Any = None, library: str = "none (serial)") -> None:
+        self._comm = comm
+        self.library = library
+        self.rank: int = comm.Get_rank() if comm is not None else ROOT
+        self.size: int = comm.Get_size() if comm is not None else 1
+
+    @property
+    def is_root(self) -> bool:
+        """Whether this rank reads, writes and speaks."""
+        return self.rank == ROOT
+
+    def sum_counters(self, counters: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """The ranks' `counters` (one shape on every rank) added up, on every rank: the paper's all-reduce."""
+        if self.size == 1:
+            return counters
+        from mpi4py import MPI
+
+        counters = np.ascontiguousarray(counters)
+        total = np.empty_like(counters)
+        self._comm.Allreduce([counters, MPI.UINT64_T], [total, MPI.UINT64_T], op=MPI.SUM)
+        return total
+
+    def maximum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The element-wise maximum over ranks, on every rank: a step takes as long as its slowest rank."""
+        if self.size == 1:
+            return values
+        from mpi4py import MPI
+
+        out = np.empty_like(values)
+        self._comm.Allreduce(np.ascontiguousarray(values), out, op=MPI.MAX)
+        return out
+
+    def broadcast(self, value: Any) -> Any:
+        """Root's `value` (any picklable object, small) on every rank."""
+        return self._comm.bcast(value, root=ROOT) if self.size > 1 else value
+
+    def broadcast_array(self, array: NDArray[Any] | None) -> NDArray[Any]:
+        """Root's `array` on every rank; the others pass None."""
+        if self.size == 1:
+            assert array is not None
+            return array
+        shape, dtype = self.broadcast((array.shape, array.dtype.str) if array is not None else None)
+        whole = np.ascontiguousarray(array) if array is not None else np.empty(shape, dtype)
+        flat = whole.reshape(-1).view(np.uint8)
+        for first in range(0, flat.size, _BROADCAST_BYTES):
+            self._comm.Bcast(flat[first : first + _BROADCAST_BYTES], root=ROOT)
+        return whole
+
+    def gather(self, value: Any) -> list[Any] | None:
+        """Every rank's `value` in rank order on root, None elsewhere."""
+        if self.size == 1:
+            return [value]
+        gathered: list[Any] | None = self._comm.gather(value, root=ROOT)
+        return gathered
+
+    def barrier(self) -> None:
+        """Wait for every rank."""
+        if self.size > 1:
+            self._comm.Barrier()
+
+    def cores(self) -> int:
+        """Cores for this rank: its own if the launcher bound it to some, else its share of the host's."""
+        mine = usable_cores()
+        if self.size == 1:
+            return len(mine)
+        from mpi4py import MPI
+
+        local = self._comm.Split_type(MPI.COMM_TYPE_SHARED)
+        sharing = sum(cores == mine for cores in local.allgather(mine))
+        local.Free()
+        return max(1, len(mine) // sharing)
+
+
+def usable_cores() -> set[int]:
+    """The cores that this process may run on."""
+    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
+
+
+def set_threads(current: World, threads: int | None = None) -> int:
+    """Give this rank `threads` threads, or its share of the host's cores; returns how many.
+
+    Takes effect only before numba is imported.
+    """
+    count = threads or current.cores()
+    os.environ.setdefault("NUMBA_NUM_THREADS", str(count))
+    # numba's OpenMP layer otherwise spins between parallel regions: 12 ms a call on two cores.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    return count
+
+
+@cache
+def world() -> World:
+    """The ranks that this process belongs to; MPI starts on the first call.
+
+    LauncherMismatch if the launcher started more ranks than the MPI library knows of.
+    """
+    launched = launched_ranks()
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        # Without an MPI library to load, mpi4py raises RuntimeError, not ImportError.
+        if launched > 1:
+            raise LauncherMismatch(
+                f"started as {launched} ranks, but there is no MPI library to join them "
+                f"({str(error).splitlines()[0]}); install hpcvdj[mpich] or hpcvdj[openmpi], or load your "
+                "cluster's MPI module and install mpi4py against it"
+            ) from None
+        log.info("no MPI library found: running serially (install hpcvdj[mpich] for more ranks)")
+        return World()
+    size = MPI.COMM_WORLD.Get_size()
+    library = MPI.Get_library_version().strip().splitlines()[0]
+    library = " ".join(library.replace("\0", "").split())
+    if size != launched and launched > 1:
+        raise LauncherMismatch(
+            f"the launcher started {launched} ranks, but the MPI library ({library}) sees {size}: they do not "
+            "match; start with the mpiexec of that library (under Slurm with mpich: srun --mpi=pmi2)"
+        )
+    _abort_on_failure(MPI.COMM_WORLD)
+    return World(MPI.COMM_WORLD if size > 1 else None, library)
+
+
+def _abort_on_failure(comm: Any) -> None:
+    """A rank that dies of an exception ends all ranks; plain Python would leave them waiting for it."""
+    if comm.Get_size() == 1:
+        return
+    previous = sys.excepthook
+
+    def hook(kind: type[BaseException], value: BaseException, trace: TracebackType | None) -> None:
+        previous(kind, value, trace)
+        sys.stderr.flush()
+        comm.Abort(1)
+
+    sys.excepthook = hook
+
+
+def abort(exit_code: int = 1) -> None:
+    """End every rank with `exit_code`, those that wait for this one too; returns only in a world of one rank."""
+    sys.stderr.flush()
+    if world().size > 1:
+        from mpi4py import MPI
+
+        MPI.COMM_WORLD.Abort(exit_code)

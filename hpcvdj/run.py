@@ -1,0 +1,303 @@
+"""The driver: units → a rank's block range → kernel → all-reduce → store, the same for every method."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcvdj.errors import HpcvdjError, InputError
+from hpcvdj.germline import DForms, Germline, Segment
+from hpcvdj.methods import Method, Problem, Unit, method_named
+from hpcvdj.methods.base import require_n_length
+from hpcvdj.methods.enumerating import LONGEST_N
+from hpcvdj.parallel import World
+from hpcvdj.partition import THREADS_PER_BLOCK, block_range
+from hpcvdj.progress import Progress
+from hpcvdj.repertoire import CallPolicy, Repertoire, SequenceField, read_repertoire
+from hpcvdj.results import ResultWriter, Timings, require_writable
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+DEFAULT_MAX_N = 10
+"""The paper's largest n-length, which regenerates 99.5 % of its in vivo set (section II-A)."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """How to count.  `max_n` is the largest n-length, or `all`: up to the longest sequence's length."""
+
+    max_n: int | Literal["all"] = DEFAULT_MAX_N
+    method: str = "direct"
+    backend: str = "auto"
+    d_forms: DForms = "paper"
+    threads_per_block: int = THREADS_PER_BLOCK
+
+    def resolve_max_n(self, repertoire: Repertoire) -> int:
+        """The largest n-length as a number; InputError if the method cannot go there."""
+        max_n = repertoire.longest if self.max_n == "all" else int(self.max_n)
+        if max_n < 0:
+            raise InputError(f"--max-n {max_n}: n-lengths start at 0")
+        require_n_length(method_named(self.method), max_n, LONGEST_N)
+        return max_n
+
+
+class Store(Protocol):
+    """Where root puts the counters of finished units."""
+
+    def put(self, unit: Unit, counters: NDArray[np.uint64]) -> None:
+        """Take uint64 [the unit's rows, its n-lengths]."""
+        ...
+
+
+class ArrayStore:
+    """Counters in memory: `counters` uint64 [sequences, n-lengths]."""
+
+    def __init__(self, sequences: int, max_n: int) -> None:
+        self.counters = np.zeros((sequences, max_n + 1), dtype=np.uint64)
+
+    def put(self, unit: Unit, counters: NDArray[np.uint64]) -> None:
+        """Take a unit's counters."""
+        n_lengths = unit.n_lengths
+        self.counters[unit.rows.start : unit.rows.stop, n_lengths.start : n_lengths.stop] = counters
+
+
+@dataclass
+class Summary:
+    """What a run found and how long it took; complete on root.
+
+    pathways    Python ints: pathways of each n-length over all sequences, exact however many
+    reached     bool [sequences]: whether a sequence has any pathway
+    seconds     of each stage: read, prepare, kernel and reduce (max over ranks), write, total
+    """
+
+    rows_read: int
+    counted: int
+    excluded: list[tuple[str, int]]
+    pairs: int
+    max_n: int
+    method: str
+    hardware: str
+    ranks: int
+    pathways: list[int]
+    reached: NDArray[np.bool_]
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def with_pathway(self) -> int:
+        """Sequences with at least one pathway."""
+        return int(self.reached.sum())
+
+
+def root_does(world: World, work: Callable[[], T]) -> T | None:
+    """`work()` on root; an HpcvdjError there is raised on every rank, so that all end alike."""
+    result: T | None = None
+    error: HpcvdjError | None = None
+    if world.is_root:
+        try:
+            result = work()
+        except HpcvdjError as caught:
+            error = caught
+    error = world.broadcast(error)
+    if error is not None:
+        error.on_every_rank = True
+        raise error
+    return result
+
+
+def share(world: World, repertoire: Repertoire | None) -> Repertoire:
+    """Root's repertoire on every rank, less the ids and rows that only root needs."""
+    pairs: list[tuple[Segment, Segment]] = world.broadcast(repertoire.pairs if repertoire else None)
+    words = world.broadcast_array(repertoire.words if repertoire else None)
+    lengths = world.broadcast_array(repertoire.lengths if repertoire else None)
+    offsets = world.broadcast_array(repertoire.offsets if repertoire else None)
+    return repertoire if repertoire is not None else Repertoire(words, lengths, pairs, offsets)
+
+
+@dataclass
+class Tally:
+    """What a count found.  `reached` and `pathways` are complete on root only.
+
+    reached   bool [sequences]: whether a sequence has any pathway
+    pathways  Python ints: pathways of each n-length over all sequences
+    hardware  this rank's, in words
+    prepare   seconds that loading (and, the first time, compiling) the kernel took on the slowest rank
+    store     seconds that storing took on this rank
+    """
+
+    timings: Timings
+    prepare: float
+    store: float
+    reached: NDArray[np.bool_]
+    pathways: list[int]
+    hardware: str
+
+
+def count(problem: Problem, config: Config, world: World, store: Store | None) -> Tally:
+    """Count `problem` over the ranks of `world`; root's `store` takes each finished unit."""
+    from hpcvdj.backends import open_backend
+
+    start = time.perf_counter()
+    method = method_named(config.method)
+    backend = open_backend(config.backend)
+    kernel = backend.load(method.name, problem)
+    units = list(method.units(problem))
+    prepare = float(world.maximum(np.array([time.perf_counter() - start]))[0])
+    seconds = np.zeros((3, len(units)))
+    reached = np.zeros(len(problem.repertoire), dtype=bool)
+    pathways = [0] * (problem.max_n + 1)
+    total = sum(map(method.work, units))
+    with Progress(total, method.work_name, shown=world.is_root) as progress:
+        for k, unit in enumerate(units):
+            start = time.perf_counter()
+            first, last = block_range(unit.tasks, config.threads_per_block, world.rank, world.size)
+            counters = kernel(unit, first, last)
+            after_kernel = time.perf_counter()
+            counters = world.sum_counters(counters)
+            after_reduce = time.perf_counter()
+            if world.is_root:
+                if store is not None:
+                    store.put(unit, counters)
+                reached[unit.rows.start : unit.rows.stop] |= counters.any(axis=1)
+                for column, m in enumerate(unit.n_lengths):
+                    pathways[m] += exact_sum(counters[:, column])
+            seconds[:, k] = after_kernel - start, after_reduce - after_kernel, time.perf_counter() - start
+            progress.advance(method.work(unit))
+    kernel_reduce_wall = seconds.sum(axis=1)
+    store_seconds = float(kernel_reduce_wall[2] - kernel_reduce_wall[0] - kernel_reduce_wall[1])
+    return Tally(_timings(world, units, seconds), prepare, store_seconds, reached, pathways, backend.describe())
+
+
+def exact_sum(counters: NDArray[np.uint64]) -> int:
+    """The sum of 64-bit counters as a Python int: it may pass 64 bits where no counter does."""
+    low = int((counters & np.uint64(0xFFFFFFFF)).sum(dtype=np.uint64))
+    return low + (int((counters >> np.uint64(32)).sum(dtype=np.uint64)) << 32)
+
+
+def _timings(world: World, units: list[Unit], seconds: NDArray[np.float64]) -> Timings:
+    slowest = world.maximum(seconds)
+    mine = seconds.sum(axis=1)
+    per_rank = np.array(world.gather(mine) or [mine])
+    return Timings(units, slowest[0], slowest[1], slowest[2], per_rank[:, 0], per_rank[:, 1])
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Which junctions to count, and how to read them."""
+
+    junctions: Path
+    sequence_field: SequenceField = "junction"
+    calls: CallPolicy = field(default_factory=CallPolicy)
+    strict: bool = False
+
+
+def count_file(
+    inputs: Inputs, germline: Germline, target: Path, config: Config, world: World, *, overwrite: bool = False
+) -> Summary:
+    """Count a file of junctions into the result file `target`: what `hpcvdj count` does.
+
+    Root reads and writes; every rank counts its share.  HpcvdjError on bad input and on failure; `target` is
+    then what it was before.
+    """
+    started = time.perf_counter()
+    method = method_named(config.method)
+    mine = root_does(world, lambda: _read(inputs, germline, target, method, overwrite))
+    repertoire = share(world, mine)
+    # Not before all ranks have it: which n-lengths there are may depend on the sequences.
+    max_n = world.broadcast(root_does(world, lambda: config.resolve_max_n(repertoire)))
+    if world.is_root:
+        _log_exclusions(repertoire)
+    read = time.perf_counter()
+    problem = Problem(repertoire, germline, max_n, config.d_forms)
+    with ExitStack() as stack:
+        writer = root_does(
+            world, lambda: stack.enter_context(ResultWriter(target, repertoire, max_n, overwrite=overwrite))
+        )
+        opened = time.perf_counter()
+        tally = count(problem, config, world, writer)
+        counted = time.perf_counter()
+        ranks = world.gather(_rank_facts(tally.hardware))
+        if writer is not None and ranks is not None:
+            writer.finish(_attributes(world, inputs, germline, config, repertoire, max_n), ranks, tally.timings)
+        stack.close()
+    world.barrier()
+    ended = time.perf_counter()
+    return Summary(
+        rows_read=repertoire.rows_read,
+        counted=len(repertoire),
+        excluded=repertoire.excluded.by_reason(),
+        pairs=len(repertoire.pairs),
+        max_n=max_n,
+        method=method.name,
+        hardware=tally.hardware,
+        ranks=world.size,
+        pathways=tally.pathways,
+        reached=tally.reached,
+        seconds={
+            "read": read - started,
+            "prepare": tally.prepare,
+            "kernel": float(tally.timings.kernel.sum()),
+            "reduce": float(tally.timings.reduce.sum()),
+            "write": opened - read + tally.store + ended - counted,
+            "total": ended - started,
+        },
+    )
+
+
+def _read(inputs: Inputs, germline: Germline, target: Path, method: Method, overwrite: bool) -> Repertoire:
+    require_writable(target, overwrite=overwrite)
+    return read_repertoire(
+        inputs.junctions,
+        germline,
+        sequence_field=inputs.sequence_field,
+        calls=inputs.calls,
+        longest=method.longest_cdr3,
+        strict=inputs.strict,
+    )
+
+
+def _rank_facts(hardware: str) -> dict[str, str]:
+    from hpcvdj.provenance import rank_facts
+
+    return rank_facts(hardware)
+
+
+def _attributes(
+    world: World, inputs: Inputs, germline: Germline, config: Config, repertoire: Repertoire, max_n: int
+) -> dict[str, object]:
+    from hpcvdj.provenance import run_facts
+
+    return {
+        **run_facts(world),
+        "config": {**asdict(config), "max_n": max_n, "max_n_asked": config.max_n, "calls": asdict(inputs.calls)},
+        "junctions_path": repertoire.source["path"],
+        "junctions_sha256": repertoire.source["sha256"],
+        "sequence_field": repertoire.source["field"],
+        "rows_read": repertoire.rows_read,
+        "germline_path": germline.name,
+        "germline_sha256": germline.digest(),
+        "max_p": germline.max_p,
+        "d_alleles": germline.d_alleles,
+    }
+
+
+def _log_exclusions(repertoire: Repertoire, most: int = 12) -> None:
+    reasons = repertoire.excluded.by_reason()
+    if not reasons:
+        return
+    log.warning("%s of %s rows excluded:", f"{len(repertoire.excluded):,}", f"{repertoire.rows_read:,}")
+    for reason, rows in reasons[:most]:
+        log.warning("  %8s  %s", f"{rows:,}", reason)
+    rest: Sequence[tuple[str, int]] = reasons[most:]
+    if rest:
+        log.warning("  %8s  for %d other reasons", f"{sum(rows for _, rows in rest):,}", len(rest))
+    log.warning("every one of them is listed in the result file under /excluded")

@@ -1,0 +1,1 @@
+"""Studies: what the papers tabulate and plot, computed or measured again."""
