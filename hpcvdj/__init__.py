@@ -15,9 +15,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hpcvdj.airr_export import export
     from hpcvdj.api import count
     from hpcvdj.errors import HpcvdjError, InputError
-    from hpcvdj.airr_export import export
     from hpcvdj.germline import Germline, read_germline
     from hpcvdj.results import Result
 

@@ -9,14 +9,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
-from hpcvdj.results import Excluded, Result, atomic_path, counter_columns
+from hpcvdj.repertoire import Excluded
+from hpcvdj.results import Result, atomic_path, counter_columns
 from hpcvdj.tables import TableWriter, as_strings, file_digest, read_batches, table_suffix
 
 EXCLUDED_COLUMN = "pathways_excluded"
 """Why a row has no counters; empty for a row that has."""
 
 
-def export(result_path: str | Path, target: str | Path, *, junctions: str | Path | None = None, overwrite: bool = False) -> int:
+def export(
+    result_path: str | Path, target: str | Path, *, junctions: str | Path | None = None, overwrite: bool = False
+) -> int:
     """Write the input of a result with its counters to `target` (.tsv, .tsv.gz or .parquet); returns the rows.
 
     `junctions` is where the input lies now, if not where it was counted; InputError if it is another file.
@@ -90,4 +93,6 @@ class Lookup:
         batch = as_strings(batch) if text else batch
         extra = pa.RecordBatch.from_pydict(added)
         extra = as_strings(extra) if text else extra
-        return pa.RecordBatch.from_arrays([*batch.columns, *extra.columns], names=[*batch.schema.names, *extra.schema.names])
+        return pa.RecordBatch.from_arrays(
+            [*batch.columns, *extra.columns], names=[*batch.schema.names, *extra.schema.names]
+        )

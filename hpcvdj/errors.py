@@ -9,7 +9,6 @@ class HpcvdjError(Exception):
     on_every_rank = False
     """Whether every rank raises it (so that all can leave in order), not this one alone."""
 
-
     before_ranks = False
     """Whether the ranks never came together, so that there is nobody to abort."""
 
@@ -20,11 +19,11 @@ class InputError(HpcvdjError):
     exit_code = 2
 
 
-class EnvironmentFault(HpcvdjError):
+class MachineError(HpcvdjError):
     """The machine cannot do what was asked: disk full, launcher without its MPI library, and the like."""
 
 
-class LauncherMismatch(EnvironmentFault):
+class LauncherError(MachineError):
     """The launcher started more ranks than the MPI library joins."""
 
     before_ranks = True

@@ -31,6 +31,7 @@ MAX_P = 4
 COLUMNS = ("locus", "segment_type", "allele", "functional", "sequence", "source")
 """The columns of a germline table."""
 
+_TYPES: dict[str, SegmentType] = {"V": "V", "D": "D", "J": "J"}
 _FUNCTIONAL = ("F", "ORF", "P")
 
 
@@ -141,9 +142,7 @@ class Germline:
 
     def of(self, segment_type: str, locus: str | None = None) -> tuple[Segment, ...]:
         """The segments of a type (and a locus), in the order of the table."""
-        return tuple(
-            s for s in self.segments if s.segment_type == segment_type and (locus is None or s.locus == locus)
-        )
+        return tuple(s for s in self.segments if s.segment_type == segment_type and (locus is None or s.locus == locus))
 
     def d_segments(self, locus: str) -> tuple[Segment, ...]:
         """The D segments that take part in a locus's recombination; empty for a locus without D genes."""
@@ -166,9 +165,7 @@ class Germline:
         return hashlib.sha256("\n".join(rows + settings).encode()).hexdigest()
 
 
-def read_germline(
-    path: str | Path, *, max_p: int = MAX_P, d_alleles: Literal["first", "all"] = "first"
-) -> Germline:
+def read_germline(path: str | Path, *, max_p: int = MAX_P, d_alleles: Literal["first", "all"] = "first") -> Germline:
     """Read a germline table: a TSV file, plain or gzip, with the columns `COLUMNS`.
 
     InputError names the file, the line and the remedy.
@@ -202,7 +199,7 @@ def _segment(path: Path, line: int, row: dict[str, str]) -> Segment:
     where = f"{path}, line {line}"
     values = {column: (row.get(column) or "").strip() for column in COLUMNS}
     kind = values["segment_type"]
-    if kind not in ("V", "D", "J"):
+    if kind not in _TYPES:
         raise InputError(f"{where}: segment_type is {kind!r}; write V, D or J")
     if values["functional"] not in _FUNCTIONAL:
         raise InputError(f"{where}: functional is {values['functional']!r}; write F, ORF or P")
@@ -214,7 +211,7 @@ def _segment(path: Path, line: int, row: dict[str, str]) -> Segment:
         raise InputError(f"{where}: the sequence of {values['allele']} holds {bad[0]!r}; only A, C, G, T count")
     if kind == "D" and not sequence:
         raise InputError(f"{where}: the D segment {values['allele']} is empty; give its sequence or drop the row")
-    return Segment(values["locus"], kind, values["allele"], values["functional"], sequence, values["source"])
+    return Segment(values["locus"], _TYPES[kind], values["allele"], values["functional"], sequence, values["source"])
 
 
 def from_sequences(

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import LauncherMismatch
+from hpcvdj.errors import LauncherError
 
 log = logging.getLogger(__name__)
 
@@ -120,7 +120,7 @@ class World:
         from mpi4py import MPI
 
         local = self._comm.Split_type(MPI.COMM_TYPE_SHARED)
-        sharing = sum(cores == mine for cores in local.allgather(mine))
+        sharing: int = sum(cores == mine for cores in local.allgather(mine))
         local.Free()
         return max(1, len(mine) // sharing)
 
@@ -146,7 +146,7 @@ def set_threads(current: World, threads: int | None = None) -> int:
 def world() -> World:
     """The ranks that this process belongs to; MPI starts on the first call.
 
-    LauncherMismatch if the launcher started more ranks than the MPI library knows of.
+    LauncherError if the launcher started more ranks than the MPI library knows of.
     """
     launched = launched_ranks()
     try:
@@ -154,7 +154,7 @@ def world() -> World:
     except (ImportError, RuntimeError) as error:
         # Without an MPI library to load, mpi4py raises RuntimeError, not ImportError.
         if launched > 1:
-            raise LauncherMismatch(
+            raise LauncherError(
                 f"started as {launched} ranks, but there is no MPI library to join them "
                 f"({str(error).splitlines()[0]}); install hpcvdj[mpich] or hpcvdj[openmpi], or load your "
                 "cluster's MPI module and install mpi4py against it"
@@ -165,7 +165,7 @@ def world() -> World:
     library = MPI.Get_library_version().strip().splitlines()[0]
     library = " ".join(library.replace("\0", "").split())
     if size != launched and launched > 1:
-        raise LauncherMismatch(
+        raise LauncherError(
             f"the launcher started {launched} ranks, but the MPI library ({library}) sees {size}: they do not "
             "match; start with the mpiexec of that library (under Slurm with mpich: srun --mpi=pmi2)"
         )

@@ -31,9 +31,7 @@ def block_range(tasks: int, threads_per_block: int, rank: int, ranks: int) -> tu
     return min(rank * share, tasks), min((rank + 1) * share, tasks)
 
 
-def global_index(
-    thread: int, block: int, rank: int, *, threads_per_block: int, blocks_per_rank: int
-) -> int:
+def global_index(thread: int, block: int, rank: int, *, threads_per_block: int, blocks_per_rank: int) -> int:
     """The task of a thread: thread + block * blockDim + rank * GPUDim (equation 1).
 
     GPUDim, which the paper does not define, is a GPU's number of threads: blocks per GPU * threads per block.

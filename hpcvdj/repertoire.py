@@ -162,7 +162,9 @@ def read_repertoire(
     return repertoire
 
 
-def repertoire_of(table: Any, germline: Germline, *, sequence_field: SequenceField = "junction", **options: Any) -> Repertoire:
+def repertoire_of(
+    table: Any, germline: Germline, *, sequence_field: SequenceField = "junction", **options: Any
+) -> Repertoire:
     """The same from a pandas DataFrame or pyarrow Table; without a `sequence_id` column, rows are numbered."""
     names = [str(name) for name in getattr(table, "column_names", getattr(table, "columns", []))]
     wanted = _columns(sequence_field)
@@ -255,9 +257,7 @@ class _Builder:
         v_locus = np.array([loci[s.locus] for s in self.v])[v]
         j_locus = np.array([loci[s.locus] for s in self.j])[j]
         clash = np.flatnonzero((v_locus != j_locus) & (v >= 0) & (j >= 0))
-        return {
-            int(row): f"V is of locus {self.v[v[row]].locus}, J of {self.j[j[row]].locus}" for row in clash
-        }
+        return {int(row): f"V is of locus {self.v[v[row]].locus}, J of {self.j[j[row]].locus}" for row in clash}
 
     def _pack(self, column: pa.Array) -> tuple[NDArray[np.uint64], NDArray[np.uint8], dict[int, str]]:
         offsets, data = columns.text_buffers(column)

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hpcvdj.errors import EnvironmentFault, InputError
+from hpcvdj.errors import InputError, MachineError
 from hpcvdj.methods.base import Unit
 from hpcvdj.repertoire import Excluded, Repertoire
 
@@ -56,7 +56,7 @@ def atomic_path(target: Path, *, overwrite: bool) -> Iterator[Path]:
     """A temporary path beside `target` that becomes `target` when the block ends well, and vanishes if not.
 
     InputError before anything is done if the target exists (and `overwrite` is false) or cannot be written;
-    EnvironmentFault if the disk fills up.
+    MachineError if the disk fills up.
     """
     require_writable(target, overwrite=overwrite)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
@@ -88,10 +88,10 @@ def require_writable(target: Path, *, overwrite: bool) -> None:
         raise InputError(f"{target}: cannot be written ({error.strerror}); write elsewhere") from None
 
 
-def _write_fault(target: Path, error: OSError) -> EnvironmentFault:
+def _write_fault(target: Path, error: OSError) -> MachineError:
     if error.errno == errno.ENOSPC or "No space left" in str(error):
-        return EnvironmentFault(f"{target}: the disk is full; nothing was left there: free space or write elsewhere")
-    return EnvironmentFault(f"{target}: writing failed ({error}); nothing was left there")
+        return MachineError(f"{target}: the disk is full; nothing was left there: free space or write elsewhere")
+    return MachineError(f"{target}: writing failed ({error}); nothing was left there")
 
 
 class ResultWriter:
@@ -154,7 +154,7 @@ class ResultWriter:
         needed = self.bytes_needed()
         free = shutil.disk_usage(folder).free
         if needed > free:
-            raise EnvironmentFault(
+            raise MachineError(
                 f"{self.target}: the result takes {needed / 1e6:,.1f} MB and the disk has {free / 1e6:,.1f} MB free; "
                 "free space, write elsewhere, or count fewer n-lengths"
             )

@@ -105,7 +105,7 @@ def pair_sizes(count: int, pairs: int, largest_share: float) -> NDArray[np.int64
     places = np.arange(1, pairs) if pairs > 1 else np.array([0])
     for k in range(abs(surplus)):
         sizes[places[k % len(places)]] += int(np.sign(surplus))
-    return sizes
+    return np.asarray(sizes)
 
 
 def _check(plan: Simulation) -> None:
@@ -176,7 +176,9 @@ class _PairForms:
         fits = np.flatnonzero(length <= plan.longest)
         # One zero column at the end keeps a view of the rows possible when longest is 0.
         letters = np.zeros((len(fits), plan.longest + 1), dtype=np.uint8)
-        _assemble(self.v, self.j, self.d, self.d_length, a[fits], b[fits], form[fits], m[fits], cut[fits], n[fits], letters)
+        _assemble(
+            self.v, self.j, self.d, self.d_length, a[fits], b[fits], form[fits], m[fits], cut[fits], n[fits], letters
+        )
         gene = np.where(self.d_length[form] > 0, self.gene[form], -1)
         parts = letters, length[fits], gene[fits], cut[fits], (m - cut)[fits]
         keep = _productive(letters, length[fits]) if plan.productive else np.ones(len(fits), dtype=bool)
@@ -218,7 +220,7 @@ def _productive(letters: NDArray[np.uint8], length: NDArray[np.int64]) -> NDArra
     stop = np.zeros(len(letters), dtype=bool)
     for text in _STOPS:
         stop |= (codons == np.frombuffer(text.encode(), dtype=np.uint8)).all(axis=2).any(axis=1)
-    return (length % 3 == 0) & ~stop
+    return np.asarray((length % 3 == 0) & ~stop)
 
 
 def _batch(

@@ -175,7 +175,7 @@ def _place(error: Exception) -> str:
         return f"a value is not UTF-8 text ({text}); convert the file to UTF-8"
     if "straddling" in text:
         return f"a line is longer than {BLOCK_BYTES >> 20} MiB; is this a text table?"
-    head, mark, rest = text.partition("Row #")
+    _, mark, rest = text.partition("Row #")
     number, _, message = rest.partition(":")
     if mark and number.isdigit():
         shown = message.strip()[:120]

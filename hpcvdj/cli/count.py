@@ -39,7 +39,10 @@ def command(
         Path, typer.Option("--output", "-o", metavar="OUT.h5", help="Result file (HDF5) to write.", show_default=False)
     ],
     max_n: Annotated[
-        str, typer.Option("--max-n", metavar="N|all", help="Largest number of n-nucleotides; all: up to the sequence's length.")
+        str,
+        typer.Option(
+            "--max-n", metavar="N|all", help="Largest number of n-nucleotides; all: up to the sequence's length."
+        ),
     ] = "10",
     method: Annotated[
         MethodName,
@@ -59,7 +62,10 @@ def command(
     threads_per_block: Annotated[
         int,
         typer.Option(
-            "--threads-per-block", min=1, max=1024, help="Tasks in a block; ranks share work in whole blocks (equation 2)."
+            "--threads-per-block",
+            min=1,
+            max=1024,
+            help="Tasks in a block; ranks share work in whole blocks (equation 2).",
         ),
     ] = THREADS_PER_BLOCK,
     threads: common.Threads = None,
@@ -102,6 +108,8 @@ def report(summary: Summary, output: Path) -> None:
         share = 100 * summary.with_pathway / summary.counted
         common.say(f"reached    {summary.with_pathway:,} junctions ({share:.2f} %) have at least one pathway")
     common.say(f"method     {summary.method} on {summary.hardware}, {summary.ranks} rank(s)")
-    stages = ", ".join(f"{name} {seconds[name]:.2f} s" for name in ("read", "prepare", "kernel", "reduce", "write", "total"))
+    stages = ", ".join(
+        f"{name} {seconds[name]:.2f} s" for name in ("read", "prepare", "kernel", "reduce", "write", "total")
+    )
     common.say(f"time       {stages} ({rate:,.0f} junctions/s in the kernel)")
     common.say(f"result     {output}")

@@ -13,9 +13,14 @@ NAME = "export"
 
 
 def command(
-    result: Annotated[Path, typer.Argument(help="Result file of `hpcvdj count`.", metavar="OUT.h5", show_default=False)],
+    result: Annotated[
+        Path, typer.Argument(help="Result file of `hpcvdj count`.", metavar="OUT.h5", show_default=False)
+    ],
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="OUT", help="Table to write: .tsv, .tsv.gz or .parquet.", show_default=False)
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="OUT", help="Table to write: .tsv, .tsv.gz or .parquet.", show_default=False
+        ),
     ],
     junctions: Annotated[
         Path | None,

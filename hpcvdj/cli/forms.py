@@ -69,4 +69,6 @@ def _report_in_vivo(count: int) -> None:
     from hpcvdj.studies.memory import IN_VIVO_BYTES, IN_VIVO_PACKED_BYTES
 
     wide, packed = count * IN_VIVO_BYTES, count * IN_VIVO_PACKED_BYTES
-    common.say(f"in vivo: {count:,} sequences x {IN_VIVO_BYTES} bytes = {wide:,}, x {IN_VIVO_PACKED_BYTES} = {packed:,}")
+    common.say(
+        f"in vivo: {count:,} sequences x {IN_VIVO_BYTES} bytes = {wide:,}, x {IN_VIVO_PACKED_BYTES} = {packed:,}"
+    )

@@ -24,7 +24,10 @@ class Weighting(StrEnum):
 def command(
     germline: common.GermlineFile,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="OUT", help="Table to write: .tsv, .tsv.gz or .parquet.", show_default=False)
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="OUT", help="Table to write: .tsv, .tsv.gz or .parquet.", show_default=False
+        ),
     ],
     number: Annotated[int, typer.Option("-n", "--number", min=1, help="Junctions to make.")] = 101_822,
     seed: Annotated[int, typer.Option("--seed", help="Seed; the same seed gives the same junctions.")] = 0,
@@ -40,7 +43,9 @@ def command(
         ),
     ] = None,
     max_length: Annotated[int, typer.Option("--max-length", min=0, help="Longest CDR3 in nucleotides.")] = 60,
-    productive: Annotated[bool, typer.Option("--productive", help="Only junctions in frame without stop codon.")] = False,
+    productive: Annotated[
+        bool, typer.Option("--productive", help="Only junctions in frame without stop codon.")
+    ] = False,
     orf: Annotated[bool, typer.Option("--orf", help="Use ORF genes beside the functional ones.")] = False,
     d_alleles: common.DAllelesOption = common.DAlleles.first,
     max_p: common.MaxP = common.MAX_P_DEFAULT,

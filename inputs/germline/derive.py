@@ -331,9 +331,7 @@ def without_partials(rows: Sequence[Row]) -> tuple[list[Row], dict[str, str]]:
             continue
         what = "truncated" if length < min(known) else "reads on beyond the germline end"
         germline = " or ".join(str(n) for n in sorted(known))
-        reasons[row.allele] = (
-            f"{what}: IMGT {row.function}, segment of {length} nt, germline alleles have {germline}"
-        )
+        reasons[row.allele] = f"{what}: IMGT {row.function}, segment of {length} nt, germline alleles have {germline}"
     return kept, reasons
 
 
@@ -393,9 +391,7 @@ def require(condition: bool, what: str) -> None:
 def check_reference_figures(tables: dict[str, list[Row]]) -> None:
     """The mouse TRB set whose figures the paper prints."""
     paper = {row.gene: row.sequence for row in tables[PAPER_NAME]}
-    require(
-        list(paper) == sorted(PAPER_GENES, key=lambda g: ("VDJ".index(g[3]), natural_key(g))), "paper's genes"
-    )
+    require(list(paper) == sorted(PAPER_GENES, key=lambda g: ("VDJ".index(g[3]), natural_key(g))), "paper's genes")
     lengths = {gene: len(sequence) for gene, sequence in paper.items()}
     v_lengths = Counter(length for gene, length in lengths.items() if gene[3] == "V")
     require(v_lengths == PAPER_V_LENGTHS, f"V segment lengths {dict(v_lengths)}")
@@ -462,9 +458,7 @@ def find_models(given: Path | None) -> Path:
         return given
     spec = importlib.util.find_spec("olga")
     if spec is None or not spec.submodule_search_locations:
-        raise DerivationError(
-            f"OLGA is not installed: pip install olga=={OLGA_VERSION}, or give --models DIR"
-        )
+        raise DerivationError(f"OLGA is not installed: pip install olga=={OLGA_VERSION}, or give --models DIR")
     version = importlib.metadata.version("olga")
     if version != OLGA_VERSION:
         raise DerivationError(

@@ -66,9 +66,11 @@ def numbers(text: str) -> list[str | int]:
 @every_table
 def test_rows_are_clean(name: str) -> None:
     rows = read(name)
-    assert rows and tuple(rows[0]) == COLUMNS
+    assert rows
+    assert tuple(rows[0]) == COLUMNS
     for row in rows:
-        assert None not in row and None not in row.values(), row
+        assert None not in row, row
+        assert None not in row.values(), row
         assert row["locus"] == LOCI[name]
         assert row["functional"] in ("F", "ORF", "P")
         assert re.fullmatch("[ACGT]+", row["sequence"]), row
@@ -91,7 +93,7 @@ def test_types_present(name: str) -> None:
 
 @every_table
 def test_order(name: str) -> None:
-    """V, D, J, and natural within each: a call without allele means the first listed one, so order is meaning."""
+    """V, D, J, and natural within each: a call without allele means the first listed, so order is meaning."""
     listed = [(row["segment_type"], row["allele"]) for row in read(name)]
 
     def key(entry: tuple[str, str]) -> tuple[int, list[str | int], list[str | int]]:
@@ -111,7 +113,8 @@ def test_gene_call_means_lowest_allele(name: str) -> None:
     for (kind, gene), listed in alleles.items():
         found = germline.find(kind, gene)
         lowest = min(listed, key=lambda allele: numbers(allele.partition("*")[2]))
-        assert found is not None and found.allele == lowest
+        assert found is not None
+        assert found.allele == lowest
 
 
 def test_only_these_tables_are_shipped() -> None:
@@ -123,9 +126,7 @@ def test_only_these_tables_are_shipped() -> None:
 
 @pytest.mark.parametrize("name", ["mouse_trb.tsv", "mouse_trb_paper.tsv"])
 def test_mouse_trb_reference_lengths(name: str) -> None:
-    v, d, j = (
-        {gene_of(allele): sequence for allele, sequence in segments(name, kind).items()} for kind in "VDJ"
-    )
+    v, d, j = ({gene_of(allele): sequence for allele, sequence in segments(name, kind).items()} for kind in "VDJ")
     for length, genes in PAPER_V.items():
         assert {gene: len(v[gene]) for gene in genes} == dict.fromkeys(genes, length)
     assert {gene: len(j[gene]) for gene in PAPER_J} == PAPER_J
@@ -139,7 +140,8 @@ def test_mouse_trb_has_22_functional_v() -> None:
     functional = {row["allele"] for row in rows if (row["segment_type"], row["functional"]) == ("V", "F")}
     paper = set(segments("mouse_trb_paper.tsv", "V"))
     assert len(functional) == 22
-    assert functional - paper == {"TRBV17*01", "TRBV24*01"} and not paper - functional
+    assert functional - paper == {"TRBV17*01", "TRBV24*01"}
+    assert not paper - functional
 
 
 def test_paper_set() -> None:
@@ -184,7 +186,7 @@ def test_only_the_orphons_among_d_are_not_functional() -> None:
 
 
 def test_no_bracketed_allele_differs_in_length_from_germline() -> None:
-    """Alleles known from rearranged sequences are kept only at the length of a germline allele of their gene."""
+    """Alleles known from rearranged sequences have the length of a germline allele of their gene."""
     for name in LOCI:
         lengths: dict[str, set[int]] = {}
         partial: list[Row] = []
@@ -202,7 +204,8 @@ def test_refused_alleles() -> None:
     refused = read("REFUSED.tsv")
     assert len({(row["table"], row["allele"]) for row in refused}) == len(refused) > 0
     for row in refused:
-        assert row["locus"] == LOCI[row["table"]] and row["reason"]
+        assert row["locus"] == LOCI[row["table"]]
+        assert row["reason"]
         listed = {entry["allele"] for entry in read(row["table"])}
         assert row["allele"] not in listed
         lost = gene_of(row["allele"]) not in {gene_of(allele) for allele in listed}
@@ -264,7 +267,8 @@ def test_derive_check_names_what_differs(tmp_path: Path) -> None:
     result = run_derive("--check", "--out", str(tmp_path))
     assert result.returncode == 1
     assert result.stdout.splitlines() == ["differs: human_igk.tsv", "differs: mouse_igl.tsv"]
-    assert changed.read_bytes() == before and not (tmp_path / "mouse_igl.tsv").exists()
+    assert changed.read_bytes() == before
+    assert not (tmp_path / "mouse_igl.tsv").exists()
 
 
 @needs_olga
@@ -278,5 +282,6 @@ def test_derive_tells_every_refusal(tmp_path: Path) -> None:
 def test_derive_without_models_is_one_line(tmp_path: Path) -> None:
     result = run_derive("--check", "--models", str(tmp_path / "none"))
     assert result.returncode == 2
-    assert result.stdout == "" and len(result.stderr.splitlines()) == 1
+    assert result.stdout == ""
+    assert len(result.stderr.splitlines()) == 1
     assert "none" in result.stderr

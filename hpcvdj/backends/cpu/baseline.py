@@ -42,7 +42,7 @@ class BaselineKernel:
             v.codes, v.lengths, d.codes, d.lengths, has_d, j.codes, j.lengths,
             unit.n_lengths.start, first, last,
         )  # fmt: skip
-        return counters[:, np.newaxis]
+        return np.asarray(counters[:, np.newaxis])
 
 
 @njit(cache=True, nogil=True, inline="always")

@@ -34,7 +34,7 @@ class BitwiseKernel:
             v.packed(), v.lengths, d.packed(), d.lengths, has_d, j.packed(), j.lengths,
             unit.n_lengths.start, first, last,
         )  # fmt: skip
-        return counters[:, np.newaxis]
+        return np.asarray(counters[:, np.newaxis])
 
 
 @njit(cache=True, nogil=True, inline="always")

@@ -1,0 +1,38 @@
+"""What the tests share: paths, and a small random problem with all the hard cases in it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SHARED = ROOT.parent / "shared"
+GERMLINE = ROOT / "inputs" / "germline" / "mouse_trb_paper.tsv"
+SMALL = ROOT / "inputs" / "mouse_trb" / "small.tsv"
+
+
+@pytest.fixture(scope="session")
+def paper_germline():
+    """The paper's 20 V, 2 D, 12 J mouse TRB segments."""
+    from hpcvdj.germline import read_germline
+
+    return read_germline(GERMLINE)
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Real repertoires beside the checkout; tests on them skip where they are absent."""
+    folder = SHARED / "data"
+    if not folder.is_dir():
+        pytest.skip("no real data beside the checkout")
+    return folder
+
+
+@pytest.fixture
+def launcher_free(monkeypatch) -> None:
+    """An environment without the marks of an MPI launcher or of Slurm."""
+    for name in list(os.environ):
+        if name.startswith(("PMI", "OMPI_", "MPI", "HYDI", "SLURM_", "MV2_", "PALS_")):
+            monkeypatch.delenv(name)

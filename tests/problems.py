@@ -1,0 +1,92 @@
+"""Random problems for the tests: short segments, and junctions with every hard case among them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import strategies as st
+
+from hpcvdj.germline import Germline, d_forms, from_sequences, j_forms, v_forms
+from hpcvdj.methods import Problem, method_named
+from hpcvdj.partition import block_range
+from hpcvdj.repertoire import Repertoire, build
+
+bases = st.text("ACGT", max_size=7)
+"""A segment; empty and one-letter ones are among them."""
+
+
+def junction_table(rows: list[tuple[str, str, str]]) -> pa.RecordBatch:
+    """A batch of (v_call, j_call, cdr3) rows as junctions."""
+    return pa.RecordBatch.from_pydict(
+        {
+            "sequence_id": [f"s{k}" for k in range(len(rows))],
+            "v_call": [row[0] for row in rows],
+            "j_call": [row[1] for row in rows],
+            "junction": [f"TGT{row[2]}TTT" for row in rows],
+        }
+    )
+
+
+def repertoire_of_rows(germline: Germline, rows: list[tuple[str, str, str]], **options) -> Repertoire:
+    """The repertoire of (v_call, j_call, cdr3) rows."""
+    return build([junction_table(rows)], germline, **options)
+
+
+@dataclass
+class Case:
+    """A germline and the junctions to count with it."""
+
+    germline: Germline
+    rows: list[tuple[str, str, str]]
+
+    def problem(self, max_n: int, d_forms: str = "paper", **options) -> Problem:
+        """The problem of this case."""
+        return Problem(repertoire_of_rows(self.germline, self.rows, **options), self.germline, max_n, d_forms)
+
+
+@st.composite
+def cases(draw, with_d: bool | None = None) -> Case:
+    """A germline of up to 2 V, 3 D, 2 J segments, and junctions made from it or at random."""
+    v = draw(st.lists(bases, min_size=1, max_size=2))
+    j = draw(st.lists(bases, min_size=1, max_size=2))
+    most_d = 0 if with_d is False else 3
+    d = draw(st.lists(st.text("ACGT", min_size=1, max_size=6), min_size=1 if with_d else 0, max_size=most_d))
+    max_p = draw(st.integers(0, 4))
+    germline = from_sequences(v, d, j, max_p=max_p)
+    rows = [draw(_row(v, d, j, max_p)) for _ in range(draw(st.integers(1, 6)))]
+    # The shortest there is, and V and J forms that overlap: the whole of one after the whole of the other.
+    rows += [("V1", "J1", ""), ("V1", "J1", v[0] + j[0])]
+    return Case(germline, rows)
+
+
+@st.composite
+def _row(draw, v: list[str], d: list[str], j: list[str], max_p: int) -> tuple[str, str, str]:
+    a, b = draw(st.integers(0, len(v) - 1)), draw(st.integers(0, len(j) - 1))
+    if draw(st.integers(0, 3)) == 0:  # most such sequences have no pathway with few n-nucleotides
+        return f"V{a + 1}", f"J{b + 1}", draw(st.text("ACGT", max_size=30))
+    n = st.text("ACGT", max_size=3)
+    middle = draw(st.sampled_from(d_forms(draw(st.sampled_from(d)), "paper", max_p))) if d else ""
+    parts = (
+        draw(st.sampled_from(v_forms(v[a], max_p))),
+        draw(n),
+        middle,
+        draw(n),
+        draw(st.sampled_from(j_forms(j[b], max_p))),
+    )
+    return f"V{a + 1}", f"J{b + 1}", "".join(parts)
+
+
+def count_with(problem: Problem, method: str, *, ranks: int = 1, threads_per_block: int = 4) -> np.ndarray:
+    """Counters of a method on the CPU backend, its tasks split over `ranks` as the driver splits them."""
+    from hpcvdj.backends import open_backend
+
+    kernel = open_backend("cpu").load(method, problem)
+    counters = np.zeros((len(problem.repertoire), problem.max_n + 1), dtype=np.uint64)
+    for unit in method_named(method).units(problem):
+        rows = slice(unit.rows.start, unit.rows.stop)
+        columns = slice(unit.n_lengths.start, unit.n_lengths.stop)
+        for rank in range(ranks):
+            counters[rows, columns] += kernel(unit, *block_range(unit.tasks, threads_per_block, rank, ranks))
+    return counters
