@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
 from hpcvdj.repertoire import Excluded
-from hpcvdj.results import Result, atomic_path, counter_columns
+from hpcvdj.results import Result, atomic_path, counter_columns, require_writable
 from hpcvdj.tables import TableWriter, as_strings, file_digest, read_batches, table_suffix
 
 EXCLUDED_COLUMN = "pathways_excluded"
@@ -26,6 +26,7 @@ def export(
     """
     target = Path(target)
     suffix = table_suffix(target)
+    require_writable(target, overwrite=overwrite)
     with Result(result_path) as result:
         source = _source(result, Path(junctions) if junctions else None)
         lookup = Lookup.of(result)

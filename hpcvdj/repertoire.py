@@ -97,6 +97,7 @@ class Repertoire:
     row       int64  [n]     0-based data row in the input; empty on ranks other than root
     sequence_id              pyarrow large_string Array in *input* order of the counted rows; None if not root
     id_order  int64  [n]     place of each sequence's id in `sequence_id`; empty on ranks other than root
+    substituted              (call, allele taken for it, rows) of calls that name no single listed allele
     """
 
     words: NDArray[np.uint64]
@@ -107,6 +108,7 @@ class Repertoire:
     sequence_id: Any = None
     id_order: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     excluded: Excluded = NOTHING_EXCLUDED
+    substituted: list[tuple[str, str, int]] = field(default_factory=list)
     rows_read: int = 0
     source: dict[str, str] = field(default_factory=dict)
 
@@ -215,6 +217,7 @@ class _Builder:
         self.parts: list[tuple[Any, ...]] = []
         self.ids: list[pa.Array] = []
         self.reasons: dict[int, tuple[str, str]] = {}
+        self.substituted: dict[tuple[str, str], int] = {}
 
     def add(self, batch: pa.RecordBatch) -> None:
         rows = self.rows_read + np.arange(batch.num_rows)
@@ -242,8 +245,18 @@ class _Builder:
         index_of = np.array([r if isinstance(r, int) else -1 for r in resolved] or [-1], dtype=np.int64)
         codes = encoded.indices.to_numpy(zero_copy_only=False)
         index = index_of[codes] if len(codes) else np.empty(0, np.int64)
+        self._note_substitutions(kind, encoded, resolved)
         bad = np.flatnonzero(index < 0)
         return index, {int(row): str(resolved[codes[row]]) for row in bad}
+
+    def _note_substitutions(self, kind: str, encoded: Any, resolved: list[int | str]) -> None:
+        segments = self.v if kind == "V" else self.j
+        rows = np.bincount(encoded.indices.to_numpy(zero_copy_only=False), minlength=len(resolved))
+        for call, found, count in zip(encoded.dictionary.to_pylist(), resolved, rows.tolist(), strict=True):
+            # A gene that stands for its first listed allele is the table's own rule, not a substitution.
+            if isinstance(found, int) and call not in (segments[found].allele, segments[found].gene):
+                key = (call, segments[found].allele)
+                self.substituted[key] = self.substituted.get(key, 0) + count
 
     def _resolve(self, kind: str, call: str) -> int | str:
         key = (kind, call)
@@ -296,6 +309,7 @@ class _Builder:
             sequence_id=ids,
             id_order=order,
             excluded=self._excluded(),
+            substituted=[(call, allele, rows) for (call, allele), rows in self.substituted.items()],
             rows_read=self.rows_read,
         )
 

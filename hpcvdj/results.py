@@ -7,6 +7,7 @@ never sees half a file under the final name.
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import shutil
@@ -94,6 +95,40 @@ def _write_fault(target: Path, error: OSError) -> MachineError:
     return MachineError(f"{target}: writing failed ({error}); nothing was left there")
 
 
+class _ResultFile(io.FileIO):
+    """The file under HDF5, which crashes at exit if it cannot write out what it holds.
+
+    The first write that fails is kept in `fault` and the later ones are swallowed, so that HDF5 closes in peace
+    and the writer can raise.
+    """
+
+    fault: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        """Write all of `data`, or note why not."""
+        view = memoryview(data).cast("B")
+        done = 0
+        while done < len(view) and self.fault is None:
+            try:
+                done += super().write(view[done:]) or 0
+            except OSError as error:
+                self.fault = error
+        return len(view)
+
+    def truncate(self, size: int | None = None) -> int:
+        """Set the size, or note why not."""
+        try:
+            return super().truncate(size)
+        except OSError as error:
+            self.fault = self.fault or error
+            return size or 0
+
+    def check(self) -> None:
+        """Raise the first fault."""
+        if self.fault is not None:
+            raise self.fault
+
+
 class ResultWriter:
     """Root's end of a result: takes units' counters as they are done.  Use as a context manager."""
 
@@ -105,11 +140,13 @@ class ResultWriter:
     def __enter__(self) -> ResultWriter:
         self._path = self._atomic.__enter__()
         try:
-            self._file = h5py.File(self._path, "w")
+            self._raw = _ResultFile(self._path, "w+b")
+            self._file = h5py.File(self._raw, "w")
             shape = (len(self.repertoire), self.max_n + 1)
             # Contiguous: whole rows (direct) and single columns (enumeration) are both written in place.
             self.counters = self._file.create_dataset("counters", shape, dtype=np.uint64)
             self._write_sequences()
+            self._raw.check()
         except BaseException as error:
             self.__exit__(type(error), error, error.__traceback__)
             raise
@@ -121,6 +158,7 @@ class ResultWriter:
             return
         n_lengths = unit.n_lengths
         self.counters[unit.rows.start : unit.rows.stop, n_lengths.start : n_lengths.stop] = counters
+        self._raw.check()
 
     def finish(self, attributes: dict[str, Any], ranks: list[dict[str, str]], timings: Timings) -> None:
         """Write what is known only at the end: provenance and times."""
@@ -131,6 +169,7 @@ class ResultWriter:
             group.create_dataset(key, data=[facts[key] for facts in ranks], dtype=h5py.string_dtype())
         self._write_timings(timings)
         self._file.flush()
+        self._raw.check()
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
@@ -138,14 +177,14 @@ class ResultWriter:
         try:
             if hasattr(self, "_file"):
                 self._file.close()
-        except (OSError, RuntimeError) as error:
-            # HDF5 reports a full disk once more, in its own words, when the file is closed.
-            if kind is None:
-                fault = OSError(errno.ENOSPC, str(error)) if "No space" in str(error) else OSError(str(error))
-                kind, value, trace = OSError, fault, None
+                self._raw.close()
+                if kind is None:
+                    self._raw.check()
+        except OSError as error:
+            kind, value, trace = type(error), error, error.__traceback__
+            self._atomic.__exit__(kind, value, trace)
+            raise
         self._atomic.__exit__(kind, value, trace)
-        if kind is not None and kind is not type(value):  # pragma: no cover - guards against misuse
-            raise RuntimeError("an exception and its type differ")
 
     def _require_space(self) -> None:
         folder = self.target.parent

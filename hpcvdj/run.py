@@ -215,7 +215,7 @@ def count_file(
     # Not before all ranks have it: which n-lengths there are may depend on the sequences.
     max_n = world.broadcast(root_does(world, lambda: config.resolve_max_n(repertoire)))
     if world.is_root:
-        _log_exclusions(repertoire)
+        _log_calls_and_exclusions(repertoire)
     read = time.perf_counter()
     problem = Problem(repertoire, germline, max_n, config.d_forms)
     with ExitStack() as stack:
@@ -283,6 +283,7 @@ def _attributes(
         "junctions_sha256": repertoire.source["sha256"],
         "sequence_field": repertoire.source["field"],
         "rows_read": repertoire.rows_read,
+        "substituted_calls": repertoire.substituted,
         "germline_path": germline.name,
         "germline_sha256": germline.digest(),
         "max_p": germline.max_p,
@@ -290,7 +291,9 @@ def _attributes(
     }
 
 
-def _log_exclusions(repertoire: Repertoire, most: int = 12) -> None:
+def _log_calls_and_exclusions(repertoire: Repertoire, most: int = 12) -> None:
+    for call, allele, rows in sorted(repertoire.substituted, key=lambda item: -item[2]):
+        log.warning("call %s is counted as %s in %s rows", call, allele, f"{rows:,}")
     reasons = repertoire.excluded.by_reason()
     if not reasons:
         return

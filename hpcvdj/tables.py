@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import itertools
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -115,20 +115,20 @@ def _magic(path: Path) -> bytes:
 
 
 def _tsv_header(path: Path) -> list[str]:
-    opener = gzip.open if _magic(path).startswith(_GZIP) else open
     try:
-        with opener(path, "rb") as stream:
+        with _open_plain(path) as stream:
             line = stream.readline(1 << 20)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path}: the gzip stream is damaged ({error}); copy or compress it again") from None
     if not line.strip():
         raise InputError(f"{path}: the file is empty; an AIRR table starts with a line of column names")
     if b"\0" in line:
         raise InputError(f"{path}: not a text table but a binary file; give an AIRR TSV (plain or gzip) or Parquet")
     try:
-        return line.decode("utf-8-sig").rstrip("\r\n").split("\t")
+        text: str = line.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InputError(f"{path}, line 1: not UTF-8 text; give an AIRR TSV (plain or gzip) or Parquet") from None
+    return text.rstrip("\r\n").split("\t")
 
 
 def _missing_message(path: Path, names: list[str], missing: list[str]) -> str:
@@ -161,26 +161,31 @@ def _tsv_batches(path: Path, wanted: list[str]) -> Iterator[pa.RecordBatch]:
     except pa.ArrowInvalid as error:
         if "Empty CSV" in str(error):
             return
-        raise InputError(f"{path}: {_place(error)}") from None
+        raise InputError(f"{path}: {_place(path, len(names), error)}") from None
     except OSError as error:
         raise InputError(
             f"{path}: the gzip stream is damaged or cut short ({_first_line(error)}); copy or compress it again"
         ) from None
 
 
-def _place(error: Exception) -> str:
-    """Arrow's message with file lines (the header is line 1) in the place of its row numbers."""
-    text = _first_line(error)
-    if "UTF8" in text:
-        return f"a value is not UTF-8 text ({text}); convert the file to UTF-8"
-    if "straddling" in text:
-        return f"a line is longer than {BLOCK_BYTES >> 20} MiB; is this a text table?"
-    _, mark, rest = text.partition("Row #")
-    number, _, message = rest.partition(":")
-    if mark and number.isdigit():
-        shown = message.strip()[:120]
-        return f"line {number}: {shown}; every line needs one value per column, separated by tabs"
-    return f"not a readable tab-separated table ({text[:160]})"
+def _place(path: Path, columns: int, error: Exception) -> str:
+    """Where a table that Arrow could not read is wrong, by file line (the header is line 1), and the remedy."""
+    # Arrow reads blocks in parallel and does not number their lines, so look once more.
+    with _open_plain(path) as stream:
+        for number, line in enumerate(stream, start=1):
+            try:
+                values = line.decode().rstrip("\r\n").count("\t") + 1
+            except UnicodeDecodeError:
+                return f"line {number}: not UTF-8 text; convert the file to UTF-8"
+            if len(line) > BLOCK_BYTES:
+                return f"line {number}: longer than {BLOCK_BYTES >> 20} MiB; is this a text table?"
+            if values != columns and line.strip():
+                return f"line {number}: {values} values for {columns} columns; every line needs one per column"
+    return f"not a readable tab-separated table ({_first_line(error)[:160]})"
+
+
+def _open_plain(path: Path) -> Any:
+    return gzip.open(path, "rb") if _magic(path).startswith(_GZIP) else open(path, "rb")
 
 
 def _first_line(error: Exception) -> str:
@@ -244,9 +249,3 @@ def table_suffix(path: Path) -> str:
         if name.endswith(ending):
             return suffix
     raise InputError(f"{path}: the name must end in .tsv, .tsv.gz or .parquet")
-
-
-def peek(batches: Iterator[pa.RecordBatch]) -> tuple[pa.RecordBatch | None, Iterator[pa.RecordBatch]]:
-    """The first batch (None if there is none) and an iterator that still gives it."""
-    first = next(batches, None)
-    return first, itertools.chain([first], batches) if first is not None else iter(())

@@ -24,6 +24,7 @@ app = typer.Typer(
     epilog="First look: hpcvdj count inputs/mouse_trb/small.tsv -g inputs/germline/mouse_trb_paper.tsv -o out.h5",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     add_completion=False,
 )

@@ -60,8 +60,8 @@ def _report_misprint(table: FormsTable) -> None:
     left = PAPER_TABLE_3["V"]
     common.say(
         "  The paper's Table III prints these V bytes in its row J and these J bytes in its row D: its rows stand one\n"
-        f"  line off. The figures that remain, {left[0]:,} and {left[1]:,} in its row V, must be D's; the forms counted\n"
-        f"  here have {d.baseline_bytes:,} and {d.bitwise_bytes:,}, and no convention tried gives the paper's figures."
+        f"  line off. The figures that remain, {left[0]:,} and {left[1]:,} in its row V, must be D's; the D forms\n"
+        f"  counted here have {d.baseline_bytes:,} and {d.bitwise_bytes:,}, and no convention tried gives the paper's."
     )
 
 
@@ -70,5 +70,5 @@ def _report_in_vivo(count: int) -> None:
 
     wide, packed = count * IN_VIVO_BYTES, count * IN_VIVO_PACKED_BYTES
     common.say(
-        f"in vivo: {count:,} sequences x {IN_VIVO_BYTES} bytes = {wide:,}, x {IN_VIVO_PACKED_BYTES} = {packed:,}"
+        f"in vivo, {count:,} sequences: {wide:,} bytes at {IN_VIVO_BYTES} each, {packed:,} at {IN_VIVO_PACKED_BYTES}"
     )

@@ -151,7 +151,7 @@ def test_an_empty_repertoire(method, paper_germline):
 
 def test_enumeration_stops_where_task_numbers_do(paper_germline):
     repertoire = repertoire_of_rows(paper_germline, [("TRBV1", "TRBJ1-1", "GCC")])
-    with pytest.raises(InputError, match="--max-n 16 .* use --method direct"):
+    with pytest.raises(InputError, match=r"--max-n 16 .* use --method direct"):
         Config(16, "bitwise").resolve_max_n(repertoire)
     assert Config(16, "direct").resolve_max_n(repertoire) == 16
     assert Config("all").resolve_max_n(repertoire) == 3

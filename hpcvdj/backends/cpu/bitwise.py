@@ -31,7 +31,7 @@ class BitwiseKernel:
         counters = count_tasks(
             self.repertoire.words[rows, :WORDS],
             self.repertoire.lengths[rows],
-            v.packed(), v.lengths, d.packed(), d.lengths, has_d, j.packed(), j.lengths,
+            v.packed, v.lengths, d.packed, d.lengths, has_d, j.packed, j.lengths,
             unit.n_lengths.start, first, last,
         )  # fmt: skip
         return np.asarray(counters[:, np.newaxis])

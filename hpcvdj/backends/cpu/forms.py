@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,7 @@ class FormTable:
             codes[row, : len(form)] = encode(form)
         return cls(codes, np.array([len(form) for form in kept], dtype=np.int64))
 
+    @cached_property
     def packed(self) -> NDArray[np.uint64]:
         """The forms packed at two bits a base, uint64 [forms, 2]."""
         rows = [pack(row[:length], WORDS) for row, length in zip(self.codes, self.lengths, strict=True)]

@@ -1,0 +1,228 @@
+"""The commands as a user types them: output, one-line errors, exit codes."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import hpcvdj
+from hpcvdj.results import Result
+from tests.conftest import GERMLINE, ROOT, SMALL
+
+COMMANDS = ("count", "verify", "forms", "simulate", "export", "info")
+
+
+def hpcvdj_command(*arguments, code=0, **options):
+    """Run the command; its stdout and stderr, once its exit code is `code`."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PMI", "HYD", "MPI"))}
+    done = subprocess.run(
+        [sys.executable, "-m", "hpcvdj", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**environment, "COLUMNS": "200", **options.pop("env", {})},
+        check=False,
+        **options,
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout, done.stderr
+
+
+def error_line(stderr):
+    """The one error line there is; no traceback."""
+    lines = [line for line in stderr.splitlines() if "error:" in line]
+    assert len(lines) == 1, stderr
+    assert "Traceback" not in stderr
+    return lines[0]
+
+
+def test_help_needs_no_heavy_import():
+    code = "import sys; sys.argv = ['hpcvdj', '--help']\nfrom hpcvdj.cli import main\n"
+    code += "try: main()\nexcept SystemExit: pass\n"
+    code += "print([name for name in ('numba', 'pyarrow', 'h5py', 'mpi4py.MPI', 'numpy') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] in ("[]", "['numpy']")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_explains_itself(name):
+    out, _ = hpcvdj_command(name, "--help")
+    assert "Usage" in out
+    assert len(out.splitlines()) > 8
+
+
+def test_version():
+    assert hpcvdj_command("--version")[0] == f"hpcvdj {hpcvdj.__version__}\n"
+
+
+def test_count_and_export(tmp_path):
+    out, _ = hpcvdj_command("count", SMALL, "-g", GERMLINE, "-o", tmp_path / "o.h5")
+    assert "500 read = 500 counted + 0 excluded" in out
+    assert "500 junctions (100.00 %) have at least one pathway" in out
+    out, _ = hpcvdj_command("export", tmp_path / "o.h5", "-o", tmp_path / "o.tsv.gz")
+    assert re.search(r"rows +500", out)
+    with Result(tmp_path / "o.h5") as result:
+        assert result.provenance["command_line"].endswith("o.h5")
+
+
+def test_methods_agree(tmp_path):
+    tables = []
+    for method in ("direct", "bitwise", "baseline"):
+        path = tmp_path / f"{method}.h5"
+        hpcvdj_command("-q", "count", SMALL, "-g", GERMLINE, "-o", path, "--method", method, "--max-n", "1")
+        with Result(path) as result:
+            tables.append(result.counters[:].tolist())
+    assert tables[0] == tables[1] == tables[2]
+
+
+def test_exclusions_are_summed_up(tmp_path):
+    table = tmp_path / "t.tsv"
+    table.write_text(SMALL.read_text().replace("TRBV31*01", "TRBV31*05"))
+    out, err = hpcvdj_command("count", table, "-g", GERMLINE, "-o", tmp_path / "o.h5")
+    count = SMALL.read_text().count("TRBV31*01")
+    assert f"{500 - count} counted + {count} excluded" in out
+    assert re.search(rf"{count}  V allele TRBV31\*05 is not in the germline table", err)
+    line = error_line(hpcvdj_command("count", table, "-g", GERMLINE, "-o", tmp_path / "p.h5", "--strict", code=2)[1])
+    assert "TRBV31*05" in line
+    assert not (tmp_path / "p.h5").exists()
+    out, err = hpcvdj_command("count", table, "-g", GERMLINE, "-o", tmp_path / "q.h5", "--unlisted-alleles", "first")
+    assert "500 counted + 0 excluded" in out
+    assert f"TRBV31*05 is counted as TRBV31*01 in {count} rows" in err
+
+
+def test_forms_is_table_3():
+    out, _ = hpcvdj_command("forms", GERMLINE, "--in-vivo", "101837")
+    rows = {line.split()[0]: line.split() for line in out.splitlines() if line.startswith("  ") and line.split()}
+    assert rows["V"][2:5] == ["362", "3,107", "913"]
+    assert rows["J"][2:5] == ["283", "3,210", "908"]
+    assert rows["D"][2] == "505"
+    for text in ("51,735,230", "102,446", "6,517,568", "1,629,392", "one\n  line off", "1,448 and 425"):
+        assert text in out
+
+
+def test_verify(tmp_path):
+    out, _ = hpcvdj_command("verify", SMALL, "-g", GERMLINE, "--sample", "6", "--max-n", "2")
+    assert out.count(" 0 differences") == 4
+
+
+def test_verify_sees_a_wrong_kernel(tmp_path, monkeypatch):
+    """Verification that cannot fail would verify nothing."""
+    code = (
+        "import sys, hpcvdj.backends.cpu.bitwise as b\n"
+        "right = b.BitwiseKernel.__call__\n"
+        "def wrong(self, unit, first, last):\n"
+        "    counters = right(self, unit, first, last)\n"
+        "    return counters + (unit.n_lengths.start == 1)\n"
+        "b.BitwiseKernel.__call__ = wrong\n"
+        f"sys.argv = ['hpcvdj', 'verify', {str(SMALL)!r}, '-g', {str(GERMLINE)!r}, '--sample', '3', '--max-n', '1']\n"
+        "from hpcvdj.cli import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert re.search(r"bitwise .* 3 differences\n    first: .*m=1: reference \d+, bitwise \d+", done.stdout)
+
+
+def test_simulate_then_count(tmp_path):
+    path = tmp_path / "s.parquet"
+    out, _ = hpcvdj_command("simulate", "-g", GERMLINE, "-n", "200", "--seed", "7", "-o", path)
+    assert "200 over 220 V-J pairs" not in out
+    assert "junctions  200 over" in out
+    out, _ = hpcvdj_command("count", path, "-g", GERMLINE, "-o", tmp_path / "o.h5", "--max-n", "all")
+    assert "200 counted" in out
+
+
+def test_info():
+    out, _ = hpcvdj_command("info")
+    assert hpcvdj.__version__ in out
+    assert "rank 0" in out
+
+
+BAD = {
+    "missing file": (["count", "none.tsv", "-g", GERMLINE, "-o", "o.h5"], "none.tsv: no such file"),
+    "missing germline": (["count", SMALL, "-g", "none.tsv", "-o", "o.h5"], "none.tsv: no such germline table"),
+    "no folder": (["count", SMALL, "-g", GERMLINE, "-o", "none/o.h5"], "none: no such folder"),
+    "max n": (["count", SMALL, "-g", GERMLINE, "-o", "o.h5", "--max-n", "many"], "--max-n 'many'"),
+    "too long n": (
+        ["count", SMALL, "-g", GERMLINE, "-o", "o.h5", "--max-n", "99", "--method", "bitwise"],
+        "use --method direct",
+    ),
+    "wrong table": (["count", GERMLINE, "-g", GERMLINE, "-o", "o.h5"], "no column sequence_id, v_call"),
+    "simulate name": (["simulate", "-g", GERMLINE, "-o", "o.csv"], "must end in .tsv"),
+    "simulate range": (["simulate", "-g", GERMLINE, "-o", "o.tsv", "--n-lengths", "a-b"], "--n-lengths 'a-b'"),
+    "export result": (["export", GERMLINE, "-o", "o.tsv"], "not a readable HDF5 file"),
+    "forms": (["forms", SMALL], "line 1: no column"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD.values(), ids=BAD.keys())
+def test_bad_input_is_one_line_and_exit_2(tmp_path, arguments, message):
+    out, err = hpcvdj_command(*arguments, code=2, cwd=tmp_path)
+    assert message in error_line(err)
+    assert out == ""
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("arguments", [["count"], ["nothing"], ["count", SMALL, "--method", "guess"]])
+def test_usage_errors_exit_2(arguments):
+    assert "Usage" in hpcvdj_command(*arguments, code=2)[1]
+
+
+def test_an_existing_output_is_kept(tmp_path):
+    (tmp_path / "o.h5").write_text("precious")
+    _, err = hpcvdj_command("count", SMALL, "-g", GERMLINE, "-o", tmp_path / "o.h5", code=2)
+    assert "--overwrite" in error_line(err)
+    assert (tmp_path / "o.h5").read_text() == "precious"
+
+
+def test_no_v_in_the_germline(tmp_path):
+    lines = [line for line in GERMLINE.read_text().splitlines() if "\tV\t" not in line]
+    (tmp_path / "g.tsv").write_text("\n".join(lines) + "\n")
+    _, err = hpcvdj_command("count", SMALL, "-g", tmp_path / "g.tsv", "-o", tmp_path / "o.h5", code=2)
+    assert "locus TRB has no V segment" in error_line(err)
+
+
+def test_a_write_that_fails_leaves_nothing(tmp_path):
+    """A limit on file size is a disk that fills up in the midst of writing, for any user."""
+    # The MPI library writes files of its own at start, so it stays out of this.
+    code = (
+        "import sys, resource; sys.modules['mpi4py'] = None\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))\n"
+        "from hpcvdj.cli import main\n"
+        f"sys.argv = ['hpcvdj', 'count', {str(SMALL)!r}, '-g', {str(GERMLINE)!r}, '-o', {str(tmp_path / 'o.h5')!r}]\n"
+        "main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    assert "o.h5: writing failed" in error_line(done.stderr)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_full_disk(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = shutil.which("mount")
+    if not mount or subprocess.run([mount, "-t", "tmpfs", "-o", "size=40k", "tmpfs", disk], check=False).returncode:
+        pytest.skip("mounting a small disk takes root")
+    try:
+        _, err = hpcvdj_command("count", SMALL, "-g", GERMLINE, "-o", disk / "o.h5", code=1)
+        assert "disk has 0.0 MB free" in error_line(err)
+        _, err = hpcvdj_command("simulate", "-g", GERMLINE, "-n", "5000", "-o", disk / "o.tsv", code=1)
+        assert "the disk is full" in error_line(err)
+        assert os.listdir(disk) == []
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def test_real_repertoires(tmp_path, shared_data):
+    for name, table, rows in (
+        ("mouse_TRB_dash2017", "mouse_trb", 1924),
+        ("human_TRB_minervina_M15_CD8", "human_trb", 67238),
+    ):
+        germline = ROOT / "inputs" / "germline" / f"{table}.tsv"
+        path = shared_data / f"{name}.tsv.gz"
+        hpcvdj_command("-q", "count", path, "-g", germline, "-o", tmp_path / f"{name}.h5")
+        with Result(tmp_path / f"{name}.h5") as result:
+            assert len(result) + len(result.excluded) == rows

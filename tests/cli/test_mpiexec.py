@@ -1,0 +1,116 @@
+"""Real launches from a plain pytest: the commands under mpiexec, and tests/mpi at 1 to 4 ranks.
+
+Not in tests/mpi: pytest-mpi takes all that lies in a folder of that name for tests to run on every rank.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from hpcvdj.results import Result
+from tests.conftest import GERMLINE, ROOT, SMALL
+
+pytest.importorskip("mpi4py")
+# The launcher of the MPI library that this Python has, before any other on the machine.
+MPIEXEC = shutil.which("mpiexec", path=Path(sys.executable).parent) or shutil.which("mpiexec")
+pytestmark = pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
+
+
+def launch(ranks, *arguments, timeout=240):
+    """Run a Python command line on `ranks` ranks."""
+    # Ranks of a test share few cores; one thread each keeps them from treading on one another.
+    environment = {**os.environ, "NUMBA_NUM_THREADS": "1", "COLUMNS": "200"}
+    return subprocess.run(
+        [MPIEXEC, "-n", str(ranks), sys.executable, *map(str, arguments)],
+        capture_output=True, text=True, timeout=timeout, env=environment, cwd=ROOT, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_rank_tests(ranks):
+    """The tests of test_ranks.py, on every rank, under both guards against a stuck collective."""
+    arguments = ["-m", "mpi4py", "-m", "pytest", "--with-mpi", "--timeout=60", "--timeout-method=thread"]
+    done = launch(ranks, *arguments, "-q", "-p", "no:cacheprovider", ROOT / "tests" / "mpi" / "test_ranks.py")
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
+    # Ranks write to one pipe, so their closing lines may run into one another: count, do not match lines.
+    assert done.stdout.count(" passed") == ranks
+    assert " failed" not in done.stdout
+    assert " skipped" not in done.stdout
+
+
+def counted(tmp_path, ranks, *options):
+    path = tmp_path / f"{ranks}.h5"
+    done = launch(ranks, "-m", "hpcvdj", "count", SMALL, "-g", GERMLINE, "-o", path, *options)
+    assert done.returncode == 0, done.stderr
+    with Result(path) as result:
+        assert result.provenance["mpi_size"] == ranks
+        return result.counters[:], done
+
+
+@pytest.mark.parametrize("method", ["direct", "bitwise"])
+def test_result_files_do_not_depend_on_ranks(tmp_path, method):
+    one, _ = counted(tmp_path, 1, "--method", method, "--max-n", "2")
+    for ranks in (2, 3, 4, 7):
+        many, done = counted(tmp_path, ranks, "--method", method, "--max-n", "2")
+        assert (one == many).all()
+        assert done.stdout.count("500 counted") == 1, "root alone speaks"
+
+
+def test_bad_input_is_one_line_from_one_rank(tmp_path):
+    done = launch(3, "-m", "hpcvdj", "count", tmp_path / "none.tsv", "-g", GERMLINE, "-o", tmp_path / "o.h5")
+    assert done.returncode == 2
+    assert done.stderr.count("error:") == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_a_usage_error_is_printed_once():
+    done = launch(3, "-m", "hpcvdj", "count", "--nothing")
+    assert done.returncode == 2
+    assert (done.stdout + done.stderr).count("No such option") == 1
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_rank_that_raises_ends_all(tmp_path, rank):
+    """One rank fails while the others wait for it in a collective."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys\n"
+        "from hpcvdj.parallel import world\n"
+        "import hpcvdj.backends.cpu.direct as direct\n"
+        "right = direct.DirectKernel.__call__\n"
+        "def wrong(self, unit, first, last):\n"
+        f"    if unit.tasks and last > first and world().rank == {rank}:\n"
+        "        raise ZeroDivisionError('planted')\n"
+        "    return right(self, unit, first, last)\n"
+        "direct.DirectKernel.__call__ = wrong\n"
+        "from hpcvdj.cli import main\n"
+        f"sys.argv = ['hpcvdj', 'count', {str(SMALL)!r}, '-g', {str(GERMLINE)!r}, '-o', {str(tmp_path / 'o.h5')!r}]\n"
+        "main()\n"
+    )
+    start = time.monotonic()
+    done = launch(3, program, timeout=60)
+    assert done.returncode != 0
+    assert time.monotonic() - start < 30
+    assert "ZeroDivisionError: planted" in done.stderr
+    assert not (tmp_path / "o.h5").exists()
+
+
+def test_an_uncaught_exception_in_a_script_ends_all(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "from hpcvdj.parallel import world\nif world().rank == 1:\n    raise ValueError('planted')\nworld().barrier()\n"
+    )
+    done = launch(2, program, timeout=60)
+    assert done.returncode != 0
+    assert "ValueError: planted" in done.stderr
+
+
+def test_info_names_every_rank():
+    done = launch(3, "-m", "hpcvdj", "info")
+    assert done.returncode == 0
+    assert [line.split()[1] for line in done.stdout.splitlines() if line.startswith("rank")] == ["0", "1", "2"]

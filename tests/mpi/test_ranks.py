@@ -1,0 +1,84 @@
+"""Tests that run on every rank: mpiexec -n N python -m mpi4py -m pytest --with-mpi tests/mpi/test_ranks.py
+
+One collective per test, and --timeout, so that a rank that fails cannot pair with a stuck one in the next test.
+"""
+
+import numpy as np
+import pytest
+
+from hpcvdj.errors import InputError
+from hpcvdj.methods import METHODS, Problem
+from hpcvdj.parallel import world
+from hpcvdj.repertoire import read_repertoire
+from hpcvdj.run import ArrayStore, Config, count, root_does, share
+from hpcvdj.verify import reference, sample
+from tests.conftest import SMALL
+
+pytestmark = pytest.mark.mpi
+
+
+def problem_of(paper_germline, max_n, size=12):
+    """A sample of the small example, read by each rank for itself."""
+    whole = read_repertoire(SMALL, paper_germline, longest=60)
+    return Problem(sample(whole, size, 3, 60), paper_germline, max_n)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("threads_per_block", [1, 64])
+def test_counters_do_not_depend_on_ranks(paper_germline, method, threads_per_block):
+    """With 64 tasks to a block and 4^3 tasks, ranks above root have none."""
+    problem = problem_of(paper_germline, 3)
+    store = ArrayStore(len(problem.repertoire), 3)
+    count(problem, Config(3, method, threads_per_block=threads_per_block), world(), store)
+    if world().is_root:
+        assert store.counters.tolist() == reference(problem).tolist()
+
+
+def test_more_ranks_than_tasks(paper_germline):
+    problem = problem_of(paper_germline, 0, size=1)
+    store = ArrayStore(1, 0)
+    tally = count(problem, Config(0, "bitwise"), world(), store)
+    assert tally.timings.kernel.shape == (1,)
+    if world().is_root:
+        assert store.counters.tolist() == reference(problem).tolist()
+
+
+def test_share(paper_germline):
+    mine = read_repertoire(SMALL, paper_germline) if world().is_root else None
+    shared = share(world(), mine)
+    whole = read_repertoire(SMALL, paper_germline)
+    assert np.array_equal(shared.words, whole.words)
+    assert np.array_equal(shared.lengths, whole.lengths)
+    assert np.array_equal(shared.offsets, whole.offsets)
+    assert shared.pairs == whole.pairs
+
+
+def test_broadcast_in_pieces(monkeypatch):
+    monkeypatch.setattr("hpcvdj.parallel._BROADCAST_BYTES", 100)
+    array = np.arange(77, dtype=np.int64).reshape(7, 11)
+    found = world().broadcast_array(array if world().is_root else None)
+    assert np.array_equal(found, array)
+
+
+def test_an_error_of_root_is_every_ranks():
+    def fail():
+        raise InputError("file: no")
+
+    with pytest.raises(InputError, match="file: no") as caught:
+        root_does(world(), fail)
+    assert caught.value.on_every_rank
+
+
+def test_sum_and_maximum():
+    counters = np.array([2**63 - 1, world().rank], dtype=np.uint64)
+    total = world().sum_counters(counters if world().size <= 2 else counters // np.uint64(4))
+    assert int(total[1]) >= 0
+    assert total.dtype == np.uint64
+
+
+def test_maximum():
+    assert world().maximum(np.array([float(world().rank)]))[0] == world().size - 1
+
+
+def test_cores_are_shared():
+    assert world().cores() >= 1
