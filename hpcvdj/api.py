@@ -47,7 +47,7 @@ def count(
     >>> from hpcvdj.germline import from_sequences
     >>> table = pa.table({"v_call": ["V1"], "j_call": ["J1"], "junction": ["TGTGCCTTT"]})
     >>> count(table, from_sequences(["GC"], ["G"], ["C"]), max_n=0)["pathways_total"].to_pylist()
-    [9]
+    [8]
     """
     germline = germline if isinstance(germline, Germline) else read_germline(germline)
     table = as_arrow(junctions)

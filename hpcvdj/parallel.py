@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import time
 from functools import cache
 from types import TracebackType
 from typing import Any
@@ -31,6 +32,9 @@ _LAUNCHER_SIZES = (
     "SLURM_STEP_NUM_TASKS",
 )
 _LAUNCHER_RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "PALS_RANKID")
+
+LAST_WORDS_SECONDS = 0.3
+"""How long a failing rank waits for the launcher to forward its message before it ends all ranks."""
 
 _BROADCAST_BYTES = 1 << 30
 """Arrays are broadcast in pieces: a 32-bit count of bytes is what older MPI libraries take."""
@@ -181,16 +185,22 @@ def _abort_on_failure(comm: Any) -> None:
 
     def hook(kind: type[BaseException], value: BaseException, trace: TracebackType | None) -> None:
         previous(kind, value, trace)
-        sys.stderr.flush()
-        comm.Abort(1)
+        _end_all(comm, 1)
 
     sys.excepthook = hook
 
 
 def abort(exit_code: int = 1) -> None:
     """End every rank with `exit_code`, those that wait for this one too; returns only in a world of one rank."""
-    sys.stderr.flush()
     if world().size > 1:
         from mpi4py import MPI
 
-        MPI.COMM_WORLD.Abort(exit_code)
+        _end_all(MPI.COMM_WORLD, exit_code)
+
+
+def _end_all(comm: Any, exit_code: int) -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # mpiexec reads the ranks' output through pipes and drops what is still in them when the ranks are killed.
+    time.sleep(LAST_WORDS_SECONDS)
+    comm.Abort(exit_code)
