@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hpcvdj.errors import InputError
 from hpcvdj.germline import DForms, Germline
 from hpcvdj.repertoire import Repertoire
@@ -59,6 +62,17 @@ class Method(Protocol):
     def work(self, unit: Unit) -> float:
         """The unit's cost relative to others of this method: what progress is measured in."""
         ...
+
+
+def whole_pairs(offsets: NDArray[np.int64], most_rows: int) -> Iterator[tuple[range, range]]:
+    """V–J pairs in batches of at most `most_rows` sequences, or of one pair: (pairs, their rows)."""
+    first, pairs = 0, len(offsets) - 1
+    while first < pairs:
+        last = first + 1
+        while last < pairs and offsets[last + 1] - offsets[first] <= most_rows:
+            last += 1
+        yield range(first, last), range(int(offsets[first]), int(offsets[last]))
+        first = last
 
 
 def require_n_length(method: Method, max_n: int, longest: int) -> None:

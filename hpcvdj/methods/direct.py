@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hpcvdj.methods.base import Problem, Unit
+from hpcvdj.methods.base import Problem, Unit, whole_pairs
 from hpcvdj.repertoire import LONGEST_CDR3
 
 UNIT_COUNTERS = 1 << 23
@@ -29,17 +29,8 @@ class Direct:
 
     def units(self, problem: Problem) -> Iterator[Unit]:
         """Batches of whole V–J groups, as many as `UNIT_COUNTERS` allows."""
-        offsets = problem.repertoire.offsets
-        most_rows = max(1, UNIT_COUNTERS // (problem.max_n + 1))
-        first = 0
-        pairs = len(offsets) - 1
-        while first < pairs:
-            last = first + 1
-            while last < pairs and offsets[last + 1] - offsets[first] <= most_rows:
-                last += 1
-            rows = range(int(offsets[first]), int(offsets[last]))
-            yield Unit(range(first, last), rows, range(problem.max_n + 1), len(rows))
-            first = last
+        for pairs, rows in whole_pairs(problem.repertoire.offsets, UNIT_COUNTERS // (problem.max_n + 1)):
+            yield Unit(pairs, rows, range(problem.max_n + 1), len(rows))
 
     def work(self, unit: Unit) -> float:
         """Sequences: each costs about the same whatever its pair."""

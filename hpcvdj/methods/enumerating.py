@@ -1,15 +1,22 @@
 """Methods `baseline` and `bitwise`: exhaustive enumeration, as the paper describes it.
 
-A unit is one (n-length m, V–J pair); its tasks are the 4^m n-nucleotide strings, one to a thread (section III
-and V-B).  Every task builds its nDn' combinations and compares them with every in vivo sequence of the pair.
+A unit is an n-length m and one V–J pair, or several where they are small; its tasks are the 4^m n-nucleotide
+strings, one to a thread (sections III and V-B).  Every task builds its nDn' combinations and compares them with every
+in vivo sequence of each pair.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hpcvdj.methods.base import Problem, Unit
+from hpcvdj.methods.base import Problem, Unit, whole_pairs
 from hpcvdj.repertoire import PAPER_LONGEST_CDR3
+
+UNIT_WORK = 1 << 22
+"""Strings x sequences in one unit at most, unless a single V–J pair has more.
+
+One V–J pair at a time, as in the paper, leaves a processor idle between the pairs when 4^m is small.
+"""
 
 LONGEST_N = 15
 """n-length whose 4^m tasks still have 32-bit numbers; hours become years long before it."""
@@ -21,12 +28,10 @@ class _Enumerating:
     enumerates = True
 
     def units(self, problem: Problem) -> Iterator[Unit]:
-        """(n-length, V–J pair), short n-lengths first."""
-        offsets = problem.repertoire.offsets
+        """(n-length, batch of whole V–J pairs), short n-lengths first."""
         for m in range(problem.max_n + 1):
-            for pair in range(len(offsets) - 1):
-                rows = range(int(offsets[pair]), int(offsets[pair + 1]))
-                yield Unit(range(pair, pair + 1), rows, range(m, m + 1), 4**m)
+            for pairs, rows in whole_pairs(problem.repertoire.offsets, UNIT_WORK // 4**m):
+                yield Unit(pairs, rows, range(m, m + 1), 4**m)
 
     def work(self, unit: Unit) -> float:
         """Tasks x sequences x cuts."""

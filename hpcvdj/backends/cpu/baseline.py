@@ -31,18 +31,21 @@ class BaselineKernel:
         self.in_vivo = np.zeros((len(repertoire), PADDED), dtype=np.uint8)
         for row, length in enumerate(repertoire.lengths):
             self.in_vivo[row, :length] = unpack(repertoire.words[row], int(length))
-        self.lengths = repertoire.lengths
+        self.lengths, self.offsets = repertoire.lengths, repertoire.offsets
 
     def __call__(self, unit: Unit, first: int, last: int) -> NDArray[np.uint64]:
         """Pathways with the n-nucleotide strings `first` … `last`-1."""
-        v, d, j, has_d = self.forms.of(unit)
-        rows = slice(unit.rows.start, unit.rows.stop)
-        counters = count_tasks(
-            self.in_vivo[rows], self.lengths[rows],
-            v.codes, v.lengths, d.codes, d.lengths, has_d, j.codes, j.lengths,
-            unit.n_lengths.start, first, last,
-        )  # fmt: skip
-        return np.asarray(counters[:, np.newaxis])
+        parts = []
+        for pair in unit.pairs:
+            v, d, j, has_d = self.forms.of(pair)
+            rows = slice(*self.offsets[pair : pair + 2])
+            counters = count_tasks(
+                self.in_vivo[rows], self.lengths[rows],
+                v.codes, v.lengths, d.codes, d.lengths, has_d, j.codes, j.lengths,
+                unit.n_lengths.start, first, last,
+            )  # fmt: skip
+            parts.append(counters)
+        return np.concatenate(parts)[:, np.newaxis]
 
 
 @njit(cache=True, nogil=True, inline="always")

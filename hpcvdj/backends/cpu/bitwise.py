@@ -26,15 +26,17 @@ class BitwiseKernel:
 
     def __call__(self, unit: Unit, first: int, last: int) -> NDArray[np.uint64]:
         """Pathways with the n-nucleotide strings `first` … `last`-1."""
-        v, d, j, has_d = self.forms.of(unit)
-        rows = slice(unit.rows.start, unit.rows.stop)
-        counters = count_tasks(
-            self.repertoire.words[rows, :WORDS],
-            self.repertoire.lengths[rows],
-            v.packed, v.lengths, d.packed, d.lengths, has_d, j.packed, j.lengths,
-            unit.n_lengths.start, first, last,
-        )  # fmt: skip
-        return np.asarray(counters[:, np.newaxis])
+        parts = []
+        for pair in unit.pairs:
+            v, d, j, has_d = self.forms.of(pair)
+            rows = slice(*self.repertoire.offsets[pair : pair + 2])
+            counters = count_tasks(
+                self.repertoire.words[rows, :WORDS], self.repertoire.lengths[rows],
+                v.packed, v.lengths, d.packed, d.lengths, has_d, j.packed, j.lengths,
+                unit.n_lengths.start, first, last,
+            )  # fmt: skip
+            parts.append(counters)
+        return np.concatenate(parts)[:, np.newaxis]
 
 
 @njit(cache=True, nogil=True, inline="always")

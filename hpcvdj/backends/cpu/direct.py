@@ -150,18 +150,13 @@ def _weight(found, genes, distinct):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _count_with_d(codes, length, a, b, ends, words, genes, empty, distinct, max_n, second):  # type: ignore[no-untyped-def]
-    """Second differences over m of the pathways of one sequence in a locus with D genes."""
-    for q in range(min(length, a + max_n) + 1):
+def _count_with_d(codes, length, a, b, ends, words, genes, distinct, max_n, second):  # type: ignore[no-untyped-def]
+    """Second differences over m of the pathways of one sequence with a D form that is not empty."""
+    for q in range(min(length - 1, a + max_n) + 1):
         left = max(0, q - a)
         lefts = q - left + 1
         # A form that ends before `earliest` leaves more than max_n n-nucleotides outside V, D and J.
         earliest = length - b - (max_n - left)
-        if q >= earliest:
-            right = max(0, length - q - b)
-            _add_trapezoid(second, left + right, lefts, length - q - right + 1, empty)
-        if q == length:
-            break
         for w in range(words):
             found = ends[w, codes[q]]
             e = q + 1
@@ -177,11 +172,10 @@ def _count_with_d(codes, length, a, b, ends, words, genes, empty, distinct, max_
 
 
 @njit(cache=True, nogil=True)
-def _count_without_d(length, a, b, out):  # type: ignore[no-untyped-def]
-    """Pathways of one sequence in a locus without D genes: pairs (V form, J form) that leave m bases between."""
-    for m in range(min(len(out) - 1, length) + 1):
-        both = length - m
-        out[m] = max(0, min(a, both) - max(0, both - b) + 1)
+def _v_j_pairs(length, a, b, m):  # type: ignore[no-untyped-def]
+    """Pairs (V form, J form) that leave m bases between them."""
+    both = length - m
+    return max(0, min(a, both) - max(0, both - b) + 1)
 
 
 @njit(cache=True, nogil=True, parallel=True)
@@ -208,18 +202,16 @@ def count_rows(  # type: ignore[no-untyped-def]
             b = _common(codes, -1, length, j[pair], j_length[pair])
             where = locus[pair]
             target = out[row - first]
-            if d_words[where] == 0:
-                _count_without_d(length, a, b, target)
-                continue
             top = min(max_n, length)
             second[: length + 3] = 0
             _count_with_d(
-                codes, length, a, b, d_ends[where], d_words[where], d_genes[where], d_empty[where],
-                distinct, top, second,
+                codes, length, a, b, d_ends[where], d_words[where], d_genes[where], distinct, top, second
             )  # fmt: skip
             slope = np.int64(0)
             count = np.int64(0)
             for m in range(top + 1):
                 slope += second[m]
                 count += slope
-                target[m] = np.uint64(count)
+                # An empty D form cuts the m n-nucleotides at any of m + 1 places; without D genes there is no cut.
+                cuts = d_empty[where] * (m + 1) if d_words[where] else 1
+                target[m] = np.uint64(count + cuts * _v_j_pairs(length, a, b, m))

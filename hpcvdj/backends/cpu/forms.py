@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.alphabet import encode, pack
 from hpcvdj.germline import Segment, d_forms, j_forms, v_forms
-from hpcvdj.methods.base import Problem, Unit
+from hpcvdj.methods.base import Problem
 from hpcvdj.repertoire import PAPER_LONGEST_CDR3
 
 WORDS = 2
@@ -41,15 +41,15 @@ class FormTable:
 
 
 class Forms:
-    """The form tables of a problem's units, made once per segment and locus."""
+    """The form tables of a problem's V–J pairs, made once per segment and locus."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self._tables: dict[tuple[str, str], FormTable] = {}
 
-    def of(self, unit: Unit) -> tuple[FormTable, FormTable, FormTable, bool]:
-        """Tables of V, D and J forms of the unit's V–J pair, and whether its locus has D genes."""
-        v, j = self.problem.repertoire.pairs[unit.pairs.start]
+    def of(self, pair: int) -> tuple[FormTable, FormTable, FormTable, bool]:
+        """Tables of V, D and J forms of a V–J pair, and whether its locus has D genes."""
+        v, j = self.problem.repertoire.pairs[pair]
         max_p = self.problem.germline.max_p
         genes = self.problem.germline.d_segments(v.locus)
         return (
