@@ -106,7 +106,7 @@ def d_forms(segment: str, kind: DForms = "paper", max_p: int = MAX_P) -> list[st
 class Germline:
     """The segments of one or more loci, and the rules by which calls find them.
 
-    `d_alleles` says which D alleles take part: `first` (each functional D gene's first listed allele, as one
+    `d_alleles` says which D alleles take part: `first` (of each D gene the first allele listed as functional, as one
     chromosome carries one) or `all` functional ones.
     """
 
@@ -172,8 +172,9 @@ def read_germline(path: str | Path, *, max_p: int = MAX_P, d_alleles: Literal["f
     """
     path = Path(path)
     try:
-        opener = gzip.open if path.suffix == ".gz" else open
-        with opener(path, "rt", encoding="utf-8", newline="") as stream:
+        with open(path, "rb") as stream:
+            opener = gzip.open if stream.read(2) == b"\x1f\x8b" else open
+        with opener(path, "rt", encoding="utf-8-sig", newline="") as stream:
             rows = list(csv.DictReader(stream, delimiter="\t", quoting=csv.QUOTE_NONE))
     except FileNotFoundError:
         raise InputError(f"{path}: no such germline table; inputs/germline/ holds ready ones") from None
@@ -201,6 +202,8 @@ def _segment(path: Path, line: int, row: dict[str, str]) -> Segment:
     kind = values["segment_type"]
     if kind not in _TYPES:
         raise InputError(f"{where}: segment_type is {kind!r}; write V, D or J")
+    if row.get("sequence") is None:
+        raise InputError(f"{where}: the row is cut short; every row needs the columns {', '.join(COLUMNS[:5])}")
     if values["functional"] not in _FUNCTIONAL:
         raise InputError(f"{where}: functional is {values['functional']!r}; write F, ORF or P")
     if not values["allele"] or not values["locus"]:

@@ -116,6 +116,17 @@ class World:
         if self.size > 1:
             self._comm.Barrier()
 
+    def local_rank(self) -> int:
+        """This rank's place among the ranks of its host: which of the host's GPUs is its own."""
+        if self.size == 1:
+            return 0
+        from mpi4py import MPI
+
+        local = self._comm.Split_type(MPI.COMM_TYPE_SHARED)
+        place: int = local.Get_rank()
+        local.Free()
+        return place
+
     def cores(self) -> int:
         """Cores for this rank: its own if the launcher bound it to some, else its share of the host's."""
         mine = usable_cores()
@@ -140,7 +151,8 @@ def set_threads(current: World, threads: int | None = None) -> int:
     Takes effect only before numba is imported.
     """
     count = threads or current.cores()
-    os.environ.setdefault("NUMBA_NUM_THREADS", str(count))
+    if threads or "NUMBA_NUM_THREADS" not in os.environ:
+        os.environ["NUMBA_NUM_THREADS"] = str(count)
     # numba's OpenMP layer otherwise spins between parallel regions: 12 ms a call on two cores.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     return count

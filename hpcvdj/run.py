@@ -13,7 +13,7 @@ from typing import Literal, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import HpcvdjError, InputError
+from hpcvdj.errors import HpcvdjError
 from hpcvdj.germline import DForms, Germline, Segment
 from hpcvdj.methods import Method, Problem, Unit, method_named
 from hpcvdj.methods.base import require_n_length
@@ -45,8 +45,6 @@ class Config:
     def resolve_max_n(self, repertoire: Repertoire) -> int:
         """The largest n-length as a number; InputError if the method cannot go there."""
         max_n = repertoire.longest if self.max_n == "all" else int(self.max_n)
-        if max_n < 0:
-            raise InputError(f"--max-n {max_n}: n-lengths start at 0")
         require_n_length(method_named(self.method), max_n, LONGEST_N)
         return max_n
 
@@ -148,8 +146,8 @@ def count(problem: Problem, config: Config, world: World, store: Store | None) -
 
     start = time.perf_counter()
     method = method_named(config.method)
-    backend = open_backend(config.backend)
-    kernel = backend.load(method.name, problem)
+    backend = open_backend(config.backend, world.local_rank())
+    kernel = backend.load(method.name, problem, config.threads_per_block)
     units = list(method.units(problem))
     prepare = float(world.maximum(np.array([time.perf_counter() - start]))[0])
     seconds = np.zeros((3, len(units)))
@@ -278,7 +276,13 @@ def _attributes(
 
     return {
         **run_facts(world),
-        "config": {**asdict(config), "max_n": max_n, "max_n_asked": config.max_n, "calls": asdict(inputs.calls)},
+        "config": {
+            **asdict(config),
+            "max_n": max_n,
+            "max_n_asked": config.max_n,
+            "calls": asdict(inputs.calls),
+            "strict": inputs.strict,
+        },
         "junctions_path": repertoire.source["path"],
         "junctions_sha256": repertoire.source["sha256"],
         "sequence_field": repertoire.source["field"],
@@ -292,8 +296,11 @@ def _attributes(
 
 
 def _log_calls_and_exclusions(repertoire: Repertoire, most: int = 12) -> None:
-    for call, allele, rows in sorted(repertoire.substituted, key=lambda item: -item[2]):
+    substituted = sorted(repertoire.substituted, key=lambda item: -item[2])
+    for call, allele, rows in substituted[:most]:
         log.warning("call %s is counted as %s in %s rows", call, allele, f"{rows:,}")
+    if substituted[most:]:
+        log.warning("and %d other calls; the result file's substituted_calls lists all", len(substituted[most:]))
     reasons = repertoire.excluded.by_reason()
     if not reasons:
         return

@@ -78,11 +78,13 @@ def _row(draw, v: list[str], d: list[str], j: list[str], max_p: int) -> tuple[st
     return f"V{a + 1}", f"J{b + 1}", "".join(parts)
 
 
-def count_with(problem: Problem, method: str, *, ranks: int = 1, threads_per_block: int = 4) -> np.ndarray:
-    """Counters of a method on the CPU backend, its tasks split over `ranks` as the driver splits them."""
+def count_with(
+    problem: Problem, method: str, *, ranks: int = 1, threads_per_block: int = 4, backend: str = "cpu"
+) -> np.ndarray:
+    """Counters of a method on a backend, its tasks split over `ranks` as the driver splits them."""
     from hpcvdj.backends import open_backend
 
-    kernel = open_backend("cpu").load(method, problem)
+    kernel = open_backend(backend).load(method, problem, threads_per_block)
     counters = np.zeros((len(problem.repertoire), problem.max_n + 1), dtype=np.uint64)
     for unit in method_named(method).units(problem):
         rows = slice(unit.rows.start, unit.rows.stop)

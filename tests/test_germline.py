@@ -108,8 +108,8 @@ def test_the_digest_follows_all_that_counting_depends_on():
 
 
 def test_read_plain_and_gzip(tmp_path):
-    plain, packed = tmp_path / "g.tsv", tmp_path / "g.tsv.gz"
-    plain.write_text(HEADER + V + J.lower().replace("trb\tj\ttrbj1-1*01\tf", "TRB\tJ\tTRBJ1-1*01\tF") + D)
+    plain, packed = tmp_path / "g.tsv", tmp_path / "packed.tsv"
+    plain.write_text("\ufeff" + HEADER + V + J.lower().replace("trb\tj\ttrbj1-1*01\tf", "TRB\tJ\tTRBJ1-1*01\tF") + D)
     packed.write_bytes(gzip.compress(plain.read_bytes()))
     assert read_germline(plain).segments == read_germline(packed).segments
     assert read_germline(plain).of("J")[0].sequence == "GGA"
@@ -128,6 +128,7 @@ def test_read_plain_and_gzip(tmp_path):
         (HEADER + J, "no V segment"),
         (HEADER + V, "no J segment"),
         (HEADER + V + J + D.replace("GG", ""), "line 4: the D segment"),
+        (HEADER + V + "TRB\tJ\tTRBJ1-1*01\tF\n", "line 3: the row is cut short"),
         (HEADER + V + J + D.replace("TRBD1*01", ""), "line 4: allele or locus is empty"),
     ],
 )

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hpcvdj.errors import InputError
 from hpcvdj.methods.base import Problem, Unit
 
-BACKENDS = ("cpu",)
+BACKENDS = ("cuda", "cpu")
 """The backends of this version, in the order in which `auto` prefers them."""
 
 
@@ -31,15 +31,22 @@ class Backend(Protocol):
         """The hardware in words, for logs and results."""
         ...
 
-    def load(self, method: str, problem: Problem) -> Kernel:
+    def load(self, method: str, problem: Problem, threads_per_block: int) -> Kernel:
         """The kernel of a method, with the problem's data where the kernel wants it."""
         ...
 
 
-def open_backend(name: str = "auto") -> Backend:
-    """The backend called `name`, or the best there is for `auto`; InputError names what there is."""
+def open_backend(name: str = "auto", local_rank: int = 0) -> Backend:
+    """The backend called `name`, or for `auto` a GPU if there is one, else the CPU.
+
+    `local_rank` chooses among a host's GPUs.  InputError for an unknown name, MachineError for `cuda` without CUDA.
+    """
     if name not in ("auto", *BACKENDS):
-        raise InputError(f"no backend {name!r} in this version; there are auto, {', '.join(BACKENDS)}")
+        raise InputError(f"no backend {name!r}; there are auto, {', '.join(BACKENDS)}")
+    from hpcvdj.backends.cuda import CudaBackend, device_count
+
+    if name == "cuda" or (name == "auto" and device_count()):
+        return CudaBackend(local_rank)
     from hpcvdj.backends.cpu import CpuBackend
 
     return CpuBackend()

@@ -29,6 +29,7 @@ class BackendName(StrEnum):
     """Where to count."""
 
     auto = "auto"
+    cuda = "cuda"
     cpu = "cpu"
 
 
@@ -51,7 +52,9 @@ def command(
             help="direct is what you want; bitwise and baseline enumerate 4^n strings as the paper does, to check it.",
         ),
     ] = MethodName.direct,
-    backend: Annotated[BackendName, typer.Option("--backend", help="Where to count.")] = BackendName.auto,
+    backend: Annotated[
+        BackendName, typer.Option("--backend", help="Where to count: auto takes a GPU if there is one.")
+    ] = BackendName.auto,
     d_forms: common.DFormsOption = common.DForms.paper,
     d_alleles: common.DAllelesOption = common.DAlleles.first,
     max_p: common.MaxP = common.MAX_P_DEFAULT,

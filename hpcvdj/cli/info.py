@@ -19,7 +19,7 @@ def command(threads: common.Threads = None) -> None:
     from hpcvdj.backends import BACKENDS, open_backend
     from hpcvdj.provenance import library_versions
 
-    backend = open_backend("auto")
+    backend = open_backend("auto", world.local_rank())
     bound = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     facts = world.gather((socket.gethostname(), os.getpid(), backend.describe(), bound))
     if facts is None:

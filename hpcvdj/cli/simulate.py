@@ -53,7 +53,8 @@ def command(
 ) -> None:
     """Make in silico junctions: V, D and J forms and n-nucleotides drawn at random.
 
-    Every pathway of one n-length is equally likely. Junctions are distinct within each V-J pair; the pairs' sizes
+    Every pathway of one n-length is equally likely to be drawn; draws that are too long, repeat one of their V-J
+    pair or, with --productive, are not, are drawn again. The sizes of the V-J pairs
     fall off as a power of their rank. Functional V and J genes are used, each by its first listed allele.
     """
     world = common.begin()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
 from hpcvdj.germline import DForms, Germline
-from hpcvdj.repertoire import Repertoire
+from hpcvdj.repertoire import LONGEST_CDR3, Repertoire
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,9 @@ def whole_pairs(offsets: NDArray[np.int64], most_rows: int) -> Iterator[tuple[ra
 
 
 def require_n_length(method: Method, max_n: int, longest: int) -> None:
-    """InputError if `max_n` is more than an enumerating method can number its tasks for."""
+    """InputError if `max_n` is below 0, above any sequence's length, or above what can be enumerated."""
+    if not 0 <= max_n <= LONGEST_CDR3:
+        raise InputError(f"--max-n {max_n}: n-lengths lie in 0 … {LONGEST_CDR3}; all takes them up to the longest CDR3")
     if method.enumerates and max_n > longest:
         raise InputError(
             f"--max-n {max_n} with --method {method.name} enumerates 4^{max_n} n-nucleotide strings; it stops at "

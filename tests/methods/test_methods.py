@@ -119,7 +119,7 @@ def test_a_d_segment_too_long_for_a_word_is_refused():
 def test_many_d_genes_fill_several_words():
     """Human IGH has more D bases than a machine word has bits."""
     germline = read_germline(ROOT / "inputs" / "germline" / "human_igh.tsv")
-    from hpcvdj.backends.cpu.direct import DTable
+    from hpcvdj.backends.dtable import DTable
 
     table = DTable(Problem(repertoire_of_rows(germline, []), germline, 2), ["IGH"])
     assert table.words[0] > 1
@@ -155,7 +155,9 @@ def test_enumeration_stops_where_task_numbers_do(paper_germline):
         Config(16, "bitwise").resolve_max_n(repertoire)
     assert Config(16, "direct").resolve_max_n(repertoire) == 16
     assert Config("all").resolve_max_n(repertoire) == 3
-    with pytest.raises(InputError, match="start at 0"):
+    with pytest.raises(InputError, match="lie in 0"):
         Config(-1).resolve_max_n(repertoire)
+    with pytest.raises(InputError, match="lie in 0 … 128"):
+        Config(129).resolve_max_n(repertoire)
     with pytest.raises(InputError, match="no method"):
         Config(1, "guess").resolve_max_n(repertoire)

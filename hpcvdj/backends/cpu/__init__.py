@@ -23,7 +23,7 @@ class CpuBackend:
         """Processor and threads."""
         return f"{_processor()}, {numba.get_num_threads()} thread(s)"
 
-    def load(self, method: str, problem: Problem) -> Kernel:
+    def load(self, method: str, problem: Problem, threads_per_block: int = 0) -> Kernel:
         """The kernel of `method` with the germline's tables ready."""
         module = importlib.import_module(f"{__name__}.{method}")
         kernel: Kernel = getattr(module, _KERNELS[method])(problem)

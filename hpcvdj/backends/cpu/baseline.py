@@ -12,7 +12,7 @@ from numba import njit, prange
 from numpy.typing import NDArray
 
 from hpcvdj.alphabet import unpack
-from hpcvdj.backends.cpu.forms import Forms
+from hpcvdj.backends.forms import Forms
 from hpcvdj.methods.base import Problem, Unit
 
 PADDED = 64

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
-from hpcvdj.backends.cpu.forms import WORDS, Forms
+from hpcvdj.backends.forms import WORDS, Forms
 from hpcvdj.methods.base import Problem, Unit
 
 TASK_SLICE = 1024

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -34,6 +35,12 @@ class FormTable:
         return cls(codes, np.array([len(form) for form in kept], dtype=np.int64))
 
     @cached_property
+    def by_length(self) -> FormTable:
+        """The same forms, the shortest first."""
+        order = np.argsort(self.lengths, kind="stable")
+        return FormTable(self.codes[order], self.lengths[order])
+
+    @cached_property
     def packed(self) -> NDArray[np.uint64]:
         """The forms packed at two bits a base, uint64 [forms, 2]."""
         rows = [pack(row[:length], WORDS) for row, length in zip(self.codes, self.lengths, strict=True)]
@@ -50,25 +57,24 @@ class Forms:
     def of(self, pair: int) -> tuple[FormTable, FormTable, FormTable, bool]:
         """Tables of V, D and J forms of a V–J pair, and whether its locus has D genes."""
         v, j = self.problem.repertoire.pairs[pair]
-        max_p = self.problem.germline.max_p
         genes = self.problem.germline.d_segments(v.locus)
         return (
-            self._table("V", v, lambda: v_forms(v.sequence, max_p)),
-            self._d_table(v.locus, genes, max_p),
-            self._table("J", j, lambda: j_forms(j.sequence, max_p)),
+            self._table("V", v, v_forms),
+            self._d_table(v.locus, genes),
+            self._table("J", j, j_forms),
             bool(genes),
         )
 
-    def _table(self, kind: str, segment: Segment, make):  # type: ignore[no-untyped-def]
+    def _table(self, kind: str, segment: Segment, make: Callable[[str, int], list[str]]) -> FormTable:
         key = (kind, segment.allele)
         if key not in self._tables:
-            self._tables[key] = FormTable.of(make())
+            self._tables[key] = FormTable.of(make(segment.sequence, self.problem.germline.max_p))
         return self._tables[key]
 
-    def _d_table(self, locus: str, genes: tuple[Segment, ...], max_p: int) -> FormTable:
+    def _d_table(self, locus: str, genes: tuple[Segment, ...]) -> FormTable:
         key = ("D", locus)
         if key not in self._tables:
-            kind = self.problem.d_forms
+            kind, max_p = self.problem.d_forms, self.problem.germline.max_p
             forms = [form for gene in genes for form in d_forms(gene.sequence, kind, max_p)]
             self._tables[key] = FormTable.of(forms if genes else [""])
         return self._tables[key]

@@ -1,0 +1,79 @@
+"""What the GPU kernels share: compiling, timing, and finding a size that fits into memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import cupy
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcvdj.backends.cuda.source import OPTIONS, source
+from hpcvdj.errors import MachineError
+
+
+def compile_kernels(file: str, names: tuple[str, ...] = ()) -> Any:
+    """A cupy module of a kernel file for the current GPU; `names` are C++ expressions of template instances."""
+    return cupy.RawModule(code=source(file), options=OPTIONS, name_expressions=names or None)
+
+
+def set_constant(module: Any, name: str, values: NDArray[Any]) -> None:
+    """Copy `values` to the start of a `__constant__` array."""
+    pointer = module.get_global(name)
+    raw = np.ascontiguousarray(values).view(np.uint8).reshape(-1)
+    cupy.ndarray(raw.shape, np.uint8, pointer)[...] = cupy.asarray(raw)
+
+
+class DeviceClock:
+    """Milliseconds that kernels ran on the GPU, by events around each launch."""
+
+    def __init__(self) -> None:
+        self.milliseconds = 0.0
+        self._running: list[tuple[Any, Any]] = []
+
+    def launch(self, kernel: Any, grid: tuple[int, ...], threads: int, arguments: tuple[Any, ...], shared: int) -> None:
+        """Launch `kernel` with `shared` bytes of dynamic shared memory, between two events."""
+        start, end = cupy.cuda.Event(), cupy.cuda.Event()
+        start.record()
+        kernel(grid, (threads,), arguments, shared_mem=shared)
+        end.record()
+        self._running.append((start, end))
+
+    def collect(self) -> None:
+        """Wait for the launches so far and add up their times."""
+        for start, end in self._running:
+            end.synchronize()
+            self.milliseconds += cupy.cuda.get_elapsed_time(start, end)
+        self._running.clear()
+
+
+def shared_limit() -> int:
+    """Bytes of shared memory that one block may have on the current GPU."""
+    return int(cupy.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"])
+
+
+def allow_shared(kernel: Any, size: int) -> None:
+    """Let a block of `kernel` have `size` bytes of shared memory; more than 48 KiB must be asked for."""
+    if size > 48 * 1024:
+        kernel.max_dynamic_shared_size_bytes = size
+
+
+def shrinking(work: Callable[[int], None], size: int, smallest: int = 1024) -> int:
+    """Run `work(size)`, with half the size as long as the GPU's memory does not suffice; returns the size that did.
+
+    MachineError if not even `smallest` fits.
+    """
+    while True:
+        try:
+            work(size)
+            return size
+        except cupy.cuda.memory.OutOfMemoryError:
+            cupy.get_default_memory_pool().free_all_blocks()
+            if size <= smallest:
+                free, total = cupy.cuda.Device().mem_info
+                raise MachineError(
+                    f"the GPU has {free / 1e9:.2f} of {total / 1e9:.2f} GB free, too little for {size:,} sequences; "
+                    "end what else runs on it, or use --backend cpu"
+                ) from None
+            size = max(smallest, size // 2)

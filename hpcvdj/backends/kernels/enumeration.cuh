@@ -1,0 +1,32 @@
+// What the enumerating kernels share: tiles of in vivo sequences, forms, the task of a thread.
+#pragma once
+
+#include "sequence.cuh"
+
+#define TILE_ROWS 32  // hpcvdj/backends/cuda/enumerating.py has the same
+
+// Sequences of one V-J pair that a block holds in shared memory at a time.
+struct Tile {
+    int pair;  // index into Pair
+    int row;   // first sequence
+    int rows;  // how many
+};
+
+// Where the forms of a V-J pair stand in the tables of forms; shortest first.
+struct Pair {
+    int v_first, v_forms;
+    int j_first, j_forms;
+};
+
+// The n-nucleotide of a thread, equation (1): the rank's block range starts at task `first`.
+__device__ __forceinline__ i64 task_of_thread(i64 first)
+{
+    return first + threadIdx.x + (i64)blockIdx.x * blockDim.x;
+}
+
+// The block's counts, one global atomic per sequence that has any.
+__device__ __forceinline__ void add_counts(const u64 *counts, const Tile &tile, u64 *counters)
+{
+    for (int k = threadIdx.x; k < tile.rows; k += blockDim.x)
+        if (counts[k] != 0) atomicAdd(&counters[tile.row + k], counts[k]);
+}

@@ -1,0 +1,31 @@
+"""Every kernel compiles for every architecture that hpcvdj supports, without a GPU."""
+
+import pytest
+
+from hpcvdj.backends.cuda.source import OPTIONS, source
+from tests.backends.nvrtc import compile_for
+
+KERNELS = {
+    "bitwise.cu": (),
+    "baseline.cu": (),
+    "direct.cu": tuple(f"direct<{width}, {count}>" for width in (2, 4) for count in ("int", "long long")),
+}
+
+
+@pytest.mark.parametrize("architecture", ["sm_75", "sm_80", "sm_90", "sm_100"])
+@pytest.mark.parametrize("name", KERNELS)
+def test_it_compiles_without_a_warning(name, architecture):
+    cubin, log = compile_for(architecture, source(name), OPTIONS, KERNELS[name])
+    assert cubin.startswith(b"\x7fELF")
+    assert log.strip("\0\n ") == ""
+
+
+def test_headers_are_in_place_once():
+    text = source("bitwise.cu")
+    assert "#include" not in text
+    assert text.count("struct Packed") == 1
+
+
+def test_what_does_not_compile_fails():
+    with pytest.raises(AssertionError, match="error"):
+        compile_for("sm_90", "__global__ void kernel() { nothing; }", OPTIONS)
