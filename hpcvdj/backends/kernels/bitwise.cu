@@ -119,6 +119,8 @@ extern "C" __global__ void bitwise(
     for (int k = threadIdx.x; k < tile.rows; k += blockDim.x) counts[k] = 0;
     __syncthreads();
     list_rests(tile, pair, words, lengths, v_words, v_lengths, rests, &size);
+    __syncthreads();
+    const int listed = size;
 
     const i64 task = task_of_thread(first);
     const u64 n = task < last ? n_nucleotides(task, m) : 0;
@@ -127,7 +129,7 @@ extern "C" __global__ void bitwise(
         const Packed d = {d_words[2 * k], d_words[2 * k + 1]};
         const int d_length = d_lengths[k], taken = m + d_length;
         // D forms stand in order of length, so the heads change a few dozen times in all.
-        if (k == 0 || d_lengths[k - 1] != d_length) padded = list_heads(rests, size, taken, heads, owners, &live);
+        if (k == 0 || d_lengths[k - 1] != d_length) padded = list_heads(rests, listed, taken, heads, owners, &live);
         if (task >= last) continue;
         for (int p = m; p >= (has_d ? 0 : m); p--) {
             const Packed middle = form_middle(n, p, d, d_length);
