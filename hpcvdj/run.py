@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ from hpcvdj.partition import THREADS_PER_BLOCK, block_range
 from hpcvdj.progress import Progress
 from hpcvdj.repertoire import CallPolicy, Repertoire, SequenceField, read_repertoire
 from hpcvdj.results import ResultWriter, Timings, require_writable
+
+if TYPE_CHECKING:
+    from hpcvdj.backends import Backend, Kernel
 
 log = logging.getLogger(__name__)
 
@@ -142,37 +145,70 @@ class Tally:
 
 def count(problem: Problem, config: Config, world: World, store: Store | None) -> Tally:
     """Count `problem` over the ranks of `world`; root's `store` takes each finished unit."""
-    from hpcvdj.backends import open_backend
-
     start = time.perf_counter()
     method = method_named(config.method)
-    backend = open_backend(config.backend, world.local_rank())
+    backend = bind(config.backend, world)
     kernel = backend.load(method.name, problem, config.threads_per_block)
     units = list(method.units(problem))
     prepare = float(world.maximum(np.array([time.perf_counter() - start]))[0])
-    seconds = np.zeros((3, len(units)))
     reached = np.zeros(len(problem.repertoire), dtype=bool)
     pathways = [0] * (problem.max_n + 1)
-    total = sum(map(method.work, units))
-    with Progress(total, method.work_name, shown=world.is_root) as progress:
-        for k, unit in enumerate(units):
-            start = time.perf_counter()
-            first, last = block_range(unit.tasks, config.threads_per_block, world.rank, world.size)
-            counters = kernel(unit, first, last)
-            after_kernel = time.perf_counter()
-            counters = world.sum_counters(counters)
-            after_reduce = time.perf_counter()
-            if world.is_root:
-                if store is not None:
-                    store.put(unit, counters)
-                reached[unit.rows.start : unit.rows.stop] |= counters.any(axis=1)
-                for column, m in enumerate(unit.n_lengths):
-                    pathways[m] += exact_sum(counters[:, column])
-            seconds[:, k] = after_kernel - start, after_reduce - after_kernel, time.perf_counter() - start
-            progress.advance(method.work(unit))
+
+    def finish(unit: Unit, counters: NDArray[np.uint64]) -> None:
+        if store is not None:
+            store.put(unit, counters)
+        reached[unit.rows.start : unit.rows.stop] |= counters.any(axis=1)
+        for column, m in enumerate(unit.n_lengths):
+            pathways[m] += exact_sum(counters[:, column])
+
+    with Progress(sum(map(method.work, units)), method.work_name, shown=world.is_root) as progress:
+        seconds = count_units(
+            kernel, units, config.threads_per_block, world, finish, lambda u: progress.advance(method.work(u))
+        )
     kernel_reduce_wall = seconds.sum(axis=1)
     store_seconds = float(kernel_reduce_wall[2] - kernel_reduce_wall[0] - kernel_reduce_wall[1])
     return Tally(_timings(world, units, seconds), prepare, store_seconds, reached, pathways, backend.describe())
+
+
+def bind(name: str, world: World) -> Backend:
+    """The backend of this rank; root warns if two ranks of a host have the same GPU."""
+    from hpcvdj.backends import open_backend
+
+    backend = open_backend(name, world.local_rank())
+    users: dict[str, list[int]] = {}
+    for rank, uuid in enumerate(world.gather(getattr(backend, "uuid", "")) or []):
+        users.setdefault(uuid, []).append(rank)
+    for uuid, ranks in users.items():
+        if uuid and len(ranks) > 1:
+            log.warning("ranks %s share one GPU (%s): start as many ranks as there are GPUs", ranks, uuid)
+    return backend
+
+
+def count_units(
+    kernel: Kernel,
+    units: Sequence[Unit],
+    threads_per_block: int,
+    world: World,
+    finish: Callable[[Unit, NDArray[np.uint64]], None],
+    advance: Callable[[Unit], None] = lambda unit: None,
+) -> NDArray[np.float64]:
+    """Do this rank's block range of each unit, combine the ranks' counters, and let root `finish` the unit.
+
+    Returns this rank's seconds, float64 [3, units]: kernel, all-reduce, and all together.
+    """
+    seconds = np.zeros((3, len(units)))
+    for k, unit in enumerate(units):
+        start = time.perf_counter()
+        first, last = block_range(unit.tasks, threads_per_block, world.rank, world.size)
+        counters = kernel(unit, first, last)
+        after_kernel = time.perf_counter()
+        counters = world.sum_counters(counters)
+        after_reduce = time.perf_counter()
+        if world.is_root:
+            finish(unit, counters)
+        seconds[:, k] = after_kernel - start, after_reduce - after_kernel, time.perf_counter() - start
+        advance(unit)
+    return seconds
 
 
 def exact_sum(counters: NDArray[np.uint64]) -> int:

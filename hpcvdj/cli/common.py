@@ -129,6 +129,14 @@ def parse_max_n(text: str) -> int | str:
     return int(text)
 
 
+def parse_range(option: str, text: str) -> range:
+    """`0-10`, or one number, as the range from the first to the last, both included."""
+    first, _, last = text.partition("-")
+    if not first.isdigit() or not (last or first).isdigit() or int(last or first) < int(first):
+        raise InputError(f"{option} {text!r}: give a range such as 0-10, or one number")
+    return range(int(first), int(last or first) + 1)
+
+
 def say(line: str = "") -> None:
     """One line of the summary, to stdout."""
     print(line)

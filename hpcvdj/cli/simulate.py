@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from hpcvdj.cli import common
-from hpcvdj.errors import InputError
 
 NAME = "simulate"
 
@@ -66,7 +65,8 @@ def command(
 
     suffix = table_suffix(output)
     plan = Simulation(
-        count=number, seed=seed, n_lengths=_range(n_lengths), weighting=weighting.value, longest=max_length,
+        count=number, seed=seed, n_lengths=common.parse_range("--n-lengths", n_lengths), weighting=weighting.value,
+        longest=max_length,
         productive=productive, orf=orf, **({} if largest_share is None else {"largest_share": largest_share}),
     )  # fmt: skip
     table = common.load_germline(germline, max_p, d_alleles)
@@ -81,10 +81,3 @@ def command(
     common.say(f"junctions  {number:,} over {len(pairs):,} V-J pairs, the largest with {max(pairs.values()):,}")
     common.say(f"seed       {seed}")
     common.say(f"written    {output}")
-
-
-def _range(text: str) -> range:
-    first, _, last = text.partition("-")
-    if not first.isdigit() or not (last or first).isdigit():
-        raise InputError(f"--n-lengths {text!r}: give a range such as 0-10, or one number")
-    return range(int(first), int(last or first) + 1)
