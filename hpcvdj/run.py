@@ -149,7 +149,7 @@ def count(problem: Problem, config: Config, world: World, store: Store | None) -
     method = method_named(config.method)
     backend = bind(config.backend, world)
     kernel = backend.load(method.name, problem, config.threads_per_block)
-    units = list(method.units(problem))
+    units = list(method.units(problem, world.broadcast(backend.unit_work)))
     prepare = float(world.maximum(np.array([time.perf_counter() - start]))[0])
     reached = np.zeros(len(problem.repertoire), dtype=bool)
     pathways = [0] * (problem.max_n + 1)

@@ -84,9 +84,10 @@ def count_with(
     """Counters of a method on a backend, its tasks split over `ranks` as the driver splits them."""
     from hpcvdj.backends import open_backend
 
-    kernel = open_backend(backend).load(method, problem, threads_per_block)
+    opened = open_backend(backend)
+    kernel = opened.load(method, problem, threads_per_block)
     counters = np.zeros((len(problem.repertoire), problem.max_n + 1), dtype=np.uint64)
-    for unit in method_named(method).units(problem):
+    for unit in method_named(method).units(problem, opened.unit_work):
         rows = slice(unit.rows.start, unit.rows.stop)
         columns = slice(unit.n_lengths.start, unit.n_lengths.stop)
         for rank in range(ranks):

@@ -26,6 +26,7 @@ class Backend(Protocol):
     """A kind of processor."""
 
     name: str
+    unit_work: int
 
     def describe(self) -> str:
         """The hardware in words, for logs and results."""

@@ -14,6 +14,9 @@ from hpcvdj.errors import InputError
 from hpcvdj.germline import DForms, Germline
 from hpcvdj.repertoire import LONGEST_CDR3, Repertoire
 
+CPU_UNIT_WORK = 1 << 20
+"""Strings x sequences in a unit for CPU cores: seconds to minutes of work."""
+
 
 @dataclass(frozen=True)
 class Unit:
@@ -55,8 +58,11 @@ class Method(Protocol):
     longest_cdr3: int
     enumerates: bool
 
-    def units(self, problem: Problem) -> Iterator[Unit]:
-        """The units of `problem`, in the order they are done; each counter is in exactly one."""
+    def units(self, problem: Problem, unit_work: int = CPU_UNIT_WORK) -> Iterator[Unit]:
+        """The units of `problem`, in the order they are done; each counter is in exactly one.
+
+        `unit_work` is how much an enumerating method puts into one: n-nucleotide strings x sequences.
+        """
         ...
 
     def work(self, unit: Unit) -> float:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hpcvdj.methods.base import Problem, Unit, whole_pairs
+from hpcvdj.methods.base import CPU_UNIT_WORK, Problem, Unit, whole_pairs
 from hpcvdj.repertoire import LONGEST_CDR3
 
 UNIT_COUNTERS = 1 << 23
@@ -27,7 +27,7 @@ class Direct:
     longest_cdr3 = LONGEST_CDR3
     enumerates = False
 
-    def units(self, problem: Problem) -> Iterator[Unit]:
+    def units(self, problem: Problem, unit_work: int = CPU_UNIT_WORK) -> Iterator[Unit]:
         """Batches of whole V–J groups, as many as `UNIT_COUNTERS` allows."""
         for pairs, rows in whole_pairs(problem.repertoire.offsets, UNIT_COUNTERS // (problem.max_n + 1)):
             yield Unit(pairs, rows, range(problem.max_n + 1), len(rows))

@@ -9,14 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hpcvdj.methods.base import Problem, Unit, whole_pairs
+from hpcvdj.methods.base import CPU_UNIT_WORK, Problem, Unit, whole_pairs
 from hpcvdj.repertoire import PAPER_LONGEST_CDR3
-
-UNIT_WORK = 1 << 22
-"""Strings x sequences in one unit at most, unless a single V–J pair has more.
-
-One V–J pair at a time, as in the paper, leaves a processor idle between the pairs when 4^m is small.
-"""
 
 LONGEST_N = 15
 """n-length whose 4^m tasks still have 32-bit numbers; hours become years long before it."""
@@ -27,10 +21,13 @@ class _Enumerating:
     longest_cdr3 = PAPER_LONGEST_CDR3
     enumerates = True
 
-    def units(self, problem: Problem) -> Iterator[Unit]:
-        """(n-length, batch of whole V–J pairs), short n-lengths first."""
+    def units(self, problem: Problem, unit_work: int = CPU_UNIT_WORK) -> Iterator[Unit]:
+        """(n-length, batch of whole V–J pairs), short n-lengths first.
+
+        One V–J pair at a time, as in the paper, leaves a processor idle between the pairs when 4^m is small.
+        """
         for m in range(problem.max_n + 1):
-            for pairs, rows in whole_pairs(problem.repertoire.offsets, UNIT_WORK // 4**m):
+            for pairs, rows in whole_pairs(problem.repertoire.offsets, unit_work // 4**m):
                 yield Unit(pairs, rows, range(m, m + 1), 4**m)
 
     def work(self, unit: Unit) -> float:

@@ -54,7 +54,7 @@ def measure(
     method = method_named(config.method)
     backend = bind(config.backend, world)
     kernel = backend.load(method.name, problem, config.threads_per_block)
-    units = list(method.units(problem))
+    units = list(method.units(problem, world.broadcast(backend.unit_work)))
     rows = []
     for m in n_lengths if method.enumerates else [-1]:
         chosen = [unit for unit in units if m in (-1, unit.n_lengths.start)]

@@ -9,7 +9,7 @@ from pathlib import Path
 import numba
 
 from hpcvdj.backends import Kernel
-from hpcvdj.methods.base import Problem, Unit
+from hpcvdj.methods.base import CPU_UNIT_WORK, Problem, Unit
 
 _KERNELS = {"direct": "DirectKernel", "bitwise": "BitwiseKernel", "baseline": "BaselineKernel"}
 
@@ -18,6 +18,7 @@ class CpuBackend:
     """All cores that this process may use, or `NUMBA_NUM_THREADS` of them."""
 
     name = "cpu"
+    unit_work = CPU_UNIT_WORK
 
     def describe(self) -> str:
         """Processor and threads."""

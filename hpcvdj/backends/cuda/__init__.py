@@ -33,6 +33,7 @@ class CudaBackend:
     """The GPU number `local_rank` modulo the GPUs that this process sees."""
 
     name = "cuda"
+    unit_work = 1 << 26
 
     def __init__(self, local_rank: int = 0) -> None:
         try:

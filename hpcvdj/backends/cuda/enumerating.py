@@ -16,6 +16,12 @@ TILE_ROWS = 32
 """Sequences of one V–J pair that a block holds in shared memory at a time (enumeration.cuh has the same)."""
 
 TILE = np.dtype([("pair", np.int32), ("row", np.int32), ("rows", np.int32)])
+BLOCKS_PER_MULTIPROCESSOR = 64
+"""Blocks that a launch should have for each multiprocessor, so that none idles while the last ones end."""
+
+MOST_SHARES = 64
+"""Shares of the D forms that blocks may take, at most: each share builds the list of starts anew."""
+
 MOST_GRID_Y = 65535
 """Blocks along a grid's second dimension, on every GPU."""
 
@@ -33,6 +39,7 @@ class EnumeratingKernel:
         self.loci = problem.loci
         self._module = compile_kernels(self.file + ".cu")
         self._kernel = self._module.get_function(self.file)
+        self._multiprocessors = int(cupy.cuda.Device().attributes["MultiProcessorCount"])
         self._load_pairs()
         self.threads = self._threads(threads_per_block)
         self._lengths = cupy.asarray(self.repertoire.lengths)
@@ -118,7 +125,9 @@ class EnumeratingKernel:
                     np.int32(count), np.int32(has_d), np.int32(unit.n_lengths.start),
                     np.int64(first), np.int64(last), np.int32(capacity), counters,
                 )  # fmt: skip
-                self.clock.launch(self._kernel, (blocks, len(some)), self.threads, arguments, self._shared())
+                wanted = BLOCKS_PER_MULTIPROCESSOR * self._multiprocessors
+                shares = max(1, min(MOST_SHARES, count, -(-wanted // (blocks * len(some)))))
+                self.clock.launch(self._kernel, (blocks, len(some), shares), self.threads, arguments, self._shared())
 
     def _set_d(self, locus: str, forms: FormTable, start: int, count: int) -> None:
         """The D forms `start` … into constant memory, unless they are there."""

@@ -79,7 +79,8 @@ extern "C" __global__ void baseline(
 
     const i64 task = task_of_thread(first);
     if (task < last) {
-        for (int k = 0; k < d_forms; k++) {
+        const int d_last = first_of_share(d_forms, blockIdx.z + 1);
+        for (int k = first_of_share(d_forms, blockIdx.z); k < d_last; k++) {
             const u8 *d = d_codes + D_BYTES * k;
             const int d_length = d_lengths[k];
             const int taken = m + d_length;

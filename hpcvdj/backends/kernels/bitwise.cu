@@ -6,7 +6,7 @@
 // and compared many times.  The combinations formed and compared are the same; the first 16 bases are compared first.
 //
 // The grid's first dimension is the rank's block range of strings (equations 1 and 2), its second the tiles of in vivo
-// sequences, which fill the GPU when 4^m threads cannot.
+// sequences, which fill the GPU when 4^m threads cannot, its third runs of D forms, which keep a block's time short.
 
 #include "enumeration.cuh"
 
@@ -125,11 +125,12 @@ extern "C" __global__ void bitwise(
     const i64 task = task_of_thread(first);
     const u64 n = task < last ? n_nucleotides(task, m) : 0;
     int padded = 0;
-    for (int k = 0; k < d_forms; k++) {
+    const int d_first = first_of_share(d_forms, blockIdx.z), d_last = first_of_share(d_forms, blockIdx.z + 1);
+    for (int k = d_first; k < d_last; k++) {
         const Packed d = {d_words[2 * k], d_words[2 * k + 1]};
         const int d_length = d_lengths[k], taken = m + d_length;
         // D forms stand in order of length, so the heads change a few dozen times in all.
-        if (k == 0 || d_lengths[k - 1] != d_length) padded = list_heads(rests, listed, taken, heads, owners, &live);
+        if (k == d_first || d_lengths[k - 1] != d_length) padded = list_heads(rests, listed, taken, heads, owners, &live);
         if (task >= last) continue;
         for (int p = m; p >= (has_d ? 0 : m); p--) {
             const Packed middle = form_middle(n, p, d, d_length);

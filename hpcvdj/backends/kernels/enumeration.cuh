@@ -24,6 +24,12 @@ __device__ __forceinline__ i64 task_of_thread(i64 first)
     return first + threadIdx.x + (i64)blockIdx.x * blockDim.x;
 }
 
+// First of the `share`-th of gridDim.z equal shares of `total`.
+__device__ __forceinline__ int first_of_share(int total, int share)
+{
+    return (int)((i64)total * share / gridDim.z);
+}
+
 // The block's counts, one global atomic per sequence that has any.
 __device__ __forceinline__ void add_counts(const u64 *counts, const Tile &tile, u64 *counters)
 {
