@@ -229,8 +229,8 @@ def _plot(series: dict[tuple[str, int], dict[int, Point]], path: Path) -> None:
     from matplotlib import pyplot as plt
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
-    drawn = {key: part for key, part in series.items() if len(part) > 1 and 1 in part}
-    colours = plt.get_cmap("viridis")(np.linspace(0, 0.9, max(1, len(drawn))))
+    drawn = {key: part for key, part in series.items() if 1 in part}
+    colours = plt.get_cmap("viridis")(np.linspace(0, 0.9, len(drawn)))
     for colour, ((method, m), part) in zip(colours, drawn.items(), strict=True):
         ranks = list(part)
         walls = [part[r].wall for r in ranks]
@@ -242,5 +242,6 @@ def _plot(series: dict[tuple[str, int], dict[int, Point]], path: Path) -> None:
     left.set(xlabel="ranks (GPUs)", ylabel="wall seconds", yscale="log")
     right.set(xlabel="ranks (GPUs)", ylabel="efficiency, %", ylim=(0, 110))
     right.axhline(100, color="0.8", linewidth=0.8, zorder=0)
-    figure.legend(frameon=False, loc="outside right center")
+    if drawn:
+        figure.legend(frameon=False, loc="outside right center")
     figure.savefig(path, dpi=130)

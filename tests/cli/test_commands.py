@@ -12,7 +12,7 @@ import hpcvdj
 from hpcvdj.results import Result
 from tests.conftest import GERMLINE, ROOT, SMALL
 
-COMMANDS = ("count", "verify", "forms", "simulate", "export", "info")
+COMMANDS = ("count", "verify", "forms", "simulate", "export", "info", "scaling")
 
 
 def hpcvdj_command(*arguments, code=0, **options):
@@ -168,6 +168,25 @@ def test_bad_input_is_one_line_and_exit_2(tmp_path, arguments, message):
 @pytest.mark.parametrize("arguments", [["count"], ["nothing"], ["count", SMALL, "--method", "guess"]])
 def test_usage_errors_exit_2(arguments):
     assert "Usage" in hpcvdj_command(*arguments, code=2)[1]
+
+
+def test_cuda_without_a_gpu_names_the_remedy(tmp_path):
+    from hpcvdj.backends.cuda import device_count
+
+    if device_count():
+        pytest.skip("there is a GPU")
+    _, err = hpcvdj_command("count", SMALL, "-g", GERMLINE, "-o", tmp_path / "o.h5", "--backend", "cuda", code=1)
+    assert re.search(r"install hpcvdj\[cuda13\]|nvidia-smi", error_line(err))
+    assert os.listdir(tmp_path) == []
+
+
+def test_scaling_measures_and_renders(tmp_path):
+    arguments = ("scaling", "measure", SMALL, "-g", GERMLINE, "-o", tmp_path, "--n-lengths", "0", "--repeats", "1")
+    hpcvdj_command(*arguments, "--backend", "cpu", "--sample", "10")
+    assert (tmp_path / "raw-bitwise-1.csv").exists()
+    pytest.importorskip("matplotlib")
+    hpcvdj_command("scaling", "render", tmp_path)
+    assert "Strong scaling" in (tmp_path / "README.md").read_text()
 
 
 def test_an_existing_output_is_kept(tmp_path):
