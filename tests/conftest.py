@@ -10,6 +10,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared"
 GERMLINE = ROOT / "inputs" / "germline" / "mouse_trb_paper.tsv"
+TABLES = [path for path in sorted(GERMLINE.parent.glob("*.tsv")) if path.stem != "REFUSED"]
 SMALL = ROOT / "inputs" / "mouse_trb" / "small.tsv"
 
 

@@ -14,12 +14,10 @@ from hpcvdj.germline import from_sequences, read_germline
 from hpcvdj.methods import METHODS, Problem
 from hpcvdj.repertoire import PAPER_LONGEST_CDR3, read_repertoire
 from hpcvdj.verify import reference, sample
-from tests.conftest import ROOT, SMALL
+from tests.conftest import SMALL, TABLES
 from tests.problems import cases, count_with, repertoire_of_rows
 
 pytestmark = pytest.mark.skipif(device_count() == 0, reason="no GPU")
-
-TABLES = [p for p in sorted((ROOT / "inputs" / "germline").glob("*.tsv")) if p.stem != "REFUSED"]
 
 
 def gpu(problem, method, **options):

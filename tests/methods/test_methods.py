@@ -11,7 +11,7 @@ from hpcvdj.methods import METHODS, Problem, method_named
 from hpcvdj.repertoire import LONGEST_CDR3, PAPER_LONGEST_CDR3
 from hpcvdj.run import Config
 from hpcvdj.verify import reference
-from tests.conftest import ROOT
+from tests.conftest import ROOT, TABLES
 from tests.problems import Case, cases, count_with, repertoire_of_rows
 
 kinds = pytest.mark.parametrize("kind", ["paper", "distinct"])
@@ -63,12 +63,10 @@ def test_limits():
     assert method_named("bitwise").longest_cdr3 == method_named("baseline").longest_cdr3 == PAPER_LONGEST_CDR3
 
 
-@pytest.mark.parametrize("name", [p.stem for p in sorted((ROOT / "inputs" / "germline").glob("*.tsv"))])
-def test_every_shipped_locus(name):
+@pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
+def test_every_shipped_locus(path):
     """Real segments of each locus: random pairs, sequences cut from them."""
-    if name == "REFUSED":
-        pytest.skip("not a germline table")
-    germline = read_germline(ROOT / "inputs" / "germline" / f"{name}.tsv")
+    germline = read_germline(path)
     rng = np.random.default_rng(11)
     rows = []
     for _ in range(12):
