@@ -40,7 +40,6 @@ def result(tmp_path, table, paper_germline):
 
 def test_the_file_holds_all_that_the_format_says(result, table, paper_germline):
     with Result(result) as out:
-        repertoire = repertoire_of_rows(paper_germline, [])
         frame = out.to_table().to_pandas()
         rows = [row for batch in read_batches(table) for row in batch.to_pylist()]
         assert out.max_n == 4

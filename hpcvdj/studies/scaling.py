@@ -185,10 +185,11 @@ def render(folder: Path) -> str:
 
 def _head(rows: list[Measurement], facts: dict[str, dict[str, str]]) -> str:
     hardware = ", ".join(sorted({row.hardware for row in rows}))
+    binding = "; one rank to a GPU" if any(row.device_max for row in rows) else ""
     lines = [f"- `{name}`: `{fact.get('command', '')}`, {fact.get('date', '')}" for name, fact in facts.items()]
     same = "totals identical for all rank counts" if totals_identical(rows) else "TOTALS DIFFER between rank counts"
     return (
-        f"# Strong scaling\n\nOn {hardware}; one rank to a GPU. Made from the raw rows by `hpcvdj scaling render`.\n\n"
+        f"# Strong scaling\n\nOn {hardware}{binding}. Made from the raw rows by `hpcvdj scaling render`.\n\n"
         f"**{same}**\n\n![wall time and efficiency against ranks](scaling.png)\n\n"
         "Wall seconds are the maximum over ranks, from a common start to the last all-reduced unit, compiling and\n"
         "warm-up apart; median (min…max) of the repeats. Imbalance is (slowest - fastest) / slowest rank by the GPUs'\n"
