@@ -31,9 +31,9 @@ def _version(name: str) -> str:
         return "not installed"
 
 
-def rank_facts(hardware: str) -> dict[str, str]:
-    """Where this rank runs."""
-    return {"host": socket.gethostname(), "pid": str(os.getpid()), "hardware": hardware}
+def rank_facts(hardware: str, software: str) -> dict[str, str]:
+    """Where this rank runs, and on what."""
+    return {"host": socket.gethostname(), "pid": str(os.getpid()), "hardware": hardware, "software": software}
 
 
 def run_facts(world: World) -> dict[str, Any]:

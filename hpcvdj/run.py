@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import HpcvdjError
+from hpcvdj.errors import HpcvdjError, MachineError
 from hpcvdj.germline import DForms, Germline, Segment
 from hpcvdj.methods import Method, Problem, Unit, method_named
 from hpcvdj.methods.base import require_n_length
@@ -23,6 +23,7 @@ from hpcvdj.partition import THREADS_PER_BLOCK, block_range
 from hpcvdj.progress import Progress
 from hpcvdj.repertoire import CallPolicy, Repertoire, SequenceField, read_repertoire
 from hpcvdj.results import ResultWriter, Timings, require_writable
+from hpcvdj.totals import column_sums
 
 if TYPE_CHECKING:
     from hpcvdj.backends import Backend, Kernel
@@ -37,13 +38,18 @@ DEFAULT_MAX_N = 10
 
 @dataclass(frozen=True)
 class Config:
-    """How to count.  `max_n` is the largest n-length, or `all`: up to the longest sequence's length."""
+    """How to count.
+
+    max_n           the largest n-length, or `all`: up to the longest sequence's length
+    strict_binding  two ranks on one GPU are an error, not a warning
+    """
 
     max_n: int | Literal["all"] = DEFAULT_MAX_N
     method: str = "direct"
     backend: str = "auto"
     d_forms: DForms = "paper"
     threads_per_block: int = THREADS_PER_BLOCK
+    strict_binding: bool = False
 
     def resolve_max_n(self, repertoire: Repertoire) -> int:
         """The largest n-length as a number; InputError if the method cannot go there."""
@@ -131,6 +137,7 @@ class Tally:
     reached   bool [sequences]: whether a sequence has any pathway
     pathways  Python ints: pathways of each n-length over all sequences
     hardware  this rank's, in words
+    software  what compiles and runs its kernels
     prepare   seconds that loading (and, the first time, compiling) the kernel took on the slowest rank
     store     seconds that storing took on this rank
     """
@@ -141,13 +148,14 @@ class Tally:
     reached: NDArray[np.bool_]
     pathways: list[int]
     hardware: str
+    software: str
 
 
 def count(problem: Problem, config: Config, world: World, store: Store | None) -> Tally:
     """Count `problem` over the ranks of `world`; root's `store` takes each finished unit."""
     start = time.perf_counter()
     method = method_named(config.method)
-    backend = bind(config.backend, world)
+    backend = bind(config, world)
     kernel = backend.load(method.name, problem, config.threads_per_block)
     units = list(method.units(problem, world.broadcast(backend.unit_work)))
     prepare = float(world.maximum(np.array([time.perf_counter() - start]))[0])
@@ -157,9 +165,9 @@ def count(problem: Problem, config: Config, world: World, store: Store | None) -
     def finish(unit: Unit, counters: NDArray[np.uint64]) -> None:
         if store is not None:
             store.put(unit, counters)
-        reached[unit.rows.start : unit.rows.stop] |= counters.any(axis=1)
-        for column, m in enumerate(unit.n_lengths):
-            pathways[m] += exact_sum(counters[:, column])
+        sums = column_sums(counters, reached[unit.rows.start : unit.rows.stop])
+        for m, total in zip(unit.n_lengths, sums, strict=True):
+            pathways[m] += total
 
     with Progress(sum(map(method.work, units)), method.work_name, shown=world.is_root) as progress:
         seconds = count_units(
@@ -167,21 +175,38 @@ def count(problem: Problem, config: Config, world: World, store: Store | None) -
         )
     kernel_reduce_wall = seconds.sum(axis=1)
     store_seconds = float(kernel_reduce_wall[2] - kernel_reduce_wall[0] - kernel_reduce_wall[1])
-    return Tally(_timings(world, units, seconds), prepare, store_seconds, reached, pathways, backend.describe())
+    return Tally(
+        timings=_timings(world, units, seconds),
+        prepare=prepare,
+        store=store_seconds,
+        reached=reached,
+        pathways=pathways,
+        hardware=backend.describe(),
+        software=backend.software(),
+    )
 
 
-def bind(name: str, world: World) -> Backend:
-    """The backend of this rank; root warns if two ranks of a host have the same GPU."""
+def bind(config: Config, world: World) -> Backend:
+    """The backend of this rank; two ranks on one GPU are a warning, with `strict_binding` a MachineError."""
     from hpcvdj.backends import open_backend
 
-    backend = open_backend(name, world.local_rank())
+    backend = open_backend(config.backend, world.local_rank())
+    uuids = world.gather(getattr(backend, "uuid", ""))
+    root_does(world, lambda: _check_binding(uuids or [], strict=config.strict_binding))
+    return backend
+
+
+def _check_binding(uuids: list[str], *, strict: bool) -> None:
+    """`uuids` of the ranks' GPUs, empty for a rank without one."""
     users: dict[str, list[int]] = {}
-    for rank, uuid in enumerate(world.gather(getattr(backend, "uuid", "")) or []):
+    for rank, uuid in enumerate(uuids):
         users.setdefault(uuid, []).append(rank)
     for uuid, ranks in users.items():
         if uuid and len(ranks) > 1:
-            log.warning("ranks %s share one GPU (%s): start as many ranks as there are GPUs", ranks, uuid)
-    return backend
+            shared = f"ranks {', '.join(map(str, ranks))} share one GPU ({uuid}): start as many ranks as there are GPUs"
+            if strict:
+                raise MachineError(shared + ", or leave --strict-binding out")
+            log.warning("%s", shared)
 
 
 def count_units(
@@ -191,15 +216,18 @@ def count_units(
     world: World,
     finish: Callable[[Unit, NDArray[np.uint64]], None],
     advance: Callable[[Unit], None] = lambda unit: None,
+    parts: int = 1,
 ) -> NDArray[np.float64]:
     """Do this rank's block range of each unit, combine the ranks' counters, and let root `finish` the unit.
+
+    With `parts` above 1, only as much of it as if there were so many times more ranks: for measuring.
 
     Returns this rank's seconds, float64 [3, units]: kernel, all-reduce, and all together.
     """
     seconds = np.zeros((3, len(units)))
     for k, unit in enumerate(units):
         start = time.perf_counter()
-        first, last = block_range(unit.tasks, threads_per_block, world.rank, world.size)
+        first, last = block_range(unit.tasks, threads_per_block, world.rank, world.size * parts)
         counters = kernel(unit, first, last)
         after_kernel = time.perf_counter()
         counters = world.sum_counters(counters)
@@ -209,12 +237,6 @@ def count_units(
         seconds[:, k] = after_kernel - start, after_reduce - after_kernel, time.perf_counter() - start
         advance(unit)
     return seconds
-
-
-def exact_sum(counters: NDArray[np.uint64]) -> int:
-    """The sum of 64-bit counters as a Python int: it may pass 64 bits where no counter does."""
-    low = int((counters & np.uint64(0xFFFFFFFF)).sum(dtype=np.uint64))
-    return low + (int((counters >> np.uint64(32)).sum(dtype=np.uint64)) << 32)
 
 
 def _timings(world: World, units: list[Unit], seconds: NDArray[np.float64]) -> Timings:
@@ -259,7 +281,7 @@ def count_file(
         opened = time.perf_counter()
         tally = count(problem, config, world, writer)
         counted = time.perf_counter()
-        ranks = world.gather(_rank_facts(tally.hardware))
+        ranks = world.gather(_rank_facts(tally.hardware, tally.software))
         if writer is not None and ranks is not None:
             writer.finish(_attributes(world, inputs, germline, config, repertoire, max_n), ranks, tally.timings)
         stack.close()
@@ -299,10 +321,10 @@ def _read(inputs: Inputs, germline: Germline, target: Path, method: Method, over
     )
 
 
-def _rank_facts(hardware: str) -> dict[str, str]:
+def _rank_facts(hardware: str, software: str) -> dict[str, str]:
     from hpcvdj.provenance import rank_facts
 
-    return rank_facts(hardware)
+    return rank_facts(hardware, software)
 
 
 def _attributes(

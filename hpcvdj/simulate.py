@@ -66,15 +66,7 @@ def simulate(germline: Germline, plan: Simulation) -> Iterator[pa.RecordBatch]:
     """
     _check(plan)
     rng = np.random.default_rng(plan.seed)
-    statuses = ("F", "ORF") if plan.orf else ("F",)
-    pairs = [
-        (v, j)
-        for locus in germline.loci
-        for v in _used(germline, "V", locus, statuses)
-        for j in _used(germline, "J", locus, statuses)
-    ]
-    if not pairs:
-        raise InputError(f"{germline.name}: no functional V–J pair to simulate")
+    pairs = usable_pairs(germline, ("F", "ORF") if plan.orf else ("F",))
     sizes = rng.permutation(pair_sizes(plan.count, len(pairs), plan.largest_share))
     drawn = [_draw_pair(germline, plan, rng, v, j, int(size)) for (v, j), size in zip(pairs, sizes, strict=True)]
     pair_of = np.repeat(np.arange(len(pairs)), sizes)
@@ -84,6 +76,19 @@ def simulate(germline: Germline, plan: Simulation) -> Iterator[pa.RecordBatch]:
     for first in range(0, plan.count, _BATCH):
         rows = order[first : first + _BATCH]
         yield _batch(germline, pairs, pair_of[rows], first, [column[rows] for column in columns])
+
+
+def usable_pairs(germline: Germline, statuses: tuple[str, ...]) -> list[tuple[Segment, Segment]]:
+    """Every V–J pair of genes with one of the `statuses`, each gene by its first such allele; InputError if none."""
+    pairs = [
+        (v, j)
+        for locus in germline.loci
+        for v in _used(germline, "V", locus, statuses)
+        for j in _used(germline, "J", locus, statuses)
+    ]
+    if not pairs:
+        raise InputError(f"{germline.name}: no functional V–J pair to simulate")
+    return pairs
 
 
 def pair_sizes(count: int, pairs: int, largest_share: float) -> NDArray[np.int64]:

@@ -12,7 +12,7 @@ from hpcvdj.errors import InputError, MachineError
 from hpcvdj.methods import Problem
 from hpcvdj.parallel import World
 from hpcvdj.results import Result, ResultWriter, atomic_path
-from hpcvdj.run import Config, Inputs, count_file, exact_sum
+from hpcvdj.run import Config, Inputs, count_file
 from hpcvdj.tables import read_batches
 from hpcvdj.verify import reference
 from tests.conftest import SMALL
@@ -186,11 +186,6 @@ def test_not_a_result(tmp_path, result):
         file.attrs["format_version"] = 99
     with pytest.raises(InputError, match="version 99 is newer"):
         Result(result)
-
-
-def test_sums_past_64_bits():
-    counters = np.full(5, 2**64 - 1, dtype=np.uint64)
-    assert exact_sum(counters) == 5 * (2**64 - 1)
 
 
 def test_ids_and_sequences_of_every_width(tmp_path, paper_germline):

@@ -18,7 +18,10 @@ class Kernel(Protocol):
     """A method's kernel, loaded with a problem."""
 
     def __call__(self, unit: Unit, first: int, last: int) -> NDArray[np.uint64]:
-        """Pathways that tasks first … last-1 of `unit` find: uint64 [sequences of the unit, its n-lengths]."""
+        """Pathways that tasks first … last-1 of `unit` find: uint64 [sequences of the unit, its n-lengths].
+
+        The array is the kernel's own: its next call may overwrite it.
+        """
         ...
 
 
@@ -30,6 +33,10 @@ class Backend(Protocol):
 
     def describe(self) -> str:
         """The hardware in words, for logs and results."""
+        ...
+
+    def software(self) -> str:
+        """Versions of what compiles and runs the kernels, for results."""
         ...
 
     def load(self, method: str, problem: Problem, threads_per_block: int) -> Kernel:

@@ -13,7 +13,7 @@ import traceback
 import typer
 
 from hpcvdj import __version__
-from hpcvdj.cli import count, export, forms, info, scaling, simulate, verify
+from hpcvdj.cli import count, export, forms, info, scaling, simulate, study, verify
 from hpcvdj.cli.common import hush
 from hpcvdj.errors import HpcvdjError
 from hpcvdj.parallel import ROOT, abort, launched_rank, world
@@ -30,7 +30,8 @@ app = typer.Typer(
 )
 for module in (count, verify, forms, simulate, export, info):
     app.command(module.NAME)(module.command)
-app.add_typer(scaling.app, name=scaling.NAME)
+for group in (scaling, study):
+    app.add_typer(group.app, name=group.NAME)
 
 
 def _print_version(asked: bool) -> None:

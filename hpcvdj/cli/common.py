@@ -94,6 +94,9 @@ Threads = Annotated[
     int | None,
     typer.Option("--threads", min=1, help="CPU threads per rank.", show_default="the host's cores over its ranks"),
 ]
+StrictBinding = Annotated[
+    bool, typer.Option("--strict-binding", help="Fail, not warn, if two ranks have the same GPU.")
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the output file if it exists.")]
 MAX_P_DEFAULT = MAX_P
 

@@ -71,6 +71,7 @@ def command(
             help="Tasks in a block; ranks share work in whole blocks (equation 2).",
         ),
     ] = THREADS_PER_BLOCK,
+    strict_binding: common.StrictBinding = False,
     threads: common.Threads = None,
     overwrite: common.Overwrite = False,
 ) -> None:
@@ -90,7 +91,7 @@ def command(
         return common.load_germline(germline, max_p, d_alleles), limit
 
     table, limit = world.broadcast(root_does(world, prepare))
-    config = Config(limit, method.value, backend.value, d_forms.value, threads_per_block)
+    config = Config(limit, method.value, backend.value, d_forms.value, threads_per_block, strict_binding)
     calls = CallPolicy(ambiguous_calls.value, unlisted_alleles.value)
     inputs = Inputs(junctions, sequence_field.value, calls, strict)
     summary = count_file(inputs, table, output, config, world, overwrite=overwrite)

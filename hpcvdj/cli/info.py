@@ -35,7 +35,7 @@ def command(threads: common.Threads = None) -> None:
     common.say(f"MPI        {world.library}; {world.size} rank(s)")
     parallel = "parallel" if h5py.get_config().mpi else "serial"
     common.say(f"HDF5       {h5py.version.hdf5_version}, {parallel} h5py; root writes the result")
-    common.say(f"backends   {', '.join(BACKENDS)}; auto takes {backend.name}")
+    common.say(f"backends   {', '.join(BACKENDS)}; auto takes {backend.name} ({backend.software()})")
     for rank, (host, pid, hardware, cores) in enumerate(facts):
         common.say(f"rank {rank:<5} {host}, pid {pid}: {hardware}; cores {_ranges(cores)}")
 

@@ -111,14 +111,52 @@ def test_short_memory_shrinks_the_batch(paper_germline, monkeypatch):
     problem = Problem(read_repertoire(SMALL, paper_germline), paper_germline, 5)
     right = DirectKernel._count
 
-    def scarce(self, first, last):
+    def scarce(self, first, last, counters):
         if last - first > 100:
             raise cupy.cuda.memory.OutOfMemoryError(1, 1)
-        return right(self, first, last)
+        right(self, first, last, counters)
 
     monkeypatch.setattr(DirectKernel, "_count", scarce)
     monkeypatch.setattr("hpcvdj.backends.cuda.device.shrinking.__defaults__", (10,))
     assert np.array_equal(gpu(problem, "direct"), count_with(problem, "direct"))
+
+
+def test_memory_that_never_suffices_is_one_line(paper_germline, monkeypatch):
+    import cupy
+
+    from hpcvdj.backends.cuda.bitwise import BitwiseKernel
+    from hpcvdj.errors import MachineError
+
+    def none(self):
+        raise cupy.cuda.memory.OutOfMemoryError(1 << 40, 0)
+
+    monkeypatch.setattr(BitwiseKernel, "sequences", none)
+    with pytest.raises(MachineError, match=r"GPU's memory does not suffice .* GB free"):
+        gpu(Problem(read_repertoire(SMALL, paper_germline, longest=60), paper_germline, 1), "bitwise")
+
+
+def test_what_lies_on_the_gpu(paper_germline):
+    """Table III: 64 and 16 bytes a form and sequence, 60 a D form of the baseline."""
+    from hpcvdj.backends import open_backend
+    from hpcvdj.studies.memory import memory_rows
+
+    problem = Problem(read_repertoire(SMALL, paper_germline, longest=60), paper_germline, 0)
+    for row in memory_rows(problem, open_backend("cuda")):
+        assert row.baseline_uploaded == (60 if row.kind == "D" else 64) * row.items
+        assert row.bitwise_uploaded == 16 * row.items
+
+
+def test_ranks_that_share_a_gpu_are_told(paper_germline, caplog):
+    from hpcvdj.errors import MachineError
+    from hpcvdj.parallel import World
+    from hpcvdj.run import Config, bind
+
+    world = World()
+    world.gather = lambda uuid: [uuid, uuid, "GPU-other"]
+    bind(Config(backend="cuda"), world)
+    assert "ranks 0, 1 share one GPU (GPU-" in caplog.text
+    with pytest.raises(MachineError, match="ranks 0, 1 share one GPU"):
+        bind(Config(backend="cuda", strict_binding=True), world)
 
 
 def test_unpacked_and_packed_sequences_are_the_same(paper_germline):

@@ -24,6 +24,10 @@ class CpuBackend:
         """Processor and threads."""
         return f"{_processor()}, {numba.get_num_threads()} thread(s)"
 
+    def software(self) -> str:
+        """The compiler's version."""
+        return f"numba {numba.__version__}"
+
     def load(self, method: str, problem: Problem, threads_per_block: int = 0) -> Kernel:
         """The kernel of `method` with the germline's tables ready."""
         module = importlib.import_module(f"{__name__}.{method}")

@@ -6,8 +6,12 @@ counters.  cupy raises on a launch or a transfer that fails.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import importlib
+import os
+import shutil
+import tempfile
 from typing import Any
 
 from hpcvdj.backends import Kernel
@@ -29,6 +33,17 @@ def device_count() -> int:
         return 0
 
 
+def use_job_cache() -> None:
+    """Under Slurm, let cupy keep compiled kernels in a node-local folder of this process, unless the user named one.
+
+    cupy's own place is the home folder, which on a cluster many ranks would write at once over the network.
+    """
+    if "SLURM_JOB_ID" in os.environ and "CUPY_CACHE_DIR" not in os.environ:
+        folder = tempfile.mkdtemp(prefix=f"hpcvdj-{os.environ['SLURM_JOB_ID']}-")
+        os.environ["CUPY_CACHE_DIR"] = folder
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+
+
 class CudaBackend:
     """The GPU number `local_rank` modulo the GPUs that this process sees."""
 
@@ -44,6 +59,7 @@ class CudaBackend:
         if count == 0:
             raise MachineError("--backend cuda: no GPU, or no driver for one; nvidia-smi should list it")
         self.device = local_rank % count
+        use_job_cache()
         cupy.cuda.Device(self.device).use()
         self._properties: dict[str, Any] = cupy.cuda.runtime.getDeviceProperties(self.device)
 
@@ -60,8 +76,20 @@ class CudaBackend:
         """The GPU's name, number and UUID."""
         return f"{self._properties['name'].decode()}, device {self.device}, {self.uuid}"
 
+    def software(self) -> str:
+        """Versions of cupy, of the CUDA runtime and of the CUDA that the driver supports."""
+        import cupy
+
+        runtime = cupy.cuda.runtime
+        versions = {"CUDA runtime": runtime.runtimeGetVersion(), "CUDA driver": runtime.driverGetVersion()}
+        named = (f"{name} {number // 1000}.{number % 1000 // 10}" for name, number in versions.items())
+        return ", ".join((f"cupy {cupy.__version__}", *named))
+
     def load(self, method: str, problem: Problem, threads_per_block: int) -> Kernel:
         """The kernel of `method`, compiled (or taken from cupy's cache), and the problem's tables on the GPU."""
+        from hpcvdj.backends.cuda.device import failures_named
+
         module, _, name = _KERNELS[method].partition(".")
-        kernel: Kernel = getattr(importlib.import_module(f"{__name__}.{module}"), name)(problem, threads_per_block)
+        with failures_named():
+            kernel: Kernel = getattr(importlib.import_module(f"{__name__}.{module}"), name)(problem, threads_per_block)
         return kernel

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import cupy
+import cupyx
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,6 +25,34 @@ def set_constant(module: Any, name: str, values: NDArray[Any]) -> None:
     pointer = module.get_global(name)
     raw = np.ascontiguousarray(values).view(np.uint8).reshape(-1)
     cupy.ndarray(raw.shape, np.uint8, pointer)[...] = cupy.asarray(raw)
+
+
+@contextmanager
+def failures_named() -> Iterator[None]:
+    """MachineError, in one line, for what goes wrong on the GPU; usable as a decorator."""
+    try:
+        yield
+    except cupy.cuda.memory.OutOfMemoryError as error:
+        raise MachineError(
+            f"the GPU's memory does not suffice ({_memory()}; {error}): end what else runs on it, count the file in "
+            "parts, or use --backend cpu"
+        ) from None
+    except (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError) as error:
+        raise MachineError(f"the GPU failed ({error}): see what nvidia-smi says of it, then start again") from None
+
+
+def _memory() -> str:
+    free, total = cupy.cuda.Device().mem_info
+    return f"{free / 1e9:.2f} of {total / 1e9:.2f} GB free"
+
+
+def host_array(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """Host memory that the GPU copies to at full speed (page-locked), or plain memory if none is left."""
+    try:
+        pinned: NDArray[Any] = cupyx.empty_pinned(shape, dtype)
+    except (cupy.cuda.runtime.CUDARuntimeError, MemoryError):
+        return np.empty(shape, dtype)
+    return pinned
 
 
 class DeviceClock:
@@ -71,9 +101,8 @@ def shrinking(work: Callable[[int], None], size: int, smallest: int = 1024) -> i
         except cupy.cuda.memory.OutOfMemoryError:
             cupy.get_default_memory_pool().free_all_blocks()
             if size <= smallest:
-                free, total = cupy.cuda.Device().mem_info
                 raise MachineError(
-                    f"the GPU has {free / 1e9:.2f} of {total / 1e9:.2f} GB free, too little for {size:,} sequences; "
+                    f"the GPU has {_memory()}, too little for {size:,} sequences; "
                     "end what else runs on it, or use --backend cpu"
                 ) from None
             size = max(smallest, size // 2)

@@ -7,7 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.alphabet import BASES_PER_WORD, encode, pack
-from hpcvdj.backends.cuda.device import DeviceClock, allow_shared, compile_kernels, shared_limit, shrinking
+from hpcvdj.backends.cuda.device import (
+    DeviceClock,
+    allow_shared,
+    compile_kernels,
+    failures_named,
+    host_array,
+    shared_limit,
+    shrinking,
+)
+from hpcvdj.backends.cuda.tiles import split_pairs
 from hpcvdj.backends.dtable import DTable
 from hpcvdj.germline import extended_j, extended_v
 from hpcvdj.methods.base import Problem, Unit
@@ -17,6 +26,8 @@ ROWS = 1 << 24
 
 SMALL_COUNT = 1 << 30
 """Counters that stay below this are added up in 32 bits on the GPU."""
+
+BATCH = np.dtype([("row", np.int64), ("rows", np.int32), ("pair", np.int32)])
 
 _TYPES = {False: "long long", True: "int"}
 
@@ -28,6 +39,7 @@ class DirectKernel:
         self.repertoire, self.columns = problem.repertoire, problem.max_n + 1
         self.clock = DeviceClock()
         self._rows = ROWS
+        self._host = np.empty((0, self.columns), dtype=np.uint64)
         self.width = self.repertoire.words.shape[1]
         self._load_tables(problem)
         count = _TYPES[self._bound(problem) < SMALL_COUNT]
@@ -69,8 +81,8 @@ class DirectKernel:
 
     def _bound(self, problem: Problem) -> int:
         """No second difference can pass this: D forms x places of a form x (V form, J form) pairs x impulses."""
-        places = int(np.bitwise_count(self.d.ends).sum(axis=(1, 2)).max(initial=1))
-        longest = self.repertoire.longest + 1
+        places: int = int(np.bitwise_count(self.d.ends).sum(axis=(1, 2)).max(initial=1))
+        longest: int = BASES_PER_WORD * self.width + 1
         return 4 * (places + 1) * longest * longest * longest
 
     def _threads(self, asked: int) -> int:
@@ -83,29 +95,37 @@ class DirectKernel:
     def _shared(self, threads: int) -> int:
         return 8 * 4 * self.d.ends.shape[1] + self._count_bytes * self.columns * threads
 
+    @failures_named()
     def __call__(self, unit: Unit, first: int, last: int) -> NDArray[np.uint64]:
         """Counts of the unit's sequences `first` … `last`-1 in their rows; the other rows are zero."""
-        counters = np.zeros((len(unit.rows), self.columns), dtype=np.uint64)
+        counters = self._host_rows(len(unit.rows))
+        counters[:first] = counters[last:] = 0
         start, done = unit.rows.start, first
 
         def batch(rows: int) -> None:
             nonlocal done
             stop = min(last, done + rows)
-            counters[done:stop] = self._count(start + done, start + stop)
+            self._count(start + done, start + stop, counters[done:stop])
             done = stop
 
         while done < last:
             self._rows = shrinking(batch, self._rows)
         return counters
 
-    def _count(self, first: int, last: int) -> NDArray[np.uint64]:
+    def _host_rows(self, rows: int) -> NDArray[np.uint64]:
+        """Host memory for the counters of `rows` sequences, the same at every call."""
+        if len(self._host) < rows:
+            self._host = host_array((rows, self.columns), np.uint64)
+        return self._host[:rows]
+
+    def _count(self, first: int, last: int, counters: NDArray[np.uint64]) -> None:
         words = cupy.asarray(self.repertoire.words[first:last])
         lengths = cupy.asarray(self.repertoire.lengths[first:last])
         batches = cupy.asarray(self.batches(first, last))
-        counters = cupy.empty((last - first, self.columns), dtype=np.uint64)
-        self.launch(words, lengths, batches, counters)
+        on_device = cupy.empty((last - first, self.columns), dtype=np.uint64)
+        self.launch(words, lengths, batches, on_device)
+        on_device.get(out=counters)
         self.clock.collect()
-        return np.asarray(counters.get())
 
     def launch(self, words: cupy.ndarray, lengths: cupy.ndarray, batches: cupy.ndarray, counters: cupy.ndarray) -> None:
         """Count sequences that are on the GPU already; `batches` are those of `batches()`."""
@@ -117,13 +137,7 @@ class DirectKernel:
 
     def batches(self, first: int, last: int) -> NDArray[np.uint8]:
         """The blocks of sequences `first` … `last`-1: runs of one V–J pair of at most a block's threads."""
-        offsets = self.repertoire.offsets
-        low, high = np.clip(offsets[:-1], first, last), np.clip(offsets[1:], first, last)
-        blocks = -(-(high - low) // self.threads)
-        pair = np.repeat(np.arange(len(blocks)), blocks)
-        within = np.arange(int(blocks.sum())) - np.repeat(np.cumsum(blocks) - blocks, blocks)
-        out = np.zeros(len(pair), dtype=[("row", np.int64), ("rows", np.int32), ("pair", np.int32)])
-        row = low[pair] + within * self.threads
-        out["row"], out["pair"] = row - first, pair
-        out["rows"] = np.minimum(self.threads, high[pair] - row)
-        return out.view(np.uint8).reshape(len(out), -1)
+        pair, row, rows = split_pairs(self.repertoire.offsets, first, last, self.threads)
+        out = np.zeros(len(pair), dtype=BATCH)
+        out["row"], out["rows"], out["pair"] = row - first, rows, pair
+        return out.view(np.uint8).reshape(len(out), BATCH.itemsize)

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import Any
 
 import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.backends.cuda.device import DeviceClock, allow_shared, compile_kernels, set_constant, shared_limit
+from hpcvdj.backends.cuda.device import (
+    DeviceClock,
+    allow_shared,
+    compile_kernels,
+    failures_named,
+    set_constant,
+    shared_limit,
+)
+from hpcvdj.backends.cuda.tiles import split_pairs
 from hpcvdj.backends.forms import Forms, FormTable
 from hpcvdj.methods.base import Problem, Unit
 
@@ -42,7 +51,9 @@ class EnumeratingKernel:
         self._multiprocessors = int(cupy.cuda.Device().attributes["MultiProcessorCount"])
         self._load_pairs()
         self.threads = self._threads(threads_per_block)
+        self._load_tiles()
         self._lengths = cupy.asarray(self.repertoire.lengths)
+        self._counters = cupy.zeros(len(self.repertoire), dtype=np.uint64)
         self._constants: tuple[str, int] | None = None
 
     def sequences(self) -> cupy.ndarray:
@@ -98,36 +109,46 @@ class EnumeratingKernel:
                 self._tables.append(cupy.asarray(lengths.astype(np.uint8)))
         self._sequences = self.sequences()
 
+    def _load_tiles(self) -> None:
+        """The tiles of all sequences, in row order, and where those of each pair begin."""
+        pair, row, rows = split_pairs(self.repertoire.offsets, 0, len(self.repertoire), TILE_ROWS)
+        tiles = np.zeros(len(pair), dtype=TILE)
+        tiles["pair"], tiles["row"], tiles["rows"] = pair, row, rows
+        self._tiles = cupy.asarray(tiles.view(np.uint8).reshape(len(tiles), TILE.itemsize))
+        self._first_tile = np.searchsorted(pair, np.arange(len(self.repertoire.pairs) + 1))
+
+    @failures_named()
     def __call__(self, unit: Unit, first: int, last: int) -> NDArray[np.uint64]:
         """Pathways with the n-nucleotide strings `first` … `last`-1."""
-        counters = cupy.zeros(len(self.repertoire), dtype=np.uint64)
+        counters = self._counters[unit.rows.start : unit.rows.stop]
+        counters.fill(0)
         if last > first:
-            for locus in dict.fromkeys(self.loci[pair] for pair in unit.pairs):
-                self._count_locus(unit, [p for p in unit.pairs if self.loci[p] == locus], first, last, counters)
-        rows = slice(unit.rows.start, unit.rows.stop)
-        counted = np.asarray(counters[rows].get())
+            for locus, pairs in groupby(unit.pairs, key=lambda pair: self.loci[pair]):
+                some = list(pairs)
+                self._count_locus(locus, range(some[0], some[-1] + 1), unit.n_lengths.start, first, last)
+        counted = np.asarray(counters.get())
         self.clock.collect()
         return counted[:, np.newaxis]
 
-    def _count_locus(self, unit: Unit, pairs: list[int], first: int, last: int, counters: cupy.ndarray) -> None:
-        _, d, _, has_d = self.forms.of(pairs[0])
+    def _count_locus(self, locus: str, pairs: range, m: int, first: int, last: int) -> None:
+        _, d, _, has_d = self.forms.of(pairs.start)
         d = d.by_length
-        tiles = self.tiles(pairs)
+        first_tile, last_tile = int(self._first_tile[pairs.start]), int(self._first_tile[pairs.stop])
         blocks = -(-(last - first) // self.threads)
         capacity = TILE_ROWS * self._most_v
         for start in range(0, len(d.lengths), self.most_d_forms):
             count = min(self.most_d_forms, len(d.lengths) - start)
-            self._set_d(self.loci[pairs[0]], d, start, count)
-            for low in range(0, len(tiles), MOST_GRID_Y):
-                some = cupy.asarray(tiles[low : low + MOST_GRID_Y])
+            self._set_d(locus, d, start, count)
+            for low in range(first_tile, last_tile, MOST_GRID_Y):
+                tiles = self._tiles[low : min(low + MOST_GRID_Y, last_tile)]
                 arguments = (
-                    self._sequences, self._lengths, some, self._pairs, *self._tables,
-                    np.int32(count), np.int32(has_d), np.int32(unit.n_lengths.start),
-                    np.int64(first), np.int64(last), np.int32(capacity), counters,
+                    self._sequences, self._lengths, tiles, self._pairs, *self._tables,
+                    np.int32(count), np.int32(has_d), np.int32(m),
+                    np.int64(first), np.int64(last), np.int32(capacity), self._counters,
                 )  # fmt: skip
                 wanted = BLOCKS_PER_MULTIPROCESSOR * self._multiprocessors
-                shares = max(1, min(MOST_SHARES, count, -(-wanted // (blocks * len(some)))))
-                self.clock.launch(self._kernel, (blocks, len(some), shares), self.threads, arguments, self._shared())
+                shares = max(1, min(MOST_SHARES, count, -(-wanted // (blocks * len(tiles)))))
+                self.clock.launch(self._kernel, (blocks, len(tiles), shares), self.threads, arguments, self._shared())
 
     def _set_d(self, locus: str, forms: FormTable, start: int, count: int) -> None:
         """The D forms `start` … into constant memory, unless they are there."""
@@ -137,12 +158,9 @@ class EnumeratingKernel:
             set_constant(self._module, name, values[start : start + count])
         self._constants = (locus, start)
 
-    def tiles(self, pairs: list[int]) -> NDArray[np.uint8]:
-        """The sequences of `pairs` in tiles of at most `TILE_ROWS`."""
-        offsets = self.repertoire.offsets
-        tiles = [
-            (pair, row, min(TILE_ROWS, int(offsets[pair + 1]) - row))
-            for pair in pairs
-            for row in range(int(offsets[pair]), int(offsets[pair + 1]), TILE_ROWS)
-        ]
-        return np.array(tiles, dtype=TILE).view(np.uint8).reshape(len(tiles), -1)
+    def memory(self) -> dict[str, int]:
+        """Bytes on the GPU of the V, J and D forms and of the in vivo sequences, their lengths apart: Table III."""
+        d = {self.loci[pair]: self.forms.of(pair)[1].by_length for pair in range(len(self.loci))}
+        sizes = {"V": self._tables[0].nbytes, "J": self._tables[2].nbytes, "in vivo": self._sequences.nbytes}
+        sizes["D"] = sum(self.constants(forms)[0][1].nbytes for forms in d.values())
+        return sizes

@@ -1,0 +1,173 @@
+"""`hpcvdj study`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from hpcvdj.cli import common
+from hpcvdj.cli.count import BackendName
+from hpcvdj.cli.study_files import Folder, StudyFolder, load_problem, write_study
+from hpcvdj.errors import InputError
+from hpcvdj.partition import THREADS_PER_BLOCK
+
+NAME = "study"
+
+app = typer.Typer(
+    help="The paper's tables and figures on your machine: each leaves raw rows, a table and, if it can, a plot.",
+    no_args_is_help=True,
+)
+
+Lengths = Annotated[str, typer.Option("--n-lengths", metavar="A-B", help="n-lengths to measure.")]
+Repeats = Annotated[int, typer.Option("--repeats", min=1, help="Measured passes over each n-length.")]
+Longest = Annotated[
+    float,
+    typer.Option(
+        "--longest",
+        min=0.01,
+        help="Seconds: a pass expected to take longer is measured on part of the n-nucleotide strings, and marked.",
+    ),
+]
+Device = Annotated[BackendName, typer.Option("--backend", help="Where to count.")]
+Sample = Annotated[
+    int | None, typer.Option("--sample", min=1, help="A random sample of so many sequences.", show_default="all")
+]
+Label = Annotated[str, typer.Option("--label", help="Added to the name of the raw file.")]
+BlockSize = Annotated[int, typer.Option("--threads-per-block", min=1, max=1024, help="Threads in a block.")]
+
+
+@app.command()
+def methods(
+    junctions: common.Junctions,
+    germline: common.GermlineFile,
+    output: StudyFolder,
+    n_lengths: Lengths = "0-6",
+    names: Annotated[str, typer.Option("--methods", help="Methods to measure.")] = "baseline,bitwise,direct",
+    backend: Device = BackendName.auto,
+    repeats: Repeats = 2,
+    longest: Longest = 20.0,
+    sample: Sample = None,
+    threads_per_block: Label = Annotated[str, typer.Option("--label", help="Added to the name of the raw file.")]
+BlockSize = THREADS_PER_BLOCK,
+    label: Label = "",
+    threads: common.Threads = None,
+) -> None:
+    """Table IV: the methods beside each other, n-length by n-length."""
+    world = common.begin(threads)
+    from hpcvdj.methods import method_named
+    from hpcvdj.run import Config
+    from hpcvdj.studies.measuring import measure
+
+    lengths = common.parse_range("--n-lengths", n_lengths)
+    chosen = [method_named(name.strip()).name for name in names.split(",")]
+    problem, whole = load_problem(world, junctions, germline, max(lengths), sample, "bitwise")
+    rows = []
+    for name in chosen:
+        config = Config(max(lengths), name, backend.value, threads_per_block=threads_per_block)
+        rows += measure(problem, config, world, lengths, repeats, whole, longest)
+    if world.is_root:
+        write_study(world, rows, output, _name("methods", world.size, label), "methods")
+
+
+@app.command()
+def blocks(
+    junctions: common.Junctions,
+    germline: common.GermlineFile,
+    output: StudyFolder,
+    n_lengths: Lengths = "4-7",
+    sizes: Annotated[str, typer.Option("--sizes", help="Threads per block to compare.")] = "32,64,128,256",
+    backend: Device = BackendName.auto,
+    repeats: Repeats = 2,
+    longest: Longest = 5.0,
+    sample: Sample = None,
+    label: Label = "",
+    threads: common.Threads = None,
+) -> None:
+    """Figure 4: the bitwise enumeration by threads per block."""
+    world = common.begin(threads)
+    from hpcvdj.run import Config
+    from hpcvdj.studies.measuring import measure
+
+    lengths = common.parse_range("--n-lengths", n_lengths)
+    problem, whole = load_problem(world, junctions, germline, max(lengths), sample, "bitwise")
+    rows = []
+    for size in _numbers("--sizes", sizes):
+        config = Config(max(lengths), "bitwise", backend.value, threads_per_block=size)
+        rows += measure(problem, config, world, lengths, repeats, whole, longest)
+    if world.is_root:
+        write_study(world, rows, output, _name("blocks", world.size, label), "blocks")
+
+
+@app.command()
+def pairs(junctions: common.Junctions, germline: common.GermlineFile, output: StudyFolder) -> None:
+    """Figure 2: in vivo sequences of each V-J pair."""
+    world = common.begin()
+    from hpcvdj.studies.pairs import pair_rows
+
+    problem, _ = load_problem(world, junctions, germline, 0, None, "bitwise")
+    if world.is_root:
+        write_study(world, pair_rows(problem.repertoire), output, "pairs", "pairs")
+
+
+@app.command()
+def memory(junctions: common.Junctions, germline: common.GermlineFile, output: StudyFolder) -> None:
+    """Table III: bytes of the forms and sequences as they lie on the GPU."""
+    world = common.begin()
+    from hpcvdj.backends import open_backend
+    from hpcvdj.run import root_does
+    from hpcvdj.studies.memory import memory_rows
+
+    problem, _ = load_problem(world, junctions, germline, 0, None, "bitwise")
+    rows = root_does(world, lambda: memory_rows(problem, open_backend("auto", world.local_rank())))
+    if rows is not None:
+        write_study(world, rows, output, "memory", "memory")
+
+
+@app.command()
+def throughput(
+    germline: common.GermlineFile,
+    output: StudyFolder,
+    number: Annotated[int, typer.Option("--number", "-n", min=1, help="In silico junctions to count.")] = 10_000_000,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the junctions.")] = 1,
+    max_n: Annotated[int, typer.Option("--max-n", min=0, max=60, help="Largest number of n-nucleotides.")] = 10,
+    backend: Device = BackendName.auto,
+    repeats: Repeats = 3,
+    threads: common.Threads = None,
+) -> None:
+    """Count very many in silico junctions with direct, made by each rank in its own memory.
+
+    Example: for n in 1 2 4 8; do mpiexec -n $n hpcvdj study throughput -g GERMLINE.tsv -n 1000000000 -o DIR; done
+    """
+    world = common.begin(threads)
+    from hpcvdj.run import Config
+    from hpcvdj.studies.throughput import measure
+
+    table = common.load_germline(germline)
+    rows = measure(table, number, seed, Config(max_n, "direct", backend.value), world, repeats)
+    if world.is_root:
+        write_study(world, rows, output, f"throughput-{world.size}", "throughput")
+
+
+@app.command()
+def render(folder: Folder) -> None:
+    """Make DIR/README.md and the plot of any study from its raw rows; needs no GPU."""
+    world = common.begin()
+    if not world.is_root:
+        return
+    from hpcvdj.studies import renderer
+
+    renderer(folder)(folder)
+    common.say(f"written    {folder / 'README.md'}")
+
+
+def _name(study: str, ranks: int, label: str) -> str:
+    return f"{study}-{ranks}" + (f"-{label}" if label else "")
+
+
+def _numbers(option: str, text: str) -> list[int]:
+    """`32,64` as numbers that can be threads per block."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdigit() and 1 <= int(part) <= 1024 for part in parts):
+        raise InputError(f"{option} {text!r}: give numbers from 1 to 1024, such as 32,64,128")
+    return [int(part) for part in parts]

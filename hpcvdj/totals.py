@@ -1,0 +1,41 @@
+"""Sums over counters that may pass 64 bits, in one pass over the memory."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+from numpy.typing import NDArray
+
+_CHUNK = 1 << 15
+_HALF = 32
+
+
+def column_sums(counters: NDArray[np.uint64], reached: NDArray[np.bool_] | None = None) -> list[int]:
+    """Exact sums of the columns of uint64 [rows, columns], as Python ints.
+
+    `reached`, bool [rows], becomes true where a row has any counter above zero and keeps what was true.
+    """
+    if reached is None:
+        reached = np.zeros(len(counters), dtype=bool)
+    low, high = _halves(np.ascontiguousarray(counters), reached)
+    return [int(a) + (int(b) << _HALF) for a, b in zip(low, high, strict=True)]
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def _halves(counters, reached):  # type: ignore[no-untyped-def]
+    """Sums of the low and of the high 32 bits of each column: 2^32 rows cannot overflow them."""
+    rows, columns = counters.shape
+    chunks = (rows + _CHUNK - 1) // _CHUNK
+    low = np.zeros((chunks, columns), dtype=np.uint64)
+    high = np.zeros((chunks, columns), dtype=np.uint64)
+    for chunk in prange(chunks):
+        for row in range(chunk * _CHUNK, min(rows, (chunk + 1) * _CHUNK)):
+            some = np.uint64(0)
+            for column in range(columns):
+                value = counters[row, column]
+                some |= value
+                low[chunk, column] += value & np.uint64(0xFFFFFFFF)
+                high[chunk, column] += value >> np.uint64(_HALF)
+            if some:
+                reached[row] = True
+    return low.sum(axis=0), high.sum(axis=0)

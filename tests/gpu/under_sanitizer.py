@@ -1,0 +1,63 @@
+"""Small problems that take every path through the kernels, for compute-sanitizer, which is slow.
+
+compute-sanitizer --tool memcheck  python tests/gpu/under_sanitizer.py
+compute-sanitizer --tool racecheck python tests/gpu/under_sanitizer.py
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from hpcvdj.germline import from_sequences, read_germline
+from hpcvdj.methods import METHODS, Problem
+from hpcvdj.verify import reference
+from tests.conftest import TABLES
+from tests.gpu.test_kernels import gpu, random_rows
+from tests.problems import repertoire_of_rows
+
+
+def check(name: str, problem: Problem, methods: tuple[str, ...], **options: int) -> None:
+    """Count with each method and compare with the reference."""
+    expected = reference(problem)
+    for method in methods:
+        assert np.array_equal(gpu(problem, method, **options), expected), (name, method)
+        print(f"{name}: {method}, {len(problem.repertoire)} sequences: equal", flush=True)
+
+
+def main() -> None:
+    """All paths: several tiles of a pair, several pairs, blocks, ranks and words, no D genes, distinct D forms."""
+    enumerating = tuple(METHODS)
+    small = from_sequences(["ACGTAC", "ACG"], ["GGGACA", "TT"], ["TTGCA", "A"], max_p=2)
+    rows = [("V1", "J1", "ACGT" + "ACGT"[k % 4] * (k % 5) + "GGAC" + "TGCA") for k in range(70)]
+    rows += [("V2", "J2", "ACG"[: k % 4] + "TT" + "A" * (k % 3)) for k in range(5)]
+    check(
+        "two pairs, three tiles", Problem(repertoire_of_rows(small, rows), small, 3), enumerating, threads_per_block=32
+    )
+    check(
+        "three ranks",
+        Problem(repertoire_of_rows(small, rows[:40]), small, 4),
+        enumerating,
+        threads_per_block=32,
+        ranks=3,
+    )
+    check("distinct", Problem(repertoire_of_rows(small, rows[:40]), small, 2, "distinct"), enumerating)
+    for path in TABLES:
+        germline = read_germline(path)
+        rows = random_rows(germline, 24, 60, 3)
+        check(
+            path.stem, Problem(repertoire_of_rows(germline, rows[:6]), germline, 1), enumerating, threads_per_block=32
+        )
+        check(
+            path.stem,
+            Problem(repertoire_of_rows(germline, random_rows(germline, 24, 128, 4)), germline, 8),
+            ("direct",),
+        )
+
+
+if __name__ == "__main__":
+    main()
