@@ -33,8 +33,9 @@ Device = Annotated[BackendName, typer.Option("--backend", help="Where to count."
 Sample = Annotated[
     int | None, typer.Option("--sample", min=1, help="A random sample of so many sequences.", show_default="all")
 ]
-Label = Annotated[str, typer.Option("--label", help="Added to the name of the raw file.")]
 BlockSize = Annotated[int, typer.Option("--threads-per-block", min=1, max=1024, help="Threads in a block.")]
+
+Label = Annotated[str, typer.Option("--label", help="Added to the name of the raw file.")]
 
 
 @app.command()
@@ -48,8 +49,7 @@ def methods(
     repeats: Repeats = 2,
     longest: Longest = 20.0,
     sample: Sample = None,
-    threads_per_block: Label = Annotated[str, typer.Option("--label", help="Added to the name of the raw file.")]
-BlockSize = THREADS_PER_BLOCK,
+    threads_per_block: BlockSize = THREADS_PER_BLOCK,
     label: Label = "",
     threads: common.Threads = None,
 ) -> None:
