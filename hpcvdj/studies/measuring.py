@@ -91,8 +91,9 @@ def measure(
     for m in n_lengths:
         here = problem if method.enumerates else replace(problem, max_n=m)
         loaded = kernel or backend.load(method.name, here, config.threads_per_block)
-        units = [unit for unit in method.units(here, unit_work) if m in unit.n_lengths]
         parts = _parts(method, m, rows, config, world, longest)
+        # A part's units cover more sequences, so that they fill the processor as the whole's do.
+        units = [unit for unit in method.units(here, unit_work * parts) if m in unit.n_lengths]
         _pass(loaded, units[:1], config, world, parts)
         for repeat in range(repeats):
             seconds, pathways = _pass(loaded, units, config, world, parts)
