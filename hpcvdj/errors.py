@@ -13,6 +13,20 @@ class HpcvdjError(Exception):
     """Whether the ranks never came together, so that there is nobody to abort."""
 
 
+class StoppedError(HpcvdjError):
+    """A signal ended the run; what it counted is safe, and --resume goes on."""
+
+    exit_code = 75
+
+
+class CompleteError(HpcvdjError):
+    """There is nothing left to do."""
+
+    exit_code = 0
+
+    on_every_rank = True
+
+
 class InputError(HpcvdjError):
     """Wrong usage or bad input: the user can mend it."""
 

@@ -10,6 +10,7 @@ import logging
 import os
 import sys
 import time
+from collections.abc import Sequence
 from functools import cache
 from types import TracebackType
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import LauncherError
+from hpcvdj.errors import LauncherError, MachineError
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +36,11 @@ _LAUNCHER_RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "P
 
 LAST_WORDS_SECONDS = 0.3
 """How long a failing rank waits for the launcher to forward its message before it ends all ranks."""
+
+PATIENCE_SECONDS = 300.0
+"""How long a rank waits in a collective for the others, whose pieces of work take seconds."""
+
+_SPIN_SECONDS, _NAP_SECONDS = 0.002, 0.0002
 
 _BROADCAST_BYTES = 1 << 30
 """Arrays are broadcast in pieces: a 32-bit count of bytes is what older MPI libraries take."""
@@ -59,6 +65,7 @@ class World:
     def __init__(self, comm: Any = None, library: str = "none (serial)") -> None:
         self._comm = comm
         self.library = library
+        self.patience = PATIENCE_SECONDS
         self.rank: int = comm.Get_rank() if comm is not None else ROOT
         self.size: int = comm.Get_size() if comm is not None else 1
 
@@ -66,6 +73,22 @@ class World:
     def is_root(self) -> bool:
         """Whether this rank reads, writes and speaks."""
         return self.rank == ROOT
+
+    def _wait(self, request: Any) -> None:
+        """Wait for a collective; MachineError if `patience` runs out.
+
+        Python's signal handlers run meanwhile, which they would not in a blocking call.
+        """
+        started = time.monotonic()
+        while not request.Test():
+            waited = time.monotonic() - started
+            if waited > self.patience:
+                raise MachineError(
+                    f"rank {self.rank} waited {waited:.0f} s for the other ranks: one of them hangs, or is cut off; "
+                    "see its node, then start again with --resume"
+                )
+            if waited > _SPIN_SECONDS:
+                time.sleep(_NAP_SECONDS)
 
     def sum_counters(self, counters: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """The ranks' `counters` (one shape on every rank) added up, on every rank: the paper's all-reduce."""
@@ -75,8 +98,28 @@ class World:
 
         counters = np.ascontiguousarray(counters)
         total = np.empty_like(counters)
-        self._comm.Allreduce([counters, MPI.UINT64_T], [total, MPI.UINT64_T], op=MPI.SUM)
+        self._wait(self._comm.Iallreduce([counters, MPI.UINT64_T], [total, MPI.UINT64_T], op=MPI.SUM))
         return total
+
+    def gather_rows(self, counters: NDArray[np.uint64], ranges: Sequence[tuple[int, int]]) -> NDArray[np.uint64]:
+        """Root gets rows ranges[r] of rank r's `counters` (one shape on every rank) in their places; others their own.
+
+        The ranges follow each other and cover all rows.
+        """
+        if self.size == 1:
+            return counters
+        from mpi4py import MPI
+
+        first, last = ranges[self.rank]
+        columns = counters.shape[1]
+        # A row as one element: counts of single counters would pass 32 bits.
+        row = MPI.UINT64_T.Create_contiguous(columns).Commit()
+        mine = np.ascontiguousarray(counters[first:last])
+        whole = np.empty_like(counters, order="C") if self.is_root else None
+        places = [b - a for a, b in ranges], [a for a, _ in ranges]
+        self._wait(self._comm.Igatherv([mine, len(mine), row], [whole, *places, row] if self.is_root else None, ROOT))
+        row.Free()
+        return whole if whole is not None else counters
 
     def maximum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """The element-wise maximum over ranks, on every rank: a step takes as long as its slowest rank."""
@@ -85,7 +128,7 @@ class World:
         from mpi4py import MPI
 
         out = np.empty_like(values)
-        self._comm.Allreduce(np.ascontiguousarray(values), out, op=MPI.MAX)
+        self._wait(self._comm.Iallreduce(np.ascontiguousarray(values), out, op=MPI.MAX))
         return out
 
     def broadcast(self, value: Any) -> Any:

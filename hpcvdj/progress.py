@@ -20,6 +20,7 @@ class Progress:
     def __init__(self, total: float, unit: str, *, shown: bool) -> None:
         self.total, self.unit, self.done = total, unit, 0.0
         self._shown = shown
+        self._skipped = 0.0
         self._bar: Any = None
         self._started = self._spoke = time.monotonic()
 
@@ -44,13 +45,18 @@ class Progress:
         if self._bar is not None:
             self._bar.stop()
 
+    def skip(self, work: float) -> None:
+        """`work` was done in an earlier run."""
+        self.done += work
+        self._skipped += work
+
     def advance(self, work: float) -> None:
         """`work` more is done."""
         self.done += work
         if not self._shown:
             return
         now = time.monotonic()
-        rate = self.done / max(now - self._started, 1e-9)
+        rate = (self.done - self._skipped) / max(now - self._started, 1e-9)
         if self._bar is not None:
             self._bar.update(self._task, completed=self.done, rate=f"{_short(rate)} {self.unit}/s")
         elif now - self._spoke >= LOG_SECONDS:

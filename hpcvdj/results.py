@@ -53,14 +53,16 @@ class Timings:
 
 
 @contextmanager
-def atomic_path(target: Path, *, overwrite: bool) -> Iterator[Path]:
+def atomic_path(target: Path, *, overwrite: bool, temporary: Path | None = None) -> Iterator[Path]:
     """A temporary path beside `target` that becomes `target` when the block ends well, and vanishes if not.
+
+    `temporary` may name it; it must be on the same file system.
 
     InputError before anything is done if the target exists (and `overwrite` is false) or cannot be written;
     MachineError if the disk fills up.
     """
     require_writable(target, overwrite=overwrite)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
+    temporary = temporary or target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         yield temporary
         with open(temporary, "rb+") as stream:
@@ -132,9 +134,17 @@ class _ResultFile(io.FileIO):
 class ResultWriter:
     """Root's end of a result: takes units' counters as they are done.  Use as a context manager."""
 
-    def __init__(self, target: Path, repertoire: Repertoire, max_n: int, *, overwrite: bool = False) -> None:
+    def __init__(
+        self,
+        target: Path,
+        repertoire: Repertoire,
+        max_n: int,
+        *,
+        overwrite: bool = False,
+        temporary: Path | None = None,
+    ) -> None:
         self.target, self.repertoire, self.max_n = target, repertoire, max_n
-        self._atomic = atomic_path(target, overwrite=overwrite)
+        self._atomic = atomic_path(target, overwrite=overwrite, temporary=temporary)
         self._require_space()
 
     def __enter__(self) -> ResultWriter:
@@ -159,6 +169,12 @@ class ResultWriter:
         n_lengths = unit.n_lengths
         self.counters[unit.rows.start : unit.rows.stop, n_lengths.start : n_lengths.stop] = counters
         self._raw.check()
+
+    def get(self, unit: Unit) -> NDArray[np.uint64]:
+        """The counters of a unit that was put."""
+        n_lengths = unit.n_lengths
+        rows = self.counters[unit.rows.start : unit.rows.stop, n_lengths.start : n_lengths.stop]
+        return np.asarray(rows, dtype=np.uint64)
 
     def finish(self, attributes: dict[str, Any], ranks: list[dict[str, str]], timings: Timings) -> None:
         """Write what is known only at the end: provenance and times."""

@@ -1,32 +1,37 @@
-"""The driver: units → a rank's block range → kernel → all-reduce → store, the same for every method."""
+"""A run: read → share → count over the ranks → store, with a checkpoint at the boundaries."""
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import HpcvdjError, MachineError
+from hpcvdj.checkpoint import Checkpoint, remaining
+from hpcvdj.driver import Driver, Partial
+from hpcvdj.errors import CompleteError, HpcvdjError, InputError, MachineError, StoppedError
 from hpcvdj.germline import DForms, Germline, Segment
+from hpcvdj.keeper import CheckpointKeeper, Keeper
 from hpcvdj.methods import Method, Problem, Unit, method_named
 from hpcvdj.methods.base import require_n_length
 from hpcvdj.methods.enumerating import LONGEST_N
 from hpcvdj.parallel import World
-from hpcvdj.partition import THREADS_PER_BLOCK, block_range
+from hpcvdj.partition import THREADS_PER_BLOCK
 from hpcvdj.progress import Progress
 from hpcvdj.repertoire import CallPolicy, Repertoire, SequenceField, read_repertoire
-from hpcvdj.results import ResultWriter, Timings, require_writable
+from hpcvdj.results import Result, ResultWriter, Timings, require_writable
+from hpcvdj.stopping import StopRequest
 from hpcvdj.totals import column_sums
 
 if TYPE_CHECKING:
-    from hpcvdj.backends import Backend, Kernel
+    from hpcvdj.backends import Backend
 
 log = logging.getLogger(__name__)
 
@@ -151,30 +156,54 @@ class Tally:
     software: str
 
 
-def count(problem: Problem, config: Config, world: World, store: Store | None) -> Tally:
-    """Count `problem` over the ranks of `world`; root's `store` takes each finished unit."""
+def count(problem: Problem, config: Config, world: World, store: Store | None, keeper: Keeper | None = None) -> Tally:
+    """Count `problem` over the ranks of `world`; root's `store` takes each finished unit.
+
+    `keeper` decides what happens at boundaries.  StoppedError, on every rank, if it has seen a signal.
+    """
     start = time.perf_counter()
     method = method_named(config.method)
     backend = bind(config, world)
     kernel = backend.load(method.name, problem, config.threads_per_block)
-    units = list(method.units(problem, world.broadcast(backend.unit_work)))
     prepare = float(world.maximum(np.array([time.perf_counter() - start]))[0])
     reached = np.zeros(len(problem.repertoire), dtype=bool)
     pathways = [0] * (problem.max_n + 1)
+    store_seconds = 0.0
 
-    def finish(unit: Unit, counters: NDArray[np.uint64]) -> None:
+    def put(unit: Unit, counters: NDArray[np.uint64]) -> None:
+        nonlocal store_seconds
+        before = time.perf_counter()
         if store is not None:
             store.put(unit, counters)
         sums = column_sums(counters, reached[unit.rows.start : unit.rows.stop])
         for m, total in zip(unit.n_lengths, sums, strict=True):
             pathways[m] += total
+        store_seconds += time.perf_counter() - before
 
-    with Progress(sum(map(method.work, units)), method.work_name, shown=world.is_root) as progress:
-        seconds = count_units(
-            kernel, units, config.threads_per_block, world, finish, lambda u: progress.advance(method.work(u))
+    keeper = keeper or Keeper()
+    units = list(method.units(problem, world.broadcast(backend.unit_work)))
+    whole = sum(map(method.work, units))
+    begun, units = _left(problem, units, keeper, put, world, disjoint=method.disjoint)
+
+    def finish(unit: Unit, counters: NDArray[np.uint64]) -> None:
+        put(unit, counters)
+        keeper.finished(unit)
+
+    driver = Driver(kernel, method, config.threads_per_block, world, piece_seconds=keeper.piece_seconds)
+    with Progress(whole, method.work_name, shown=world.is_root) as progress:
+        done_before = whole - sum(map(method.work, units)) + (_work_done(method, begun) if begun else 0.0)
+        progress.skip(done_before)
+        seconds, stopped = driver.run(
+            units, finish, advance=progress.advance, boundary=keeper.boundary, stop=keeper.stop, begun=begun
         )
-    kernel_reduce_wall = seconds.sum(axis=1)
-    store_seconds = float(kernel_reduce_wall[2] - kernel_reduce_wall[0] - kernel_reduce_wall[1])
+    if stopped:
+        root_does(world, keeper.save)
+        error = StoppedError(
+            f"stopped by {keeper.reason(world)}: {100 * progress.done / (whole or 1):.1f} % is counted and safe; "
+            "--resume goes on"
+        )
+        error.on_every_rank = True
+        raise error
     return Tally(
         timings=_timings(world, units, seconds),
         prepare=prepare,
@@ -184,6 +213,35 @@ def count(problem: Problem, config: Config, world: World, store: Store | None) -
         hardware=backend.describe(),
         software=backend.software(),
     )
+
+
+def _left(
+    problem: Problem,
+    units: list[Unit],
+    keeper: Keeper,
+    put: Callable[[Unit, NDArray[np.uint64]], None],
+    world: World,
+    *,
+    disjoint: bool,
+) -> tuple[Partial | None, list[Unit]]:
+    """What an earlier run has left to count: the unit it was in, if any, which comes first, and the units."""
+    pairs = len(problem.repertoire.pairs)
+    done = begun = None
+    if world.is_root:
+        done, begun = keeper.restore(put, (problem.max_n + 1, pairs))
+    done = world.broadcast_array(done)
+    mine = begun
+    begun = world.broadcast(Partial(begun.unit, begun.tasks_done, None) if begun else None)
+    if begun:
+        unit = begun.unit
+        done[unit.n_lengths.start : unit.n_lengths.stop, unit.pairs.start : unit.pairs.stop] = True
+    offsets = problem.repertoire.offsets
+    left = [part for unit in units for part in remaining(unit, done, offsets, disjoint=disjoint)]
+    return (mine or begun, [begun.unit, *left]) if begun else (None, left)
+
+
+def _work_done(method: Method, begun: Partial) -> float:
+    return method.work(begun.unit) * begun.tasks_done / begun.unit.tasks
 
 
 def bind(config: Config, world: World) -> Backend:
@@ -209,36 +267,6 @@ def _check_binding(uuids: list[str], *, strict: bool) -> None:
             log.warning("%s", shared)
 
 
-def count_units(
-    kernel: Kernel,
-    units: Sequence[Unit],
-    threads_per_block: int,
-    world: World,
-    finish: Callable[[Unit, NDArray[np.uint64]], None],
-    advance: Callable[[Unit], None] = lambda unit: None,
-    parts: int = 1,
-) -> NDArray[np.float64]:
-    """Do this rank's block range of each unit, combine the ranks' counters, and let root `finish` the unit.
-
-    With `parts` above 1, only as much of it as if there were so many times more ranks: for measuring.
-
-    Returns this rank's seconds, float64 [3, units]: kernel, all-reduce, and all together.
-    """
-    seconds = np.zeros((3, len(units)))
-    for k, unit in enumerate(units):
-        start = time.perf_counter()
-        first, last = block_range(unit.tasks, threads_per_block, world.rank, world.size * parts)
-        counters = kernel(unit, first, last)
-        after_kernel = time.perf_counter()
-        counters = world.sum_counters(counters)
-        after_reduce = time.perf_counter()
-        if world.is_root:
-            finish(unit, counters)
-        seconds[:, k] = after_kernel - start, after_reduce - after_kernel, time.perf_counter() - start
-        advance(unit)
-    return seconds
-
-
 def _timings(world: World, units: list[Unit], seconds: NDArray[np.float64]) -> Timings:
     slowest = world.maximum(seconds)
     mine = seconds.sum(axis=1)
@@ -257,16 +285,26 @@ class Inputs:
 
 
 def count_file(
-    inputs: Inputs, germline: Germline, target: Path, config: Config, world: World, *, overwrite: bool = False
+    inputs: Inputs,
+    germline: Germline,
+    target: Path,
+    config: Config,
+    world: World,
+    *,
+    overwrite: bool = False,
+    resume: bool = False,
+    request: StopRequest | None = None,
 ) -> Summary:
     """Count a file of junctions into the result file `target`: what `hpcvdj count` does.
 
-    Root reads and writes; every rank counts its share.  HpcvdjError on bad input and on failure; `target` is
-    then what it was before.
+    Root reads and writes; every rank counts its share.  `resume` goes on from the checkpoint of `target`, if it has
+    one.  A signal that `request` has seen ends the run at a boundary: StoppedError, and a checkpoint.  HpcvdjError on
+    bad input and on failure; `target` is then what it was before.  CompleteError if `resume` finds it complete.
     """
     started = time.perf_counter()
+    request = request or StopRequest()
     method = method_named(config.method)
-    mine = root_does(world, lambda: _read(inputs, germline, target, method, overwrite))
+    mine = root_does(world, lambda: _read(inputs, germline, target, method, overwrite or resume))
     repertoire = share(world, mine)
     # Not before all ranks have it: which n-lengths there are may depend on the sequences.
     max_n = world.broadcast(root_does(world, lambda: config.resolve_max_n(repertoire)))
@@ -274,17 +312,27 @@ def count_file(
         _log_calls_and_exclusions(repertoire)
     read = time.perf_counter()
     problem = Problem(repertoire, germline, max_n, config.d_forms)
+    attributes = _attributes(world, inputs, germline, config, repertoire, max_n) if world.is_root else {}
     with ExitStack() as stack:
+        checkpoint = root_does(world, lambda: _checkpoint(target, attributes, resume=resume, overwrite=overwrite))
+        if checkpoint is not None:
+            stack.callback(checkpoint.leave)
+        path = checkpoint.result_path if checkpoint else None
         writer = root_does(
-            world, lambda: stack.enter_context(ResultWriter(target, repertoire, max_n, overwrite=overwrite))
+            world,
+            lambda: stack.enter_context(ResultWriter(target, repertoire, max_n, overwrite=overwrite, temporary=path)),
         )
         opened = time.perf_counter()
-        tally = count(problem, config, world, writer)
+        request.begin_counting()
+        tally = count(problem, config, world, writer, CheckpointKeeper(checkpoint, writer, request))
         counted = time.perf_counter()
         ranks = world.gather(_rank_facts(tally.hardware, tally.software))
         if writer is not None and ranks is not None:
-            writer.finish(_attributes(world, inputs, germline, config, repertoire, max_n), ranks, tally.timings)
-        stack.close()
+            writer.finish(attributes, ranks, tally.timings)
+        if checkpoint is not None:
+            # Called after the writer has closed and the result has its name: the stack unwinds from its end.
+            stack.pop_all().close()
+            checkpoint.remove()
     world.barrier()
     ended = time.perf_counter()
     return Summary(
@@ -307,6 +355,42 @@ def count_file(
             "total": ended - started,
         },
     )
+
+
+IDENTITY = (
+    "junctions_sha256",
+    "sequence_field",
+    "germline_sha256",
+    "max_p",
+    "d_alleles",
+    "method",
+    "max_n",
+    "d_forms",
+    "calls",
+)
+"""What a run has in common with one that goes on with its counters; ranks, threads, blocks and backend may differ."""
+
+
+def _checkpoint(target: Path, attributes: dict[str, Any], *, resume: bool, overwrite: bool) -> Checkpoint:
+    facts = {**attributes["config"], **attributes}
+    identity = {name: facts[name] for name in IDENTITY}
+    if resume and target.exists() and not overwrite:
+        _already_done(target, identity)
+    checkpoint = Checkpoint(target, identity)
+    checkpoint.open(resume=resume, overwrite=overwrite)
+    return checkpoint
+
+
+def _already_done(target: Path, identity: dict[str, Any]) -> None:
+    """CompleteError if `target` is the result of such a run; InputError, as without `resume`, if it is not."""
+    with Result(target) as result:
+        theirs = {**json.loads(result.provenance["config"]), **result.provenance}
+        names = [name for name in IDENTITY if str(theirs.get(name)) != str(identity[name])]
+    if names:
+        raise InputError(
+            f"{target}: exists and holds another run (its {', '.join(names)} differ); give another name, or --overwrite"
+        )
+    raise CompleteError(f"{target}: is complete already; nothing to resume")
 
 
 def _read(inputs: Inputs, germline: Germline, target: Path, method: Method, overwrite: bool) -> Repertoire:

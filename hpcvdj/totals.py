@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 _CHUNK = 1 << 15
 _HALF = 32
+_PARALLEL_SIZE = 1 << 20
 
 
 def column_sums(counters: NDArray[np.uint64], reached: NDArray[np.bool_] | None = None) -> list[int]:
@@ -17,12 +18,13 @@ def column_sums(counters: NDArray[np.uint64], reached: NDArray[np.bool_] | None 
     """
     if reached is None:
         reached = np.zeros(len(counters), dtype=bool)
-    low, high = _halves(np.ascontiguousarray(counters), reached)
+    # Waking all threads takes longer than adding up a few counters.
+    halves = _halves if counters.size > _PARALLEL_SIZE else _halves_serial
+    low, high = halves(np.ascontiguousarray(counters), reached)
     return [int(a) + (int(b) << _HALF) for a, b in zip(low, high, strict=True)]
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def _halves(counters, reached):  # type: ignore[no-untyped-def]
+def _sum_halves(counters, reached):  # type: ignore[no-untyped-def]
     """Sums of the low and of the high 32 bits of each column: 2^32 rows cannot overflow them."""
     rows, columns = counters.shape
     chunks = (rows + _CHUNK - 1) // _CHUNK
@@ -39,3 +41,7 @@ def _halves(counters, reached):  # type: ignore[no-untyped-def]
             if some:
                 reached[row] = True
     return low.sum(axis=0), high.sum(axis=0)
+
+
+_halves = njit(_sum_halves, cache=True, nogil=True, parallel=True)
+_halves_serial = njit(_sum_halves, cache=True, nogil=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -14,15 +15,50 @@ BACKENDS = ("cuda", "cpu")
 """The backends of this version, in the order in which `auto` prefers them."""
 
 
+class Started(Protocol):
+    """Tasks that are being counted."""
+
+    def result(self) -> NDArray[np.uint64]:
+        """Wait for them: uint64 [sequences of the unit, its n-lengths].
+
+        The array is the kernel's own: the second `start` after the one that it came from may overwrite it.
+        """
+        ...
+
+
 class Kernel(Protocol):
     """A method's kernel, loaded with a problem."""
 
-    def __call__(self, unit: Unit, first: int, last: int) -> NDArray[np.uint64]:
-        """Pathways that tasks first … last-1 of `unit` find: uint64 [sequences of the unit, its n-lengths].
-
-        The array is the kernel's own: its next call may overwrite it.
-        """
+    def start(self, unit: Unit, first: int, last: int) -> Started:
+        """Begin to count the pathways that tasks first … last-1 of `unit` find."""
         ...
+
+    def __call__(self, unit: Unit, first: int, last: int) -> NDArray[np.uint64]:
+        """`start` and wait."""
+        ...
+
+
+@dataclass(frozen=True)
+class Done:
+    """Tasks that were counted before `start` returned."""
+
+    counters: NDArray[np.uint64]
+
+    def result(self) -> NDArray[np.uint64]:
+        """What they found."""
+        return self.counters
+
+
+class SynchronousKernel:
+    """A kernel that counts when it is called."""
+
+    def __call__(self, unit: Unit, first: int, last: int) -> NDArray[np.uint64]:
+        """Count tasks first … last-1 of `unit`."""
+        raise NotImplementedError
+
+    def start(self, unit: Unit, first: int, last: int) -> Started:
+        """Count them now."""
+        return Done(self(unit, first, last))
 
 
 class Backend(Protocol):

@@ -1,7 +1,7 @@
 """The command `hpcvdj`: one module per subcommand, each a thin layer over one function of the package.
 
 Results go to the named file, a short summary to stdout, log and progress to stderr.  Under MPI root speaks.
-Exit codes: 0 done; 1 failed; 2 usage or bad input.
+Exit codes: 0 done; 1 failed; 2 usage or bad input; 75 stopped by a signal, with a checkpoint to resume from.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import typer
 from hpcvdj import __version__
 from hpcvdj.cli import count, export, forms, info, scaling, simulate, study, verify
 from hpcvdj.cli.common import hush
-from hpcvdj.errors import HpcvdjError
+from hpcvdj.errors import CompleteError, HpcvdjError, StoppedError
 from hpcvdj.parallel import ROOT, abort, launched_rank, world
 
 app = typer.Typer(
@@ -69,7 +69,8 @@ def _leave(error: HpcvdjError) -> None:
     """One line from one rank, and every rank's end."""
     alone = error.on_every_rank or error.before_ranks
     if launched_rank() == ROOT or not alone:
-        print(f"hpcvdj: error: {error}", file=sys.stderr)
+        kind = "" if isinstance(error, StoppedError | CompleteError) else "error: "
+        print(f"hpcvdj: {kind}{error}", file=sys.stderr)
     if not alone and world().size > 1:
         # The other ranks wait in a collective that this one will never join.
         abort(error.exit_code)

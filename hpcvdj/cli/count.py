@@ -73,6 +73,10 @@ def command(
     ] = THREADS_PER_BLOCK,
     strict_binding: common.StrictBinding = False,
     threads: common.Threads = None,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Go on from the checkpoint of OUT.h5, if it has one."),
+    ] = False,
     overwrite: common.Overwrite = False,
 ) -> None:
     """Count the recombination pathways of every junction of a repertoire.
@@ -80,11 +84,15 @@ def command(
     Every row of JUNCTIONS is counted, or listed in the result with the reason why it cannot be. Under mpiexec or
     srun the ranks share the work; the counters are the same for any number of ranks.
 
+    SIGTERM, SIGINT or SIGUSR1 to any rank stops the run within seconds with exit code 75; what it has counted is then
+    in OUT.h5.checkpoint, where --resume finds it. So it is, up to the last save, after a crash.
+
     Example: hpcvdj count inputs/mouse_trb/small.tsv -g inputs/germline/mouse_trb_paper.tsv -o out.h5
     """
     world = common.begin(threads)
     from hpcvdj.repertoire import CallPolicy
     from hpcvdj.run import Config, Inputs, count_file, root_does
+    from hpcvdj.stopping import StopRequest
 
     def prepare() -> tuple[Any, Any]:
         limit: Any = common.parse_max_n(max_n)
@@ -94,7 +102,8 @@ def command(
     config = Config(limit, method.value, backend.value, d_forms.value, threads_per_block, strict_binding)
     calls = CallPolicy(ambiguous_calls.value, unlisted_alleles.value)
     inputs = Inputs(junctions, sequence_field.value, calls, strict)
-    summary = count_file(inputs, table, output, config, world, overwrite=overwrite)
+    with StopRequest() as request:
+        summary = count_file(inputs, table, output, config, world, overwrite=overwrite, resume=resume, request=request)
     if world.is_root:
         report(summary, output)
 

@@ -50,13 +50,18 @@ class Problem:
 
 
 class Method(Protocol):
-    """A way of counting.  `enumerates` tells whether its cost grows as 4^m."""
+    """A way of counting.
+
+    enumerates  whether its cost grows as 4^m
+    disjoint    whether task k of a unit counts the unit's row k alone: ranks' counters are gathered, not added up
+    """
 
     name: str
     summary: str
     work_name: str
     longest_cdr3: int
     enumerates: bool
+    disjoint: bool
 
     def units(self, problem: Problem, unit_work: int = CPU_UNIT_WORK) -> Iterator[Unit]:
         """The units of `problem`, in the order they are done; each counter is in exactly one.

@@ -26,6 +26,7 @@ class Direct:
     work_name = "junctions"
     longest_cdr3 = LONGEST_CDR3
     enumerates = False
+    disjoint = True
 
     def units(self, problem: Problem, unit_work: int = CPU_UNIT_WORK) -> Iterator[Unit]:
         """Batches of whole V–J groups, as many as `UNIT_COUNTERS` allows."""

@@ -20,6 +20,7 @@ class _Enumerating:
     work_name = "(string, sequence, cut)"
     longest_cdr3 = PAPER_LONGEST_CDR3
     enumerates = True
+    disjoint = False
 
     def units(self, problem: Problem, unit_work: int = CPU_UNIT_WORK) -> Iterator[Unit]:
         """(n-length, batch of whole V–J pairs), short n-lengths first.

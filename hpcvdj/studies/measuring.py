@@ -19,12 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.backends import Kernel
+from hpcvdj.driver import Driver
 from hpcvdj.errors import InputError
 from hpcvdj.methods import Method, Problem, Unit, method_named
 from hpcvdj.parallel import World
 from hpcvdj.partition import blocks_per_rank
 from hpcvdj.results import atomic_path
-from hpcvdj.run import Config, bind, count_units
+from hpcvdj.run import Config, bind
 from hpcvdj.totals import column_sums
 
 GROWTH = 4.5
@@ -86,6 +87,7 @@ def measure(
     backend = bind(config, world)
     hardware = backend.describe().partition(", device")[0]
     unit_work = world.broadcast(backend.unit_work)
+    world.patience = math.inf  # units are not cut, and may take hours
     rows: list[Measurement] = []
     kernel = backend.load(method.name, problem, config.threads_per_block) if method.enumerates else None
     for m in n_lengths:
@@ -146,7 +148,8 @@ def _pass(
     before = clock.milliseconds if clock else 0.0
     world.barrier()
     start = time.perf_counter()
-    seconds = count_units(kernel, units, config.threads_per_block, world, add, parts=parts).sum(axis=1)
+    driver = Driver(kernel, method_named(config.method), config.threads_per_block, world, parts=parts)
+    seconds = driver.run(units, add)[0].sum(axis=1)
     wall = time.perf_counter() - start
     device = (clock.milliseconds - before) / 1000 if clock else 0.0
     return np.array([wall, seconds[0], seconds[1], device]), pathways

@@ -12,6 +12,7 @@ from numba import njit, prange
 from numpy.typing import NDArray
 
 from hpcvdj.alphabet import unpack
+from hpcvdj.backends import SynchronousKernel
 from hpcvdj.backends.forms import Forms
 from hpcvdj.methods.base import Problem, Unit
 
@@ -22,7 +23,7 @@ TASK_SLICE = 1024
 """n-nucleotide strings that a CPU thread takes at a time."""
 
 
-class BaselineKernel:
+class BaselineKernel(SynchronousKernel):
     """`baseline` loaded with a problem; tasks are the n-nucleotide strings of the unit."""
 
     def __init__(self, problem: Problem) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
+from hpcvdj.backends import SynchronousKernel
 from hpcvdj.backends.forms import WORDS, Forms
 from hpcvdj.methods.base import Problem, Unit
 
@@ -17,7 +18,7 @@ TASK_SLICE = 1024
 """n-nucleotide strings that a CPU thread takes at a time."""
 
 
-class BitwiseKernel:
+class BitwiseKernel(SynchronousKernel):
     """`bitwise` loaded with a problem; tasks are the n-nucleotide strings of the unit."""
 
     def __init__(self, problem: Problem) -> None:

@@ -17,6 +17,7 @@ from numba import njit, prange
 from numpy.typing import NDArray
 
 from hpcvdj.alphabet import BASES_PER_WORD, encode
+from hpcvdj.backends import SynchronousKernel
 from hpcvdj.backends.cpu.bits import popcount
 from hpcvdj.backends.dtable import DTable
 from hpcvdj.germline import extended_j, extended_v
@@ -38,7 +39,7 @@ def _codes_table(texts: list[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]
     return table, lengths
 
 
-class DirectKernel:
+class DirectKernel(SynchronousKernel):
     """`direct` loaded with a problem; tasks are the sequences of the unit."""
 
     def __init__(self, problem: Problem) -> None:

@@ -70,12 +70,44 @@ class DeviceClock:
         end.record()
         self._running.append((start, end))
 
-    def collect(self) -> None:
-        """Wait for the launches so far and add up their times."""
-        for start, end in self._running:
-            end.synchronize()
-            self.milliseconds += cupy.cuda.get_elapsed_time(start, end)
-        self._running.clear()
+    def take(self) -> list[tuple[Any, Any]]:
+        """The launches since the last call, to be added when they are over."""
+        taken, self._running = self._running, []
+        return taken
+
+    def add(self, launches: list[tuple[Any, Any]]) -> None:
+        """Add up the times of launches that are over."""
+        self.milliseconds += sum(cupy.cuda.get_elapsed_time(start, end) for start, end in launches)
+
+
+class Launched:
+    """Kernels under way, and the host memory that their counters are being copied to."""
+
+    def __init__(self, clock: DeviceClock, counters: NDArray[np.uint64]) -> None:
+        self._clock, self._counters, self._launches = clock, counters, clock.take()
+        self._copied = cupy.cuda.Event()
+        self._copied.record()
+
+    @failures_named()
+    def result(self) -> NDArray[np.uint64]:
+        """Wait for the counters."""
+        self._copied.synchronize()
+        self._clock.add(self._launches)
+        return self._counters
+
+
+class HostArrays:
+    """Two host arrays that take turns, so that one can be read while the GPU copies to the other."""
+
+    def __init__(self, columns: int) -> None:
+        self._arrays = [np.empty((0, columns), dtype=np.uint64)] * 2
+
+    def next(self, rows: int) -> NDArray[np.uint64]:
+        """The array that was not given last time, or as much of it as `rows` rows; what is in it is undefined."""
+        self._arrays.reverse()
+        if len(self._arrays[0]) < rows:
+            self._arrays[0] = host_array((rows, self._arrays[0].shape[1]), np.uint64)
+        return self._arrays[0][:rows]
 
 
 def shared_limit() -> int:

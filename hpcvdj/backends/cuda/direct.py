@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 from hpcvdj.alphabet import BASES_PER_WORD, encode, pack
 from hpcvdj.backends.cuda.device import (
     DeviceClock,
+    HostArrays,
+    Launched,
     allow_shared,
     compile_kernels,
     failures_named,
-    host_array,
     shared_limit,
     shrinking,
 )
@@ -39,7 +40,7 @@ class DirectKernel:
         self.repertoire, self.columns = problem.repertoire, problem.max_n + 1
         self.clock = DeviceClock()
         self._rows = ROWS
-        self._host = np.empty((0, self.columns), dtype=np.uint64)
+        self._host = HostArrays(self.columns)
         self.width = self.repertoire.words.shape[1]
         self._load_tables(problem)
         count = _TYPES[self._bound(problem) < SMALL_COUNT]
@@ -95,10 +96,14 @@ class DirectKernel:
     def _shared(self, threads: int) -> int:
         return 8 * 4 * self.d.ends.shape[1] + self._count_bytes * self.columns * threads
 
-    @failures_named()
     def __call__(self, unit: Unit, first: int, last: int) -> NDArray[np.uint64]:
         """Counts of the unit's sequences `first` … `last`-1 in their rows; the other rows are zero."""
-        counters = self._host_rows(len(unit.rows))
+        return self.start(unit, first, last).result()
+
+    @failures_named()
+    def start(self, unit: Unit, first: int, last: int) -> Launched:
+        """Begin to count the unit's sequences `first` … `last`-1."""
+        counters = self._host.next(len(unit.rows))
         counters[:first] = counters[last:] = 0
         start, done = unit.rows.start, first
 
@@ -110,13 +115,7 @@ class DirectKernel:
 
         while done < last:
             self._rows = shrinking(batch, self._rows)
-        return counters
-
-    def _host_rows(self, rows: int) -> NDArray[np.uint64]:
-        """Host memory for the counters of `rows` sequences, the same at every call."""
-        if len(self._host) < rows:
-            self._host = host_array((rows, self.columns), np.uint64)
-        return self._host[:rows]
+        return Launched(self.clock, counters)
 
     def _count(self, first: int, last: int, counters: NDArray[np.uint64]) -> None:
         words = cupy.asarray(self.repertoire.words[first:last])
@@ -124,8 +123,7 @@ class DirectKernel:
         batches = cupy.asarray(self.batches(first, last))
         on_device = cupy.empty((last - first, self.columns), dtype=np.uint64)
         self.launch(words, lengths, batches, on_device)
-        on_device.get(out=counters)
-        self.clock.collect()
+        on_device.get(out=counters, blocking=False)
 
     def launch(self, words: cupy.ndarray, lengths: cupy.ndarray, batches: cupy.ndarray, counters: cupy.ndarray) -> None:
         """Count sequences that are on the GPU already; `batches` are those of `batches()`."""

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from hpcvdj.backends.cuda.device import (
     DeviceClock,
+    HostArrays,
+    Launched,
     allow_shared,
     compile_kernels,
     failures_named,
@@ -54,6 +56,7 @@ class EnumeratingKernel:
         self._load_tiles()
         self._lengths = cupy.asarray(self.repertoire.lengths)
         self._counters = cupy.zeros(len(self.repertoire), dtype=np.uint64)
+        self._host = HostArrays(1)
         self._constants: tuple[str, int] | None = None
 
     def sequences(self) -> cupy.ndarray:
@@ -117,18 +120,22 @@ class EnumeratingKernel:
         self._tiles = cupy.asarray(tiles.view(np.uint8).reshape(len(tiles), TILE.itemsize))
         self._first_tile = np.searchsorted(pair, np.arange(len(self.repertoire.pairs) + 1))
 
-    @failures_named()
     def __call__(self, unit: Unit, first: int, last: int) -> NDArray[np.uint64]:
         """Pathways with the n-nucleotide strings `first` … `last`-1."""
+        return self.start(unit, first, last).result()
+
+    @failures_named()
+    def start(self, unit: Unit, first: int, last: int) -> Launched:
+        """Begin to count the pathways with the n-nucleotide strings `first` … `last`-1."""
         counters = self._counters[unit.rows.start : unit.rows.stop]
         counters.fill(0)
         if last > first:
             for locus, pairs in groupby(unit.pairs, key=lambda pair: self.loci[pair]):
                 some = list(pairs)
                 self._count_locus(locus, range(some[0], some[-1] + 1), unit.n_lengths.start, first, last)
-        counted = np.asarray(counters.get())
-        self.clock.collect()
-        return counted[:, np.newaxis]
+        on_host = self._host.next(len(unit.rows))
+        counters.get(out=on_host[:, 0], blocking=False)
+        return Launched(self.clock, on_host)
 
     def _count_locus(self, locus: str, pairs: range, m: int, first: int, last: int) -> None:
         _, d, _, has_d = self.forms.of(pairs.start)
