@@ -46,6 +46,11 @@ class _Piece:
     last: int
 
 
+def _last_of(piece: _Piece, units: Sequence[Unit]) -> bool:
+    """Whether nothing is left after `piece`."""
+    return piece.index + 1 == len(units) and piece.last == piece.unit.tasks
+
+
 def _ignore(_: object) -> None:
     return None
 
@@ -106,7 +111,7 @@ class Driver:
             boundary(Partial(piece.unit, piece.last, self._sum) if left else None)
             wish = self._agree(piece, stop())
             seconds[2, piece.index] += self._boundary - last_boundary
-            return wish
+            return wish and not _last_of(piece, units)
 
         for piece in self._pieces(units, begun.tasks_done if begun else 0):
             before = time.perf_counter()
@@ -117,7 +122,7 @@ class Driver:
             if stopped:
                 break
         if waiting:
-            stopped = end(*waiting) or stopped
+            stopped = end(*waiting) or (stopped and not _last_of(waiting[0], units))
         return seconds, stopped
 
     def _pieces(self, units: Sequence[Unit], first: int) -> Iterator[_Piece]:

@@ -153,8 +153,8 @@ class ResultWriter:
             self._raw = _ResultFile(self._path, "w+b")
             self._file = h5py.File(self._raw, "w")
             shape = (len(self.repertoire), self.max_n + 1)
-            # Contiguous: whole rows (direct) and single columns (enumeration) are both written in place.
             self.counters = self._file.create_dataset("counters", shape, dtype=np.uint64)
+            self._columns: NDArray[np.uint64] | None = None
             self._write_sequences()
             self._raw.check()
         except BaseException as error:
@@ -166,18 +166,24 @@ class ResultWriter:
         """Store the counters of a finished unit, uint64 [its rows, its n-lengths]."""
         if not len(unit.rows):
             return
-        n_lengths = unit.n_lengths
-        self.counters[unit.rows.start : unit.rows.stop, n_lengths.start : n_lengths.stop] = counters
+        rows, n_lengths = unit.rows, unit.n_lengths
+        if len(n_lengths) <= self.max_n and self._columns is None:
+            # A column lies 8 bytes in every row of the file: enumerated counters wait in memory for the others.
+            self._columns = np.zeros(self.counters.shape, dtype=np.uint64)
+        target = self.counters if self._columns is None else self._columns
+        target[rows.start : rows.stop, n_lengths.start : n_lengths.stop] = counters
         self._raw.check()
 
     def get(self, unit: Unit) -> NDArray[np.uint64]:
         """The counters of a unit that was put."""
-        n_lengths = unit.n_lengths
-        rows = self.counters[unit.rows.start : unit.rows.stop, n_lengths.start : n_lengths.stop]
-        return np.asarray(rows, dtype=np.uint64)
+        rows, n_lengths = unit.rows, unit.n_lengths
+        source = self.counters if self._columns is None else self._columns
+        return np.asarray(source[rows.start : rows.stop, n_lengths.start : n_lengths.stop])
 
     def finish(self, attributes: dict[str, Any], ranks: list[dict[str, str]], timings: Timings) -> None:
         """Write what is known only at the end: provenance and times."""
+        if self._columns is not None:
+            self.counters[...] = self._columns
         for name, value in {"format": FORMAT, "format_version": VERSION, **attributes}.items():
             self._file.attrs[name] = json.dumps(value) if isinstance(value, dict | list) else value
         group = self._file.create_group("ranks")
