@@ -46,11 +46,13 @@ def folder_of(target: Path) -> Path:
 class Checkpoint:
     """Root's keeper of finished units.
 
-    identity  name → value, JSON: what two runs must have in common for one to go on with the other's counters
+    identity      name → value, JSON: what two runs must have in common for one to go on with the other's counters
+    save_seconds  how long finished units may wait for the next save
     """
 
-    def __init__(self, target: Path, identity: dict[str, Any]) -> None:
+    def __init__(self, target: Path, identity: dict[str, Any], save_seconds: float = SAVE_SECONDS) -> None:
         self.folder = folder_of(target)
+        self.save_seconds = save_seconds
         self.identity: dict[str, Any] = json.loads(json.dumps(identity))
         self._waiting: list[Unit] = []
         self._waiting_bytes = 0
@@ -152,7 +154,7 @@ class Checkpoint:
 
     def due(self) -> bool:
         """Whether it is time to save."""
-        return time.monotonic() - self._saved > SAVE_SECONDS or self._waiting_bytes > SAVE_BYTES
+        return time.monotonic() - self._saved > self.save_seconds or self._waiting_bytes > SAVE_BYTES
 
     def save(self, read: Callable[[Unit], NDArray[np.uint64]]) -> None:
         """Write what is not on disk yet as a new part; `read` gives the counters of a finished unit.

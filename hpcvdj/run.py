@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.checkpoint import Checkpoint, remaining
+from hpcvdj.checkpoint import SAVE_SECONDS, Checkpoint, remaining
 from hpcvdj.driver import Driver, Partial
 from hpcvdj.errors import CompleteError, HpcvdjError, InputError, MachineError, StoppedError
 from hpcvdj.germline import DForms, Germline, Segment
@@ -293,12 +293,15 @@ def count_file(
     *,
     overwrite: bool = False,
     resume: bool = False,
+    checkpoint_every: float = SAVE_SECONDS,
     request: StopRequest | None = None,
 ) -> Summary:
     """Count a file of junctions into the result file `target`: what `hpcvdj count` does.
 
     Root reads and writes; every rank counts its share.  `resume` goes on from the checkpoint of `target`, if it has
-    one.  A signal that `request` has seen ends the run at a boundary: StoppedError, and a checkpoint.  HpcvdjError on
+    one, where what is counted is saved every `checkpoint_every` seconds.
+
+    A signal that `request` has seen ends the run at a boundary: StoppedError, and a checkpoint.  HpcvdjError on
     bad input and on failure; `target` is then what it was before.  CompleteError if `resume` finds it complete.
     """
     started = time.perf_counter()
@@ -314,7 +317,9 @@ def count_file(
     problem = Problem(repertoire, germline, max_n, config.d_forms)
     attributes = _attributes(world, inputs, germline, config, repertoire, max_n) if world.is_root else {}
     with ExitStack() as stack:
-        checkpoint = root_does(world, lambda: _checkpoint(target, attributes, resume=resume, overwrite=overwrite))
+        checkpoint = root_does(
+            world, lambda: _checkpoint(target, attributes, checkpoint_every, resume=resume, overwrite=overwrite)
+        )
         if checkpoint is not None:
             stack.callback(checkpoint.leave)
         path = checkpoint.result_path if checkpoint else None
@@ -371,12 +376,14 @@ IDENTITY = (
 """What a run has in common with one that goes on with its counters; ranks, threads, blocks and backend may differ."""
 
 
-def _checkpoint(target: Path, attributes: dict[str, Any], *, resume: bool, overwrite: bool) -> Checkpoint:
+def _checkpoint(
+    target: Path, attributes: dict[str, Any], save_seconds: float, *, resume: bool, overwrite: bool
+) -> Checkpoint:
     facts = {**attributes["config"], **attributes}
     identity = {name: facts[name] for name in IDENTITY}
     if resume and target.exists() and not overwrite:
         _already_done(target, identity)
-    checkpoint = Checkpoint(target, identity)
+    checkpoint = Checkpoint(target, identity, save_seconds)
     checkpoint.open(resume=resume, overwrite=overwrite)
     return checkpoint
 

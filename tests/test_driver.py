@@ -13,8 +13,8 @@ from hpcvdj.parallel import World
 UNITS = [
     Unit(range(2), range(5), range(3, 4), 64),
     Unit(range(2, 3), range(5, 6), range(3, 4), 64),
-    Unit(range(2), range(5), range(9, 10), 4**9),
-    Unit(range(2, 3), range(5, 6), range(9, 10), 4**9),
+    Unit(range(2), range(5), range(6, 7), 4**6),
+    Unit(range(2, 3), range(5, 6), range(6, 7), 4**6),
 ]
 
 

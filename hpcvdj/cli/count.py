@@ -77,6 +77,9 @@ def command(
         bool,
         typer.Option("--resume", help="Go on from the checkpoint of OUT.h5, if it has one."),
     ] = False,
+    checkpoint_every: Annotated[
+        float, typer.Option("--checkpoint-every", min=0.0, help="Seconds after which what is counted is saved.")
+    ] = 20.0,
     overwrite: common.Overwrite = False,
 ) -> None:
     """Count the recombination pathways of every junction of a repertoire.
@@ -103,7 +106,17 @@ def command(
     calls = CallPolicy(ambiguous_calls.value, unlisted_alleles.value)
     inputs = Inputs(junctions, sequence_field.value, calls, strict)
     with StopRequest() as request:
-        summary = count_file(inputs, table, output, config, world, overwrite=overwrite, resume=resume, request=request)
+        summary = count_file(
+            inputs,
+            table,
+            output,
+            config,
+            world,
+            overwrite=overwrite,
+            resume=resume,
+            checkpoint_every=checkpoint_every,
+            request=request,
+        )
     if world.is_root:
         report(summary, output)
 

@@ -1,0 +1,120 @@
+"""`hpcvdj count` told to stop, or killed: the next --resume gives the counters of a run that went through."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from hpcvdj.results import Result
+from tests.cli.test_mpiexec import MPIEXEC
+from tests.conftest import GERMLINE, SMALL
+
+COUNT = [sys.executable, "-m", "hpcvdj", "-q", "count", str(SMALL), "-g", str(GERMLINE), "--backend", "cpu"]
+SLOW = ["--method", "bitwise", "--max-n", "4"]
+
+
+def start(output, *options, ranks=1):
+    launcher = [MPIEXEC, "-n", str(ranks)] if ranks > 1 else []
+    return subprocess.Popen(
+        [*launcher, *COUNT, *SLOW, "-o", str(output), *options],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "NUMBA_NUM_THREADS": "1"},
+    )  # fmt: skip
+
+
+def end(process):
+    out, err = process.communicate(timeout=120)
+    return process.returncode, out, err
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    path = tmp_path_factory.mktemp("direct") / "o.h5"
+    subprocess.run([*COUNT, "--max-n", "4", "-o", str(path)], check=True, capture_output=True)
+    with Result(path) as result:
+        return result.counters[:]
+
+
+def counters(path):
+    with Result(path) as result:
+        return result.counters[:]
+
+
+def stop_while_counting(process, output, number=signal.SIGTERM):
+    """Send the signal once the result file is begun and something is counted."""
+    part = output.with_name(output.name + ".checkpoint") / "result.part"
+    for _ in range(600):
+        if part.exists():
+            break
+        time.sleep(0.05)
+    time.sleep(1.0)
+    os.kill(process.pid, number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
+def test_a_signal_leaves_a_checkpoint_and_resume_ends_it(tmp_path, expected, number):
+    output = tmp_path / "o.h5"
+    process = start(output)
+    stop_while_counting(process, output, number)
+    code, _, err = end(process)
+    assert code == 75, err
+    assert f"stopped by {number.name}" in err
+    assert not output.exists()
+    assert len(err.strip().splitlines()) == 1
+    again = end(start(output))
+    assert again[0] == 2
+    assert "--resume" in again[2]
+    code, _, err = end(start(output, "--resume"))
+    assert code == 0, err
+    assert np.array_equal(counters(output), expected)
+    assert [path.name for path in tmp_path.iterdir()] == ["o.h5"]
+    code, _, err = end(start(output, "--resume"))
+    assert (code, "is complete already" in err) == (0, True)
+
+
+def test_a_killed_run_goes_on_where_it_saved(tmp_path, expected):
+    output = tmp_path / "o.h5"
+    process = start(output)
+    stop_while_counting(process, output)
+    assert end(process)[0] == 75
+    process = start(output, "--resume")
+    stop_while_counting(process, output, signal.SIGKILL)
+    assert end(process)[0] == -signal.SIGKILL
+    assert not output.exists()
+    assert end(start(output, "--resume"))[0] == 0
+    assert np.array_equal(counters(output), expected)
+    assert [path.name for path in tmp_path.iterdir()] == ["o.h5"]
+
+
+def test_other_parameters_are_refused(tmp_path):
+    output = tmp_path / "o.h5"
+    process = start(output)
+    stop_while_counting(process, output)
+    assert end(process)[0] == 75
+    code, _, err = end(start(output, "--resume", "--d-forms", "distinct"))
+    assert code == 2
+    assert "d_forms was paper, is distinct" in err
+    code, _, err = end(start(output, "--overwrite", "--max-n", "2"))
+    assert code == 0, err
+    code, _, err = end(start(output, "--resume"))
+    assert code == 2
+    assert "holds another run (its max_n differ)" in err
+
+
+def test_ranks_agree_to_stop_and_others_go_on(tmp_path, expected):
+    pytest.importorskip("mpi4py")
+    output = tmp_path / "o.h5"
+    process = start(output, ranks=2)
+    try:
+        stop_while_counting(process, output, signal.SIGUSR1)
+        code, _, err = end(process)
+    finally:
+        process.kill()
+    assert code == 75, err
+    assert "stopped by SIGUSR1" in err
+    code, _, err = end(start(output, "--resume", "--threads-per-block", "16", ranks=3))
+    assert code == 0, err
+    assert np.array_equal(counters(output), expected)

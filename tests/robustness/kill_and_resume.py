@@ -1,0 +1,203 @@
+"""Kill runs at random moments, resume them, and compare the counters with those of a run that went through.
+
+python tests/robustness/kill_and_resume.py --runs 200 --seed 1 -o results/kill_test/raw.csv
+
+A case draws the method, the ranks, what dies by SIGKILL (the whole job, one rank, or root) and when; the resumed run,
+with ranks of its own, is killed again half of the time.  After every kill the result must be absent, or complete and
+right.  After the last --resume it must be right, and nothing may lie beside it.  Needs Linux, mpiexec and no GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+import numpy as np
+
+from hpcvdj.results import Result
+
+ROOT = Path(__file__).parents[2]
+GERMLINE = ROOT / "inputs" / "germline" / "mouse_trb_paper.tsv"
+SMALL = ROOT / "inputs" / "mouse_trb" / "small.tsv"
+MANY = 300_000
+MAX_N = {"direct": 40, "bitwise": 4, "baseline": 3}
+VICTIMS = ("job", "rank", "root")
+MPIEXEC = shutil.which("mpiexec", path=Path(sys.executable).parent) or shutil.which("mpiexec") or "mpiexec"
+
+
+@dataclass
+class Case:
+    """One case: what was drawn, and what was found."""
+
+    number: int
+    method: str
+    ranks: int
+    victim: str
+    kills: int = 0
+    after: str = ""
+    parts: int = 0
+    finished_before_kill: bool = False
+    final_ranks: int = 0
+    equal: bool = False
+    debris: str = ""
+
+
+def command(case: Case, output: Path, ranks: int, *, resume: bool) -> list[str]:
+    """The command line of a run of `ranks` ranks."""
+    launcher = [MPIEXEC, "-n", str(ranks)] if ranks > 1 else []
+    options = ["--method", case.method, "--max-n", str(MAX_N[case.method]), "--backend", "cpu"]
+    saving = ["--checkpoint-every", "0.1", *(["--resume"] if resume else [])]
+    junctions = output.parents[1] / "many.parquet" if case.method == "direct" else SMALL
+    files = [str(junctions), "-g", str(GERMLINE), "-o", str(output)]
+    return [*launcher, sys.executable, "-m", "hpcvdj", "-q", "count", *files, *options, *saving]
+
+
+def descendants(pid: int) -> list[int]:
+    """Processes under `pid`, the eldest first."""
+    parents: dict[int, list[int]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            fields_of = (folder / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        parents.setdefault(int(fields_of[1]), []).append(int(folder.name))
+    found, queue = [], [pid]
+    while queue:
+        children = sorted(parents.get(queue.pop(0), []))
+        found += children
+        queue += children
+    return found
+
+
+def ranks_of(pid: int) -> dict[int, int]:
+    """Rank → process, by the environment that mpiexec gives each; the process itself without mpiexec."""
+    found = {}
+    for child in [pid, *descendants(pid)]:
+        try:
+            environment = (Path("/proc") / str(child) / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        rank = [part.partition(b"=")[2] for part in environment if part.startswith(b"PMI_RANK=")]
+        if rank:
+            found.setdefault(int(rank[0]), child)
+    return found or {0: pid}
+
+
+def kill(case: Case, process: subprocess.Popen[bytes], chance: random.Random) -> None:
+    """SIGKILL the case's victim."""
+    ranks = ranks_of(process.pid)
+    if case.victim == "job":
+        victims = [process.pid, *descendants(process.pid)]
+    elif case.victim == "rank":
+        victims = [ranks[chance.choice(sorted(ranks))]]
+    else:
+        victims = [ranks.get(0, process.pid)]
+    for pid in victims:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+def right(output: Path, expected: np.ndarray) -> bool:
+    """Whether the result is complete and has the expected counters."""
+    with Result(output) as result:
+        return bool(np.array_equal(result.counters[:], expected))
+
+
+def run(case: Case, folder: Path, expected: np.ndarray, seconds: float, chance: random.Random) -> None:
+    """Kill within `seconds`, resume, kill again or not, resume to the end; notes what it finds in `case`."""
+    output = folder / "out.h5"
+    environment = {**os.environ, "NUMBA_NUM_THREADS": "1"}
+    ranks = case.ranks
+    moments = []
+    while not output.exists() and (case.kills == 0 or (case.kills < 3 and chance.random() < 0.5)):
+        process = subprocess.Popen(
+            command(case, output, ranks, resume=case.kills > 0), env=environment, stderr=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+        moment = chance.uniform(0, seconds)
+        try:
+            process.wait(moment)
+        except subprocess.TimeoutExpired:
+            kill(case, process, chance)
+            case.kills += 1
+        process.wait(120)
+        moments.append(f"{moment:.2f}")
+        case.parts = max(case.parts, len(list(folder.glob("out.h5.checkpoint/part-*.zip"))))
+        if output.exists():
+            case.finished_before_kill = True
+            assert right(output, expected), f"case {case.number}: a wrong result under the final name"
+            if case.kills == 0:  # too late: once more from the start
+                output.unlink()
+        ranks = chance.randint(1, 3)
+    case.after, case.final_ranks = " ".join(moments), ranks
+    done = subprocess.run(command(case, output, ranks, resume=True), env=environment, capture_output=True, timeout=300)
+    assert done.returncode == 0, f"case {case.number}: {done.stderr.decode()}"
+    case.equal = right(output, expected)
+    case.debris = " ".join(sorted(path.name for path in folder.iterdir() if path != output))
+
+
+def main() -> int:
+    """Run the cases; exit code 1 if any went wrong."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("-o", "--output", type=Path, help="raw rows, CSV")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as work:
+        simulate = [sys.executable, "-m", "hpcvdj", "simulate", "-g", str(GERMLINE), "-n", str(MANY), "--seed", "1"]
+        subprocess.run([*simulate, "-o", str(Path(work) / "many.parquet")], check=True, capture_output=True)
+        expected, seconds = {}, {}
+        (Path(work) / "whole").mkdir()
+        for method in MAX_N:
+            output = Path(work) / "whole" / f"{method}.h5"
+            before = time.monotonic()
+            subprocess.run(
+                command(Case(-1, method, 1, ""), output, 1, resume=False), check=True, capture_output=True,
+                env={**os.environ, "NUMBA_NUM_THREADS": "1"},
+            )  # fmt: skip
+            seconds[method] = time.monotonic() - before
+            with Result(output) as result:
+                expected[method] = result.counters[:]
+        print(f"serial runs: {seconds}")
+        cases = []
+        started = time.monotonic()
+        for number in range(options.runs):
+            chance = random.Random(f"{options.seed}-{number}")
+            case = Case(number, chance.choice(list(MAX_N)), chance.randint(1, 3), chance.choice(VICTIMS))
+            folder = Path(work) / str(number)
+            folder.mkdir()
+            run(case, folder, expected[case.method], seconds[case.method], chance)
+            shutil.rmtree(folder)
+            cases.append(case)
+            if options.output:
+                write(options.output, cases)
+            print(f"{number + 1}/{options.runs} {time.monotonic() - started:.0f} s {case}", flush=True)
+    good = sum(case.equal and not case.debris for case in cases)
+    killed = sum(case.kills for case in cases)
+    print(f"{good} of {len(cases)} cases right and clean; {killed} kills, {sum(c.parts > 0 for c in cases)} with parts")
+    return 0 if good == len(cases) else 1
+
+
+def write(path: Path, cases: list[Case]) -> None:
+    """The raw rows so far."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w", newline="") as stream:
+        writer = csv.DictWriter(stream, [field.name for field in fields(Case)])
+        writer.writeheader()
+        writer.writerows(asdict(case) for case in cases)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
