@@ -1,6 +1,7 @@
-"""The job scripts, submitted to Slurm: the counters of a serial run, by 1 to 8 ranks, an array, GPUs; and a lost rank."""
+"""The job scripts, submitted to Slurm: 1 to 8 ranks, an array, GPUs, a scaling study, and a rank that is killed."""
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -72,9 +73,10 @@ def test_a_killed_rank_ends_the_job(submit, tmp_path):
 
 def gpus(slurm):
     """How many GPUs Slurm has on its first node."""
-    shown = subprocess.run(["sinfo", "--noheader", "--format=%G"], capture_output=True, text=True, env=slurm, check=True)
-    found = shown.stdout.split("gpu:")[1:]
-    return int(found[0].partition("(")[0].split()[0].split(":")[-1]) if found else 0
+    words = ["sinfo", "--noheader", "--format=%G"]
+    shown = subprocess.run(words, capture_output=True, text=True, env=slurm, check=True).stdout
+    found = re.search(r"gpu:(?:[^:,(]+:)?(\d+)", shown)
+    return int(found[1]) if found else 0
 
 
 def test_each_rank_has_a_gpu_of_its_own(submit, slurm, serial, tmp_path):
