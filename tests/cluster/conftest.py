@@ -45,9 +45,10 @@ class Job:
         return path.read_text() if path.is_file() else ""
 
     def wait(self, condition, seconds=200):
-        """Wait until `condition(facts)` holds; the facts."""
+        """Wait until `condition(facts)` holds, which it must before the job is over; the facts."""
         end = time.monotonic() + seconds
         while not condition(facts := self.facts()):
+            assert facts["JobState"] not in FINISHED, f"the job is over: {self.log()}"
             assert time.monotonic() < end, f"waited {seconds} s: {facts}\n{self.log()}"
             time.sleep(0.3)
         return facts
