@@ -75,7 +75,7 @@ leave() { # end the job, or send it back to the queue if it was its time limit t
     # 75: stopped with a checkpoint.  138, 143: a rank was too young or too late to heed USR1 or srun's TERM.
     case $asked:$status in
         USR1:75 | USR1:138 | USR1:143) come_back ;;
-        *:75) say "stopped with a checkpoint: submit the same command again to go on from there" ;;
+        *:75) say "stopped with a checkpoint: the next start of this job, or the same command again, goes on from it" ;;
     esac
     exit "$status"
 }

@@ -96,7 +96,7 @@ def test_a_rank_too_young_for_the_signal_is_no_failure(job, tmp_path):
 def test_a_cancelled_job_saves_its_work_and_stays_away(job, tmp_path):
     assert ask(job(READY), tmp_path, signal.SIGTERM) == 75
     assert lines(tmp_path / "scontrol") == []
-    assert "submit the same command again" in (tmp_path / "log").read_text()
+    assert "stopped with a checkpoint" in (tmp_path / "log").read_text()
 
 
 def test_a_job_is_given_up_after_so_many_restarts(job, tmp_path):

@@ -95,7 +95,7 @@ JobRequeue=1
 ReturnToService=2
 MinJobAge=3600
 KillWait=15
-NodeName=$host NodeAddr=127.0.0.1 CPUs=$cpus Boards=1 SocketsPerBoard=1 CoresPerSocket=$cpus ThreadsPerCore=1 RealMemory=$memory $gres State=UNKNOWN
+NodeName=$host NodeAddr=127.0.0.1 CPUs=$cpus CoresPerSocket=$cpus RealMemory=$memory $gres State=UNKNOWN
 PartitionName=test Nodes=$host Default=YES MaxTime=INFINITE OverSubscribe=NO State=UP
 END
 }
