@@ -1,0 +1,58 @@
+"""Jobs that are stopped and go on: by their time limit, and by hand after scancel."""
+
+from hpcvdj.results import Result
+from tests.cluster.conftest import counters
+from tests.conftest import GERMLINE, SMALL
+
+LONG = ("--method", "bitwise", "--max-n", "5")
+
+
+def small_times(path, times):
+    """The small example `times` times over: LONG takes two ranks of one core each some 13 s for each time."""
+    header, *rows = SMALL.read_text().splitlines(keepends=True)
+    path.write_text(header + "".join(f"{time}_{row}" for time in range(times) for row in rows))
+    return path
+
+
+def test_a_job_goes_on_after_its_time_limit(submit, serial, tmp_path):
+    target = tmp_path / "counts.h5"
+    table = small_times(tmp_path / "table.tsv", 5)
+    # One minute is the shortest limit, and Slurm looks at limits twice a minute: the signal comes after 15 to 45 s.
+    options = ["--time=1", "--signal=B:USR1@45", "--ntasks-per-node=2"]
+    job = submit("count.sbatch", table, GERMLINE, target, *LONG, options=options)
+    job.wait(lambda facts: facts["JobState"] == "PENDING" and facts["Restarts"] == "1")
+    assert "back to the queue" in job.log()
+    assert not target.exists(), "a result is there when it is complete, not before"
+    assert target.with_name("counts.h5.checkpoint").is_dir()
+    # Slurm has it wait for two minutes.  A few seconds it must: what is left of a step of the first start would take
+    # the socket of its namesake in the second away.
+    job.command("scontrol", "update", f"JobId={job.name}", "StartTime=now+8", "TimeLimit=10")
+    job.succeeded()
+    assert job.log().count("== job") == 2
+    assert (counters(target) == serial(table, 5)).all()
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".h5", ".out", ".tsv"], "no debris"
+
+
+def test_a_cancelled_job_stays_away_until_it_is_submitted_again(submit, serial, tmp_path):
+    target = tmp_path / "counts.h5"
+    job = submit("count.sbatch", SMALL, GERMLINE, target, *LONG, options=["--ntasks-per-node=2"])
+    job.wait(lambda facts: target.with_name("counts.h5.checkpoint").is_dir())
+    job.command("scancel", job.name)
+    assert job.ended()["JobState"] == "CANCELLED"
+    assert not target.exists()
+    # With another number of ranks.
+    again = submit("count.sbatch", SMALL, GERMLINE, target, *LONG, options=["--ntasks-per-node=3"])
+    again.succeeded()
+    assert job.facts()["JobState"] == "CANCELLED"
+    assert (counters(target) == serial(max_n=5)).all()
+    with Result(target) as result:
+        assert result.provenance["slurm_job_id"] == again.name
+
+
+def test_a_finished_job_submitted_again_changes_nothing(submit, tmp_path):
+    target = tmp_path / "counts.h5"
+    arguments = (SMALL, GERMLINE, target, "--max-n", "1")
+    submit("count.sbatch", *arguments, options=["--ntasks-per-node=2"]).succeeded()
+    written = target.stat().st_mtime_ns
+    submit("count.sbatch", *arguments, options=["--ntasks-per-node=2"]).succeeded()
+    assert target.stat().st_mtime_ns == written

@@ -1,0 +1,164 @@
+"""The job scripts without Slurm: shellcheck, and what they make of signals and exit codes, with srun played by bash."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+SCRIPTS = [path for pattern in ("slurm/*.s*", "tests/cluster/*.sh", ".ci/run") for path in sorted(ROOT.glob(pattern))]
+SHELLCHECK = shutil.which("shellcheck", path=Path(sys.executable).parent) or shutil.which("shellcheck")
+
+
+@pytest.mark.skipif(SHELLCHECK is None, reason="no shellcheck")
+def test_shellcheck():
+    assert len(SCRIPTS) >= 9
+    done = subprocess.run([SHELLCHECK, "-x", *SCRIPTS], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture
+def job(tmp_path):
+    """A function that starts a job script as Slurm would, with commands of the test's own in place of the real ones.
+
+    srun leaves its options out and runs the rest; scontrol notes what it was asked, and caches that are left; `count`
+    is what hpcvdj count does.
+    """
+    started = []
+
+    def job(count, script="count.sbatch", arguments=("in.tsv", "g.tsv", "out.h5"), **environment):
+        commands = {
+            "srun": 'while [ "${1#-}" != "$1" ]; do shift; done; exec "$@"',
+            "scontrol": f'echo "$@" $(ls {tmp_path} | grep hpcvdj-) >>{tmp_path}/scontrol',
+            "hpcvdj": f'mkdir -p "$CUPY_CACHE_DIR"; echo "$@" >>{tmp_path}/hpcvdj\n'
+            f'[ "$1" != info ] || exit "${{INFO:-0}}"\n{count}',
+        }
+        for name, body in commands.items():
+            path = tmp_path / "bin" / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(f"#!/usr/bin/env bash\n{body}\n")
+            path.chmod(0o755)
+        slurm = {"JOB_ID": "7", "JOB_NODELIST": "n1", "JOB_NUM_NODES": "1", "CPUS_PER_TASK": "2"}
+        found = {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "TMPDIR": str(tmp_path), "SLURM_SUBMIT_DIR": str(ROOT)}
+        variables = found | {f"SLURM_{name}": value for name, value in slurm.items()} | environment
+        with open(tmp_path / "log", "a") as log:
+            process = subprocess.Popen(
+                ["bash", ROOT / "slurm" / script, *arguments],
+                env=variables, stdout=log, stderr=log, cwd=tmp_path,
+            )  # fmt: skip
+        started.append(process)
+        return process
+
+    yield job
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+READY = 'trap "sleep 0.2; exit 75" USR1 TERM; touch ready; while :; do sleep 0.05; done'
+"""A count that saves its work when it is asked to stop, in a moment that `wait` must outlast."""
+
+
+def ask(process, folder, number):
+    """Send the job script a signal once it counts; its exit code."""
+    end = time.monotonic() + 30
+    while not (folder / "ready").exists():
+        assert time.monotonic() < end, (folder / "log").read_text()
+        time.sleep(0.02)
+    process.send_signal(number)
+    return process.wait(timeout=30)
+
+
+def lines(path):
+    """Lines of a file that may not be there."""
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def test_a_job_near_its_time_limit_goes_back_to_the_queue(job, tmp_path):
+    assert ask(job(READY), tmp_path, signal.SIGUSR1) == 75
+    assert lines(tmp_path / "scontrol") == ["requeue 7"]
+    command = "count in.tsv --germline g.tsv --output out.h5 --resume --backend cpu"
+    assert lines(tmp_path / "hpcvdj") == ["info", command]
+
+
+def test_a_rank_too_young_for_the_signal_is_no_failure(job, tmp_path):
+    """Before Python has its handlers, USR1 ends it; srun gives 128 + 10."""
+    assert ask(job("touch ready; exec sleep 30"), tmp_path, signal.SIGUSR1) == 128 + signal.SIGUSR1
+    assert lines(tmp_path / "scontrol") == ["requeue 7"]
+
+
+def test_a_cancelled_job_saves_its_work_and_stays_away(job, tmp_path):
+    assert ask(job(READY), tmp_path, signal.SIGTERM) == 75
+    assert lines(tmp_path / "scontrol") == []
+    assert "stopped with a checkpoint" in (tmp_path / "log").read_text()
+
+
+def test_a_job_is_given_up_after_so_many_restarts(job, tmp_path):
+    assert ask(job(READY, SLURM_RESTART_COUNT="3", HPCVDJ_MAX_RESTARTS="3"), tmp_path, signal.SIGUSR1) == 75
+    assert lines(tmp_path / "scontrol") == []
+    assert "given up" in (tmp_path / "log").read_text()
+
+
+def test_a_job_that_ends_before_its_time_limit_all_the_same_is_done(job, tmp_path):
+    assert ask(job('trap "exit 0" USR1; touch ready; while :; do sleep 0.05; done'), tmp_path, signal.SIGUSR1) == 0
+    assert lines(tmp_path / "scontrol") == []
+
+
+@pytest.mark.parametrize("code", [0, 1, 2, 137])
+def test_the_exit_code_is_that_of_the_ranks(job, tmp_path, code):
+    assert job(f"exit {code}").wait(timeout=30) == code
+    assert lines(tmp_path / "scontrol") == []
+    assert not (tmp_path / "hpcvdj-7").exists()
+
+
+def test_nothing_is_counted_where_info_fails(job, tmp_path):
+    assert job("exit 0", INFO="1").wait(timeout=30) == 1
+    assert lines(tmp_path / "hpcvdj") == ["info"]
+    assert not (tmp_path / "hpcvdj-7").exists()
+
+
+def test_caches_are_the_jobs_own(job, tmp_path):
+    written = f'echo "$CUPY_CACHE_DIR $NUMBA_CACHE_DIR $NUMBA_NUM_THREADS" >{tmp_path}/caches'
+    assert job(written).wait(timeout=30) == 0
+    assert lines(tmp_path / "caches") == [f"{tmp_path}/hpcvdj-7/cupy {tmp_path}/hpcvdj-7/numba 2"]
+
+
+@pytest.mark.parametrize("script", ["count.sbatch", "count-gpu.sbatch", "array.sbatch", "scaling.sbatch"])
+def test_too_few_arguments_are_refused(job, tmp_path, script):
+    assert job("exit 0", script, ("in.tsv",)).wait(timeout=30) == 2
+    assert f"{script}: error: give" in (tmp_path / "log").read_text()
+    assert lines(tmp_path / "hpcvdj") == []
+
+
+@pytest.mark.parametrize("script", ["count.sbatch", "count-gpu.sbatch", "array.sbatch", "scaling.sbatch"])
+def test_scripts_that_do_not_find_the_others_say_so(job, tmp_path, script):
+    assert job("exit 0", script, SLURM_SUBMIT_DIR=str(tmp_path)).wait(timeout=30) == 2
+    assert "set HPCVDJ_SLURM" in (tmp_path / "log").read_text()
+
+
+def array(job, tmp_path, listed, **environment):
+    """Start an array's element over a list of repertoires; its exit code."""
+    (tmp_path / "list").write_text(listed)
+    return job("exit 0", "array.sbatch", ("list", "g.tsv", "out"), **environment).wait(timeout=30)
+
+
+def test_an_element_takes_its_line(job, tmp_path):
+    assert array(job, tmp_path, "x/a.tsv.gz\nx/b.parquet\nx/c c.tsv\n", SLURM_ARRAY_TASK_ID="3") == 0
+    written = "count x/c c.tsv --germline g.tsv --output out/c c.h5 --resume --backend cpu"
+    assert lines(tmp_path / "hpcvdj")[1:] == [written]
+
+
+@pytest.mark.parametrize(
+    ("listed", "element", "message"),
+    [("a.tsv\n", "2", "line 2"), ("a.tsv\n", "", "--array=1-1"), ("x/a.tsv\ny/a.tsv.gz\n", "1", "out/a.h5")],
+)
+def test_a_bad_list_is_refused(job, tmp_path, listed, element, message):
+    assert array(job, tmp_path, listed, SLURM_ARRAY_TASK_ID=element) == 2
+    assert message in (tmp_path / "log").read_text()
+    assert lines(tmp_path / "hpcvdj") == []
