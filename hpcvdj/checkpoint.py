@@ -48,6 +48,8 @@ class Checkpoint:
 
     identity      name → value, JSON: what two runs must have in common for one to go on with the other's counters
     save_seconds  how long finished units may wait for the next save
+
+    `seconds` is the time that saving took so far.
     """
 
     def __init__(self, target: Path, identity: dict[str, Any], save_seconds: float = SAVE_SECONDS) -> None:
@@ -58,6 +60,7 @@ class Checkpoint:
         self._waiting_bytes = 0
         self._partial: Partial | None = None
         self._saved = time.monotonic()
+        self.seconds = 0.0
 
     @property
     def result_path(self) -> Path:
@@ -161,6 +164,7 @@ class Checkpoint:
 
         MachineError if the disk is full; the parts before stay as they are.
         """
+        started = time.monotonic()
         if self._waiting or self._partial:
             numbers = [int(path.stem.removeprefix("part-")) for path in self.parts()]
             try:
@@ -169,6 +173,7 @@ class Checkpoint:
                 raise self._fault(error) from None
         self._waiting, self._waiting_bytes, self._partial = [], 0, None
         self._saved = time.monotonic()
+        self.seconds += self._saved - started
 
     def _write_part(self, path: Path, read: Callable[[Unit], NDArray[np.uint64]]) -> None:
         entries: list[dict[str, Any]] = []

@@ -37,10 +37,12 @@ _LAUNCHER_RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "P
 LAST_WORDS_SECONDS = 0.3
 """How long a failing rank waits for the launcher to forward its message before it ends all ranks."""
 
-PATIENCE_SECONDS = 300.0
+PATIENCE_SECONDS = 120.0
 """How long a rank waits in a collective for the others, whose pieces of work take seconds."""
 
 _SPIN_SECONDS, _NAP_SECONDS = 0.002, 0.0002
+
+_LAST_WORDS_APART = 1.0
 
 _BROADCAST_BYTES = 1 << 30
 """Arrays are broadcast in pieces: a 32-bit count of bytes is what older MPI libraries take."""
@@ -82,7 +84,8 @@ class World:
         started = time.monotonic()
         while not request.Test():
             waited = time.monotonic() - started
-            if waited > self.patience:
+            # Ranks lose patience one after another, so that the first speaks for all.
+            if waited > self.patience + self.rank * _LAST_WORDS_APART:
                 raise MachineError(
                     f"rank {self.rank} waited {waited:.0f} s for the other ranks: one of them hangs, or is cut off; "
                     "see its node, then start again with --resume"

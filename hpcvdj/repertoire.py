@@ -20,7 +20,7 @@ from hpcvdj import columns
 from hpcvdj.alphabet import BASES_PER_WORD, words_for
 from hpcvdj.errors import InputError
 from hpcvdj.germline import Germline, Segment
-from hpcvdj.tables import file_digest, read_batches, table_batches
+from hpcvdj.tables import file_digest, file_state, read_batches, table_batches
 
 LONGEST_CDR3 = 128
 """The longest CDR3 in nucleotides that any method takes: four 64-bit words."""
@@ -154,6 +154,7 @@ def read_repertoire(
     InputError.  Memory grows with the packed sequences and their ids, not with the file's other columns.
     """
     path = Path(path)
+    before = file_state(path)
     batches = read_batches(path, _columns(sequence_field))
     repertoire = build(
         batches, germline, sequence_field=sequence_field, calls=calls, longest=longest, strict=strict, name=str(path)
@@ -161,6 +162,8 @@ def read_repertoire(
     if repertoire.rows_read == 0:
         raise InputError(f"{path}: no data rows; the file has a header line only")
     repertoire.source = {"path": str(path.resolve()), "sha256": file_digest(path), "field": sequence_field}
+    if file_state(path) != before:
+        raise InputError(f"{path}: changed while it was read; start again when it is complete")
     return repertoire
 
 

@@ -89,7 +89,7 @@ class Summary:
 
     pathways    Python ints: pathways of each n-length over all sequences, exact however many
     reached     bool [sequences]: whether a sequence has any pathway
-    seconds     of each stage: read, prepare, kernel and reduce (max over ranks), write, total
+    seconds     of each stage: read, prepare, kernel and reduce (max over ranks), save (checkpoints), write, total
     """
 
     rows_read: int
@@ -333,7 +333,8 @@ def count_file(
         counted = time.perf_counter()
         ranks = world.gather(_rank_facts(tally.hardware, tally.software))
         if writer is not None and ranks is not None:
-            writer.finish(attributes, ranks, tally.timings)
+            saving = {"checkpoint_seconds": checkpoint.seconds} if checkpoint else {}
+            writer.finish({**attributes, **saving}, ranks, tally.timings)
         if checkpoint is not None:
             # Called after the writer has closed and the result has its name: the stack unwinds from its end.
             stack.pop_all().close()
@@ -356,6 +357,7 @@ def count_file(
             "prepare": tally.prepare,
             "kernel": float(tally.timings.kernel.sum()),
             "reduce": float(tally.timings.reduce.sum()),
+            "save": checkpoint.seconds if checkpoint else 0.0,
             "write": opened - read + tally.store + ended - counted,
             "total": ended - started,
         },

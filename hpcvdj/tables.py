@@ -36,6 +36,15 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def file_state(path: Path) -> tuple[int, ...] | None:
+    """What changes when a file is written or replaced; None if it cannot be asked for."""
+    try:
+        facts = path.stat()
+    except OSError:
+        return None
+    return facts.st_ino, facts.st_size, facts.st_mtime_ns
+
+
 def column_names(path: Path) -> list[str]:
     """The columns of a table file; InputError if it cannot be one."""
     magic = _magic(path)

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hpcvdj import repertoire
 from hpcvdj.errors import InputError
 from hpcvdj.germline import Germline, Segment
 from hpcvdj.repertoire import CallPolicy, build, read_repertoire, repertoire_of
@@ -190,3 +191,18 @@ def test_real_rows_are_all_accounted_for(shared_data):
     repertoire = read_repertoire(shared_data / "mouse_TRB_dash2017.tsv.gz", germline)
     rows = np.concatenate([repertoire.row, repertoire.excluded.row])
     assert np.array_equal(np.sort(rows), np.arange(1924))
+
+
+def test_a_file_that_changes_while_it_is_read(tmp_path, paper_germline, monkeypatch):
+    path = tmp_path / "growing.tsv"
+    path.write_text("sequence_id\tv_call\tj_call\tjunction\na\tTRBV1\tTRBJ1-1\tTGTGCCTTT\n")
+    right = repertoire.file_digest
+
+    def digest(path):
+        with open(path, "a") as stream:
+            stream.write("b\tTRBV1\tTRBJ1-1\tTGTGCCTTT\n")
+        return right(path)
+
+    monkeypatch.setattr(repertoire, "file_digest", digest)
+    with pytest.raises(InputError, match=r"growing\.tsv: changed while it was read"):
+        repertoire.read_repertoire(path, paper_germline)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hpcvdj.cli import common
+from hpcvdj.parallel import PATIENCE_SECONDS
 from hpcvdj.partition import THREADS_PER_BLOCK
 
 if TYPE_CHECKING:
@@ -80,6 +81,9 @@ def command(
     checkpoint_every: Annotated[
         float, typer.Option("--checkpoint-every", min=0.0, help="Seconds after which what is counted is saved.")
     ] = 20.0,
+    patience: Annotated[
+        float, typer.Option("--patience", min=1.0, help="Seconds to wait for a rank that hangs before giving up.")
+    ] = PATIENCE_SECONDS,
     overwrite: common.Overwrite = False,
 ) -> None:
     """Count the recombination pathways of every junction of a repertoire.
@@ -93,6 +97,7 @@ def command(
     Example: hpcvdj count inputs/mouse_trb/small.tsv -g inputs/germline/mouse_trb_paper.tsv -o out.h5
     """
     world = common.begin(threads)
+    world.patience = patience
     from hpcvdj.repertoire import CallPolicy
     from hpcvdj.run import Config, Inputs, count_file, root_does
     from hpcvdj.stopping import StopRequest
@@ -135,7 +140,7 @@ def report(summary: Summary, output: Path) -> None:
         common.say(f"reached    {summary.with_pathway:,} junctions ({share:.2f} %) have at least one pathway")
     common.say(f"method     {summary.method} on {summary.hardware}, {summary.ranks} rank(s)")
     stages = ", ".join(
-        f"{name} {seconds[name]:.2f} s" for name in ("read", "prepare", "kernel", "reduce", "write", "total")
+        f"{name} {seconds[name]:.2f} s" for name in ("read", "prepare", "kernel", "reduce", "save", "write", "total")
     )
     common.say(f"time       {stages} ({rate:,.0f} junctions/s in the kernel)")
     common.say(f"result     {output}")

@@ -127,6 +127,19 @@ def test_two_units_under_way_at_a_time(host, paper_germline):
             before = after
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_a_gpu_that_falls_off_is_one_line(host, paper_germline, method, monkeypatch):
+    from hpcvdj.errors import MachineError
+
+    def lost(self):
+        raise fake_cupy.CUDAError("cudaErrorDevicesUnavailable")
+
+    monkeypatch.setattr(fake_cupy._Event, "synchronize", lost)
+    whole = read_repertoire(SMALL, paper_germline, longest=60)
+    with pytest.raises(MachineError, match=r"the GPU failed \(cudaErrorDevicesUnavailable\): see what nvidia-smi"):
+        on_host(Problem(sample(whole, 5, 1, 60), paper_germline, 1), method)
+
+
 def without_barrier(number):
     """A change of a kernel's text: its `number`-th barrier is gone."""
 

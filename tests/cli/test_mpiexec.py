@@ -5,6 +5,7 @@ Not in tests/mpi: pytest-mpi takes all that lies in a folder of that name for te
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ import pytest
 
 from hpcvdj.results import Result
 from tests.conftest import GERMLINE, ROOT, SMALL
+from tests.robustness.kill_and_resume import ranks_of
 
 pytest.importorskip("mpi4py")
 # The launcher of the MPI library that this Python has, before any other on the machine.
@@ -98,6 +100,55 @@ def test_a_rank_that_raises_ends_all(tmp_path, rank):
     assert time.monotonic() - start < 30
     assert "ZeroDivisionError: planted" in done.stderr
     assert not (tmp_path / "o.h5").exists()
+
+
+def test_a_rank_that_leaves_ends_all(tmp_path):
+    """os._exit, as a crash in a library would end it."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import os\nfrom hpcvdj.parallel import world\nif world().rank == 1:\n    os._exit(3)\nworld().barrier()\n"
+    )
+    start = time.monotonic()
+    done = launch(3, program, timeout=60)
+    assert done.returncode != 0
+    assert time.monotonic() - start < 30
+
+
+def test_a_rank_that_hangs_is_given_up(tmp_path):
+    """Stopped by SIGSTOP in the midst of counting; what was saved before is there to resume from."""
+    output = tmp_path / "o.h5"
+    options = [
+        "--method",
+        "bitwise",
+        "--max-n",
+        "4",
+        "--backend",
+        "cpu",
+        "--patience",
+        "3",
+        "--checkpoint-every",
+        "0.1",
+    ]
+    words = [MPIEXEC, "-n", "3", sys.executable, "-m", "hpcvdj", "-q", "count", SMALL, "-g", GERMLINE, "-o", output]
+    running = subprocess.Popen(
+        [*map(str, words), *options], stderr=subprocess.PIPE, text=True, env={**os.environ, "NUMBA_NUM_THREADS": "1"}
+    )
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("o.h5.checkpoint/part-*.zip")):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    victim = ranks_of(running.pid)[1]
+    os.kill(victim, signal.SIGSTOP)
+    _, err = running.communicate(timeout=60)
+    assert running.returncode != 0
+    assert "waited 3 s for the other ranks" in err
+    assert "Traceback" not in err
+    assert not output.exists()
+    done = launch(2, "-m", "hpcvdj", "count", SMALL, "-g", GERMLINE, "-o", output, *options[:6], "--resume")
+    assert done.returncode == 0, done.stderr
+    direct, _ = counted(tmp_path, 1, "--max-n", "4")
+    with Result(output) as result:
+        assert (result.counters[:] == direct).all()
 
 
 def test_an_uncaught_exception_in_a_script_ends_all(tmp_path):
