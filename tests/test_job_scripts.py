@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -50,14 +51,15 @@ def job(tmp_path):
         with open(tmp_path / "log", "a") as log:
             process = subprocess.Popen(
                 ["bash", ROOT / "slurm" / script, *arguments],
-                env=variables, stdout=log, stderr=log, cwd=tmp_path,
+                env=variables, stdout=log, stderr=log, cwd=tmp_path, start_new_session=True,
             )  # fmt: skip
         started.append(process)
         return process
 
     yield job
     for process in started:
-        process.kill()
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
 
