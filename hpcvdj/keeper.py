@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable
 
@@ -15,8 +14,6 @@ from hpcvdj.methods import Unit
 from hpcvdj.parallel import World
 from hpcvdj.results import ResultWriter
 from hpcvdj.stopping import StopRequest
-
-log = logging.getLogger(__name__)
 
 
 class Keeper:
@@ -61,10 +58,7 @@ class CheckpointKeeper(Keeper):
     ) -> tuple[NDArray[np.bool_], Partial | None]:
         """What the checkpoint holds."""
         assert self._checkpoint is not None
-        done, begun = self._checkpoint.restore(put, shape)
-        if done.any() or begun:
-            log.info("resuming: %.1f %% of the n-lengths x V-J pairs are counted already", 100 * done.mean())
-        return done, begun
+        return self._checkpoint.restore(put, shape)
 
     def finished(self, unit: Unit) -> None:
         """Remember to save it."""

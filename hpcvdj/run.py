@@ -19,6 +19,7 @@ from hpcvdj.driver import Driver, Partial
 from hpcvdj.errors import CompleteError, HpcvdjError, InputError, MachineError, StoppedError
 from hpcvdj.germline import DForms, Germline, Segment
 from hpcvdj.keeper import CheckpointKeeper, Keeper
+from hpcvdj.many import repertoire_name
 from hpcvdj.methods import Method, Problem, Unit, method_named
 from hpcvdj.methods.base import require_n_length
 from hpcvdj.methods.enumerating import LONGEST_N
@@ -193,6 +194,8 @@ def count(problem: Problem, config: Config, world: World, store: Store | None, k
     with Progress(whole, method.work_name, shown=world.is_root) as progress:
         done_before = whole - sum(map(method.work, units)) + (_work_done(method, begun) if begun else 0.0)
         progress.skip(done_before)
+        if done_before:
+            log.info("resuming: %.1f %% of the work was done before", 100 * done_before / whole)
         seconds, stopped = driver.run(
             units, finish, advance=progress.advance, boundary=keeper.boundary, stop=keeper.stop, begun=begun
         )
@@ -434,6 +437,7 @@ def _attributes(
             "calls": asdict(inputs.calls),
             "strict": inputs.strict,
         },
+        "repertoire_id": repertoire_name(inputs.junctions),
         "junctions_path": repertoire.source["path"],
         "junctions_sha256": repertoire.source["sha256"],
         "sequence_field": repertoire.source["field"],

@@ -14,8 +14,8 @@ import typer
 
 from hpcvdj import __version__
 from hpcvdj.cli import count, export, forms, info, scaling, simulate, study, verify
-from hpcvdj.cli.common import hush
-from hpcvdj.errors import CompleteError, HpcvdjError, StoppedError
+from hpcvdj.cli.common import complain, hush
+from hpcvdj.errors import HpcvdjError
 from hpcvdj.parallel import ROOT, abort, launched_rank, world
 
 app = typer.Typer(
@@ -69,8 +69,7 @@ def _leave(error: HpcvdjError) -> None:
     """One line from one rank, and every rank's end."""
     alone = error.on_every_rank or error.before_ranks
     if launched_rank() == ROOT or not alone:
-        kind = "" if isinstance(error, StoppedError | CompleteError) else "error: "
-        print(f"hpcvdj: {kind}{error}", file=sys.stderr)
+        complain(error)
     if not alone and world().size > 1:
         # The other ranks wait in a collective that this one will never join.
         abort(error.exit_code)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import CompleteError, HpcvdjError, InputError, StoppedError
 from hpcvdj.germline import MAX_P, Germline, read_germline
 from hpcvdj.parallel import ROOT, World, launched_rank, set_threads, world
 
@@ -138,6 +138,12 @@ def parse_range(option: str, text: str) -> range:
     if not first.isdigit() or not (last or first).isdigit() or int(last or first) < int(first):
         raise InputError(f"{option} {text!r}: give a range such as 0-10, or one number")
     return range(int(first), int(last or first) + 1)
+
+
+def complain(error: HpcvdjError) -> None:
+    """One line of trouble, or of there being nothing to do, to stderr."""
+    kind = "" if isinstance(error, StoppedError | CompleteError) else "error: "
+    print(f"hpcvdj: {kind}{error}", file=sys.stderr)
 
 
 def say(line: str = "") -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hpcvdj.cli import common
+from hpcvdj.errors import CompleteError, InputError
 from hpcvdj.parallel import PATIENCE_SECONDS
 from hpcvdj.partition import THREADS_PER_BLOCK
 
@@ -35,10 +36,25 @@ class BackendName(StrEnum):
 
 
 def command(
-    junctions: common.Junctions,
+    junctions: Annotated[
+        list[Path],
+        typer.Argument(
+            help="AIRR rearrangement tables: TSV (plain or .gz) or Parquet with sequence_id, v_call, j_call, junction; "
+            "or a folder of them.",
+            metavar="JUNCTIONS...",
+            show_default=False,
+        ),
+    ],
     germline: common.GermlineFile,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="OUT.h5", help="Result file (HDF5) to write.", show_default=False)
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="OUT.h5",
+            show_default=False,
+            help="Result file (HDF5) to write; for several tables the folder of their results.",
+        ),
     ],
     max_n: Annotated[
         str,
@@ -94,6 +110,9 @@ def command(
     SIGTERM, SIGINT or SIGUSR1 to any rank stops the run within seconds with exit code 75; what it has counted is then
     in OUT.h5.checkpoint, where --resume finds it. So it is, up to the last save, after a crash.
 
+    Several tables, or a folder of them, are counted one after another into the folder that -o names; one that cannot
+    be read does not keep the others from being counted.
+
     Example: hpcvdj count inputs/mouse_trb/small.tsv -g inputs/germline/mouse_trb_paper.tsv -o out.h5
     """
     world = common.begin(threads)
@@ -109,21 +128,49 @@ def command(
     table, limit = world.broadcast(root_does(world, prepare))
     config = Config(limit, method.value, backend.value, d_forms.value, threads_per_block, strict_binding)
     calls = CallPolicy(ambiguous_calls.value, unlisted_alleles.value)
-    inputs = Inputs(junctions, sequence_field.value, calls, strict)
+    pairs = world.broadcast(root_does(world, lambda: _plan(junctions, output)))
+    refused = []
     with StopRequest() as request:
-        summary = count_file(
-            inputs,
-            table,
-            output,
-            config,
-            world,
-            overwrite=overwrite,
-            resume=resume,
-            checkpoint_every=checkpoint_every,
-            request=request,
-        )
-    if world.is_root:
-        report(summary, output)
+        for path, target in pairs:
+            try:
+                summary = count_file(
+                    Inputs(path, sequence_field.value, calls, strict),
+                    table,
+                    target,
+                    config,
+                    world,
+                    overwrite=overwrite,
+                    resume=resume,
+                    checkpoint_every=checkpoint_every,
+                    request=request,
+                )
+            except (InputError, CompleteError) as error:
+                if len(pairs) == 1 or not error.on_every_rank:
+                    raise
+                if isinstance(error, InputError):
+                    refused.append(path.name)
+                if world.is_root:
+                    common.complain(error)
+                continue
+            if world.is_root:
+                report(summary, target)
+    if refused:
+        failure = InputError(f"{len(refused)} of {len(pairs)} repertoires were not counted: {', '.join(refused)}")
+        failure.on_every_rank = True
+        raise failure
+
+
+def _plan(junctions: list[Path], output: Path) -> list[tuple[Path, Path]]:
+    """What is to be counted where; makes the folder of several results."""
+    from hpcvdj.many import plan
+
+    pairs = plan(junctions, output)
+    if len(junctions) > 1 or junctions[0].is_dir():
+        try:
+            output.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{output}: cannot be made ({error.strerror}); write elsewhere") from None
+    return pairs
 
 
 def report(summary: Summary, output: Path) -> None:

@@ -12,7 +12,7 @@ import hpcvdj
 from hpcvdj.results import Result
 from tests.conftest import GERMLINE, ROOT, SMALL
 
-COMMANDS = ("count", "verify", "forms", "simulate", "export", "info", "scaling")
+COMMANDS = ("count", "verify", "forms", "simulate", "export", "info", "scaling", "study")
 
 
 def hpcvdj_command(*arguments, code=0, **options):
@@ -244,3 +244,46 @@ def test_real_repertoires(tmp_path, shared_data):
         hpcvdj_command("-q", "count", path, "-g", germline, "-o", tmp_path / f"{name}.h5")
         with Result(tmp_path / f"{name}.h5") as result:
             assert len(result) + len(result.excluded) == rows
+
+
+def test_many_repertoires_in_one_run(tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    header, *rows = SMALL.read_text().splitlines(keepends=True)
+    for name, part in (("a", rows[:40]), ("c", rows[40:90])):
+        (folder / f"{name}.tsv").write_text(header + "".join(part))
+    (folder / "b.tsv").write_text("no\ttable\n1\t2\n")
+    out = tmp_path / "out"
+    _, err = hpcvdj_command("count", folder, "-g", GERMLINE, "-o", out, "--max-n", 3, code=2)
+    assert "b.tsv" in err
+    assert "1 of 3 repertoires were not counted: b.tsv" in err
+    assert sorted(path.name for path in out.iterdir()) == ["a.h5", "c.h5"]
+    hpcvdj_command("count", folder / "a.tsv", "-g", GERMLINE, "-o", tmp_path / "alone.h5", "--max-n", 3)
+    with Result(out / "a.h5") as one, Result(tmp_path / "alone.h5") as alone:
+        assert (one.counters[:] == alone.counters[:]).all()
+        assert one.provenance["repertoire_id"] == "a"
+    (folder / "b.tsv").write_text(header + "".join(rows[90:95]))
+    stdout, err = hpcvdj_command("count", folder, "-g", GERMLINE, "-o", out, "--max-n", 3, "--resume")
+    assert err.count("is complete already") == 2
+    assert stdout.count("counted") == 1
+    assert (out / "b.h5").exists()
+
+
+def test_the_studies_on_cpu_cores(tmp_path):
+    """Measured, written, rendered: methods, blocks, pairs, throughput, scaling; memory needs a GPU."""
+    pytest.importorskip("matplotlib")
+    few = ("--sample", 8, "--n-lengths", "0-1", "--repeats", 1, "--backend", "cpu")
+    hpcvdj_command("study", "methods", SMALL, "-g", GERMLINE, "-o", tmp_path / "methods", *few)
+    hpcvdj_command("study", "blocks", SMALL, "-g", GERMLINE, "-o", tmp_path / "blocks", "--sizes", "32,64", *few)
+    hpcvdj_command("study", "pairs", SMALL, "-g", GERMLINE, "-o", tmp_path / "pairs")
+    hpcvdj_command("study", "throughput", "-g", GERMLINE, "-n", 2000, "-o", tmp_path / "throughput", "--backend", "cpu")
+    hpcvdj_command("scaling", "measure", SMALL, "-g", GERMLINE, "-o", tmp_path / "scaling", *few)
+    for folder in ("methods", "blocks", "pairs", "throughput", "scaling"):
+        hpcvdj_command("study", "render", tmp_path / folder)
+        text = (tmp_path / folder / "README.md").read_text()
+        assert "DIFFER" not in text
+        assert len(list((tmp_path / folder).glob("*.png"))) == 1
+    _, err = hpcvdj_command("study", "render", tmp_path, code=2)
+    assert "of one study" in error_line(err)
+    wrong = hpcvdj_command("study", "blocks", SMALL, "-g", GERMLINE, "-o", tmp_path, "--sizes", "0", code=2)
+    assert "--sizes '0'" in error_line(wrong[1])

@@ -57,9 +57,9 @@ class Job:
         """Wait until the job has ended; the facts."""
         return self.wait(lambda facts: facts["JobState"] in FINISHED, seconds)
 
-    def succeeded(self):
+    def succeeded(self, seconds=200):
         """Wait for the job, which must end well; the facts."""
-        facts = self.ended()
+        facts = self.ended(seconds)
         assert facts["JobState"] == "COMPLETED", self.log()
         return facts
 
