@@ -43,6 +43,19 @@ def folder_of(target: Path) -> Path:
     return target.with_name(target.name + ".checkpoint")
 
 
+def require_same_run(folder: Path, identity: dict[str, Any]) -> None:
+    """InputError, with what differs, unless the run.json of `folder` has this identity."""
+    identity = json.loads(json.dumps(identity))
+    try:
+        theirs = json.loads((folder / "run.json").read_text())
+    except (OSError, ValueError) as error:
+        raise InputError(f"{folder / 'run.json'}: cannot be read ({error}); --overwrite starts anew") from None
+    names = [name for name in {**theirs, **identity} if theirs.get(name) != identity.get(name)]
+    if names:
+        changes = "; ".join(f"{name} was {theirs.get(name)}, is {identity.get(name)}" for name in names)
+        raise InputError(f"{folder}: is of another run ({changes}); start it as it was, or --overwrite")
+
+
 class Checkpoint:
     """Root's keeper of finished units.
 
@@ -85,7 +98,7 @@ class Checkpoint:
                     f"{self.folder}: holds the counters of an unfinished run; --resume goes on with it, --overwrite "
                     "starts anew"
                 )
-            self._require_same()
+            require_same_run(self.folder, self.identity)
             return
         shutil.rmtree(self.folder, ignore_errors=True)
         try:
@@ -93,18 +106,6 @@ class Checkpoint:
             self._write("run.json", lambda path: path.write_text(json.dumps(self.identity, indent=1)))
         except OSError as error:
             raise self._fault(error) from None
-
-    def _require_same(self) -> None:
-        try:
-            theirs = json.loads((self.folder / "run.json").read_text())
-        except (OSError, ValueError) as error:
-            raise InputError(f"{self.folder / 'run.json'}: cannot be read ({error}); --overwrite starts anew") from None
-        names = [name for name in {**theirs, **self.identity} if theirs.get(name) != self.identity.get(name)]
-        if names:
-            changes = "; ".join(f"{name} was {theirs.get(name)}, is {self.identity.get(name)}" for name in names)
-            raise InputError(
-                f"{self.folder}: is the checkpoint of another run ({changes}); start it as it was, or --overwrite"
-            )
 
     def restore(
         self, put: Callable[[Unit, NDArray[np.uint64]], None], shape: tuple[int, int]

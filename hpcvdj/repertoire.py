@@ -20,6 +20,7 @@ from hpcvdj import columns
 from hpcvdj.alphabet import BASES_PER_WORD, words_for
 from hpcvdj.errors import InputError
 from hpcvdj.germline import Germline, Segment
+from hpcvdj.slices import Slice
 from hpcvdj.tables import file_digest, file_state, read_batches, table_batches
 
 LONGEST_CDR3 = 128
@@ -155,7 +156,7 @@ def read_repertoire(
     """
     path = Path(path)
     before = file_state(path)
-    batches = read_batches(path, _columns(sequence_field))
+    batches = read_batches(path, columns_of(sequence_field))
     repertoire = build(
         batches, germline, sequence_field=sequence_field, calls=calls, longest=longest, strict=strict, name=str(path)
     )
@@ -167,17 +168,32 @@ def read_repertoire(
     return repertoire
 
 
+def repertoire_of_slice(
+    one: Slice, path: Path, germline: Germline, sequence_field: SequenceField, calls: CallPolicy, strict: bool
+) -> Repertoire:
+    """The junctions of a slice of the table at `path`; their rows are those of the table."""
+    return build(
+        one.batches,
+        germline,
+        sequence_field=sequence_field,
+        calls=calls,
+        strict=strict,
+        name=str(path),
+        first_row=one.first_row,
+    )
+
+
 def repertoire_of(
     table: Any, germline: Germline, *, sequence_field: SequenceField = "junction", **options: Any
 ) -> Repertoire:
     """The same from a pandas DataFrame or pyarrow Table; without a `sequence_id` column, rows are numbered."""
     names = [str(name) for name in getattr(table, "column_names", getattr(table, "columns", []))]
-    wanted = _columns(sequence_field)
+    wanted = columns_of(sequence_field)
     batches = table_batches(table, wanted if "sequence_id" in names else wanted[1:])
     return build(batches, germline, sequence_field=sequence_field, name="the table", **options)
 
 
-def _columns(sequence_field: SequenceField) -> list[str]:
+def columns_of(sequence_field: SequenceField) -> list[str]:
     return ["sequence_id", "v_call", "j_call", sequence_field]
 
 
@@ -190,9 +206,13 @@ def build(
     longest: int = LONGEST_CDR3,
     strict: bool = False,
     name: str = "the table",
+    first_row: int = 0,
 ) -> Repertoire:
-    """Group and pack batches of the columns (sequence_id), v_call, j_call and `sequence_field`."""
-    builder = _Builder(germline, sequence_field, calls or CallPolicy(), longest)
+    """Group and pack batches of the columns (sequence_id), v_call, j_call and `sequence_field`.
+
+    The first row has the number `first_row`.
+    """
+    builder = _Builder(germline, sequence_field, calls or CallPolicy(), longest, first_row)
     for batch in batches:
         builder.add(batch)
         if strict and builder.reasons:
@@ -210,8 +230,10 @@ def build(
 class _Builder:
     """Collects packed batches; what it holds per row is the packed sequence, its pair, row and id."""
 
-    def __init__(self, germline: Germline, sequence_field: str, calls: CallPolicy, longest: int) -> None:
-        self.germline, self.calls, self.longest = germline, calls, longest
+    def __init__(
+        self, germline: Germline, sequence_field: str, calls: CallPolicy, longest: int, first_row: int
+    ) -> None:
+        self.germline, self.calls, self.longest, self.first_row = germline, calls, longest, first_row
         self.sequence_field, self.trim = sequence_field, ANCHOR_BASES[sequence_field]
         self.v, self.j = list(germline.of("V")), list(germline.of("J"))
         self._index = {id(s): k for segments in (self.v, self.j) for k, s in enumerate(segments)}
@@ -223,7 +245,7 @@ class _Builder:
         self.substituted: dict[tuple[str, str], int] = {}
 
     def add(self, batch: pa.RecordBatch) -> None:
-        rows = self.rows_read + np.arange(batch.num_rows)
+        rows = self.first_row + self.rows_read + np.arange(batch.num_rows)
         self.rows_read += batch.num_rows
         ids = batch.column("sequence_id") if "sequence_id" in batch.schema.names else pa.array(rows.astype(str))
         v, no_v = self._calls("V", batch.column("v_call"))

@@ -162,9 +162,15 @@ def count(problem: Problem, config: Config, world: World, store: Store | None, k
 
     `keeper` decides what happens at boundaries.  StoppedError, on every rank, if it has seen a signal.
     """
+    return count_loaded(problem, config, world, store, bind(config, world), keeper)
+
+
+def count_loaded(
+    problem: Problem, config: Config, world: World, store: Store | None, backend: Backend, keeper: Keeper | None = None
+) -> Tally:
+    """`count` on a backend that is open already."""
     start = time.perf_counter()
     method = method_named(config.method)
-    backend = bind(config, world)
     kernel = backend.load(method.name, problem, config.threads_per_block)
     prepare = float(world.maximum(np.array([time.perf_counter() - start]))[0])
     reached = np.zeros(len(problem.repertoire), dtype=bool)
@@ -334,7 +340,7 @@ def count_file(
         request.begin_counting()
         tally = count(problem, config, world, writer, CheckpointKeeper(checkpoint, writer, request))
         counted = time.perf_counter()
-        ranks = world.gather(_rank_facts(tally.hardware, tally.software))
+        ranks = world.gather(facts_of_rank(tally.hardware, tally.software))
         if writer is not None and ranks is not None:
             saving = {"checkpoint_seconds": checkpoint.seconds} if checkpoint else {}
             writer.finish({**attributes, **saving}, ranks, tally.timings)
@@ -384,16 +390,21 @@ IDENTITY = (
 def _checkpoint(
     target: Path, attributes: dict[str, Any], save_seconds: float, *, resume: bool, overwrite: bool
 ) -> Checkpoint:
-    facts = {**attributes["config"], **attributes}
-    identity = {name: facts[name] for name in IDENTITY}
+    identity = identity_of(attributes)
     if resume and target.exists() and not overwrite:
-        _already_done(target, identity)
+        already_done(target, identity)
     checkpoint = Checkpoint(target, identity, save_seconds)
     checkpoint.open(resume=resume, overwrite=overwrite)
     return checkpoint
 
 
-def _already_done(target: Path, identity: dict[str, Any]) -> None:
+def identity_of(attributes: dict[str, Any]) -> dict[str, Any]:
+    """The `IDENTITY` of a run."""
+    facts = {**attributes["config"], **attributes}
+    return {name: facts[name] for name in IDENTITY}
+
+
+def already_done(target: Path, identity: dict[str, Any]) -> None:
     """CompleteError if `target` is the result of such a run; InputError, as without `resume`, if it is not."""
     with Result(target) as result:
         theirs = {**json.loads(result.provenance["config"]), **result.provenance}
@@ -417,15 +428,16 @@ def _read(inputs: Inputs, germline: Germline, target: Path, method: Method, over
     )
 
 
-def _rank_facts(hardware: str, software: str) -> dict[str, str]:
+def facts_of_rank(hardware: str, software: str) -> dict[str, str]:
     from hpcvdj.provenance import rank_facts
 
     return rank_facts(hardware, software)
 
 
-def _attributes(
-    world: World, inputs: Inputs, germline: Germline, config: Config, repertoire: Repertoire, max_n: int
-) -> dict[str, object]:
+def run_attributes(
+    world: World, inputs: Inputs, germline: Germline, config: Config, max_n: int, source: dict[str, str]
+) -> dict[str, Any]:
+    """What a result records of its run; `source` is the table's path, sha256 and field."""
     from hpcvdj.provenance import run_facts
 
     return {
@@ -438,16 +450,21 @@ def _attributes(
             "strict": inputs.strict,
         },
         "repertoire_id": repertoire_name(inputs.junctions),
-        "junctions_path": repertoire.source["path"],
-        "junctions_sha256": repertoire.source["sha256"],
-        "sequence_field": repertoire.source["field"],
-        "rows_read": repertoire.rows_read,
-        "substituted_calls": repertoire.substituted,
+        "junctions_path": source["path"],
+        "junctions_sha256": source["sha256"],
+        "sequence_field": source["field"],
         "germline_path": germline.name,
         "germline_sha256": germline.digest(),
         "max_p": germline.max_p,
         "d_alleles": germline.d_alleles,
     }
+
+
+def _attributes(
+    world: World, inputs: Inputs, germline: Germline, config: Config, repertoire: Repertoire, max_n: int
+) -> dict[str, Any]:
+    facts = run_attributes(world, inputs, germline, config, max_n, repertoire.source)
+    return {**facts, "rows_read": repertoire.rows_read, "substituted_calls": repertoire.substituted}
 
 
 def _log_calls_and_exclusions(repertoire: Repertoire, most: int = 12) -> None:

@@ -45,6 +45,21 @@ def file_state(path: Path) -> tuple[int, ...] | None:
     return facts.st_ino, facts.st_size, facts.st_mtime_ns
 
 
+def is_parquet(path: Path) -> bool:
+    """Whether a file is Parquet, by its first bytes; InputError if it cannot be read."""
+    return _magic(path).startswith(_PARQUET)
+
+
+def parquet_rows(path: Path) -> int | None:
+    """Data rows of a Parquet file; None of a file that is none."""
+    if not path.is_file() or not is_parquet(path):
+        return None
+    try:
+        return int(pq.read_metadata(path).num_rows)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InputError(f"{path}: not a readable Parquet file ({_first_line(error)})") from None
+
+
 def column_names(path: Path) -> list[str]:
     """The columns of a table file; InputError if it cannot be one."""
     magic = _magic(path)

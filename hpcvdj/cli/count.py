@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -94,6 +95,16 @@ def command(
         bool,
         typer.Option("--resume", help="Go on from the checkpoint of OUT.h5, if it has one."),
     ] = False,
+    batch_rows: Annotated[
+        int | None,
+        typer.Option(
+            "--batch-rows",
+            min=0,
+            show_default="the whole table; above 16,777,216 Parquet rows 4,194,304",
+            help="Count slices of so many rows, each read, counted and written by one rank, into OUT.h5.parts; "
+            "0: never. For direct.",
+        ),
+    ] = None,
     checkpoint_every: Annotated[
         float, typer.Option("--checkpoint-every", min=0.0, help="Seconds after which what is counted is saved.")
     ] = 20.0,
@@ -117,6 +128,7 @@ def command(
     """
     world = common.begin(threads)
     world.patience = patience
+    from hpcvdj.batched import count_in_slices, slice_rows
     from hpcvdj.repertoire import CallPolicy
     from hpcvdj.run import Config, Inputs, count_file, root_does
     from hpcvdj.stopping import StopRequest
@@ -133,17 +145,18 @@ def command(
     with StopRequest() as request:
         for path, target in pairs:
             try:
-                summary = count_file(
-                    Inputs(path, sequence_field.value, calls, strict),
-                    table,
-                    target,
-                    config,
-                    world,
-                    overwrite=overwrite,
-                    resume=resume,
-                    checkpoint_every=checkpoint_every,
-                    request=request,
-                )
+                inputs = Inputs(path, sequence_field.value, calls, strict)
+                rows = world.broadcast(root_does(world, partial(slice_rows, path, method.value, batch_rows)))
+                if rows:
+                    summary = count_in_slices(
+                        inputs, table, target, config, world, rows,
+                        overwrite=overwrite, resume=resume, request=request,
+                    )  # fmt: skip
+                else:
+                    summary = count_file(
+                        inputs, table, target, config, world,
+                        overwrite=overwrite, resume=resume, checkpoint_every=checkpoint_every, request=request,
+                    )  # fmt: skip
             except (InputError, CompleteError) as error:
                 if len(pairs) == 1 or not error.on_every_rank:
                     raise

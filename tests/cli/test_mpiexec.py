@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hpcvdj.results import Result
@@ -61,6 +62,20 @@ def test_result_files_do_not_depend_on_ranks(tmp_path, method):
         many, done = counted(tmp_path, ranks, "--method", method, "--max-n", "2")
         assert (one == many).all()
         assert done.stdout.count("500 counted") == 1, "root alone speaks"
+
+
+def test_slices_do_not_depend_on_ranks(tmp_path):
+    """More ranks than slices among them; the parts are the ranks' own work."""
+    whole, _ = counted(tmp_path, 1, "--max-n", "4")
+    with Result(tmp_path / "1.h5") as result:
+        rows = result.row
+    for ranks in (1, 2, 3, 7):
+        (tmp_path / f"{ranks}.h5").unlink(missing_ok=True)
+        many, done = counted(tmp_path, ranks, "--max-n", "4", "--batch-rows", "120")
+        with Result(tmp_path / f"{ranks}.h5") as result:
+            assert (many[np.argsort(result.row)] == whole[np.argsort(rows)]).all()
+        assert done.stdout.count("500 counted") == 1, "root alone speaks"
+        assert len(list((tmp_path / f"{ranks}.h5.parts").glob("part-*.h5"))) == 5
 
 
 def test_bad_input_is_one_line_from_one_rank(tmp_path):
