@@ -37,18 +37,29 @@ ask() { # SIGNAL: hand it on to the ranks
     [ -z "$step" ] || kill -s "$1" "$step" 2>/dev/null || true
 }
 
-clean() { # the caches, on every node
-    trap - EXIT
+on_each_node() { # COMMAND...: once
     local nodes=$SLURM_JOB_NUM_NODES
-    srun --quiet --overlap --nodes="$nodes" --ntasks="$nodes" --ntasks-per-node=1 --cpus-per-task=1 \
-        rm -rf "$cache" 2>/dev/null || rm -rf "$cache"
+    srun --quiet --overlap --nodes="$nodes" --ntasks="$nodes" --ntasks-per-node=1 --cpus-per-task=1 "$@"
 }
+
+clean() { # the caches
+    trap - EXIT
+    on_each_node rm -rf "$cache" 2>/dev/null || rm -rf "$cache"
+}
+
+# Ranks that are killed leave MPICH's shared memory behind, under a name made of the numbers of job and step.  The next
+# start of the job has the same numbers, would take it for its own, and fail or hang in MPI_Init.  What no process has
+# mapped is such a leftover; what is seconds old may be about to be mapped.
+# shellcheck disable=SC2016 # expanded on the nodes
+sweep='find /dev/shm -maxdepth 1 -user "$(id -un)" -name "mpich_shm_*" ! -newermt "15 seconds ago" |
+    while read -r left; do grep -qs "$left" /proc/[0-9]*/maps || rm -f "$left"; done'
 
 begin() { # first of all: where the job runs, and with what
     trap clean EXIT
     trap 'ask USR1' USR1
     trap 'ask TERM' TERM
     say "job $SLURM_JOB_ID, start $((${SLURM_RESTART_COUNT:-0} + 1)), on $SLURM_JOB_NODELIST, $(date -u +%FT%TZ)"
+    [ "${SLURM_RESTART_COUNT:-0}" -eq 0 ] || on_each_node bash -c "$sweep" || true
     "${launch[@]}" "${hpcvdj[@]}" info
 }
 

@@ -1,5 +1,6 @@
 """The job scripts without Slurm: shellcheck, and what they make of signals and exit codes, with srun played by bash."""
 
+import mmap
 import os
 import shutil
 import signal
@@ -129,6 +130,24 @@ def test_caches_are_the_jobs_own(job, tmp_path):
     written = f'echo "$CUPY_CACHE_DIR $NUMBA_CACHE_DIR $NUMBA_NUM_THREADS" >{tmp_path}/caches'
     assert job(written).wait(timeout=30) == 0
     assert lines(tmp_path / "caches") == [f"{tmp_path}/hpcvdj-7/cupy {tmp_path}/hpcvdj-7/numba 2"]
+
+
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no /dev/shm")
+@pytest.mark.parametrize(("restarts", "left"), [("0", True), ("1", False)])
+def test_a_restart_sweeps_what_killed_ranks_left(job, restarts, left):
+    """Not what a process uses, nor what is new."""
+    paths = [Path(f"/dev/shm/mpich_shm_hpcvdj{os.getpid()}_{name}") for name in ("killed", "used", "new")]
+    try:
+        for path in paths:
+            path.write_bytes(b"x" * mmap.PAGESIZE)
+        for path in paths[:2]:
+            os.utime(path, (time.time() - 60,) * 2)
+        with open(paths[1], "r+b") as stream, mmap.mmap(stream.fileno(), 0):
+            assert job("exit 0", SLURM_RESTART_COUNT=restarts).wait(timeout=30) == 0
+        assert [path.exists() for path in paths] == [left, True, True]
+    finally:
+        for path in paths:
+            path.unlink(missing_ok=True)
 
 
 @pytest.mark.parametrize("script", ["count.sbatch", "count-gpu.sbatch", "array.sbatch", "scaling.sbatch"])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -44,7 +46,7 @@ class Job:
         path = Path(self.facts()["StdOut"])
         return path.read_text() if path.is_file() else ""
 
-    def wait(self, condition, seconds=200):
+    def wait(self, condition, seconds=400):
         """Wait until `condition(facts)` holds, which it must before the job is over; the facts."""
         end = time.monotonic() + seconds
         while not condition(facts := self.facts()):
@@ -53,7 +55,7 @@ class Job:
             time.sleep(0.3)
         return facts
 
-    def ended(self, seconds=200):
+    def ended(self, seconds=400):
         """Wait until the job has ended; the facts."""
         return self.wait(lambda facts: facts["JobState"] in FINISHED, seconds)
 
@@ -63,11 +65,16 @@ class Job:
         assert facts["JobState"] == "COMPLETED", self.log()
         return facts
 
-    def ranks(self):
-        """Process ids by rank of `hpcvdj count`, on this host."""
-        return {int(rank): int(pid) for rank, pid in self._processes()}
+    def kill(self, *ranks):
+        """Kill ranks of `hpcvdj count`."""
+        if self.facts()["BatchHost"] != socket.gethostname():
+            pytest.skip("the job runs on another host, where its ranks are out of reach")
+        running = dict(self._processes())
+        for rank in ranks:
+            os.kill(running[rank], signal.SIGKILL)
 
     def _processes(self):
+        """Rank and process id of each."""
         for folder in Path("/proc").iterdir():
             try:
                 words = (folder / "cmdline").read_bytes().split(b"\0")
@@ -78,7 +85,7 @@ class Job:
                 continue
             mine = environment.get(b"SLURM_JOB_ID") == self.name.encode() and b"SLURM_PROCID" in environment
             if mine and b"count" in words and b"srun" not in words[0]:
-                yield environment[b"SLURM_PROCID"], folder.name
+                yield int(environment[b"SLURM_PROCID"]), int(folder.name)
 
 
 def answers(environment):

@@ -13,6 +13,8 @@ cpus=${CPUS:-8}
 gpus=${GPUS:-4}
 host=$(hostname -s)
 port=${PORT:-26817}
+# Never the same twice within hours: MPICH names shared memory by it, which a killed rank leaves behind.
+first_job=$((EPOCHSECONDS % 60000 * 1000 + 1))
 
 fail() { # MESSAGE [LOG]
     echo "slurm-up.sh: $1" >&2
@@ -94,6 +96,7 @@ GresTypes=gpu
 JobRequeue=1
 ReturnToService=2
 MinJobAge=3600
+FirstJobId=$first_job
 KillWait=15
 NodeName=$host NodeAddr=127.0.0.1 CPUs=$cpus CoresPerSocket=$cpus RealMemory=$memory $gres State=UNKNOWN
 PartitionName=test Nodes=$host Default=YES MaxTime=INFINITE OverSubscribe=NO State=UP

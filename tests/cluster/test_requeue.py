@@ -1,8 +1,12 @@
 """Jobs that are stopped and go on: by their time limit, and by hand after scancel."""
 
+import pytest
+
 from hpcvdj.results import Result
 from tests.cluster.conftest import counters
 from tests.conftest import GERMLINE, SMALL
+
+pytestmark = pytest.mark.timeout(900)
 
 LONG = ("--method", "bitwise", "--max-n", "5")
 
@@ -31,6 +35,20 @@ def test_a_job_goes_on_after_its_time_limit(submit, serial, tmp_path):
     assert job.log().count("== job") == 2
     assert (counters(target) == serial(table, 5)).all()
     assert sorted(path.suffix for path in tmp_path.iterdir()) == [".h5", ".out", ".tsv"], "no debris"
+
+
+def test_a_killed_job_goes_on_under_the_same_number(submit, serial, tmp_path):
+    """What the killed ranks left in shared memory must not meet the ranks of the second start."""
+    target = tmp_path / "counts.h5"
+    job = submit("count.sbatch", SMALL, GERMLINE, target, *LONG, options=["--ntasks-per-node=2"])
+    job.wait(lambda facts: target.with_name("counts.h5.checkpoint").is_dir())
+    job.kill(0, 1)
+    assert job.ended()["JobState"] == "FAILED"
+    job.command("scontrol", "requeue", job.name)
+    job.command("scontrol", "update", f"JobId={job.name}", "StartTime=now+18")
+    job.wait(lambda facts: facts["JobState"] == "RUNNING")
+    job.succeeded()
+    assert (counters(target) == serial(max_n=5)).all()
 
 
 def test_a_cancelled_job_stays_away_until_it_is_submitted_again(submit, serial, tmp_path):
