@@ -5,11 +5,15 @@ A configuration is the mask of the positions that must agree: two set bits for e
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations, pairwise
 from math import comb
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+Counter = TypeVar("Counter", np.uint32, np.uint64)
 
 
 def all_positions(k: int) -> int:
@@ -44,12 +48,29 @@ def block_masks(k: int, d: int, blocks: int) -> tuple[list[int], list[int]]:
     return runs, kept
 
 
-def raw_from_exact(exact: NDArray[np.uint64], k: int) -> NDArray[np.uint64]:
+def fields(mask: int) -> list[tuple[int, int, int]]:
+    """(right, kept, left) for each run of kept positions: `(key >> right & kept) << left` closes the runs up.
+
+    >>> [(right, f"{kept:b}", left) for right, kept, left in fields(0b110011)]
+    [(0, '11', 0), (4, '11', 2)]
+    """
+    found, left = [], 0
+    while mask:
+        right = (mask & -mask).bit_length() - 1
+        run = mask >> right
+        width = (~run & run + 1).bit_length() - 1
+        found.append((right, (1 << width) - 1, left))
+        left += width
+        mask &= ~(((1 << width) - 1) << right)
+    return found
+
+
+def raw_from_exact(exact: NDArray[Counter], k: int) -> NDArray[Counter]:
     """R [d + 1, …] of D [d + 1, …]: R_m = sum over h ≤ m of C(k - h, m - h) D_h."""
     return _combine(exact, lambda m, h: comb(k - h, m - h))
 
 
-def exact_from_raw(raw: NDArray[np.uint64], k: int) -> NDArray[np.uint64]:
+def exact_from_raw(raw: NDArray[Counter], k: int) -> NDArray[Counter]:
     """D [d + 1, …] of R [d + 1, …]: D_m = sum over h ≤ m of (-1)^(m - h) C(k - h, m - h) R_h.
 
     In arithmetic modulo 2^bits of the type, so intermediate values may wrap: the result is right if D fits.
@@ -60,8 +81,8 @@ def exact_from_raw(raw: NDArray[np.uint64], k: int) -> NDArray[np.uint64]:
     return _combine(raw, lambda m, h: (-1) ** (m - h) * comb(k - h, m - h))
 
 
-def _combine(planes, weight) -> NDArray[np.uint64]:  # type: ignore[no-untyped-def]
-    out: NDArray[np.uint64] = np.zeros_like(planes)
+def _combine(planes: NDArray[Counter], weight: Callable[[int, int], int]) -> NDArray[Counter]:
+    out = np.zeros_like(planes)
     modulus = 1 << 8 * planes.dtype.itemsize
     for m in range(len(planes)):
         for h in range(m + 1):

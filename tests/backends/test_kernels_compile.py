@@ -8,6 +8,14 @@ from tests.backends.nvrtc import compile_for
 KERNELS = {
     "bitwise.cu": (),
     "baseline.cu": (),
+    "motif_bitslice.cu": (),
+    "motif_join.cu": tuple(
+        f"{name}<{key}{raw}>"
+        for key in ("unsigned", "word")
+        for name, raw in (("fill_buckets", ""), ("join", ", false"), ("join", ", true"))
+    ),
+    "motif_matrix.cu": (),
+    "motif_windows.cu": (),
     "direct.cu": tuple(f"direct<{width}, {count}>" for width in (2, 4) for count in ("int", "long long")),
 }
 

@@ -16,3 +16,13 @@ def popcount(typing_context: Any, value: Any) -> Any:
         return builder.ctpop(arguments[0])
 
     return types.int64(types.uint64), generate
+
+
+@intrinsic
+def trailing_zeros(typing_context: Any, value: Any) -> Any:
+    """Zero bits below the lowest set bit of a uint64, as uint64; undefined for 0."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], context.get_constant(types.boolean, True))
+
+    return types.uint64(types.uint64), generate

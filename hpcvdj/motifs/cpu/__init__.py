@@ -1,0 +1,1 @@
+"""The methods on CPU cores, compiled by numba."""

@@ -1,0 +1,169 @@
+"""`index` and `pigeonhole`: the k-mers of two groups of sequences that lie in the same bucket are compared."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+from numba import prange
+from numpy.typing import NDArray
+
+from hpcvdj.backends.cpu.bits import popcount, trailing_zeros
+from hpcvdj.motifs.buckets import GROUP, ODD, Buckets, bucket_bits, make_buckets
+from hpcvdj.motifs.comparison import Profile
+from hpcvdj.motifs.first_table import first_tables, run_bits
+from hpcvdj.motifs.masks import block_masks, exact_from_raw, wildcard_masks
+
+_ODD = np.uint64(ODD)
+
+
+class _Join:
+    """The columns in tables, and the tables of each rows they meet."""
+
+    def __init__(self, columns: Profile, masks: list[int]) -> None:
+        self._columns, self._masks = columns, masks
+        self._bits = bucket_bits(columns.kmers)
+        self._tables = self._make(columns)
+
+    def _make(self, some: Profile) -> Buckets:
+        return make_buckets(some.kmers, self._masks, self._bits, numba.get_num_threads())
+
+    def _groups(self, rows: Profile, first: int | None) -> tuple[Buckets, int]:
+        """Tables that hold the rows, and the group that the rows begin with."""
+        # Rows of the columns' own set that are whole groups of it lie in the columns' tables already.
+        aligned = first is not None and first % GROUP == 0
+        if aligned and (len(rows) % GROUP == 0 or first + len(rows) == len(self._columns)):
+            return self._tables, first // GROUP
+        return self._make(rows), 0
+
+
+class Pigeonhole(_Join):
+    """Candidates agree on all but d of `blocks` runs of positions; whole keys decide.
+
+    A pair of k-mers is met in every table whose positions it agrees on, and counted in the first of them.
+    """
+
+    def __init__(self, columns: Profile, d: int, blocks: int) -> None:
+        runs, masks = block_masks(columns.k, d, blocks)
+        super().__init__(columns, masks)
+        self._d = d
+        self._runs = run_bits(runs)
+        self._first = first_tables(runs, masks)
+
+    def counters(self, rows: Profile, first: int | None = None) -> NDArray[np.uint32]:
+        """D of `rows` against the columns."""
+        found = np.zeros((self._d + 1, len(rows), len(self._columns)), dtype=np.uint32)
+        mine, group = self._groups(rows, first)
+        t = self._tables
+        _pigeonhole(
+            mine.key, mine.sequence, mine.count, mine.offsets, group, first is not None,
+            t.masks, t.bits, t.offsets, t.key, t.sequence, t.count, self._runs, self._first, found,
+        )  # fmt: skip
+        return found
+
+
+class Index(_Join):
+    """For each wildcard configuration, the k-mers that are equal up to it: R, of which D follows."""
+
+    def __init__(self, columns: Profile, d: int) -> None:
+        masks = [wildcard_masks(columns.k, m) for m in range(d + 1)]
+        super().__init__(columns, [mask for some in masks for mask in some])
+        self._plane = np.repeat(np.arange(d + 1), [len(some) for some in masks])
+        self._d = d
+
+    def raw(self, rows: Profile, first: int | None = None) -> NDArray[np.uint32]:
+        """R of `rows` against the columns modulo 2^32, of the shape of `counters`."""
+        found = np.zeros((self._d + 1, len(rows), len(self._columns)), dtype=np.uint32)
+        mine, group = self._groups(rows, first)
+        t = self._tables
+        _index(
+            mine.key, mine.sequence, mine.count, mine.offsets, group, first is not None,
+            t.masks, t.bits, t.offsets, t.key, t.sequence, t.count, self._plane, found,
+        )  # fmt: skip
+        return found
+
+    def counters(self, rows: Profile, first: int | None = None) -> NDArray[np.uint32]:
+        """D of `rows` against the columns."""
+        return exact_from_raw(self.raw(rows, first), self._columns.k)
+
+
+@numba.njit(parallel=True)
+def _pigeonhole(  # type: ignore[no-untyped-def]
+    row_key, row_sequence, row_count, row_offsets, row_group, symmetric,
+    masks, bits, offsets, key, sequence, count, run_bit, first_table, found,
+):  # fmt: skip
+    d = found.shape[0] - 1
+    rows, columns = found.shape[1], found.shape[2]
+    row_groups, groups = (rows + GROUP - 1) // GROUP, (columns + GROUP - 1) // GROUP
+    buckets = 1 << bits
+    for tile in prange(row_groups * groups):
+        i0, g = tile // groups, tile % groups
+        if symmetric and g < row_group + i0:
+            continue
+        counters = np.zeros((d + 1) * GROUP * GROUP, dtype=np.uint32)
+        for t in range(len(masks)):
+            my_starts, their_starts = row_offsets[t, (row_group + i0) * buckets :], offsets[t, g * buckets :]
+            _join_bucket_wise(
+                buckets, my_starts, row_key[t], row_sequence[t], row_count[t],
+                their_starts, key[t], sequence[t], count[t], np.uint64(d), t, run_bit, first_table, counters,
+            )  # fmt: skip
+        height, width = min(GROUP, rows - i0 * GROUP), min(GROUP, columns - g * GROUP)
+        for h in range(d + 1):
+            for i in range(height):
+                for j in range(width):
+                    found[h, i0 * GROUP + i, g * GROUP + j] = counters[(h * GROUP + i) * GROUP + j]
+
+
+@numba.njit
+def _join_bucket_wise(  # type: ignore[no-untyped-def]
+    buckets, my_starts, my_key, my_sequence, my_count, their_starts, their_key, their_sequence, their_count,
+    d, t, run_bit, first_table, counters,
+):  # fmt: skip
+    pairs, one = np.uint64(0x5555555555555555), np.uint64(1)
+    for b in range(buckets):
+        e0, e1 = np.uint64(my_starts[b]), np.uint64(my_starts[b + 1])
+        c0, c1 = np.uint64(their_starts[b]), np.uint64(their_starts[b + 1])
+        if c0 == c1:
+            continue
+        for e in range(e0, e1):
+            x = np.uint64(my_key[e])
+            for c in range(c0, c1):
+                z = np.uint64(their_key[c]) ^ x
+                z = (z | (z >> one)) & pairs
+                h = np.uint64(popcount(z))
+                if h > d:
+                    continue
+                differing = np.uint64(0)
+                while z:
+                    differing |= run_bit[trailing_zeros(z)]
+                    z &= z - one
+                if first_table[differing] == t:
+                    place = (h * np.uint64(GROUP) + np.uint64(my_sequence[e])) * np.uint64(GROUP)
+                    place += np.uint64(their_sequence[c])
+                    counters[place] += np.uint32(my_count[e]) * np.uint32(their_count[c])
+
+
+@numba.njit(parallel=True)
+def _index(  # type: ignore[no-untyped-def]
+    row_key, row_sequence, row_count, row_offsets, row_group, symmetric,
+    masks, bits, offsets, key, sequence, count, plane, found,
+):  # fmt: skip
+    rows, columns = found.shape[1], found.shape[2]
+    row_groups, groups = (rows + GROUP - 1) // GROUP, (columns + GROUP - 1) // GROUP
+    buckets = 1 << bits
+    for tile in prange(row_groups * groups):
+        i0, g = tile // groups, tile % groups
+        if symmetric and g < row_group + i0:
+            continue
+        for t in range(len(masks)):
+            entry = row_offsets[t, (row_group + i0) * buckets]
+            last = row_offsets[t, (row_group + i0 + 1) * buckets]
+            mine, my_sequence, my_count = row_key[t], row_sequence[t], row_count[t]
+            theirs, their_sequence, their_count = key[t], sequence[t], count[t]
+            starts = offsets[t, g * buckets :]
+            for e in range(entry, last):
+                x = np.uint64(mine[e])
+                b = np.int64(((x & masks[t]) * _ODD) >> np.uint64(64 - bits))
+                for c in range(starts[b], starts[b + 1]):
+                    if not ((np.uint64(theirs[c]) ^ x) & masks[t]):
+                        i, j = i0 * GROUP + my_sequence[e], g * GROUP + their_sequence[c]
+                        found[plane[t], i, j] += np.uint32(my_count[e]) * np.uint32(their_count[c])

@@ -1,0 +1,1 @@
+"""The methods on a GPU; importing a module of this folder needs cupy."""

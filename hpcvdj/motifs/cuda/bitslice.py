@@ -1,0 +1,64 @@
+"""`bitslice` on a GPU: a block to a pair of sequences, a thread to a shift."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cupy
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcvdj.backends.cuda.device import allow_shared, compile_kernels, failures_named
+from hpcvdj.motifs.comparison import Profile
+from hpcvdj.motifs.cpu.bitslice import planes_of
+
+_BLOCK = 256
+_MOST_ROWS = 65535
+"""What a grid's second dimension takes."""
+
+
+class Bitslice:
+    """As `motifs.cpu.bitslice.Bitslice`."""
+
+    def __init__(self, columns: Profile, d: int) -> None:
+        self._d, self._k = d, columns.k
+        with failures_named():
+            self._columns = cupy.asarray(_words(columns))
+
+    def device_counters(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> Any:
+        """Counters on the GPU, uint32 [d + 1, rows, columns]; rows are `rows`, or the columns first … last-1."""
+        columns = self._columns
+        mine = columns[first or 0 : last or len(columns)] if rows is None else cupy.asarray(_words(rows))
+        found = cupy.zeros((self._d + 1, len(mine), len(columns)), cupy.uint32)
+        shared = 8 * 3 * (mine.shape[2] + columns.shape[2]) + 4 * (self._d + 1)
+        kernel = compile_kernels("motif_bitslice.cu").get_function("bitslice")
+        allow_shared(kernel, shared)
+        for r in range(0, len(mine) if len(columns) else 0, _MOST_ROWS):
+            part = mine[r : r + _MOST_ROWS]
+            target = (
+                found if len(part) == len(mine) else cupy.zeros((self._d + 1, len(part), len(columns)), cupy.uint32)
+            )
+            kernel(
+                (len(columns), len(part)),
+                (_BLOCK,),
+                (
+                    part, columns, np.int32(mine.shape[2]), np.int32(columns.shape[2]), np.int32(self._k),
+                    np.int32(-1 if first is None else first + r), np.int32(self._d + 1), np.int32(len(part)),
+                    np.int32(len(columns)), target,
+                ),
+                shared_mem=shared,
+            )  # fmt: skip
+            if not whole:
+                found[:, r : r + len(part)] = target
+        return found
+
+    @failures_named()
+    def counters(self, rows: Profile, first: int | None = None) -> NDArray[np.uint32]:
+        """D of `rows` against the columns."""
+        found: NDArray[np.uint32] = self.device_counters(rows, first).get()
+        return found
+
+
+def _words(some: Profile) -> NDArray[np.uint64]:
+    """The bit planes, uint64 [sequences, 3, words]."""
+    return np.packbits(planes_of(some), axis=-1, bitorder="little").view(np.uint64)
