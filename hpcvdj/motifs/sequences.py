@@ -7,10 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import dnaio
 import numpy as np
 from numpy.typing import NDArray
-from xopen import xopen
 
 from hpcvdj.alphabet import CODE_OF_BYTE, INVALID, decode
 from hpcvdj.errors import InputError
@@ -100,6 +98,8 @@ def read_fasta(path: str | Path) -> SequenceSet:
 
     InputError for what cannot be read, names that repeat, or no sequence at all.
     """
+    import dnaio
+
     path = Path(path)
     if not path.is_file():
         raise InputError(f"{path}: no such file; give a FASTA file or an AIRR table")
@@ -149,6 +149,8 @@ def read_sequences(path: str | Path, field: str = "junction") -> SequenceSet:
 
 
 def _begins_as_fasta(path: Path) -> bool:
+    from xopen import xopen
+
     try:
         with xopen(path, "rb", threads=0) as stream:
             start: bytes = stream.read(4096).lstrip()

@@ -30,8 +30,11 @@ class _Join:
     def _groups(self, rows: Profile, first: int | None) -> tuple[Buckets, int]:
         """Tables that hold the rows, and the group that the rows begin with."""
         # Rows of the columns' own set that are whole groups of it lie in the columns' tables already.
-        aligned = first is not None and first % GROUP == 0
-        if aligned and (len(rows) % GROUP == 0 or first + len(rows) == len(self._columns)):
+        if (
+            first is not None
+            and first % GROUP == 0
+            and (len(rows) % GROUP == 0 or first + len(rows) == len(self._columns))
+        ):
             return self._tables, first // GROUP
         return self._make(rows), 0
 

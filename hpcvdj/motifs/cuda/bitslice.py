@@ -35,9 +35,8 @@ class Bitslice:
         allow_shared(kernel, shared)
         for r in range(0, len(mine) if len(columns) else 0, _MOST_ROWS):
             part = mine[r : r + _MOST_ROWS]
-            target = (
-                found if len(part) == len(mine) else cupy.zeros((self._d + 1, len(part), len(columns)), cupy.uint32)
-            )
+            whole = len(part) == len(mine)
+            target = found if whole else cupy.zeros((self._d + 1, len(part), len(columns)), cupy.uint32)
             kernel(
                 (len(columns), len(part)),
                 (_BLOCK,),
