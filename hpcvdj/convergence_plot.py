@@ -67,9 +67,10 @@ def _draw_share(axes: Any, level: Level, public: int, max_n: int) -> None:
     axes.errorbar(x, y, np.maximum(spread, 0), marker="o", color=COLOURS[0], capsize=2, linewidth=1.2)
     axes.set_xscale("symlog", linthresh=1)
     axes.set_ylim(bottom=0)
+    summed = "nucleotide_junctions" in level.columns
     axes.set(
         title=f"{level.name} junctions ({len(level):,})",
-        xlabel=f"recombination pathways, n-lengths 0-{max_n}",
+        xlabel=f"recombination pathways, n-lengths 0-{max_n}" + ", summed over nucleotide junctions" * summed,
         ylabel=f"in {public} individuals or more, %",
     )
 
