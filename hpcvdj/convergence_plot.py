@@ -16,8 +16,10 @@ from hpcvdj.studies.measuring import pyplot
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9")
 """Okabe and Ito's palette, which the colour-blind can tell apart."""
 
-BINS = 12
-"""Bins of about as many junctions each."""
+BINS_PER_DECADE = 4
+
+FEWEST = 20
+"""A bin of fewer junctions is joined to the one below."""
 
 _Z = 1.959964
 
@@ -37,15 +39,23 @@ def draw(levels: list[Level], target: Path, public: int, max_n: int, *, overwrit
 
 
 def bins(pathways: NDArray[np.uint64], positive: NDArray[np.bool_]) -> list[tuple[float, float, int]]:
-    """(median pathways, share of positives, junctions) of about `BINS` bins of equal size; equal values stay together.
+    """(median pathways, share of positives, junctions) of bins of a quarter of a decade, junctions with none apart.
 
     pathways  uint64 [junctions]; positive bool [junctions]
     """
-    edges = np.unique(np.quantile(pathways, np.linspace(0, 1, BINS + 1)))
-    place = np.clip(np.searchsorted(edges, pathways, side="right") - 1, 0, max(0, len(edges) - 2))
+    if not len(pathways):
+        return []
+    step = np.floor(np.log10(np.maximum(pathways, 1)) * BINS_PER_DECADE).astype(np.int64)
+    place = np.where(pathways > 0, step + 1, 0)
+    sizes = np.bincount(place)
+    for k in range(len(sizes) - 1, 0, -1):
+        if 0 < sizes[k] < FEWEST and (below := np.flatnonzero(sizes[:k])).size:
+            place[place == k] = below[-1]
+            sizes[below[-1]] += sizes[k]
+            sizes[k] = 0
     return [
-        (float(np.median(pathways[place == k])), float(positive[place == k].mean()), int((place == k).sum()))
-        for k in np.unique(place)
+        (float(np.median(pathways[place == k])), float(positive[place == k].mean()), int(sizes[k]))
+        for k in np.flatnonzero(sizes)
     ]
 
 
@@ -58,7 +68,7 @@ def wilson(share: float, count: int) -> tuple[float, float]:
 
 def _draw_share(axes: Any, level: Level, public: int, max_n: int) -> None:
     positive = level.individuals >= public
-    points = bins(level.columns["pathways_total"], positive) if len(level) else []
+    points = bins(level.columns["pathways_total"], positive)
     x = [point[0] for point in points]
     y = np.array([100 * share for _, share, _ in points])
     ends = [wilson(share, count) for _, share, count in points]
@@ -70,7 +80,7 @@ def _draw_share(axes: Any, level: Level, public: int, max_n: int) -> None:
     summed = "nucleotide_junctions" in level.columns
     axes.set(
         title=f"{level.name} junctions ({len(level):,})",
-        xlabel=f"recombination pathways, n-lengths 0-{max_n}" + ", summed over nucleotide junctions" * summed,
+        xlabel=f"recombination pathways, n-lengths 0-{max_n}" + ", summed" * summed,
         ylabel=f"in {public} individuals or more, %",
     )
 
