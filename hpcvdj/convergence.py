@@ -233,6 +233,8 @@ def _from_table(
         moved = junctions / Path(result.provenance["junctions_path"]).name
     source = counted_table(result, moved)
     has_column = rows == "productive" and PRODUCTIVE in column_names(source)
+    if rows == "productive" and not has_column:
+        log.info("%s: no column %s; every counted row goes in", source, PRODUCTIVE)
     wanted = [PRODUCTIVE] * has_column + ([individual] if individual is not None else [])
     if not wanted:
         return None, None, False

@@ -185,8 +185,9 @@ def test_tables_that_have_no_column_productive(tmp_path):
     hpcvdj_command("-q", "count", table, "-g", GERMLINE, "-o", tmp_path / "t.h5")
     seen = read([tmp_path / "t.h5"])
     assert (len(seen), seen.productive_column, seen.individual[0]) == (50, False, ["t"])
-    out, _ = hpcvdj_command("convergence", tmp_path / "t.h5", "-o", tmp_path / "o.tsv")
+    out, err = hpcvdj_command("convergence", tmp_path / "t.h5", "-o", tmp_path / "o.tsv")
     assert "no AUC" in out
+    assert "t.tsv: no column productive; every counted row goes in" in err
 
 
 def test_counted_to_the_end_tables_of_different_length_go_together(folder, tmp_path):

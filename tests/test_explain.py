@@ -177,6 +177,16 @@ def test_the_command_prints_tables(tmp_path):
     assert "\x1b[" not in out
 
 
+def test_a_terminal_gets_colours():
+    arguments = ("--v", "TRBV26", "--j", "TRBJ2-5", "-g", GERMLINE, "--top", 1)
+    out, _ = hpcvdj_command("explain", JUNCTION, *arguments, env={"FORCE_COLOR": "1", "TERM": "xterm-256color"})
+    track = next(line for line in out.splitlines() if "VVVVVVVV" in line)
+    assert re.findall(r"\x1b\[[\d;]+m([^\x1b]+)", track) == [
+        "···", "V" * 14, "vvvv", "DDD", "d", "n", "jjjj", "J" * 18, "···",
+    ]  # fmt: skip
+    assert len(set(re.findall(r"\x1b\[([\d;]+)m", track))) >= 7
+
+
 def test_the_command_prints_json():
     arguments = ("--v", "TRBV26*01", "--j", "TRBJ2-5*01", "-g", GERMLINE, "--format", "json")
     out, _ = hpcvdj_command("explain", JUNCTION[3:-3], *arguments, "--sequence-field", "cdr3", "--top", 100_000)

@@ -84,6 +84,7 @@ def command(
         return
     from hpcvdj.convergence import amino_acid_level, nucleotide_level, read
     from hpcvdj.results import require_writable
+    from hpcvdj.studies.measuring import pyplot
     from hpcvdj.tables import table_suffix
 
     tables = [path for path in (output, amino_acids) if path is not None]
@@ -96,6 +97,8 @@ def command(
         raise InputError(f"{output}: named for two outputs; give each its own name")
     for path in targets:
         require_writable(path, overwrite=overwrite)
+    if plot is not None:
+        pyplot()  # Without matplotlib, say so before the work.
     seen = read(results, individual=individual, rows=rows.value, junctions=junctions)
     if not len(seen):
         raise InputError(f"{results[0]}: no row goes in ({_left_out(seen)}); --rows all takes all that were counted")

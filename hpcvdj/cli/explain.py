@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
+from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -105,7 +106,7 @@ def _report(console: Console, found: Explanation, listed: list[Pathway], anchors
     if not listed:
         return
     shown = sum(pathway.multiplicity for pathway in listed)
-    console.print(f"\nThe most direct: {shown:,} of {total:,} pathways in {len(listed):,} lines")
+    console.print(f"\nThe most direct: {shown:,} of {total:,} pathways in {len(listed):,} line(s)")
     _align(console, found, listed, anchors)
     console.print(_listing(found, listed))
 
@@ -163,8 +164,8 @@ def _coloured(margin: str, track: str) -> Text:
     from rich.text import Text
 
     line = Text(margin)
-    for letter in track:
-        line.append(letter, style=STYLES[letter])
+    for letter, run in groupby(track):
+        line.append("".join(run), style=STYLES[letter])
     return line
 
 
