@@ -28,7 +28,7 @@ def export(
     suffix = table_suffix(target)
     require_writable(target, overwrite=overwrite)
     with Result(result_path) as result:
-        source = _source(result, Path(junctions) if junctions else None)
+        source = counted_table(result, Path(junctions) if junctions else None)
         lookup = Lookup.of(result)
     rows = 0
     with atomic_path(target, overwrite=overwrite) as temporary, open(temporary, "wb") as stream:
@@ -40,7 +40,8 @@ def export(
     return rows
 
 
-def _source(result: Result, moved: Path | None) -> Path:
+def counted_table(result: Result, moved: Path | None = None) -> Path:
+    """The table that a result counts, at `moved` if not where it was; InputError if it is gone or another."""
     facts = result.provenance
     path = moved or Path(facts["junctions_path"])
     if not path.is_file():

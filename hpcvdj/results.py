@@ -347,6 +347,11 @@ class Result:
         return np.asarray(self._file["sequences/row"][:])
 
     @property
+    def cdr3(self) -> NDArray[np.bytes_]:
+        """The CDR3 of each sequence, in A, C, G, T: fixed-width bytes [sequences]."""
+        return np.asarray(self._file["sequences/cdr3"][:], dtype=np.bytes_)
+
+    @property
     def provenance(self) -> dict[str, Any]:
         """The file's attributes: format, versions, command line, configuration, inputs, machine."""
         return {name: value.item() if hasattr(value, "item") else value for name, value in self._file.attrs.items()}
