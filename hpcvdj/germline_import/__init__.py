@@ -50,13 +50,13 @@ def import_germline(
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
     >>> path = Path(folder.name, "genes.fasta")
-    >>> j_genes = ">TRBJ9*01\\nacaattttggcaaaggc\\n>TRBJ8*01\\nacgtt\\n"
+    >>> j_genes = ">TRBJ9*01\\nacaattttggcaaaggcacac\\n>TRBJ8*01\\nacgtt\\n"
     >>> _ = path.write_text(">TRBV9*01\\n" + "." * 309 + "tgtgccagc\\n" + j_genes)
     >>> imported = import_germline(path)
     >>> [(row.allele, row.sequence) for row in imported.rows]
     [('TRBV9*01', 'GCCAGC'), ('TRBJ9*01', 'ACAAT')]
-    >>> imported.refusals[0].allele, imported.refusals[0].reason.partition(";")[0]
-    ('TRBJ8*01', 'no anchor: the motif F/W-G-X-G is not there')
+    >>> imported.refusals[0].allele, imported.refusals[0].reason[:47]
+    ('TRBJ8*01', 'no anchor: the motif F/W-G-X-G is not there in ')
     """
     from hpcvdj.germline_import.table import assemble
 

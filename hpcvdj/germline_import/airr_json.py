@@ -135,11 +135,11 @@ def _anchor(kind: SegmentType, entry: dict[str, Any], gapped: str, function: str
     if kind == "V":
         return (*_v_anchor(entry, gapped, function), [])
     sequence = ungapped(gapped)
-    found, reason = j_anchor(sequence)
+    # Frame 2 lacks one base of its first codon, so that its first whole codon is two bases on; 3 lacks two.
+    found, reason = j_anchor(sequence, {1: 0, 2: 2, 3: 1}.get(_number(entry.get("j_codon_frame")) or 0))
     if found is None:
-        # Frame 2 lacks one base of its first codon, so that its first whole codon is two bases on; 3 lacks two.
-        frame = {1: 0, 2: 2, 3: 1}.get(_number(entry.get("j_codon_frame")) or 0)
-        found, reason = j_anchor(sequence, frame)
+        # Some sets count the frame as IMGT does; the 3' end does not depend on it.
+        found, reason = j_anchor(sequence)
     return _reconciled(entry, sequence, found, reason)
 
 

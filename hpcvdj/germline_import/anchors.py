@@ -52,19 +52,23 @@ def v_anchor(gapped: str, function: str) -> tuple[int | None, str]:
 def j_anchor(sequence: str, frame: int | None = None) -> tuple[int | None, str]:
     """Place of the codon of Phe/Trp 118 by the motif F/W-G-X-G, or None and the reason.
 
-    `frame` is the place (0, 1, 2) of the first whole codon, where the source states it.
+    `frame` is the place (0, 1, 2) of the first whole codon, where the source states it.  If not, it follows from the
+    3' end: splicing leaves a J-REGION with one base over.  In any frame the motif is found in the wrong place, too:
+    in mouse TRAJ7, where codon 118 reads TTG, one base upstream.
 
-    >>> j_anchor("CAAACACAGAAGTCTTCTTTGGTAAAGGAACC", 2)
+    >>> j_anchor("CAAACACAGAAGTCTTCTTTGGTAAAGGAACCAGACTCACAGTTGTAG")
     (17, '')
     """
+    if frame is None:
+        where, frame = "in the frame that its 3' end tells", len(sequence) - 1
+    else:
+        where = "in its frame"
     found = [match.start() for match in _MOTIF.finditer(sequence)]
-    if frame is not None:
-        found = [place for place in found if place % CODON == frame % CODON]
+    found = [place for place in found if place % CODON == frame % CODON]
     if len(found) == 1:
         return found[0], ""
-    where = "" if frame is None else " in its frame"
-    what = f"stands at {len(found)} places{where}" if found else f"is not there{where}"
-    return None, f"no anchor: the motif F/W-G-X-G {what}; give its anchor with --anchors"
+    what = f"stands at {len(found)} places" if found else "is not there"
+    return None, f"no anchor: the motif F/W-G-X-G {what} {where}; give its anchor with --anchors"
 
 
 def read_anchors(path: Path) -> dict[str, Given]:

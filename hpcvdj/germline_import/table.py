@@ -80,14 +80,15 @@ class Imported:
 
     def reasons(self) -> list[tuple[str, int]]:
         """How many alleles were refused for each reason, less its details; the most frequent first."""
-        short = (refusal.reason.removesuffix(_LOST).partition(":")[0] for refusal in self.refusals)
-        full = {refusal.reason.partition(":")[0]: refusal.reason for refusal in self.refusals}
-        return [(full.get(head, head) if count == 1 else head, count) for head, count in Counter(short).most_common()]
+        full = [refusal.reason.removesuffix(_LOST) for refusal in self.refusals]
+        heads = Counter(reason.partition(":")[0] for reason in full)
+        whole = {reason.partition(":")[0]: reason for reason in full}
+        return [(whole[head] if count == 1 else head, count) for head, count in heads.most_common()]
 
     def _require_whole_loci(self) -> None:
         if not self.rows:
-            why = f"; refused: {self.reasons()[0][0]} ({self.reasons()[0][1]:,} alleles)" if self.refusals else ""
-            raise InputError(f"{self.name}: no allele is left{why}; import another source, or give --anchors")
+            reason, count = self.reasons()[0] if self.refusals else ("nothing was there", 0)
+            raise InputError(f"{self.name}: no allele is left, {count:,} were refused: {reason}")
         for locus, counts in self.counts().items():
             for kind in "VJ":
                 if not any(found == kind for found, _ in counts):
