@@ -91,30 +91,39 @@ class Selection:
         """
         keep = np.ones(len(self), dtype=bool)
         if rows is not None:
-            keep &= self._among(self.row, np.fromiter(rows, dtype=np.int64), "row")
+            keep &= self._among("row", np.fromiter(rows, dtype=np.int64))
         if sequence_id is not None:
             asked = [sequence_id] if isinstance(sequence_id, str) else list(sequence_id)
-            keep &= self._among(np.array(self.texts("sequence_id"), dtype=object), asked, "sequence_id")
-        for name, call in (("v_call", v_call), ("j_call", j_call)):
-            if call is not None:
-                keep &= np.array(
-                    [text == call or text.partition("*")[0] == call for text in self.texts(name)], dtype=bool
-                )
+            keep &= self._among("sequence_id", np.array([text.encode() for text in asked], dtype=np.bytes_))
+        if v_call is not None or j_call is not None:
+            keep &= self._called(v_call, j_call)
         if min_pathways is not None and min_pathways > 0:
             keep &= self._at_least(min_pathways)
         return Selection(self.result, self.index[keep])
 
-    def _among(self, values: NDArray[Any], asked: Any, name: str) -> NDArray[np.bool_]:
-        wanted = {value.item() if hasattr(value, "item") else value for value in asked}
-        keep = np.fromiter((value in wanted for value in values.tolist()), dtype=bool, count=len(values))
-        missing = sorted(wanted - set(values[keep].tolist()))
-        if missing:
+    def _among(self, name: str, asked: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which have one of the values `asked`; InputError if one of these is not there."""
+        keep = np.zeros(len(self), dtype=bool)
+        found = [asked[:0]]
+        for place, piece in _pieces(self.result.dataset(f"sequences/{name}"), self.index):
+            keep[place] = np.isin(piece, asked)
+            found.append(piece[keep[place]])
+        missing = np.setdiff1d(asked, np.concatenate(found))
+        if len(missing):
+            first = missing[0].decode() if name == "sequence_id" else int(missing[0])
             excluded = self.result.excluded
             listed = excluded.row.tolist() if name == "row" else excluded.sequence_id
             reasons = dict(zip(listed, excluded.reason, strict=True))
-            why = f"it was excluded: {reasons[missing[0]]}" if missing[0] in reasons else "nothing was counted under it"
-            raise InputError(f"{self.result.path}: no {name} {missing[0]} among these sequences; {why}")
+            why = f"it was excluded: {reasons[first]}" if first in reasons else "nothing was counted under it"
+            raise InputError(f"{self.result.path}: no {name} {first} among these sequences; {why}")
         return keep
+
+    def _called(self, v_call: str | None, j_call: str | None) -> NDArray[np.bool_]:
+        """Which have these calls: the pairs tell, without reading a call of every sequence."""
+        keep = np.zeros(len(self.result), dtype=bool)
+        for v, j, rows in self.result.pairs:
+            keep[rows] = _is_call(v, v_call) and _is_call(j, j_call)
+        return np.asarray(keep[self.index])
 
     def _at_least(self, pathways: int) -> NDArray[np.bool_]:
         if pathways > np.iinfo(np.uint64).max:
@@ -123,6 +132,10 @@ class Selection:
         for place, piece in _pieces(self.result.counters, self.index):
             keep[place] = piece.sum(axis=1, dtype=np.uint64) >= np.uint64(pathways)
         return keep
+
+
+def _is_call(allele: str, call: str | None) -> bool:
+    return call is None or call in (allele, allele.partition("*")[0])
 
 
 def _pieces(dataset: h5py.Dataset, index: NDArray[np.int64]) -> Iterator[tuple[slice, NDArray[Any]]]:

@@ -67,6 +67,11 @@ def import_germline(
     genes: list[Gene] = []
     for path in map(Path, listed):
         genes += _noted(_read(path, source_format, source_note, species), species_note)
+    there = dict.fromkeys(gene.species for gene in genes if gene.species)
+    if len(there) > 1 and species is None:
+        raise InputError(
+            f"{', '.join(map(str, listed))}: alleles of {', '.join(there)}; choose one species with --species"
+        )
     return assemble(genes, name=name, loci=[locus.upper() for locus in loci], given=given)
 
 

@@ -22,14 +22,8 @@ _ACCESSION, _SPECIES, _FUNCTION, _REGION, _CODON_START, _PARTIAL = 0, 2, 3, 4, 7
 
 
 def read_fasta(path: Path, source: str | None = None, species: str | None = None) -> list[Gene]:
-    """The alleles of a FASTA file.  `species` chooses those of one; InputError if there are several and none is chosen.
-
-    Other species' are listed as refused, and so are regions that are not V, D or J.
-    """
+    """The alleles of a FASTA file; those that are not of `species` are marked as outside, and so are other regions."""
     records = _records(path)
-    there = dict.fromkeys(name for name in (_species(_fields(header)) for header, _ in records) if name)
-    if len(there) > 1 and species is None:
-        raise InputError(f"{path}: holds alleles of {', '.join(there)}; choose one with --species")
     return [_gene(path, k, header, sequence, source, species) for k, (header, sequence) in enumerate(records, start=1)]
 
 
@@ -86,6 +80,7 @@ def _gene(path: Path, number: int, header: str, raw: str, source: str | None, sp
         anchor=anchor,
         no_anchor=reason,
         function=function,
+        species=_species(fields),
         notes=("partial in 5' in IMGT",) if kind == "V" and "5'" in partial else (),
         refusal=_partial(kind, partial),
         outside=outside,

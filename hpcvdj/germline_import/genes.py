@@ -45,6 +45,7 @@ class Gene:
     anchor     0-based place in `sequence` of the first base of codon 104 (V) or 118 (J); None, if not found, with
                the reason in `no_anchor`
     function   the source's own functionality code (`authority` says whose); empty, if not stated
+    species    as FASTA headers name it; empty, if not stated
     source     the beginning of the table's column of that name; notes go behind it, `closing` ones last
     called     what reasons call the sequence
     refusal    why the allele cannot be used; `outside`: why it is not of this table at all
@@ -59,6 +60,7 @@ class Gene:
     no_anchor: str = ""
     function: str = ""
     authority: str = "IMGT"
+    species: str = ""
     called: str = "the sequence"
     notes: tuple[str, ...] = ()
     closing: tuple[str, ...] = ()

@@ -220,8 +220,14 @@ def test_names_that_tell_no_locus(tmp_path):
 
 def test_species_are_not_mixed(tmp_path):
     text = fasta([V1, J1], "Homo sapiens") + fasta([V2, J2], "Mus musculus_129/Sv")
-    with pytest.raises(InputError, match=r"holds alleles of Homo sapiens, Mus musculus; choose one with --species"):
+    message = r"s\.fasta: alleles of Homo sapiens, Mus musculus; choose one species with --species"
+    with pytest.raises(InputError, match=message):
         imported_of(tmp_path, text)
+    paths = [tmp_path / "v.fasta", tmp_path / "j.fasta"]
+    paths[0].write_text(fasta([V1], "Homo sapiens"))
+    paths[1].write_text(fasta([J1], "Mus musculus"))
+    with pytest.raises(InputError, match=r"v\.fasta, .*j\.fasta: alleles of Homo sapiens, Mus musculus"):
+        import_germline(paths)
     imported = imported_of(tmp_path, text, species="mus musculus")
     assert alleles(imported) == [V2.allele, J2.allele]
     assert reasons(imported)[V1.allele] == "of Homo sapiens, not mus musculus"
