@@ -196,6 +196,22 @@ def test_an_id_that_stands_twice_is_no_key(tmp_path, paper_germline, frame):
         assert result.join(twice[1:9]).pathways_total.notna().sum() == 7
 
 
+def test_an_id_that_repeats_in_another_part_is_no_key(tmp_path, paper_germline, frame):
+    """Slices do not see each other's ids."""
+    twice = frame.head(10).copy()
+    twice.loc[9, "sequence_id"] = twice.loc[0, "sequence_id"]
+    twice.to_csv(tmp_path / "t.tsv", sep="\t", index=False)
+    count_in_slices(Inputs(tmp_path / "t.tsv"), paper_germline, tmp_path / "o.h5", Config(2), World(), rows=5)
+    with hpcvdj.open(tmp_path / "o.h5") as result:
+        assert len(result.select(sequence_id=twice.sequence_id[0])) == 2
+        with pytest.raises(InputError, match="stands in several rows of the counted table"):
+            result.join(twice)
+        counted = hpcvdj.count(twice.drop(columns="sequence_id"), paper_germline, max_n=2)
+        joined = result.join(twice[1:9])
+        for name in ("pathways_n2", "pathways_total"):
+            assert [v for v in joined[name] if v is not pd.NA] == [v for v in counted[name][1:9] if v is not pd.NA]
+
+
 def test_a_result_without_its_parts_is_refused(path, tmp_path):
     """HDF5 would read zeros."""
     if not folder_of(path).is_dir():
