@@ -6,6 +6,8 @@ From Python, three lines count a table::
     counted = hpcvdj.count(junctions, "inputs/germline/mouse_trb.tsv")   # a pandas or pyarrow table
     counted.sort_values("pathways_total")
 
+docs/api.md shows the rest: opening results, choosing sequences, joining tables and cells.
+
 From the shell, `hpcvdj --help`.
 """
 
@@ -17,22 +19,43 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hpcvdj.airr_export import export
     from hpcvdj.api import count
+    from hpcvdj.api import open_result as open
     from hpcvdj.errors import HpcvdjError, InputError
     from hpcvdj.germline import Germline, read_germline
+    from hpcvdj.germline_import import import_germline
+    from hpcvdj.joining import annotate_cells
     from hpcvdj.results import Result
+    from hpcvdj.selection import Selection
 
 __version__ = "0.1.0"
 
-__all__ = ["Germline", "HpcvdjError", "InputError", "Result", "__version__", "count", "export", "read_germline"]
+__all__ = [
+    "Germline",
+    "HpcvdjError",
+    "InputError",
+    "Result",
+    "Selection",
+    "__version__",
+    "annotate_cells",
+    "count",
+    "export",
+    "import_germline",
+    "open",
+    "read_germline",
+]
 
 _HOME = {
-    "Germline": "germline",
-    "HpcvdjError": "errors",
-    "InputError": "errors",
-    "Result": "results",
-    "count": "api",
-    "export": "airr_export",
-    "read_germline": "germline",
+    "Germline": "germline.Germline",
+    "HpcvdjError": "errors.HpcvdjError",
+    "InputError": "errors.InputError",
+    "Result": "results.Result",
+    "Selection": "selection.Selection",
+    "annotate_cells": "joining.annotate_cells",
+    "count": "api.count",
+    "export": "airr_export.export",
+    "import_germline": "germline_import.import_germline",
+    "open": "api.open_result",
+    "read_germline": "germline.read_germline",
 }
 
 
@@ -40,7 +63,8 @@ def __getattr__(name: str) -> Any:
     # Imported when first used: numba and pyarrow take a second, and `hpcvdj --help` needs neither.
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"hpcvdj.{_HOME[name]}"), name)
+    module, _, attribute = _HOME[name].partition(".")
+    return getattr(import_module(f"hpcvdj.{module}"), attribute)
 
 
 def __dir__() -> list[str]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import pyarrow as pa
 
-from hpcvdj.airr_export import EXCLUDED_COLUMN, Lookup
+from hpcvdj.airr_export import Lookup
 from hpcvdj.germline import DForms, Germline, read_germline
 from hpcvdj.methods import Problem, method_named
 from hpcvdj.parallel import World
 from hpcvdj.repertoire import CallPolicy, SequenceField, repertoire_of
+from hpcvdj.results import Result
 from hpcvdj.run import DEFAULT_MAX_N, ArrayStore, Config
 from hpcvdj.run import count as run_count
 from hpcvdj.tables import as_arrow
@@ -69,7 +69,9 @@ def count(
 
 def _beside(original: Any, table: pa.Table, columns: dict[str, pa.Array]) -> Any:
     if type(original).__module__.partition(".")[0] == "pandas":
-        return original.assign(**{name: _pandas_column(name, column) for name, column in columns.items()})
+        from hpcvdj.joining import beside
+
+        return beside(original, columns)
     for name, column in columns.items():
         if name in table.column_names:
             table = table.drop_columns([name])
@@ -77,11 +79,26 @@ def _beside(original: Any, table: pa.Table, columns: dict[str, pa.Array]) -> Any
     return table
 
 
-def _pandas_column(name: str, column: pa.Array) -> Any:
-    import pandas as pd
+def open_result(path: str | Path) -> Result:
+    """Open a result file of `hpcvdj count` for reading: `hpcvdj.open`.
 
-    if name == EXCLUDED_COLUMN:
-        return column.to_pylist()
-    # pandas' nullable integers: a float column could not hold a 64-bit count.
-    values = np.asarray(column.fill_null(0))
-    return pd.arrays.IntegerArray(values, np.asarray(column.is_null()))
+    Use it as a context manager, or `close` it.  A result of parts opens by its own name, the parts beside it.
+
+    >>> import tempfile
+    >>> from hpcvdj.germline import from_sequences
+    >>> from hpcvdj.parallel import World
+    >>> from hpcvdj.run import Inputs, count_file
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> junctions, out = Path(folder.name, "j.tsv"), Path(folder.name, "out.h5")
+    >>> rows = ["sequence_id v_call j_call junction", "a V1 J1 TGTGCCTTT", "b V1 J2 TGTGAATTT"]
+    >>> _ = junctions.write_text("\\n".join(rows).replace(" ", "\\t"))
+    >>> _ = count_file(Inputs(junctions), from_sequences(["GC"], ["G"], ["C", "A"]), out, Config(1), World())
+    >>> with open_result(out) as result:
+    ...     result.pair("V1*01", "J1*01").counters.tolist()
+    ...     result.select(sequence_id="b").to_table()["pathways_total"].to_pylist()
+    ...     len(result.select(min_pathways=1_000_000))
+    [[8, 20]]
+    [7]
+    0
+    """
+    return Result(path)

@@ -11,12 +11,12 @@ import io
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 
 import h5py
 import numpy as np
@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from hpcvdj.errors import InputError, MachineError
 from hpcvdj.methods.base import Unit
 from hpcvdj.repertoire import Excluded, Repertoire
+from hpcvdj.selection import Selection
 
 FORMAT = "hpcvdj-counts"
 VERSION = 1
@@ -304,6 +305,16 @@ class Result:
         except OSError as error:
             raise InputError(f"{self.path}: not a readable HDF5 file ({error}); count again") from None
         self._require_version()
+        self._require_parts()
+
+    def _require_parts(self) -> None:
+        """HDF5 reads zeros in silence where a part of a virtual dataset is missing."""
+        counters = self._file["counters"]
+        for source in counters.virtual_sources() if counters.is_virtual else ():
+            part = self.path.parent / source.file_name
+            if not part.is_file():
+                self._file.close()
+                raise InputError(f"{self.path}: its part {part} is missing; keep NAME and NAME.parts together")
 
     def _require_version(self) -> None:
         found = self._file.attrs.get("format")
@@ -370,13 +381,57 @@ class Result:
         alleles = zip(_strings(group["v_call"]), _strings(group["j_call"]), strict=True)
         return [(v, j, slice(offset[k], offset[k + 1])) for k, (v, j) in enumerate(alleles)]
 
+    def dataset(self, name: str) -> h5py.Dataset:
+        """A dataset of the file, such as `sequences/cdr3`; usable until the file is closed."""
+        return self._file[name]
+
+    def all(self) -> Selection:
+        """All sequences, in the file's order."""
+        return Selection(self, np.arange(len(self), dtype=np.int64))
+
+    def pair(self, v_call: str, j_call: str) -> Selection:
+        """The sequences of a V–J pair, by its alleles; InputError if none was counted.
+
+        In a result of parts a pair stands in several of them; here it is whole.
+        """
+        found = [rows for v, j, rows in self.pairs if (v, j) == (v_call, j_call)]
+        if not found:
+            alleles = sorted({v for v, _, _ in self.pairs if v.partition("*")[0] == v_call.partition("*")[0]})
+            has = f"of {v_call.partition('*')[0]} it has {', '.join(alleles)}" if alleles else "result.pairs lists all"
+            raise InputError(f"{self.path}: no sequence was counted with {v_call} and {j_call}; {has}")
+        return Selection(self, np.concatenate([np.arange(rows.start, rows.stop, dtype=np.int64) for rows in found]))
+
+    def select(
+        self,
+        *,
+        rows: Iterable[int] | None = None,
+        sequence_id: str | Iterable[str] | None = None,
+        v_call: str | None = None,
+        j_call: str | None = None,
+        min_pathways: int | None = None,
+    ) -> Selection:
+        """The sequences that meet every condition given: see `Selection.select`."""
+        return self.all().select(
+            rows=rows, sequence_id=sequence_id, v_call=v_call, j_call=j_call, min_pathways=min_pathways
+        )
+
+    def join(self, table: Any, on: Literal["sequence_id", "row"] = "sequence_id") -> Any:
+        """A pandas AIRR table with the counters beside it: see `hpcvdj.joining.join`."""
+        from hpcvdj.joining import join
+
+        return join(self, table, on)
+
+    def to_numpy(self) -> NDArray[np.uint64]:
+        """All counters in memory, uint64 [sequences, n-lengths]."""
+        return np.asarray(self.counters[:])
+
     def to_table(self) -> pa.Table:
         """All sequences as a pyarrow table, by V–J pair: row, ids, calls, cdr3, pathways_n0 …, pathways_total."""
-        group = self._file["sequences"]
-        columns: dict[str, Any] = {"row": self.row}
-        for name in ("sequence_id", "v_call", "j_call", "cdr3"):
-            columns[name] = pa.array(_strings(group[name]), pa.string())
-        return pa.table({**columns, **counter_columns(self.counters[:])})
+        return self.all().to_table()
+
+    def to_pandas(self) -> Any:
+        """The same columns as a pandas DataFrame."""
+        return self.all().to_pandas()
 
 
 def counter_columns(counters: NDArray[np.uint64], counted: NDArray[np.bool_] | None = None) -> dict[str, pa.Array]:

@@ -13,7 +13,7 @@ import traceback
 import typer
 
 from hpcvdj import __version__
-from hpcvdj.cli import convergence, count, explain, export, forms, info, scaling, simulate, study, verify
+from hpcvdj.cli import convergence, count, explain, export, forms, germline, info, scaling, simulate, study, verify
 from hpcvdj.cli.common import complain, hush
 from hpcvdj.errors import HpcvdjError
 from hpcvdj.parallel import ROOT, abort, launched_rank, world
@@ -30,7 +30,7 @@ app = typer.Typer(
 )
 for module in (count, explain, convergence, verify, forms, simulate, export, info):
     app.command(module.NAME)(module.command)
-for group in (scaling, study):
+for group in (scaling, study, germline):
     app.add_typer(group.app, name=group.NAME)
 
 

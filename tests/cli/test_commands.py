@@ -12,7 +12,9 @@ import hpcvdj
 from hpcvdj.results import Result
 from tests.conftest import GERMLINE, ROOT, SMALL
 
-COMMANDS = ("count", "explain", "convergence", "verify", "forms", "simulate", "export", "info", "scaling", "study")
+COMMANDS = (
+    "count", "explain", "convergence", "verify", "forms", "simulate", "export", "info", "scaling", "study", "germline"
+)  # fmt: skip
 
 
 def hpcvdj_command(*arguments, code=0, **options):
