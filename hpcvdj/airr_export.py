@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
 from hpcvdj.repertoire import Excluded
-from hpcvdj.results import Result, atomic_path, counter_columns, require_writable
+from hpcvdj.results import Result, counter_columns
+from hpcvdj.storage import atomic_path, require_writable
 from hpcvdj.tables import TableWriter, as_strings, file_digest, read_batches, table_suffix
 
 EXCLUDED_COLUMN = "pathways_excluded"

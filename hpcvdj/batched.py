@@ -17,7 +17,7 @@ from hpcvdj.germline import Germline
 from hpcvdj.methods import Problem, method_named
 from hpcvdj.parallel import World
 from hpcvdj.repertoire import columns_of, repertoire_of_slice
-from hpcvdj.results import Result, ResultWriter, require_writable
+from hpcvdj.results import Result, ResultWriter
 from hpcvdj.run import (
     Config,
     Inputs,
@@ -32,6 +32,7 @@ from hpcvdj.run import (
 )
 from hpcvdj.slices import Slice, slices
 from hpcvdj.stopping import StopRequest
+from hpcvdj.storage import require_writable
 from hpcvdj.tables import file_digest, file_state, parquet_rows
 
 log = logging.getLogger(__name__)

@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 from hpcvdj.airr_export import counted_table
 from hpcvdj.errors import InputError
 from hpcvdj.ranking import Auc, auc
-from hpcvdj.results import Result, atomic_path
+from hpcvdj.results import Result
+from hpcvdj.storage import atomic_path
 from hpcvdj.tables import TableWriter, column_names, read_batches, table_suffix
 
 log = logging.getLogger(__name__)

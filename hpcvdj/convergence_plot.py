@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.convergence import LENGTH, Level
 from hpcvdj.ranking import auc, roc_curve
-from hpcvdj.results import atomic_path
+from hpcvdj.storage import atomic_path
 from hpcvdj.studies.measuring import pyplot
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9")

@@ -17,7 +17,8 @@ import numpy as np
 
 from hpcvdj.checkpoint import require_same_run
 from hpcvdj.errors import InputError
-from hpcvdj.results import FORMAT, VERSION, Result, atomic_path
+from hpcvdj.results import FORMAT, VERSION, Result
+from hpcvdj.storage import atomic_path
 
 _VIRTUAL = ("counters", "sequences/row", "sequences/sequence_id", "sequences/cdr3", "sequences/v_call",
             "sequences/j_call", "excluded/row", "excluded/sequence_id", "excluded/reason")  # fmt: skip

@@ -6,13 +6,9 @@ never sees half a file under the final name.
 
 from __future__ import annotations
 
-import errno
-import io
 import json
-import os
 import shutil
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -27,6 +23,7 @@ from hpcvdj.errors import InputError, MachineError
 from hpcvdj.methods.base import Unit
 from hpcvdj.repertoire import Excluded, Repertoire
 from hpcvdj.selection import Selection
+from hpcvdj.storage import AtomicHdf5
 
 FORMAT = "hpcvdj-counts"
 VERSION = 1
@@ -53,85 +50,6 @@ class Timings:
     rank_reduce: NDArray[np.float64]
 
 
-@contextmanager
-def atomic_path(target: Path, *, overwrite: bool, temporary: Path | None = None) -> Iterator[Path]:
-    """A temporary path beside `target` that becomes `target` when the block ends well, and vanishes if not.
-
-    `temporary` may name it; it must be on the same file system.
-
-    InputError before anything is done if the target exists (and `overwrite` is false) or cannot be written;
-    MachineError if the disk fills up.
-    """
-    require_writable(target, overwrite=overwrite)
-    temporary = temporary or target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        yield temporary
-        with open(temporary, "rb+") as stream:
-            os.fsync(stream.fileno())
-        os.replace(temporary, target)
-    except OSError as error:
-        raise _write_fault(target, error) from None
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def require_writable(target: Path, *, overwrite: bool) -> None:
-    """InputError with the remedy unless a file may be made at `target`."""
-    if target.is_dir():
-        raise InputError(f"{target}: is a folder; name a file")
-    if target.exists() and not overwrite:
-        raise InputError(f"{target}: exists already; give another name, or --overwrite to replace it")
-    folder = target.parent
-    if not folder.is_dir():
-        raise InputError(f"{folder}: no such folder; make it first, or write elsewhere")
-    probe = target.with_name(f".{target.name}.{os.getpid()}.probe")
-    try:
-        probe.touch(exist_ok=False)
-        probe.unlink()
-    except OSError as error:
-        raise InputError(f"{target}: cannot be written ({error.strerror}); write elsewhere") from None
-
-
-def _write_fault(target: Path, error: OSError) -> MachineError:
-    if error.errno == errno.ENOSPC or "No space left" in str(error):
-        return MachineError(f"{target}: the disk is full; nothing was left there: free space or write elsewhere")
-    return MachineError(f"{target}: writing failed ({error}); nothing was left there")
-
-
-class _ResultFile(io.FileIO):
-    """The file under HDF5, which crashes at exit if it cannot write out what it holds.
-
-    The first write that fails is kept in `fault` and the later ones are swallowed, so that HDF5 closes in peace
-    and the writer can raise.
-    """
-
-    fault: OSError | None = None
-
-    def write(self, data: Any) -> int:
-        """Write all of `data`, or note why not."""
-        view = memoryview(data).cast("B")
-        done = 0
-        while done < len(view) and self.fault is None:
-            try:
-                done += super().write(view[done:]) or 0
-            except OSError as error:
-                self.fault = error
-        return len(view)
-
-    def truncate(self, size: int | None = None) -> int:
-        """Set the size, or note why not."""
-        try:
-            return super().truncate(size)
-        except OSError as error:
-            self.fault = self.fault or error
-            return size or 0
-
-    def check(self) -> None:
-        """Raise the first fault."""
-        if self.fault is not None:
-            raise self.fault
-
-
 class ResultWriter:
     """Root's end of a result: takes units' counters as they are done.  Use as a context manager."""
 
@@ -145,19 +63,17 @@ class ResultWriter:
         temporary: Path | None = None,
     ) -> None:
         self.target, self.repertoire, self.max_n = target, repertoire, max_n
-        self._atomic = atomic_path(target, overwrite=overwrite, temporary=temporary)
+        self._atomic = AtomicHdf5(target, overwrite=overwrite, temporary=temporary)
         self._require_space()
 
     def __enter__(self) -> ResultWriter:
-        self._path = self._atomic.__enter__()
+        self._file = self._atomic.__enter__()
         try:
-            self._raw = _ResultFile(self._path, "w+b")
-            self._file = h5py.File(self._raw, "w")
             shape = (len(self.repertoire), self.max_n + 1)
             self.counters = self._file.create_dataset("counters", shape, dtype=np.uint64)
             self._columns: NDArray[np.uint64] | None = None
             self._write_sequences()
-            self._raw.check()
+            self._atomic.check()
         except BaseException as error:
             self.__exit__(type(error), error, error.__traceback__)
             raise
@@ -173,7 +89,7 @@ class ResultWriter:
             self._columns = np.zeros(self.counters.shape, dtype=np.uint64)
         target = self.counters if self._columns is None else self._columns
         target[rows.start : rows.stop, n_lengths.start : n_lengths.stop] = counters
-        self._raw.check()
+        self._atomic.check()
 
     def get(self, unit: Unit) -> NDArray[np.uint64]:
         """The counters of a unit that was put."""
@@ -192,21 +108,11 @@ class ResultWriter:
             group.create_dataset(key, data=[facts[key] for facts in ranks], dtype=h5py.string_dtype())
         self._write_timings(timings)
         self._file.flush()
-        self._raw.check()
+        self._atomic.check()
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
-            if hasattr(self, "_file"):
-                self._file.close()
-                self._raw.close()
-                if kind is None:
-                    self._raw.check()
-        except OSError as error:
-            kind, value, trace = type(error), error, error.__traceback__
-            self._atomic.__exit__(kind, value, trace)
-            raise
         self._atomic.__exit__(kind, value, trace)
 
     def _require_space(self) -> None:

@@ -27,8 +27,9 @@ from hpcvdj.parallel import World
 from hpcvdj.partition import THREADS_PER_BLOCK
 from hpcvdj.progress import Progress
 from hpcvdj.repertoire import CallPolicy, Repertoire, SequenceField, read_repertoire
-from hpcvdj.results import Result, ResultWriter, Timings, require_writable
+from hpcvdj.results import Result, ResultWriter, Timings
 from hpcvdj.stopping import StopRequest
+from hpcvdj.storage import require_writable
 from hpcvdj.totals import column_sums
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ from hpcvdj.airr_export import export
 from hpcvdj.errors import InputError, MachineError
 from hpcvdj.methods import Problem
 from hpcvdj.parallel import World
-from hpcvdj.results import Result, ResultWriter, atomic_path
+from hpcvdj.results import Result, ResultWriter
 from hpcvdj.run import Config, Inputs, count_file
+from hpcvdj.storage import atomic_path
 from hpcvdj.tables import read_batches
 from hpcvdj.verify import reference
 from tests.conftest import SMALL

@@ -83,7 +83,7 @@ def command(
     if not world.is_root:
         return
     from hpcvdj.convergence import amino_acid_level, nucleotide_level, read
-    from hpcvdj.results import require_writable
+    from hpcvdj.storage import require_writable
     from hpcvdj.studies.measuring import pyplot
     from hpcvdj.tables import table_suffix
 

@@ -102,7 +102,7 @@ def import_(
     if not world.is_root:
         return
     from hpcvdj.germline_import import import_germline
-    from hpcvdj.results import require_writable
+    from hpcvdj.storage import require_writable
 
     require_writable(output, overwrite=overwrite)
     imported = import_germline(

@@ -59,8 +59,8 @@ def command(
     world = common.begin()
     if not world.is_root:
         return
-    from hpcvdj.results import atomic_path
     from hpcvdj.simulate import Simulation, simulate
+    from hpcvdj.storage import atomic_path
     from hpcvdj.tables import TableWriter, table_suffix
 
     suffix = table_suffix(output)

@@ -59,7 +59,7 @@ class Imported:
 
         The list is written even if it is empty, and even if the alleles that are left make no table.
         """
-        from hpcvdj.results import atomic_path, require_writable
+        from hpcvdj.storage import atomic_path, require_writable
 
         target = Path(target)
         beside = refused_path(target)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
 from hpcvdj.motifs.kmers import Kmers, kmers_of, require_parameters
@@ -59,13 +58,23 @@ class Profile:
 class Comparison(Protocol):
     """A method loaded with columns."""
 
-    def counters(self, rows: Profile, first: int | None = None) -> NDArray[np.uint32]:
-        """D of `rows` against the columns, uint32 [d + 1, rows, columns].
+    def counters(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> Any:
+        """D of `rows` against the columns, uint32 [d + 1, rows, columns], where the method counted it.
 
-        With `first`, row r is sequence first + r of the set that the columns begin, and the relation is symmetric:
-        only columns from first + r on are asked for, what stands before them is undefined.
+        rows   the rows; None for the columns first … last-1 themselves
+        first  row r is the partner of column first + r in a symmetric relation: only columns from that one on are
+               asked for, what stands before them is undefined
         """
         ...
+
+
+def array_module(array: Any) -> Any:
+    """NumPy, or cupy for an array on the GPU."""
+    if isinstance(array, np.ndarray):
+        return np
+    import cupy
+
+    return cupy
 
 
 def profile(sequences: SequenceSet, k: int, d: int, *, distinct: bool = False) -> Profile:

@@ -82,7 +82,7 @@ def exact_from_raw(raw: NDArray[Counter], k: int) -> NDArray[Counter]:
 
 
 def _combine(planes: NDArray[Counter], weight: Callable[[int, int], int]) -> NDArray[Counter]:
-    out = np.zeros_like(planes)
+    out = planes * 0
     modulus = 1 << 8 * planes.dtype.itemsize
     for m in range(len(planes)):
         for h in range(m + 1):

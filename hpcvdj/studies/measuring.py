@@ -24,8 +24,8 @@ from hpcvdj.errors import InputError
 from hpcvdj.methods import Method, Problem, Unit, method_named
 from hpcvdj.parallel import World
 from hpcvdj.partition import blocks_per_rank
-from hpcvdj.results import atomic_path
 from hpcvdj.run import Config, bind
+from hpcvdj.storage import atomic_path
 from hpcvdj.totals import column_sums
 
 GROWTH = 4.5

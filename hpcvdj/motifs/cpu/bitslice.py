@@ -25,11 +25,12 @@ class Bitslice:
 
     def __init__(self, columns: Profile, d: int) -> None:
         self._d, self._k = d, columns.k
-        self._columns = planes_of(columns)
+        self._columns, self._planes = columns, planes_of(columns)
 
-    def counters(self, rows: Profile, first: int | None = None) -> NDArray[np.uint32]:
+    def counters(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> NDArray[np.uint32]:
         """D of `rows` against the columns."""
-        mine, theirs = planes_of(rows), self._columns
+        rows = self._columns.part(first or 0, len(self._columns) if last is None else last) if rows is None else rows
+        mine, theirs = planes_of(rows), self._planes
         found = np.zeros((self._d + 1, mine.shape[0], theirs.shape[0]), dtype=np.uint32)
         positions = max(mine.shape[2], theirs.shape[2])
         moved = _pad(mine, positions, positions)

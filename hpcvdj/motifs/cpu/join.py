@@ -27,16 +27,15 @@ class _Join:
     def _make(self, some: Profile) -> Buckets:
         return make_buckets(some.kmers, self._masks, self._bits, numba.get_num_threads())
 
-    def _groups(self, rows: Profile, first: int | None) -> tuple[Buckets, int]:
-        """Tables that hold the rows, and the group that the rows begin with."""
-        # Rows of the columns' own set that are whole groups of it lie in the columns' tables already.
-        if (
-            first is not None
-            and first % GROUP == 0
-            and (len(rows) % GROUP == 0 or first + len(rows) == len(self._columns))
-        ):
-            return self._tables, first // GROUP
-        return self._make(rows), 0
+    def _rows(self, rows: Profile | None, first: int | None, last: int | None) -> tuple[Buckets, int, int]:
+        """Tables that hold the rows, the group that the rows begin with, and their number."""
+        if rows is not None:
+            return self._make(rows), 0, len(rows)
+        first, last = first or 0, len(self._columns) if last is None else last
+        # Whole groups of the columns lie in their tables already.
+        if first % GROUP == 0 and (last % GROUP == 0 or last == len(self._columns)):
+            return self._tables, first // GROUP, last - first
+        return self._make(self._columns.part(first, last)), 0, last - first
 
 
 class Pigeonhole(_Join):
@@ -52,13 +51,13 @@ class Pigeonhole(_Join):
         self._runs = run_bits(runs)
         self._first = first_tables(runs, masks)
 
-    def counters(self, rows: Profile, first: int | None = None) -> NDArray[np.uint32]:
+    def counters(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> NDArray[np.uint32]:
         """D of `rows` against the columns."""
-        found = np.zeros((self._d + 1, len(rows), len(self._columns)), dtype=np.uint32)
-        mine, group = self._groups(rows, first)
+        mine, group, n = self._rows(rows, first, last)
+        found = np.zeros((self._d + 1, n, len(self._columns)), dtype=np.uint32)
         t = self._tables
         _pigeonhole(
-            mine.key, mine.sequence, mine.count, mine.offsets, group, first is not None,
+            mine.key, mine.sequence, mine.count, mine.offsets, group, -1 if first is None else first,
             t.masks, t.bits, t.offsets, t.key, t.sequence, t.count, self._runs, self._first, found,
         )  # fmt: skip
         return found
@@ -73,25 +72,25 @@ class Index(_Join):
         self._plane = np.repeat(np.arange(d + 1), [len(some) for some in masks])
         self._d = d
 
-    def raw(self, rows: Profile, first: int | None = None) -> NDArray[np.uint32]:
+    def raw(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> NDArray[np.uint32]:
         """R of `rows` against the columns modulo 2^32, of the shape of `counters`."""
-        found = np.zeros((self._d + 1, len(rows), len(self._columns)), dtype=np.uint32)
-        mine, group = self._groups(rows, first)
+        mine, group, n = self._rows(rows, first, last)
+        found = np.zeros((self._d + 1, n, len(self._columns)), dtype=np.uint32)
         t = self._tables
         _index(
-            mine.key, mine.sequence, mine.count, mine.offsets, group, first is not None,
+            mine.key, mine.sequence, mine.count, mine.offsets, group, -1 if first is None else first,
             t.masks, t.bits, t.offsets, t.key, t.sequence, t.count, self._plane, found,
         )  # fmt: skip
         return found
 
-    def counters(self, rows: Profile, first: int | None = None) -> NDArray[np.uint32]:
+    def counters(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> NDArray[np.uint32]:
         """D of `rows` against the columns."""
-        return exact_from_raw(self.raw(rows, first), self._columns.k)
+        return exact_from_raw(self.raw(rows, first, last), self._columns.k)
 
 
 @numba.njit(parallel=True)
 def _pigeonhole(  # type: ignore[no-untyped-def]
-    row_key, row_sequence, row_count, row_offsets, row_group, symmetric,
+    row_key, row_sequence, row_count, row_offsets, row_group, first,
     masks, bits, offsets, key, sequence, count, run_bit, first_table, found,
 ):  # fmt: skip
     d = found.shape[0] - 1
@@ -100,7 +99,7 @@ def _pigeonhole(  # type: ignore[no-untyped-def]
     buckets = 1 << bits
     for tile in prange(row_groups * groups):
         i0, g = tile // groups, tile % groups
-        if symmetric and g < row_group + i0:
+        if first >= 0 and (g + 1) * GROUP <= first + i0 * GROUP:
             continue
         counters = np.zeros((d + 1) * GROUP * GROUP, dtype=np.uint32)
         for t in range(len(masks)):
@@ -147,7 +146,7 @@ def _join_bucket_wise(  # type: ignore[no-untyped-def]
 
 @numba.njit(parallel=True)
 def _index(  # type: ignore[no-untyped-def]
-    row_key, row_sequence, row_count, row_offsets, row_group, symmetric,
+    row_key, row_sequence, row_count, row_offsets, row_group, first,
     masks, bits, offsets, key, sequence, count, plane, found,
 ):  # fmt: skip
     rows, columns = found.shape[1], found.shape[2]
@@ -155,7 +154,7 @@ def _index(  # type: ignore[no-untyped-def]
     buckets = 1 << bits
     for tile in prange(row_groups * groups):
         i0, g = tile // groups, tile % groups
-        if symmetric and g < row_group + i0:
+        if first >= 0 and (g + 1) * GROUP <= first + i0 * GROUP:
             continue
         for t in range(len(masks)):
             entry = row_offsets[t, (row_group + i0) * buckets]

@@ -31,8 +31,9 @@ class Matrix:
         self._columns, self._d, self._k = columns, d, columns.k
         self._difference, self._distance = neighbours(columns.k, d)
 
-    def counters(self, rows: Profile, first: int | None = None) -> NDArray[np.uint32]:
+    def counters(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> NDArray[np.uint32]:
         """D of `rows` against the columns."""
+        rows = self._columns.part(first or 0, len(self._columns) if last is None else last) if rows is None else rows
         mine, theirs = rows.kmers, self._columns.kmers
         found = np.zeros((self._d + 1, len(rows), len(self._columns)), dtype=np.uint32)
         tiles = -(-len(self._columns) // WIDTH)

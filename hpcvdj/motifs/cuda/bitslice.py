@@ -25,10 +25,13 @@ class Bitslice:
         with failures_named():
             self._columns = cupy.asarray(_words(columns))
 
-    def device_counters(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> Any:
+    @failures_named()
+    def counters(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> Any:
         """Counters on the GPU, uint32 [d + 1, rows, columns]; rows are `rows`, or the columns first … last-1."""
         columns = self._columns
-        mine = columns[first or 0 : last or len(columns)] if rows is None else cupy.asarray(_words(rows))
+        mine = (
+            columns[first or 0 : len(columns) if last is None else last] if rows is None else cupy.asarray(_words(rows))
+        )
         found = cupy.zeros((self._d + 1, len(mine), len(columns)), cupy.uint32)
         shared = 8 * 3 * (mine.shape[2] + columns.shape[2]) + 4 * (self._d + 1)
         kernel = compile_kernels("motif_bitslice.cu").get_function("bitslice")
@@ -49,12 +52,6 @@ class Bitslice:
             )  # fmt: skip
             if not whole:
                 found[:, r : r + len(part)] = target
-        return found
-
-    @failures_named()
-    def counters(self, rows: Profile, first: int | None = None) -> NDArray[np.uint32]:
-        """D of `rows` against the columns."""
-        found: NDArray[np.uint32] = self.device_counters(rows, first).get()
         return found
 
 

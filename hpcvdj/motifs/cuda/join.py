@@ -115,9 +115,12 @@ class _Join:
             offsets[t << bits : (t << bits) + buckets + 1] = local + np.uint32(t * n)
         return _Shard(first, last, bits, key, payload, offsets)
 
-    def device_counters(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> Any:
+    @failures_named()
+    def _found(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> Any:
         """Counters on the GPU, uint32 [d + 1, rows, columns]; rows are `rows`, or the columns first … last-1."""
-        mine: DeviceKmers = self._kmers.part(first or 0, last or self._n) if rows is None else device_kmers(rows)
+        mine: DeviceKmers = (
+            self._kmers.part(first or 0, self._n if last is None else last) if rows is None else device_kmers(rows)
+        )
         found = cupy.zeros((self._d + 1, len(mine), self._n), np.uint32)
         for shard in self._shards:
             if len(mine) and (first is None or shard.last > first):
@@ -163,11 +166,6 @@ class _Join:
         if target is not part:
             part[:, begin:end] = target
 
-    @failures_named()
-    def _counters(self, rows: Profile, first: int | None) -> NDArray[np.uint32]:
-        found: NDArray[np.uint32] = self.device_counters(rows, first).get()
-        return found
-
 
 class Pigeonhole(_Join):
     """As `motifs.cpu.join.Pigeonhole`."""
@@ -176,9 +174,9 @@ class Pigeonhole(_Join):
         runs, masks = block_masks(columns.k, d, blocks)
         super().__init__(columns, d, masks, [0] * len(masks), runs)
 
-    def counters(self, rows: Profile, first: int | None = None) -> NDArray[np.uint32]:
+    def counters(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> Any:
         """D of `rows` against the columns."""
-        return self._counters(rows, first)
+        return self._found(rows, first, last)
 
 
 class Index(_Join):
@@ -192,13 +190,13 @@ class Index(_Join):
         self._k = columns.k
         super().__init__(columns, d, [mask for some in masks for mask in some], planes, [])
 
-    def raw(self, rows: Profile, first: int | None = None) -> NDArray[np.uint32]:
+    def raw(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> Any:
         """R of `rows` against the columns modulo 2^32."""
-        return self._counters(rows, first)
+        return self._found(rows, first, last)
 
-    def counters(self, rows: Profile, first: int | None = None) -> NDArray[np.uint32]:
+    def counters(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> Any:
         """D of `rows` against the columns."""
-        return exact_from_raw(self.raw(rows, first), self._k)
+        return exact_from_raw(self.raw(rows, first, last), self._k)
 
 
 def _table_array(masks: list[int], planes: list[int]) -> NDArray[np.void]:

@@ -8,7 +8,6 @@ from typing import Any
 import cupy
 import numpy as np
 from cupy.cuda import cublas
-from numpy.typing import NDArray
 
 from hpcvdj.backends.cuda.device import allow_shared, compile_kernels, failures_named, shared_limit
 from hpcvdj.motifs.comparison import Profile
@@ -67,13 +66,18 @@ class Matrix:
             )  # fmt: skip
         return None if int(overflow[0]) else table
 
-    def device_counters(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> Any:
+    @failures_named()
+    def counters(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> Any:
         """Counters on the GPU, uint32 [d + 1, rows, columns]; rows are `rows`, or the columns first … last-1."""
         mine = None
         if self._tables is not None:
-            mine = self._tables[:1, first or 0 : last or self._n] if rows is None else self._neighbourhoods(rows, 1)
+            mine = (
+                self._tables[:1, first or 0 : self._n if last is None else last]
+                if rows is None
+                else self._neighbourhoods(rows, 1)
+            )
         if mine is None:
-            return self._instead.device_counters(rows, first, last)
+            return self._instead.counters(rows, first, last)
         mine = mine[0]
         found = cupy.zeros((self._d + 1, len(mine), self._n), cupy.uint32)
         for r in range(0, len(mine), _PANEL):
@@ -86,12 +90,6 @@ class Matrix:
     @cached_property
     def _instead(self) -> Pigeonhole:
         return Pigeonhole(self._columns, self._d, min(self._k, self._d + 4))
-
-    @failures_named()
-    def counters(self, rows: Profile, first: int | None = None) -> NDArray[np.uint32]:
-        """D of `rows` against the columns."""
-        found: NDArray[np.uint32] = self.device_counters(rows, first).get()
-        return found
 
 
 def _product(rows: Any, columns: Any, found: Any, stride: int) -> None:
