@@ -341,6 +341,10 @@ class Result:
         """uint64 [sequences, n-lengths]: rows grouped by V–J pair, column m is n-length m."""
         return self._file["counters"]
 
+    def dataset(self, name: str) -> Any:
+        """A dataset or group of the file by its path in docs/file_format.md, such as `sequences/cdr3`."""
+        return self._file[name]
+
     @property
     def row(self) -> NDArray[np.int64]:
         """The 0-based data row of each sequence in the input, int64 [sequences]."""

@@ -13,7 +13,7 @@ import traceback
 import typer
 
 from hpcvdj import __version__
-from hpcvdj.cli import count, export, forms, info, scaling, simulate, study, verify
+from hpcvdj.cli import count, export, forms, info, report, scaling, simulate, study, verify
 from hpcvdj.cli.common import complain, hush
 from hpcvdj.errors import HpcvdjError
 from hpcvdj.parallel import ROOT, abort, launched_rank, world
@@ -28,7 +28,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     add_completion=False,
 )
-for module in (count, verify, forms, simulate, export, info):
+for module in (count, verify, forms, simulate, export, report, info):
     app.command(module.NAME)(module.command)
 for group in (scaling, study):
     app.add_typer(group.app, name=group.NAME)
