@@ -19,9 +19,7 @@ def command(
             help="Result files of `hpcvdj count`; two or more are compared.", metavar="OUT.h5...", show_default=False
         ),
     ],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="HTML", help="Page to write.", show_default=False)
-    ],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="HTML", help="Page to write.", show_default=False)],
     germline: Annotated[
         list[Path] | None,
         typer.Option(
@@ -41,6 +39,15 @@ def command(
         Path | None,
         typer.Option("--figures", metavar="DIR", help="Folder for each figure as PNG and SVG.", show_default=False),
     ] = None,
+    junction: Annotated[
+        str | None,
+        typer.Option(
+            "--junction",
+            metavar="SEQUENCE_ID",
+            help="The junction whose most direct pathways are drawn.",
+            show_default="the most convergent one and a typical one",
+        ),
+    ] = None,
     overwrite: common.Overwrite = False,
 ) -> None:
     """Make a page of a result, or of several beside each other: tables and figures in one HTML file.
@@ -55,7 +62,13 @@ def command(
     from hpcvdj.report.page import write_report
 
     drawn = write_report(
-        results, output, germlines=germline or [], names=name or [], figures=figures, overwrite=overwrite
+        results,
+        output,
+        germlines=germline or [],
+        names=name or [],
+        figures=figures,
+        junction=junction,
+        overwrite=overwrite,
     )
     common.say(f"results    {len(results)}")
     common.say(f"figures    {drawn}" + (f", PNG and SVG in {figures}" if figures else ""))

@@ -14,11 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import matplotlib as mpl
+import matplotlib.ticker
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import LinearSegmentedColormap, LogNorm, Normalize
+from matplotlib.colors import LinearSegmentedColormap, LogNorm, Normalize, PowerNorm
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from numpy.typing import NDArray
 
@@ -36,6 +38,7 @@ MOST_RESULTS = len(SERIES)
 INK = "#1b1b1b"
 _QUIET = "#6b6b6b"
 _WIDTH = 5.2
+_PAIR_WIDTH = 4.1
 _CELL = 0.155
 
 _PARTS = {"V": "#9ecae9", "D": "#ffbf79", "J": "#9fd8c1", "n": "#ffffff"}
@@ -43,8 +46,10 @@ _PARTS = {"V": "#9ecae9", "D": "#ffbf79", "J": "#9fd8c1", "n": "#ffffff"}
 
 _SCALE = LinearSegmentedColormap.from_list("hpcvdj", mpl.colormaps["cividis_r"](np.linspace(0.0, 1.0, 64)))
 
-_STYLE: dict[str, Any] = {
-    "font.family": ["DejaVu Sans"],
+_STYLE: Any = {
+    "font.family": ["sans-serif"],
+    "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial"],
+    "font.monospace": ["DejaVu Sans Mono", "Menlo", "Consolas"],
     "font.size": 10,
     "axes.titlesize": 10,
     "axes.labelsize": 10,
@@ -133,6 +138,10 @@ def power(exponent: int) -> str:
     return f"{10**exponent:,}" if exponent < 4 else "10" + str(exponent).translate(_RAISED)
 
 
+def _power_or_less(exponent: int) -> str:
+    return power(exponent) if exponent >= 0 else f"{10.0**exponent:g}"
+
+
 def _figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
@@ -177,12 +186,13 @@ def draw_pairs(surveys: Sequence[Survey]) -> list[list[Drawing]]:
         sequences, pathways = pair_matrix(one, v, j)
         by_kind.append((sequences, pathways, pathways / np.maximum(sequences, 1)))
     words = ("junctions", "pathways", "pathways per junction")
-    norms = [_log_norm([matrices[kind] for matrices in by_kind]) for kind in range(3)]
+    # Means over a few junctions scatter widely: their colours end where nine of ten pairs lie.
+    norms = [_log_norm([matrices[kind] for matrices in by_kind], 0.05 if kind == 2 else 0.0) for kind in range(3)]
     out = []
     for number, (one, matrices) in enumerate(zip(surveys, by_kind, strict=True), start=1):
         row = []
         for kind, (matrix, norm, word) in enumerate(zip(matrices, norms, words, strict=True)):
-            figure = _figure(_WIDTH, 1.35 + 0.165 * len(v))
+            figure = _figure(_PAIR_WIDTH, 1.35 + 0.165 * len(v))
             _heatmap(figure, matrix, norm, v, j, word)
             a, b = np.unravel_index(int(matrix.argmax()), matrix.shape)
             filled = int(np.count_nonzero(matrices[0]))
@@ -193,15 +203,18 @@ def draw_pairs(surveys: Sequence[Survey]) -> list[list[Drawing]]:
                 f"{filled} of {len(v) * len(j)} pairs have junctions; {main}{of_all}."
             )
             caption = f"{word.capitalize()} of each V–J pair; {main}{of_all}."
+            if kind == 2:
+                caption += " The colours end where nine of ten pairs lie."
             row.append(Drawing(f"vj_{('junctions', 'pathways', 'mean')[kind]}_{number}", alt, caption, figure))
         out.append(row)
     return out
 
 
-def _log_norm(matrices: Sequence[NDArray[np.float64]]) -> LogNorm:
+def _log_norm(matrices: Sequence[NDArray[np.float64]], cut: float = 0.0) -> LogNorm:
+    """A logarithmic scale of what is above zero, less the shares `cut` at both ends."""
     positive = np.concatenate([matrix[matrix > 0] for matrix in matrices])
-    low, high = (positive.min(), positive.max()) if len(positive) else (1.0, 1.0)
-    return LogNorm(low, high if high > low else low * 10)
+    low, high = np.quantile(positive, [cut, 1 - cut]) if len(positive) else (1.0, 1.0)
+    return LogNorm(float(low), float(high if high > low else low * 10))
 
 
 def _heatmap(
@@ -210,26 +223,32 @@ def _heatmap(
     axes = figure.subplots()
     rows, columns = np.nonzero(matrix == 0)
     axes.plot(columns, rows, linestyle="", marker=".", markersize=1.6, color="0.75")
-    mesh = axes.pcolormesh(np.ma.masked_equal(matrix, 0), cmap=_SCALE, norm=norm, edgecolors="white", linewidth=0.4)
-    mesh.set_offsets([(-0.5, -0.5)])
+    # The borders of the cells, so that cell k lies around k.
+    x, y = np.arange(len(j) + 1) - 0.5, np.arange(len(v) + 1) - 0.5
+    axes.pcolormesh(x, y, np.ma.masked_equal(matrix, 0), cmap=_SCALE, norm=norm, edgecolors="white", linewidth=0.4)
     axes.set(xlim=(-0.5, len(j) - 0.5), ylim=(len(v) - 0.5, -0.5), xticks=range(len(j)), yticks=range(len(v)))
     axes.set_xticklabels([short(name) for name in j], rotation=90)
     axes.set_yticklabels([short(name) for name in v])
     axes.tick_params(length=0, labelsize=8)
     axes.spines[["left", "bottom"]].set_visible(False)
-    _colourbar(figure, axes, norm, word)
+    low, high = norm.vmin or 0.0, norm.vmax or np.inf
+    beyond = bool((matrix > high * 1.001).any() or ((matrix > 0) & (matrix < low * 0.999)).any())
+    _colourbar(figure, axes, norm, word, beyond=beyond)
 
 
-def _colourbar(figure: Figure, axes: Axes, norm: Normalize, label: str) -> None:
-    bar = figure.colorbar(ScalarMappable(norm, _SCALE), ax=axes, location="top", aspect=40, pad=0.015)
+def _colourbar(figure: Figure, axes: Axes, norm: Normalize, label: str, *, beyond: bool = False) -> None:
+    extend = "both" if beyond else "neither"
+    bar = figure.colorbar(ScalarMappable(norm, _SCALE), ax=axes, location="top", aspect=40, pad=0.015, extend=extend)
     bar.set_label(label)
     bar.ax.minorticks_off()
     if isinstance(norm, LogNorm):
         low, high = np.log10([norm.vmin or 1, norm.vmax or 10])
         exponents = range(int(np.ceil(low - 1e-9)), int(np.floor(high + 1e-9)) + 1)
-        ticks = [10.0**e for e in exponents] if len(exponents) > 1 else [norm.vmin, norm.vmax]
-        bar.set_ticks(ticks, labels=[power(e) if e >= 0 else f"{10.0**e:g}" for e in exponents]
-                      if len(exponents) > 1 else [f"{tick:,.3g}" for tick in ticks])  # fmt: skip
+        if len(exponents) > 1:
+            bar.set_ticks([10.0**e for e in exponents], labels=[_power_or_less(e) for e in exponents])
+        else:
+            ends = [float(norm.vmin or 1), float(norm.vmax or 10)]
+            bar.set_ticks(ends, labels=[f"{end:,.0f}" if end >= 10 else f"{end:.2g}" for end in ends])
 
 
 # --- pathways per junction --------------------------------------------------------------------------------------------
@@ -247,7 +266,7 @@ def draw_distribution(surveys: Sequence[Survey]) -> Drawing:
         none.bar((number - (len(surveys) - 1) / 2) * width, shares[0], 0.92 * width, color=colour)
         axes.stairs(
             shares[1 : bins + 1], np.arange(bins + 1), color=colour, linestyle=line, linewidth=1.8,
-            fill=len(surveys) == 1, alpha=0.85 if len(surveys) == 1 else None, label=short(one.name), baseline=0,
+            fill=len(surveys) == 1, label=short(one.name), baseline=0,
         )  # fmt: skip
     none.set(xlim=(-0.6, 0.6), xticks=[0], ylabel="share of junctions, %", ylim=(0, None))
     none.set_xticklabels(["none"])
@@ -333,7 +352,7 @@ def draw_mean_by_n(surveys: Sequence[Survey]) -> Drawing:
         said.append(f"{one.name}: from {means[0]:,.2f} with none to {means[-1]:,.0f} with {len(means) - 1}")
     places = range(int(np.floor(np.log10(lowest))), int(np.ceil(np.log10(highest))) + 1)
     axes.set(xlabel="n-nucleotides", ylabel="pathways per junction, mean", yticks=places)
-    axes.set_yticklabels([power(e) if e >= 0 else f"{10.0**e:g}" for e in places])
+    axes.set_yticklabels([_power_or_less(e) for e in places])
     axes.xaxis.set_major_locator(mpl.ticker.MaxNLocator(integer=True))
     axes.grid(axis="y", color="0.88", linewidth=0.8)
     if len(surveys) > 1:
@@ -383,11 +402,12 @@ def draw_lengths(surveys: Sequence[Survey]) -> Drawing:
         shares = 100 * counts / max(1, one.counted)
         axes.stairs(
             shares[first : last + 1], np.arange(first, last + 2) - 0.5, color=colour, linestyle=line, linewidth=1.8,
-            fill=len(surveys) == 1, alpha=0.85 if len(surveys) == 1 else None, label=short(one.name), baseline=0,
+            fill=len(surveys) == 1, label=short(one.name), baseline=0,
         )  # fmt: skip
         if one.counted:
             said.append(f"{one.name}: most often {int(counts.argmax())} nt, {shares.max():.1f} % of the junctions")
     axes.set(xlabel="CDR3 length, nucleotides", ylabel="share of junctions, %", ylim=(0, None))
+    _codons(axes, last - first)
     if len(surveys) > 1:
         figure.legend(loc="outside upper center", ncols=2)
     words = "; ".join(said) or "no junctions"
@@ -404,6 +424,12 @@ def _sizes_shown(surveys: Sequence[Survey]) -> tuple[int, int]:
     return (int(sizes.min()), int(sizes.max())) if len(sizes) else (0, 1)
 
 
+def _codons(axes: Axes, span: int) -> None:
+    """Ticks at multiples of three nucleotides."""
+    step = next((step for step in (3, 6, 12) if span <= 10 * step), 24)
+    axes.xaxis.set_major_locator(mpl.ticker.MultipleLocator(step))
+
+
 def draw_spread_by_size(surveys: Sequence[Survey]) -> list[Drawing]:
     """For each result: the distribution of pathways per junction at each CDR3 length."""
     first, last = _sizes_shown(surveys)
@@ -413,20 +439,27 @@ def draw_spread_by_size(surveys: Sequence[Survey]) -> list[Drawing]:
         fine = one.totals_by_size[first : last + 1]
         sizes = np.arange(first, last + 1)
         medians = _spread(figure, fine, _bins_shown(surveys), sizes, "CDR3 length, nucleotides", per_column=False)
-        # A median of a handful says little: only lengths of a tenth of a percent of the junctions are put in words.
-        common = np.flatnonzero(fine.sum(axis=1) >= max(1, one.counted // 1000))
+        common = common_columns(fine)
         ends = "no junctions"
-        if len(common):
+        if common:
             low, high = common[0], common[-1]
-            ends = f"the median goes from {_in_words(medians[low])} at {sizes[low]} nt to {_in_words(medians[high])} at "
+            ends = (
+                f"the median goes from {_in_words(medians[low])} at {sizes[low]} nt to {_in_words(medians[high])} at "
+            )
             ends += f"{sizes[high]} nt"
         alt = f"Heatmap: how many pathways junctions of {one.name} have at each CDR3 length; {ends}."
         caption = (
             f"{short(one.name, 60)}: pathways of a junction, all n-lengths, by the length of its CDR3; {ends}. "
-            "Colour: share of all junctions; circles are medians."
+            "Colour: share of all junctions; circles are medians, of lengths that a thousandth of the junctions have."
         )
         out.append(Drawing(f"pathways_by_length_{number}", alt, caption, figure))
     return out
+
+
+def common_columns(fine: NDArray[np.int64]) -> list[int]:
+    """The columns of int64 [columns, fine bins + 1] with a thousandth of all: a median of a handful says little."""
+    sizes = fine.sum(axis=1)
+    return [int(k) for k in np.flatnonzero(sizes >= max(1, sizes.sum() / 1000))]
 
 
 def median_bin(fine: NDArray[np.int64]) -> int | None:
@@ -447,28 +480,34 @@ def _in_words(fine_bin: int | None) -> str:
 def _spread(
     figure: Figure, fine: NDArray[np.int64], bins: int, places: NDArray[np.int64], label: str, *, per_column: bool
 ) -> list[int | None]:
-    """A heatmap of histograms, fine int64 [columns, fine bins + 1], with medians; returns their fine bins."""
+    """A heatmap of histograms, fine int64 [columns, fine bins + 1], with medians; returns their fine bins.
+
+    Columns with fewer than a thousandth of all have no median drawn.
+    """
     axes = figure.subplots()
     counts = coarse(fine)[:, : bins + 1].astype(np.float64)
     whole = np.maximum(1, counts.sum(axis=1, keepdims=True)) if per_column else max(1.0, counts.sum())
     shares = np.ma.masked_equal(100 * counts / whole, 0)
-    norm = Normalize(0, 100) if per_column else _log_norm([shares.filled(0)])
-    if per_column:
-        norm = Normalize(0, max(1.0, float(shares[:, 1:].max() or 0), min(100.0, float(shares[:, :1].max() or 0))))
+    # The square root, so that the many without a pathway leave something to see of the others.
+    norm = PowerNorm(0.5, 0, 100) if per_column else _log_norm([shares.filled(0)])
     edges = np.concatenate([places[: len(fine)], [places[len(fine) - 1] + 1]]) - 0.5
     axes.pcolormesh(edges, np.arange(bins + 1), shares[:, 1:].T, cmap=_SCALE, norm=norm)
     axes.pcolormesh(edges, [-2, -1], shares[:, :1].T, cmap=_SCALE, norm=norm)
     axes.axhline(-0.5, color=_QUIET, linewidth=0.8, linestyle=":")
     medians = [median_bin(column) for column in fine]
+    enough = common_columns(fine)
     for place, found in zip(places, medians, strict=False):
-        if found is not None:
+        if found is not None and place - places[0] in enough:
             height = (found - 0.5) / FINE if found else -1.5
             axes.plot(place, height, "o", markersize=3.5, markerfacecolor="white", markeredgecolor=INK)
     ticks, labels = _decades(bins)
     axes.set(xlabel=label, ylabel="pathways of a junction", yticks=[-1.5, *ticks], ylim=(-2, bins))
     axes.set_yticklabels(["none", *labels])
     axes.set_xlim(places[0] - 0.5, places[-1] + 0.5)
-    axes.xaxis.set_major_locator(mpl.ticker.MaxNLocator(integer=True))
+    if per_column:
+        axes.xaxis.set_major_locator(mpl.ticker.MaxNLocator(integer=True))
+    else:
+        _codons(axes, int(places[-1] - places[0]))
     _colourbar(figure, axes, norm, "share of junctions, %")
     return medians
 
@@ -503,9 +542,9 @@ def draw_convergent(surveys: Sequence[Survey]) -> list[Drawing | None]:
         out.append(
             Drawing(
                 f"convergent_{number}",
-                f"Heatmap of the pathways of the {len(matrix)} most convergent junctions of {one.name} by number of "
-                f"n-nucleotides. {words}, {int(first.counters[0]):,} of them without n-nucleotides.",
-                f"{short(one.name, 60)}: pathways of the most convergent junctions by number of n-nucleotides. {words}.",
+                f"Heatmap of the pathways of the {len(matrix)} most convergent junctions of {one.name} by "
+                f"number of n-nucleotides. {words}, {int(first.counters[0]):,} of them without n-nucleotides.",
+                f"{short(one.name, 60)}: pathways of the most convergent junctions by n-nucleotides. {words}.",
                 figure,
             )
         )
@@ -514,78 +553,104 @@ def draw_convergent(surveys: Sequence[Survey]) -> list[Drawing | None]:
 
 def _label(junction: Junction) -> str:
     frame = junction.amino_acids
-    return short(junction.cdr3 + " (out of frame)" if frame == "out of frame" else frame or "(empty)", 30)
+    return short(f"out of frame, {len(junction.cdr3)} nt" if frame == "out of frame" else frame or "(empty)", 30)
 
 
 # --- one junction's most direct pathways ------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Line:
+    """A line of an alignment: a way to divide a CDR3, and the pathways (of several D genes, say) that share it."""
+
+    pathways: tuple[Pathway, ...]
+
+    @property
+    def count(self) -> int:
+        """How many pathways share it."""
+        return sum(pathway.pathways for pathway in self.pathways)
+
+
+def lines_of(pathways: Sequence[Pathway]) -> list[Line]:
+    """Pathways by division, in their order."""
+    found: dict[tuple[int, int, int, int], list[Pathway]] = {}
+    for pathway in pathways:
+        found.setdefault((pathway.v, pathway.d_start, pathway.d_stop, pathway.j), []).append(pathway)
+    return [Line(tuple(group)) for group in found.values()]
+
+
 def draw_alignment(
-    junction: Junction, m: int, pathways: Sequence[Pathway], total: int, name: str, number: int
+    junction: Junction, m: int, lines: Sequence[Line], total: int, of: str, name: str, kind: str
 ) -> Drawing:
-    """The letters of a CDR3, once for each way to divide it, coloured by the part that they come from."""
+    """The letters of a CDR3, once for each way to divide it, coloured by the part that they come from.
+
+    `total` is how many pathways have `m` n-nucleotides, shown or not; `kind` says which junction it is.
+    """
     size = len(junction.cdr3)
-    ways = sum(pathway.pathways for pathway in pathways)
-    figure = Figure(figsize=(max(_WIDTH, _CELL * (size + 3) + 0.2), 0.95 + 0.24 * (len(pathways) + 2)))
-    axes = figure.add_axes((0.02, 0.02, 0.96, 0.96))
-    rows = len(pathways)
-    axes.set(xlim=(-3, max(size, _WIDTH / _CELL - 4)), ylim=(rows + 1.0, -3.4))
+    rows = len(lines)
+    ways = sum(line.count for line in lines)
+    across = max(size, 31)
+    figure = Figure(figsize=(_CELL * (across + 10), 0.225 * (rows + 5)))
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set(xlim=(-3, across + 7), ylim=(rows + 0.8, -4.2))
     axes.axis("off")
-    for place in range(0, size, 10):
-        axes.text(place + 0.5, -1.5, str(place + 1), ha="center", va="center", fontsize=8, color=_QUIET)
-    _letters(axes, junction.cdr3, -0.5, [None] * size, [False] * size)
-    for row, pathway in enumerate(pathways, start=1):
-        parts, palindromic = parts_of(pathway)
-        axes.text(-0.5, row, str(row), ha="right", va="center", fontsize=8)
+    for place in [0, *range(9, size, 10)] if size else []:
+        axes.text(place + 0.5, -1.6, str(place + 1), ha="center", va="center", fontsize=8, color=_QUIET)
+    axes.text(size + 0.8, -0.6, "pathways", va="center", fontsize=8, color=_QUIET)
+    _letters(axes, junction.cdr3, -0.6, [None] * size, [False] * size)
+    for row, line in enumerate(lines, start=1):
+        parts, palindromic = parts_of(line.pathways)
+        axes.text(-0.5, row, str(row), ha="right", va="center", fontsize=8, color=_QUIET)
+        axes.text(size + 0.8, row, f"× {line.count:,}", va="center", fontsize=8)
         _letters(axes, junction.cdr3, row, list(parts), palindromic)
     handles: list[Any] = [
         Patch(facecolor=_PARTS[part], edgecolor=_QUIET, linewidth=0.6, label=label)
-        for part, label in (("V", "V"), ("D", "D"), ("J", "J"), ("n", "n-nucleotides"))
+        for part, label in (("V", "V"), ("D", "D"), ("J", "J"), ("n", "n-nucleotide"))
     ]
-    handles.append(Patch(facecolor="white", edgecolor=_QUIET, hatch="//////", linewidth=0.6, label="P-nucleotides"))
-    axes.legend(handles=handles, loc="upper left", ncols=5, handlelength=1.2, columnspacing=1.0, borderaxespad=0.0)
+    handles.append(Line2D([], [], color=INK, linewidth=2.2, label="P-nucleotide"))
+    axes.legend(handles=handles, loc="upper left", ncols=5, handlelength=1.1, columnspacing=0.9, handletextpad=0.5,
+                borderaxespad=0.2)  # fmt: skip
     shown = "all" if ways == total else f"{ways:,}"
+    needs = f"{m} {'n-nucleotide' if m == 1 else 'n-nucleotides'}, the fewest it needs" if m else "no n-nucleotides"
     words = (
-        f"{_label(junction)}, {junction.v_call} with {junction.j_call}: {total:,} "
-        f"{'pathway' if total == 1 else 'pathways'} with {m} n-nucleotides, the fewest it needs"
+        f"{junction.sequence_id}, {_label(junction)}, {junction.v_call} with {junction.j_call}: {total:,} "
+        f"{'pathway' if total == 1 else 'pathways'} with {needs}"
     )
+    lines_word = f"{rows} line" + ("" if rows == 1 else "s")
     return Drawing(
-        f"alignment_{number}",
-        f"Alignment: the CDR3 {junction.cdr3} of {name}, one line for each way to divide it into V, D, J and "
-        f"n-nucleotides. {words}; {shown} of them are shown, on {rows} lines.",
-        f"{short(name, 60)}: {words}; {shown} of them are shown, lines numbered as in the table.",
+        f"alignment_{kind}",
+        f"Alignment: the CDR3 {junction.cdr3 or '(empty)'} of {name}, {of}, one line for each way to divide it into "
+        f"V, D, J and n-nucleotides. {words}; {shown} of them are shown, on {lines_word}.",
+        f"{short(name, 60)}, {of}: {words}; {shown} of them are shown, on {lines_word}, numbered as in the table.",
         figure,
         wide=True,
     )
 
 
-def parts_of(pathway: Pathway) -> tuple[str, list[bool]]:
-    """For each base its part, V, n, D or J; and whether it is a P-nucleotide (of D, where that is known)."""
-    left = pathway.d_start - pathway.v
-    d = pathway.d_stop - pathway.d_start
-    right = pathway.size - pathway.d_stop - pathway.j
-    d_left = pathway.d_left[0] if pathway.d_left else 0
-    d_right = pathway.d_right[0] if pathway.d_right else 0
+def parts_of(pathways: Sequence[Pathway]) -> tuple[str, list[bool]]:
+    """For each base its part, V, n, D or J; and whether it is a P-nucleotide, of D in every pathway of the line."""
+    one = pathways[0]
+    left = one.d_start - one.v
+    d = one.d_stop - one.d_start
+    right = one.size - one.d_stop - one.j
+    d_left = min(pathway.d_left[0] if pathway.d_left else 0 for pathway in pathways)
+    d_right = min(pathway.d_right[0] if pathway.d_right else 0 for pathway in pathways)
     palindromic = (
-        [place >= pathway.v - pathway.v_p for place in range(pathway.v)]
+        [place >= one.v - one.v_p for place in range(one.v)]
         + [False] * left
         + [place < d_left or place >= d - d_right for place in range(d)]
         + [False] * right
-        + [place < pathway.j_p for place in range(pathway.j)]
+        + [place < one.j_p for place in range(one.j)]
     )
-    return "V" * pathway.v + "n" * left + "D" * d + "n" * right + "J" * pathway.j, palindromic
+    return "V" * one.v + "n" * left + "D" * d + "n" * right + "J" * one.j, palindromic
 
 
 def _letters(axes: Axes, cdr3: str, y: float, parts: Sequence[str | None], palindromic: Sequence[bool]) -> None:
     for place, (letter, part, marked) in enumerate(zip(cdr3, parts, palindromic, strict=True)):
         if part is not None:
-            box = Rectangle(
-                (place, y - 0.46), 1, 0.92, facecolor=_PARTS[part], edgecolor=INK if part == "n" else "white",
-                linewidth=0.7, hatch="//////" if marked else None, zorder=2 if part == "n" else 1,
-            )  # fmt: skip
-            axes.add_patch(box)
-        back = {"facecolor": _PARTS[part], "edgecolor": "none", "pad": 0.4} if marked and part else None
-        axes.text(
-            place + 0.5, y, letter, ha="center", va="center_baseline", fontsize=8.5, family="DejaVu Sans Mono",
-            zorder=3, bbox=back,
-        )  # fmt: skip
+            edge, order = (INK, 2) if part == "n" else ("white", 1)
+            corner = (place, y - 0.44)
+            axes.add_patch(Rectangle(corner, 1, 0.88, facecolor=_PARTS[part], edgecolor=edge, lw=0.6, zorder=order))
+        if marked:
+            axes.add_patch(Rectangle((place + 0.08, y + 0.3), 0.84, 0.12, facecolor=INK, zorder=2))
+        axes.text(place + 0.5, y, letter, ha="center", va="center_baseline", fontsize=8.5, family="monospace", zorder=3)

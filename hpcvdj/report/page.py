@@ -32,13 +32,17 @@ _MOST_PAIRS = 15
 
 @dataclass(frozen=True)
 class Table:
-    """A table of a page: texts, the first of each row its header; `text` are the columns that are no numbers."""
+    """A table of a page: texts, the first of each row its header.
+
+    Columns: `text` are no numbers, `code` are sequences, `wrap` are long texts that may be broken.
+    """
 
     caption: str
     columns: list[str]
     rows: list[list[str]]
     text: frozenset[int] = frozenset({0})
     code: frozenset[int] = frozenset()
+    wrap: frozenset[int] = frozenset()
 
 
 @dataclass
@@ -50,6 +54,7 @@ class Block:
     tables: list[Table] = field(default_factory=list)
     unfold: list[tuple[str, Table]] = field(default_factory=list)
     heading: str = ""
+    small: bool = False
 
 
 @dataclass
@@ -68,12 +73,14 @@ def write_report(
     germlines: Sequence[str | Path] = (),
     names: Sequence[str] = (),
     figures: str | Path | None = None,
+    junction: str | None = None,
     overwrite: bool = False,
 ) -> int:
     """Write the report of `results` to `target`, and its figures into the folder `figures`; returns their number.
 
     `germlines` are the tables that the results were counted with, in any order: with them the report shows one
-    junction's most direct pathways.  `names` are what the results are called, their files' names by default.
+    junction's most direct pathways: that of the most convergent and of a typical one, or of `junction`, a sequence_id.
+    `names` are what the results are called, their files' names by default.
     """
     require_libraries()
     from hpcvdj.report.figures import MOST_RESULTS, png_file, style, svg_file
@@ -83,7 +90,9 @@ def write_report(
     _require_usable(results, names, target, folder, MOST_RESULTS, overwrite=overwrite)
     tables = [_germline_of(path, germlines) for path in results]
     _require_all_used(germlines, tables)
-    surveys = [survey(path, name) for path, name in zip(results, _names(results, names), strict=True)]
+    surveys = [survey(path, name, junction) for path, name in zip(results, _names(results, names), strict=True)]
+    if junction is not None and not any(one.shown for one in surveys):
+        raise InputError(f"--junction {junction}: no such sequence_id was counted in {', '.join(map(str, results))}")
     with style():
         sections = _sections(surveys, tables, bool(germlines))
     page = _render(surveys, sections)
@@ -107,7 +116,13 @@ def require_libraries() -> None:
 
 
 def _require_usable(
-    results: Sequence[str | Path], names: Sequence[str], target: Path, folder: Path | None, most: int, *, overwrite: bool
+    results: Sequence[str | Path],
+    names: Sequence[str],
+    target: Path,
+    folder: Path | None,
+    most: int,
+    *,
+    overwrite: bool,
 ) -> None:
     if len(results) > most:
         raise InputError(f"{len(results)} results: a report compares at most {most}; name fewer")
@@ -163,9 +178,7 @@ def _require_all_used(germlines: Sequence[str | Path], found: Sequence[tuple[str
 # --- sections ---------------------------------------------------------------------------------------------------------
 
 
-def _sections(
-    surveys: list[Survey], tables: Sequence[tuple[str, Germline] | None], asked: bool
-) -> list[Section]:
+def _sections(surveys: list[Survey], tables: Sequence[tuple[str, Germline] | None], asked: bool) -> list[Section]:
     from hpcvdj.report import figures
 
     one = surveys[0] if len(surveys) == 1 else None
@@ -190,6 +203,7 @@ def _sections(
                 Block(
                     heading="" if one else item.name,
                     drawings=row,
+                    small=True,
                     unfold=[(f"The {_MOST_PAIRS} V–J pairs with the most junctions{_in(item, one)}", _pairs(item))],
                 )
                 for item, row in zip(surveys, heat, strict=True)
@@ -257,8 +271,8 @@ def _summary(surveys: list[Survey]) -> Table:
         ["n-lengths counted", *(f"0–{s.max_n}" for s in surveys)],
         ["pathways in all", *(f"{s.pathways:,}" for s in surveys)],
         ["junctions with a pathway", *(f"{s.with_pathway:,} ({percent(s.with_pathway, s.counted)})" for s in surveys)],
-        ["junctions without", *(f"{s.counted - s.with_pathway:,}" for s in surveys)],
-        ["without n-nucleotides",
+        ["junctions without a pathway", *(f"{s.counted - s.with_pathway:,}" for s in surveys)],
+        ["junctions with a pathway without n-nucleotides",
          *(f"{int(s.reached[0]):,} ({percent(int(s.reached[0]), s.counted)})" for s in surveys)],
         ["pathways per junction, mean", *(f"{s.pathways / s.counted:,.1f}" if s.counted else "–" for s in surveys)],
         ["pathways per junction, median", *(_quantile(s, 0.5) for s in surveys)],
@@ -266,9 +280,6 @@ def _summary(surveys: list[Survey]) -> Table:
          *(f"{_quantile(s, 0.25)} to {_quantile(s, 0.75)}" if s.counted else "–" for s in surveys)],
         ["pathways per junction, most", *(f"{s.most:,}" for s in surveys)],
     ]  # fmt: skip
-    rows = [row for row in rows if row[0] != "without n-nucleotides"] + [
-        ["junctions with a pathway without n-nucleotides", *row[1:]] for row in rows if row[0] == "without n-nucleotides"
-    ]
     return Table("Summary of what was counted", ["", *(s.name for s in surveys)], rows)
 
 
@@ -284,13 +295,13 @@ def _excluded(one: Survey, several: bool) -> Block:
     if not one.excluded:
         return Block([f"All {one.counted:,} rows were counted."], heading=heading)
     rows = []
-    for kind, count, words in one.reasons:
-        said = "; ".join(f"{text} ({number:,})" for text, number in words)
+    for kind, count, examples in one.reasons:
+        said = "; ".join(f"{text} ({number:,})" for text, number in examples)
         rows.append([kind, f"{count:,}", percent(count, one.rows_read), said])
     words = [f"{one.excluded:,} of {one.rows_read:,} rows could not be counted; the result file names each of them."]
     columns = ["reason", "rows", "of all rows", "word for word, the commonest"]
     return Block(words, tables=[Table(f"Rows not counted{f' in {one.name}' if several else ''}, by reason", columns,
-                                      rows, frozenset({0, 3}))], heading=heading)  # fmt: skip
+                                      rows, frozenset({0, 3}), wrap=frozenset({0, 3}))], heading=heading)  # fmt: skip
 
 
 def _pairs(one: Survey) -> Table:
@@ -336,8 +347,8 @@ def _by_n(surveys: list[Survey]) -> Table:
         rows.append(row)
     columns = ["n"]
     for one in surveys:
-        columns += [f"{one.name}: junctions whose most direct pathway has n", "reached with at most n", "pathways with n",
-                    "pathways with n, per junction"]  # fmt: skip
+        columns += [f"{one.name}: junctions whose most direct pathway has n", "reached with at most n",
+                    "pathways with n", "pathways with n, per junction"]  # fmt: skip
     return Table("Junctions and pathways by number of n-nucleotides", columns, rows)
 
 
@@ -373,38 +384,38 @@ def _convergent(surveys: list[Survey], one: Survey | None) -> Section:
     from hpcvdj.report.figures import draw_convergent
 
     words = [
-        "The junctions with the most pathways: those that recombination makes most easily, if every pathway counts the "
-        "same. Amino acids are translated from what the result stores: the CDR3, IMGT positions 105 to 117. The codons "
-        "of Cys 104 in front and Phe/Trp 118 behind are not stored, so their letters are not shown. Rows that share V, J "
-        "and CDR3 are one junction here."
+        "The junctions with the most pathways: those that recombination makes most easily, if every pathway counts "
+        "the same. Rows that share V, J and CDR3 are one junction here. The amino acids are those of what the result "
+        "stores, the CDR3, IMGT positions 105 to 117: the codons of Cys 104 before it and Phe/Trp 118 behind it are "
+        "not stored, so their letters are not shown."
     ]
     blocks = [Block(words)]
     for item, drawing in zip(surveys, draw_convergent(surveys), strict=True):
         if drawing is None:
             blocks.append(Block([f"No junction{_in(item, one)} has a pathway."], heading="" if one else item.name))
             continue
-        blocks.append(
-            Block(heading="" if one else item.name, drawings=[drawing], tables=[_convergent_table(item)])
-        )
+        blocks.append(Block(heading="" if one else item.name, drawings=[drawing], tables=[_convergent_table(item)]))
     return Section("convergent", "The most convergent junctions", blocks)
 
 
 def _convergent_table(one: Survey) -> Table:
     shown = min(10, one.max_n)
-    columns = ["", "CDR3, amino acids", "V", "J", "CDR3, nucleotides", "first sequence_id", "rows", "pathways",
-               *(f"n = {m}" for m in range(shown + 1))]  # fmt: skip
-    if one.max_n > shown:
-        columns.append(f"n > {shown}")
+    beyond = one.max_n > shown
+    lengths = [f"n = {m}" for m in range(shown + 1)] + [f"n > {shown}"] * beyond
+    columns = ["", "CDR3, amino acids", "V", "J", "rows", "pathways", *lengths, "CDR3, nucleotides",
+               "first sequence_id"]  # fmt: skip
     rows = []
     for number, junction in enumerate(one.convergent, start=1):
         counts = [int(value) for value in junction.counters]
-        row = [str(number), junction.amino_acids, junction.v_call, junction.j_call, junction.cdr3,
-               junction.sequence_id, f"{junction.rows:,}", f"{junction.pathways:,}",
-               *(f"{value:,}" for value in counts[: shown + 1])]  # fmt: skip
-        rows.append([*row, f"{sum(counts[shown + 1 :]):,}"] if one.max_n > shown else row)
+        by_n = counts[: shown + 1] + [sum(counts[shown + 1 :])] * beyond
+        rows.append(
+            [str(number), junction.amino_acids, junction.v_call, junction.j_call, f"{junction.rows:,}",
+             f"{junction.pathways:,}", *(f"{value:,}" for value in by_n), junction.cdr3, junction.sequence_id]
+        )  # fmt: skip
+    cdr3 = len(columns) - 2
     return Table(
-        f"The {len(rows)} junctions of {one.name} with the most pathways, and their pathways by number of n-nucleotides",
-        columns, rows, frozenset({1, 2, 3, 4, 5}), frozenset({1, 4}),
+        f"The {len(rows)} junctions of {one.name} with the most pathways, by number of n-nucleotides",
+        columns, rows, frozenset({1, 2, 3, cdr3, cdr3 + 1}), frozenset({1, cdr3}), frozenset({cdr3 + 1}),
     )  # fmt: skip
 
 
@@ -412,54 +423,57 @@ def _alignments(
     surveys: list[Survey], tables: Sequence[tuple[str, Germline] | None], asked: bool, one: Survey | None
 ) -> Section:
     words = [
-        "Every way to divide the most convergent junction into V, D, J and as few n-nucleotides as it can have. "
-        "Hatched letters are P-nucleotides. Pathways that differ only in how an empty D, or one that occurs twice in its "
-        "gene, was chewed back share a line."
+        "Every way to divide a junction into V, D, J and as few n-nucleotides as it can have. Pathways that differ "
+        "only in the D gene, or in how an empty D or one that occurs twice in its gene was chewed back, share a line."
     ]
     blocks = [Block(words)]
     for number, (item, table) in enumerate(zip(surveys, tables, strict=True), start=1):
         heading = "" if one else item.name
         if table is None:
             why = "none of the tables given with --germline is the one" if asked else "give --germline to see it"
-            blocks.append(Block([f"This picture needs the germline table that {item.name} was counted with: {why}."],
-                                heading=heading))  # fmt: skip
-        elif not item.convergent:
-            blocks.append(Block([f"No junction{_in(item, one)} has a pathway."], heading=heading))
+            text = f"This picture needs the germline table that {item.name} was counted with: {why}."
+            blocks.append(Block([text], heading=heading))
+        elif not item.shown:
+            blocks.append(Block([f"No junction{_in(item, one)} to show: none has a pathway."], heading=heading))
         else:
-            blocks.append(_alignment(item, table[1], number, heading))
-    return Section("alignment", "The most direct pathways of one junction", blocks)
+            for kind, (of, junction) in enumerate(item.shown, start=1):
+                blocks.append(
+                    _alignment(item, table[1], junction, of, f"{number}_{kind}", heading if kind == 1 else "")
+                )
+    return Section("alignment", "The most direct pathways of a junction", blocks)
 
 
-def _alignment(item: Survey, germline: Germline, number: int, heading: str) -> Block:
-    from hpcvdj.report.figures import draw_alignment
+def _alignment(item: Survey, germline: Germline, junction: Junction, of: str, kind: str, heading: str) -> Block:
+    from hpcvdj.report.figures import draw_alignment, lines_of
 
-    junction = item.convergent[0]
+    if not junction.pathways:
+        text = f"{junction.sequence_id}, {of}, has no pathway with at most {item.max_n} n-nucleotides."
+        return Block([text], heading=heading)
     m, pathways = _shortest(item, germline, junction)
     total = sum(pathway.pathways for pathway in pathways)
-    shown = pathways[:MOST_LINES]
+    lines = lines_of(pathways)
     rows = []
-    for line, pathway in enumerate(shown, start=1):
-        left = junction.cdr3[pathway.v : pathway.d_start]
-        right = junction.cdr3[pathway.d_stop : len(junction.cdr3) - pathway.j]
-        rows.append(
-            [str(line), _ends(pathway.v_p, pathway.v_lost), left or "–", pathway.d_gene or "–",
-             junction.cdr3[pathway.d_start : pathway.d_stop] or "–",
-             _ends(*pathway.d_left) if pathway.d_left else "several",
-             _ends(*pathway.d_right) if pathway.d_right else "several", right or "–",
-             _ends(pathway.j_p, pathway.j_lost), f"{pathway.pathways:,}"]
-        )  # fmt: skip
+    for number, line in enumerate(lines[:MOST_LINES], start=1):
+        for pathway in line.pathways:
+            left = junction.cdr3[pathway.v : pathway.d_start]
+            right = junction.cdr3[pathway.d_stop : len(junction.cdr3) - pathway.j]
+            rows.append(
+                [str(number), _ends(pathway.v_p, pathway.v_lost), left or "–", pathway.d_gene or "–",
+                 junction.cdr3[pathway.d_start : pathway.d_stop] or "–",
+                 _ends(*pathway.d_left) if pathway.d_left else "several",
+                 _ends(*pathway.d_right) if pathway.d_right else "several", right or "–",
+                 _ends(pathway.j_p, pathway.j_lost), f"{pathway.pathways:,}"]
+            )  # fmt: skip
     columns = ["line", "V, 3′ end", "n left", "D gene", "D form", "D, 5′ end", "D, 3′ end", "n right", "J, 5′ end",
                "pathways"]  # fmt: skip
     table = Table(
-        f"The lines of the picture: {junction.v_call} with {junction.j_call}, CDR3 {junction.cdr3}",
+        f"The lines of the picture: {junction.v_call} with {junction.j_call}, CDR3 {junction.cdr3}. "
+        "−3: three bases chewed off that end of the segment; +2 P: two P-nucleotides; 0: neither",
         columns, rows, frozenset(range(9)), frozenset({2, 4, 7}),
     )  # fmt: skip
-    rest = f" Lines {MOST_LINES + 1} to {len(pathways)} are not shown." if len(pathways) > len(shown) else ""
-    legend = "In the table, −3 is three bases chewed off that end of the segment, +2 P two P-nucleotides, 0 neither." + rest
-    return Block(
-        [legend], heading=heading, drawings=[draw_alignment(junction, m, shown, total, item.name, number)],
-        tables=[table],
-    )  # fmt: skip
+    drawing = draw_alignment(junction, m, lines[:MOST_LINES], total, of, item.name, kind)
+    rest = [f"Of {len(lines):,} lines the first {MOST_LINES} are drawn."] if len(lines) > MOST_LINES else []
+    return Block(rest, heading=heading, drawings=[drawing], unfold=[("These pathways in a table", table)])
 
 
 def _shortest(item: Survey, germline: Germline, junction: Junction) -> tuple[int, list[Pathway]]:
@@ -492,7 +506,8 @@ def _facts(surveys: list[Survey]) -> Table:
     keys = list(dict.fromkeys(key for column in columns for key in column))
     rows = [[key, *(column.get(key, "–") for column in columns)] for key in keys]
     everything = frozenset(range(len(surveys) + 1))
-    return Table("Facts of the run, as the result file records them", ["", *(s.name for s in surveys)], rows, everything)
+    return Table("Facts of the run, as the result file records them", ["", *(s.name for s in surveys)], rows,
+                 everything, wrap=everything - {0})  # fmt: skip
 
 
 def _facts_of(one: Survey) -> dict[str, str]:
@@ -560,7 +575,11 @@ def _times(surveys: list[Survey]) -> list[Table]:
                 _seconds(float(times[f"{name}_seconds"][chosen].sum())) for name in ("kernel", "reduce", "wall")
             )])  # fmt: skip
         ranks = times.get("rank_kernel_seconds", np.zeros(0))
-        spread = f"; in the kernel the ranks spent {_seconds(ranks.min())} to {_seconds(ranks.max())} s" if len(ranks) else ""
+        spread = (
+            f"; in the kernel the ranks spent {_seconds(ranks.min())} to {_seconds(ranks.max())} s"
+            if len(ranks)
+            else ""
+        )
         tables.append(
             Table(
                 f"Seconds by stage, {one.name}: each unit of work by its slowest rank, summed over units{spread}",
@@ -604,12 +623,13 @@ def _lead(surveys: list[Survey]) -> list[str]:
     """Each result in a sentence."""
     out = []
     for one in surveys:
+        name = f"{one.name}: " if len(surveys) > 1 else ""
         if not one.counted:
-            out.append(f"{one.name}: none of {one.rows_read:,} rows could be counted.")
+            out.append(f"{name}{one.counted:,} of {one.rows_read:,} rows could be counted.")
             continue
         median = _quantile(one, 0.5)
         out.append(
-            f"{one.name}: {one.counted:,} junctions, {percent(one.with_pathway, one.counted)} of which recombination "
+            f"{name}{one.counted:,} junctions, {percent(one.with_pathway, one.counted)} of which recombination "
             f"reaches with at most {one.max_n} n-nucleotides, in {median} ways at the median."
         )
     return out

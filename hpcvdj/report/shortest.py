@@ -17,9 +17,9 @@ from hpcvdj.germline import d_forms as forms_of
 class Pathway:
     """One way to divide a CDR3 of `size` nt, and how many pathways (equal D strings apart) share it.
 
-    The V form is its first `v` nt, the J form its last `j` nt, D lies at [d_start, d_stop).  Each `..._p` is how many of
-    a form's bases are P-nucleotides, each `..._lost` how many of its segment were chewed off that end; `d_left`, `d_right`
-    are (P-nucleotides, bases lost), and None where several pairs of chew-backs give the form.
+    The V form is its first `v` nt, the J form its last `j` nt, D lies at [d_start, d_stop).  `..._p` are a form's
+    P-nucleotides, `..._lost` the bases of its segment that were chewed off; `d_left` and `d_right` are both of an end
+    of D, None where several pairs of chew-backs give the form.
     """
 
     size: int
@@ -58,7 +58,9 @@ def shortest(
     longest_v = prefix_length(cdr3, extended_v(v.sequence, germline.max_p))
     longest_j = prefix_length(cdr3[::-1], extended_j(j.sequence, germline.max_p)[::-1])
     genes = germline.d_segments(v.locus)
-    by_length = _d_forms_by_length(genes, germline.max_p, d_forms) if genes else {0: [("", "", None, 1)]}
+    by_length: dict[int, list[_DForm]] = {0: [("", "", None, 1)]}
+    if genes:
+        by_length = _d_forms_by_length(genes, germline.max_p, d_forms)
     for m in range(min(max_n, len(cdr3)) + 1):
         found = [
             pathway
@@ -100,10 +102,9 @@ def _between(
         # Without D genes there is nothing to cut the n-nucleotides: they count once.
         for place in range(a, a + m + 1) if d_gene else (a + m,):
             if cdr3.startswith(form, place):
-                v_end = (max(0, a - len(v.sequence)), max(0, len(v.sequence) - a))
-                j_end = (max(0, b - len(j.sequence)), max(0, len(j.sequence) - b))
-                d_ends = ends or (None, None)
-                out.append(
-                    Pathway(len(cdr3), a, *v_end, d_gene, place, place + length, *d_ends, b, *j_end, often)
-                )
+                v_p, v_lost = max(0, a - len(v.sequence)), max(0, len(v.sequence) - a)
+                j_p, j_lost = max(0, b - len(j.sequence)), max(0, len(j.sequence) - b)
+                left, right = ends or (None, None)
+                stop = place + length
+                out.append(Pathway(len(cdr3), a, v_p, v_lost, d_gene, place, stop, left, right, b, j_p, j_lost, often))
     return out

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
-from hpcvdj.report.translation import translate
 from hpcvdj.repertoire import LONGEST_CDR3
+from hpcvdj.report.translation import translate
 from hpcvdj.results import Result
 from hpcvdj.totals import column_sums
 
@@ -106,6 +106,11 @@ class PerJunction:
         weight = place - int(place)
         return below + weight * (above - below), (above if weight else below) < EXACT
 
+    def middle(self) -> int:
+        """The lower median of the junctions that have a pathway; there must be one."""
+        none = int(self.low[0])
+        return self._value(none + (int(self.low.sum()) + sum(self.high.values()) - none - 1) // 2)
+
     def _value(self, rank: int) -> int:
         ends = np.cumsum(self.low)
         if rank < ends[-1]:
@@ -128,6 +133,7 @@ class Survey:
     totals_by_n     likewise by n-length, int64 [N + 1, fine bins + 1]
     totals_by_size  likewise by CDR3 length in nt, int64 [LONGEST_CDR3 + 1, fine bins + 1]
     pairs           {(V gene, J gene): [junctions, pathways]}
+    shown           (what it is, junction) of those whose pathways are drawn
     """
 
     name: str
@@ -146,6 +152,7 @@ class Survey:
     in_frame: int = 0
     most: int = 0
     convergent: list[Junction] = field(default_factory=list)
+    shown: list[tuple[str, Junction]] = field(default_factory=list)
     excluded: int = 0
     reasons: list[tuple[str, int, list[tuple[str, int]]]] = field(default_factory=list)
     ranks: list[dict[str, str]] = field(default_factory=list)
@@ -178,12 +185,15 @@ def binned(totals: NDArray[np.uint64]) -> NDArray[np.int64]:
     return np.searchsorted(FINE_EDGES, totals, side="right").astype(np.int64)
 
 
-def survey(path: str | Path, name: str) -> Survey:
-    """Read the result at `path`; InputError if it is damaged or a part of it is missing."""
+def survey(path: str | Path, name: str, junction: str | None = None) -> Survey:
+    """Read the result at `path`; InputError if it is damaged or a part of it is missing.
+
+    `junction` is the sequence_id of the one whose pathways are to be drawn.
+    """
     with Result(path) as result:
         try:
             _require_parts(result)
-            return _survey(result, name)
+            return _survey(result, name, junction)
         except (KeyError, OSError) as error:
             raise InputError(f"{path}: damaged ({error}); copy it again, or count again") from None
 
@@ -199,7 +209,7 @@ def _require_parts(result: Result) -> None:
             raise InputError(f"{part}: a part of {result.path} is missing; keep the folder of its parts beside it")
 
 
-def _survey(result: Result, name: str) -> Survey:
+def _survey(result: Result, name: str, junction: str | None) -> Survey:
     columns = result.max_n + 1
     bins = len(FINE_EDGES) + 1
     found = Survey(
@@ -220,6 +230,7 @@ def _survey(result: Result, name: str) -> Survey:
     for rows in _blocks(result):
         _add_block(found, top, result, pairs, rows)
     found.convergent = top.junctions(result)
+    found.shown = _shown(found, result, pairs, junction)
     found.excluded, found.reasons = _reasons(result)
     ranks = {key: [text.decode() for text in values[:]] for key, values in result.dataset("ranks").items()}
     found.ranks = [dict(zip(ranks, values, strict=True)) for values in zip(*ranks.values(), strict=True)]
@@ -234,9 +245,7 @@ def _blocks(result: Result) -> Iterator[slice]:
         yield slice(first, min(len(result), first + step))
 
 
-def _add_block(
-    found: Survey, top: _Top, result: Result, pairs: list[tuple[str, str, slice]], rows: slice
-) -> None:
+def _add_block(found: Survey, top: _Top, result: Result, pairs: list[tuple[str, str, slice]], rows: slice) -> None:
     counters = np.asarray(result.counters[rows])
     letters = np.ascontiguousarray(result.dataset("sequences/cdr3")[rows])
     sizes = np.count_nonzero(letters.view(np.uint8).reshape(len(letters), -1), axis=1)
@@ -267,6 +276,38 @@ def _add_block(
 def gene(allele: str) -> str:
     """The gene of an allele: what stands before `*`."""
     return allele.partition("*")[0]
+
+
+def _shown(
+    found: Survey, result: Result, pairs: list[tuple[str, str, slice]], junction: str | None
+) -> list[tuple[str, Junction]]:
+    """The junction asked for, or the most convergent one and the first that has as many pathways as the median one."""
+    if junction is not None:
+        wanted = junction.encode()
+        row = _first_row(result, lambda rows: result.dataset("sequences/sequence_id")[rows] == wanted)
+        return [] if row is None else [("the junction asked for", _junction_at(result, pairs, row))]
+    if not found.convergent:
+        return []
+    value = np.uint64(found.per_junction.middle())
+    row = _first_row(result, lambda rows: result.counters[rows].sum(axis=1, dtype=np.uint64) == value)
+    out = [("the most convergent junction", found.convergent[0])]
+    # Where medians are not exact, no junction may have just so many pathways.
+    return out if row is None else [*out, ("a typical junction", _junction_at(result, pairs, row))]
+
+
+def _first_row(result: Result, matches: Callable[[slice], NDArray[np.bool_]]) -> int | None:
+    for rows in _blocks(result):
+        hits = np.flatnonzero(matches(rows))
+        if len(hits):
+            first: int = rows.start + int(hits[0])
+            return first
+    return None
+
+
+def _junction_at(result: Result, pairs: list[tuple[str, str, slice]], row: int) -> Junction:
+    v, j = next((v, j) for v, j, rows in pairs if rows.start <= row < rows.stop)
+    cdr3, name = (result.dataset(f"sequences/{column}")[row].decode() for column in ("cdr3", "sequence_id"))
+    return Junction(v, j, cdr3, name, 1, np.asarray(result.counters[row]))
 
 
 class _Top:
