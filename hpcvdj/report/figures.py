@@ -176,21 +176,26 @@ def pair_matrix(one: Survey, v: Sequence[str], j: Sequence[str]) -> tuple[NDArra
 
 
 def draw_pairs(surveys: Sequence[Survey]) -> list[list[Drawing]]:
-    """For each result: heatmaps of junctions, of pathways, and of pathways per junction, all on the same axes."""
-    v = sorted({pair[0] for one in surveys for pair in one.pairs}, key=natural)
-    j = sorted({pair[1] for one in surveys for pair in one.pairs}, key=natural)
-    if not v:
+    """For each result: heatmaps of junctions, of pathways, and of pathways per junction, all on the same scales.
+
+    The axes are the same too, unless the results have few genes in common, as two species have.
+    """
+    if not any(one.pairs for one in surveys):
         return [[] for _ in surveys]
+    axes = [_genes([one]) for one in surveys] if few_in_common(surveys) else [_genes(surveys)] * len(surveys)
     by_kind = []
-    for one in surveys:
+    for one, (v, j) in zip(surveys, axes, strict=True):
         sequences, pathways = pair_matrix(one, v, j)
         by_kind.append((sequences, pathways, pathways / np.maximum(sequences, 1)))
     words = ("junctions", "pathways", "pathways per junction")
     # Means over a few junctions scatter widely: their colours end where nine of ten pairs lie.
     norms = [_log_norm([matrices[kind] for matrices in by_kind], 0.05 if kind == 2 else 0.0) for kind in range(3)]
     out = []
-    for number, (one, matrices) in enumerate(zip(surveys, by_kind, strict=True), start=1):
-        row = []
+    for number, (one, matrices, (v, j)) in enumerate(zip(surveys, by_kind, axes, strict=True), start=1):
+        row: list[Drawing] = []
+        out.append(row)
+        if not one.pairs:
+            continue
         for kind, (matrix, norm, word) in enumerate(zip(matrices, norms, words, strict=True)):
             figure = _figure(_PAIR_WIDTH, 1.35 + 0.165 * len(v))
             _heatmap(figure, matrix, norm, v, j, word)
@@ -206,8 +211,18 @@ def draw_pairs(surveys: Sequence[Survey]) -> list[list[Drawing]]:
             if kind == 2:
                 caption += " The colours end where nine of ten pairs lie."
             row.append(Drawing(f"vj_{('junctions', 'pathways', 'mean')[kind]}_{number}", alt, caption, figure))
-        out.append(row)
     return out
+
+
+def _genes(surveys: Sequence[Survey]) -> tuple[list[str], list[str]]:
+    v, j = ({pair[k] for one in surveys for pair in one.pairs} for k in (0, 1))
+    return sorted(v, key=natural), sorted(j, key=natural)
+
+
+def few_in_common(surveys: Sequence[Survey]) -> bool:
+    """Whether the results that have junctions share less than half of their V genes."""
+    sets = [{v for v, _ in one.pairs} for one in surveys if one.pairs]
+    return bool(sets) and 2 * len(set.intersection(*sets)) < len(set.union(*sets))
 
 
 def _log_norm(matrices: Sequence[NDArray[np.float64]], cut: float = 0.0) -> LogNorm:
@@ -400,10 +415,14 @@ def draw_lengths(surveys: Sequence[Survey]) -> Drawing:
         colour, line = SERIES[number]
         counts = one.totals_by_size.sum(axis=1)
         shares = 100 * counts / max(1, one.counted)
+        fill = len(surveys) == 1
+        edges = np.arange(first, last + 2) - 0.5
+        # Outlines of single lengths, every third of them high, would hide each other.
+        steps = shares[first : last + 1] if fill else by_codon(shares)[first // 3 : last // 3 + 2]
+        edges = edges if fill else 3 * np.arange(first // 3, first // 3 + len(steps) + 1) - 1.5
         axes.stairs(
-            shares[first : last + 1], np.arange(first, last + 2) - 0.5, color=colour, linestyle=line, linewidth=1.8,
-            fill=len(surveys) == 1, label=short(one.name), baseline=0,
-        )  # fmt: skip
+            steps, edges, color=colour, linestyle=line, linewidth=1.8, fill=fill, label=short(one.name), baseline=0
+        )
         if one.counted:
             said.append(f"{one.name}: most often {int(counts.argmax())} nt, {shares.max():.1f} % of the junctions")
     axes.set(xlabel="CDR3 length, nucleotides", ylabel="share of junctions, %", ylim=(0, None))
@@ -411,12 +430,20 @@ def draw_lengths(surveys: Sequence[Survey]) -> Drawing:
     if len(surveys) > 1:
         figure.legend(loc="outside upper center", ncols=2)
     words = "; ".join(said) or "no junctions"
+    steps_said = ", in steps of three nucleotides" if len(surveys) > 1 else ""
     return Drawing(
         "lengths",
         f"Histogram of CDR3 lengths in nucleotides. {words}.",
-        f"How long the CDR3s are, without the codons of Cys 104 and Phe/Trp 118. {words}.",
+        f"How long the CDR3s are, without the codons of Cys 104 and Phe/Trp 118{steps_said}. {words}.",
         figure,
     )
+
+
+def by_codon(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sums over lengths 3 k - 1 to 3 k + 1, float64 [lengths] to float64 [codons]."""
+    padded = np.zeros(3 * (len(values) // 3 + 2))
+    padded[1 : len(values) + 1] = values
+    return np.asarray(padded.reshape(-1, 3).sum(axis=1))
 
 
 def _sizes_shown(surveys: Sequence[Survey]) -> tuple[int, int]:

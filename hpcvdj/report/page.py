@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.util import find_spec
@@ -16,7 +15,7 @@ import numpy as np
 
 import hpcvdj
 from hpcvdj.errors import InputError
-from hpcvdj.germline import Germline, read_germline
+from hpcvdj.germline import MAX_P, Germline, read_germline
 from hpcvdj.report.shortest import Pathway, shortest
 from hpcvdj.report.survey import EDGES, Junction, Survey, coarse, survey
 from hpcvdj.results import Result, atomic_path, require_writable
@@ -88,6 +87,8 @@ def write_report(
     target = Path(target)
     folder = None if figures is None else Path(figures)
     _require_usable(results, names, target, folder, MOST_RESULTS, overwrite=overwrite)
+    if junction is not None and not germlines:
+        raise InputError(f"--junction {junction}: its pathways need --germline, the table that it was counted with")
     tables = [_germline_of(path, germlines) for path in results]
     _require_all_used(germlines, tables)
     surveys = [survey(path, name, junction) for path, name in zip(results, _names(results, names), strict=True)]
@@ -97,14 +98,15 @@ def write_report(
         sections = _sections(surveys, tables, bool(germlines))
     page = _render(surveys, sections)
     drawings = [drawing for section in sections for block in section.blocks for drawing in block.drawings]
-    with ExitStack() as stack:
-        # The page gets its name last, when its figures have theirs.
-        stack.enter_context(atomic_path(target, overwrite=overwrite)).write_text(page, encoding="utf-8")
-        if folder is not None:
-            for drawing in drawings:
-                for suffix, draw in ((".svg", svg_file), (".png", png_file)):
-                    with atomic_path(folder / (drawing.name + suffix), overwrite=overwrite) as temporary:
-                        temporary.write_bytes(draw(drawing.figure))
+    files = [] if folder is None else [(d, folder / (d.name + suffix)) for d in drawings for suffix in (".svg", ".png")]
+    for _, path in files:
+        require_writable(path, overwrite=overwrite)
+    # The page gets its name last, when its figures have theirs.
+    with atomic_path(target, overwrite=overwrite) as whole:
+        whole.write_text(page, encoding="utf-8", errors="replace")
+        for drawing, path in files:
+            with atomic_path(path, overwrite=overwrite) as temporary:
+                temporary.write_bytes((svg_file if path.suffix == ".svg" else png_file)(drawing.figure))
     return len(drawings)
 
 
@@ -137,15 +139,14 @@ def _require_usable(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder}: cannot be made ({error.strerror}); name another folder with --figures") from None
-    there = next((path for path in sorted(folder.iterdir()) if path.suffix in (".svg", ".png")), None)
-    if there and not overwrite:
-        raise InputError(f"{there}: figures are there already; name another folder, or --overwrite to replace them")
+    # The first figure of every report: the others' names are known once the results are read.
     require_writable(folder / "pathways_per_junction.svg", overwrite=overwrite)
 
 
 def _names(results: Sequence[str | Path], names: Sequence[str]) -> list[str]:
     """What the results are called: apart from each other."""
     chosen = list(names) or [Path(path).name.removesuffix(".h5") for path in results]
+    chosen = ["".join(letter if letter.isprintable() else "\ufffd" for letter in name) for name in chosen]
     often = Counter(chosen)
     return [f"{name} ({k})" if often[name] > 1 else name for k, name in enumerate(chosen, start=1)]
 
@@ -160,8 +161,8 @@ def _germline_of(path: str | Path, germlines: Sequence[str | Path]) -> tuple[str
     with Result(path) as result:
         facts = result.provenance
     for table in germlines:
-        germline = read_germline(table, max_p=int(facts["max_p"]), d_alleles=facts["d_alleles"])
-        if germline.digest() == facts["germline_sha256"]:
+        germline = read_germline(table, max_p=int(facts.get("max_p", MAX_P)), d_alleles=facts.get("d_alleles", "first"))
+        if germline.digest() == facts.get("germline_sha256"):
             return str(table), germline
     return None
 
@@ -192,7 +193,9 @@ def _sections(surveys: list[Survey], tables: Sequence[tuple[str, Germline] | Non
     heat = figures.draw_pairs(surveys)
     pair_words = [
         "A pair is a V gene with a J gene, the alleles of a gene taken together. Small dots: no junctions. The scales "
-        "are logarithmic" + ("." if one else ", and the same for all results.")
+        "are logarithmic"
+        + ("." if one else ", and the same for all results.")
+        + (" The results have few genes in common, so each shows its own." if figures.few_in_common(surveys) else "")
     ]
     sections.append(
         Section(
@@ -228,20 +231,23 @@ def _sections(surveys: list[Survey], tables: Sequence[tuple[str, Germline] | Non
                 Block(
                     words=["Recombination adds n-nucleotides at random between V, D and J. A pathway with few of them "
                            "asks little of chance; one with many exists for almost any sequence."],
-                    drawings=[figures.draw_reached(surveys), figures.draw_mean_by_n(surveys),
-                              *figures.draw_spread_by_n(surveys)],
+                    drawings=[figures.draw_reached(surveys), figures.draw_mean_by_n(surveys)],
+                ),
+                Block(
+                    drawings=figures.draw_spread_by_n(surveys),
                     unfold=[("The numbers of these figures", _by_n(surveys))],
-                )
+                ),
             ],
         ),
         Section(
             "length",
             "By junction length",
             [
+                *([] if one else [Block(drawings=[figures.draw_lengths(surveys)])]),
                 Block(
-                    drawings=[figures.draw_lengths(surveys), *figures.draw_spread_by_size(surveys)],
+                    drawings=[figures.draw_lengths(surveys)] * bool(one) + figures.draw_spread_by_size(surveys),
                     unfold=[("The numbers of these figures", _by_size(surveys))],
-                )
+                ),
             ],
         ),
         _convergent(surveys, one),
@@ -293,7 +299,8 @@ def _quantile(one: Survey, share: float) -> str:
 def _excluded(one: Survey, several: bool) -> Block:
     heading = one.name if several else ""
     if not one.excluded:
-        return Block([f"All {one.counted:,} rows were counted."], heading=heading)
+        said = f"All {one.counted:,} rows were counted." if one.counted else "The table has no rows."
+        return Block([said], heading=heading)
     rows = []
     for kind, count, examples in one.reasons:
         said = "; ".join(f"{text} ({number:,})" for text, number in examples)
@@ -413,9 +420,10 @@ def _convergent_table(one: Survey) -> Table:
              f"{junction.pathways:,}", *(f"{value:,}" for value in by_n), junction.cdr3, junction.sequence_id]
         )  # fmt: skip
     cdr3 = len(columns) - 2
+    wrap = frozenset({cdr3 + 1} if any(len(junction.sequence_id) > 40 for junction in one.convergent) else ())
     return Table(
         f"The {len(rows)} junctions of {one.name} with the most pathways, by number of n-nucleotides",
-        columns, rows, frozenset({1, 2, 3, cdr3, cdr3 + 1}), frozenset({1, cdr3}), frozenset({cdr3 + 1}),
+        columns, rows, frozenset({1, 2, 3, cdr3, cdr3 + 1}), frozenset({1, cdr3}), wrap,
     )  # fmt: skip
 
 
@@ -576,9 +584,7 @@ def _times(surveys: list[Survey]) -> list[Table]:
             )])  # fmt: skip
         ranks = times.get("rank_kernel_seconds", np.zeros(0))
         spread = (
-            f"; in the kernel the ranks spent {_seconds(ranks.min())} to {_seconds(ranks.max())} s"
-            if len(ranks)
-            else ""
+            f"; time in the kernel by rank: {_seconds(ranks.min())} to {_seconds(ranks.max())} s" if len(ranks) else ""
         )
         tables.append(
             Table(
@@ -591,6 +597,8 @@ def _times(surveys: list[Survey]) -> list[Table]:
 
 
 def _seconds(value: float) -> str:
+    if 0 < value < 0.001:
+        return "< 0.001"
     return f"{value:,.1f}" if value >= 100 else f"{value:.3g}"
 
 
@@ -615,7 +623,7 @@ def _render(surveys: list[Survey], sections: list[Section]) -> str:
         sections=sections,
         style=Markup(style),
         version=hpcvdj.__version__,
-        made=datetime.now(UTC).isoformat(timespec="minutes").replace("+00:00", " UTC").replace("T", " "),
+        made=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
     )
 
 

@@ -194,7 +194,7 @@ def survey(path: str | Path, name: str, junction: str | None = None) -> Survey:
         try:
             _require_parts(result)
             return _survey(result, name, junction)
-        except (KeyError, OSError) as error:
+        except (KeyError, OSError, ValueError) as error:
             raise InputError(f"{path}: damaged ({error}); copy it again, or count again") from None
 
 
