@@ -198,7 +198,7 @@ def draw_pairs(surveys: Sequence[Survey]) -> list[list[Drawing]]:
             continue
         for kind, (matrix, norm, word) in enumerate(zip(matrices, norms, words, strict=True)):
             figure = _figure(_PAIR_WIDTH, 1.35 + 0.165 * len(v))
-            _heatmap(figure, matrix, norm, v, j, word)
+            _heatmap(figure, matrix, matrices[0] > 0, norm, v, j, word)
             a, b = np.unravel_index(int(matrix.argmax()), matrix.shape)
             filled = int(np.count_nonzero(matrices[0]))
             main = f"most in {v[a]} with {j[b]}: {matrix[a, b]:,.0f}" if matrix.any() else "none anywhere"
@@ -233,11 +233,20 @@ def _log_norm(matrices: Sequence[NDArray[np.float64]], cut: float = 0.0) -> LogN
 
 
 def _heatmap(
-    figure: Figure, matrix: NDArray[np.float64], norm: LogNorm, v: Sequence[str], j: Sequence[str], word: str
+    figure: Figure,
+    matrix: NDArray[np.float64],
+    there: NDArray[np.bool_],
+    norm: LogNorm,
+    v: Sequence[str],
+    j: Sequence[str],
+    word: str,
 ) -> None:
+    """`there`, bool [V, J]: the pairs that have junctions; a logarithmic scale has no colour for their zeros."""
     axes = figure.subplots()
-    rows, columns = np.nonzero(matrix == 0)
+    rows, columns = np.nonzero(~there)
     axes.plot(columns, rows, linestyle="", marker=".", markersize=1.6, color="0.75")
+    for row, column in zip(*np.nonzero(there & (matrix == 0)), strict=True):
+        axes.text(column, row, "0", ha="center", va="center_baseline", fontsize=7)
     # The borders of the cells, so that cell k lies around k.
     x, y = np.arange(len(j) + 1) - 0.5, np.arange(len(v) + 1) - 0.5
     axes.pcolormesh(x, y, np.ma.masked_equal(matrix, 0), cmap=_SCALE, norm=norm, edgecolors="white", linewidth=0.4)

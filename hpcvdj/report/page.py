@@ -192,8 +192,8 @@ def _sections(surveys: list[Survey], tables: Sequence[tuple[str, Germline] | Non
         return [*sections, _run_facts(surveys)]
     heat = figures.draw_pairs(surveys)
     pair_words = [
-        "A pair is a V gene with a J gene, the alleles of a gene taken together. Small dots: no junctions. The scales "
-        "are logarithmic"
+        "A pair is a V gene with a J gene, the alleles of a gene taken together. Small dots: no junctions; 0: "
+        "junctions, but no pathway. The scales are logarithmic"
         + ("." if one else ", and the same for all results.")
         + (" The results have few genes in common, so each shows its own." if figures.few_in_common(surveys) else "")
     ]

@@ -12,7 +12,7 @@ import hpcvdj
 from hpcvdj.results import Result
 from tests.conftest import GERMLINE, ROOT, SMALL
 
-COMMANDS = ("count", "verify", "forms", "simulate", "export", "info", "scaling", "study")
+COMMANDS = ("count", "verify", "forms", "simulate", "export", "report", "info", "scaling", "study")
 
 
 def hpcvdj_command(*arguments, code=0, **options):
