@@ -6,6 +6,7 @@ Counts are exact.  Pathways per junction are kept value by value up to `EXACT`, 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -263,7 +264,9 @@ def _add_block(found: Survey, top: _Top, result: Result, pairs: list[tuple[str, 
     found.per_junction.add(totals)
     found.most = max(found.most, int(totals.max()))
     pair_of = np.zeros(len(totals), np.int64)
-    for number, (v, j, whole) in enumerate(pairs):
+    last = bisect_left(pairs, rows.stop, key=lambda pair: pair[2].start)
+    for number in range(bisect_left(pairs, rows.start + 1, key=lambda pair: pair[2].stop), last):
+        v, j, whole = pairs[number]
         part = slice(max(whole.start, rows.start) - rows.start, min(whole.stop, rows.stop) - rows.start)
         if part.stop > part.start:
             pair_of[part] = number
@@ -305,7 +308,7 @@ def _first_row(result: Result, matches: Callable[[slice], NDArray[np.bool_]]) ->
 
 
 def _junction_at(result: Result, pairs: list[tuple[str, str, slice]], row: int) -> Junction:
-    v, j = next((v, j) for v, j, rows in pairs if rows.start <= row < rows.stop)
+    v, j, _ = pairs[bisect_left(pairs, row + 1, key=lambda pair: pair[2].stop)]
     cdr3, name = (result.dataset(f"sequences/{column}")[row].decode() for column in ("cdr3", "sequence_id"))
     return Junction(v, j, cdr3, name, 1, np.asarray(result.counters[row]))
 
