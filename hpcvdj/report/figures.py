@@ -306,7 +306,7 @@ def draw_distribution(surveys: Sequence[Survey]) -> Drawing:
         "pathways_per_junction",
         f"Histogram of pathways per junction on a logarithmic scale, junctions without a pathway apart. {said}.",
         "How many pathways junctions have, all n-lengths counted together; four bins to a factor of ten. "
-        "Junctions without a pathway stand apart, on the left.",
+        f"Junctions without a pathway stand apart, on the left. {said}.",
         figure,
     )
 

@@ -184,7 +184,7 @@ def _sections(surveys: list[Survey], tables: Sequence[tuple[str, Germline] | Non
 
     one = surveys[0] if len(surveys) == 1 else None
     sections = [
-        Section("summary", "Summary", [Block(tables=[_summary(surveys)])]),
+        Section("summary", "Summary", [Block(_differences(surveys), tables=[_summary(surveys)])]),
         Section("excluded", "Rows that were not counted", [_excluded(item, one is None) for item in surveys]),
     ]
     if not any(item.counted for item in surveys):
@@ -255,6 +255,27 @@ def _sections(surveys: list[Survey], tables: Sequence[tuple[str, Germline] | Non
         _run_facts(surveys),
     ]  # fmt: skip
     return sections
+
+
+def _differences(surveys: list[Survey]) -> list[str]:
+    """A warning if the results count different things, so that their pathways cannot be compared."""
+    asked: dict[str, list[str]] = {}
+    for one in surveys:
+        config = json.loads(one.facts.get("config", "{}"))
+        values = {
+            "n-lengths": f"0–{config.get('max_n_asked', one.max_n)}",
+            "D forms": config.get("d_forms", "?"),
+            "D alleles": one.facts.get("d_alleles", "?"),
+            "P-nucleotides at an end": f"at most {one.facts.get('max_p', '?')}",
+        }
+        for what, value in values.items():
+            asked.setdefault(what, []).append(str(value))
+    differ = [f"{what} ({', '.join(values)})" for what, values in asked.items() if len(set(values)) > 1]
+    if not differ:
+        return []
+    return [
+        f"Numbers of pathways cannot be compared here: the results were counted with different {'; '.join(differ)}."
+    ]
 
 
 def _in(item: Survey, one: Survey | None) -> str:

@@ -247,6 +247,7 @@ def test_results_beside_each_other(tmp_path, small):
     assert summary[0] == ["", "left (1)", "right", "left (3)"]
     assert [row[1] for row in summary[1:]] == [row[3] for row in summary[1:]]
     assert {row[0]: row[2] for row in summary}["junctions with a pathway"] == "2 (66.67 %)"
+    assert "cannot be compared here: the results were counted with different n-lengths (0–10, 0–4, 0–10)." in found.text
     by_n = found.tables["Junctions and pathways by number of n-nucleotides"]
     assert by_n[6][5:9] == ["–"] * 4  # n = 5 was not counted there
     titles = re.findall(r"<h3>(.*?)</h3>", text)
@@ -257,6 +258,7 @@ def test_a_result_in_parts_reads_as_the_whole(tmp_path, small):
     target = tmp_path / "many.h5"
     count_in_slices(Inputs(SMALL), read_germline(GERMLINE), target, Config(10), World(), 137)
     left, _ = report([small], tmp_path, germlines=[GERMLINE], names=["x"])
+    assert "cannot be compared" not in left.text
     right, _ = report([target], tmp_path, germlines=[GERMLINE], names=["x"])
     ordered = [caption for caption in left.tables if caption.startswith(("Summary", "Junctions", "V–J"))]
     assert len(ordered) == 5
