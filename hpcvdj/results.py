@@ -258,6 +258,13 @@ class Result:
         """uint64 [sequences, n-lengths]: rows grouped by V–J pair, column m is n-length m."""
         return self._file["counters"]
 
+    def dataset(self, name: str) -> Any:
+        """A dataset or group of the file by its path in docs/file_format.md, such as `sequences/cdr3`.
+
+        Usable until the file is closed.
+        """
+        return self._file[name]
+
     @property
     def row(self) -> NDArray[np.int64]:
         """The 0-based data row of each sequence in the input, int64 [sequences]."""
@@ -286,10 +293,6 @@ class Result:
         offset = group["offset"][:].tolist()
         alleles = zip(_strings(group["v_call"]), _strings(group["j_call"]), strict=True)
         return [(v, j, slice(offset[k], offset[k + 1])) for k, (v, j) in enumerate(alleles)]
-
-    def dataset(self, name: str) -> h5py.Dataset:
-        """A dataset of the file, such as `sequences/cdr3`; usable until the file is closed."""
-        return self._file[name]
 
     def all(self) -> Selection:
         """All sequences, in the file's order."""

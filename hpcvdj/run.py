@@ -130,10 +130,10 @@ def root_does(world: World, work: Callable[[], T]) -> T | None:
 
 def share(world: World, repertoire: Repertoire | None) -> Repertoire:
     """Root's repertoire on every rank, less the ids and rows that only root needs."""
-    pairs: list[tuple[Segment, Segment]] = world.broadcast(repertoire.pairs if repertoire else None)
-    words = world.broadcast_array(repertoire.words if repertoire else None)
-    lengths = world.broadcast_array(repertoire.lengths if repertoire else None)
-    offsets = world.broadcast_array(repertoire.offsets if repertoire else None)
+    pairs: list[tuple[Segment, Segment]] = world.broadcast(repertoire.pairs if repertoire is not None else None)
+    words = world.broadcast_array(repertoire.words if repertoire is not None else None)
+    lengths = world.broadcast_array(repertoire.lengths if repertoire is not None else None)
+    offsets = world.broadcast_array(repertoire.offsets if repertoire is not None else None)
     return repertoire if repertoire is not None else Repertoire(words, lengths, pairs, offsets)
 
 

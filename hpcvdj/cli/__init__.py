@@ -13,7 +13,20 @@ import traceback
 import typer
 
 from hpcvdj import __version__
-from hpcvdj.cli import convergence, count, explain, export, forms, germline, info, scaling, simulate, study, verify
+from hpcvdj.cli import (
+    convergence,
+    count,
+    explain,
+    export,
+    forms,
+    germline,
+    info,
+    report,
+    scaling,
+    simulate,
+    study,
+    verify,
+)
 from hpcvdj.cli.common import complain, hush
 from hpcvdj.errors import HpcvdjError
 from hpcvdj.parallel import ROOT, abort, launched_rank, world
@@ -28,7 +41,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     add_completion=False,
 )
-for module in (count, explain, convergence, verify, forms, simulate, export, info):
+for module in (count, explain, convergence, verify, forms, simulate, export, report, info):
     app.command(module.NAME)(module.command)
 for group in (scaling, study, germline):
     app.add_typer(group.app, name=group.NAME)

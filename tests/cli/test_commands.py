@@ -13,7 +13,8 @@ from hpcvdj.results import Result
 from tests.conftest import GERMLINE, ROOT, SMALL
 
 COMMANDS = (
-    "count", "explain", "convergence", "verify", "forms", "simulate", "export", "info", "scaling", "study", "germline"
+    "count", "explain", "convergence", "verify", "forms", "simulate", "export", "report", "info", "scaling", "study",
+    "germline",
 )  # fmt: skip
 
 
