@@ -21,6 +21,7 @@ from hpcvdj.cli import (
     forms,
     germline,
     info,
+    motifs,
     report,
     scaling,
     simulate,
@@ -43,7 +44,7 @@ app = typer.Typer(
 )
 for module in (count, explain, convergence, verify, forms, simulate, export, report, info):
     app.command(module.NAME)(module.command)
-for group in (scaling, study, germline):
+for group in (motifs, scaling, study, germline):
     app.add_typer(group.app, name=group.NAME)
 
 

@@ -64,8 +64,20 @@ class Selection:
     minimum: float | None = None
     top: int | None = None
 
-    def from_tile(self, counters: Any, score: Any, first_row: int, first_column: int, strand: int) -> Edges:
-        """Edges of a tile [d + 1, rows, columns], or more: what only the whole set's best leave out is still in."""
+    def from_tile(
+        self,
+        counters: Any,
+        score: Any,
+        first_row: int,
+        first_column: int,
+        strand: int,
+        row_least: NDArray[np.float64] | None = None,
+        column_least: NDArray[np.float64] | None = None,
+    ) -> Edges:
+        """Edges of a tile [d + 1, rows, columns], or more: what only the whole set's best leave out is still in.
+
+        `row_least` and `column_least` are scores that an edge of each sequence must reach, as far as is known.
+        """
         xp = array_module(counters)
         rows = xp.arange(first_row, first_row + score.shape[0])[:, None]
         columns = xp.arange(first_column, first_column + score.shape[1])[None, :]
@@ -78,12 +90,13 @@ class Selection:
             # The best of a row (or a column) of this tile hold the best of the whole that lie in it.
             ranked = xp.where(kept, score, -xp.inf)
             enough = xp.zeros_like(kept)
-            for axis in (0, 1):
+            for axis, known in ((0, column_least), (1, row_least)):
                 size = ranked.shape[axis]
-                if self.top >= size:
-                    enough |= True
-                    continue
-                least = xp.take(xp.partition(ranked, size - self.top, axis=axis), xp.array([size - self.top]), axis)
+                least = xp.full((1, 1), -xp.inf)
+                if self.top < size:
+                    least = xp.take(xp.partition(ranked, size - self.top, axis=axis), xp.array([size - self.top]), axis)
+                if known is not None:
+                    least = xp.maximum(least, xp.asarray(known)[None, :] if axis == 0 else xp.asarray(known)[:, None])
                 enough |= ranked >= least
             kept &= enough
         i, j = xp.nonzero(kept)
@@ -110,3 +123,29 @@ class Selection:
         begins = np.searchsorted(sorted_ends, sorted_ends)
         best = np.arange(len(order)) - begins < self.top
         return edges.take(np.unique(place[order[best]]))
+
+
+class TopScores:
+    """The `top`-th best score of each sequence so far: what a further edge must reach.  Nothing if `top` is None."""
+
+    def __init__(self, sequences: int, top: int | None) -> None:
+        self._top = top
+        self._best = np.full((sequences, top), -np.inf) if top is not None else None
+
+    def of(self, first: int, last: int) -> NDArray[np.float64] | None:
+        """Those of sequences first … last-1, -inf for one that has fewer edges."""
+        return None if self._best is None else self._best[first:last, 0]
+
+    def learn(self, edges: Edges) -> None:
+        """Take the edges of one more tile into account."""
+        if self._best is None or self._top is None or not len(edges):
+            return
+        ends = np.concatenate([edges.row, edges.column])
+        order = np.lexsort((-np.tile(edges.score, 2), ends))
+        ends, scores = ends[order], np.tile(edges.score, 2)[order]
+        place = np.arange(len(ends)) - np.searchsorted(ends, ends)
+        kept = place < self._top
+        mine = np.full((len(self._best), self._top), -np.inf)
+        mine[ends[kept], place[kept]] = scores[kept]
+        both = np.sort(np.concatenate([self._best, mine], axis=1), axis=1)
+        self._best = both[:, self._top :]

@@ -24,6 +24,8 @@ VERSION = 1
 STRANDS = ("+", "-")
 """The relation of a pair: both as given, or one of them reverse-complemented."""
 
+_EDGE_CHUNK = 1 << 14
+
 CHUNK = 256
 """Rows and columns of a chunk of the dense counters."""
 
@@ -76,14 +78,23 @@ class MotifStore:
         self._counters[strand, :, row : row + rows, column : column + columns] = counters
         self._atomic.check()
 
-    def put_edges(self, edges: Edges) -> None:
-        """The edges, all of them."""
-        group = self._file.create_group("edges")
+    def put_edges(self, edges: Edges) -> int:
+        """Append edges; how many."""
+        group = self._file.require_group("edges")
         for name in Edges.__dataclass_fields__:
             values = getattr(edges, name)
-            options = {"compression": "lzf", "shuffle": True, "chunks": True} if values.size else {}
-            group.create_dataset(name, data=values, **options)
+            if name not in group:
+                group.create_dataset(
+                    name, data=values, maxshape=(None, *values.shape[1:]), chunks=(_EDGE_CHUNK, *values.shape[1:]),
+                    compression="lzf", shuffle=True,
+                )  # fmt: skip
+                continue
+            data = group[name]
+            first = data.shape[0]
+            data.resize(first + len(values), axis=0)
+            data[first:] = values
         self._atomic.check()
+        return len(edges)
 
     def finish(self, attributes: dict[str, Any], ranks: list[dict[str, str]]) -> None:
         """Write what is known only at the end."""
@@ -213,7 +224,7 @@ class MotifResult:
         return found
 
     def edges(self, rows: int = 1 << 20) -> Iterator[Edges]:
-        """The stored edges, by strand, row and column, `rows` at a time; InputError if the result is dense."""
+        """The stored edges, by strand and tile, `rows` at a time; InputError if the result is dense."""
         if self.dense:
             raise InputError(f"{self.path}: has all pairs, not edges; select some with --min-score or --top")
         group = self._file["edges"]

@@ -60,6 +60,21 @@ class Terms:
         these = slice(first, last)
         return Terms(self.kmers[these], self.own[:, these], self.expected[:, these], self.chance)
 
+    @staticmethod
+    def of_parts(parts: list[Terms]) -> Terms:
+        """The terms of sequences that follow each other."""
+        kmers = np.concatenate([part.kmers for part in parts])
+        own, expected = (
+            np.concatenate([getattr(part, name) for part in parts], axis=1) for name in ("own", "expected")
+        )
+        return Terms(kmers, own, expected, parts[0].chance)
+
+
+def without_terms(some: Profile, d: int) -> Terms:
+    """Terms for a score that needs none but the numbers of k-mers; NaN for the others."""
+    nothing = np.full((d + 1, len(some)), np.nan)
+    return Terms(some.kmers.totals, nothing, nothing, np.full(d + 1, np.nan))
+
 
 def base_frequencies(some: Profile, *, both_strands: bool) -> NDArray[np.float64]:
     """The share of each base among the unambiguous ones, by code, float64 [4]; a quarter each if there are none."""
@@ -81,7 +96,7 @@ def terms_of(some: Profile, d: int, frequencies: NDArray[np.float64]) -> Terms:
     return Terms(kmers.totals, own, expected, chance)
 
 
-@numba.njit(parallel=True)
+@numba.njit(parallel=True, cache=True)
 def _own_terms(key, count, offsets, k, frequencies, own, expected):  # type: ignore[no-untyped-def]
     d = own.shape[0] - 1
     pairs = np.uint64(0x5555555555555555)

@@ -14,7 +14,7 @@ from tests.conftest import GERMLINE, ROOT, SMALL
 
 COMMANDS = (
     "count", "explain", "convergence", "verify", "forms", "simulate", "export", "report", "info", "scaling", "study",
-    "germline",
+    "germline", "motifs",
 )  # fmt: skip
 
 

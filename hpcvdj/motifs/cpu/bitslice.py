@@ -79,7 +79,7 @@ def _first_occurrences(codes: NDArray[np.uint8], k: int) -> NDArray[np.bool_]:
     return first
 
 
-@numba.njit(parallel=True)
+@numba.njit(parallel=True, cache=True)
 def _compare(moved, columns, k, first, found):  # type: ignore[no-untyped-def]
     n, words = found.shape[1], columns.shape[2]
     positions = moved.shape[2] // 3
@@ -106,7 +106,7 @@ def _compare(moved, columns, k, first, found):  # type: ignore[no-untyped-def]
                     _one_shift(mine, columns[c], k, work[0], work[1], found[:, r, c])
 
 
-@numba.njit
+@numba.njit(cache=True)
 def _one_shift(mine, theirs, k, power, total, found):  # type: ignore[no-untyped-def]
     """Add up the pairs of k-mers that begin at the same place of `mine` and `theirs`."""
     words = mine.shape[1]
@@ -134,7 +134,7 @@ def _one_shift(mine, theirs, k, power, total, found):  # type: ignore[no-untyped
         found[h] += np.uint32(pairs)
 
 
-@numba.njit
+@numba.njit(cache=True)
 def _add(a, b, distance):  # type: ignore[no-untyped-def]
     """a(p) += b(p + distance): bits 0 and 1 of the sum, and whether it is above 3."""
     for w in range(a.shape[1]):

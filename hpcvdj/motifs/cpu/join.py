@@ -88,7 +88,7 @@ class Index(_Join):
         return exact_from_raw(self.raw(rows, first, last), self._columns.k)
 
 
-@numba.njit(parallel=True)
+@numba.njit(parallel=True, cache=True)
 def _pigeonhole(  # type: ignore[no-untyped-def]
     row_key, row_sequence, row_count, row_offsets, row_group, first,
     masks, bits, offsets, key, sequence, count, run_bit, first_table, found,
@@ -115,7 +115,7 @@ def _pigeonhole(  # type: ignore[no-untyped-def]
                     found[h, i0 * GROUP + i, g * GROUP + j] = counters[(h * GROUP + i) * GROUP + j]
 
 
-@numba.njit
+@numba.njit(cache=True)
 def _join_bucket_wise(  # type: ignore[no-untyped-def]
     buckets, my_starts, my_key, my_sequence, my_count, their_starts, their_key, their_sequence, their_count,
     d, t, run_bit, first_table, counters,
@@ -144,7 +144,7 @@ def _join_bucket_wise(  # type: ignore[no-untyped-def]
                     counters[place] += np.uint32(my_count[e]) * np.uint32(their_count[c])
 
 
-@numba.njit(parallel=True)
+@numba.njit(parallel=True, cache=True)
 def _index(  # type: ignore[no-untyped-def]
     row_key, row_sequence, row_count, row_offsets, row_group, first,
     masks, bits, offsets, key, sequence, count, plane, found,

@@ -57,7 +57,7 @@ def neighbours(k: int, d: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     return np.array([x for x, _ in found], dtype=np.uint64), np.array([h for _, h in found])
 
 
-@numba.njit(parallel=True)
+@numba.njit(parallel=True, cache=True)
 def _multiply(  # type: ignore[no-untyped-def]
     row_key, row_count, row_offsets, first, key, count, offsets, difference, distance, tables, found
 ):
@@ -85,7 +85,7 @@ def _multiply(  # type: ignore[no-untyped-def]
             table[:] = 0
 
 
-@numba.njit
+@numba.njit(cache=True)
 def _spread(key, count, offsets, j0, width, difference, distance, table):  # type: ignore[no-untyped-def]
     """Add the k-mers of columns j0 … to G; False if that is more than its type holds."""
     fits, limit = True, (1 << 8 * table.itemsize) - 1
@@ -100,7 +100,7 @@ def _spread(key, count, offsets, j0, width, difference, distance, table):  # typ
     return fits
 
 
-@numba.njit
+@numba.njit(cache=True)
 def _gather(key, count, low, high, table, found):  # type: ignore[no-untyped-def]
     """found[h, j] = sum over k-mers x of count(x) G_h(x, j)."""
     planes, width = found.shape

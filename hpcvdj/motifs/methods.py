@@ -1,0 +1,68 @@
+"""The methods by name."""
+
+from __future__ import annotations
+
+from hpcvdj.errors import InputError
+from hpcvdj.motifs.buckets import bytes_per_kmer
+from hpcvdj.motifs.comparison import Comparison, Profile
+from hpcvdj.motifs.costs import Choice
+from hpcvdj.motifs.masks import block_masks, wildcard_masks
+
+METHODS = ("pigeonhole", "index", "matrix", "bitslice", "tables")
+"""`tables` is the thesis's system; the others are this program's."""
+
+LONGEST_K = {"matrix": {"cpu": 11, "cuda": 9}}
+
+
+def require_method(name: str, k: int, backend: str) -> None:
+    """InputError if there is no such method, or none for this k."""
+    if name not in METHODS:
+        raise InputError(f"no method {name!r}; there are auto, {', '.join(METHODS)}")
+    longest = LONGEST_K.get(name, {}).get(backend, k)
+    if k > longest:
+        raise InputError(f"--method {name} on {backend}: its tables have 4^k rows, for k up to {longest}; not {k}")
+
+
+def default_blocks(k: int, d: int) -> int:
+    """Runs that `pigeonhole` cuts a k-mer into, if nothing speaks for another number."""
+    return min(k, d + 3)
+
+
+def bytes_for(choice: Choice, k: int, d: int, backend: str) -> int:
+    """Bytes of memory for each k-mer of the columns, about."""
+    if choice.method == "pigeonhole":
+        tables = len(block_masks(k, d, choice.blocks or default_blocks(k, d))[1])
+    elif choice.method == "index":
+        tables = sum(len(wildcard_masks(k, m)) for m in range(d + 1))
+    else:
+        tables = 1
+    # What sorting needs beside the tables themselves.
+    return tables * bytes_per_kmer(k) + 64
+
+
+def load(choice: Choice, columns: Profile, d: int, backend: str) -> Comparison:
+    """The method loaded with `columns`."""
+    name, k = choice.method, columns.k
+    require_method(name, k, backend)
+    blocks = choice.blocks or default_blocks(k, d)
+    if not d < blocks <= k:
+        raise InputError(f"--blocks {blocks}: between d + 1 = {d + 1} and k = {k}")
+    if backend == "cuda":
+        from hpcvdj.backends.cuda.device import failures_named
+        from hpcvdj.motifs.cuda import bitslice as gpu_bitslice
+        from hpcvdj.motifs.cuda import join as gpu_join
+        from hpcvdj.motifs.cuda import matrix as gpu_matrix
+
+        with failures_named():
+            if name == "pigeonhole":
+                return gpu_join.Pigeonhole(columns, d, blocks)
+            if name == "index":
+                return gpu_join.Index(columns, d)
+            return gpu_matrix.Matrix(columns, d) if name == "matrix" else gpu_bitslice.Bitslice(columns, d)
+    from hpcvdj.motifs.cpu import bitslice, join, matrix
+
+    if name == "pigeonhole":
+        return join.Pigeonhole(columns, d, blocks)
+    if name == "index":
+        return join.Index(columns, d)
+    return matrix.Matrix(columns, d) if name == "matrix" else bitslice.Bitslice(columns, d)

@@ -1,0 +1,422 @@
+"""A comparison: read → share → compare tile by tile over the ranks → put the result together."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcvdj.errors import CompleteError, InputError, StoppedError
+from hpcvdj.motifs.comparison import Comparison, Profile, array_module, profile
+from hpcvdj.motifs.costs import Choice, estimates
+from hpcvdj.motifs.edges import Edges, Selection, TopScores, joined
+from hpcvdj.motifs.kmers import require_parameters
+from hpcvdj.motifs.methods import bytes_for, default_blocks, load, require_method
+from hpcvdj.motifs.results import Header, MotifResult, MotifStore
+from hpcvdj.motifs.scores import Scoring, Terms, base_frequencies, scoring, terms_of, without_terms
+from hpcvdj.motifs.sequences import SequenceSet, read_sequences
+from hpcvdj.motifs.tiles import ALIGNED, Tile, TileFolder, of_rank, plan
+from hpcvdj.parallel import World
+from hpcvdj.partition import block_range
+from hpcvdj.progress import Progress
+from hpcvdj.run import Config, bind, root_does
+from hpcvdj.stopping import StopRequest
+from hpcvdj.storage import require_writable
+from hpcvdj.tables import file_digest, file_state
+
+log = logging.getLogger(__name__)
+
+_TILES_PER_RANK = 8
+"""At least: so that the ranks end together, and a signal is heard soon."""
+
+_TILE_BYTES = {"cpu": 128 << 20, "cuda": 1 << 30}
+_MOST_ROWS = 1 << 15
+_KEPT_EDGES = 1 << 24
+
+
+@dataclass(frozen=True)
+class MotifConfig:
+    """What to compare and how.
+
+    k, d        bases of a k-mer; the largest Hamming distance
+    strands     1: sequences as given; 2: against the reverse complements too
+    distinct    count a k-mer once however often it occurs in a sequence
+    method      `auto` or a name of `methods.METHODS`; blocks: runs of `pigeonhole`, 0 for the best
+    score       a kind of `scores.SCORES`; weights: one for each distance, None for the default
+    selection   None: the counters of all pairs; else edges
+    memory      bytes that a rank's tables may take; 0: a quarter of the machine's, shared by the ranks of the host
+    """
+
+    k: int = 12
+    d: int = 2
+    strands: int = 1
+    distinct: bool = False
+    method: str = "auto"
+    blocks: int = 0
+    backend: str = "auto"
+    score: str = "weights"
+    weights: tuple[float, ...] | None = None
+    selection: Selection | None = None
+    memory: int = 0
+    strict_binding: bool = False
+
+
+@dataclass
+class MotifSummary:
+    """What a comparison found and how long it took; complete on root.
+
+    pairs    pairs of different sequences, each once, that share a k-mer at distance h: by strand, by h
+    seconds  of each stage: read, load (tables; max over ranks), compare (likewise), store, total
+    """
+
+    sequences: int
+    bases: int
+    skipped: int
+    choice: Choice
+    hardware: str
+    ranks: int
+    edges: int | None
+    pairs: list[list[int]]
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+def compare_file(
+    path: Path,
+    target: Path,
+    config: MotifConfig,
+    world: World,
+    *,
+    sequence_field: str = "junction",
+    overwrite: bool = False,
+    resume: bool = False,
+    request: StopRequest | None = None,
+) -> MotifSummary:
+    """Compare all sequences of a file with all others: what `hpcvdj motifs compare` does.
+
+    Root reads, each rank compares its tiles and keeps them beside `target`, root puts the result together.  `resume`
+    goes on from the tiles of an earlier run.  A signal that `request` has seen ends the run at a tile's end:
+    StoppedError, the tiles kept.  HpcvdjError on bad input and on failure.  CompleteError if `resume` finds the
+    result complete.
+    """
+    started = time.perf_counter()
+    request = request or StopRequest()
+
+    def read() -> tuple[SequenceSet, str]:
+        require_parameters(config.k, config.d)
+        scoring(config.score, list(config.weights) if config.weights else None, config.k, config.d)
+        require_writable(target, overwrite=overwrite or resume)
+        before = file_state(path)
+        sequences = read_sequences(path, sequence_field)
+        digest = file_digest(path)
+        if file_state(path) != before:
+            raise InputError(f"{path}: changed while it was read; start again when it is complete")
+        return sequences, digest
+
+    sequences, digest = root_does(world, read) or (None, "")
+    sequences = share(world, sequences)
+    read_seconds = time.perf_counter() - started
+    backend = bind(Config(backend=config.backend, strict_binding=config.strict_binding), world)
+    forward = profile(sequences, config.k, config.d, distinct=config.distinct)
+    root_does(world, forward.require_countable)
+    choice = world.broadcast(root_does(world, lambda: choose(forward, config, backend.name)))
+    marks = scoring(config.score, list(config.weights) if config.weights else None, config.k, config.d)
+    terms = shared_terms(forward, config, marks, world)
+    identity = _identity(config, digest, sequence_field, marks)
+    folder = TileFolder(target)
+
+    def open_folder() -> dict[str, int]:
+        if resume and target.exists() and not overwrite:
+            _already_done(target, identity)
+        return folder.open(
+            identity, _layout(forward, config, choice, backend.name, world), resume=resume, overwrite=overwrite
+        )
+
+    layout = world.broadcast(root_does(world, open_folder))
+    try:
+        request.begin_counting()
+        tiles = plan(len(sequences), config.strands, **layout)
+        work = _Work(forward, config, choice, backend.name, marks, terms, folder, world, request)
+        work.do(tiles)
+        compared = time.perf_counter()
+        slowest = world.maximum(np.array([work.load_seconds, work.compare_seconds]))
+        counts: list[list[int]] = []
+        ranks = world.gather(_facts(backend))
+        edges: int | None = None
+        if world.is_root:
+            header = Header(
+                sequences.names, sequences.lengths, config.k, config.d, config.strands, config.distinct, marks, terms
+            )
+            attributes = _attributes(world, path, digest, sequence_field, config, choice)
+            assert ranks is not None
+            counts = [
+                np.sum([folder.pairs(tile) for tile in tiles if tile.strand == strand], axis=0).tolist()
+                for strand in range(config.strands)
+            ]
+            edges = _store(target, header, config, folder, tiles, attributes, ranks, overwrite=overwrite)
+            folder.remove()
+        world.barrier()
+    finally:
+        if world.is_root and folder.folder.exists():
+            folder.leave()
+    ended = time.perf_counter()
+    return MotifSummary(
+        sequences=len(sequences),
+        bases=len(sequences.codes),
+        skipped=forward.kmers.skipped,
+        choice=choice,
+        hardware=backend.describe(),
+        ranks=world.size,
+        edges=edges,
+        pairs=counts,
+        seconds={
+            "read": read_seconds,
+            "load": float(slowest[0]),
+            "compare": float(slowest[1]),
+            "store": ended - compared,
+            "total": ended - started,
+        },
+    )
+
+
+def share(world: World, sequences: SequenceSet | None) -> SequenceSet:
+    """Root's sequences on every rank."""
+    names = world.broadcast(sequences.names if sequences is not None else None)
+    codes = world.broadcast_array(sequences.codes if sequences is not None else None)
+    offsets = world.broadcast_array(sequences.offsets if sequences is not None else None)
+    return SequenceSet(names, codes, offsets)
+
+
+def choose(some: Profile, config: MotifConfig, backend: str) -> Choice:
+    """The method that `config` names, or the one of the least estimated cost."""
+    if config.method != "auto":
+        require_method(config.method, config.k, backend)
+        blocks = (config.blocks or default_blocks(config.k, config.d)) if config.method == "pigeonhole" else 0
+        return Choice(config.method, float("nan"), blocks)
+    import numba
+
+    found = estimates(some, config.d, backend, numba.get_num_threads())
+    best = [next(c for c in found if c.method == name) for name in dict.fromkeys(c.method for c in found)]
+    log.info("auto: %s, by estimate (%s)", best[0], ", ".join(str(other) for other in best[1:]))
+    return best[0]
+
+
+def shared_terms(forward: Profile, config: MotifConfig, marks: Scoring, world: World) -> tuple[Terms, ...]:
+    """The terms of each strand, made by the ranks together; only what the score needs."""
+    if marks.kind == "weights":
+        return tuple(without_terms(forward, config.d) for _ in range(config.strands))
+    frequencies = base_frequencies(forward, both_strands=config.strands == 2)
+    first, last = block_range(len(forward), 1, world.rank, world.size)
+    found = []
+    for strand in range(config.strands):
+        part = forward.part(first, last)
+        mine = terms_of(part if strand == 0 else part.reverse_complement(), config.d, frequencies)
+        parts: list[Terms] = world.broadcast(world.gather(mine))
+        found.append(Terms.of_parts(parts))
+    return tuple(found)
+
+
+def _layout(some: Profile, config: MotifConfig, choice: Choice, backend: str, world: World) -> dict[str, int]:
+    n = max(1, len(some))
+    memory = config.memory or _memory(backend) // (world.size if backend == "cpu" else 1)
+    per_sequence = max(1.0, len(some.kmers.key) / n) * bytes_for(choice, config.k, config.d, backend)
+    columns = min(n, _down(memory / per_sequence))
+    height = _TILE_BYTES[backend] // (4 * (config.d + 1) * columns)
+    height = min(_down(height), _MOST_ROWS, _down(n / (_TILES_PER_RANK * world.size)) if world.size > 1 else n)
+    return {"load": max(ALIGNED, columns), "height": max(ALIGNED, height)}
+
+
+def _down(number: float) -> int:
+    return max(1, int(number) // ALIGNED) * ALIGNED
+
+
+def _memory(backend: str) -> int:
+    if backend == "cuda":
+        import cupy
+
+        return int(cupy.cuda.Device().mem_info[0]) // 2
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+
+
+class _Work:
+    """A rank's tiles, done one after another."""
+
+    def __init__(
+        self,
+        forward: Profile,
+        config: MotifConfig,
+        choice: Choice,
+        backend: str,
+        marks: Scoring,
+        terms: tuple[Terms, ...],
+        folder: TileFolder,
+        world: World,
+        request: StopRequest,
+    ) -> None:
+        self._forward, self._config, self._choice, self._backend = forward, config, choice, backend
+        self._marks, self._terms, self._folder = marks, terms, folder
+        self._world, self._request = world, request
+        self._best = TopScores(len(forward), config.selection.top if config.selection else None)
+        self.load_seconds = self.compare_seconds = 0.0
+
+    def do(self, tiles: list[Tile]) -> None:
+        """All of this rank's tiles that are not done.  StoppedError, on every rank, if one was told to stop."""
+        done = self._folder.done(tiles)
+        todo = [tile for tile in of_rank(tiles, self._world.rank, self._world.size) if tile not in done]
+        loaded: tuple[int, int] | None = None
+        comparison: Comparison | None = None
+        with Progress(sum(tile.pairs for tile in todo), "pairs", shown=self._world.is_root) as progress:
+            for tile in todo:
+                if self._request.asked():
+                    self._folder.ask_to_stop()
+                if self._folder.stop_asked():
+                    break
+                begun = time.perf_counter()
+                if comparison is None or loaded != (tile.strand, tile.column):
+                    comparison = None
+                    comparison = load(self._choice, self._columns(tile), self._config.d, self._backend)
+                    loaded = (tile.strand, tile.column)
+                    self.load_seconds += time.perf_counter() - begun
+                    begun = time.perf_counter()
+                self._folder.save(tile, *self._compare(comparison, tile))
+                self.compare_seconds += time.perf_counter() - begun
+                progress.advance(tile.pairs)
+        self._world.barrier()
+        self._leave_if_stopped(tiles)
+
+    def _leave_if_stopped(self, tiles: list[Tile]) -> None:
+        left = self._world.broadcast(len(tiles) - len(self._folder.done(tiles)) if self._world.is_root else None)
+        names = self._world.broadcast(self._world.gather(self._request.name))
+        if left:
+            why = " and ".join(sorted({name for name in names if name})) or "a signal"
+            error = StoppedError(
+                f"{why}: stopped with {len(tiles) - left} of {len(tiles)} tiles done; --resume goes on from there"
+            )
+            error.on_every_rank = True
+            raise error
+
+    def _columns(self, tile: Tile) -> Profile:
+        part = self._forward.part(tile.column, tile.column_stop)
+        return part if tile.strand == 0 else part.reverse_complement()
+
+    def _compare(self, comparison: Comparison, tile: Tile) -> tuple[Any, NDArray[np.int64]]:
+        """The tile's counters on the host, or its edges; its pairs that share a k-mer, by distance."""
+        first = tile.row - tile.column if tile.row >= tile.column else None
+        if tile.strand == 0 and first is not None:
+            counters = comparison.counters(None, first, tile.row_stop - tile.column)
+        else:
+            counters = comparison.counters(self._forward.part(tile.row, tile.row_stop), first)
+        xp = array_module(counters)
+        rows = xp.arange(tile.row, tile.row_stop)[:, None]
+        columns = xp.arange(tile.column, tile.column_stop)[None, :]
+        counters *= columns >= rows
+        pairs = np.array([int(xp.count_nonzero((plane != 0) & (columns > rows))) for plane in counters])
+        if self._config.selection is None:
+            return (counters if xp is np else counters.get()), pairs
+        score = self._marks.of(
+            counters,
+            self._terms[0].part(tile.row, tile.row_stop),
+            self._terms[tile.strand].part(tile.column, tile.column_stop),
+        )
+        edges = self._config.selection.from_tile(
+            counters, score, tile.row, tile.column, tile.strand, self._best.of(tile.row, tile.row_stop),
+            self._best.of(tile.column, tile.column_stop),
+        )  # fmt: skip
+        self._best.learn(edges)
+        return edges, pairs
+
+
+def _store(
+    target: Path,
+    header: Header,
+    config: MotifConfig,
+    folder: TileFolder,
+    tiles: list[Tile],
+    attributes: dict[str, Any],
+    ranks: list[dict[str, str]],
+    *,
+    overwrite: bool,
+) -> int | None:
+    """Put the result together; the number of edges, None for all pairs."""
+    selection, edges = config.selection, 0
+    with MotifStore(target, header, dense=selection is None, overwrite=overwrite) as store:
+        waiting: list[Edges] = []
+        for tile in sorted(tiles):
+            if selection is None:
+                store.put_tile(tile.strand, tile.row, tile.column, folder.counters(tile))
+                continue
+            waiting.append(folder.edges(tile))
+            if sum(map(len, waiting)) > _KEPT_EDGES:
+                if selection.top is None:
+                    edges += store.put_edges(joined(waiting, config.d))
+                    waiting = []
+                else:
+                    waiting = [selection.finish(joined(waiting, config.d))]
+        if selection is not None:
+            edges += store.put_edges(selection.finish(joined(waiting, config.d)))
+        store.finish(attributes, ranks)
+    return None if selection is None else edges
+
+
+def _facts(backend: Any) -> dict[str, str]:
+    from hpcvdj.provenance import rank_facts
+
+    return rank_facts(backend.describe(), backend.software())
+
+
+def _identity(config: MotifConfig, digest: str, sequence_field: str, marks: Scoring) -> dict[str, Any]:
+    """What a run has in common with one that goes on with its tiles; ranks, method and backend may differ."""
+    selection = asdict(config.selection) if config.selection else "all pairs"
+    return {
+        "sequences_sha256": digest,
+        "sequence_field": sequence_field,
+        "k": config.k,
+        "d": config.d,
+        "strands": config.strands,
+        "distinct": config.distinct,
+        "score": marks.kind,
+        "weights": list(marks.weights),
+        "selection": selection,
+    }
+
+
+def _attributes(
+    world: World, path: Path, digest: str, sequence_field: str, config: MotifConfig, choice: Choice
+) -> dict[str, Any]:
+    from hpcvdj.provenance import run_facts
+
+    selection = asdict(config.selection) if config.selection else "all pairs"
+    return {
+        **run_facts(world),
+        "sequences_path": str(path),
+        "sequences_sha256": digest,
+        "sequence_field": sequence_field,
+        "selection": selection,
+        "method": choice.method,
+        "blocks": choice.blocks,
+    }
+
+
+def _already_done(target: Path, identity: dict[str, Any]) -> None:
+    import json
+
+    with MotifResult(target) as result:
+        theirs = result.provenance
+    differing = []
+    for name, mine in identity.items():
+        found = theirs.get(name)
+        if isinstance(mine, dict | list) and isinstance(found, str):
+            found = json.loads(found)
+        if found != mine:
+            differing.append(name)
+    if differing:
+        raise InputError(
+            f"{target}: exists and holds another run (its {', '.join(differing)} differ); give another name, or "
+            "--overwrite"
+        )
+    raise CompleteError(f"{target}: is complete already; nothing to resume")

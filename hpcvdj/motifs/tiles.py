@@ -1,0 +1,177 @@
+"""Tiles: the rectangles that a comparison is cut into, who does which, and the files in which they wait.
+
+A load is a range of columns that a rank holds at a time; a tile is a run of rows against a load.  Each tile that is
+done lies as a file in the folder NAME.checkpoint beside the result NAME, whole or not at all, until the result is
+put together: a run that ended early goes on with what is there, on any number of ranks.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcvdj.checkpoint import folder_of, require_same_run
+from hpcvdj.errors import InputError, MachineError
+from hpcvdj.motifs.edges import Edges
+from hpcvdj.partition import block_range
+
+ALIGNED = 512
+"""Rows and columns at which tiles are cut."""
+
+_STOP = "stop"
+
+
+@dataclass(frozen=True, order=True)
+class Tile:
+    """Rows row … row_stop-1 against columns column … column_stop-1, on the same strands (0) or opposite ones (1)."""
+
+    strand: int
+    column: int
+    column_stop: int
+    row: int
+    row_stop: int
+
+    @property
+    def pairs(self) -> int:
+        """Pairs of the tile with the column after the row or on it."""
+        rows = np.arange(self.row, self.row_stop)
+        return int(np.maximum(self.column_stop - np.maximum(rows, self.column), 0).sum())
+
+
+def plan(n: int, strands: int, load: int, height: int) -> list[Tile]:
+    """The tiles of all pairs of n sequences, in loads of `load` columns and runs of `height` rows."""
+    return [
+        Tile(strand, column, min(n, column + load), row, min(n, column + load, row + height))
+        for strand in range(strands)
+        for column in range(0, n, load)
+        for row in range(0, min(n, column + load), height)
+    ]
+
+
+def of_rank(tiles: list[Tile], rank: int, ranks: int) -> list[Tile]:
+    """The tiles of one rank, load by load: equation (2) on each load's tiles, long and short ones in turn."""
+    mine = []
+    for load in sorted({(tile.strand, tile.column) for tile in tiles}):
+        these = [tile for tile in tiles if (tile.strand, tile.column) == load]
+        # Upper rows have more columns to come: first, last, second, last but one …
+        folded = [these[q // 2] if q % 2 == 0 else these[len(these) - 1 - q // 2] for q in range(len(these))]
+        first, last = block_range(len(folded), 1, rank, ranks)
+        mine += folded[first:last]
+    return mine
+
+
+class TileFolder:
+    """The checkpoint folder of a result, which every rank writes to."""
+
+    def __init__(self, target: Path) -> None:
+        self.folder = folder_of(target)
+
+    def open(
+        self, identity: dict[str, Any], layout: dict[str, int], *, resume: bool, overwrite: bool
+    ) -> dict[str, int]:
+        """Root: make the folder, or take up the one that is there; the layout that holds, an earlier run's if any.
+
+        InputError as `checkpoint.Checkpoint.open`.
+        """
+        if self.folder.exists() and not self.folder.is_dir():
+            raise InputError(f"{self.folder}: is no folder, but that is where a checkpoint belongs; move it away")
+        (self.folder / _STOP).unlink(missing_ok=True)
+        if any(self.folder.glob("tile-*")) and not overwrite:
+            if not resume:
+                raise InputError(
+                    f"{self.folder}: holds an unfinished run; --resume goes on with it, --overwrite starts anew"
+                )
+            earlier = self._read_layout()
+            require_same_run(self.folder, {**identity, "layout": earlier})
+            return earlier
+        shutil.rmtree(self.folder, ignore_errors=True)
+        try:
+            self.folder.mkdir()
+            (self.folder / "run.json").write_text(json.dumps({**identity, "layout": layout}, indent=1))
+        except OSError as error:
+            raise self._fault(error) from None
+        return layout
+
+    def _read_layout(self) -> dict[str, int]:
+        try:
+            return dict(json.loads((self.folder / "run.json").read_text())["layout"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{self.folder / 'run.json'}: cannot be read ({error}); --overwrite starts anew") from None
+
+    def path(self, tile: Tile) -> Path:
+        """Where a tile lies when it is done."""
+        return self.folder / ("tile-" + "-".join(str(value) for value in asdict(tile).values()) + ".npz")
+
+    def save(self, tile: Tile, content: NDArray[np.uint32] | Edges, pairs: NDArray[np.int64]) -> None:
+        """Keep a tile that is done, and its numbers of pairs.  MachineError if the disk is full."""
+        arrays: dict[str, Any] = {"counters": content} if isinstance(content, np.ndarray) else _columns(content)
+        arrays["pairs"] = pairs
+        path = self.path(tile)
+        temporary = path.with_suffix(".new")
+        try:
+            with open(temporary, "wb") as stream:
+                np.savez(stream, **arrays)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(temporary, path)
+        except OSError as error:
+            temporary.unlink(missing_ok=True)
+            raise self._fault(error) from None
+
+    def pairs(self, tile: Tile) -> NDArray[np.int64]:
+        """Pairs of a tile that is done, by distance, int64 [d + 1]."""
+        with np.load(self.path(tile)) as arrays:
+            found: NDArray[np.int64] = arrays["pairs"]
+        return found
+
+    def counters(self, tile: Tile) -> NDArray[np.uint32]:
+        """The counters of a tile that is done."""
+        with np.load(self.path(tile)) as arrays:
+            found: NDArray[np.uint32] = arrays["counters"]
+        return found
+
+    def edges(self, tile: Tile) -> Edges:
+        """The edges of a tile that is done."""
+        with np.load(self.path(tile)) as arrays:
+            return Edges(*(arrays[field.name] for field in fields(Edges)))
+
+    def done(self, tiles: list[Tile]) -> set[Tile]:
+        """Which of `tiles` are done."""
+        there = {path.name for path in self.folder.glob("tile-*.npz")}
+        return {tile for tile in tiles if self.path(tile).name in there}
+
+    def ask_to_stop(self) -> None:
+        """Tell all ranks to leave at the end of their tiles."""
+        (self.folder / _STOP).touch()
+
+    def stop_asked(self) -> bool:
+        """Whether a rank was told to stop."""
+        return (self.folder / _STOP).exists()
+
+    def leave(self) -> None:
+        """The run ends without a result: keep the tiles; without any, remove the folder."""
+        if not any(self.folder.glob("tile-*.npz")):
+            self.remove()
+
+    def remove(self) -> None:
+        """The result is complete, or there is none."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _fault(self, error: OSError) -> MachineError:
+        full = error.errno == errno.ENOSPC
+        return MachineError(
+            f"{self.folder}: {'the disk is full' if full else f'writing failed ({error})'}; what was saved before is "
+            "whole: free space, then start again with --resume"
+        )
+
+
+def _columns(edges: Edges) -> dict[str, Any]:
+    return {field.name: getattr(edges, field.name) for field in fields(Edges)}
