@@ -32,6 +32,10 @@ class TablesComparison:
         self.tables = self._build(columns)
         self._gpu: Any = None
         if backend == "cuda":
+            from hpcvdj.backends.cuda import CudaBackend, device_count
+
+            if device_count() == 0:
+                CudaBackend()  # says what is missing
             from hpcvdj.motifs.tables.cuda import CudaTables
 
             self._gpu = CudaTables(self.tables, self.options)
