@@ -16,9 +16,9 @@ KERNELS = {
     "baseline.cu": (),
     "direct.cu": tuple(f"direct<{width}, {count}>" for width in (2, 4) for count in ("int", "long long")),
     "motif_tables.cu": (
-        *(f"compare_buckets<{NARROW}, {team}, {linear}, 1, 1>" for team in (0, 32) for linear in ("true", "false")),
-        f"compare_buckets<{NARROW}, 1, true, 4, 4>",
-        f"compare_buckets<{WIDE}, 1, true, 2, 3>",
+        *(f"compare_buckets<{NARROW}, {team}, {kept}, true, 1, 1, 128, 1>" for team in (0, 32) for kept in (-1, 0)),
+        f"compare_buckets<{NARROW}, 1, 4, true, 4, 4, 256, 3>",
+        f"compare_buckets<{WIDE}, 1, 3, false, 2, 3, 1024, 1>",
         f"compare_pairs<{NARROW}>",
         f"compare_pairs<{WIDE}>",
     ),

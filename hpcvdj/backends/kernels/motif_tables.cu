@@ -3,7 +3,9 @@
 // compare_buckets is three of them, which differ in who compares a pair of buckets: the block (Sequential Bucket), a
 // warp (Warp to Bucket) or a thread (Thread to Bucket).  The k-mers and counters of a sub-table are read into shared
 // memory, offsets through the read-only cache.  A block has ROWS x COLUMNS pairs of sequences; 1 x 1 is the thesis's.
-// With more, what was read serves several pairs, which is where most of its time goes otherwise.
+// With more, what was read serves several pairs.  With KEPT > 0, which is for Thread to Bucket, a thread takes KEPT
+// k-mers of its bucket of each row into registers and compares each k-mer of a column with all of them: no bucket is
+// so long that moving along two sorted ones, with a read from shared memory for each move, would be worth it.
 //
 // Tables larger than shared memory are compared in stages: a part of each row with a part of each column, in all
 // combinations in which some bucket of the one can have a k-mer of the other.
@@ -13,7 +15,9 @@
 
 #include "motif_tables.cuh"
 
-#define BLOCK 0    // TEAM: threads that share a bucket; 0 for all of the block
+#define BLOCK 0   // TEAM: threads that share a bucket; 0 for all of the block
+#define EVERY -1  // KEPT: compare every k-mer of two buckets
+#define LINEAR 0  // KEPT: merge them
 
 // A part of the tile's sub-tables in shared memory: rows first, then columns; k-mers first, then counters.
 template <typename Key, typename Row, typename Column, int ROWS, int COLUMNS>
@@ -39,8 +43,11 @@ __device__ __forceinline__ bool can_meet(const Key *row, int x, int x_end, const
            __ldg(column + y) <= __ldg(row + x_end - 1);
 }
 
-template <typename Key, typename Row, typename Column, typename Sum, int TEAM, bool LINEAR, int ROWS, int COLUMNS>
-__global__ void __launch_bounds__(1024) compare_buckets(
+// CACHED: counters are in shared memory too; else they are read where k-mers agree.  THREADS, RESIDENT: of a block, and
+// blocks that a multiprocessor is to have room for.
+template <typename Key, typename Row, typename Column, typename Sum, int TEAM, int KEPT, bool CACHED, int ROWS,
+          int COLUMNS, int THREADS, int RESIDENT>
+__global__ void __launch_bounds__(THREADS, RESIDENT) compare_buckets(
     const Key *__restrict__ row_keys, const Row *__restrict__ row_counts, const Row *__restrict__ row_offsets,
     i64 first_row, int rows, int row_places, int row_capacity,
     const Key *__restrict__ column_keys, const Column *__restrict__ column_counts,
@@ -51,7 +58,7 @@ __global__ void __launch_bounds__(1024) compare_buckets(
     Sum *__restrict__ out)          // [distances, rows, columns]
 {
     extern __shared__ __align__(16) u8 shared[];
-    __shared__ Sum partial[32 * ROWS * COLUMNS];
+    __shared__ Sum partial[THREADS / 32 * ROWS * COLUMNS];
     int row_tile, column_tile;
     tile_of_block((rows + ROWS - 1) / ROWS, (columns + COLUMNS - 1) / COLUMNS, &row_tile, &column_tile);
     const int row = row_tile * ROWS, column = column_tile * COLUMNS;
@@ -70,17 +77,15 @@ __global__ void __launch_bounds__(1024) compare_buckets(
     for (int m = 0; m < distances; m++) {
         Sum sums[ROWS][COLUMNS] = {};
         for (; s < ends[m]; s++) {
-            int row_length[ROWS], column_length[COLUMNS], longest_row = 0, longest_column = 0;
+            const Row *bounds = mine.offsets_of(row, s);
+            const Column *their_bounds = theirs.offsets_of(column, s);
+            int longest_row = 0, longest_column = 0;
             #pragma unroll
-            for (int r = 0; r < ROWS; r++) {
-                row_length[r] = row + r < rows ? mine.offset(row + r, s, buckets) : 0;
-                longest_row = max(longest_row, row_length[r]);
-            }
+            for (int r = 0; r < ROWS; r++)
+                if (row + r < rows) longest_row = max(longest_row, mine.at(bounds, r, buckets));
             #pragma unroll
-            for (int c = 0; c < COLUMNS; c++) {
-                column_length[c] = column + c < columns ? theirs.offset(column + c, s, buckets) : 0;
-                longest_column = max(longest_column, column_length[c]);
-            }
+            for (int c = 0; c < COLUMNS; c++)
+                if (column + c < columns) longest_column = max(longest_column, theirs.at(their_bounds, c, buckets));
             const bool staged = longest_row > row_capacity || longest_column > column_capacity;
             for (int x0 = 0; x0 < longest_row; x0 += row_capacity)
                 for (int y0 = 0; y0 < longest_column; y0 += column_capacity) {
@@ -99,52 +104,70 @@ __global__ void __launch_bounds__(1024) compare_buckets(
                         if (!__syncthreads_or(some)) continue;
                     }
                     __syncthreads();  // nobody still reads what was there
-                    #pragma unroll
-                    for (int r = 0; r < ROWS; r++) {
+                    for (int r = 0; r < ROWS && row + r < rows; r++) {
                         const i64 from = mine.table(row + r, s) * row_places + x0;
-                        const int some = min(row_length[r] - x0, row_capacity);
-                        if (some <= 0) continue;
+                        const int some = min(mine.at(bounds, r, buckets) - x0, row_capacity);
                         copy_to_shared(stage.row_keys + r * row_capacity, row_keys + from, some);
-                        copy_to_shared(stage.row_counts + r * row_capacity, row_counts + from, some);
+                        if (CACHED) copy_to_shared(stage.row_counts + r * row_capacity, row_counts + from, some);
                     }
-                    #pragma unroll
-                    for (int c = 0; c < COLUMNS; c++) {
+                    for (int c = 0; c < COLUMNS && column + c < columns; c++) {
                         const i64 from = theirs.table(column + c, s) * column_places + y0;
-                        const int some = min(column_length[c] - y0, column_capacity);
-                        if (some <= 0) continue;
+                        const int some = min(theirs.at(their_bounds, c, buckets) - y0, column_capacity);
                         copy_to_shared(stage.column_keys + c * column_capacity, column_keys + from, some);
-                        copy_to_shared(stage.column_counts + c * column_capacity, column_counts + from, some);
+                        if (CACHED)
+                            copy_to_shared(stage.column_counts + c * column_capacity, column_counts + from, some);
                     }
                     __syncthreads();
+                    const Row *own_counts =
+                        CACHED ? stage.row_counts : row_counts + mine.table(row, s) * row_places + x0;
+                    const int own_step = CACHED ? row_capacity : subtables * row_places;
                     for (int b = team; b < buckets; b += teams) {
-                        int x[ROWS], x_end[ROWS];
+                        int x[ROWS], x_end[ROWS], y[COLUMNS], y_end[COLUMNS], most = 0;
                         #pragma unroll
                         for (int r = 0; r < ROWS; r++) {
                             x[r] = x_end[r] = 0;
                             if (row + r >= rows) continue;
-                            x[r] = max(mine.offset(row + r, s, b) - x0, 0);
-                            x_end[r] = min(mine.offset(row + r, s, b + 1) - x0, row_capacity);
-                            if (size > 1) {
+                            x[r] = max(mine.at(bounds, r, b) - x0, 0);
+                            x_end[r] = min(mine.at(bounds, r, b + 1) - x0, row_capacity);
+                            if (TEAM != 1) {
                                 // A run of the row's k-mers to each member of the team.
                                 const int each = (max(x_end[r] - x[r], 0) + size - 1) / size;
                                 x[r] += member * each;
                                 x_end[r] = min(x_end[r], x[r] + each);
                             }
+                            most = max(most, x_end[r] - x[r]);
                         }
                         #pragma unroll
                         for (int c = 0; c < COLUMNS; c++) {
+                            y[c] = y_end[c] = 0;
                             if (column + c >= columns) continue;
-                            const int y = max(theirs.offset(column + c, s, b) - y0, 0);
-                            const int y_end = min(theirs.offset(column + c, s, b + 1) - y0, column_capacity);
-                            const Key *keys = stage.column_keys + c * column_capacity;
-                            const Column *counts = stage.column_counts + c * column_capacity;
+                            y[c] = max(theirs.at(their_bounds, c, b) - y0, 0);
+                            y_end[c] = min(theirs.at(their_bounds, c, b + 1) - y0, column_capacity);
+                        }
+                        for (int from = 0; from < most; from += KEPT > 0 ? KEPT : most) {
+                            Key kept[ROWS][KEPT > 0 ? KEPT : 1];
+                            if constexpr (KEPT > 0) keep(kept, stage.row_keys, row_capacity, x, x_end, from);
                             #pragma unroll
-                            for (int r = 0; r < ROWS; r++) {
-                                const Key *own = stage.row_keys + r * row_capacity;
-                                const Row *own_counts = stage.row_counts + r * row_capacity;
-                                sums[r][c] += LINEAR
-                                    ? merge_runs<Sum>(own, own_counts, x[r], x_end[r], keys, counts, y, y_end)
-                                    : compare_all<Sum>(own, own_counts, x[r], x_end[r], keys, counts, y, y_end);
+                            for (int c = 0; c < COLUMNS; c++) {
+                                const Key *keys = stage.column_keys + c * column_capacity;
+                                const Column *counts =
+                                    CACHED ? stage.column_counts + c * column_capacity
+                                           : column_counts + theirs.table(column + c, s) * column_places + y0;
+                                if constexpr (KEPT > 0) {
+                                    for (int k = y[c]; k < y_end[c]; k++)
+                                        match_kept(
+                                            kept, keys[k], counts + k, own_counts, own_step, x, x_end, from, sums, c);
+                                } else {
+                                    #pragma unroll
+                                    for (int r = 0; r < ROWS; r++) {
+                                        const Key *own = stage.row_keys + r * row_capacity;
+                                        const Row *f = own_counts + (i64)r * own_step;
+                                        const int p = x[r], end = x_end[r];
+                                        sums[r][c] += KEPT == LINEAR
+                                            ? merge_runs<Sum>(own, f, p, end, keys, counts, y[c], y_end[c])
+                                            : compare_all<Sum>(own, f, p, end, keys, counts, y[c], y_end[c]);
+                                    }
+                                }
                             }
                         }
                     }

@@ -18,11 +18,11 @@ from hpcvdj.motifs.tables.options import TableOptions
 TEAMS = {"sequential-bucket": 0, "warp-to-bucket": 32, "thread-to-bucket": 1}
 """Threads that share a bucket; 0 for the whole block."""
 
+EVERY, LINEAR = -1, 0
+"""How two buckets are compared, if no k-mers are kept in registers (motif_tables.cu)."""
+
 ROWS_PER_LAUNCH = 1 << 14
 """Rows of a launch at most: a grid's second dimension ends at 65,535."""
-
-WARPS = 32
-"""Warps of a block at most."""
 
 ASKED_FOR = 48 * 1024
 """Bytes of shared memory above which a kernel has to ask for it."""
@@ -108,13 +108,17 @@ class CudaTables:
     ) -> None:
         kernel, options = self.options.kernel, self.options
         tile = (options.tile_rows, options.tile_columns) if kernel == "thread-to-bucket" else (1, 1)
-        pair = WARPS * counters.dtype.itemsize
-        shape = fit(_place(rows), _place(self.tables), tile, self._limit, pair)
-        linear = "true" if options.linear else "false"
-        settings = (str(TEAMS[kernel]), linear, str(shape.rows), str(shape.columns))
-        function = self._kernel("compare_buckets", rows, counters.dtype, *settings)
-        shared = shape.rows * shape.row_capacity * _place(rows)[1]
-        shared += shape.columns * shape.column_capacity * _place(self.tables)[1]
+        pair = options.threads_per_block // 32 * counters.dtype.itemsize
+        places = self._place(rows), self._place(self.tables)
+        shape = fit(*places, tile, self._limit, pair)
+        merging = LINEAR if options.linear else EVERY
+        settings = (
+            TEAMS[kernel], options.keep or merging if kernel == "thread-to-bucket" else merging,
+            str(options.cache_counts).lower(), shape.rows, shape.columns, options.threads_per_block,
+            max(1, options.resident_threads // options.threads_per_block),
+        )  # fmt: skip
+        function = self._kernel("compare_buckets", rows, counters.dtype, *map(str, settings))
+        shared = shape.rows * shape.row_capacity * places[0][1] + shape.columns * shape.column_capacity * places[1][1]
         if shared + pair * shape.rows * shape.columns > ASKED_FOR:
             function.max_dynamic_shared_size_bytes = shared
         columns = len(self.tables)
@@ -151,6 +155,11 @@ class CudaTables:
         grid = (-(-columns // options.threads_per_block), count)
         self.clock.launch(function, grid, options.threads_per_block, arguments, shared)
 
+    def _place(self, tables: Tables) -> tuple[int, int]:
+        """Places of a sub-table, and bytes of a place in shared memory."""
+        counts = tables.counts.itemsize if self.options.cache_counts else 0
+        return tables.keys.shape[2], tables.keys.itemsize + counts
+
     def _kernel(self, name: str, rows: Tables, kind: np.dtype[Any], *settings: str) -> Any:
         """The kernel's instance for these tables, compiled when first needed."""
         types = (rows.keys.itemsize, rows.counts.itemsize, self.tables.counts.itemsize, kind.itemsize)
@@ -163,8 +172,3 @@ class CudaTables:
 
 def _upload(tables: Tables) -> list[Any]:
     return [cupy.asarray(one) for one in (tables.keys, tables.counts, tables.offsets)]
-
-
-def _place(tables: Tables) -> tuple[int, int]:
-    """Places of a sub-table, and bytes of a place in shared memory."""
-    return tables.keys.shape[2], tables.keys.itemsize + tables.counts.itemsize

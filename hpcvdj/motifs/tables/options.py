@@ -15,6 +15,9 @@ BUILDERS = ("chained", "sorted")
 MOST_TILE = 8
 """Sequences along one side of a block's tile of pairs, at most: their sums are registers."""
 
+MOST_KEPT = 8
+"""k-mers of a row's bucket in registers, at most."""
+
 
 @dataclass(frozen=True)
 class TableOptions:
@@ -27,9 +30,13 @@ class TableOptions:
     builder               chained or sorted
     kernel                one of KERNELS (CUDA only)
     linear                merge sorted buckets; False compares all k-mers of two buckets (section 3.c)
+    keep                  k-mers of each row's bucket that a thread of `thread-to-bucket` has in registers, 1 to 8; 0
+                          leaves them in shared memory, as the thesis does, and goes by `linear`
+    cache_counts          counters in shared memory beside the k-mers; False reads them where k-mers agree
     threads_per_block     block size, a multiple of 32
     chunk                 k-mers of its column that a thread of `thread-to-pair` has in shared memory
     tile_rows, tile_columns  pairs that a block of `thread-to-bucket` does at once; 1 and 1 are the thesis's
+    resident_threads      threads that a multiprocessor is to have room for: limits the registers of a thread
     shared_bytes          shared memory of a block at most; None for all that the GPU grants
     tile_bytes            counters that one launch leaves on the GPU, at most (never less than a row)
     """
@@ -37,15 +44,18 @@ class TableOptions:
     encoding: str = "auto"
     hash: str = "xor"
     seed: int = 1
-    buckets: int = 256
+    buckets: int = 512
     construction_buckets: int | None = None
     builder: str = "chained"
     kernel: str = "thread-to-bucket"
     linear: bool = True
+    keep: int = 4
+    cache_counts: bool = True
     threads_per_block: int = 256
     chunk: int = 8
     tile_rows: int = 4
     tile_columns: int = 4
+    resident_threads: int = 768
     shared_bytes: int | None = None
     tile_bytes: int = 1 << 30
 
@@ -60,6 +70,10 @@ class TableOptions:
             raise InputError(f"{self.threads_per_block} threads per block: give a multiple of 32 up to 1024")
         if self.chunk < 1:
             raise InputError(f"{self.chunk} k-mers a chunk: give 1 or more")
+        if not 0 <= self.keep <= MOST_KEPT:
+            raise InputError(f"{self.keep} k-mers kept: give 0 to {MOST_KEPT}")
+        if not 1 <= self.resident_threads <= 2048:
+            raise InputError(f"{self.resident_threads} resident threads: give 1 to 2048")
         if not (1 <= self.tile_rows <= MOST_TILE and 1 <= self.tile_columns <= MOST_TILE):
             raise InputError(f"a tile of {self.tile_rows} x {self.tile_columns}: give 1 to {MOST_TILE} each")
 

@@ -136,6 +136,8 @@ def test_tables_beyond_memory_are_one_line(monkeypatch):
         ({"buckets": 0}, "0 buckets"),
         ({"buckets": 9, "construction_buckets": 8}, "9 buckets of 8 constructed"),
         ({"threads_per_block": 48}, "a multiple of 32"),
+        ({"keep": 9}, "9 k-mers kept"),
+        ({"resident_threads": 0}, "0 resident threads"),
         ({"chunk": 0}, "0 k-mers a chunk"),
         ({"tile_rows": 9}, "a tile of 9 x 4"),
     ],

@@ -15,8 +15,12 @@ from tests.motifs.tables.cases import exact, hostile, kmers, random_text, raw, u
 
 pytestmark = pytest.mark.skipif(fake_cupy.COMPILER is None, reason="no g++")
 
-VARIANTS = [(kernel, linear) for kernel in KERNELS for linear in (True, False)][:-1]
-"""`thread-to-pair` has no second variant."""
+VARIANTS = [
+    *((kernel, {"linear": linear, "keep": 0}) for kernel in KERNELS[:3] for linear in (True, False)),
+    ("sequential-bucket", {"cache_counts": False}),
+    ("thread-to-bucket", {"keep": 3}),
+    ("thread-to-pair", {}),
+]
 
 
 @pytest.fixture(scope="module")
@@ -33,16 +37,16 @@ def host(kernels, monkeypatch):
 
 
 def compared(some, d, **options):
-    options = {"threads_per_block": 64, "buckets": 8, **options}
+    options = {"threads_per_block": 64, "buckets": 8, "keep": 2, **options}
     return TablesComparison(some, d, TableOptions(**options), "cuda")
 
 
 @pytest.mark.parametrize("order", fake_cupy.ORDERS)
-@pytest.mark.parametrize(("kernel", "linear"), VARIANTS)
-def test_every_kernel_in_every_order(host, kernel, linear, order):
+@pytest.mark.parametrize(("kernel", "variant"), VARIANTS)
+def test_every_kernel_in_every_order(host, kernel, variant, order):
     host.order = order
     some = kmers(hostile(), 8)
-    comparison = compared(some, 2, kernel=kernel, linear=linear)
+    comparison = compared(some, 2, kernel=kernel, **variant)
     assert np.array_equal(comparison.raw(some), raw(hostile(), 8, 2))
     assert np.array_equal(comparison.counters(some, 0), upper(exact(hostile(), 8, 2)))
 
@@ -71,10 +75,12 @@ def test_block_sizes(host, kernel, threads):
     assert np.array_equal(comparison.counters(some), exact(hostile(), 8, 2))
 
 
-@pytest.mark.parametrize("tile", [(1, 1), (1, 8), (2, 3), (8, 1)])
-def test_tiles(host, tile):
+@pytest.mark.parametrize(
+    ("rows", "columns", "keep", "cache"), [(1, 1, 1, True), (1, 8, 8, False), (2, 3, 4, False), (8, 1, 0, True)]
+)
+def test_tiles(host, rows, columns, keep, cache):
     some = kmers(hostile(), 8)
-    comparison = compared(some, 2, tile_rows=tile[0], tile_columns=tile[1])
+    comparison = compared(some, 2, tile_rows=rows, tile_columns=columns, keep=keep, cache_counts=cache)
     assert np.array_equal(comparison.raw(some), raw(hostile(), 8, 2))
     assert np.array_equal(comparison.counters(some, 0), upper(exact(hostile(), 8, 2)))
 
@@ -90,14 +96,14 @@ def test_more_row_tiles_than_share_columns(host):
 
 
 @pytest.mark.parametrize("size", [1800, 2500])
-@pytest.mark.parametrize(("kernel", "linear"), VARIANTS)
-def test_tables_larger_than_shared_memory(host, kernel, linear, size):
+@pytest.mark.parametrize(("kernel", "variant"), VARIANTS)
+def test_tables_larger_than_shared_memory(host, kernel, variant, size):
     """Long sequences among short ones, one bucket or many, in a few parts or one."""
     rng = np.random.default_rng(5)
     texts = (random_text(rng, 150), random_text(rng, 20), random_text(rng, 280, "AC"), "A" * 50, random_text(rng, 200))
     some = kmers(texts, 5)
     for buckets in (1, 6):
-        comparison = compared(some, 1, kernel=kernel, linear=linear, buckets=buckets, shared_bytes=size, chunk=3)
+        comparison = compared(some, 1, kernel=kernel, **variant, buckets=buckets, shared_bytes=size, chunk=3)
         assert np.array_equal(comparison.counters(some), exact(texts, 5, 1))
 
 
@@ -111,6 +117,15 @@ def test_tiles_in_stages(host, monkeypatch):
     for order in fake_cupy.ORDERS:
         host.order = order
         assert np.array_equal(compared(some, 1, buckets=3).counters(some), exact(texts, 5, 1))
+
+
+def test_a_kmer_of_ones_and_buckets_longer_than_what_is_kept(host):
+    """Poly-G fills its word with ones where k is the largest; so is the filling of short buckets."""
+    texts = ("G" * 20, "G" * 16, "C" * 17, "ACGTTGCAACGTACGTGACCATTA", "G" * 15 + "A" + "G" * 16)
+    some = kmers(texts, 16)
+    for buckets, keep in ((1, 2), (40, 4)):
+        found = compared(some, 1, buckets=buckets, keep=keep, encoding="2x32").counters(some)
+        assert np.array_equal(found, exact(texts, 16, 1))
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -161,7 +176,7 @@ def test_random_sets(host, texts, kernel, d, k, order):
 def test_too_little_shared_memory_is_one_line(host):
     some = kmers(hostile(), 8)
     with pytest.raises(InputError, match="hold no part of two sub-tables"):
-        compared(some, 1, shared_bytes=500).raw(some)
+        compared(some, 1, shared_bytes=300).raw(some)
     with pytest.raises(InputError, match="8 k-mers for each of 64 threads leave no room in 2000 bytes"):
         compared(some, 1, kernel="thread-to-pair", shared_bytes=2000).raw(some)
 
