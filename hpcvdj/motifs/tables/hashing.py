@@ -8,9 +8,9 @@ All work on the word of the encoding, in arithmetic modulo 2^32 or 2^64, whichev
   The thesis prints "a XOR k + b"; the work it takes this from puts the XOR first.  XOR and addition carry nothing
   downwards, so for 2^q buckets all but the lowest q bits, which are the last bases, are ignored (unless P wraps).
 - `xor`: from the whole word, each r-bit group of it XORed in; mod buckets.  r is the bits of a bucket number, at least
-  4.  The word's lowest group, which the start already holds, is XORed in again: for 2^q buckets, q ≤ r, it cancels, so
-  the bucket is the XOR of the groups above it; k-mers that differ in the last r bits only share a bucket.  With other
-  bucket counts all of the word counts.  Implemented as printed.
+  4.  The word's lowest group, with which the start already has it, is XORed in again and cancels: k-mers that differ in
+  their last r bits only share a bucket, whatever the number of buckets.  For 2^q buckets, q ≤ r, the bucket is the XOR
+  of the groups above; for others what stands above the lowest group counts itself too.  Implemented as printed.
 """
 
 from __future__ import annotations

@@ -96,14 +96,17 @@ def test_constants_come_from_the_seed():
     assert one.tolist() == same.tolist() != other.tolist()
 
 
-def test_xor_ignores_its_lowest_group_for_powers_of_two_only():
-    """What starting from the whole key does (section 2.f.3)."""
-    words = np.arange(256, dtype=np.uint64)
-    for buckets, different in ((16, 16), (256, 1)):
-        function = HashFunction("xor", ENCODINGS["2x32"], 16, buckets)
-        assert len(set(function(words).tolist())) == different
-    assert len(set(HashFunction("xor", ENCODINGS["2x32"], 16, 251)(words).tolist())) > 1
-    assert [group_bits(buckets) for buckets in (1, 16, 17, 256)] == [4, 4, 5, 8]
+@pytest.mark.parametrize(("buckets", "r"), [(2, 4), (16, 4), (17, 5), (251, 8), (256, 8), (1000, 10)])
+def test_xor_ignores_its_lowest_group(buckets, r):
+    """What starting from the whole key does (section 2.f.3), whatever the number of buckets."""
+    assert group_bits(buckets) == r
+    function = HashFunction("xor", ENCODINGS["2x32"], 16, buckets)
+    words = np.uint64(0b10_0111_0010 << r) + np.arange(1 << r, dtype=np.uint64)
+    assert len(set(function(words).tolist())) == 1
+    next_group = np.arange(1 << r, dtype=np.uint64) << np.uint64(r)
+    assert len(set(function(next_group).tolist())) > 1
+    if buckets == 1 << r:
+        assert function(next_group).tolist() == list(range(buckets))
 
 
 def test_an_unknown_hash_function():

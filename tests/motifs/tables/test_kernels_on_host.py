@@ -1,5 +1,7 @@
 """The four kernels executed on the CPU, against the definition."""
 
+import importlib
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -108,9 +110,14 @@ def test_tables_larger_than_shared_memory(host, kernel, variant, size):
 
 
 def test_tiles_in_stages(host, monkeypatch):
-    from hpcvdj.motifs.tables import cuda
+    cuda = importlib.import_module("hpcvdj.motifs.tables.cuda")
+    fitted = []
 
-    monkeypatch.setattr(cuda, "fit", lambda *sizes: cuda.Fit(2, 3, 32, 64))
+    def fit(*sizes):
+        fitted.append(cuda.Fit(2, 3, 32, 64))
+        return fitted[-1]
+
+    monkeypatch.setattr(cuda, "fit", fit)
     rng = np.random.default_rng(6)
     texts = tuple(random_text(rng, length) for length in (150, 20, 90, 200, 0, 64, 100))
     some = kmers(texts, 5)
