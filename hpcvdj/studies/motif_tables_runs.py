@@ -50,7 +50,8 @@ class TableRow:
 
     `seconds` are wall seconds of a construction or of a comparison on CPU cores, and the GPU's own of its kernels;
     `wall` has the host's in every case, transfers of the counters included.  `pairs` are what was compared, `of` the
-    sequences there are, of which `sequences` were taken.  `mean` and `variance` are those of the k-mers in a bucket.
+    sequences there are, of which `sequences` were taken.  `mean` and `variance` are those of the k-mers in a bucket,
+    of constructions only.
     `total` is the sum of all counters, modulo 2^63: equal for what was compared alike.
     """
 
@@ -125,6 +126,7 @@ class Runs:
     rows: list[TableRow] = field(default_factory=list)
     _made: list[tuple[TableRow, TableOptions]] = field(default_factory=list)
     _of: int = 0
+    _merged: tuple[Tables, Tables] | None = None
 
     def construction(self, lengths_of_kmers: Sequence[int], bucket_counts: Sequence[int]) -> None:
         """Figure 5: seconds and variance by hash function, buckets and k, with the thesis's 64-bit encoding."""
@@ -146,8 +148,8 @@ class Runs:
         for kernel in ("sequential-bucket", "warp-to-bucket"):
             for linear in (True, False):
                 variant = "linear" if linear else "every"
-                for threads in BLOCKS:
-                    for buckets in BUCKETS:
+                for buckets in BUCKETS:
+                    for threads in BLOCKS:
                         options = TableOptions(
                             kernel=kernel, linear=linear, threads_per_block=threads, buckets=buckets,
                         )  # fmt: skip
@@ -208,11 +210,17 @@ class Runs:
         kmers, self._of = self._kmers(k, times)
         return build(kmers, self.d, TableOptions(buckets=BUILT_WITH))
 
+    def _merge(self, built: Tables, buckets: int) -> Tables:
+        """`built` in fewer buckets; kept until others are asked for."""
+        if self._merged is None or self._merged[0] is not built or self._merged[1].buckets != buckets:
+            self._merged = built, merge_buckets(built, buckets)
+        return self._merged[1]
+
     def _compare(self, part: str, variant: str, options: TableOptions, built: Tables, on_cpu: bool = False) -> None:
         """All pairs of `built`, each once, after a few rows that warm up."""
         if not (self.gpu or on_cpu):
             return
-        tables = merge_buckets(built, options.compared_with("cpu" if on_cpu else "cuda"))
+        tables = self._merge(built, options.compared_with("cpu" if on_cpu else "cuda"))
         number = len(tables)
         loaded: Any = None
         if not on_cpu:
@@ -241,7 +249,9 @@ class Runs:
         self, part: str, kernel: str, variant: str, options: TableOptions, tables: Tables, repeat: int, pairs: int,
         seconds: float, wall: float, total: int,
     ) -> None:  # fmt: skip
-        mean, variance = bucket_variance(tables) if repeat == 0 else (self.rows[-1].mean, self.rows[-1].variance)
+        mean = variance = 0.0
+        if part == "construction":
+            mean, variance = bucket_variance(tables)
         row = TableRow(
             part, kernel, variant, options.hash, tables.encoding.name, tables.k, tables.d,
             tables.most + tables.k - 1, len(tables), self._of, tables.buckets, options.threads_per_block,

@@ -62,11 +62,11 @@ def test_many_sequences_against_the_cpu(k, tile):
 @pytest.mark.parametrize("size", [4_000, 20_000, None])
 @pytest.mark.parametrize(("kernel", "variant"), VARIANTS)
 def test_long_sequences_in_stages(kernel, variant, size):
-    """Longer than any shared memory; rows of all lengths."""
+    """The longest pair exceeds any shared memory; a single bucket only where the work is linear in its k-mers."""
     rng = np.random.default_rng(9)
-    texts = [random_text(rng, length) for length in (60_000, 500, 8_000, 0, 3_000, 20_000)]
-    some = kmers(texts, 10)
-    for buckets in (1, 256):
+    some = kmers([random_text(rng, length) for length in (24_000, 500, 8_000, 0, 3_000, 23_000)], 10)
+    linear = variant.get("linear", kernel != "thread-to-bucket") and not variant.get("keep")
+    for buckets in (1 if linear else 64, 256):
         expected = TablesComparison(some, 1, TableOptions(buckets=buckets)).raw(some)
         threads = 32 if size == 4_000 else 256
         options = {"kernel": kernel, "buckets": buckets, "shared_bytes": size, "threads_per_block": threads, **variant}
