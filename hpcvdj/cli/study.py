@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -147,6 +148,50 @@ def throughput(
     rows = measure(table, number, seed, Config(max_n, "direct", backend.value), world, repeats)
     if world.is_root:
         write_study(world, rows, output, f"throughput-{world.size}", "throughput")
+
+
+@app.command("motif-tables")
+def motif_tables(
+    output: StudyFolder,
+    fasta: Annotated[
+        Path | None, typer.Argument(help="Sequences; random ones without.", metavar="FASTA", show_default=False)
+    ] = None,
+    number: Annotated[int, typer.Option("--number", "-n", min=2, help="Sequences to compare.")] = 1024,
+    length: Annotated[int, typer.Option("--length", min=32, help="Bases of a random sequence.")] = 500,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the random sequences.")] = 1,
+    both_strands: Annotated[bool, typer.Option("--both-strands", help="The reverse complements too.")] = False,
+    parts: Annotated[
+        str, typer.Option("--parts", help="What to measure: figure 5, figures 6 and 7, figure 8, figure 9.")
+    ] = "construction,settings,speedup,lengths",
+    k: Annotated[str, typer.Option("--k", help="k-mer lengths of construction and speedup.")] = "8,12,16,20",
+    settings_k: Annotated[int, typer.Option("--settings-k", min=4, help="k of settings and lengths.")] = 12,
+    d: Annotated[int, typer.Option("--d", min=0, max=3, help="Largest Hamming distance.")] = 2,
+    bucket_counts: Annotated[
+        str | None, typer.Option("--buckets", help="Buckets of construction.", show_default="1 to 256")
+    ] = None,
+    cpu_number: Annotated[int, typer.Option("--cpu-number", min=2, help="Sequences that CPU cores compare.")] = 256,
+    repeats: Repeats = 3,
+    backend: Device = BackendName.auto,
+    label: Label = "",
+    threads: common.Threads = None,
+) -> None:
+    """The motif thesis's figures 5 to 9: hash tables, their construction and comparison, setting by setting.
+
+    Without a GPU only the construction and the CPU comparison are measured.
+    """
+    world = common.begin(threads)
+    if world.size > 1:
+        raise InputError("motif-tables measures one process; start it without mpiexec")
+    from hpcvdj.studies.motif_sources import Source
+    from hpcvdj.studies.motif_tables_runs import measure
+
+    source = Source(fasta, number, length, seed, both_strands)
+    counts = _numbers("--buckets", bucket_counts) if bucket_counts else None
+    chosen = [name.strip() for name in parts.split(",")]
+    rows = measure(
+        source, chosen, _numbers("--k", k), settings_k, d, counts, cpu_number, repeats, backend.value, common.say
+    )
+    write_study(world, rows, output, _name("motif_tables", world.size, label), "motif_tables")
 
 
 @app.command()

@@ -5,6 +5,12 @@ import pytest
 from hpcvdj.backends.cuda.source import OPTIONS, source
 from tests.backends.nvrtc import compile_for
 
+NARROW, WIDE = (
+    "unsigned int, unsigned short, unsigned short, unsigned int",
+    "unsigned long long, unsigned short, unsigned int, unsigned long long",
+)
+"""Types of k-mers, of counters and offsets of rows and columns, and of sums."""
+
 KERNELS = {
     "bitwise.cu": (),
     "baseline.cu": (),
@@ -17,6 +23,13 @@ KERNELS = {
     "motif_matrix.cu": (),
     "motif_windows.cu": (),
     "direct.cu": tuple(f"direct<{width}, {count}>" for width in (2, 4) for count in ("int", "long long")),
+    "motif_tables.cu": (
+        *(f"compare_buckets<{NARROW}, {team}, {kept}, true, 1, 1, 128, 1>" for team in (0, 32) for kept in (-1, 0)),
+        f"compare_buckets<{NARROW}, 1, 4, true, 4, 4, 256, 3>",
+        f"compare_buckets<{WIDE}, 1, 3, false, 2, 3, 1024, 1>",
+        f"compare_pairs<{NARROW}>",
+        f"compare_pairs<{WIDE}>",
+    ),
 }
 
 

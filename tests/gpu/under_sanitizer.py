@@ -15,9 +15,12 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from hpcvdj.germline import from_sequences, read_germline
 from hpcvdj.methods import METHODS, Problem
+from hpcvdj.motifs.tables import TableOptions, TablesComparison
 from hpcvdj.verify import reference
 from tests.conftest import TABLES
 from tests.gpu.test_kernels import gpu, random_rows
+from tests.gpu.test_motif_tables import VARIANTS
+from tests.motifs.tables.cases import hostile, kmers, random_text, raw
 from tests.problems import repertoire_of_rows
 
 
@@ -29,8 +32,25 @@ def check(name: str, problem: Problem, methods: tuple[str, ...], **options: int)
         print(f"{name}: {method}, {len(problem.repertoire)} sequences: equal", flush=True)
 
 
+def check_tables() -> None:
+    """The comparison kernels: hostile sets whole, longer sequences in stages."""
+    rng = np.random.default_rng(3)
+    sets = {None: hostile(), 3_000: tuple(random_text(rng, length) for length in (300, 40, 200, 0, 150))}
+    for shared, texts in sets.items():
+        some = kmers(texts, 6)
+        for kernel, variant in VARIANTS:
+            for buckets, threads in ((1, 32), (100, 64)):
+                options = TableOptions(
+                    kernel=kernel, buckets=buckets, threads_per_block=threads, shared_bytes=shared, **variant
+                )
+                found = TablesComparison(some, 1, options, "cuda").raw(some)
+                assert np.array_equal(found, raw(texts, 6, 1)), (kernel, variant, buckets)
+        print(f"motif tables, {shared or 'all'} bytes of shared memory: equal", flush=True)
+
+
 def main() -> None:
     """All paths: several tiles of a pair, several pairs, blocks, ranks and words, no D genes, distinct D forms."""
+    check_tables()
     enumerating = tuple(METHODS)
     small = from_sequences(["ACGTAC", "ACG"], ["GGGACA", "TT"], ["TTGCA", "A"], max_p=2)
     rows = [("V1", "J1", "ACGT" + "ACGT"[k % 4] * (k % 5) + "GGAC" + "TGCA") for k in range(70)]

@@ -63,6 +63,36 @@ static void run_fiber()
 
 inline void __syncthreads() { swapcontext(&running->context, &scheduler); }
 
+template <typename T>
+inline T __ldg(const T *place)
+{
+    return *place;
+}
+
+// What each thread hands to the others.  These barriers are the block's: all its threads have to come here together.
+static unsigned long long handed[1024];
+
+template <typename T>
+inline T __shfl_xor_sync(unsigned, T value, int apart)
+{
+    memcpy(&handed[threadIdx.x], &value, sizeof value);
+    __syncthreads();
+    T taken;
+    memcpy(&taken, &handed[threadIdx.x ^ apart], sizeof taken);
+    __syncthreads();
+    return taken;
+}
+
+inline int __syncthreads_or(int value)
+{
+    handed[threadIdx.x] = value;
+    __syncthreads();
+    int any = 0;
+    for (unsigned k = 0; k < blockDim.x; k++) any |= handed[k] != 0;
+    __syncthreads();
+    return any;
+}
+
 enum Order { FORWARD, BACKWARD, SHUFFLED };
 
 static void run_block(std::vector<Fiber> &fibers, int order, std::mt19937 &random)

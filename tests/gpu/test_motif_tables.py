@@ -1,0 +1,103 @@
+"""The thesis's four comparison kernels on a GPU against the definition, to the bit.  Skipped without a GPU.
+
+python -m pytest tests/gpu/test_motif_tables.py
+"""
+
+import numpy as np
+import pytest
+
+from hpcvdj.backends.cuda import device_count
+from hpcvdj.errors import MachineError
+from hpcvdj.motifs.kmers import Kmers
+from hpcvdj.motifs.tables import TableOptions, TablesComparison
+from hpcvdj.motifs.tables.options import KERNELS
+from tests.motifs.tables.cases import ENCODINGS, exact, hostile, kmers, random_text, raw, upper
+
+pytestmark = pytest.mark.skipif(device_count() == 0, reason="no GPU")
+
+VARIANTS = [
+    *((kernel, {"linear": linear, "keep": 0}) for kernel in KERNELS[:3] for linear in (True, False)),
+    *(("thread-to-bucket", {"keep": keep, "cache_counts": cache}) for keep in (1, 4, 8) for cache in (True, False)),
+    ("thread-to-pair", {}),
+]
+
+
+def gpu(some, d, **options):
+    return TablesComparison(some, d, TableOptions(**options), "cuda")
+
+
+@pytest.mark.parametrize(("kernel", "variant"), VARIANTS)
+def test_every_kernel_on_hostile_sets(kernel, variant):
+    for k, d in ((4, 3), (8, 2), (16, 1)):
+        some = kmers(hostile(), k)
+        for buckets, threads in ((1, 32), (64, 128), (512, 256), (100, 1024)):
+            comparison = gpu(some, d, kernel=kernel, buckets=buckets, threads_per_block=threads, chunk=4, **variant)
+            assert np.array_equal(comparison.raw(some), raw(hostile(), k, d))
+            assert np.array_equal(comparison.counters(some, 0), upper(exact(hostile(), k, d)))
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_largest_k_of_every_encoding(kernel, encoding):
+    k = ENCODINGS[encoding]
+    some = kmers((*hostile(), "G" * 40), k)
+    for name in ("djb2", "2umt", "xor"):
+        found = gpu(some, 1, kernel=kernel, encoding=encoding, hash=name).counters(some)
+        assert np.array_equal(found, exact((*hostile(), "G" * 40), k, 1))
+
+
+@pytest.mark.parametrize("tile", [(1, 1), (2, 8), (4, 4), (8, 3)])
+@pytest.mark.parametrize("k", [8, 12, 20])
+def test_many_sequences_against_the_cpu(k, tile):
+    rng = np.random.default_rng(k)
+    some = kmers([random_text(rng, int(rng.integers(0, 501))) for _ in range(150)], k)
+    options = TableOptions(tile_rows=tile[0], tile_columns=tile[1], tile_bytes=1 << 15)
+    expected = TablesComparison(some, 2, options).raw(some)
+    for kernel in KERNELS:
+        found = gpu(some, 2, kernel=kernel, tile_rows=tile[0], tile_columns=tile[1], tile_bytes=1 << 15)
+        assert np.array_equal(found.raw(some), expected)
+        assert np.array_equal(found.raw(some.part(40, 90), 40), upper(expected[:, 40:90], 40))
+
+
+@pytest.mark.parametrize("size", [4_000, 20_000, None])
+@pytest.mark.parametrize(("kernel", "variant"), VARIANTS)
+def test_long_sequences_in_stages(kernel, variant, size):
+    """The longest pair exceeds any shared memory; a single bucket only where the work is linear in its k-mers."""
+    rng = np.random.default_rng(9)
+    some = kmers([random_text(rng, length) for length in (24_000, 500, 8_000, 0, 3_000, 23_000)], 10)
+    linear = variant.get("linear", kernel != "thread-to-bucket") and not variant.get("keep")
+    for buckets in (1 if linear else 64, 256):
+        expected = TablesComparison(some, 1, TableOptions(buckets=buckets)).raw(some)
+        threads = 32 if size == 4_000 else 256
+        options = {"kernel": kernel, "buckets": buckets, "shared_bytes": size, "threads_per_block": threads, **variant}
+        assert np.array_equal(gpu(some, 1, **options).raw(some), expected)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_counts_past_16_and_32_bits(kernel):
+    key = np.array([0, 0, 1], np.uint64)
+    some = Kmers(8, key, np.array([70_000, 3, 4_000_000_000], np.uint32), np.array([0, 1, 3]))
+    few = Kmers(8, key[:1], np.array([2], np.uint32), np.array([0, 1]))
+    comparison = gpu(some, 1, kernel=kernel)
+    assert comparison.counters(some)[0].tolist() == [[4_900_000_000, 210_000], [210_000, 9 + 16 * 10**18]]
+    assert comparison.counters(few).tolist() == [[[140_000, 6]], [[0, 8_000_000_000]]]
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_one_sequence_and_an_empty_one(kernel):
+    for texts in (("ACGTACGTAC",), ("",), ("NNNNNN", "AC")):
+        some = kmers(texts, 4)
+        assert np.array_equal(gpu(some, 2, kernel=kernel).counters(some), exact(texts, 4, 2))
+
+
+def test_memory_that_does_not_suffice_is_one_line(monkeypatch):
+    import cupy
+
+    def none(*arguments):
+        raise cupy.cuda.memory.OutOfMemoryError(1 << 40, 0, 0)
+
+    some = kmers(hostile(), 8)
+    comparison = gpu(some, 1)
+    monkeypatch.setattr(cupy, "zeros", none)
+    with pytest.raises(MachineError, match=r"GPU's memory does not suffice .* GB free"):
+        comparison.raw(some)

@@ -1,0 +1,114 @@
+"""The encodings and hash functions, against plain Python."""
+
+import numpy as np
+import pytest
+
+from hpcvdj.errors import InputError
+from hpcvdj.motifs.tables.encoding import ENCODINGS, encoding_for
+from hpcvdj.motifs.tables.hashing import HASHES, LARGEST_PRIME, HashFunction, group_bits
+from tests.motifs.tables.cases import kmers, random_text
+
+THESIS_CODES = {"A": 0b100, "C": 0b101, "G": 0b110, "T": 0b111, "*": 0}
+
+
+def one_word(encoding, text):
+    (word,) = encoding.encode(kmers([text], len(text)).key, len(text))
+    return int(word)
+
+
+def test_the_example_of_figure_3():
+    assert f"{one_word(ENCODINGS['3x64'], 'ACTTGCCA'):b}" == "100101111111110101101100"
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_wildcards_and_bases_of_every_length(name):
+    encoding = ENCODINGS[name]
+    rng = np.random.default_rng(1)
+    for k in range(4, encoding.largest_k + 1):
+        text = random_text(rng, k)
+        word = one_word(encoding, text)
+        assert word < 1 << encoding.width
+        for m in (0, 1, 2):
+            masks = [int(mask) for mask in encoding.masks(k, m)]
+            shown = [encoding.text(word & mask, mask, k) for mask in masks]
+            assert len(set(masks)) == len(masks)
+            assert all(one.count("*") == m for one in shown)
+            assert all(a in ("*", b) for one in shown for a, b in zip(one, text, strict=True))
+            if m == 1:
+                assert shown[0] == "*" + text[1:]
+            if name == "3x64":
+                assert word & masks[0] == sum(THESIS_CODES[c] << 3 * p for p, c in enumerate(reversed(shown[0])))
+
+
+@pytest.mark.parametrize(("name", "k"), [("3x64", 22), ("2x32", 17)])
+def test_a_k_that_does_not_fit(name, k):
+    with pytest.raises(InputError, match=rf"k = {k}: encoding {name} holds {k - 1} bases"):
+        encoding_for(name, k)
+
+
+def test_the_narrowest_encoding():
+    assert [encoding_for("auto", k).name for k in (4, 16, 17, 32)] == ["2x32", "2x32", "2x64", "2x64"]
+    with pytest.raises(InputError, match="choose auto, 3x64, 2x32, 2x64"):
+        encoding_for("ascii", 8)
+
+
+def hashed(function, word):
+    """The pseudocode of section 2.f, read line by line."""
+    width, bits, k = function.encoding.width, function.encoding.bits, function.k
+    groups = [word >> bits * (k - 1 - p) & (1 << bits) - 1 for p in range(k)]
+    if function.name == "djb2":
+        code = 5381
+        for group in groups:
+            code = (code * 33 + group) % 2**width
+    elif function.name == "2umt":
+        a, b, prime = (int(function.parameters[p]) for p in (5, 6, 7))
+        code = ((a ^ word) + b) % 2**width % prime
+    else:
+        r = max(4, len(f"{function.buckets - 1:b}"))
+        code = word
+        for low in range(0, width, r):
+            code ^= word >> low & (1 << r) - 1
+    return code % function.buckets
+
+
+@pytest.mark.parametrize("buckets", [1, 2, 11, 12, 16, 100, 256, 1000])
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("name", HASHES)
+def test_every_hash_function(name, encoding, buckets):
+    rng = np.random.default_rng(buckets)
+    for k in (4, 9, ENCODINGS[encoding].largest_k):
+        function = HashFunction(name, ENCODINGS[encoding], k, buckets, seed=5)
+        mask = ENCODINGS[encoding].masks(k, 2)[-1]
+        words = ENCODINGS[encoding].encode(kmers([random_text(rng, 60)], k).key, k)
+        for some in (words, words & mask):
+            assert function(some).tolist() == [hashed(function, int(word)) for word in some]
+
+
+def test_the_primes_are_the_largest():
+    """Fermat to a few bases: none above passes, the primes do."""
+    for bits, prime in LARGEST_PRIME.items():
+        passing = [n for n in range(prime, 2**bits) if all(pow(b, n - 1, n) == 1 for b in (2, 3, 5, 7, 11))]
+        assert passing == [prime]
+
+
+def test_constants_come_from_the_seed():
+    one, same, other = (HashFunction("2umt", ENCODINGS["2x64"], 20, 16, seed).parameters for seed in (1, 1, 2))
+    assert one.tolist() == same.tolist() != other.tolist()
+
+
+@pytest.mark.parametrize(("buckets", "r"), [(2, 4), (16, 4), (17, 5), (251, 8), (256, 8), (1000, 10)])
+def test_xor_ignores_its_lowest_group(buckets, r):
+    """What starting from the whole key does (section 2.f.3), whatever the number of buckets."""
+    assert group_bits(buckets) == r
+    function = HashFunction("xor", ENCODINGS["2x32"], 16, buckets)
+    words = np.uint64(0b10_0111_0010 << r) + np.arange(1 << r, dtype=np.uint64)
+    assert len(set(function(words).tolist())) == 1
+    next_group = np.arange(1 << r, dtype=np.uint64) << np.uint64(r)
+    assert len(set(function(next_group).tolist())) > 1
+    if buckets == 1 << r:
+        assert function(next_group).tolist() == list(range(buckets))
+
+
+def test_an_unknown_hash_function():
+    with pytest.raises(InputError, match="choose djb2, 2umt, xor"):
+        HashFunction("md5", ENCODINGS["2x32"], 8, 16)

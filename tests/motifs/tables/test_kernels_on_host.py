@@ -1,0 +1,241 @@
+"""The four kernels executed on the CPU, against the definition."""
+
+import importlib
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hpcvdj.errors import InputError, MachineError
+from hpcvdj.motifs.kmers import Kmers
+from hpcvdj.motifs.tables import TableOptions, TablesComparison
+from hpcvdj.motifs.tables.options import KERNELS
+from tests.backends.host import fake_cupy
+from tests.motifs.tables import on_host
+from tests.motifs.tables.cases import exact, hostile, kmers, random_text, raw, upper
+
+pytestmark = pytest.mark.skipif(fake_cupy.COMPILER is None, reason="no g++")
+
+VARIANTS = [
+    *((kernel, {"linear": linear, "keep": 0}) for kernel in KERNELS[:3] for linear in (True, False)),
+    ("sequential-bucket", {"cache_counts": False}),
+    ("thread-to-bucket", {"keep": 3}),
+    ("thread-to-pair", {}),
+]
+
+
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory):
+    """A folder of compiled kernels."""
+    return tmp_path_factory.mktemp("kernels")
+
+
+@pytest.fixture
+def host(kernels, monkeypatch):
+    """The CUDA backend on the host."""
+    yield on_host.begin(kernels, monkeypatch)
+    on_host.forget()
+
+
+def compared(some, d, **options):
+    options = {"threads_per_block": 64, "buckets": 8, "keep": 2, **options}
+    return TablesComparison(some, d, TableOptions(**options), "cuda")
+
+
+@pytest.mark.parametrize("order", fake_cupy.ORDERS)
+@pytest.mark.parametrize(("kernel", "variant"), VARIANTS)
+def test_every_kernel_in_every_order(host, kernel, variant, order):
+    host.order = order
+    some = kmers(hostile(), 8)
+    comparison = compared(some, 2, kernel=kernel, **variant)
+    assert np.array_equal(comparison.raw(some), raw(hostile(), 8, 2))
+    assert np.array_equal(comparison.counters(some, 0), upper(exact(hostile(), 8, 2)))
+
+
+@pytest.mark.parametrize("buckets", [1, 5, 33, 200])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_bucket_counts_and_hashes(host, kernel, buckets):
+    some = kmers(hostile(), 7)
+    for name in ("djb2", "2umt"):
+        comparison = compared(some, 1, kernel=kernel, hash=name, buckets=buckets, construction_buckets=200)
+        assert np.array_equal(comparison.counters(some), exact(hostile(), 7, 1))
+
+
+@pytest.mark.parametrize(("encoding", "k", "d"), [("3x64", 21, 1), ("2x32", 16, 1), ("2x64", 32, 1), ("2x64", 6, 3)])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_encodings(host, kernel, encoding, k, d):
+    some = kmers(hostile(), k)
+    assert np.array_equal(compared(some, d, kernel=kernel, encoding=encoding).counters(some), exact(hostile(), k, d))
+
+
+@pytest.mark.parametrize("threads", [32, 96, 128])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_block_sizes(host, kernel, threads):
+    some = kmers(hostile(), 8)
+    comparison = compared(some, 2, kernel=kernel, threads_per_block=threads, chunk=3)
+    assert np.array_equal(comparison.counters(some), exact(hostile(), 8, 2))
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "keep", "cache"), [(1, 1, 1, True), (1, 8, 8, False), (2, 3, 4, False), (8, 1, 0, True)]
+)
+def test_tiles(host, rows, columns, keep, cache):
+    some = kmers(hostile(), 8)
+    comparison = compared(some, 2, tile_rows=rows, tile_columns=columns, keep=keep, cache_counts=cache)
+    assert np.array_equal(comparison.raw(some), raw(hostile(), 8, 2))
+    assert np.array_equal(comparison.counters(some, 0), upper(exact(hostile(), 8, 2)))
+
+
+def test_more_row_tiles_than_share_columns(host):
+    """Seventeen row tiles: a whole group of sixteen and a rest."""
+    rng = np.random.default_rng(4)
+    texts = tuple(random_text(rng, 12) for _ in range(34))
+    some = kmers(texts, 4)
+    comparison = compared(some, 1, tile_rows=2, tile_columns=3, threads_per_block=32)
+    assert np.array_equal(comparison.counters(some), exact(texts, 4, 1))
+    assert np.array_equal(comparison.counters(some, 0), upper(exact(texts, 4, 1)))
+
+
+@pytest.mark.parametrize("size", [1800, 2500])
+@pytest.mark.parametrize(("kernel", "variant"), VARIANTS)
+def test_tables_larger_than_shared_memory(host, kernel, variant, size):
+    """Long sequences among short ones, one bucket or many, in a few parts or one."""
+    rng = np.random.default_rng(5)
+    texts = (random_text(rng, 150), random_text(rng, 20), random_text(rng, 280, "AC"), "A" * 50, random_text(rng, 200))
+    some = kmers(texts, 5)
+    for buckets in (1, 6):
+        comparison = compared(some, 1, kernel=kernel, **variant, buckets=buckets, shared_bytes=size, chunk=3)
+        assert np.array_equal(comparison.counters(some), exact(texts, 5, 1))
+
+
+def test_tiles_in_stages(host, monkeypatch):
+    cuda = importlib.import_module("hpcvdj.motifs.tables.cuda")
+    fitted = []
+
+    def fit(*sizes):
+        fitted.append(cuda.Fit(2, 3, 32, 64))
+        return fitted[-1]
+
+    monkeypatch.setattr(cuda, "fit", fit)
+    rng = np.random.default_rng(6)
+    texts = tuple(random_text(rng, length) for length in (150, 20, 90, 200, 0, 64, 100))
+    some = kmers(texts, 5)
+    for order in fake_cupy.ORDERS:
+        host.order = order
+        assert np.array_equal(compared(some, 1, buckets=3).counters(some), exact(texts, 5, 1))
+
+
+def test_a_kmer_of_ones_and_buckets_longer_than_what_is_kept(host):
+    """Poly-G fills its word with ones where k is the largest; so is the filling of short buckets."""
+    texts = ("G" * 20, "G" * 16, "C" * 17, "ACGTTGCAACGTACGTGACCATTA", "G" * 15 + "A" + "G" * 16)
+    some = kmers(texts, 16)
+    for buckets, keep in ((1, 2), (40, 4)):
+        found = compared(some, 1, buckets=buckets, keep=keep, encoding="2x32").counters(some)
+        assert np.array_equal(found, exact(texts, 16, 1))
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_counts_past_16_and_32_bits(host, kernel):
+    key = np.array([0, 0, 1], np.uint64)
+    some = Kmers(8, key, np.array([70_000, 3, 4_000_000_000], np.uint32), np.array([0, 1, 3]))
+    few = Kmers(8, key[:1], np.array([2], np.uint32), np.array([0, 1]))
+    comparison = compared(some, 1, kernel=kernel)
+    assert comparison.counters(some)[0].tolist() == [[4_900_000_000, 210_000], [210_000, 9 + 16 * 10**18]]
+    # Rows with 16-bit counters against columns with 32.
+    assert comparison.counters(few).tolist() == [[[140_000, 6]], [[0, 8_000_000_000]]]
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_parts_other_rows_and_small_launches(host, kernel):
+    texts = hostile()
+    some = kmers(texts, 6)
+    expected = raw(texts, 6, 2)
+    comparison = compared(some, 2, kernel=kernel, tile_bytes=3 * 14 * 4 * 2)
+    for first, last in ((0, 5), (7, 14), (13, 14)):
+        assert np.array_equal(comparison.raw(some.part(first, last), first), upper(expected[:, first:last], first))
+        assert np.array_equal(comparison.raw(some.part(first, last)), expected[:, first:last])
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_one_sequence_and_none(host, kernel):
+    for texts in (("ACGTACGTAC",), ("",), ("NNNNNN", "AC")):
+        some = kmers(texts, 4)
+        assert np.array_equal(compared(some, 2, kernel=kernel).counters(some), exact(texts, 4, 2))
+    some = kmers(("ACGTACGTAC",), 4)
+    assert compared(some, 1, kernel=kernel).raw(some.part(0, 0)).shape == (2, 0, 1)
+
+
+@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    texts=st.lists(st.text(st.sampled_from("AACGTN"), max_size=30), min_size=1, max_size=5).map(tuple),
+    kernel=st.sampled_from(KERNELS),
+    d=st.integers(0, 3),
+    k=st.integers(4, 7),
+    order=st.sampled_from(list(fake_cupy.ORDERS)),
+)
+def test_random_sets(host, texts, kernel, d, k, order):
+    host.order = order
+    some = kmers(texts, k)
+    assert np.array_equal(compared(some, d, kernel=kernel).counters(some), exact(texts, k, d))
+
+
+def test_too_little_shared_memory_is_one_line(host):
+    some = kmers(hostile(), 8)
+    with pytest.raises(InputError, match="hold no part of two sub-tables"):
+        compared(some, 1, shared_bytes=300).raw(some)
+    with pytest.raises(InputError, match="8 k-mers for each of 64 threads leave no room in 2000 bytes"):
+        compared(some, 1, kernel="thread-to-pair", shared_bytes=2000).raw(some)
+
+
+def test_memory_that_does_not_suffice_is_one_line(host, monkeypatch):
+    import cupy
+
+    def none(*arguments):
+        raise fake_cupy.OutOfMemoryError("1 TB")
+
+    some = kmers(hostile(), 8)
+    comparison = compared(some, 1)
+    monkeypatch.setattr(cupy, "zeros", none)
+    with pytest.raises(MachineError, match="the GPU's memory does not suffice"):
+        comparison.raw(some)
+    monkeypatch.setattr(cupy, "asarray", none)
+    with pytest.raises(MachineError, match="the GPU's memory does not suffice"):
+        compared(some, 1)
+
+
+BARRIERS = {"sequential-bucket": range(4), "warp-to-bucket": range(4), "thread-to-bucket": range(4)}
+BARRIERS["thread-to-pair"] = range(4, 6)
+
+UNSEEN = {kernel: [3] for kernel in KERNELS[:3]}
+"""Only the sums of sequences without a k-mer reach the fourth with no barrier before it, and those are all 0."""
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_missing_barrier_shows(host, kernel):
+    """Taken away one by one, each changes the counters in some order of the threads."""
+    rng = np.random.default_rng(7)
+    texts = tuple(random_text(rng, length) for length in (150, 90, 200, 120))
+    some = kmers(texts, 5)
+    expected = exact(texts, 5, 1)
+    unseen = []
+    for barrier in BARRIERS[kernel]:
+        host.change = without_barrier(barrier)
+        same = []
+        for order in fake_cupy.ORDERS:
+            host.order = order
+            found = compared(some, 1, kernel=kernel, buckets=70, shared_bytes=2400, tile_rows=1, tile_columns=1)
+            same.append(np.array_equal(found.counters(some), expected))
+        if all(same):
+            unseen.append(barrier)
+    assert unseen == UNSEEN.get(kernel, [])
+
+
+def without_barrier(number):
+    """A change of a kernel's text: its `number`-th barrier is gone."""
+
+    def change(code):
+        parts = code.split("__syncthreads();")
+        return "__syncthreads();".join([*parts[:number], parts[number] + parts[number + 1], *parts[number + 2 :]])
+
+    return change
