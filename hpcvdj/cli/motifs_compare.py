@@ -27,6 +27,7 @@ class MotifMethod(StrEnum):
     index = "index"  # type: ignore[assignment]
     matrix = "matrix"
     bitslice = "bitslice"
+    tables = "tables"
 
 
 class Strands(StrEnum):

@@ -195,6 +195,47 @@ def motif_tables(
 
 
 @app.command()
+def motifs(
+    output: StudyFolder,
+    fasta: Annotated[
+        Path | None, typer.Argument(help="Sequences; random ones without.", metavar="FASTA", show_default=False)
+    ] = None,
+    number: Annotated[int, typer.Option("--number", "-n", min=2, help="Sequences to compare.")] = 9184,
+    length: Annotated[int, typer.Option("--length", min=32, help="Bases of a random sequence.")] = 500,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the random sequences.")] = 1,
+    both_strands: Annotated[
+        bool, typer.Option("--both-strands", help="The reverse complements as so many sequences more.")
+    ] = False,
+    k: Annotated[str, typer.Option("--k", help="k-mer lengths.")] = "8,12,16,20",
+    d: Annotated[int, typer.Option("--d", min=0, max=3, help="Largest Hamming distance.")] = 2,
+    methods: Annotated[
+        str, typer.Option("--methods", help="Methods; one with :N takes the first N sequences only.")
+    ] = "pigeonhole,index,matrix,bitslice:512,tables:256",
+    repeats: Repeats = 3,
+    backend: Device = BackendName.auto,
+    label: Label = "",
+    threads: common.Threads = None,
+) -> None:
+    """Motif comparison, method by method: sequences in, counters of all pairs out.
+
+    Example: hpcvdj study motifs --k 12,20 -o DIR
+    """
+    world = common.begin(threads)
+    if world.size > 1:
+        raise InputError("motifs measures one process; start it without mpiexec")
+    from hpcvdj.studies.motif_sources import Source
+    from hpcvdj.studies.motifs import measure
+
+    named = [part.strip().partition(":") for part in methods.split(",")]
+    limits = {name: _numbers("--methods", limit)[0] for name, _, limit in named if limit}
+    rows = measure(
+        Source(fasta, number, length, seed, both_strands), _numbers("--k", k), d, [name for name, _, _ in named],
+        limits, repeats, backend.value, common.say,
+    )  # fmt: skip
+    write_study(world, rows, output, _name("motifs", world.size, label), "motifs")
+
+
+@app.command()
 def render(folder: Folder) -> None:
     """Make DIR/README.md and the plot of any study from its raw rows; needs no GPU."""
     world = common.begin()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hpcvdj.errors import InputError
 from hpcvdj.motifs.buckets import bytes_per_kmer
 from hpcvdj.motifs.comparison import Comparison, Profile
 from hpcvdj.motifs.costs import Choice
 from hpcvdj.motifs.masks import block_masks, wildcard_masks
+from hpcvdj.motifs.tables import TablesComparison
 
 METHODS = ("pigeonhole", "index", "matrix", "bitslice", "tables")
 """`tables` is the thesis's system; the others are this program's."""
@@ -32,7 +36,7 @@ def bytes_for(choice: Choice, k: int, d: int, backend: str) -> int:
     """Bytes of memory for each k-mer of the columns, about."""
     if choice.method == "pigeonhole":
         tables = len(block_masks(k, d, choice.blocks or default_blocks(k, d))[1])
-    elif choice.method == "index":
+    elif choice.method in ("index", "tables"):
         tables = sum(len(wildcard_masks(k, m)) for m in range(d + 1))
     else:
         tables = 1
@@ -40,13 +44,32 @@ def bytes_for(choice: Choice, k: int, d: int, backend: str) -> int:
     return tables * bytes_per_kmer(k) + 64
 
 
+class _Tables:
+    """The thesis's system under the interface of the other methods."""
+
+    def __init__(self, columns: Profile, d: int, backend: str) -> None:
+        self._columns, self._tables = columns, TablesComparison(columns.kmers, d, backend=backend)
+
+    def counters(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> NDArray[np.uint32]:
+        """D of `rows` against the columns."""
+        if rows is None:
+            begin, end = first or 0, len(self._columns) if last is None else last
+            found = self._tables.counters(self._columns.kmers.part(begin, end), first)
+        else:
+            # Its `first` takes rows for columns, which those of the other strand are not.
+            found = self._tables.counters(rows.kmers)
+        return found.astype(np.uint32, copy=False)
+
+
 def load(choice: Choice, columns: Profile, d: int, backend: str) -> Comparison:
     """The method loaded with `columns`."""
     name, k = choice.method, columns.k
     require_method(name, k, backend)
     blocks = choice.blocks or default_blocks(k, d)
-    if not d < blocks <= k:
+    if name == "pigeonhole" and not d < blocks <= k:
         raise InputError(f"--blocks {blocks}: between d + 1 = {d + 1} and k = {k}")
+    if name == "tables":
+        return _Tables(columns, d, backend)
     if backend == "cuda":
         from hpcvdj.backends.cuda.device import failures_named
         from hpcvdj.motifs.cuda import bitslice as gpu_bitslice

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hpcvdj.errors import InputError
 
-STUDIES = ("scaling", "methods", "blocks", "pairs", "memory", "throughput", "motif_tables")
+STUDIES = ("scaling", "methods", "blocks", "pairs", "memory", "throughput", "motif_tables", "motifs")
 """Every study, by the name of its module and in its raw files."""
 
 

@@ -48,4 +48,6 @@ class Source:
             made = random_sequences(self.number, self.length * times, self.seed)
         else:
             made = joined(read_fasta(self.fasta), times)
-        return (with_other_strands(made), 2 * self.number) if self.both_strands else (made, self.number)
+        if not self.both_strands:
+            return made, self.number
+        return with_other_strands(made.part(0, min(self.number, len(made)))), 2 * self.number

@@ -15,6 +15,11 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from hpcvdj.germline import from_sequences, read_germline
 from hpcvdj.methods import METHODS, Problem
+from hpcvdj.motifs.comparison import profile
+from hpcvdj.motifs.costs import Choice
+from hpcvdj.motifs.methods import load
+from hpcvdj.motifs.reference import exact_counters
+from hpcvdj.motifs.sequences import sequence_set
 from hpcvdj.motifs.tables import TableOptions, TablesComparison
 from hpcvdj.verify import reference
 from tests.conftest import TABLES
@@ -48,8 +53,20 @@ def check_tables() -> None:
         print(f"motif tables, {shared or 'all'} bytes of shared memory: equal", flush=True)
 
 
+def check_motifs() -> None:
+    """The methods' own kernels, on hostile sets."""
+    for k, d in ((6, 1), (8, 2), (17, 2)):
+        expected = exact_counters(hostile(), k, d)
+        some = profile(sequence_set(hostile()), k, d)
+        for method in ("pigeonhole", "index", "bitslice", *(["matrix"] if k <= 9 else [])):
+            found = load(Choice(method, 0.0), some, d, "cuda").counters(None).get()
+            assert np.array_equal(found, expected), (method, k)
+        print(f"motifs, k = {k}, d = {d}: equal", flush=True)
+
+
 def main() -> None:
     """All paths: several tiles of a pair, several pairs, blocks, ranks and words, no D genes, distinct D forms."""
+    check_motifs()
     check_tables()
     enumerating = tuple(METHODS)
     small = from_sequences(["ACGTAC", "ACG"], ["GGGACA", "TT"], ["TTGCA", "A"], max_p=2)
