@@ -227,7 +227,7 @@ def motifs(
     from hpcvdj.studies.motifs import measure
 
     named = [part.strip().partition(":") for part in methods.split(",")]
-    limits = {name: _numbers("--methods", limit)[0] for name, _, limit in named if limit}
+    limits = {name: int(limit) for name, _, limit in named if limit.isdigit()}
     rows = measure(
         Source(fasta, number, length, seed, both_strands), _numbers("--k", k), d, [name for name, _, _ in named],
         limits, repeats, backend.value, common.say,
