@@ -29,10 +29,10 @@ BUCKETS = (1, 8, 32, 64, 128, 256, 512)
 CHUNKS = (2, 4, 6, 8, 10, 12)
 TUNED = tuple(
     {"buckets": buckets, "threads_per_block": threads, "tile_rows": rows, "tile_columns": columns, "keep": keep}
-    for buckets in (256, 512, 1024)
-    for threads in (128, 256)
-    for rows, columns in ((2, 4), (4, 4), (2, 8))
-    for keep in (2, 4)
+    for buckets, threads in ((16, 32), (32, 32), (64, 32), (64, 64), (128, 64), (512, 128))
+    for rows, columns in ((1, 1), (1, 2), (2, 2), (4, 4))
+    for keep in (0, 2, 4)
+    if (rows, columns, keep) != (1, 1, 0) or buckets != threads
 )
 """Settings of our Thread to Bucket beside the thesis's, whose tile is a pair and whose k-mers stay in shared memory."""
 

@@ -16,11 +16,12 @@ struct Table {
     int plane;
 };
 
-// The bucket of a k-mer: its kept positions, hashed (Knuth, TAOCP 3, 6.4) if they are more than the buckets.
+// The bucket of a k-mer: its kept positions, spread over the buckets if they are fewer, hashed (Knuth, TAOCP 3, 6.4) if
+// they are more.  Spread, since a gap between two buckets in use is filled by one thread.
 __device__ inline unsigned bucket_of(const Table &table, word key, int bits)
 {
     word closed = 0;
     for (int f = 0; f < 4; f++)
         closed |= (key >> table.field[f].right & table.field[f].mask) << table.field[f].left;
-    return table.key_bits <= bits ? (unsigned)closed : (unsigned)(closed * 0x9E3779B97F4A7C15ull >> (64 - bits));
+    return table.key_bits <= bits ? (unsigned)(closed << (bits - table.key_bits)) : (unsigned)(closed * 0x9E3779B97F4A7C15ull >> (64 - bits));
 }

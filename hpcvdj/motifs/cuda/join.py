@@ -59,6 +59,7 @@ class _Shard:
     key: Any
     payload: Any
     offsets: Any
+    position: Any
 
 
 class _Join:
@@ -75,6 +76,7 @@ class _Join:
             self._run_bit = cupy.asarray(run_bits(runs).astype(np.uint16))
             self._first_table = cupy.asarray(first_tables(runs, masks))
             self._kmers = device_kmers(columns)
+            self._starts = self._kmers.offsets.get()
             shards = -(-self._n // self._most_columns())
             edges = [self._n * s // shards for s in range(shards + 1)] if shards else []
             self._shards = [self._shard(a, b) for a, b in pairwise(edges)]
@@ -90,6 +92,7 @@ class _Join:
         key = cupy.empty(self._table_count * n, np.uint32 if self._key == "unsigned" else np.uint64)
         payload = cupy.empty(self._table_count * n, np.uint32)
         offsets = cupy.zeros((self._table_count << bits) + 1, np.uint32)
+        position = cupy.empty(self._table_count * n, np.uint32)
         place_bits = max(1, n.bit_length())
         step = max(1, _SORT_ENTRIES // max(1, n))
         for t in range(0, self._table_count if n else 0, step):
@@ -102,69 +105,62 @@ class _Join:
             )
             order.sort()
             buckets = tables << bits
-            local = cupy.empty(buckets + 1, np.uint32)
             part = slice(t * n, (t + tables) * n)
             _kernel(f"fill_buckets<{self._key}>")(
                 (-(-tables * n // THREADS),),
                 (THREADS,),
                 (
-                    order, np.int64(tables * n), np.int32(place_bits), kmers.key, kmers.sequence, kmers.count,
-                    np.uint32(buckets), key[part], payload[part], local,
+                    order, np.int64(tables * n), np.int64(n), np.int32(bits), np.int32(place_bits), np.uint32(t * n),
+                    kmers.key, kmers.sequence, kmers.count, np.uint32(buckets), key[part], payload[part],
+                    offsets[t << bits :], position[part],
                 ),
             )  # fmt: skip
-            offsets[t << bits : (t << bits) + buckets + 1] = local + np.uint32(t * n)
-        return _Shard(first, last, bits, key, payload, offsets)
+        return _Shard(first, last, bits, key, payload, offsets, position)
 
     @failures_named()
     def _found(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> Any:
         """Counters on the GPU, uint32 [d + 1, rows, columns]; rows are `rows`, or the columns first … last-1."""
-        mine: DeviceKmers = (
-            self._kmers.part(first or 0, self._n if last is None else last) if rows is None else device_kmers(rows)
-        )
+        begin, end = first or 0, self._n if last is None else last
+        mine = self._kmers.part(begin, end) if rows is None else device_kmers(rows)
         found = cupy.zeros((self._d + 1, len(mine), self._n), np.uint32)
         for shard in self._shards:
-            if len(mine) and (first is None or shard.last > first):
-                self._join(mine, shard, first, found)
+            if first is None:
+                self._join(mine, 0, len(mine), -1, shard, None, found)
+                continue
+            # Rows before the shard meet all its columns, rows in it those from their own on, rows after it none.
+            before = min(max(shard.first - first, 0), len(mine))
+            within = min(max(shard.last - first, 0), len(mine))
+            shift = int(self._starts[begin] - self._starts[shard.first]) if rows is None else None
+            self._join(mine, 0, before, -1, shard, None, found)
+            self._join(mine, before, within, max(0, first - shard.first), shard, shift, found)
         return found
 
-    def _join(self, rows: DeviceKmers, shard: _Shard, first: int | None, found: Any) -> None:
+    def _join(
+        self, rows: DeviceKmers, begin: int, end: int, first: int, shard: _Shard, shift: int | None, found: Any
+    ) -> None:
+        """Rows begin … end-1 against a shard; `first` and `shift` are the kernel's, None where it has no positions."""
+        if begin >= end:
+            return
         columns = shard.last - shard.first
         shared = 4 * (self._d + 1) * columns
         kernel = _kernel(f"join<{self._key}, {'true' if self.raw_counters else 'false'}>")
         allow_shared(kernel, shared)
-        whole = columns == self._n
-        part = found if whole else cupy.empty((self._d + 1, len(rows), columns), np.uint32)
-        # Rows before the shard have all its columns to come; -1 says that no column is left out.
-        offset = -1 if first is None else max(-1, first - shard.first)
-        if first is not None and offset < 0:
-            # Rows first … of which some may lie in the shard: those from the shard's first on are cut at themselves.
-            before = min(len(rows), shard.first - first)
-            self._launch(kernel, rows, 0, before, -1, shard, columns, part, shared)
-            self._launch(kernel, rows, before, len(rows), 0, shard, columns, part, shared)
-        else:
-            self._launch(kernel, rows, 0, len(rows), offset, shard, columns, part, shared)
-        if not whole:
-            found[:, :, shard.first : shard.last] = part
-
-    def _launch(
-        self, kernel: Any, rows: DeviceKmers, begin: int, end: int, first: int, shard: _Shard, columns: int, part: Any,
-        shared: int,
-    ) -> None:  # fmt: skip
-        if begin == end:
-            return
-        target = part if (begin, end) == (0, len(rows)) else cupy.empty((self._d + 1, end - begin, columns), np.uint32)
+        whole = columns == self._n and end - begin == len(rows)
+        target = found if whole else cupy.empty((self._d + 1, end - begin, columns), np.uint32)
         kernel(
             (end - begin,),
             (_BLOCK,),
             (
                 rows.key, rows.count, rows.offsets[begin:], np.int32(end - begin), np.int32(first), self._tables,
                 np.int32(self._table_count), np.int32(shard.bits), shard.key, shard.payload, shard.offsets,
-                np.int32(columns), np.int32(self._d), self._run_bit, self._first_table, target,
+                np.uintp(0) if shift is None else shard.position, np.int64(shift or 0),
+                np.int64(len(shard.key) // self._table_count), np.int32(columns), np.int32(self._d), self._run_bit,
+                self._first_table, target,
             ),
             shared_mem=shared,
         )  # fmt: skip
-        if target is not part:
-            part[:, begin:end] = target
+        if not whole:
+            found[:, begin:end, shard.first : shard.last] = target
 
 
 class Pigeonhole(_Join):
