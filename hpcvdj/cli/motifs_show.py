@@ -69,7 +69,7 @@ def command(
 
     K-mers within Hamming distance D that follow each other base by base in both sequences are one region. Places count
     from 1; on strand - those of B go down, and its text is the reverse complement. Bases that differ are in lower
-    case. The totals are the counters of `hpcvdj motifs compare`.
+    case. The totals are the counters of `hpcvdj motifs compare`, each occurrence counted.
 
     Example: hpcvdj motifs show genes.fasta YAL003W YBR118W -k 12 -d 2 --strands both
     """

@@ -3,8 +3,8 @@
 - components  sequences that a path of edges joins
 - louvain     Blondel, Guillaume, Lambiotte and Lefebvre, Fast unfolding of communities in large networks, J Stat Mech
               (2008) P10008: high modularity; a resolution above 1 gives smaller clusters
-- label-propagation  Raghavan, Albert and Kumara, Near linear time algorithm to detect community structures in
-              large-scale networks, Phys Rev E 76 (2007) 036106, with weights
+- label-propagation  Traag and Subelj, Large network community detection by fast label propagation, Sci Rep 13 (2023)
+              2701, with weights
 """
 
 from __future__ import annotations

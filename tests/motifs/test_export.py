@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from hpcvdj.cli import motifs_export
+from hpcvdj.cli import motifs_cluster, motifs_export, motifs_plot, motifs_show
 from hpcvdj.errors import InputError
 from hpcvdj.motifs import graph
 from hpcvdj.motifs.edges import Selection
@@ -207,6 +207,13 @@ def test_a_name_that_breaks_lines_is_refused(tmp_path):
             export(result, tmp_path / "x.tsv")
         export(result, tmp_path / "x.parquet")
     assert read_table(tmp_path / "x.parquet").name_1.tolist() == ["a\tb"]
+
+
+@pytest.mark.parametrize("module", [motifs_export, motifs_cluster, motifs_show, motifs_plot])
+def test_each_subcommand_explains_itself(run, module):
+    text = run(module, "--help")
+    assert f"hpcvdj motifs {module.NAME} " in " ".join(text.split())
+    assert len(text.splitlines()) > 20
 
 
 def test_without_networkx_the_extra_is_named(results, tmp_path, monkeypatch):
