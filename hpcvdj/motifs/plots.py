@@ -68,10 +68,11 @@ def draw(
     strands = strands_of(result, strand)
     figure, axes = plt.subplots(figsize=(7, 6) if kind == "heatmap" else (6.5, 4.2), layout="constrained")
     if kind == "heatmap":
-        said = _draw_heatmap(figure, axes, heatmap(result, selection, strands, clusters), result)
+        found = heatmap(result, selection, strands, clusters)
+        said = _draw_heatmap(figure, axes, found, result, every=result.dense and selection == Selection())
     else:
-        said = _draw_degree(axes, result, selection, strands) if kind == "degree" else ""
-        said = said or _draw_scores(axes, result, selection, strands)
+        distribution = _draw_degree if kind == "degree" else _draw_scores
+        said = distribution(axes, result, selection, strands)
         axes.spines[["top", "right"]].set_visible(False)
     with atomic_path(target, overwrite=overwrite) as temporary:
         figure.savefig(temporary, dpi=150, format=target.suffix[1:].lower())
@@ -167,8 +168,12 @@ def _by_component(matrix: Any) -> NDArray[np.int64]:
     return np.lexsort((rank, label, -np.bincount(label)[label]))
 
 
-def _draw_heatmap(figure: Any, axes: Any, found: Heatmap, result: MotifResult) -> str:
-    image = axes.imshow(found.values, interpolation="nearest", cmap="viridis_r")
+def _draw_heatmap(figure: Any, axes: Any, found: Heatmap, result: MotifResult, *, every: bool) -> str:
+    from matplotlib.colors import PowerNorm
+
+    # Of all pairs most have a small score and few a large one: by the root both show.
+    norm = PowerNorm(0.5) if every else None
+    image = axes.imshow(found.values, interpolation="nearest", cmap="viridis_r", norm=norm)
     figure.colorbar(image, ax=axes, label=f"score ({result.scoring.kind})", shrink=0.8)
     pooled = len(found.values) < found.shown
     words = f"{found.shown:,} of {found.of:,} sequences, {found.order}"

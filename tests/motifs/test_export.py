@@ -120,7 +120,7 @@ def test_the_best_of_each_sequence(results, kind, top, monkeypatch):
         best |= {key for *_, key in ranked[:top]}
     with MotifResult(written.path) as result:
         whole = [edge for piece in selected_edges(result, Selection(LEAST, top)) for edge in keys(written, piece)]
-        monkeypatch.setattr(graph, "PIECE", 256 * 16)
+        monkeypatch.setattr(graph, "PIECE", 256)  # Columns one by one; the best are chosen again and again.
         cut = [edge for piece in selected_edges(result, Selection(LEAST, top)) for edge in keys(written, piece)]
     assert whole == cut
     assert len(whole) == len(best)
@@ -133,6 +133,15 @@ def keys(written, piece):
         (names[i], names[j], "+-"[s])
         for i, j, s in zip(piece.row.tolist(), piece.column.tolist(), piece.strand.tolist(), strict=True)
     ]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_higher_score_takes_fewer(results, kind):
+    written = results[kind]
+    with MotifResult(written.path) as result:
+        found = [edge for piece in selected_edges(result, Selection(0.3)) for edge in keys(written, piece)]
+    assert set(found) == set(expected_pairs(written, 0.3))
+    assert 20 < len(found) < len(expected_pairs(written, LEAST))
 
 
 def test_several_tiles_give_what_one_gives(tmp_path, monkeypatch):
