@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from hpcvdj.cli import motifs_compare
+from hpcvdj.cli import motifs_cluster, motifs_compare, motifs_export, motifs_plot, motifs_show
 
 NAME = "motifs"
 
@@ -13,5 +13,5 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )
-for module in (motifs_compare,):
+for module in (motifs_compare, motifs_export, motifs_cluster, motifs_show, motifs_plot):
     app.command(module.NAME)(module.command)

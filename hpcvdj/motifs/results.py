@@ -160,6 +160,12 @@ class MotifResult:
         return [name.decode() for name in self._file["sequences/name"][:].tolist()]
 
     @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Bases of each sequence, int64 [sequences]."""
+        found: NDArray[np.int64] = self._file["sequences/length"][:]
+        return found
+
+    @property
     def provenance(self) -> dict[str, Any]:
         """The file's attributes: parameters, versions, command line, input, machine."""
         return {name: value.item() if hasattr(value, "item") else value for name, value in self._file.attrs.items()}

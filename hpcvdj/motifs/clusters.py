@@ -1,0 +1,169 @@
+"""Clusters of the similarity graph, by the algorithms of networkx and scipy.
+
+- components  sequences that a path of edges joins
+- louvain     Blondel, Guillaume, Lambiotte and Lefebvre, Fast unfolding of communities in large networks, J Stat Mech
+              (2008) P10008: high modularity; a resolution above 1 gives smaller clusters
+- label-propagation  Traag and Subelj, Large network community detection by fast label propagation, Sci Rep 13 (2023)
+              2701, with weights
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from hpcvdj.errors import InputError
+from hpcvdj.motifs.graph import networkx
+from hpcvdj.storage import atomic_path
+from hpcvdj.tables import TableWriter, read_batches, table_suffix
+
+Method = Literal["louvain", "components", "label-propagation"]
+Singletons = Literal["none", "own"]
+
+COLUMNS = ("name", "cluster", "size", "degree", "weighted_degree")
+
+
+@dataclass(frozen=True)
+class Clustering:
+    """The cluster of each sequence, and its place in the graph.
+
+    cluster          int32 [sequences]: 1 is the largest, of equal ones that with the earliest sequence; 0 for none
+    degree           int32 [sequences]: neighbours
+    weighted_degree  float64 [sequences]: sum of the scores of the edges
+    modularity       Newman's, with weights, at resolution 1; each sequence of cluster 0 stands alone; NaN without edges
+    left_out         edges without a positive score
+    """
+
+    cluster: NDArray[np.int32]
+    degree: NDArray[np.int32]
+    weighted_degree: NDArray[np.float64]
+    modularity: float
+    left_out: int
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Sequences of clusters 1, 2, …, int64 [clusters]."""
+        return np.bincount(self.cluster, minlength=1)[1:]
+
+    def write(self, names: list[str], target: Path, *, overwrite: bool = False) -> None:
+        """A table of `COLUMNS`, a row for each sequence in order; the size of cluster 0 is given as 0."""
+        suffix = table_suffix(target)
+        sizes = np.concatenate([[0], self.sizes])
+        values = names, self.cluster, sizes[self.cluster], self.degree, self.weighted_degree
+        batch = pa.RecordBatch.from_pydict(
+            {name: pa.array(column) for name, column in zip(COLUMNS, values, strict=True)}
+        )  # fmt: skip
+        with atomic_path(target, overwrite=overwrite) as temporary, open(temporary, "wb") as stream:
+            writer = TableWriter(stream, suffix)
+            writer.write(batch)
+            writer.close()
+
+
+def cluster(
+    matrix: Any,
+    method: Method = "louvain",
+    *,
+    resolution: float = 1.0,
+    seed: int = 1,
+    min_size: int = 1,
+    singletons: Singletons = "none",
+) -> Clustering:
+    """Cluster the graph of a symmetric sparse matrix of scores (`graph.score_matrix`), the same way for the same seed.
+
+    Edges without a positive score are left out: they tell no similarity.
+    resolution  of louvain
+    min_size    clusters of fewer sequences are dissolved: cluster 0
+    singletons  whether a sequence without an edge is in no cluster (0), or in one of its own
+    """
+    if singletons == "own" and min_size > 1:
+        raise InputError(f"--singletons own: clusters of one are not of --min-size {min_size}; leave one of them out")
+    if not resolution > 0 or not np.isfinite(resolution):
+        raise InputError(f"--resolution {resolution}: give a number above 0")
+    positive = matrix.copy()
+    left_out = int((positive.data <= 0).sum()) // 2
+    positive.data[positive.data <= 0] = 0
+    positive.eliminate_zeros()
+    degree = np.diff(positive.indptr).astype(np.int32)
+    label = _labels(positive, method, resolution, seed)
+    if singletons == "none":
+        label[degree == 0] = -1
+    found = _numbered(label, min_size)
+    weighted = np.asarray(positive.sum(axis=1), dtype=np.float64).ravel()
+    return Clustering(found, degree, weighted, modularity(positive, found), left_out)
+
+
+def _labels(matrix: Any, method: Method, resolution: float, seed: int) -> NDArray[np.int64]:
+    """A label for each sequence, int64 [sequences]."""
+    if method == "components":
+        from scipy.sparse.csgraph import connected_components
+
+        return np.asarray(connected_components(matrix, directed=False)[1], dtype=np.int64)
+    nx = networkx()
+    label = -2 - np.arange(matrix.shape[0])  # alone; -1 is none
+    linked = np.flatnonzero(np.diff(matrix.indptr))
+    graph = nx.Graph()
+    # Nodes are numbers, in order: the algorithms iterate over sets, and those of text change from run to run.
+    graph.add_nodes_from(linked.tolist())
+    upper = matrix.tocoo()
+    above = upper.row < upper.col
+    ends = upper.row[above].tolist(), upper.col[above].tolist()
+    graph.add_weighted_edges_from(zip(*ends, upper.data[above].tolist(), strict=True))
+    if not len(linked):
+        groups: Iterable[Any] = []
+    elif method == "louvain":
+        groups = nx.community.louvain_communities(graph, weight="weight", resolution=resolution, seed=seed)
+    else:
+        groups = nx.community.fast_label_propagation_communities(graph, weight="weight", seed=seed)
+    for number, group in enumerate(groups):
+        label[list(group)] = number
+    return label
+
+
+def _numbered(label: NDArray[np.int64], min_size: int) -> NDArray[np.int32]:
+    """Clusters by size, of labels (-1: none), int32 [sequences]."""
+    values, first, inverse, sizes = np.unique(label, return_index=True, return_inverse=True, return_counts=True)
+    kept = (sizes >= min_size) & (values != -1)
+    order = np.lexsort((first, -sizes, ~kept))
+    number = np.empty(len(values), dtype=np.int32)
+    number[order] = np.arange(1, len(values) + 1)
+    number[~kept] = 0
+    return number[inverse]
+
+
+def modularity(matrix: Any, label: NDArray[np.int32]) -> float:
+    """Newman's modularity of a weighted graph, a symmetric matrix without diagonal; label 0 is no cluster.
+
+    Q = sum over clusters of L_c / m - (k_c / 2m)^2: Newman, Analysis of weighted networks, Phys Rev E 70 (2004) 056131.
+    """
+    both = float(matrix.sum())
+    if not both > 0:
+        return float("nan")
+    own = label.astype(np.int64).copy()
+    own[own == 0] = own.max(initial=0) + 1 + np.arange((own == 0).sum())
+    edges = matrix.tocoo()
+    inside = float(edges.data[own[edges.row] == own[edges.col]].sum())
+    strength = np.bincount(own, weights=np.asarray(matrix.sum(axis=1)).ravel())
+    return inside / both - float((strength**2).sum()) / both**2
+
+
+def read_clusters(path: Path, names: list[str]) -> NDArray[np.int64]:
+    """The cluster of each of `names` in a table of `Clustering.write`, int64 [names]; InputError if one is missing."""
+    found = dict(_rows(path))
+    missing = next((name for name in names if name not in found), None)
+    if missing is not None:
+        raise InputError(f"{path}: has no row for {missing!r}; give the clusters of this result")
+    return np.array([found[name] for name in names], dtype=np.int64)
+
+
+def _rows(path: Path) -> Iterator[tuple[str, int]]:
+    for batch in read_batches(path, ("name", "cluster")):
+        for name, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            if not text.isdigit():
+                raise InputError(f"{path}: the cluster of {name!r} is {text!r}, not a number; give a table of clusters")
+            yield name, int(text)
