@@ -28,3 +28,10 @@ def test_every_name_is_on_the_page():
     table = page.partition("## All names")[2]
     for name in hpcvdj.__all__:
         assert name.startswith("__") or f"`{name}" in table, name
+
+
+def test_the_map_of_the_house_shows_every_room():
+    page = (ROOT / "CONTRIBUTING.md").read_text()
+    house = [path for path in (ROOT / "hpcvdj").iterdir() if path.name != "__pycache__"]
+    for path in house:
+        assert f"`{path.name}{'/' if path.is_dir() else ''}`" in page, path.name
