@@ -112,6 +112,9 @@ def on_page_content(html: str, page: Page, config: Any, files: Files) -> str:
         if found is None:
             LOG.warning("Doc file '%s' contains a link '%s', but there is no such page.", page.file.src_uri, target)
             return match.group()
+        if anchor:  # For mkdocs to look for, when all pages are made.
+            page.links_to_anchors = page.links_to_anchors or {}
+            page.links_to_anchors.setdefault(found, {})[anchor.removeprefix("#")] = target + anchor
         return f'href="{found.url_relative_to(page.file)}{anchor}"'
 
     return re.sub(r'href="([^":#]+\.(?:md|ipynb))(#[^"]*)?"', moved, html)
