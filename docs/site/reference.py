@@ -92,7 +92,7 @@ def _parameters(function: Callable[..., Any], wanted: type) -> list[str]:
             rows.append(f"| `{value}` | {_cell(info.help)} |")
         else:
             shown = ", ".join(f"`{name}`" for name in _names(parameter, info))
-            limits = f"`{value}`{_limits(info)}" if kind is not bool else ""
+            limits = f"`{value.replace('|', '`, `')}`{_limits(info)}" if kind is not bool else ""
             rows.append(f"| {shown} | {limits} | {_default(parameter, info)} | {_cell(info.help)} |")
     if not rows:
         return []
@@ -152,6 +152,6 @@ def python() -> str:
     for name in hpcvdj.__all__:
         if not name.startswith("__"):
             thing = getattr(hpcvdj, name)
-            lines += [f"## hpcvdj.{name}", "", f"::: {thing.__module__}.{thing.__qualname__}", "    options:"]
-            lines += ["      show_root_heading: false", "      show_root_toc_entry: false", ""]
+            lines += [f"::: {thing.__module__}.{thing.__qualname__}", "    options:"]
+            lines += ["      heading_level: 2", f"      heading: hpcvdj.{name}", f"      toc_label: hpcvdj.{name}", ""]
     return "\n".join(lines) + "\n"
