@@ -33,9 +33,18 @@ def count(
 ) -> Any:
     """Count the recombination pathways of each junction of a table, on this machine's cores.
 
-    junctions  a pandas DataFrame or a pyarrow Table (or anything with the Arrow stream interface) with the AIRR
-               columns v_call, j_call and junction; further columns are kept
-    germline   a Germline, or the path of a germline table
+    junctions         a pandas DataFrame or a pyarrow Table (or anything with the Arrow stream interface) with the AIRR
+                      columns v_call, j_call and junction; further columns are kept
+    germline          a Germline, or the path of a germline table
+    max_n             largest number of n-nucleotides, 10 unless given; `all` goes up to the longest CDR3's length
+    method            `direct`; `bitwise` and `baseline` enumerate as the paper does and count the same
+    backend           `auto` takes a GPU if there is one, `cuda` insists on it, `cpu` declines
+    d_forms           `paper` counts D forms once for each pair of chew-backs, `distinct` each string once per gene
+    sequence_field    column to read: `junction`, whose Cys and Phe/Trp codons are taken off, or `cdr3`
+    ambiguous_calls   rows with several calls: `exclude`, or take the `first`
+    unlisted_alleles  rows with an allele that the table lacks, of a gene that it lists: `exclude`, or take the
+                      gene's `first`
+    strict            the first row that cannot be counted is an error
 
     Returns a table of the same kind with its rows in the same order and these columns beside: `pathways_n0` …
     `pathways_n{max_n}` and `pathways_total` (unsigned 64-bit, null for a row that cannot be counted) and

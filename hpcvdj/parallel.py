@@ -61,10 +61,14 @@ def launched_rank() -> int:
     return next((int(rank) for rank in ranks if rank.isdigit()), ROOT)
 
 
+NO_LIBRARY = "none (serial)"
+"""What stands for the MPI library where there is none."""
+
+
 class World:
     """The ranks of this run.  `comm` is mpi4py's communicator, or None for a world of one rank."""
 
-    def __init__(self, comm: Any = None, library: str = "none (serial)") -> None:
+    def __init__(self, comm: Any = None, library: str = NO_LIBRARY) -> None:
         self._comm = comm
         self.library = library
         self.patience = PATIENCE_SECONDS
@@ -204,6 +208,12 @@ def set_threads(current: World, threads: int | None = None) -> int:
     return count
 
 
+def say_if_serial(current: World) -> None:
+    """Tell who could have more ranks how; for commands whose work ranks share, since others need no MPI."""
+    if current.library == NO_LIBRARY:
+        log.info("no MPI library found: running serially (install hpcvdj[mpich] for more ranks)")
+
+
 @cache
 def world() -> World:
     """The ranks that this process belongs to; MPI starts on the first call.
@@ -221,7 +231,6 @@ def world() -> World:
                 f"({str(error).splitlines()[0]}); install hpcvdj[mpich] or hpcvdj[openmpi], or load your "
                 "cluster's MPI module and install mpi4py against it"
             ) from None
-        log.info("no MPI library found: running serially (install hpcvdj[mpich] for more ranks)")
         return World()
     size = MPI.COMM_WORLD.Get_size()
     library = MPI.Get_library_version().strip().splitlines()[0]

@@ -1,10 +1,13 @@
-"""docs/api.md: its outputs are those of the commands."""
+"""The documentation: what it shows and names is what there is."""
 
 import doctest
+import importlib.util
 
 import pytest
+import typer.main
 
 import hpcvdj
+from hpcvdj.cli import app
 from hpcvdj.parallel import World
 from hpcvdj.run import Config, Inputs, count_file
 from tests.conftest import GERMLINE, ROOT, SMALL
@@ -28,3 +31,43 @@ def test_every_name_is_on_the_page():
     table = page.partition("## All names")[2]
     for name in hpcvdj.__all__:
         assert name.startswith("__") or f"`{name}" in table, name
+
+
+def test_the_map_of_the_house_shows_every_room():
+    page = (ROOT / "CONTRIBUTING.md").read_text()
+    house = [path for path in (ROOT / "hpcvdj").iterdir() if path.name != "__pycache__"]
+    for path in house:
+        assert f"`{path.name}{'/' if path.is_dir() else ''}`" in page, path.name
+
+
+def site_module(name):
+    """A module of docs/site, which is no package."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / "site" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_reference_has_every_command_and_option():
+    page = site_module("reference").commands()
+    root = typer.main.get_command(app)
+    names = [f"hpcvdj {name}" for name in root.commands]
+    for name, command in root.commands.items():
+        for subname, subcommand in getattr(command, "commands", {"": command}).items():
+            names.append(f"hpcvdj {name} {subname}".strip())
+            section = page.partition(f"# {names[-1]}\n")[2].partition("\n## ")[0]
+            for parameter in subcommand.params:
+                for option in parameter.opts if parameter.param_type_name == "option" else ():
+                    assert option in ("--help", "-h") or f"`{option}`" in section, (names[-1], option)
+    assert all(f"# {name}\n" in page for name in names)
+    assert len(names) > 15
+    assert "None" not in page
+
+
+def test_columns_of_a_docstring_become_a_list():
+    pytest.importorskip("griffe")
+    text = 'Count.\n\ntable   a table,\n        or another\nv, j    calls\n\n>>> count("a")\n1\n\nThe end.  Really.'
+    assert site_module("docstrings").markdown(text) == (
+        "Count.\n\n\n- `table`: a table,\n    or another\n- `v`, `j`: calls\n\n"
+        '```pycon\n>>> count("a")\n1\n```\n\nThe end.  Really.'
+    )

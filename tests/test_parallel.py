@@ -12,8 +12,8 @@ NO_MPI = (
     "import sys; sys.modules['mpi4py'] = None\n"
     "import logging; logging.basicConfig(level=logging.INFO, stream=sys.stdout)\n"
     "from hpcvdj.errors import HpcvdjError\n"
-    "from hpcvdj.parallel import world\n"
-    "try: print('size', world().size); world()\n"
+    "from hpcvdj.parallel import say_if_serial, world\n"
+    "try: print('size', world().size); say_if_serial(world())\n"
     "except HpcvdjError as error: print('error', error)\n"
 )
 
@@ -46,7 +46,7 @@ def test_the_launchers_environment(launcher_free, monkeypatch, environment, rank
     assert (launched_rank(), launched_ranks()) == (rank, ranks)
 
 
-def test_without_an_mpi_library_it_runs_serially_and_says_so_once(launcher_free):
+def test_without_an_mpi_library_it_runs_serially_and_can_say_so(launcher_free):
     done = subprocess.run([sys.executable, "-c", NO_MPI], capture_output=True, text=True, check=True)
     assert done.stdout.count("running serially") == 1
     assert "size 1" in done.stdout

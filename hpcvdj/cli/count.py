@@ -11,7 +11,7 @@ import typer
 
 from hpcvdj.cli import common
 from hpcvdj.errors import CompleteError, InputError
-from hpcvdj.parallel import PATIENCE_SECONDS
+from hpcvdj.parallel import PATIENCE_SECONDS, say_if_serial
 from hpcvdj.partition import THREADS_PER_BLOCK
 
 if TYPE_CHECKING:
@@ -127,6 +127,7 @@ def command(
     Example: hpcvdj count inputs/mouse_trb/small.tsv -g inputs/germline/mouse_trb_paper.tsv -o out.h5
     """
     world = common.begin(threads)
+    say_if_serial(world)
     world.patience = patience
     from hpcvdj.batched import count_in_slices, slice_rows
     from hpcvdj.repertoire import CallPolicy

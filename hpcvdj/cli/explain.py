@@ -183,7 +183,8 @@ def _listing(found: Explanation, listed: list[Pathway]) -> Any:
         if found.d:
             names += ["d_call", "d_trim_5", "p5d_length", "d_piece", "p3d_length", "d_trim_3", "n2"]
         if pathway.d is not None and pathway.d.empty:
-            facts |= {"n1": f"{facts['n']}, cut anywhere", "n2": "", "d_piece": "all lost"}
+            n = f"{facts['n']}, cut anywhere" if facts["n"] else ""
+            facts |= {"n1": n, "n2": "", "d_piece": "all lost"}
         cells = [facts[name] for name in [*names, "p5j_length", "j_trim"]]
         texts = ["" if cell is None else str(cell) for cell in cells]
         table.add_row(str(number), *texts, f"{pathway.multiplicity:,}")

@@ -32,6 +32,8 @@ def command(
 
     Added columns: pathways_n0 ... and pathways_total, empty for a row that could not be counted, and
     pathways_excluded with the reason.
+
+    Example: hpcvdj export out.h5 -o counted.tsv.gz
     """
     world = common.begin()
     if not world.is_root:

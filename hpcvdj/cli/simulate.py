@@ -52,9 +52,11 @@ def command(
 ) -> None:
     """Make in silico junctions: V, D and J forms and n-nucleotides drawn at random.
 
-    Every pathway of one n-length is equally likely to be drawn; draws that are too long, repeat one of their V-J
-    pair or, with --productive, are not, are drawn again. The sizes of the V-J pairs
-    fall off as a power of their rank. Functional V and J genes are used, each by its first listed allele.
+    Every pathway of one n-length is equally likely to be drawn; draws that are too long, that repeat one of their V-J
+    pair or, with --productive, are not in frame or hold a stop codon, are drawn again. The sizes of the V-J pairs fall
+    off as a power of their rank. Functional V and J genes are used, each by its first listed allele.
+
+    Example: hpcvdj simulate -g inputs/germline/mouse_trb.tsv --productive -n 1000 --seed 1 -o mouse.tsv
     """
     world = common.begin()
     if not world.is_root:

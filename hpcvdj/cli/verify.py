@@ -38,6 +38,8 @@ def command(
 
     The reference is the definition in plain Python. Exits with 1 if any counter differs. Enumeration grows as 4^n:
     at --max-n 6 expect seconds per junction.
+
+    Example: hpcvdj verify inputs/mouse_trb/small.tsv -g inputs/germline/mouse_trb_paper.tsv --max-n 3
     """
     world = common.begin(threads)
     from hpcvdj.methods import Problem

@@ -1,0 +1,54 @@
+"""docs/notebooks: they run, and their stored outputs are those of the run (figures excepted)."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+FOLDER = ROOT / "docs" / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+
+AGAIN = "if the new one is right: jupyter execute --inplace docs/notebooks/"
+
+
+def texts(notebook):
+    """What each cell of code prints and shows, as text."""
+    return [
+        "".join(output.get("text", output.get("data", {}).get("text/plain", "")) for output in cell.outputs)
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+    ]
+
+
+def test_there_are_two():
+    assert len(NOTEBOOKS) == 2
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_the_stored_outputs_are_those_of_a_run(path, monkeypatch):
+    nbformat = pytest.importorskip("nbformat")
+    nbclient = pytest.importorskip("nbclient")
+    pytest.importorskip("ipykernel")
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("pandas")
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    notebook = nbformat.read(path, as_version=4)
+    stored = texts(notebook)
+    nbclient.NotebookClient(
+        notebook, timeout=120, coalesce_streams=True, resources={"metadata": {"path": str(FOLDER)}}
+    ).execute()
+    for number, (was, now) in enumerate(zip(stored, texts(notebook), strict=True)):
+        if not was.startswith(("<Figure", "<PIL")):
+            assert now == was, f"cell of code {number}; {AGAIN}{path.name}"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_is_small_and_names_no_machine(path):
+    text = path.read_text()
+    assert len(text) < 300_000
+    assert "/home/" not in text
+    assert "/tmp/" not in text
+    assert '"image/png"' in text
