@@ -35,6 +35,7 @@ class Buckets:
     offsets   int64 [tables, groups * 2^bits + 1]: entries of bucket b of group g of table t begin at
               offsets[t, g * 2^bits + b]
     key       uint32 (k ≤ 16) or uint64 [tables, k-mers]
+    longest   int64 [tables]: entries of the fullest bucket
     sequence  uint16 [tables, k-mers]: within the group, ascending in a bucket
     count     uint16 [tables, k-mers]
     """
@@ -42,6 +43,7 @@ class Buckets:
     masks: NDArray[np.uint64]
     bits: int
     offsets: NDArray[np.int64]
+    longest: NDArray[np.int64]
     key: NDArray[np.unsignedinteger]
     sequence: NDArray[np.uint16]
     count: NDArray[np.uint16]
@@ -68,6 +70,7 @@ def make_buckets(kmers: Kmers, masks: Sequence[int], bits: int, threads: int = 1
         np.array(masks, dtype=np.uint64),
         bits,
         np.zeros((len(masks), (groups << bits) + 1), dtype=np.int64),
+        np.zeros(len(masks), dtype=np.int64),
         np.empty((len(masks), n), dtype=key_type),
         np.empty((len(masks), n), dtype=np.uint16),
         np.empty((len(masks), n), dtype=np.uint16),
@@ -86,7 +89,9 @@ def make_buckets(kmers: Kmers, masks: Sequence[int], bits: int, threads: int = 1
         order.sort()
         source = (order & np.uint64((1 << bits_of_place) - 1)).astype(np.int64)
         order >>= np.uint64(bits_of_place)
-        np.cumsum(np.bincount(order.view(np.int64), minlength=groups << bits), out=found.offsets[t, 1:])
+        entries = np.bincount(order.view(np.int64), minlength=groups << bits)
+        np.cumsum(entries, out=found.offsets[t, 1:])
+        found.longest[t] = entries.max(initial=0)
         found.key[t] = kmers.key[source]
         found.sequence[t] = within[source]
         found.count[t] = kmers.count[source]

@@ -44,7 +44,7 @@ class Rates:
     shift: float
 
 
-CPU = Rates(entry=60.0, bucket=1.5, candidate=4.0, spread=5.0, product=0.1, shift=1.0)
+CPU = Rates(entry=60.0, bucket=15.0, candidate=4.0, spread=5.0, product=0.1, shift=1.0)
 """On one core of an AMD EPYC with AVX-512."""
 
 CUDA = Rates(entry=0.15, bucket=0.17, candidate=0.009, spread=0.007, product=1.6e-6, shift=0.0004)

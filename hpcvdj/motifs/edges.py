@@ -110,6 +110,23 @@ class Selection:
             scores,
         )
 
+    def from_pairs(
+        self,
+        edges: Edges,
+        row_least: NDArray[np.float64] | None,
+        column_least: NDArray[np.float64] | None,
+        first_row: int,
+        first_column: int,
+    ) -> Edges:
+        """As `from_tile`, of the pairs of a tile that have a counter, with their scores."""
+        kept = ~np.isnan(edges.score)
+        if self.minimum is not None:
+            kept &= edges.score >= self.minimum
+        if row_least is not None and column_least is not None:
+            least = np.minimum(row_least[edges.row - first_row], column_least[edges.column - first_column])
+            kept &= edges.score >= least
+        return self.finish(edges.take(kept))
+
     def finish(self, edges: Edges) -> Edges:
         """The edges of the whole set, of what `from_tile` gave of all tiles."""
         if self.top is None or not len(edges):

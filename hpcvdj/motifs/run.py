@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hpcvdj.errors import CompleteError, InputError, StoppedError
 from hpcvdj.motifs.comparison import Comparison, Profile, array_module, profile
 from hpcvdj.motifs.costs import Choice, estimates
+from hpcvdj.motifs.cpu.survey import clear_before, pairs_of
 from hpcvdj.motifs.edges import Edges, Selection, TopScores, joined
 from hpcvdj.motifs.kmers import require_parameters
 from hpcvdj.motifs.methods import bytes_for, default_blocks, load, require_method
@@ -311,24 +312,49 @@ class _Work:
             counters = comparison.counters(None, first, tile.row_stop - tile.column)
         else:
             counters = comparison.counters(self._forward.part(tile.row, tile.row_stop), first)
+        if array_module(counters) is np:
+            return self._keep_on_cpu(np.ascontiguousarray(counters, dtype=np.uint32), tile)
+        return self._keep_on_gpu(counters, tile)
+
+    def _keep_on_cpu(self, counters: NDArray[np.uint32], tile: Tile) -> tuple[Any, NDArray[np.int64]]:
+        pairs = clear_before(counters, tile.row, tile.column)
+        selection = self._config.selection
+        if selection is None:
+            return counters, pairs
+        i, j, some = pairs_of(counters, tile.row, tile.column)
+        edges = Edges(
+            (i + tile.row).astype(np.int32),
+            (j + tile.column).astype(np.int32),
+            np.full(len(i), tile.strand, np.int8),
+            np.ascontiguousarray(some.T),
+            self._marks.of_pairs(some, *self._terms_of(tile), i, j),
+        )
+        edges = selection.from_pairs(edges, *self._least(tile), tile.row, tile.column)
+        self._best.learn(edges)
+        return edges, pairs
+
+    def _keep_on_gpu(self, counters: Any, tile: Tile) -> tuple[Any, NDArray[np.int64]]:
         xp = array_module(counters)
         rows = xp.arange(tile.row, tile.row_stop)[:, None]
         columns = xp.arange(tile.column, tile.column_stop)[None, :]
         counters *= columns >= rows
         pairs = np.array([int(xp.count_nonzero((plane != 0) & (columns > rows))) for plane in counters])
-        if self._config.selection is None:
-            return (counters if xp is np else counters.get()), pairs
-        score = self._marks.of(
-            counters,
+        selection = self._config.selection
+        if selection is None:
+            return counters.get(), pairs
+        score = self._marks.of(counters, *self._terms_of(tile))
+        edges = selection.from_tile(counters, score, tile.row, tile.column, tile.strand, *self._least(tile))
+        self._best.learn(edges)
+        return edges, pairs
+
+    def _terms_of(self, tile: Tile) -> tuple[Terms, Terms]:
+        return (
             self._terms[0].part(tile.row, tile.row_stop),
             self._terms[tile.strand].part(tile.column, tile.column_stop),
         )
-        edges = self._config.selection.from_tile(
-            counters, score, tile.row, tile.column, tile.strand, self._best.of(tile.row, tile.row_stop),
-            self._best.of(tile.column, tile.column_stop),
-        )  # fmt: skip
-        self._best.learn(edges)
-        return edges, pairs
+
+    def _least(self, tile: Tile) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
+        return self._best.of(tile.row, tile.row_stop), self._best.of(tile.column, tile.column_stop)
 
 
 def _store(

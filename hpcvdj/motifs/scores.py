@@ -148,6 +148,24 @@ class Scoring:
             total /= xp.asarray(self._norm(columns)[None, :])
         return total
 
+    def of_pairs(
+        self, counters: NDArray[np.uint32], rows: Terms, columns: Terms, i: NDArray[np.int64], j: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Scores float64 [pairs] of counters [d + 1, pairs] of row i and column j: to the bit those of `of`."""
+        total = np.zeros(counters.shape[1])
+        for h, weight in enumerate(self.weights):
+            plane = counters[h].astype(np.float64)
+            if self.kind == "background":
+                plane -= rows.kmers[i] * columns.expected[h][j]
+                plane -= rows.expected[h][i] * columns.kmers[j]
+                plane += rows.kmers[i].astype(np.float64) * columns.kmers[j] * columns.chance[h]
+            plane *= weight
+            total += plane
+        if self.kind != "weights":
+            total /= self._norm(rows)[i]
+            total /= self._norm(columns)[j]
+        return total
+
     def _norm(self, some: Terms) -> NDArray[np.float64]:
         """The square root of each sequence's score with itself; NaN if that is not above 0."""
         total = np.zeros(len(some.kmers))

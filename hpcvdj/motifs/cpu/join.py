@@ -49,6 +49,8 @@ class Pigeonhole(_Join):
         super().__init__(columns, masks)
         self._d = d
         self._runs = run_bits(runs)
+        left_out = [[run for run in runs if not run & mask] for mask in masks]
+        self._left_out = np.array(left_out, dtype=np.uint64).reshape(len(masks), d)
         self._first = first_tables(runs, masks)
 
     def counters(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> NDArray[np.uint32]:
@@ -58,7 +60,8 @@ class Pigeonhole(_Join):
         t = self._tables
         _pigeonhole(
             mine.key, mine.sequence, mine.count, mine.offsets, group, -1 if first is None else first,
-            t.masks, t.bits, t.offsets, t.key, t.sequence, t.count, self._runs, self._first, found,
+            t.masks, t.bits, t.offsets, t.longest, t.key, t.sequence, t.count,
+            self._left_out, self._runs, self._first, found,
         )  # fmt: skip
         return found
 
@@ -91,7 +94,7 @@ class Index(_Join):
 @numba.njit(parallel=True, cache=True)
 def _pigeonhole(  # type: ignore[no-untyped-def]
     row_key, row_sequence, row_count, row_offsets, row_group, first,
-    masks, bits, offsets, key, sequence, count, run_bit, first_table, found,
+    masks, bits, offsets, longest, key, sequence, count, left_out, run_bit, first_table, found,
 ):  # fmt: skip
     d = found.shape[0] - 1
     rows, columns = found.shape[1], found.shape[2]
@@ -102,11 +105,13 @@ def _pigeonhole(  # type: ignore[no-untyped-def]
         if first >= 0 and (g + 1) * GROUP <= first + i0 * GROUP:
             continue
         counters = np.zeros((d + 1) * GROUP * GROUP, dtype=np.uint32)
+        near = np.empty(longest.max() + 1, dtype=np.uint64)
         for t in range(len(masks)):
             my_starts, their_starts = row_offsets[t, (row_group + i0) * buckets :], offsets[t, g * buckets :]
             _join_bucket_wise(
                 buckets, my_starts, row_key[t], row_sequence[t], row_count[t],
-                their_starts, key[t], sequence[t], count[t], np.uint64(d), t, run_bit, first_table, counters,
+                their_starts, key[t], sequence[t], count[t], np.uint64(d), t, masks[t], left_out[t], run_bit,
+                first_table, near, counters,
             )  # fmt: skip
         height, width = min(GROUP, rows - i0 * GROUP), min(GROUP, columns - g * GROUP)
         for h in range(d + 1):
@@ -118,9 +123,9 @@ def _pigeonhole(  # type: ignore[no-untyped-def]
 @numba.njit(cache=True)
 def _join_bucket_wise(  # type: ignore[no-untyped-def]
     buckets, my_starts, my_key, my_sequence, my_count, their_starts, their_key, their_sequence, their_count,
-    d, t, run_bit, first_table, counters,
+    d, t, mask, left_out, run_bit, first_table, near, counters,
 ):  # fmt: skip
-    pairs, one = np.uint64(0x5555555555555555), np.uint64(1)
+    pairs, one, zero = np.uint64(0x5555555555555555), np.uint64(1), np.uint64(0)
     for b in range(buckets):
         e0, e1 = np.uint64(my_starts[b]), np.uint64(my_starts[b + 1])
         c0, c1 = np.uint64(their_starts[b]), np.uint64(their_starts[b + 1])
@@ -128,20 +133,33 @@ def _join_bucket_wise(  # type: ignore[no-untyped-def]
             continue
         for e in range(e0, e1):
             x = np.uint64(my_key[e])
+            # Listed without a branch, which one candidate in five would take: processors guess that badly.
+            hits = zero
             for c in range(c0, c1):
                 z = np.uint64(their_key[c]) ^ x
                 z = (z | (z >> one)) & pairs
+                near[hits] = c
+                hits += np.uint64((np.uint64(popcount(z)) <= d) & ((z & mask) == zero))
+            row = np.uint64(my_sequence[e]) * np.uint64(GROUP)
+            f = np.uint32(my_count[e])
+            for q in range(hits):
+                c = near[q]
+                z = np.uint64(their_key[c]) ^ x
+                z = (z | (z >> one)) & pairs
                 h = np.uint64(popcount(z))
-                if h > d:
-                    continue
-                differing = np.uint64(0)
-                while z:
-                    differing |= run_bit[trailing_zeros(z)]
-                    z &= z - one
-                if first_table[differing] == t:
-                    place = (h * np.uint64(GROUP) + np.uint64(my_sequence[e])) * np.uint64(GROUP)
-                    place += np.uint64(their_sequence[c])
-                    counters[place] += np.uint32(my_count[e]) * np.uint32(their_count[c])
+                # Most pairs differ on every run that the table leaves out, so that no other table finds them.
+                alone = True
+                for run in range(len(left_out)):
+                    alone &= (z & left_out[run]) != zero
+                if not alone:
+                    differing = zero
+                    while z:
+                        differing |= run_bit[trailing_zeros(z)]
+                        z &= z - one
+                    alone = first_table[differing] == t
+                if alone:
+                    place = h * np.uint64(GROUP * GROUP) + row + np.uint64(their_sequence[c])
+                    counters[place] += f * np.uint32(their_count[c])
 
 
 @numba.njit(parallel=True, cache=True)

@@ -1,0 +1,292 @@
+"""A comparison from file to result: every layout, ranks, selections, stopping and going on, bad input."""
+
+import errno
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from hpcvdj.errors import CompleteError, InputError, MachineError, StoppedError
+from hpcvdj.motifs import run, tiles
+from hpcvdj.motifs.comparison import profile
+from hpcvdj.motifs.edges import Selection
+from hpcvdj.motifs.reference import exact_counters, opposite_strand_counters
+from hpcvdj.motifs.results import MotifResult
+from hpcvdj.motifs.run import MotifConfig, compare_file
+from hpcvdj.motifs.scores import base_frequencies, scoring, terms_of
+from hpcvdj.motifs.sequences import sequence_set
+from hpcvdj.motifs.tiles import Tile, TileFolder, of_rank, plan
+from hpcvdj.parallel import World
+from hpcvdj.stopping import StopRequest
+from tests.cli.test_mpiexec import MPIEXEC, launch
+from tests.motifs.tables.cases import hostile, random_text
+
+K, D = 6, 2
+TEXTS = (*hostile(), *(random_text(np.random.default_rng(s), 30, "AACGT") for s in range(9)))
+
+
+@pytest.fixture
+def fasta(tmp_path):
+    path = tmp_path / "some.fasta"
+    path.write_text("".join(f">s{i} described\n{text}\n" for i, text in enumerate(TEXTS)))
+    return path
+
+
+def compare(fasta, target, *, layout=None, monkeypatch=None, request=None, **options):
+    chosen = {name: options.pop(name) for name in ("resume", "overwrite") if name in options}
+    if layout is not None:
+        monkeypatch.setattr(run, "_layout", lambda *ignored: dict(zip(("load", "height"), layout, strict=True)))
+    config = MotifConfig(**{"k": K, "d": D, "backend": "cpu", **options})
+    return compare_file(fasta, target, config, World(), request=request, **chosen)
+
+
+def content(path):
+    with MotifResult(path) as result:
+        if result.dense:
+            return np.stack([result.counters(strand) for strand in range(result.strands)])
+        return [
+            (int(s), int(r), int(c), tuple(counts), score)
+            for part in result.edges()
+            for s, r, c, counts, score in zip(
+                part.strand.tolist(), part.row.tolist(), part.column.tolist(), part.counters.tolist(),
+                part.score.tolist(), strict=True,
+            )
+        ]  # fmt: skip
+
+
+EXACT = np.stack([exact_counters(TEXTS, K, D), opposite_strand_counters(TEXTS, K, D)])
+
+
+@pytest.mark.parametrize("layout", [(512, 512), (7, 3), (5, 5), (1, 1), (100, 4)])
+def test_all_pairs_whatever_the_tiles(fasta, tmp_path, monkeypatch, layout):
+    summary = compare(fasta, tmp_path / "o.h5", layout=layout, monkeypatch=monkeypatch, strands=2)
+    assert np.array_equal(content(tmp_path / "o.h5"), EXACT)
+    upper = np.triu(np.ones(EXACT.shape[2:], dtype=bool), 1)
+    assert summary.pairs == [[int(((plane != 0) & upper).sum()) for plane in strand] for strand in EXACT]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["o.h5", "some.fasta"], "no debris"
+    with MotifResult(tmp_path / "o.h5") as result:
+        assert result.names == [f"s{i}" for i in range(len(TEXTS))]
+        assert (result.k, result.d, result.strands) == (K, D, 2)
+
+
+def expected_edges(kind, weights, strands, minimum, top):
+    """By the definition of a selection, pair by pair."""
+    some = profile(sequence_set(TEXTS), K, D)
+    marks = scoring(kind, weights, K, D)
+    frequencies = base_frequencies(some, both_strands=strands == 2)
+    terms = [terms_of(p, D, frequencies) for p in (some, some.reverse_complement())]
+    n, found = len(TEXTS), []
+    for s in range(strands):
+        scores = marks.of(EXACT[s].astype(np.uint32), terms[0], terms[s])
+        for i in range(n):
+            for j in range(i + 1, n):
+                if EXACT[s, :, i, j].any() and (minimum is None or scores[i, j] >= minimum):
+                    found.append((s, i, j, tuple(EXACT[s, :, i, j].tolist()), float(scores[i, j])))
+    found = [edge for edge in found if not np.isnan(edge[4])]
+    if top is None:
+        return sorted(found)
+    kept = set()
+    for i in range(n):
+        mine = [edge for edge in found if i in edge[1:3]]
+        mine.sort(key=lambda edge: (-edge[4], edge[1] + edge[2] - i, edge[0]))
+        kept.update(mine[:top])
+    return sorted(kept)
+
+
+@pytest.mark.parametrize("layout", [(512, 512), (7, 3), (4, 4)])
+@pytest.mark.parametrize(("minimum", "top"), [(0.2, None), (None, 2), (0.05, 3), (None, 100), (9.0, 1)])
+@pytest.mark.parametrize(("kind", "strands"), [("weights", 1), ("cosine", 2), ("background", 2)])
+def test_edges_are_those_of_the_definition(fasta, tmp_path, monkeypatch, kind, strands, minimum, top, layout):
+    selection = Selection(minimum, top)
+    summary = compare(
+        fasta, tmp_path / "o.h5", layout=layout, monkeypatch=monkeypatch, selection=selection, score=kind,
+        strands=strands, method="pigeonhole",
+    )  # fmt: skip
+    expected = expected_edges(kind, None, strands, minimum, top)
+    found = sorted(content(tmp_path / "o.h5"))
+    assert [edge[:4] for edge in found] == [edge[:4] for edge in expected]
+    assert [edge[4] for edge in found] == [edge[4] for edge in expected], "to the bit"
+    assert summary.edges == len(expected)
+
+
+def test_background_is_the_product_of_centred_counts():
+    """C_h(i, j) = sum over x, y at distance h of (f_i(x) - N_i p(x)) (f_j(y) - N_j p(y))."""
+    k, d = 4, 2
+    texts = ["ACGTTACGAAC", "AAAAAAAA", "GATTACAGATT"]
+    some = profile(sequence_set(texts), k, d)
+    q = base_frequencies(some, both_strands=False)
+    words = np.array([[x >> 2 * (k - 1 - p) & 3 for p in range(k)] for x in range(4**k)])
+    chance = q[words].prod(axis=1)
+    distance = (words[:, None, :] != words[None, :, :]).sum(axis=2)
+    f = np.zeros((len(texts), 4**k))
+    for i in range(len(texts)):
+        for p in range(some.kmers.offsets[i], some.kmers.offsets[i + 1]):
+            f[i, int(some.kmers.key[p])] = some.kmers.count[p]
+    centred = f - f.sum(axis=1, keepdims=True) * chance
+    weights = [1.0, 0.5, 0.25]
+    total = sum(w * centred @ (distance == h) @ centred.T for h, w in enumerate(weights))
+    expected = total / np.sqrt(np.outer(total.diagonal(), total.diagonal()))
+    terms = terms_of(some, d, q)
+    found = scoring("background", weights, k, d).of(exact_counters(texts, k, d).astype(np.uint32), terms, terms)
+    # Sums of some hundred products in another order: 10 times the largest difference seen.
+    assert np.allclose(found, expected, rtol=0, atol=1e-13)
+
+
+class StopAfter(StopRequest):
+    """A signal that comes when so many boundaries have been passed."""
+
+    def __init__(self, boundaries):
+        super().__init__()
+        self._left = boundaries
+
+    def asked(self):
+        self._left -= 1
+        self.name = "SIGTERM" if self._left < 0 else ""
+        return self._left < 0
+
+
+@pytest.mark.parametrize("selection", [None, Selection(0.2, 3)])
+def test_stopped_and_resumed(fasta, tmp_path, monkeypatch, selection):
+    whole, target = tmp_path / "whole.h5", tmp_path / "o.h5"
+    options = {"selection": selection, "layout": (6, 4), "monkeypatch": monkeypatch, "strands": 2}
+    compare(fasta, whole, **options)
+    with pytest.raises(StoppedError, match=r"with 5 of \d+ tiles done"):
+        compare(fasta, target, request=StopAfter(5), **options)
+    assert not target.exists()
+    assert len(list((tmp_path / "o.h5.checkpoint").glob("tile-*.npz"))) == 5
+    with pytest.raises(InputError, match="--resume goes on"):
+        compare(fasta, target, **options)
+    with pytest.raises(InputError, match="distinct was False, is True"):
+        compare(fasta, target, resume=True, distinct=True, **options)
+    # What a killed run leaves; and other sizes, of which those of the first run hold.
+    (tmp_path / "o.h5.checkpoint" / "tile-9.new").write_bytes(b"half")
+    compare(fasta, target, resume=True, **{**options, "layout": (512, 512)}, method="bitslice")
+    one, other = content(target), content(whole)
+    assert np.array_equal(one, other) if selection is None else sorted(one) == sorted(other)
+    assert not (tmp_path / "o.h5.checkpoint").exists()
+    with pytest.raises(CompleteError, match="complete already"):
+        compare(fasta, target, resume=True, **options)
+    with pytest.raises(InputError, match=r"its d, weights differ"):
+        compare(fasta, target, resume=True, d=1, **options)
+
+
+def test_a_full_disk_loses_nothing(fasta, tmp_path, monkeypatch):
+    options = {"layout": (6, 4), "monkeypatch": monkeypatch}
+    save, calls = np.savez, []
+
+    def failing(stream, **arrays):
+        calls.append(1)
+        if len(calls) > 3:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        save(stream, **arrays)
+
+    monkeypatch.setattr(tiles.np, "savez", failing)
+    with pytest.raises(MachineError, match="the disk is full"):
+        compare(fasta, tmp_path / "o.h5", **options)
+    monkeypatch.setattr(tiles.np, "savez", save)
+    compare(fasta, tmp_path / "o.h5", resume=True, **options)
+    assert np.array_equal(content(tmp_path / "o.h5")[0], EXACT[0])
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 7])
+def test_tiles_of_the_ranks_are_all_tiles_once(ranks):
+    for n, load, height in ((100, 20, 10), (7, 100, 3), (1, 1, 1), (33, 8, 8)):
+        every = plan(n, 2, load, height)
+        assert sum(tile.pairs for tile in every) == 2 * n * (n + 1) // 2
+        shares = [of_rank(every, rank, ranks) for rank in range(ranks)]
+        assert sorted(tile for share in shares for tile in share) == sorted(every)
+
+
+def test_the_ranks_have_about_as_much_each():
+    every = plan(51_200, 1, 51_200, 512)
+    work = [sum(tile.pairs for tile in of_rank(every, rank, 4)) for rank in range(4)]
+    # Of the 25 tiles of a rank one is without its counterpart: twice the mean at most, against none.
+    assert max(work) / min(work) < 26 / 24
+
+
+@pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
+def test_results_do_not_depend_on_ranks(fasta, tmp_path):
+    pytest.importorskip("mpi4py")
+    many = tmp_path / "many.fasta"
+    rng = np.random.default_rng(1)
+    many.write_text("".join(f">{i}\n{random_text(rng, 40, 'AACG')}\n" for i in range(1100)))
+    found = {}
+    for ranks in (1, 2, 3, 4):
+        for name, options in (("dense", []), ("edges", ["--top", "3", "--score", "background", "--strands", "both"])):
+            path = tmp_path / f"{name}{ranks}.h5"
+            done = launch(ranks, "-m", "hpcvdj", "motifs", "compare", many, "-k", "7", "-d", "1", "-o", path, *options)
+            assert done.returncode == 0, done.stderr
+            assert done.stdout.count("1,100 of 44,000 bases") == 1, "root alone speaks"
+            found.setdefault(name, []).append(content(path))
+    assert all(np.array_equal(found["dense"][0], other) for other in found["dense"])
+    assert all(sorted(found["edges"][0]) == sorted(other) for other in found["edges"])
+
+
+def command(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "hpcvdj", "motifs", "compare", *map(str, arguments)],
+        capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "200"},
+    )  # fmt: skip
+
+
+def test_bad_input_is_one_line(tmp_path, fasta):
+    empty, twice, text = tmp_path / "e.fasta", tmp_path / "t.fasta", tmp_path / "x.fasta"
+    empty.write_text("")
+    twice.write_text(">a\nACGT\n>a other\nACGT\n")
+    text.write_text(">a\nACGT\n\n;\x00\xff>>\n")
+    out = tmp_path / "o.h5"
+    for arguments, message in (
+        ((tmp_path / "none.fasta",), "no such file"),
+        ((empty,), "no sequences in it"),
+        ((twice,), "two sequences are called 'a'"),
+        ((fasta, "--weights", "1,2"), "2 given; one finite number"),
+        ((fasta, "--weights", "1,x,2"), "give numbers such as"),
+        ((fasta, "-k", "20", "--method", "matrix", "--backend", "cpu"), "for k up to 11; not 20"),
+        ((fasta, "--method", "pigeonhole", "--blocks", "2"), "--blocks 2"),
+        ((fasta, "--sequence-field", "cdr3", "-o", tmp_path), "is a folder"),
+    ):
+        done = command(*arguments, *([] if "-o" in arguments else ["-o", out]))
+        assert done.returncode == 2, (arguments, done.stderr)
+        lines = [line for line in done.stderr.splitlines() if "error" in line]
+        assert len(lines) == 1, done.stderr
+        assert message in lines[0]
+        assert not out.exists()
+        assert not (tmp_path / "o.h5.checkpoint").exists()
+
+
+def test_fasta_as_people_have_it(tmp_path):
+    import gzip
+
+    from hpcvdj.motifs.sequences import read_sequences
+
+    path = tmp_path / "x.fa.gz"
+    path.write_bytes(gzip.compress(b">one first\r\nacgt\r\nACGT\r\n>two\tsecond\nNNRY\n\n>three\n"))
+    some = read_sequences(path)
+    assert some.names == ["one", "two", "three"]
+    assert [some.text(i) for i in range(3)] == ["ACGTACGT", "NNNN", ""]
+    path.write_bytes(path.read_bytes()[:30])
+    with pytest.raises(InputError, match=r"x\.fa\.gz: cannot be read|not a readable"):
+        read_sequences(path)
+
+
+def test_junctions_of_a_table_are_taken_once(tmp_path):
+    path = tmp_path / "x.tsv"
+    path.write_text("sequence_id\tjunction\nb\tTGTGCC\na\ttgtgcc\nc\t\nd\tTGTTTT\n")
+    compare(path, tmp_path / "o.h5", k=4, d=1)
+    with MotifResult(tmp_path / "o.h5") as result:
+        assert result.names == ["b", "d"]
+
+
+def test_run_json_that_cannot_be_read(tmp_path):
+    folder = TileFolder(tmp_path / "o.h5")
+    folder.open({"k": 4}, {"load": 1, "height": 1}, resume=False, overwrite=False)
+    folder.save(Tile(0, 0, 1, 0, 1), np.zeros((1, 1, 1), np.uint32), np.zeros(1, np.int64))
+    (folder.folder / "run.json").write_text("{")
+    with pytest.raises(InputError, match=r"run\.json: cannot be read"):
+        folder.open({"k": 4}, {"load": 1, "height": 1}, resume=True, overwrite=False)
+    (folder.folder / "run.json").write_text(json.dumps({"k": 5, "layout": {"load": 1, "height": 1}}))
+    with pytest.raises(InputError, match="k was 5, is 4"):
+        folder.open({"k": 4}, {"load": 1, "height": 1}, resume=True, overwrite=False)
