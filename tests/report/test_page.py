@@ -265,7 +265,7 @@ def test_a_result_in_parts_reads_as_the_whole(tmp_path, small):
     for caption in ordered:
         assert left.tables[caption] == right.tables[caption]
     parts.part_path(target, 1).unlink()
-    with pytest.raises(InputError, match=r"part-000001\.h5: a part of .* is missing"):
+    with pytest.raises(InputError, match=r"its part .*part-000001\.h5 is missing"):
         report([target], tmp_path)
 
 

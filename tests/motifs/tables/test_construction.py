@@ -139,7 +139,7 @@ def test_tables_beyond_memory_are_one_line(monkeypatch):
         ({"keep": 9}, "9 k-mers kept"),
         ({"resident_threads": 0}, "0 resident threads"),
         ({"chunk": 0}, "0 k-mers a chunk"),
-        ({"tile_rows": 9}, "a tile of 9 x 4"),
+        ({"tile_rows": 9}, "a tile of 9 x 1"),
     ],
 )
 def test_options_that_cannot_be(wrong, message):

@@ -86,7 +86,7 @@ def test_with_a_gpu(tmp_path, monkeypatch):
     pairs = [row for row in rows if row.kernel == "thread-to-pair"]
     assert {row.chunk for row in pairs} == {2}
     text = rendered(rows, tmp_path / "study")
-    assert "| thread-to-bucket | 2x4 keep 2 | 128 | 256 | 8 |" in text
+    assert "| thread-to-bucket | 1x1 keep 0 | 32 | 16 | 8 |" in text
     assert "thread-to-pair" in text.split("## Speed-up")[1]
 
 
