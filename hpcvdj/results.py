@@ -6,7 +6,6 @@ never sees half a file under the final name.
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from hpcvdj.errors import InputError, MachineError
 from hpcvdj.methods.base import Unit
 from hpcvdj.repertoire import Excluded, Repertoire
 from hpcvdj.selection import Selection
-from hpcvdj.storage import AtomicHdf5
+from hpcvdj.storage import AtomicHdf5, open_result, write_provenance
 
 FORMAT = "hpcvdj-counts"
 VERSION = 1
@@ -101,11 +100,7 @@ class ResultWriter:
         """Write what is known only at the end: provenance and times."""
         if self._columns is not None:
             self.counters[...] = self._columns
-        for name, value in {"format": FORMAT, "format_version": VERSION, **attributes}.items():
-            self._file.attrs[name] = json.dumps(value) if isinstance(value, dict | list) else value
-        group = self._file.create_group("ranks")
-        for key in ranks[0]:
-            group.create_dataset(key, data=[facts[key] for facts in ranks], dtype=h5py.string_dtype())
+        write_provenance(self._file, {"format": FORMAT, "format_version": VERSION, **attributes}, ranks)
         self._write_timings(timings)
         self._file.flush()
         self._atomic.check()
@@ -204,12 +199,7 @@ class Result:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        if not self.path.is_file():
-            raise InputError(f"{self.path}: no such result file; `hpcvdj count` writes one")
-        try:
-            self._file = h5py.File(self.path, "r")
-        except OSError as error:
-            raise InputError(f"{self.path}: not a readable HDF5 file ({error}); count again") from None
+        self._file = open_result(self.path, "hpcvdj count")
         self._require_version()
         self._require_parts()
 

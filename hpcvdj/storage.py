@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -93,6 +94,25 @@ class _SafeFile(io.FileIO):
         """Raise the first fault."""
         if self.fault is not None:
             raise self.fault
+
+
+def write_provenance(file: h5py.File, attributes: dict[str, Any], ranks: list[dict[str, str]]) -> None:
+    """Where a result comes from: attributes, lists and dicts as JSON text, and a text dataset per fact of the ranks."""
+    for name, value in attributes.items():
+        file.attrs[name] = json.dumps(value) if isinstance(value, dict | list) else value
+    group = file.create_group("ranks")
+    for key in ranks[0]:
+        group.create_dataset(key, data=[facts[key] for facts in ranks], dtype=h5py.string_dtype())
+
+
+def open_result(path: Path, command: str) -> h5py.File:
+    """A result file, open for reading; InputError if it is not there or no HDF5, naming the command that writes one."""
+    if not path.is_file():
+        raise InputError(f"{path}: no such result file; `{command}` writes one")
+    try:
+        return h5py.File(path, "r")
+    except OSError as error:
+        raise InputError(f"{path}: not a readable HDF5 file ({error}); run `{command}` again") from None
 
 
 class AtomicHdf5:

@@ -11,7 +11,6 @@ import typer
 from hpcvdj.cli import common
 from hpcvdj.cli.count import BackendName
 from hpcvdj.errors import InputError
-from hpcvdj.parallel import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from hpcvdj.motifs.run import MotifSummary
@@ -106,9 +105,6 @@ def command(
     strict_binding: common.StrictBinding = False,
     threads: common.Threads = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the tiles of an earlier run.")] = False,
-    patience: Annotated[
-        float, typer.Option("--patience", min=1.0, help="Seconds to wait for a rank that hangs before giving up.")
-    ] = PATIENCE_SECONDS,
     overwrite: common.Overwrite = False,
 ) -> None:
     """Compare all sequences of a set with all others by their common k-mers within a Hamming distance.
@@ -124,7 +120,6 @@ def command(
     Example: hpcvdj motifs compare inputs/mouse_trb/small.tsv -k 8 -d 1 -o motifs.h5
     """
     world = common.begin(threads)
-    world.patience = patience
     from hpcvdj.motifs.edges import Selection
     from hpcvdj.motifs.run import MotifConfig, compare_file
     from hpcvdj.stopping import StopRequest

@@ -1,7 +1,8 @@
 """What each method would cost: the grounds on which `auto` chooses.
 
-Constants are nanoseconds measured with `hpcvdj study motifs` (results/motifs_cpu, results/motifs_h200); the numbers
-of candidates come from a sample of the k-mers, since real sequences agree far more often than random ones.
+Constants are nanoseconds, set by hand so that the estimates come near what `hpcvdj study motifs` measured
+(results/motifs_cpu, results/motifs_h200, whose raw rows have both);
+the numbers of candidates come from a sample of the k-mers, since real sequences agree far more often than random ones.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Rates:
     shift: float
 
 
-CPU = Rates(entry=60.0, bucket=15.0, candidate=4.0, spread=5.0, product=0.1, shift=1.0)
+CPU = Rates(entry=60.0, bucket=15.0, candidate=4.0, spread=5.0, product=0.24, shift=1.0)
 """On one core of an AMD EPYC with AVX-512."""
 
 CUDA = Rates(entry=0.15, bucket=0.17, candidate=0.009, spread=0.007, product=1.6e-6, shift=0.0004)
@@ -109,7 +110,7 @@ def _pigeonhole(
     kmers: Kmers, n: int, k: int, d: int, blocks: int, rates: Rates, backend: str, sample: NDArray[np.uint64]
 ) -> Choice:
     masks = block_masks(k, d, blocks)[1]
-    # Small tables hold many k-mers of one bucket beside each other, and a GPU goes over all of them.
+    # A GPU goes over both halves of a symmetric relation but where rows are columns themselves.
     both = 2.0 if backend == "cuda" else 1.0
     cost = _tables(kmers, n, len(masks), rates, backend) + both * _pairs(masks, kmers, sample) * rates.candidate
     return Choice("pigeonhole", cost * 1e-9, blocks)

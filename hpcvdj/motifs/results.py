@@ -17,7 +17,7 @@ from hpcvdj.errors import InputError
 from hpcvdj.motifs.edges import Edges
 from hpcvdj.motifs.masks import raw_from_exact
 from hpcvdj.motifs.scores import Scoring, Terms
-from hpcvdj.storage import AtomicHdf5
+from hpcvdj.storage import AtomicHdf5, open_result, write_provenance
 
 FORMAT = "hpcvdj-motifs"
 VERSION = 1
@@ -109,11 +109,7 @@ class MotifStore:
             "score": header.scoring.kind,
             "weights": list(header.scoring.weights),
         }
-        for name, value in {**known, **attributes}.items():
-            self._file.attrs[name] = json.dumps(value) if isinstance(value, dict | list) else value
-        group = self._file.create_group("ranks")
-        for key in ranks[0]:
-            group.create_dataset(key, data=[facts[key] for facts in ranks], dtype=h5py.string_dtype())
+        write_provenance(self._file, {**known, **attributes}, ranks)
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
@@ -126,12 +122,7 @@ class MotifResult:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        if not self.path.is_file():
-            raise InputError(f"{self.path}: no such result file; `hpcvdj motifs compare` writes one")
-        try:
-            self._file = h5py.File(self.path, "r")
-        except OSError as error:
-            raise InputError(f"{self.path}: not a readable HDF5 file ({error}); compare again") from None
+        self._file = open_result(self.path, "hpcvdj motifs compare")
         found, version = self._file.attrs.get("format"), int(self._file.attrs.get("format_version", 0))
         if found != FORMAT or version > VERSION:
             self._file.close()
