@@ -8,16 +8,20 @@ them lie in the same bucket of their groups.  Others may lie there too, which th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+import numba
 import numpy as np
+from numba import prange
 from numpy.typing import NDArray
 
 from hpcvdj.motifs.kmers import Kmers
+from hpcvdj.motifs.masks import fields
 
 ODD = 0x9E3779B97F4A7C15
 """2^64 over the golden ratio: Knuth's multiplicative hash (TAOCP 3, section 6.4)."""
+
+_ODD = np.uint64(ODD)
 
 GROUP = 512
 """Sequences of a group.  512 x 512 counters for three distances are 3 MB."""
@@ -54,48 +58,72 @@ def bytes_per_kmer(k: int) -> int:
     return (4 if k <= 16 else 8) + 4
 
 
-def bucket_bits(kmers: Kmers) -> int:
-    """log2 of the buckets of a group: about one for each of its k-mers."""
+def bucket_bits(kmers: Kmers, masks: Sequence[int]) -> int:
+    """log2 of the buckets of a group: about one for each of its k-mers, no more than `masks` can tell apart."""
     in_group = len(kmers.key) * GROUP // max(len(kmers), GROUP)
-    return max(1, min(in_group.bit_length() - 1, 2 * kmers.k, _MOST_BITS))
+    kept = max(mask.bit_count() for mask in masks)
+    return max(1, min(in_group.bit_length() - 1, kept, _MOST_BITS))
 
 
-def make_buckets(kmers: Kmers, masks: Sequence[int], bits: int, threads: int = 1) -> Buckets:
-    """The tables of `masks`, made by `threads` threads."""
-    n = len(kmers.key)
-    sequence = kmers.sequence
-    groups = -(-len(kmers) // GROUP)
+def make_buckets(kmers: Kmers, masks: Sequence[int], bits: int) -> Buckets:
+    """The tables of `masks`, made by all threads.
+
+    A mask that keeps `bits` bits at most has a bucket for each of its values; the values of others are hashed.
+    """
+    n, groups = len(kmers.key), -(-len(kmers) // GROUP)
     key_type = np.uint32 if kmers.k <= 16 else np.uint64
     found = Buckets(
         np.array(masks, dtype=np.uint64),
         bits,
-        np.zeros((len(masks), (groups << bits) + 1), dtype=np.int64),
+        np.full((len(masks), (groups << bits) + 1), n, dtype=np.int64),
         np.zeros(len(masks), dtype=np.int64),
         np.empty((len(masks), n), dtype=key_type),
         np.empty((len(masks), n), dtype=np.uint16),
         np.empty((len(masks), n), dtype=np.uint16),
     )
-    bits_of_place = max(1, n.bit_length())
-    group = (sequence // GROUP).astype(np.uint64) << np.uint64(bits)
-    place = np.arange(n, dtype=np.uint64)
-    within = (sequence % GROUP).astype(np.uint16)
-
-    def fill(t: int) -> None:
-        # Bucket and place in one word: NumPy's vectorised sort, and the places make it stable.
-        order = ((kmers.key & np.uint64(masks[t])) * np.uint64(ODD)) >> np.uint64(64 - bits)
-        order |= group
-        order <<= np.uint64(bits_of_place)
-        order |= place
-        order.sort()
-        source = (order & np.uint64((1 << bits_of_place) - 1)).astype(np.int64)
-        order >>= np.uint64(bits_of_place)
-        entries = np.bincount(order.view(np.int64), minlength=groups << bits)
-        np.cumsum(entries, out=found.offsets[t, 1:])
-        found.longest[t] = entries.max(initial=0)
-        found.key[t] = kmers.key[source]
-        found.sequence[t] = within[source]
-        found.count[t] = kmers.count[source]
-
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(fill, range(len(masks))))
+    closing = [fields(mask) if mask.bit_count() <= bits else [] for mask in masks]
+    runs = np.zeros((len(masks), max(map(len, closing)), 3), dtype=np.uint64)
+    for t, some in enumerate(closing):
+        runs[t, : len(some)] = np.array(some, dtype=np.uint64).reshape(-1, 3)
+    _fill(
+        kmers.key, kmers.count, kmers.offsets, np.array([len(some) for some in closing]), runs, bits,
+        found.masks, found.offsets, found.longest, found.key, found.sequence, found.count,
+    )  # fmt: skip
     return found
+
+
+@numba.njit(parallel=True, cache=True)
+def _fill(  # type: ignore[no-untyped-def]
+    kmers, counts, begins, closing, runs, bits, masks, offsets, longest, key, sequence, count
+):
+    """A counting sort of each group's k-mers for each table."""
+    n = len(begins) - 1
+    groups, buckets = (n + GROUP - 1) // GROUP, 1 << bits
+    most = np.zeros((len(masks), groups), dtype=np.int64)
+    for job in prange(len(masks) * groups):
+        t, g = job // groups, job % groups
+        first, last = g * GROUP, min((g + 1) * GROUP, n)
+        begin, end = begins[first], begins[last]
+        bucket = np.empty(end - begin, dtype=np.uint32)
+        place = np.zeros(buckets, dtype=np.int64)
+        for e in range(begin, end):
+            x = np.uint64(kmers[e]) & masks[t]
+            value = np.uint64(0)
+            for run in range(closing[t]):
+                value |= (x >> runs[t, run, 0] & runs[t, run, 1]) << runs[t, run, 2]
+            if closing[t] == 0:
+                value = (x * _ODD) >> np.uint64(64 - bits)
+            bucket[e - begin] = value
+            place[np.int64(value)] += 1
+        most[t, g] = place.max()
+        for b in range(buckets):
+            entries = place[b]
+            place[b] = offsets[t, (g << bits) + b] = begin
+            begin += entries
+        for i in range(first, last):
+            for e in range(begins[i], begins[i + 1]):
+                b = bucket[e - begins[first]]
+                to, place[b] = place[b], place[b] + 1
+                key[t, to], sequence[t, to], count[t, to] = kmers[e], i - first, counts[e]
+    for t in range(len(masks)):
+        longest[t] = most[t].max() if groups else 0

@@ -99,11 +99,11 @@ def _pairs(masks: list[int], kmers: Kmers, sample: NDArray[np.uint64]) -> float:
     return found * len(masks) / len(some) * (len(kmers.key) / max(1, len(sample))) ** 2
 
 
-def _tables(kmers: Kmers, n: int, tables: int, rates: Rates, backend: str) -> float:
+def _tables(kmers: Kmers, n: int, masks: list[int], rates: Rates, backend: str) -> float:
     """Nanoseconds for making tables and going through their buckets."""
     groups = -(-n // GROUP)
-    walks = len(kmers.key) if backend == "cuda" else groups * (groups + 1) / 2 * 2.0 ** bucket_bits(kmers)
-    return tables * (len(kmers.key) * rates.entry + walks * rates.bucket)
+    walks = len(kmers.key) if backend == "cuda" else groups * (groups + 1) / 2 * 2.0 ** bucket_bits(kmers, masks)
+    return len(masks) * (len(kmers.key) * rates.entry + walks * rates.bucket)
 
 
 def _pigeonhole(
@@ -112,7 +112,7 @@ def _pigeonhole(
     masks = block_masks(k, d, blocks)[1]
     # A GPU goes over both halves of a symmetric relation but where rows are columns themselves.
     both = 2.0 if backend == "cuda" else 1.0
-    cost = _tables(kmers, n, len(masks), rates, backend) + both * _pairs(masks, kmers, sample) * rates.candidate
+    cost = _tables(kmers, n, masks, rates, backend) + both * _pairs(masks, kmers, sample) * rates.candidate
     return Choice("pigeonhole", cost * 1e-9, blocks)
 
 
@@ -121,6 +121,6 @@ def _index(kmers: Kmers, n: int, k: int, d: int, rates: Rates, backend: str, sam
     cost = 0.0
     for m in range(d + 1):
         masks = wildcard_masks(k, m)
-        cost += _tables(kmers, n, len(masks), rates, backend)
+        cost += _tables(kmers, n, masks, rates, backend)
         cost += both * _pairs(masks, kmers, sample) * rates.candidate
     return Choice("index", cost * 1e-9)

@@ -7,13 +7,14 @@ import numpy as np
 from numba import prange
 from numpy.typing import NDArray
 
-from hpcvdj.backends.cpu.bits import popcount, trailing_zeros
-from hpcvdj.motifs.buckets import GROUP, ODD, Buckets, bucket_bits, make_buckets
+from hpcvdj.backends.cpu.bits import popcount
+from hpcvdj.motifs.buckets import GROUP, Buckets, bucket_bits, make_buckets
 from hpcvdj.motifs.comparison import Profile
-from hpcvdj.motifs.first_table import first_tables, run_bits
+from hpcvdj.motifs.first_table import first_found
 from hpcvdj.motifs.masks import block_masks, exact_from_raw, wildcard_masks
 
-_ODD = np.uint64(ODD)
+_PENDING = 4096
+"""Pairs of k-mers found before they are counted: enough that the processor guesses the loop's end right."""
 
 
 class _Join:
@@ -21,11 +22,11 @@ class _Join:
 
     def __init__(self, columns: Profile, masks: list[int]) -> None:
         self._columns, self._masks = columns, masks
-        self._bits = bucket_bits(columns.kmers)
+        self._bits = bucket_bits(columns.kmers, masks)
         self._tables = self._make(columns)
 
     def _make(self, some: Profile) -> Buckets:
-        return make_buckets(some.kmers, self._masks, self._bits, numba.get_num_threads())
+        return make_buckets(some.kmers, self._masks, self._bits)
 
     def _rows(self, rows: Profile | None, first: int | None, last: int | None) -> tuple[Buckets, int, int]:
         """Tables that hold the rows, the group that the rows begin with, and their number."""
@@ -48,10 +49,7 @@ class Pigeonhole(_Join):
         runs, masks = block_masks(columns.k, d, blocks)
         super().__init__(columns, masks)
         self._d = d
-        self._runs = run_bits(runs)
-        left_out = [[run for run in runs if not run & mask] for mask in masks]
-        self._left_out = np.array(left_out, dtype=np.uint64).reshape(len(masks), d)
-        self._first = first_tables(runs, masks)
+        self._left_out, self._first = first_found(runs, masks, d)
 
     def counters(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> NDArray[np.uint32]:
         """D of `rows` against the columns."""
@@ -61,7 +59,7 @@ class Pigeonhole(_Join):
         _pigeonhole(
             mine.key, mine.sequence, mine.count, mine.offsets, group, -1 if first is None else first,
             t.masks, t.bits, t.offsets, t.longest, t.key, t.sequence, t.count,
-            self._left_out, self._runs, self._first, found,
+            self._left_out, self._first, found,
         )  # fmt: skip
         return found
 
@@ -94,7 +92,7 @@ class Index(_Join):
 @numba.njit(parallel=True, cache=True)
 def _pigeonhole(  # type: ignore[no-untyped-def]
     row_key, row_sequence, row_count, row_offsets, row_group, first,
-    masks, bits, offsets, longest, key, sequence, count, left_out, run_bit, first_table, found,
+    masks, bits, offsets, longest, key, sequence, count, left_out, is_first, found,
 ):  # fmt: skip
     d = found.shape[0] - 1
     rows, columns = found.shape[1], found.shape[2]
@@ -105,13 +103,12 @@ def _pigeonhole(  # type: ignore[no-untyped-def]
         if first >= 0 and (g + 1) * GROUP <= first + i0 * GROUP:
             continue
         counters = np.zeros((d + 1) * GROUP * GROUP, dtype=np.uint32)
-        near = np.empty(longest.max() + 1, dtype=np.uint64)
+        near = np.empty((2, _PENDING + longest.max() + 1), dtype=np.uint32)
         for t in range(len(masks)):
             my_starts, their_starts = row_offsets[t, (row_group + i0) * buckets :], offsets[t, g * buckets :]
             _join_bucket_wise(
-                buckets, my_starts, row_key[t], row_sequence[t], row_count[t],
-                their_starts, key[t], sequence[t], count[t], np.uint64(d), t, masks[t], left_out[t], run_bit,
-                first_table, near, counters,
+                buckets, my_starts, row_key[t], row_sequence[t], row_count[t], their_starts, key[t], sequence[t],
+                count[t], np.uint64(d), masks[t], left_out[t], is_first[t], near[0], near[1], counters,
             )  # fmt: skip
         height, width = min(GROUP, rows - i0 * GROUP), min(GROUP, columns - g * GROUP)
         for h in range(d + 1):
@@ -123,43 +120,52 @@ def _pigeonhole(  # type: ignore[no-untyped-def]
 @numba.njit(cache=True)
 def _join_bucket_wise(  # type: ignore[no-untyped-def]
     buckets, my_starts, my_key, my_sequence, my_count, their_starts, their_key, their_sequence, their_count,
-    d, t, mask, left_out, run_bit, first_table, near, counters,
+    d, mask, left_out, is_first, near_e, near_c, counters,
 ):  # fmt: skip
     pairs, one, zero = np.uint64(0x5555555555555555), np.uint64(1), np.uint64(0)
+    hits = zero
     for b in range(buckets):
-        e0, e1 = np.uint64(my_starts[b]), np.uint64(my_starts[b + 1])
         c0, c1 = np.uint64(their_starts[b]), np.uint64(their_starts[b + 1])
         if c0 == c1:
             continue
-        for e in range(e0, e1):
+        for e in range(np.uint64(my_starts[b]), np.uint64(my_starts[b + 1])):
             x = np.uint64(my_key[e])
             # Listed without a branch, which one candidate in five would take: processors guess that badly.
-            hits = zero
             for c in range(c0, c1):
                 z = np.uint64(their_key[c]) ^ x
                 z = (z | (z >> one)) & pairs
-                near[hits] = c
+                near_e[hits], near_c[hits] = e, c
                 hits += np.uint64((np.uint64(popcount(z)) <= d) & ((z & mask) == zero))
-            row = np.uint64(my_sequence[e]) * np.uint64(GROUP)
-            f = np.uint32(my_count[e])
-            for q in range(hits):
-                c = near[q]
-                z = np.uint64(their_key[c]) ^ x
-                z = (z | (z >> one)) & pairs
-                h = np.uint64(popcount(z))
-                # Most pairs differ on every run that the table leaves out, so that no other table finds them.
-                alone = True
-                for run in range(len(left_out)):
-                    alone &= (z & left_out[run]) != zero
-                if not alone:
-                    differing = zero
-                    while z:
-                        differing |= run_bit[trailing_zeros(z)]
-                        z &= z - one
-                    alone = first_table[differing] == t
-                if alone:
-                    place = h * np.uint64(GROUP * GROUP) + row + np.uint64(their_sequence[c])
-                    counters[place] += f * np.uint32(their_count[c])
+            if hits >= np.uint64(_PENDING):
+                _count(
+                    hits, near_e, near_c, my_key, my_sequence, my_count, their_key, their_sequence, their_count,
+                    left_out, is_first, counters,
+                )  # fmt: skip
+                hits = zero
+    _count(
+        hits, near_e, near_c, my_key, my_sequence, my_count, their_key, their_sequence, their_count,
+        left_out, is_first, counters,
+    )  # fmt: skip
+
+
+@numba.njit(cache=True)
+def _count(  # type: ignore[no-untyped-def]
+    hits, near_e, near_c, my_key, my_sequence, my_count, their_key, their_sequence, their_count,
+    left_out, is_first, counters,
+):  # fmt: skip
+    """Add the pairs of k-mers that this table is the first to find; no branch here either."""
+    pairs, one, two, zero = np.uint64(0x5555555555555555), np.uint64(1), np.uint64(2), np.uint64(0)
+    run_0, run_1, run_2 = left_out
+    plane, group = np.uint64(GROUP * GROUP), np.uint64(GROUP)
+    for q in range(hits):
+        e, c = np.uint64(near_e[q]), np.uint64(near_c[q])
+        z = np.uint64(their_key[c]) ^ np.uint64(my_key[e])
+        z = (z | (z >> one)) & pairs
+        differing = np.uint64((z & run_0) != zero)
+        differing |= np.uint64((z & run_1) != zero) << one
+        differing |= np.uint64((z & run_2) != zero) << two
+        place = np.uint64(popcount(z)) * plane + np.uint64(my_sequence[e]) * group + np.uint64(their_sequence[c])
+        counters[place] += np.uint32(my_count[e]) * np.uint32(their_count[c]) * is_first[differing]
 
 
 @numba.njit(parallel=True, cache=True)
@@ -175,15 +181,13 @@ def _index(  # type: ignore[no-untyped-def]
         if first >= 0 and (g + 1) * GROUP <= first + i0 * GROUP:
             continue
         for t in range(len(masks)):
-            entry = row_offsets[t, (row_group + i0) * buckets]
-            last = row_offsets[t, (row_group + i0 + 1) * buckets]
             mine, my_sequence, my_count = row_key[t], row_sequence[t], row_count[t]
             theirs, their_sequence, their_count = key[t], sequence[t], count[t]
-            starts = offsets[t, g * buckets :]
-            for e in range(entry, last):
-                x = np.uint64(mine[e])
-                b = np.int64(((x & masks[t]) * _ODD) >> np.uint64(64 - bits))
-                for c in range(starts[b], starts[b + 1]):
-                    if not ((np.uint64(theirs[c]) ^ x) & masks[t]):
-                        i, j = i0 * GROUP + my_sequence[e], g * GROUP + their_sequence[c]
-                        found[plane[t], i, j] += np.uint32(my_count[e]) * np.uint32(their_count[c])
+            my_starts, their_starts = row_offsets[t, (row_group + i0) * buckets :], offsets[t, g * buckets :]
+            for b in range(buckets):
+                for e in range(my_starts[b], my_starts[b + 1]):
+                    x = np.uint64(mine[e])
+                    for c in range(their_starts[b], their_starts[b + 1]):
+                        if not ((np.uint64(theirs[c]) ^ x) & masks[t]):
+                            i, j = i0 * GROUP + my_sequence[e], g * GROUP + their_sequence[c]
+                            found[plane[t], i, j] += np.uint32(my_count[e]) * np.uint32(their_count[c])
