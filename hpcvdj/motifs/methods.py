@@ -44,6 +44,18 @@ def bytes_for(choice: Choice, k: int, d: int, backend: str) -> int:
     return tables * bytes_per_kmer(k) + 64
 
 
+def rows_need_no_tables(choice: Choice, backend: str) -> bool:
+    """Whether comparing costs nothing more if the rows are not among the columns loaded."""
+    return backend == "cuda" and choice.method in ("pigeonhole", "index")
+
+
+def widest_load(d: int) -> int:
+    """Columns that such a method takes at a time anyway."""
+    from hpcvdj.motifs.cuda.join import widest_shard
+
+    return widest_shard(d)
+
+
 class _Tables:
     """The thesis's system under the interface of the other methods."""
 

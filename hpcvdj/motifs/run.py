@@ -18,7 +18,14 @@ from hpcvdj.motifs.costs import Choice, estimates
 from hpcvdj.motifs.cpu.survey import clear_before, pairs_of
 from hpcvdj.motifs.edges import Edges, Selection, TopScores, joined
 from hpcvdj.motifs.kmers import require_parameters
-from hpcvdj.motifs.methods import bytes_for, default_blocks, load, require_method
+from hpcvdj.motifs.methods import (
+    bytes_for,
+    default_blocks,
+    load,
+    require_method,
+    rows_need_no_tables,
+    widest_load,
+)
 from hpcvdj.motifs.results import Header, MotifResult, MotifStore
 from hpcvdj.motifs.scores import Scoring, Terms, base_frequencies, scoring, terms_of, without_terms
 from hpcvdj.motifs.sequences import SequenceSet, read_sequences
@@ -227,8 +234,12 @@ def _layout(some: Profile, config: MotifConfig, choice: Choice, backend: str, wo
     memory = config.memory or _memory(backend) // (world.size if backend == "cpu" else 1)
     per_sequence = max(1.0, len(some.kmers.key) / n) * bytes_for(choice, config.k, config.d, backend)
     columns = min(n, _down(memory / per_sequence))
+    tiles = _TILES_PER_RANK
+    if world.size > 1 and rows_need_no_tables(choice, backend):
+        # Several loads: tiles twice as high are still more than enough, and each costs the rows' k-mers.
+        columns, tiles = min(columns, _down(widest_load(config.d))), tiles // 2
     height = _TILE_BYTES[backend] // (4 * (config.d + 1) * columns)
-    height = min(_down(height), _MOST_ROWS, _down(n / (_TILES_PER_RANK * world.size)) if world.size > 1 else n)
+    height = min(_down(height), _MOST_ROWS, _down(n / (tiles * world.size)) if world.size > 1 else n)
     return {"load": max(ALIGNED, columns), "height": max(ALIGNED, height)}
 
 
@@ -268,7 +279,9 @@ class _Work:
     def do(self, tiles: list[Tile]) -> None:
         """All of this rank's tiles that are not done.  StoppedError, on every rank, if one was told to stop."""
         done = self._folder.done(tiles)
-        todo = [tile for tile in of_rank(tiles, self._world.rank, self._world.size) if tile not in done]
+        few_loads = rows_need_no_tables(self._choice, self._backend)
+        mine = of_rank(tiles, self._world.rank, self._world.size, few_loads=few_loads)
+        todo = [tile for tile in mine if tile not in done]
         loaded: tuple[int, int] | None = None
         comparison: Comparison | None = None
         with Progress(sum(tile.pairs for tile in todo), "pairs", shown=self._world.is_root) as progress:

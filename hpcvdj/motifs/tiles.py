@@ -56,8 +56,18 @@ def plan(n: int, strands: int, load: int, height: int) -> list[Tile]:
     ]
 
 
-def of_rank(tiles: list[Tile], rank: int, ranks: int) -> list[Tile]:
-    """The tiles of one rank, load by load: equation (2) on each load's tiles, long and short ones in turn."""
+def of_rank(tiles: list[Tile], rank: int, ranks: int, *, few_loads: bool = False) -> list[Tile]:
+    """The tiles of one rank, load by load.
+
+    Every rank has its part of each load: equation (2) on the load's tiles, long and short ones in turn.  `few_loads`:
+    every rank has a run of loads instead, with as many pairs as another's to the nearest tile, and shares at most two
+    of them; for methods whose rows need no tables.
+    """
+    if few_loads:
+        pairs = np.array([tile.pairs for tile in tiles], dtype=np.float64)
+        middles = np.cumsum(pairs) - pairs / 2
+        owners = np.minimum(middles * ranks // max(1.0, pairs.sum()), ranks - 1)
+        return [tile for tile, owner in zip(tiles, owners, strict=True) if owner == rank]
     mine = []
     for load in sorted({(tile.strand, tile.column) for tile in tiles}):
         these = [tile for tile in tiles if (tile.strand, tile.column) == load]

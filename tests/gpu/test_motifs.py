@@ -74,7 +74,7 @@ def test_columns_in_several_shards(monkeypatch):
     """More columns than a block has counters for."""
     from hpcvdj.motifs.cuda import join
 
-    monkeypatch.setattr(join._Join, "_most_columns", lambda self: 70)
+    monkeypatch.setattr(join, "widest_shard", lambda d: 70)
     rng = np.random.default_rng(2)
     some = profile(sequence_set([random_text(rng, 80, "ACG") for _ in range(200)]), 10, 2)
     expected = load(Choice("bitslice", 0.0), some, 2, "cpu").counters(None)

@@ -196,8 +196,20 @@ def test_tiles_of_the_ranks_are_all_tiles_once(ranks):
     for n, load, height in ((100, 20, 10), (7, 100, 3), (1, 1, 1), (33, 8, 8)):
         every = plan(n, 2, load, height)
         assert sum(tile.pairs for tile in every) == 2 * n * (n + 1) // 2
-        shares = [of_rank(every, rank, ranks) for rank in range(ranks)]
-        assert sorted(tile for share in shares for tile in share) == sorted(every)
+        for few_loads in (False, True):
+            shares = [of_rank(every, rank, ranks, few_loads=few_loads) for rank in range(ranks)]
+            assert sorted(tile for share in shares for tile in share) == sorted(every)
+
+
+def test_a_rank_may_have_few_loads():
+    """Of 100,000 columns in 11 loads: as many pairs on each of 4 ranks, and a load begun is shared by two at most."""
+    every = plan(100_000, 1, 9216, 6144)
+    shares = [of_rank(every, rank, 4, few_loads=True) for rank in range(4)]
+    pairs = [sum(tile.pairs for tile in share) for share in shares]
+    assert max(pairs) / min(pairs) < 1.05
+    loads = [{tile.column for tile in share} for share in shares]
+    assert sum(map(len, loads)) <= 11 + 3
+    assert max(map(len, loads)) < 8, "else as many as if each rank had a part of each"
 
 
 def test_the_ranks_have_about_as_much_each():

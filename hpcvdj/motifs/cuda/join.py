@@ -49,6 +49,12 @@ def _kernel(name: str) -> Any:
     return _module(cupy.cuda.Device().id).get_function(name)
 
 
+def widest_shard(d: int) -> int:
+    """Columns whose counters of one row fit into half of a processor's shared memory."""
+    # Two blocks share it: one adds while the other begins or writes.
+    return min((shared_limit() - _RESERVED) // 2 // (4 * (d + 1)), 1 << 16)
+
+
 @dataclass(frozen=True)
 class _Shard:
     """Columns first … last-1 in tables: entries by table and bucket."""
@@ -77,13 +83,9 @@ class _Join:
             self._first_table = cupy.asarray(first_tables(runs, masks))
             self._kmers = device_kmers(columns)
             self._starts = self._kmers.offsets.get()
-            shards = -(-self._n // self._most_columns())
+            shards = -(-self._n // widest_shard(d))
             edges = [self._n * s // shards for s in range(shards + 1)] if shards else []
             self._shards = [self._shard(a, b) for a, b in pairwise(edges)]
-
-    def _most_columns(self) -> int:
-        # Two blocks share a processor's memory: one adds while the other begins or writes.
-        return min((shared_limit() - _RESERVED) // 2 // (4 * (self._d + 1)), 1 << 16)
 
     def _shard(self, first: int, last: int) -> _Shard:
         kmers = self._kmers.part(first, last)
