@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +27,15 @@ MOST_DIFFERENT = 6.5 * 2**-53
 """Relative: hpcvdj divides by two roots, FastSK by the root of a product."""
 
 
+ONE, BOTH, PEER = "hpcvdj", "hpcvdj, strands", "FastSK"
+
+
 @dataclass(frozen=True)
 class Row:
     """One repeat of one program.
 
-    program      hpcvdj or FastSK
-    sequences    the first so many of `of`
+    program      FastSK, hpcvdj, or hpcvdj of one strand with both: the same values, without those that are there twice
+    sequences    so many of `of`; of both strands as many of each
     seconds      wall, from the sequences in memory to the kernel of all pairs in memory
     counters     hpcvdj: seconds of these until D_0 … D_m of all pairs were counted
     different    the largest relative difference of a kernel's value from the other program's; NaN: not compared
@@ -61,8 +64,10 @@ def weights(k: int, m: int) -> list[float]:
     return [float(math.comb(k - h, m - h)) for h in range(m + 1)]
 
 
-def kernel_of(sequences: Any, k: int, m: int, threads: int) -> tuple[Any, float, str]:
-    """hpcvdj's: the cosine of R_m of all pairs on and above the diagonal; seconds of counting, and by which method."""
+def kernel_of(sequences: Any, k: int, m: int, threads: int, strands: int) -> tuple[Any, float, str]:
+    """hpcvdj's: the cosine of R_m [strands, sequences, sequences] of all pairs on and above the diagonal; seconds of
+    counting, and by which method.
+    """
     import numpy as np
 
     from hpcvdj.motifs.comparison import profile
@@ -73,36 +78,44 @@ def kernel_of(sequences: Any, k: int, m: int, threads: int) -> tuple[Any, float,
     start = time.perf_counter()
     some = profile(sequences, k, m)
     choice = estimates(some, m, "cpu", threads)[0]
-    comparison = load(choice, some, m, "cpu")
     counting = time.perf_counter() - start
-    terms = terms_of(some, m, base_frequencies(some, both_strands=False))
+    # A sequence has the same counters with itself as its other strand has.
+    terms = terms_of(some, m, base_frequencies(some, both_strands=strands > 1))
     how = scoring("cosine", weights(k, m), k, m)
-    kernel = np.empty((len(some), len(some)))
-    for first in range(0, len(some), PANEL):
-        last = min(len(some), first + PANEL)
+    kernel = np.empty((strands, len(some), len(some)))
+    for strand, columns in enumerate([some, some.reverse_complement()][:strands]):
         start = time.perf_counter()
-        counters = comparison.counters(None, first, last)
+        comparison = load(choice, columns, m, "cpu")
         counting += time.perf_counter() - start
-        rows, columns = terms.part(first, last), terms.part(first, len(some))
-        kernel[first:last, first:] = how.of(counters[:, :, first:], rows, columns)
+        for first in range(0, len(some), PANEL):
+            last = min(len(some), first + PANEL)
+            start = time.perf_counter()
+            counters = (
+                comparison.counters(some.part(first, last), first) if strand else comparison.counters(None, first, last)
+            )
+            counting += time.perf_counter() - start
+            parts = terms.part(first, last), terms.part(first, len(some))
+            kernel[strand, first:last, first:] = how.of(counters[:, :, first:], *parts)
     return kernel, counting, f"{choice.method}, {choice.blocks} blocks" if choice.blocks else choice.method
 
 
-def measure_hpcvdj(options: argparse.Namespace, some: Any, threads: int, like: Row) -> tuple[list[Row], Any]:
+def measure_hpcvdj(
+    options: argparse.Namespace, some: Any, threads: int, like: Row, strands: int
+) -> tuple[list[Row], Any]:
     """Rows and the kernel, after a small comparison that is not timed and loads what is compiled."""
-    kernel_of(some.part(0, 16), options.k, options.m, threads)
-    rows = []
+    kernel_of(some.part(0, 16), options.k, options.m, threads, strands)
+    program, rows = BOTH if strands > 1 else ONE, []
     for repeat in range(options.repeats):
         start, cpu = time.perf_counter(), time.process_time()
-        kernel, counters, method = kernel_of(some, options.k, options.m, threads)
+        kernel, counters, method = kernel_of(some, options.k, options.m, threads, strands)
         times = {"seconds": time.perf_counter() - start, "cpu_seconds": time.process_time() - cpu}
-        rows.append(row_like(like, program="hpcvdj", repeat=repeat, counters=counters, method=method, **times))
-        say(f"{like.source}, {like.sequences:,}: hpcvdj {duration(rows[-1].seconds)}")
+        rows.append(row_like(like, program=program, repeat=repeat, counters=counters, method=method, **times))
+        say(f"{like.source}, {like.sequences:,}: {program} {duration(rows[-1].seconds)}")
     return rows, kernel
 
 
-def measure_fastsk(options: argparse.Namespace, some: Any, threads: int, like: Row, kernel: Any) -> Iterator[Row]:
-    """The same of FastSK, compared with hpcvdj's `kernel` as far as it comes back."""
+def measure_fastsk(options: argparse.Namespace, some: Any, threads: int, like: Row, kernels: Any) -> Iterator[Row]:
+    """The same of FastSK, compared with hpcvdj's `kernels` as far as it comes back."""
     import numpy as np
 
     with tempfile.TemporaryDirectory() as folder:
@@ -114,9 +127,9 @@ def measure_fastsk(options: argparse.Namespace, some: Any, threads: int, like: R
             with np.load(target) as found:
                 times = {name: float(found[name]) for name in ("seconds", "cpu_seconds")}
                 other = found["kernel"]
-            say(f"{like.source}, {like.sequences:,}: FastSK {duration(times['seconds'])}")
-            different = largest_difference(kernel, other) if len(other) else math.nan
-            yield row_like(like, program="FastSK", repeat=repeat, different=different, **times)
+            say(f"{like.source}, {like.sequences:,}: {PEER} {duration(times['seconds'])}")
+            different = max(largest_difference(kernel, other) for kernel in kernels) if len(other) else math.nan
+            yield row_like(like, program=PEER, repeat=repeat, different=different, **times)
 
 
 def row_like(like: Row, **values: Any) -> Row:
@@ -125,31 +138,45 @@ def row_like(like: Row, **values: Any) -> Row:
 
 
 def largest_difference(kernel: Any, other: Any) -> float:
-    """Of their values on and above the diagonal, relative; infinite if they are not above zero in the same places."""
+    """Of the values of `kernel` [strands, sequences, sequences] on and above the diagonal, relative to FastSK's.
+
+    FastSK has the other strands as so many sequences more.  Infinite if not the same values are above zero.
+    """
     import numpy as np
 
-    corner = np.triu_indices(len(other))
-    mine, theirs = kernel[corner], other[corner]
+    number = kernel.shape[1]
+    corner = np.triu_indices(number)
+    mine = np.concatenate([strand[corner] for strand in kernel])
+    theirs = np.concatenate([other[:number, s * number : (s + 1) * number][corner] for s in range(len(kernel))])
     some = theirs > 0
     if not np.array_equal(mine > 0, some):
         return math.inf
     return float((np.abs(mine - theirs)[some] / theirs[some]).max())
 
 
-def measure_source(options: argparse.Namespace, sequences: Any, name: str, threads: int) -> Iterator[Row]:
+def measure_source(options: argparse.Namespace, source: Any, name: str, threads: int) -> Iterator[Row]:
     """Both programs on more and more of the sequences; FastSK as long as it is expected to end in time."""
+    from hpcvdj.motifs.sequences import SequenceSet
+
     theirs: list[Row] = []
-    for size in sorted({min(size, len(sequences)) for size in (*options.sizes, len(sequences))}):
-        some = sequences.part(0, size)
+    whole: SequenceSet = source.read()[0]
+    if whole.ambiguous or whole.lengths.min() < options.k:
+        sys.exit(f"{name}: ambiguous bases or sequences shorter than k, which FastSK does not take; leave them out")
+    strands = 2 if source.both_strands else 1
+    for size in sorted({min(size, len(whole)) for size in (*options.sizes, len(whole))}):
+        some = replace(source, number=size // strands).read()[0].part(0, size // strands * strands)
         like = Row(
-            source=name, k=options.k, m=options.m, bases=int(sequences.lengths.max()), sequences=size, of=len(sequences)
+            source=name, k=options.k, m=options.m, bases=int(some.lengths.max()), sequences=len(some), of=len(whole)
         )
-        ours, kernel = measure_hpcvdj(options, some, threads, like)
-        yield from ours
-        if theirs and expected(theirs, size) > options.longest:
-            say(f"{name}, {size:,}: FastSK left out, it would take about {duration(expected(theirs, size))}")
+        kernels = []
+        for part in range(1, strands + 1):
+            ours, kernel = measure_hpcvdj(options, some.part(0, len(some) // part), threads, like, part)
+            kernels.append(kernel)
+            yield from ours
+        if theirs and expected(theirs, len(some)) > options.longest:
+            say(f"{name}, {len(some):,}: FastSK left out, it would take about {duration(expected(theirs, len(some)))}")
             continue
-        for row in measure_fastsk(options, some, threads, like, kernel):
+        for row in measure_fastsk(options, some, threads, like, kernels):
             theirs.append(row)
             yield row
 
@@ -191,10 +218,7 @@ def measure(options: argparse.Namespace) -> tuple[dict[str, str], list[Row]]:
         sources[name] = Source(common.ROOT / options.fasta, number // 2, both_strands=True)
     rows: list[Row] = []
     for name, source in sources.items():
-        sequences = source.read()[0]
-        if sequences.ambiguous or sequences.lengths.min() < options.k:
-            sys.exit(f"{name}: ambiguous bases or sequences shorter than k, which FastSK does not take; leave them out")
-        rows += measure_source(options, sequences, name, threads)
+        rows += measure_source(options, source, name, threads)
     return facts, rows
 
 
@@ -213,30 +237,28 @@ def fastsk_version() -> str:
 
 def source_table(rows: list[Row]) -> str:
     """Both programs by the number of sequences."""
-    ours, theirs = ([row for row in rows if row.program == program] for program in ("hpcvdj", "FastSK"))
+    ours = {name: [row for row in rows if row.program == name] for name in (ONE, BOTH)}
+    theirs = [row for row in rows if row.program == PEER]
     lines = []
-    for size in sorted({row.sequences for row in ours}):
-        mine, other = ([row for row in some if row.sequences == size] for some in (ours, theirs))
-        middle = median(ours, size)
+    for size in sorted({row.sequences for row in ours[ONE]}):
+        other = [row for row in theirs if row.sequences == size]
         upto = [row for row in theirs if row.sequences <= size]
+        mark = "" if other else " †"
         peer = median(other, size) if other else expected(theirs, size)
-        lines.append(
-            (
-                f"{size:,}",
-                spread_of_durations([row.counters for row in mine]),
-                spread_of_durations([row.seconds for row in mine]),
-                mine[0].method,
-                spread_of_durations([row.seconds for row in other]) if other else f"{duration(peer)} †",
-                f"{power(upto):.2f}" if other and len({row.sequences for row in upto}) > 1 else "",
-                f"**{peer / middle:.3g}**" + ("" if other else " †"),
-                f"{cores_used(mine)}" + (f", {cores_used(other)}" if other else ""),
-            )
-        )
-    head = (
-        "sequences", "hpcvdj: counters of all distances", "hpcvdj: kernel", "method", "FastSK: kernel",
-        "FastSK grows with sequences^p, p", "times as fast", "cores used",
-    )  # fmt: skip
-    return markdown(head, lines)
+        cells = [f"{size:,}", spread_of_durations([row.seconds for row in other]) if other else duration(peer) + mark]
+        cells.append(f"{power(upto):.2f}" if other and len({row.sequences for row in upto}) > 1 else "")
+        for some in filter(None, ours.values()):
+            mine = [row for row in some if row.sequences == size]
+            cells.append(spread_of_durations([row.counters for row in mine]))
+            cells.append(f"{spread_of_durations([row.seconds for row in mine])}, {mine[0].method}")
+            cells.append(f"**{peer / median(mine, size):.3g}**{mark}")
+        busy = [[row for row in some if row.sequences == size] for some in (theirs, *ours.values())]
+        cells.append(", ".join(cores_used(repeats) for repeats in busy if repeats))
+        lines.append(cells)
+    head = ["sequences", "FastSK", "p", "hpcvdj: counters", "hpcvdj: kernel", "times as fast"]
+    if ours[BOTH]:
+        head += ["one strand with both: counters", "one strand with both: kernel", "times as fast"]
+    return markdown([*head, "cores used"], lines)
 
 
 def cores_used(repeats: list[Row]) -> str:
@@ -250,7 +272,7 @@ def verdict(rows: list[Row]) -> str:
     if not compared:
         return "none was compared"
     worst = max(row.different for row in compared)
-    sets = f"{len(compared)} kernels of up to {max(row.sequences for row in compared):,} sequences"
+    sets = f"{len(compared)} kernel(s) of up to {max(row.sequences for row in compared):,} sequences"
     same = "equal" if worst <= MOST_DIFFERENT else "DIFFERENT"
     return f"{same} in {sets}: the largest relative difference is {worst:.1e}"
 
@@ -264,6 +286,10 @@ def render(folder: Path) -> bool:
         for source in dict.fromkeys(row.source for row in rows)
         for some in [[row for row in rows if row.source == source]]
     )
+    strands = (
+        "One strand with both: of sequences and their other strands half of all pairs say what the other half says.\n"
+        "hpcvdj leaves them out if it is told so (`--strands both`); FastSK has no such setting.\n"
+    )
     left_out = "† FastSK was left out, since it would take too long: scaled with the last p (2 where there is none).\n"
     text = f"""# Comparing motifs beside FastSK
 
@@ -274,8 +300,8 @@ Made from `raw.csv` by `python benchmarks/motifs.py --render`; not edited by han
 {common.facts_table(facts)}
 {tables}
 Wall time, median (min…max), from sequences in memory to the kernel in memory; FastSK in a process of its own, its
-kernel left where it is. Cores used: of hpcvdj, of FastSK.
-{left_out if "†" in tables else ""}
+kernel left where it is. Its time grows with sequences^p from the line before. Cores used: in the order of the columns.
+{strands if any(row.program == BOTH for row in rows) else ""}{left_out if "†" in tables else ""}
 Values of the kernels: {verdict(rows)}.
 """
     (folder / common.REPORT).write_text(text)
