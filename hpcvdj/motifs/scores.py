@@ -1,7 +1,7 @@
 """Scores: one number for a pair of sequences, from its counters.
 
 - weights     S = sum over h of w_h D_h, the thesis's weighted sum (section 2.a), which names no weights
-- cosine      S(i, j) / sqrt(S(i, i) S(j, j)): what string-kernel programs such as FastSK give
+- cosine      S(i, j) / sqrt(S(i, i) S(j, j)): what string-kernel programs give, FastSK with weights that make S = R_m
 - background  the same of counters less what sequences of independent bases would share:
               C_h(i, j) = D_h(i, j) - N_i e_h(j) - N_j e_h(i) + N_i N_j E_h,
               N_i being sequence i's k-mers, e_h(j) the sum over its k-mers y of the probability that a random k-mer

@@ -1,12 +1,18 @@
 """docs/motifs.md: what it prints of the small example is what the commands print."""
 
+from itertools import product
+from math import comb
+
+import numpy as np
 import pytest
 
 from hpcvdj.cli import motifs_cluster, motifs_export, motifs_show
 from hpcvdj.motifs.edges import Selection
+from hpcvdj.motifs.reference import exact_counters, kmer_counts, raw_counters
 from hpcvdj.motifs.sequences import read_junctions
 from tests.conftest import ROOT, SMALL
 from tests.motifs.conftest import write_result
+from tests.motifs.tables.cases import hostile
 
 PAGE = (ROOT / "docs" / "motifs.md").read_text()
 
@@ -45,3 +51,29 @@ def test_the_graph_that_is_clustered(small, run, tmp_path):
     text = run(motifs_cluster, small.path, "-o", tmp_path / "clusters.tsv")
     assert printed_on_the_page(text.splitlines()[0])
     assert "252 have no edge" in text
+
+
+def weighed(weights, texts, k):
+    return sum(
+        np.uint64(w) * plane for w, plane in zip(weights, exact_counters(texts, k, len(weights) - 1), strict=True)
+    )
+
+
+def test_the_weights_of_the_gapped_k_mer_kernel():
+    assert [comb(12 - h, 2 - h) for h in range(3)] == [66, 11, 1]
+    assert "`-k 12 -d 2 --weights 66,11,1`" in PAGE
+    assert [comb(11 - h, 7) for h in range(4)] == [330, 120, 36, 8]
+    assert "330, 120, 36, 8" in PAGE
+    weights = [comb(5 - h, 2) for h in range(4)]
+    assert np.array_equal(weighed(weights, hostile(), 5), raw_counters(hostile(), 5, 3)[3])
+
+
+def test_the_weights_of_the_mismatch_kernel():
+    """By its features: for each of the 4^k words, how many k-mers lie within one mismatch."""
+    k = 4
+    words = ["".join(letters) for letters in product("ACGT", repeat=k)]
+    near = np.array([[sum(a != b for a, b in zip(x, y, strict=True)) <= 1 for y in words] for x in words])
+    counts = [kmer_counts(text, k) for text in hostile()]
+    features = np.array([[f[word] for word in words] for f in counts]) @ near
+    assert np.array_equal(weighed([1 + 3 * k, 4, 2], hostile(), k), features @ features.T)
+    assert f"`-k 12 -d 2 --weights {1 + 3 * 12},4,2`" in PAGE
