@@ -164,12 +164,15 @@ def _require_apart(tables: Sequence[Table]) -> None:
 
 def _warn(tables: Sequence[Table]) -> None:
     first: dict[str, Path] = {}
+    same = []
     for table in tables:
         if not table.rows:
             log.warning("%s: no data rows; repertoire %s is empty", table.path, table.name)
         elif table.sha256 in first:
-            log.warning("%s: the same bytes as %s", table.path, first[table.sha256])
+            same.append(f"{table.path} as {first[table.sha256]}")
         first.setdefault(table.sha256, table.path)
+    if same:
+        log.warning("the same bytes twice: %s", _few(same))
 
 
 def changed(path: Path) -> InputError:

@@ -20,7 +20,7 @@ from hpcvdj.batched import count_in_slices
 from hpcvdj.checkpoint import folder_of
 from hpcvdj.convergence import nucleotide_level, read
 from hpcvdj.errors import CompleteError, InputError, StoppedError
-from hpcvdj.many import Table, cut, dealt, difference, placed
+from hpcvdj.many import Table, cut, dealt, difference, placed, rows_of
 from hpcvdj.parallel import World
 from hpcvdj.report.survey import survey
 from hpcvdj.results import Result
@@ -288,12 +288,15 @@ def test_what_cannot_be_told_apart_is_refused(tmp_path):
     for file, name in ((a, "m"), (b, "n")):
         small(file, ["s"], repertoire_id=[name])
     assert inputs_together([a, b], World()).repertoires == ["m", "n"]
+    # Nobody is called m for the name of m.tsv, so that m is the other table's alone.
+    m = small(tmp_path / "m.tsv", ["s"], repertoire_id=["o"])
+    assert inputs_together([a, m], World()).repertoires == ["m", "o"]
 
 
 def test_the_same_bytes_are_warned_of(tmp_path, caplog):
     inputs = inputs_together([small(tmp_path / f"{name}.tsv", ["s"]) for name in "ab"], World())
     assert inputs.repertoires == ["a", "b"]
-    assert re.search(r"b\.tsv: the same bytes as .*a\.tsv", caplog.text)
+    assert re.search(r"(?m)the same bytes twice: \S*b\.tsv as \S*a\.tsv$", caplog.text)
 
 
 def test_a_table_that_cannot_be_read_is_named_before_anything_is_written(folder, tmp_path):
@@ -414,6 +417,16 @@ def test_a_run_that_was_stopped_goes_on_with_its_parts(folder, paper_germline, t
         assert sorted([*result.row.tolist(), *result.excluded.row.tolist()]) == list(range(260))
 
 
+def test_rows_that_come_or_go_are_noticed(tmp_path):
+    """Where another rank's view of the file is an old one, its state says nothing."""
+    table = inputs_together([small(tmp_path / "a.tsv", "xyz")], World()).tables[0]
+    assert sum(batch.num_rows for batch in rows_of(table)) == 3
+    for ids in ("xy", "wxyz"):
+        small(table.path, ids)
+        with pytest.raises(InputError, match="changed while it was read"):
+            list(rows_of(table))
+
+
 def of_sizes(sizes):
     return placed([Table(Path(f"{k}.tsv"), str(k), n, n, {str(k): n}) for k, n in enumerate(sizes)])
 
@@ -493,3 +506,14 @@ def test_a_table_of_many_repertoires_alone(tmp_path, paper_germline):
     with Result(tmp_path / "o.h5") as result:
         assert result.repertoires == {"m": 1, "n": 1, "t": 1}
     assert hpcvdj.export(tmp_path / "o.h5", tmp_path / "e.tsv", junctions=table) == 3
+
+
+@pytest.mark.parametrize("rows", [0, 2])
+def test_no_row_can_be_counted(tmp_path, paper_germline, rows):
+    tables = [small(tmp_path / f"{name}.tsv", "xyz", "TG") for name in "ab"]
+    counted_together(tables, paper_germline, tmp_path / "o.h5", rows=rows)
+    with Result(tmp_path / "o.h5") as result:
+        assert (len(result), len(result.excluded), result.repertoires) == (0, 6, {"a": 0, "b": 0})
+        assert result.repertoire_id.tolist() == result.to_table()["repertoire_id"].to_pylist() == []
+        assert result.excluded.repertoire_id == [*"aaabbb"]
+    assert hpcvdj.export(tmp_path / "o.h5", tmp_path / "e.tsv") == 6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -153,11 +154,13 @@ def command(
     config = Config(limit, method.value, backend.value, d_forms.value, threads_per_block, strict_binding)
     calls = CallPolicy(ambiguous_calls.value, unlisted_alleles.value)
     reading: dict[str, Any] = {"sequence_field": sequence_field.value, "calls": calls, "strict": strict}
-    refused = []
+    refused, surveyed = [], 0.0
     with StopRequest() as request:
         if together:
             root_does(world, lambda: require_writable(output, overwrite=overwrite or resume))
+            before = time.perf_counter()
             runs = [(inputs_together(junctions, world, **reading), output)]
+            surveyed = time.perf_counter() - before
         else:
             pairs = world.broadcast(root_does(world, lambda: _plan(junctions, output)))
             runs = [(Inputs(path, **reading), target) for path, target in pairs]
@@ -183,6 +186,8 @@ def command(
                     common.complain(error)
                 continue
             if world.is_root:
+                for stage in ("read", "total"):
+                    summary.seconds[stage] += surveyed
                 report(summary, target)
     if refused:
         failure = InputError(f"{len(refused)} of {len(runs)} repertoires were not counted: {', '.join(refused)}")
