@@ -156,7 +156,7 @@ def _prepare(
         source["sha256"] = file_digest(inputs.junctions) if state else ""
     attributes = {
         **run_attributes(world, inputs, germline, config, config.max_n, source),
-        "file_state": list(state or ()),
+        "file_state": [] if inputs.tables else list(state or ()),
     }
     identity = identity_of(attributes, inputs.tables)
     if resume and target.exists() and not overwrite:
