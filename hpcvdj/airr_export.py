@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +12,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
+from hpcvdj.many import REPERTOIRE, label
 from hpcvdj.repertoire import Excluded
-from hpcvdj.results import Result, counter_columns
+from hpcvdj.results import CountedTable, Result, counter_columns
 from hpcvdj.storage import atomic_path, require_writable
-from hpcvdj.tables import TableWriter, as_strings, file_digest, read_batches, table_suffix
+from hpcvdj.tables import TableWriter, as_strings, column_names, file_digest, read_batches, table_suffix
 
 EXCLUDED_COLUMN = "pathways_excluded"
 """Why a row has no counters; empty for a row that has."""
@@ -23,31 +27,74 @@ def export(
 ) -> int:
     """Write the input of a result with its counters to `target` (.tsv, .tsv.gz or .parquet); returns the rows.
 
-    `junctions` is where the input lies now, if not where it was counted; InputError if it is another file.
+    Tables that were counted together stand one after another, with the columns of all of them and `repertoire_id`.
+
+    `junctions` is where the input lies now, a folder for several tables, if not where it was counted; InputError if it
+    is another.
     """
     target = Path(target)
     suffix = table_suffix(target)
     require_writable(target, overwrite=overwrite)
     with Result(result_path) as result:
-        source = counted_table(result, Path(junctions) if junctions else None)
+        tables = counted_tables(result, Path(junctions) if junctions else None)
+        together = result.together
         lookup = Lookup.of(result)
+    for table in tables:
+        _require_absent(table.path, lookup.columns(0, 0))
     rows = 0
     with atomic_path(target, overwrite=overwrite) as temporary, open(temporary, "wb") as stream:
         writer = TableWriter(stream, suffix)
-        for batch in read_batches(source):
+        for batch in _in_columns_of_all(tables) if together else read_batches(tables[0].path):
             writer.write(lookup.beside(batch, rows, text=suffix != ".parquet"))
             rows += batch.num_rows
         writer.close()
     return rows
 
 
-def counted_table(result: Result, moved: Path | None = None) -> Path:
-    """The table that a result counts, at `moved` if not where it was; InputError if it is gone or another."""
-    facts = result.provenance
-    path = moved or Path(facts["junctions_path"])
+def _require_absent(path: Path, names: Iterable[str]) -> None:
+    has = column_names(path)
+    clash = next((name for name in names if name in has), None)
+    if clash is not None:
+        raise InputError(f"{path}: has a column {clash} already; rename it, or count the original table")
+
+
+def _in_columns_of_all(tables: Sequence[CountedTable]) -> Iterator[pa.RecordBatch]:
+    """The rows of tables that were counted together: the columns of each, empty where it has none, and repertoire_id.
+
+    Columns are in the order in which the tables bring them; repertoire_id is the last if none does.
+    """
+    names = list(dict.fromkeys(name for table in tables for name in column_names(table.path)))
+    names += [REPERTOIRE] * (REPERTOIRE not in names)
+    for table in tables:
+        for batch in read_batches(table.path):
+            named = label(batch, table.repertoire_id)
+            nothing = pa.repeat(pa.scalar("", pa.large_string()), batch.num_rows)
+            has = dict(zip(named.schema.names, named.columns, strict=True))
+            # One type, whatever the kind of table: a Parquet file has one schema.
+            whole = [has[name].cast(pa.large_string()) if name in has else nothing for name in names]
+            yield pa.RecordBatch.from_arrays(whole, names=names)
+
+
+def counted_tables(result: Result, moved: Path | None = None) -> list[CountedTable]:
+    """The tables that a result counts, where they lie now; InputError if one is gone or another.
+
+    `moved` is where, if not where they were: the one table, or a folder.
+    """
+    tables = result.tables
+    if moved is not None and len(tables) > 1 and not moved.is_dir():
+        raise InputError(f"{moved}: {result.path} counts {len(tables):,} tables; name the folder that holds them")
+    return [replace(table, path=_there(result, table, moved)) for table in tables]
+
+
+def _there(result: Result, table: CountedTable, moved: Path | None) -> Path:
+    path = moved or table.path
+    if moved is not None and moved.is_dir():
+        # Tables of one name lie in different folders, as they did.
+        whole = moved / os.path.relpath(table.path, result.provenance["junctions_path"]) if result.together else moved
+        path = whole if whole.is_file() else moved / table.path.name
     if not path.is_file():
         raise InputError(f"{path}: the counted table is not there; say where it is with --junctions")
-    if file_digest(path) != facts["junctions_sha256"]:
+    if file_digest(path) != table.sha256:
         raise InputError(
             f"{path}: not the table that {result.path} counts (its SHA-256 differs); name that one with --junctions, "
             "or count again"
@@ -90,9 +137,6 @@ class Lookup:
     def beside(self, batch: pa.RecordBatch, first: int, *, text: bool) -> pa.RecordBatch:
         """`batch`, whose first row is input row `first`, with the columns beside it (all as text, or typed)."""
         added = self.columns(first, batch.num_rows)
-        clash = [name for name in added if name in batch.schema.names]
-        if clash:
-            raise InputError(f"the input has a column {clash[0]} already; rename it, or export from the original table")
         batch = as_strings(batch) if text else batch
         extra = pa.RecordBatch.from_pydict(added)
         extra = as_strings(extra) if text else extra

@@ -1,10 +1,14 @@
-"""One huge repertoire, slice by slice: each rank reads, counts and writes slices of its own, so that none holds all."""
+"""Huge input, slice by slice: each rank reads, counts and writes slices of its own, so that none holds all.
+
+Input is one table, or several that are counted together: then a slice is some whole tables, or a piece of a large one.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +18,7 @@ from hpcvdj import parts
 from hpcvdj.backends import Backend
 from hpcvdj.errors import InputError, StoppedError
 from hpcvdj.germline import Germline
+from hpcvdj.many import Share, changed, cut, dealt, digest_of, read_shares
 from hpcvdj.methods import Problem, method_named
 from hpcvdj.parallel import World
 from hpcvdj.repertoire import columns_of, repertoire_of_slice
@@ -44,11 +49,11 @@ SLICE_ROWS = 1 << 22
 """Rows of a slice then: about 1.5 GB of memory for a rank."""
 
 
-def slice_rows(path: Path, method: str, asked: int | None) -> int:
-    """Rows of a slice of the table at `path`, or 0 to count it whole."""
+def slice_rows(inputs: Inputs, method: str, asked: int | None) -> int:
+    """Rows of a slice of the table or tables, or 0 to count them whole."""
     if asked is not None:
         return asked
-    rows = parquet_rows(path)
+    rows = sum(table.rows for table in inputs.tables) if inputs.tables else parquet_rows(inputs.junctions)
     return SLICE_ROWS if rows and rows > AUTO_ROWS and method_named(method).disjoint else 0
 
 
@@ -64,9 +69,9 @@ def count_in_slices(
     resume: bool = False,
     request: StopRequest | None = None,
 ) -> Summary:
-    """Count a file of junctions in slices of `rows` rows into `target` and its parts: `hpcvdj count --batch-rows`.
+    """Count junctions in slices of `rows` rows into `target` and its parts: `hpcvdj count --batch-rows`.
 
-    Slice k is rank k modulo ranks' alone, from reading to writing; a finished part is what --resume need not do again.
+    A slice is one rank's alone, from reading to writing; a finished part is what --resume need not do again.
     A sequence_id that repeats in another slice is not noticed.  Errors as of `hpcvdj.run.count_file`.
     """
     started = time.perf_counter()
@@ -74,15 +79,12 @@ def count_in_slices(
     attributes = world.broadcast(
         root_does(world, lambda: _prepare(inputs, germline, target, config, world, resume=resume, overwrite=overwrite))
     )
+    # Root alone looks, before any rank writes: all must see the same parts.
+    shares = world.broadcast(root_does(world, lambda: _left(inputs, target, rows)))
     backend = bind(config, world)
     request.begin_counting()
     seconds = np.zeros(3)
-    mine = slices(
-        inputs.junctions,
-        columns_of(inputs.sequence_field),
-        rows,
-        lambda index: index % world.size == world.rank and not parts.part_path(target, index).exists(),
-    )
+    mine = _slices_of_rank(inputs, target, rows, shares, world)
     while True:
         one = next(mine, None)
         if one is not None:
@@ -109,6 +111,31 @@ def count_in_slices(
     return summary  # type: ignore[no-any-return]
 
 
+def _left(inputs: Inputs, target: Path, rows: int) -> list[Share]:
+    """Root: the shares of tables counted together that have no part yet; InputError if a part is of no share."""
+    left = []
+    for share in cut(inputs.tables, rows):
+        path = parts.part_path(target, share.index)
+        if not path.exists():
+            left.append(share)
+        elif (facts := _facts(path))["first_row"] != share.first_row or facts["rows_read"] != share.rows:
+            raise _other_slices(target)
+    return left
+
+
+def _slices_of_rank(inputs: Inputs, target: Path, rows: int, shares: list[Share], world: World) -> Iterator[Slice]:
+    """The slices that this rank is to count."""
+    columns = columns_of(inputs.sequence_field)
+    if inputs.tables:
+        return read_shares(inputs.tables, columns, rows, dealt(shares, world.rank, world.size))
+    return slices(
+        inputs.junctions,
+        columns,
+        rows,
+        lambda index: index % world.size == world.rank and not parts.part_path(target, index).exists(),
+    )
+
+
 def _prepare(
     inputs: Inputs, germline: Germline, target: Path, config: Config, world: World, *, resume: bool, overwrite: bool
 ) -> dict[str, Any]:
@@ -117,20 +144,21 @@ def _prepare(
         raise InputError(f"--batch-rows needs --method direct; {config.method} counts a repertoire as a whole")
     if not isinstance(config.max_n, int):
         raise InputError(
-            "--max-n all needs the longest sequence before counting begins; with --batch-rows give a number"
+            "--max-n all needs the longest sequence before counting begins; in slices give a number, or count the "
+            "whole with --batch-rows 0"
         )
     require_writable(target, overwrite=overwrite or resume)
     state = file_state(inputs.junctions)
-    source = {
-        "path": str(inputs.junctions.resolve()),
-        "sha256": file_digest(inputs.junctions) if state else "",
-        "field": inputs.sequence_field,
-    }
+    source = {"path": str(inputs.junctions.resolve()), "field": inputs.sequence_field}
+    if inputs.tables:
+        source["sha256"] = digest_of(inputs.tables)
+    else:
+        source["sha256"] = file_digest(inputs.junctions) if state else ""
     attributes = {
         **run_attributes(world, inputs, germline, config, config.max_n, source),
-        "file_state": list(state or ()),
+        "file_state": [] if inputs.tables else list(state or ()),
     }
-    identity = identity_of(attributes)
+    identity = identity_of(attributes, inputs.tables)
     if resume and target.exists() and not overwrite:
         already_done(target, identity)
     parts.open_folder(target, identity, resume=resume, overwrite=overwrite)
@@ -149,7 +177,7 @@ def _count_slice(
     """Read, count and write one slice; seconds of the three."""
     ticks = [time.perf_counter()]
     repertoire = repertoire_of_slice(
-        one, inputs.junctions, germline, inputs.sequence_field, inputs.calls, inputs.strict
+        one, inputs.junctions, germline, inputs.sequence_field, inputs.calls, inputs.strict, inputs.tables
     )
     problem = Problem(repertoire, germline, int(config.max_n), config.d_forms)
     ticks.append(time.perf_counter())
@@ -165,7 +193,10 @@ def _count_slice(
             "excluded_by_reason": repertoire.excluded.by_reason(),
             "substituted_calls": repertoire.substituted,
         }
-        writer.finish({**attributes, **found}, [facts_of_rank(tally.hardware, tally.software)], tally.timings)
+        last = one.first_row + repertoire.rows_read
+        tables = [t for t in inputs.tables if t.first_row < last and t.first_row + t.rows > one.first_row]
+        facts = [facts_of_rank(tally.hardware, tally.software)]
+        writer.finish({**attributes, **found}, facts, tally.timings, tables)
     ticks.append(time.perf_counter())
     log.info("rows %s to %s are counted", f"{one.first_row:,}", f"{one.first_row + repertoire.rows_read:,}")
     kernel = float(tally.timings.kernel.sum())
@@ -176,14 +207,15 @@ def _finish(
     inputs: Inputs, target: Path, rows: int, attributes: dict[str, Any], ranks: list[dict[str, str]], *, overwrite: bool
 ) -> Summary:
     """Root: join the parts, and sum up what they found."""
-    if list(file_state(inputs.junctions) or ()) != attributes["file_state"]:
-        raise InputError(f"{inputs.junctions}: changed while it was read; start again with --overwrite")
+    _require_unchanged(inputs, attributes)
     found = [_facts(path) for path in sorted(parts.folder_of(target).glob("part-*.h5"))]
     if not found:
         raise InputError(f"{inputs.junctions}: no data rows; the file has a header line only")
     expected = [index * rows for index in range(len(found))]
+    if inputs.tables:
+        expected = [share.first_row for share in cut(inputs.tables, rows)]
     if [facts["first_row"] for facts in found] != expected:
-        raise InputError(f"{parts.folder_of(target)}: parts of slices of another size; start again with --overwrite")
+        raise _other_slices(target)
     reasons: dict[str, int] = {}
     for facts in found:
         for reason, count in facts["excluded_by_reason"]:
@@ -191,15 +223,28 @@ def _finish(
     pathways = [sum(column) for column in zip(*(facts["pathways"] for facts in found), strict=True)]
     read = sum(facts["rows_read"] for facts in found)
     joint = {**attributes, "rows_read": read, "pathways": [str(number) for number in pathways], "slice_rows": rows}
-    parts.join(target, len(found), joint, ranks, overwrite=overwrite)
+    parts.join(target, len(found), joint, ranks, inputs.tables, overwrite=overwrite)
     counted = sum(facts["counted"] for facts in found)
     with Result(target) as result:
         pairs = len({(v, j) for v, j, _ in result.pairs})
     reached = np.zeros(counted, dtype=bool)
     reached[: sum(facts["reached"] for facts in found)] = True
     excluded = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
+    sizes: dict[str, Any] = {"tables": len(inputs.tables), "repertoires": len(inputs.repertoires)}
     return Summary(read, counted, excluded, pairs, int(attributes["config"]["max_n"]), attributes["config"]["method"],
-                   "", 0, pathways, reached)  # fmt: skip
+                   "", 0, pathways, reached, **sizes)  # fmt: skip
+
+
+def _require_unchanged(inputs: Inputs, attributes: dict[str, Any]) -> None:
+    for table in inputs.tables:
+        if file_state(table.path) != table.state:
+            raise changed(table.path)
+    if not inputs.tables and list(file_state(inputs.junctions) or ()) != attributes["file_state"]:
+        raise changed(inputs.junctions)
+
+
+def _other_slices(target: Path) -> InputError:
+    return InputError(f"{parts.folder_of(target)}: parts of slices of another size; start again with --overwrite")
 
 
 def _facts(path: Path) -> dict[str, Any]:

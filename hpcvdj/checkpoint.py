@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.driver import Partial
 from hpcvdj.errors import InputError, MachineError
+from hpcvdj.many import difference
 from hpcvdj.methods import Unit
 
 SAVE_SECONDS = 20.0
@@ -33,6 +34,9 @@ SAVE_SECONDS = 20.0
 
 SAVE_BYTES = 1 << 30
 """How many bytes of counters may wait."""
+
+TABLES = "tables"
+"""Name of the tables that are counted together among what two runs must have in common."""
 
 _MANIFEST = "manifest.json"
 _PART = "part-*.zip"
@@ -51,9 +55,19 @@ def require_same_run(folder: Path, identity: dict[str, Any]) -> None:
     except (OSError, ValueError) as error:
         raise InputError(f"{folder / 'run.json'}: cannot be read ({error}); --overwrite starts anew") from None
     names = [name for name in {**theirs, **identity} if theirs.get(name) != identity.get(name)]
+    if TABLES in names and "junctions_sha256" in names:
+        names.remove("junctions_sha256")
     if names:
-        changes = "; ".join(f"{name} was {theirs.get(name)}, is {identity.get(name)}" for name in names)
+        changes = "; ".join(_change(name, theirs.get(name), identity.get(name)) for name in names)
         raise InputError(f"{folder}: is of another run ({changes}); start it as it was, or --overwrite")
+
+
+def _change(name: str, was: Any, now: Any) -> str:
+    if name == TABLES and was and now:
+        return difference(was, now)
+    if name == TABLES:
+        return "of tables counted together" if now is None else "of one table alone"
+    return f"{name} was {was}, is {now}"
 
 
 class Checkpoint:

@@ -22,10 +22,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hpcvdj.airr_export import counted_table
+from hpcvdj.airr_export import counted_tables
 from hpcvdj.errors import InputError
+from hpcvdj.many import REPERTOIRE
 from hpcvdj.ranking import Auc, auc
-from hpcvdj.results import Result
+from hpcvdj.results import CountedTable, Result
 from hpcvdj.storage import atomic_path
 from hpcvdj.tables import TableWriter, column_names, read_batches, table_suffix
 
@@ -113,8 +114,8 @@ def read(
 ) -> Observations:
     """The observations of result files.
 
-    individual  the column of the counted table that names the individual; None: the result's `repertoire_id`, so that
-                each table is one individual
+    individual  the column of the counted table that names the individual; None: each row's `repertoire_id`, so that
+                a table is one individual unless tables that were counted together say otherwise
     rows        `productive`: rows whose column `productive` is true, if the table has that column; `all`: every row
     junctions   where the counted table lies now (a folder, for several), if not where it was counted
 
@@ -187,12 +188,14 @@ def _require_alike(first: tuple[str, dict[str, Any]], path: str, found: dict[str
 def _part(result: Result, individual: str | None, rows: Rows, junctions: Path | None, *, several: bool) -> _Part:
     total = len(result)
     keep = np.ones(total, dtype=bool)
-    productive, names, has_column = _from_table(result, individual, rows, junctions, several=several)
+    if individual == REPERTOIRE and result.together:
+        individual = None
+    productive, names, has_column = _from_tables(result, individual, rows, junctions, several=several)
     if productive is not None:
         keep &= productive
     not_productive = int(total - keep.sum())
     if names is None:
-        names = pa.array([_repertoire_id(result)] * total, pa.string())
+        names = pa.array([text.decode() for text in result.repertoire_id.tolist()], pa.string())
     nameless = keep & ~np.asarray(pc.greater(pc.utf8_length(names), 0).to_numpy(zero_copy_only=False), dtype=bool)
     keep &= ~nameless
     pathways, weight = np.empty(total, np.uint64), np.empty(total)
@@ -218,39 +221,41 @@ def _calls(result: Result) -> tuple[Any, Any]:
     return v, j
 
 
-def _from_table(
+def _from_tables(
     result: Result, individual: str | None, rows: Rows, junctions: Path | None, *, several: bool
 ) -> tuple[NDArray[np.bool_] | None, Any, bool]:
-    """Of each counted row, from the counted table: whether it is productive, and its individual; None if not asked.
+    """Of each counted row, from the counted tables: whether it is productive, and its individual; None if not asked.
 
-    Also whether the table says what is productive.
+    Also whether a table says what is productive.
     """
     if rows == "all" and individual is None:
         return None, None, False
-    moved = junctions
-    if junctions is not None and (several or junctions.is_dir()):
-        if not junctions.is_dir():
-            raise InputError(f"{junctions}: is one table, for several results; name the folder that holds their tables")
-        moved = junctions / Path(result.provenance["junctions_path"]).name
-    source = counted_table(result, moved)
-    has_column = rows == "productive" and PRODUCTIVE in column_names(source)
+    if junctions is not None and several and not junctions.is_dir():
+        raise InputError(f"{junctions}: is one table, for several results; name the folder that holds their tables")
+    found = [_from_table(table, individual, rows) for table in counted_tables(result, junctions)]
+    productive = np.concatenate([one for one, _, _ in found])[result.row]
+    names = None
+    if individual is not None:
+        names = pa.chunked_array([one for _, one, _ in found], pa.string()).take(pa.array(result.row)).combine_chunks()
+    return productive, names, any(has for _, _, has in found)
+
+
+def _from_table(table: CountedTable, individual: str | None, rows: Rows) -> tuple[NDArray[np.bool_], Any, bool]:
+    """Of each row of a table whether it is productive, and its individual; whether the table says the former."""
+    has_column = rows == "productive" and PRODUCTIVE in column_names(table.path)
     if rows == "productive" and not has_column:
-        log.info("%s: no column %s; every counted row goes in", source, PRODUCTIVE)
+        log.info("%s: no column %s; every counted row goes in", table.path, PRODUCTIVE)
     wanted = [PRODUCTIVE] * has_column + ([individual] if individual is not None else [])
-    if not wanted:
-        return None, None, False
-    table = pa.Table.from_batches(read_batches(source, wanted)).take(pa.array(result.row))
-    productive = names = None
+    productive, names = np.ones(table.rows, dtype=bool), pa.array([], pa.string())
+    if not wanted or not table.rows:
+        return productive, names, has_column
+    read = pa.Table.from_batches(read_batches(table.path, wanted))
     if has_column:
-        truth = pc.is_in(pc.utf8_lower(table.column(0)), value_set=pa.array(_TRUE, table.column(0).type))
+        truth = pc.is_in(pc.utf8_lower(read.column(0)), value_set=pa.array(_TRUE, read.column(0).type))
         productive = np.asarray(truth.to_numpy(), dtype=bool)
     if individual is not None:
-        names = table.column(len(wanted) - 1).combine_chunks().cast(pa.string())
+        names = read.column(len(wanted) - 1).combine_chunks().cast(pa.string())
     return productive, names, has_column
-
-
-def _repertoire_id(result: Result) -> str:
-    return str(result.provenance.get("repertoire_id") or result.path.stem)
 
 
 def _warn_of_namesakes(results: Sequence[str | Path], parts: list[_Part], individual: str | None) -> None:

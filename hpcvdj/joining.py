@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from hpcvdj.airr_export import EXCLUDED_COLUMN
 from hpcvdj.errors import InputError
 from hpcvdj.germline import Germline
+from hpcvdj.many import REPERTOIRE
 from hpcvdj.results import Result, counter_columns
 from hpcvdj.selection import Selection, require
 
@@ -27,8 +29,9 @@ _CHAIN_FIELDS = ("sequence_id", "v_call", "j_call", "junction", "cdr3")
 def join(result: Result, table: Any, on: Literal["sequence_id", "row"] = "sequence_id") -> Any:
     """A pandas AIRR table with the counters of a result beside it; its rows, order and index stay as they are.
 
-    on  `sequence_id`: rows of `table` take the counters of their id, whatever table it is; `row`: row k of `table`
-        is data row k of the counted input
+    on  `sequence_id`: rows of `table` take the counters of their id, whatever table it is; of tables that were counted
+        together, those of their id in their repertoire, if `table` has a column `repertoire_id`; `row`: row k of
+        `table` is data row k of the counted input
 
     The columns are those that `hpcvdj.count` adds.  A row that the result does not know has no counters, and
     `pathways_excluded` says `not in the result`.  InputError where the table has another junction than was counted.
@@ -65,18 +68,30 @@ def _by_id(result: Result, table: Any) -> tuple[NDArray[np.int64], list[str]]:
 
     if "sequence_id" not in table:
         raise InputError("the table has no column sequence_id; name it so, or join on='row'")
-    ids = pd.Index(result.all().texts("sequence_id"), dtype=object)
-    asked = table["sequence_id"].astype(object)
-    excluded = dict(zip(result.excluded.sequence_id, result.excluded.reason, strict=True))
+    said = result.excluded
+    texts, asked = result.all().texts("sequence_id"), table["sequence_id"].astype(object)
+    reasons, remedy = said.sequence_id, "join on='row'"
+    if result.together and REPERTOIRE in table:
+        texts = _in_repertoire(result.all().texts(REPERTOIRE), texts)
+        asked = pd.Series(_in_repertoire(table[REPERTOIRE], asked), index=table.index, dtype=object)
+        reasons = _in_repertoire(said.repertoire_id, reasons)
+    elif result.together:
+        remedy = f"give the table a column {REPERTOIRE}, or {remedy}"
+    ids = pd.Index(texts, dtype=object)
+    excluded = dict(zip(reasons, said.reason, strict=True))
     twice = set(ids[ids.duplicated()]) | (set(ids) & excluded.keys())
-    clash = next((name for name in asked if name in twice), None)
+    clash = next((row for row, name in enumerate(asked) if name in twice), None)
     if clash is not None:
-        raise InputError(
-            f"{result.path}: sequence_id {clash} stands in several rows of the counted table; join on='row'"
-        )
+        name = table["sequence_id"].iloc[clash]
+        raise InputError(f"{result.path}: sequence_id {name} stands in several rows of the counted table; {remedy}")
     unique = ids.drop_duplicates(keep=False)
     places = np.asarray(pd.Series(np.flatnonzero(~ids.duplicated(keep=False)), index=unique).reindex(asked).fillna(-1))
     return places.astype(np.int64), [excluded.get(name, NOT_THERE) for name in asked]
+
+
+def _in_repertoire(repertoires: Iterable[Any], ids: Iterable[Any]) -> list[str]:
+    """One text for each (repertoire, id), different for different ones."""
+    return [f"{len(str(whose))} {whose}{name}" for whose, name in zip(repertoires, ids, strict=True)]
 
 
 def _require_same_sequences(result: Result, table: Any, places: NDArray[np.int64]) -> None:

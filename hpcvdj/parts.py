@@ -17,11 +17,13 @@ import numpy as np
 
 from hpcvdj.checkpoint import require_same_run
 from hpcvdj.errors import InputError
-from hpcvdj.results import FORMAT, VERSION, Result
+from hpcvdj.many import REPERTOIRE, Table
+from hpcvdj.results import FORMAT, VERSION, Result, write_repertoires, write_tables
 from hpcvdj.storage import atomic_path
 
 _VIRTUAL = ("counters", "sequences/row", "sequences/sequence_id", "sequences/cdr3", "sequences/v_call",
             "sequences/j_call", "excluded/row", "excluded/sequence_id", "excluded/reason")  # fmt: skip
+_OF_REPERTOIRES = (f"sequences/{REPERTOIRE}", f"excluded/{REPERTOIRE}")
 _TIMINGS = ("pair_first", "pair_stop", "n_first", "n_stop", "sequences", "tasks", "kernel_seconds", "reduce_seconds",
             "wall_seconds")  # fmt: skip
 
@@ -59,17 +61,26 @@ def open_folder(target: Path, identity: dict[str, Any], *, resume: bool, overwri
 
 
 def join(
-    target: Path, count: int, attributes: dict[str, Any], ranks: Sequence[dict[str, str]], *, overwrite: bool
+    target: Path,
+    count: int,
+    attributes: dict[str, Any],
+    ranks: Sequence[dict[str, str]],
+    tables: Sequence[Table] = (),
+    *,
+    overwrite: bool,
 ) -> None:
-    """Write `target`, which joins the `count` parts."""
+    """Write `target`, which joins the `count` parts; `tables` are those that were counted together."""
     paths = [part_path(target, index) for index in range(count)]
     with atomic_path(target, overwrite=overwrite) as temporary, h5py.File(temporary, "w") as file:
         for name, value in {"format": FORMAT, "format_version": VERSION, **attributes, "parts": count}.items():
             file.attrs[name] = json.dumps(value) if isinstance(value, dict | list) else value
-        for name in _VIRTUAL:
+        for name in _VIRTUAL + _OF_REPERTOIRES * bool(tables):
             _join_dataset(file, name, paths, folder_of(target).name)
         _join_pairs(file, paths)
         _join_timings(file, paths)
+        if tables:
+            write_tables(file, tables)
+            _join_repertoires(file, paths, [name for table in tables for name in table.repertoires])
         group = file.create_group("ranks")
         for key in ranks[0]:
             group.create_dataset(key, data=[facts[key] for facts in ranks], dtype=h5py.string_dtype())
@@ -124,3 +135,15 @@ def _join_timings(file: h5py.File, paths: list[Path]) -> None:
             first += len(part["pairs/v_call"])
     for name, values in columns.items():
         file.create_dataset(f"timings/{name}", data=np.concatenate(values))
+
+
+def _join_repertoires(file: h5py.File, paths: list[Path], names: list[str]) -> None:
+    """Rows and sequences of each repertoire over all parts; those without rows have none."""
+    found = dict.fromkeys(names, (0, 0))
+    for path in paths:
+        with h5py.File(path) as part:
+            group = part["repertoires"]
+            texts = [name.decode() for name in group[REPERTOIRE][:].tolist()]
+            for name, rows, sequences in zip(texts, group["rows"][:], group["sequences"][:], strict=True):
+                found[name] = found[name][0] + int(rows), found[name][1] + int(sequences)
+    write_repertoires(file, found)

@@ -6,7 +6,8 @@ Phe/Trp 118 around it; this module is the one place that takes them off.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -20,6 +21,7 @@ from hpcvdj import columns
 from hpcvdj.alphabet import BASES_PER_WORD, words_for
 from hpcvdj.errors import InputError
 from hpcvdj.germline import Germline, Segment
+from hpcvdj.many import REPERTOIRE, Table, changed, digest_of, folder_of, rows_of
 from hpcvdj.slices import Slice
 from hpcvdj.tables import file_digest, file_state, read_batches, table_batches
 
@@ -35,6 +37,8 @@ ANCHOR_BASES = {"junction": 3, "cdr3": 0}
 """Bases to take off both ends of the AIRR field to get the CDR3."""
 
 Policy = Literal["exclude", "first"]
+
+_SCATTER = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
@@ -70,11 +74,15 @@ class CallPolicy:
 
 @dataclass(frozen=True)
 class Excluded:
-    """Rows that cannot be counted: int64 0-based data rows, their ids, and why, in row order."""
+    """Rows that cannot be counted: int64 0-based data rows, their ids, and why, in row order.
+
+    `repertoire_id` says whose they are, where tables are counted together; else it is empty.
+    """
 
     row: NDArray[np.int64]
     sequence_id: list[str]
     reason: list[str]
+    repertoire_id: list[str] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.row)
@@ -99,6 +107,8 @@ class Repertoire:
     sequence_id              pyarrow large_string Array in *input* order of the counted rows; None if not root
     id_order  int64  [n]     place of each sequence's id in `sequence_id`; empty on ranks other than root
     substituted              (call, allele taken for it, rows) of calls that name no single listed allele
+    repertoire_ids           the repertoires of tables that are counted together; None of one table, and if not root
+    repertoire int32 [n]     place of each sequence's repertoire in `repertoire_ids`
     """
 
     words: NDArray[np.uint64]
@@ -112,6 +122,8 @@ class Repertoire:
     substituted: list[tuple[str, str, int]] = field(default_factory=list)
     rows_read: int = 0
     source: dict[str, str] = field(default_factory=dict)
+    repertoire_ids: list[str] | None = None
+    repertoire: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -168,10 +180,34 @@ def read_repertoire(
     return repertoire
 
 
-def repertoire_of_slice(
-    one: Slice, path: Path, germline: Germline, sequence_field: SequenceField, calls: CallPolicy, strict: bool
+def read_tables(
+    tables: Sequence[Table], germline: Germline, *, sequence_field: SequenceField = "junction", **options: Any
 ) -> Repertoire:
-    """The junctions of a slice of the table at `path`; their rows are those of the table."""
+    """Read the junctions of tables that are counted together; rows are numbered through all of them.
+
+    A sequence_id stands once in each repertoire.  InputError if a table is not what it was when it was surveyed.
+    """
+    wanted = columns_of(sequence_field)
+    batches = (batch for table in tables for batch in rows_of(table, wanted))
+    known = [name for table in tables for name in table.repertoires]
+    repertoire = build(batches, germline, sequence_field=sequence_field, tables=tables, known=known, **options)
+    repertoire.source = {"path": str(folder_of(tables)), "sha256": digest_of(tables), "field": sequence_field}
+    for table in tables:
+        if file_state(table.path) != table.state:
+            raise changed(table.path)
+    return repertoire
+
+
+def repertoire_of_slice(
+    one: Slice,
+    path: Path,
+    germline: Germline,
+    sequence_field: SequenceField,
+    calls: CallPolicy,
+    strict: bool,
+    tables: Sequence[Table] = (),
+) -> Repertoire:
+    """The junctions of a slice of the table at `path`, or of `tables`; their rows are those of the table or tables."""
     return build(
         one.batches,
         germline,
@@ -180,6 +216,7 @@ def repertoire_of_slice(
         strict=strict,
         name=str(path),
         first_row=one.first_row,
+        tables=tables,
     )
 
 
@@ -207,21 +244,27 @@ def build(
     strict: bool = False,
     name: str = "the table",
     first_row: int = 0,
+    tables: Sequence[Table] = (),
+    known: Iterable[str] = (),
 ) -> Repertoire:
     """Group and pack batches of the columns (sequence_id), v_call, j_call and `sequence_field`.
 
-    The first row has the number `first_row`.
+    first_row  the number of the first row
+    tables     those that the rows are of, if they are counted together: batches have the column repertoire_id then
+    known      repertoires, those without rows among them
     """
-    builder = _Builder(germline, sequence_field, calls or CallPolicy(), longest, first_row)
+    builder = _Builder(germline, sequence_field, calls or CallPolicy(), longest, first_row, tables, known)
     for batch in batches:
         builder.add(batch)
         if strict and builder.reasons:
             break
     repertoire = builder.finish()
     if strict and len(repertoire.excluded):
-        row, reason = repertoire.excluded.row[0], repertoire.excluded.reason[0]
+        row, reason = int(repertoire.excluded.row[0]), repertoire.excluded.reason[0]
+        table, place = builder.place(row)
+        where = table.path if table else name
         raise InputError(
-            f"{name}, data row {row + 1} ({repertoire.excluded.sequence_id[0]}): {reason}; mend the row, or count "
+            f"{where}, data row {place} ({repertoire.excluded.sequence_id[0]}): {reason}; mend the row, or count "
             "without --strict to have such rows excluded and listed"
         )
     return repertoire
@@ -231,7 +274,14 @@ class _Builder:
     """Collects packed batches; what it holds per row is the packed sequence, its pair, row and id."""
 
     def __init__(
-        self, germline: Germline, sequence_field: str, calls: CallPolicy, longest: int, first_row: int
+        self,
+        germline: Germline,
+        sequence_field: str,
+        calls: CallPolicy,
+        longest: int,
+        first_row: int,
+        tables: Sequence[Table],
+        known: Iterable[str],
     ) -> None:
         self.germline, self.calls, self.longest, self.first_row = germline, calls, longest, first_row
         self.sequence_field, self.trim = sequence_field, ANCHOR_BASES[sequence_field]
@@ -241,13 +291,18 @@ class _Builder:
         self.rows_read = 0
         self.parts: list[tuple[Any, ...]] = []
         self.ids: list[pa.Array] = []
-        self.reasons: dict[int, tuple[str, str]] = {}
+        # row -> its id, the reason, its repertoire
+        self.reasons: dict[int, tuple[str, str, int]] = {}
+        self.tables = tables
+        self._starts = [table.first_row for table in tables]
+        self._repertoire = {name: k for k, name in enumerate(dict.fromkeys(known))}
         self.substituted: dict[tuple[str, str], int] = {}
 
     def add(self, batch: pa.RecordBatch) -> None:
         rows = self.first_row + self.rows_read + np.arange(batch.num_rows)
         self.rows_read += batch.num_rows
         ids = batch.column("sequence_id") if "sequence_id" in batch.schema.names else pa.array(rows.astype(str))
+        repertoire = self._repertoires(batch)
         v, no_v = self._calls("V", batch.column("v_call"))
         j, no_j = self._calls("J", batch.column("j_call"))
         words, lengths, unfit = self._pack(batch.column(self.sequence_field))
@@ -255,13 +310,31 @@ class _Builder:
         keep = np.ones(batch.num_rows, dtype=bool)
         keep[list(reasons)] = False
         for place, reason in reasons.items():
-            self.reasons[int(rows[place])] = (ids[place].as_py(), reason)
+            self.reasons[int(rows[place])] = (ids[place].as_py(), reason, int(repertoire[place]))
         kept_ids = ids.cast(pa.large_string()).filter(pa.array(keep))
         hashes = np.empty(len(kept_ids), dtype=np.uint64)
         columns.hash_rows(*columns.text_buffers(kept_ids), hashes)
+        # Equal ids of different repertoires need not be looked at.
+        hashes ^= repertoire[keep].astype(np.uint64) * _SCATTER
         self.ids.append(kept_ids)
         pair = v[keep] * len(self.j) + j[keep]
-        self.parts.append((_narrow(words[keep], lengths[keep]), lengths[keep], pair, rows[keep], hashes))
+        packed = _narrow(words[keep], lengths[keep])
+        self.parts.append((packed, lengths[keep], pair, rows[keep], hashes, repertoire[keep]))
+
+    def _repertoires(self, batch: pa.RecordBatch) -> NDArray[np.int32]:
+        """Each row's place in `self._repertoire`; 0 of one table's rows."""
+        if not self.tables:
+            return np.zeros(batch.num_rows, dtype=np.int32)
+        encoded = pc.dictionary_encode(batch.column(REPERTOIRE))
+        codes = [self._repertoire.setdefault(name, len(self._repertoire)) for name in encoded.dictionary.to_pylist()]
+        return np.asarray(np.array(codes, dtype=np.int32)[encoded.indices.to_numpy(zero_copy_only=False)])
+
+    def place(self, row: int) -> tuple[Table | None, int]:
+        """The table of a row, of those that are counted together, and its data row there, from 1."""
+        if not self.tables:
+            return None, row + 1
+        table = self.tables[bisect_right(self._starts, row) - 1]
+        return table, row - table.first_row + 1
 
     def _calls(self, kind: str, column: pa.Array) -> tuple[NDArray[np.int64], dict[int, str]]:
         """Index of each row's segment among the germline's, and the reason of each row that has none."""
@@ -317,9 +390,9 @@ class _Builder:
         return f"{self.sequence_field} holds {text[detail : detail + 1]!r}, not only A, C, G, T"
 
     def finish(self) -> Repertoire:
-        words, lengths, pair, row, hashes = self._joined()
+        words, lengths, pair, row, hashes, repertoire = self._joined()
         ids = pa.chunked_array(self.ids, pa.large_string()).combine_chunks()
-        keep = self._without_duplicates(ids, hashes, row)
+        keep = self._without_duplicates(ids, hashes, row, repertoire)
         used, compact = np.unique(pair[keep], return_inverse=True)
         order = keep[np.argsort(compact.astype(np.min_scalar_type(len(used))), kind="stable")]
         offsets = np.zeros(len(used) + 1, dtype=np.int64)
@@ -336,41 +409,50 @@ class _Builder:
             excluded=self._excluded(),
             substituted=[(call, allele, rows) for (call, allele), rows in self.substituted.items()],
             rows_read=self.rows_read,
+            repertoire_ids=list(self._repertoire) if self.tables else None,
+            repertoire=repertoire[order],
         )
 
     def _joined(self) -> tuple[Any, ...]:
         if not self.parts:
-            empty = np.empty(0, dtype=np.int64)
-            return np.zeros((0, 2), np.uint64), np.empty(0, np.uint8), empty, empty, np.empty(0, np.uint64)
+            kinds = (np.uint8, np.int64, np.int64, np.uint64, np.int32)
+            return np.zeros((0, 2), np.uint64), *(np.empty(0, kind) for kind in kinds)
         width = max(part[0].shape[1] for part in self.parts)
         words = np.zeros((sum(len(part[1]) for part in self.parts), width), dtype=np.uint64)
         first = 0
         for part in self.parts:
             words[first : first + len(part[1]), : part[0].shape[1]] = part[0]
             first += len(part[1])
-        joined = [np.concatenate([part[k] for part in self.parts]) for k in range(1, 5)]
+        joined = [np.concatenate([part[k] for part in self.parts]) for k in range(1, 6)]
         self.parts.clear()
         return words, *joined
 
     def _without_duplicates(
-        self, ids: pa.Array, hashes: NDArray[np.uint64], row: NDArray[np.int64]
+        self, ids: pa.Array, hashes: NDArray[np.uint64], row: NDArray[np.int64], repertoire: NDArray[np.int32]
     ) -> NDArray[np.int64]:
-        """Places of the rows to keep; a later row with the id of an earlier one is excluded by name."""
+        """Places of the rows to keep; a later row with the id of an earlier one of its repertoire is excluded."""
         keep = np.ones(len(hashes), dtype=bool)
         for places in _equal_runs(hashes):
-            first_of: dict[str, int] = {}
-            for place in places:
-                text = ids[int(place)].as_py()
-                first = first_of.setdefault(text, int(row[place]))
-                if first != row[place]:
+            first_of: dict[tuple[str, int], int] = {}
+            for place in places.tolist():
+                text, whose, here = ids[place].as_py(), int(repertoire[place]), int(row[place])
+                first = first_of.setdefault((text, whose), here)
+                if first != here:
                     keep[place] = False
-                    self.reasons[int(row[place])] = (text, f"sequence_id repeats that of data row {first + 1}")
+                    self.reasons[here] = (text, self._repeats(first, here), whose)
         return np.flatnonzero(keep)
+
+    def _repeats(self, first: int, row: int) -> str:
+        table, place = self.place(first)
+        other = f" of {table.path.name}" if table is not self.place(row)[0] and table else ""
+        return f"sequence_id repeats that of data row {place}{other}"
 
     def _excluded(self) -> Excluded:
         rows = sorted(self.reasons)
         texts = [self.reasons[row] for row in rows]
-        return Excluded(np.array(rows, dtype=np.int64), [t[0] for t in texts], [t[1] for t in texts])
+        names = list(self._repertoire)
+        whose = [names[t[2]] for t in texts] if self.tables else []
+        return Excluded(np.array(rows, dtype=np.int64), [t[0] for t in texts], [t[1] for t in texts], whose)
 
 
 def _equal_runs(values: NDArray[np.uint64]) -> Iterator[NDArray[np.int64]]:

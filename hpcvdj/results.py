@@ -6,8 +6,10 @@ never sees half a file under the final name.
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -19,6 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, MachineError
+from hpcvdj.many import REPERTOIRE, Table
 from hpcvdj.methods.base import Unit
 from hpcvdj.repertoire import Excluded, Repertoire
 from hpcvdj.selection import Selection
@@ -96,12 +99,16 @@ class ResultWriter:
         source = self.counters if self._columns is None else self._columns
         return np.asarray(source[rows.start : rows.stop, n_lengths.start : n_lengths.stop])
 
-    def finish(self, attributes: dict[str, Any], ranks: list[dict[str, str]], timings: Timings) -> None:
+    def finish(
+        self, attributes: dict[str, Any], ranks: list[dict[str, str]], timings: Timings, tables: Sequence[Table] = ()
+    ) -> None:
         """Write what is known only at the end: provenance and times."""
         if self._columns is not None:
             self.counters[...] = self._columns
         write_provenance(self._file, {"format": FORMAT, "format_version": VERSION, **attributes}, ranks)
         self._write_timings(timings)
+        if tables:
+            write_tables(self._file, tables)
         self._file.flush()
         self._atomic.check()
 
@@ -156,6 +163,24 @@ class ResultWriter:
             self._fixed(group, name, np.repeat(alleles, sizes), compression="gzip", compression_opts=1)
         pairs.create_dataset("offset", data=repertoire.offsets)
         self._write_excluded(repertoire.excluded)
+        if repertoire.repertoire_ids is not None:
+            self._write_repertoires(repertoire, repertoire.repertoire_ids)
+
+    def _write_repertoires(self, repertoire: Repertoire, names: list[str]) -> None:
+        """Whose each row is, and how many rows each repertoire has."""
+        texts = np.array([name.encode() for name in names], dtype=np.bytes_)
+        rows = len(repertoire)
+        packed = {"compression": "gzip", "compression_opts": 1} if rows else {}
+        column = self._text(self._file["sequences"], REPERTOIRE, rows, max(1, texts.dtype.itemsize), **packed)
+        for first in range(0, rows, TEXT_ROWS):
+            piece = slice(first, min(rows, first + TEXT_ROWS))
+            column[piece] = texts[repertoire.repertoire[piece]].astype(column.dtype)
+        whose = np.array([name.encode() for name in repertoire.excluded.repertoire_id], dtype=np.bytes_)
+        self._fixed(self._file["excluded"], REPERTOIRE, whose)
+        excluded = Counter(repertoire.excluded.repertoire_id)
+        counted = np.bincount(repertoire.repertoire, minlength=len(names)).tolist()
+        found = {name: (n + excluded[name], n) for name, n in zip(names, counted, strict=True)}
+        write_repertoires(self._file, found)
 
     def _write_excluded(self, excluded: Excluded) -> None:
         group = self._file.create_group("excluded")
@@ -164,12 +189,12 @@ class ResultWriter:
             self._fixed(group, name, np.array([text.encode() for text in texts], dtype=np.bytes_))
 
     @staticmethod
-    def _text(group: h5py.Group, name: str, rows: int, width: int) -> h5py.Dataset:
-        return group.create_dataset(name, (rows,), dtype=h5py.string_dtype("utf-8", width))
+    def _text(group: h5py.Group, name: str, rows: int, width: int, **options: Any) -> h5py.Dataset:
+        return group.create_dataset(name, (rows,), dtype=h5py.string_dtype("utf-8", width), **options)
 
-    def _fixed(self, group: h5py.Group, name: str, values: NDArray[np.bytes_], **options: Any) -> None:
-        text = h5py.string_dtype("utf-8", max(1, values.dtype.itemsize))
-        group.create_dataset(name, data=values.astype(text), dtype=text, **(options if len(values) else {}))
+    @staticmethod
+    def _fixed(group: h5py.Group, name: str, values: NDArray[np.bytes_], **options: Any) -> None:
+        write_texts(group, name, values, **(options if len(values) else {}))
 
     def _write_timings(self, timings: Timings) -> None:
         group = self._file.create_group("timings")
@@ -188,10 +213,52 @@ class ResultWriter:
             group.create_dataset(f"{name}_seconds", data=getattr(timings, name))
 
 
+def write_texts(group: h5py.Group, name: str, values: NDArray[np.bytes_], **options: Any) -> None:
+    """A dataset of fixed-width texts."""
+    text = h5py.string_dtype("utf-8", max(1, values.dtype.itemsize))
+    group.create_dataset(name, data=values.astype(text), dtype=text, **options)
+
+
+def write_repertoires(file: h5py.File, found: Mapping[str, tuple[int, int]]) -> None:
+    """`/repertoires`: rows and counted sequences of each repertoire."""
+    group = file.create_group("repertoires")
+    write_texts(group, REPERTOIRE, np.array([name.encode() for name in found], dtype=np.bytes_))
+    for k, name in enumerate(("rows", "sequences")):
+        group.create_dataset(name, data=np.array([sizes[k] for sizes in found.values()], dtype=np.int64))
+
+
+def write_tables(file: h5py.File, tables: Sequence[Table]) -> None:
+    """`/tables`: those that were counted together."""
+    group = file.create_group("tables")
+    texts = {
+        "path": [str(table.path.resolve()) for table in tables],
+        "sha256": [table.sha256 for table in tables],
+        REPERTOIRE: [table.name for table in tables],
+    }
+    for name, values in texts.items():
+        write_texts(group, name, np.array([os.fsencode(value) for value in values], dtype=np.bytes_))
+    for name in ("first_row", "rows"):
+        group.create_dataset(name, data=np.array([getattr(table, name) for table in tables], dtype=np.int64))
+
+
 def _large_string_offsets(ids: Any) -> NDArray[np.int64]:
     from hpcvdj.columns import text_buffers
 
     return text_buffers(ids)[0] if ids is not None and len(ids) else np.zeros(1, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class CountedTable:
+    """A table that a result counts: rows `first_row` … `first_row + rows - 1` of the input are its rows.
+
+    `repertoire_id` is that of rows of which the table does not say it.
+    """
+
+    path: Path
+    sha256: str
+    repertoire_id: str
+    first_row: int
+    rows: int
 
 
 class Result:
@@ -274,7 +341,41 @@ class Result:
     def excluded(self) -> Excluded:
         """The rows that were not counted, and why."""
         group = self._file["excluded"]
-        return Excluded(np.asarray(group["row"][:]), _strings(group["sequence_id"]), _strings(group["reason"]))
+        whose = _strings(group[REPERTOIRE]) if self.together else []
+        return Excluded(np.asarray(group["row"][:]), _strings(group["sequence_id"]), _strings(group["reason"]), whose)
+
+    @property
+    def together(self) -> bool:
+        """Whether tables were counted together: each sequence then has its repertoire."""
+        return REPERTOIRE in self._file["sequences"]
+
+    @property
+    def repertoire_id(self) -> NDArray[np.bytes_]:
+        """The repertoire of each sequence: fixed-width UTF-8 bytes [sequences]."""
+        if self.together:
+            return np.asarray(self._file["sequences"][REPERTOIRE][:], dtype=np.bytes_)
+        return np.full(len(self), next(iter(self.repertoires)).encode())
+
+    @property
+    def repertoires(self) -> dict[str, int]:
+        """How many sequences of each repertoire were counted, in the order of the input."""
+        if self.together:
+            group = self._file["repertoires"]
+            return dict(zip(_strings(group[REPERTOIRE]), group["sequences"][:].tolist(), strict=True))
+        return {str(self.provenance.get(REPERTOIRE) or self.path.stem): len(self)}
+
+    @property
+    def tables(self) -> list[CountedTable]:
+        """The tables that were counted, one after another."""
+        if self.together:
+            group = self._file["tables"]
+            paths = [Path(os.fsdecode(path)) for path in group["path"][:].tolist()]
+            texts = [_strings(group[name]) for name in ("sha256", REPERTOIRE)]
+            places = [group[name][:].tolist() for name in ("first_row", "rows")]
+            return [CountedTable(*facts) for facts in zip(paths, *texts, *places, strict=True)]
+        facts = self.provenance
+        path, digest, name = (str(facts.get(key, "")) for key in ("junctions_path", "junctions_sha256", REPERTOIRE))
+        return [CountedTable(Path(path), digest, name, 0, int(facts["rows_read"]))]
 
     @property
     def pairs(self) -> list[tuple[str, str, slice]]:
@@ -308,10 +409,16 @@ class Result:
         v_call: str | None = None,
         j_call: str | None = None,
         min_pathways: int | None = None,
+        repertoire_id: str | Iterable[str] | None = None,
     ) -> Selection:
         """The sequences that meet every condition given: see `Selection.select`."""
         return self.all().select(
-            rows=rows, sequence_id=sequence_id, v_call=v_call, j_call=j_call, min_pathways=min_pathways
+            rows=rows,
+            sequence_id=sequence_id,
+            v_call=v_call,
+            j_call=j_call,
+            min_pathways=min_pathways,
+            repertoire_id=repertoire_id,
         )
 
     def join(self, table: Any, on: Literal["sequence_id", "row"] = "sequence_id") -> Any:

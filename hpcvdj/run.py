@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.checkpoint import SAVE_SECONDS, Checkpoint, remaining
+from hpcvdj.checkpoint import SAVE_SECONDS, TABLES, Checkpoint, remaining
 from hpcvdj.driver import Driver, Partial
 from hpcvdj.errors import CompleteError, HpcvdjError, InputError, MachineError, StoppedError
 from hpcvdj.germline import DForms, Germline, Segment
 from hpcvdj.keeper import CheckpointKeeper, Keeper
-from hpcvdj.many import repertoire_name
+from hpcvdj.many import Table, difference, listed, repertoire_name
 from hpcvdj.methods import Method, Problem, Unit, method_named
 from hpcvdj.methods.base import require_n_length
 from hpcvdj.methods.enumerating import LONGEST_N
 from hpcvdj.parallel import World
 from hpcvdj.partition import THREADS_PER_BLOCK
 from hpcvdj.progress import Progress
-from hpcvdj.repertoire import CallPolicy, Repertoire, SequenceField, read_repertoire
+from hpcvdj.repertoire import CallPolicy, Repertoire, SequenceField, read_repertoire, read_tables
 from hpcvdj.results import Result, ResultWriter, Timings
 from hpcvdj.stopping import StopRequest
 from hpcvdj.storage import require_writable
@@ -91,6 +91,7 @@ class Summary:
 
     pathways    Python ints: pathways of each n-length over all sequences, exact however many
     reached     bool [sequences]: whether a sequence has any pathway
+    tables      tables that were counted together, and their repertoires; 0 of one table alone
     seconds     of each stage: read, prepare, kernel and reduce (max over ranks), save (checkpoints), write, total
     """
 
@@ -105,6 +106,8 @@ class Summary:
     pathways: list[int]
     reached: NDArray[np.bool_]
     seconds: dict[str, float] = field(default_factory=dict)
+    tables: int = 0
+    repertoires: int = 0
 
     @property
     def with_pathway(self) -> int:
@@ -286,12 +289,21 @@ def _timings(world: World, units: list[Unit], seconds: NDArray[np.float64]) -> T
 
 @dataclass(frozen=True)
 class Inputs:
-    """Which junctions to count, and how to read them."""
+    """Which junctions to count, and how to read them.
+
+    tables  those that are counted together; `junctions` is then the folder that has them
+    """
 
     junctions: Path
     sequence_field: SequenceField = "junction"
     calls: CallPolicy = field(default_factory=CallPolicy)
     strict: bool = False
+    tables: tuple[Table, ...] = ()
+
+    @property
+    def repertoires(self) -> list[str]:
+        """The repertoires of tables that are counted together."""
+        return list(dict.fromkeys(name for table in self.tables for name in table.repertoires))
 
 
 def count_file(
@@ -328,7 +340,7 @@ def count_file(
     attributes = _attributes(world, inputs, germline, config, repertoire, max_n) if world.is_root else {}
     with ExitStack() as stack:
         checkpoint = root_does(
-            world, lambda: _checkpoint(target, attributes, checkpoint_every, resume=resume, overwrite=overwrite)
+            world, lambda: _checkpoint(inputs, target, attributes, checkpoint_every, resume=resume, overwrite=overwrite)
         )
         if checkpoint is not None:
             stack.callback(checkpoint.leave)
@@ -344,7 +356,7 @@ def count_file(
         ranks = world.gather(facts_of_rank(tally.hardware, tally.software))
         if writer is not None and ranks is not None:
             saving = {"checkpoint_seconds": checkpoint.seconds} if checkpoint else {}
-            writer.finish({**attributes, **saving}, ranks, tally.timings)
+            writer.finish({**attributes, **saving}, ranks, tally.timings, inputs.tables)
         if checkpoint is not None:
             # Called after the writer has closed and the result has its name: the stack unwinds from its end.
             stack.pop_all().close()
@@ -371,6 +383,8 @@ def count_file(
             "write": opened - read + tally.store + ended - counted,
             "total": ended - started,
         },
+        tables=len(inputs.tables),
+        repertoires=len(inputs.repertoires),
     )
 
 
@@ -389,9 +403,9 @@ IDENTITY = (
 
 
 def _checkpoint(
-    target: Path, attributes: dict[str, Any], save_seconds: float, *, resume: bool, overwrite: bool
+    inputs: Inputs, target: Path, attributes: dict[str, Any], save_seconds: float, *, resume: bool, overwrite: bool
 ) -> Checkpoint:
-    identity = identity_of(attributes)
+    identity = identity_of(attributes, inputs.tables)
     if resume and target.exists() and not overwrite:
         already_done(target, identity)
     checkpoint = Checkpoint(target, identity, save_seconds)
@@ -399,34 +413,40 @@ def _checkpoint(
     return checkpoint
 
 
-def identity_of(attributes: dict[str, Any]) -> dict[str, Any]:
-    """The `IDENTITY` of a run."""
+def identity_of(attributes: dict[str, Any], tables: Sequence[Table] = ()) -> dict[str, Any]:
+    """The `IDENTITY` of a run; of tables that are counted together each one's, to tell which is another."""
     facts = {**attributes["config"], **attributes}
-    return {name: facts[name] for name in IDENTITY}
+    identity = {name: facts[name] for name in IDENTITY}
+    if tables:
+        del identity["junctions_sha256"]
+        identity[TABLES] = listed(tables)
+    return identity
 
 
 def already_done(target: Path, identity: dict[str, Any]) -> None:
     """CompleteError if `target` is the result of such a run; InputError, as without `resume`, if it is not."""
     with Result(target) as result:
         theirs = {**json.loads(result.provenance["config"]), **result.provenance}
-        names = [name for name in IDENTITY if str(theirs.get(name)) != str(identity[name])]
-    if names:
-        raise InputError(
-            f"{target}: exists and holds another run (its {', '.join(names)} differ); give another name, or --overwrite"
-        )
+        names = [name for name in identity if name != TABLES and str(theirs.get(name)) != str(identity[name])]
+        tables = [[table.path.name, table.sha256] for table in result.tables] if TABLES in identity else []
+    other = difference(tables, identity.get(TABLES, []))
+    if names or other:
+        what = "; ".join([f"its {', '.join(names)} differ"] * bool(names) + [other] * bool(other))
+        raise InputError(f"{target}: exists and holds another run ({what}); give another name, or --overwrite")
     raise CompleteError(f"{target}: is complete already; nothing to resume")
 
 
 def _read(inputs: Inputs, germline: Germline, target: Path, method: Method, overwrite: bool) -> Repertoire:
     require_writable(target, overwrite=overwrite)
-    return read_repertoire(
-        inputs.junctions,
-        germline,
-        sequence_field=inputs.sequence_field,
-        calls=inputs.calls,
-        longest=method.longest_cdr3,
-        strict=inputs.strict,
-    )
+    options: dict[str, Any] = {
+        "sequence_field": inputs.sequence_field,
+        "calls": inputs.calls,
+        "longest": method.longest_cdr3,
+        "strict": inputs.strict,
+    }
+    if inputs.tables:
+        return read_tables(inputs.tables, germline, **options)
+    return read_repertoire(inputs.junctions, germline, **options)
 
 
 def facts_of_rank(hardware: str, software: str) -> dict[str, str]:
@@ -450,7 +470,7 @@ def run_attributes(
             "calls": asdict(inputs.calls),
             "strict": inputs.strict,
         },
-        "repertoire_id": repertoire_name(inputs.junctions),
+        "repertoire_id": "" if inputs.tables else repertoire_name(inputs.junctions),
         "junctions_path": source["path"],
         "junctions_sha256": source["sha256"],
         "sequence_field": source["field"],

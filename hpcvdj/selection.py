@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 PIECE_ROWS = 1 << 19
 """A file is searched in pieces of this many rows."""
 
+_MOST_NAMED = 5
+
 
 class Selection:
     """Sequences of a result, in the order of its file: by V–J pair.
@@ -54,11 +56,14 @@ class Selection:
         return self.counters
 
     def to_table(self) -> pa.Table:
-        """A pyarrow table: row, sequence_id, v_call, j_call, cdr3, pathways_n0 …, pathways_total."""
+        """A pyarrow table: row, sequence_id, v_call, j_call, cdr3, pathways_n0 …, pathways_total.
+
+        Of tables that were counted together also repertoire_id, before sequence_id.
+        """
         from hpcvdj.results import counter_columns
 
         columns: dict[str, Any] = {"row": self.row}
-        for name in ("sequence_id", "v_call", "j_call", "cdr3"):
+        for name in ["repertoire_id"] * self.result.together + ["sequence_id", "v_call", "j_call", "cdr3"]:
             columns[name] = pa.array(self.texts(name), pa.string())
         return pa.table({**columns, **counter_columns(self.counters)})
 
@@ -79,6 +84,7 @@ class Selection:
         v_call: str | None = None,
         j_call: str | None = None,
         min_pathways: int | None = None,
+        repertoire_id: str | Iterable[str] | None = None,
     ) -> Selection:
         """Those of these sequences that meet every condition given.
 
@@ -86,6 +92,7 @@ class Selection:
         sequence_id   one id, or several
         v_call, j_call  an allele, or a gene for all its alleles
         min_pathways  at least so many pathways in all
+        repertoire_id  one repertoire, or several
 
         InputError for a row or an id that is not among them, with the reason if it was excluded.
         """
@@ -93,8 +100,9 @@ class Selection:
         if rows is not None:
             keep &= self._among("row", np.fromiter(rows, dtype=np.int64))
         if sequence_id is not None:
-            asked = [sequence_id] if isinstance(sequence_id, str) else list(sequence_id)
-            keep &= self._among("sequence_id", np.array([text.encode() for text in asked], dtype=np.bytes_))
+            keep &= self._among("sequence_id", _as_bytes(sequence_id))
+        if repertoire_id is not None:
+            keep &= self._of(_as_bytes(repertoire_id))
         if v_call is not None or j_call is not None:
             keep &= self._called(v_call, j_call)
         if min_pathways is not None and min_pathways > 0:
@@ -118,6 +126,20 @@ class Selection:
             raise InputError(f"{self.result.path}: no {name} {first} among these sequences; {why}")
         return keep
 
+    def _of(self, asked: NDArray[np.bytes_]) -> NDArray[np.bool_]:
+        """Which are of the repertoires `asked`; InputError if one of these is not in the result."""
+        known = self.result.repertoires
+        missing = next((text.decode() for text in asked.tolist() if text.decode() not in known), None)
+        if missing is not None:
+            names = ", ".join(list(known)[:_MOST_NAMED]) + (" …" if len(known) > _MOST_NAMED else "")
+            raise InputError(f"{self.result.path}: no repertoire_id {missing}; it has {names}")
+        if not self.result.together:
+            return np.full(len(self), len(asked) > 0)
+        keep = np.zeros(len(self), dtype=bool)
+        for place, piece in _pieces(self.result.dataset("sequences/repertoire_id"), self.index):
+            keep[place] = np.isin(piece, asked)
+        return keep
+
     def _called(self, v_call: str | None, j_call: str | None) -> NDArray[np.bool_]:
         """Which have these calls: the pairs tell, without reading a call of every sequence."""
         keep = np.zeros(len(self.result), dtype=bool)
@@ -132,6 +154,11 @@ class Selection:
         for place, piece in _pieces(self.result.counters, self.index):
             keep[place] = piece.sum(axis=1, dtype=np.uint64) >= np.uint64(pathways)
         return keep
+
+
+def _as_bytes(texts: str | Iterable[str]) -> NDArray[np.bytes_]:
+    asked = [texts] if isinstance(texts, str) else list(texts)
+    return np.array([text.encode() for text in asked], dtype=np.bytes_)
 
 
 def _is_call(allele: str, call: str | None) -> bool:

@@ -71,6 +71,15 @@ def column_names(path: Path) -> list[str]:
     return _tsv_header(path)
 
 
+def require_columns(path: Path, columns: Sequence[str]) -> list[str]:
+    """The columns of a table file; InputError unless `columns` are among them."""
+    names = column_names(path)
+    missing = [name for name in columns if name not in names]
+    if missing:
+        raise InputError(_missing_message(path, names, missing))
+    return names
+
+
 def read_batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
     """The rows of a table file as batches of string columns: all of them, or `columns` in that order.
 
@@ -78,11 +87,8 @@ def read_batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[p
     remedy; memory does not grow with the file.
     """
     path = Path(path)
-    names = column_names(path)
+    names = require_columns(path, columns or ())
     wanted = list(columns) if columns is not None else names
-    missing = [name for name in wanted if name not in names]
-    if missing:
-        raise InputError(_missing_message(path, names, missing))
     if _magic(path).startswith(_PARQUET):
         yield from _parquet_batches(path, wanted)
     else:

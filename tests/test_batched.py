@@ -138,8 +138,8 @@ def test_what_it_is_not_for(tables, paper_germline, tmp_path):
         count_in_slices(*arguments, Config(2, "bitwise"), World(), ROWS)
     with pytest.raises(InputError, match="give a number"):
         count_in_slices(*arguments, Config("all"), World(), ROWS)
-    assert slice_rows(tables / "t.parquet", "direct", None) == 0
-    assert slice_rows(tables / "t.parquet", "direct", 7) == 7
+    assert slice_rows(Inputs(tables / "t.parquet"), "direct", None) == 0
+    assert slice_rows(Inputs(tables / "t.parquet"), "direct", 7) == 7
 
 
 def test_a_part_keeps_the_rows_of_the_table(tables, paper_germline, tmp_path):

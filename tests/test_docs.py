@@ -10,6 +10,7 @@ import hpcvdj
 from hpcvdj.cli import app
 from hpcvdj.parallel import World
 from hpcvdj.run import Config, Inputs, count_file
+from hpcvdj.together import inputs_together
 from tests.conftest import GERMLINE, ROOT, SMALL
 
 API = ROOT / "docs" / "api.md"
@@ -21,6 +22,10 @@ def test_the_page_of_the_api_is_true(tmp_path, monkeypatch, paper_germline):
     (tmp_path / "inputs").symlink_to(ROOT / "inputs")
     assert f"hpcvdj count {SMALL.relative_to(ROOT)} -g {GERMLINE.relative_to(ROOT)} -o out.h5\n" in API.read_text()
     count_file(Inputs(SMALL), paper_germline, tmp_path / "out.h5", Config(), World())
+    both = [SMALL, SMALL.with_name("repertoire.tsv.gz")]
+    named = " ".join(str(path.relative_to(ROOT)) for path in both)
+    assert f"hpcvdj count {named} -g {GERMLINE.relative_to(ROOT)} -o all.h5 --together\n" in API.read_text()
+    count_file(inputs_together(both, World()), paper_germline, tmp_path / "all.h5", Config(), World())
     done = doctest.testfile(str(API), module_relative=False)
     assert done.attempted > 12
     assert done.failed == 0

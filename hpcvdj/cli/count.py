@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -54,9 +55,14 @@ def command(
             "-o",
             metavar="OUT.h5",
             show_default=False,
-            help="Result file (HDF5) to write; for several tables the folder of their results.",
+            help="Result file (HDF5) to write; for several tables the folder of their results, or with --together "
+            "one file.",
         ),
     ],
+    together: Annotated[
+        bool,
+        typer.Option("--together", help="Count all tables into one result, in which each row keeps its repertoire_id."),
+    ] = False,
     max_n: Annotated[
         str,
         typer.Option(
@@ -100,7 +106,7 @@ def command(
         typer.Option(
             "--batch-rows",
             min=0,
-            show_default="the whole table; above 16,777,216 Parquet rows 4,194,304",
+            show_default="the whole; above 16,777,216 rows, Parquet or --together, 4,194,304",
             help="Count slices of so many rows, each read, counted and written by one rank, into OUT.h5.parts; "
             "0: never. For direct.",
         ),
@@ -124,6 +130,10 @@ def command(
     Several tables, or a folder of them, are counted one after another into the folder that -o names; one that cannot
     be read does not keep the others from being counted.
 
+    With --together they are counted into one result. A row's repertoire is what the column repertoire_id of its table
+    says, else the table's name; a sequence_id need be unique within its repertoire only. All tables are read through
+    first: if one cannot be, nothing is counted. bitwise and baseline then enumerate once for all tables.
+
     Example: hpcvdj count inputs/mouse_trb/small.tsv -g inputs/germline/mouse_trb_paper.tsv -o out.h5
     """
     world = common.begin(threads)
@@ -133,6 +143,8 @@ def command(
     from hpcvdj.repertoire import CallPolicy
     from hpcvdj.run import Config, Inputs, count_file, root_does
     from hpcvdj.stopping import StopRequest
+    from hpcvdj.storage import require_writable
+    from hpcvdj.together import inputs_together
 
     def prepare() -> tuple[Any, Any]:
         limit: Any = common.parse_max_n(max_n)
@@ -141,13 +153,20 @@ def command(
     table, limit = world.broadcast(root_does(world, prepare))
     config = Config(limit, method.value, backend.value, d_forms.value, threads_per_block, strict_binding)
     calls = CallPolicy(ambiguous_calls.value, unlisted_alleles.value)
-    pairs = world.broadcast(root_does(world, lambda: _plan(junctions, output)))
-    refused = []
+    reading: dict[str, Any] = {"sequence_field": sequence_field.value, "calls": calls, "strict": strict}
+    refused, surveyed = [], 0.0
     with StopRequest() as request:
-        for path, target in pairs:
+        if together:
+            root_does(world, lambda: require_writable(output, overwrite=overwrite or resume))
+            before = time.perf_counter()
+            runs = [(inputs_together(junctions, world, **reading), output)]
+            surveyed = time.perf_counter() - before
+        else:
+            pairs = world.broadcast(root_does(world, lambda: _plan(junctions, output)))
+            runs = [(Inputs(path, **reading), target) for path, target in pairs]
+        for inputs, target in runs:
             try:
-                inputs = Inputs(path, sequence_field.value, calls, strict)
-                rows = world.broadcast(root_does(world, partial(slice_rows, path, method.value, batch_rows)))
+                rows = world.broadcast(root_does(world, partial(slice_rows, inputs, method.value, batch_rows)))
                 if rows:
                     summary = count_in_slices(
                         inputs, table, target, config, world, rows,
@@ -159,17 +178,19 @@ def command(
                         overwrite=overwrite, resume=resume, checkpoint_every=checkpoint_every, request=request,
                     )  # fmt: skip
             except (InputError, CompleteError) as error:
-                if len(pairs) == 1 or not error.on_every_rank:
+                if len(runs) == 1 or not error.on_every_rank:
                     raise
                 if isinstance(error, InputError):
-                    refused.append(path.name)
+                    refused.append(inputs.junctions.name)
                 if world.is_root:
                     common.complain(error)
                 continue
             if world.is_root:
+                for stage in ("read", "total"):
+                    summary.seconds[stage] += surveyed
                 report(summary, target)
     if refused:
-        failure = InputError(f"{len(refused)} of {len(pairs)} repertoires were not counted: {', '.join(refused)}")
+        failure = InputError(f"{len(refused)} of {len(runs)} repertoires were not counted: {', '.join(refused)}")
         failure.on_every_rank = True
         raise failure
 
@@ -193,6 +214,8 @@ def report(summary: Summary, output: Path) -> None:
     total = sum(summary.pathways)
     seconds = summary.seconds
     rate = summary.counted / seconds["kernel"] if seconds["kernel"] else 0.0
+    if summary.tables:
+        common.say(f"tables     {summary.tables:,}, of {summary.repertoires:,} repertoire(s)")
     common.say(f"rows       {summary.rows_read:,} read = {summary.counted:,} counted + {excluded:,} excluded")
     common.say(f"V-J pairs  {summary.pairs:,}")
     common.say(f"pathways   {total:,} in all, n-lengths 0-{summary.max_n}")

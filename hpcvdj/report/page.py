@@ -28,6 +28,7 @@ MOST_LINES = 24
 """Lines of an alignment picture."""
 
 _MOST_PAIRS = 15
+_MOST_REPERTOIRES = 100
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,11 @@ def _sections(surveys: list[Survey], tables: Sequence[tuple[str, Germline] | Non
 
     one = surveys[0] if len(surveys) == 1 else None
     sections = [
-        Section("summary", "Summary", [Block(_differences(surveys), tables=[_summary(surveys)])]),
+        Section(
+            "summary",
+            "Summary",
+            [Block(_differences(surveys), tables=[_summary(surveys)], unfold=_repertoires(surveys, one))],
+        ),
         Section("excluded", "Rows that were not counted", [_excluded(item, one is None) for item in surveys]),
     ]
     if not any(item.counted for item in surveys):
@@ -289,7 +294,9 @@ def percent(part: int, whole: int) -> str:
 
 
 def _summary(surveys: list[Survey]) -> Table:
+    together = any(s.repertoires for s in surveys)
     rows: list[list[str]] = [
+        *([["repertoires", *(f"{len(s.repertoires) or 1:,}" for s in surveys)]] if together else []),
         ["rows read", *(f"{s.rows_read:,}" for s in surveys)],
         ["junctions counted", *(f"{s.counted:,}" for s in surveys)],
         ["rows not counted", *(f"{s.excluded:,} ({percent(s.excluded, s.rows_read)})" for s in surveys)],
@@ -309,6 +316,20 @@ def _summary(surveys: list[Survey]) -> Table:
         ["pathways per junction, most", *(f"{s.most:,}" for s in surveys)],
     ]  # fmt: skip
     return Table("Summary of what was counted", ["", *(s.name for s in surveys)], rows)
+
+
+def _repertoires(surveys: list[Survey], one: Survey | None) -> list[tuple[str, Table]]:
+    """Of each result of tables that were counted together, the largest repertoires."""
+    out = []
+    for item in surveys:
+        if not item.repertoires:
+            continue
+        ranked = sorted(item.repertoires.items(), key=lambda pair: -pair[1])[:_MOST_REPERTOIRES]
+        few = len(ranked) == len(item.repertoires)
+        title = f"{'The' if few else f'The {len(ranked):,} largest'} repertoires{_in(item, one)}"
+        rows = [[name, f"{count:,}", percent(count, item.counted)] for name, count in ranked]
+        out.append((title, Table(title, ["repertoire_id", "junctions counted", "of all"], rows, wrap=frozenset({0}))))
+    return out
 
 
 def _quantile(one: Survey, share: float) -> str:
@@ -569,8 +590,8 @@ def _facts_of(one: Survey) -> dict[str, str]:
         "hosts": _few(hosts),
         "MPI library": str(facts.get("mpi_library", "")),
         "parts": str(facts["parts"]) if "parts" in facts else "one file",
-        "junctions": str(facts.get("junctions_path", "")),
-        "junctions, SHA-256 of the file": str(read),
+        "junctions": f"{one.tables:,} tables in " * bool(one.tables) + str(facts.get("junctions_path", "")),
+        f"junctions, SHA-256 of the {'list of tables' if one.tables else 'file'}": str(read),
         "germline": str(facts.get("germline_path", "")),
         "germline, SHA-256 of its segments": str(facts.get("germline_sha256", "")),
         "Python, platform": f"{facts.get('python', '?')}, {facts.get('platform', '?')}",

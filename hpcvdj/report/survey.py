@@ -135,6 +135,8 @@ class Survey:
     totals_by_size  likewise by CDR3 length in nt, int64 [LONGEST_CDR3 + 1, fine bins + 1]
     pairs           {(V gene, J gene): [junctions, pathways]}
     shown           (what it is, junction) of those whose pathways are drawn
+    repertoires     sequences of each repertoire, if tables were counted together
+    tables          how many these were
     """
 
     name: str
@@ -154,6 +156,8 @@ class Survey:
     most: int = 0
     convergent: list[Junction] = field(default_factory=list)
     shown: list[tuple[str, Junction]] = field(default_factory=list)
+    repertoires: dict[str, int] = field(default_factory=dict)
+    tables: int = 0
     excluded: int = 0
     reasons: list[tuple[str, int, list[tuple[str, int]]]] = field(default_factory=list)
     ranks: list[dict[str, str]] = field(default_factory=list)
@@ -233,6 +237,8 @@ def _survey(result: Result, name: str, junction: str | None) -> Survey:
     found.convergent = top.junctions(result)
     found.shown = _shown(found, result, pairs, junction)
     found.excluded, found.reasons = _reasons(result)
+    if result.together:
+        found.repertoires, found.tables = result.repertoires, len(result.tables)
     ranks = {key: [text.decode() for text in values[:]] for key, values in result.dataset("ranks").items()}
     found.ranks = [dict(zip(ranks, values, strict=True)) for values in zip(*ranks.values(), strict=True)]
     found.timings = {key: np.asarray(values[:]) for key, values in result.dataset("timings").items()}
@@ -309,8 +315,14 @@ def _first_row(result: Result, matches: Callable[[slice], NDArray[np.bool_]]) ->
 
 def _junction_at(result: Result, pairs: list[tuple[str, str, slice]], row: int) -> Junction:
     v, j, _ = pairs[bisect_left(pairs, row + 1, key=lambda pair: pair[2].stop)]
-    cdr3, name = (result.dataset(f"sequences/{column}")[row].decode() for column in ("cdr3", "sequence_id"))
-    return Junction(v, j, cdr3, name, 1, np.asarray(result.counters[row]))
+    cdr3 = result.dataset("sequences/cdr3")[row].decode()
+    return Junction(v, j, cdr3, _name_of(result, row), 1, np.asarray(result.counters[row]))
+
+
+def _name_of(result: Result, row: int) -> str:
+    """The id of a row, which of tables that were counted together is one in its repertoire only."""
+    name: str = result.dataset("sequences/sequence_id")[row].decode()
+    return f"{name} of {result.dataset('sequences/repertoire_id')[row].decode()}" if result.together else name
 
 
 class _Top:
@@ -362,8 +374,7 @@ class _Top:
         """The list, the most pathways first; of equals, the one that stands first in the result."""
         out = []
         for (v, j, cdr3), (_, row, rows, counters) in list(self._found.items())[:MOST_CONVERGENT]:
-            name = result.dataset("sequences/sequence_id")[row].decode()
-            out.append(Junction(v, j, cdr3.decode(), name, rows, counters))
+            out.append(Junction(v, j, cdr3.decode(), _name_of(result, row), rows, counters))
         return out
 
 

@@ -78,6 +78,57 @@ def test_slices_do_not_depend_on_ranks(tmp_path):
         assert len(list((tmp_path / f"{ranks}.h5.parts").glob("part-*.h5"))) == 5
 
 
+@pytest.fixture(scope="module")
+def repertoires(tmp_path_factory):
+    """Five tables of very different sizes with the same ids."""
+    folder = tmp_path_factory.mktemp("repertoires")
+    head, *rows = SMALL.read_text().splitlines(keepends=True)
+    for name, (first, last) in {"a": (0, 10), "b": (5, 300), "c": (300, 301), "d": (0, 60), "e": (100, 220)}.items():
+        (folder / f"{name}.tsv").write_text(head + "".join(rows[first:last]))
+    return folder
+
+
+@pytest.mark.parametrize(
+    "options", [(), ("--batch-rows", "70"), ("--method", "bitwise")], ids=["whole", "parts", "bitwise"]
+)
+def test_tables_together_do_not_depend_on_ranks(tmp_path, repertoires, options):
+    """More ranks than tables or parts among them; every table alone gives the same."""
+    alone = []
+    for path in sorted(repertoires.iterdir()):
+        target = tmp_path / f"{path.stem}.h5"
+        done = launch(1, "-m", "hpcvdj", "count", path, "-g", GERMLINE, "-o", target, "--max-n", "2")
+        assert done.returncode == 0, done.stderr
+        with Result(target) as result:
+            alone.append(result.counters[:][np.argsort(result.row)])
+    for ranks in (1, 2, 3, 7):
+        target = tmp_path / f"{ranks}.h5"
+        done = launch(ranks, "-m", "hpcvdj", "count", repertoires, "-g", GERMLINE, "-o", target, "--max-n", "2",
+                      "--together", *options)  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.count("tables     5, of 5 repertoire(s)") == 1, "root alone speaks"
+        with Result(target) as result:
+            order = np.argsort(result.row)
+            assert (result.counters[:][order] == np.concatenate(alone)).all()
+            whose = result.repertoire_id[order].tolist()
+        assert whose == [name for name, size in zip((b"a", b"b", b"c", b"d", b"e"), map(len, alone), strict=True)
+                         for _ in range(size)]  # fmt: skip
+
+
+def test_a_bad_table_of_many_is_one_line_whoever_reads_it(tmp_path, repertoires):
+    for name in "ad":
+        bad = tmp_path / name / "bad.tsv"
+        bad.parent.mkdir()
+        head, *rows = (repertoires / f"{name}.tsv").read_text().splitlines(keepends=True)
+        bad.write_text(head + "".join(rows) + "one\ttwo\n")
+        done = launch(3, "-m", "hpcvdj", "count", repertoires, bad, "-g", GERMLINE, "-o", tmp_path / "o.h5",
+                      "--together")  # fmt: skip
+        assert done.returncode == 2
+        assert f"bad.tsv: line {len(rows) + 2}: 2 values for 8 columns" in done.stderr
+        assert done.stderr.count("error:") == 1
+        assert "Traceback" not in done.stderr
+        assert not list(tmp_path.glob("*o.h5*"))
+
+
 def test_bad_input_is_one_line_from_one_rank(tmp_path):
     done = launch(3, "-m", "hpcvdj", "count", tmp_path / "none.tsv", "-g", GERMLINE, "-o", tmp_path / "o.h5")
     assert done.returncode == 2
