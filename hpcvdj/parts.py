@@ -60,6 +60,13 @@ def open_folder(target: Path, identity: dict[str, Any], *, resume: bool, overwri
         raise InputError(f"{folder}: cannot be made ({error.strerror}); write elsewhere") from None
 
 
+def discard(target: Path) -> None:
+    """Remove the parts of a result that `target`, now one file, has taken the place of."""
+    folder = folder_of(target)
+    if (folder / "run.json").is_file():
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def join(
     target: Path,
     count: int,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcvdj import parts
 from hpcvdj.checkpoint import SAVE_SECONDS, TABLES, Checkpoint, remaining
 from hpcvdj.driver import Driver, Partial
 from hpcvdj.errors import CompleteError, HpcvdjError, InputError, MachineError, StoppedError
@@ -361,6 +362,8 @@ def count_file(
             # Called after the writer has closed and the result has its name: the stack unwinds from its end.
             stack.pop_all().close()
             checkpoint.remove()
+            if overwrite:
+                parts.discard(target)
     world.barrier()
     ended = time.perf_counter()
     return Summary(

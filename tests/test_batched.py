@@ -132,6 +132,15 @@ def test_slices_of_another_size_are_refused(tables, paper_germline, tmp_path):
         count_in_slices(Inputs(tables / "t.tsv"), paper_germline, target, Config(2), World(), 100, resume=True)
 
 
+def test_one_file_in_the_place_of_parts_leaves_none(tables, paper_germline, tmp_path):
+    target = tmp_path / "o.h5"
+    count_in_slices(Inputs(tables / "t.tsv"), paper_germline, target, Config(2), World(), ROWS)
+    count_file(Inputs(tables / "t.tsv"), paper_germline, target, Config(2), World(), overwrite=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["o.h5"]
+    with Result(target) as result:
+        assert len(result.counters)
+
+
 def test_what_it_is_not_for(tables, paper_germline, tmp_path):
     arguments = (Inputs(tables / "t.tsv"), paper_germline, tmp_path / "o.h5")
     with pytest.raises(InputError, match="--method direct"):
