@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import shutil
 import time
 import zipfile
@@ -27,6 +26,7 @@ from numpy.typing import NDArray
 from hpcvdj.driver import Partial
 from hpcvdj.errors import InputError, MachineError
 from hpcvdj.methods import Unit
+from hpcvdj.storage import write_whole
 
 SAVE_SECONDS = 20.0
 """How long finished units may wait for the next save."""
@@ -43,6 +43,11 @@ def folder_of(target: Path) -> Path:
     return target.with_name(target.name + ".checkpoint")
 
 
+def result_path(folder: Path) -> Path:
+    """Where the result file is made, in the checkpoint `folder`."""
+    return folder / "result.part"
+
+
 def require_same_run(folder: Path, identity: dict[str, Any]) -> None:
     """InputError, with what differs, unless the run.json of `folder` has this identity."""
     identity = json.loads(json.dumps(identity))
@@ -54,6 +59,15 @@ def require_same_run(folder: Path, identity: dict[str, Any]) -> None:
     if names:
         changes = "; ".join(f"{name} was {theirs.get(name)}, is {identity.get(name)}" for name in names)
         raise InputError(f"{folder}: is of another run ({changes}); start it as it was, or --overwrite")
+
+
+def save_fault(folder: Path, error: OSError) -> MachineError:
+    """What to tell when saving into the checkpoint `folder` failed."""
+    full = error.errno == errno.ENOSPC
+    return MachineError(
+        f"{folder}: {'the disk is full' if full else f'writing failed ({error})'}; what was saved before is whole: "
+        "free space, then start again with --resume"
+    )
 
 
 class Checkpoint:
@@ -78,7 +92,7 @@ class Checkpoint:
     @property
     def result_path(self) -> Path:
         """Where the result file is made."""
-        return self.folder / "result.part"
+        return result_path(self.folder)
 
     def parts(self) -> list[Path]:
         """The parts on disk, in the order in which they were written."""
@@ -103,9 +117,9 @@ class Checkpoint:
         shutil.rmtree(self.folder, ignore_errors=True)
         try:
             self.folder.mkdir()
-            self._write("run.json", lambda path: path.write_text(json.dumps(self.identity, indent=1)))
+            write_whole(self.folder / "run.json", lambda path: path.write_text(json.dumps(self.identity, indent=1)))
         except OSError as error:
-            raise self._fault(error) from None
+            raise save_fault(self.folder, error) from None
 
     def restore(
         self, put: Callable[[Unit, NDArray[np.uint64]], None], shape: tuple[int, int]
@@ -168,10 +182,11 @@ class Checkpoint:
         started = time.monotonic()
         if self._waiting or self._partial:
             numbers = [int(path.stem.removeprefix("part-")) for path in self.parts()]
+            name = f"part-{max(numbers, default=0) + 1:06}.zip"
             try:
-                self._write(f"part-{max(numbers, default=0) + 1:06}.zip", lambda path: self._write_part(path, read))
+                write_whole(self.folder / name, lambda path: self._write_part(path, read))
             except OSError as error:
-                raise self._fault(error) from None
+                raise save_fault(self.folder, error) from None
         self._waiting, self._waiting_bytes, self._partial = [], 0, None
         self._saved = time.monotonic()
         self.seconds += self._saved - started
@@ -194,29 +209,6 @@ class Checkpoint:
             np.lib.format.write_array(stream, np.ascontiguousarray(counters), allow_pickle=False)
         ranges = {name: (part.start, part.stop) for name, part in vars(unit).items() if isinstance(part, range)}
         entries.append({**ranges, "tasks": unit.tasks})
-
-    def _write(self, name: str, fill: Callable[[Path], object]) -> None:
-        """A file of the folder, whole under its name or not there."""
-        temporary = self.folder / f"{name}.new"
-        try:
-            fill(temporary)
-            with open(temporary, "rb+") as stream:
-                os.fsync(stream.fileno())
-            os.replace(temporary, self.folder / name)
-        finally:
-            temporary.unlink(missing_ok=True)
-        descriptor = os.open(self.folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-    def _fault(self, error: OSError) -> MachineError:
-        full = error.errno == errno.ENOSPC
-        return MachineError(
-            f"{self.folder}: {'the disk is full' if full else f'writing failed ({error})'}; what was saved before is "
-            "whole: free space, then start again with --resume"
-        )
 
     def leave(self) -> None:
         """The run ends without a result: keep the parts; without any, remove the folder."""

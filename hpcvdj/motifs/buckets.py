@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.motifs.kmers import Kmers
+from hpcvdj.motifs.pace import Pace
 
 ODD = 0x9E3779B97F4A7C15
 """2^64 over the golden ratio: Knuth's multiplicative hash (TAOCP 3, section 6.4)."""
@@ -60,8 +61,8 @@ def bucket_bits(kmers: Kmers) -> int:
     return max(1, min(in_group.bit_length() - 1, 2 * kmers.k, _MOST_BITS))
 
 
-def make_buckets(kmers: Kmers, masks: Sequence[int], bits: int, threads: int = 1) -> Buckets:
-    """The tables of `masks`, made by `threads` threads."""
+def make_buckets(kmers: Kmers, masks: Sequence[int], bits: int, threads: int = 1, pace: Pace | None = None) -> Buckets:
+    """The tables of `masks`, made by `threads` threads; `pace` is told of each."""
     n = len(kmers.key)
     sequence = kmers.sequence
     groups = -(-len(kmers) // GROUP)
@@ -97,5 +98,11 @@ def make_buckets(kmers: Kmers, masks: Sequence[int], bits: int, threads: int = 1
         found.count[t] = kmers.count[source]
 
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(fill, range(len(masks))))
+        try:
+            for _ in pool.map(fill, range(len(masks))):
+                if pace is not None:
+                    pace.between()
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
     return found
