@@ -40,7 +40,7 @@ MAX_N = {"direct": 40, "bitwise": 4, "baseline": 3}
 VICTIMS = ("job", "rank", "root")
 MOTIF_METHODS = ("pigeonhole", "index", "matrix", "bitslice", "tables")
 MOTIF_KINDS = {"dense": [], "edges": ["--top", "3", "--score", "cosine"]}
-MOTIF_SEQUENCES, MOTIF_BASES = 2000, 60
+MOTIF_SEQUENCES, MOTIF_BASES = 600, 40
 STORING_SECONDS = 0.3
 MPIEXEC = shutil.which("mpiexec", path=Path(sys.executable).parent) or shutil.which("mpiexec") or "mpiexec"
 
@@ -68,7 +68,7 @@ def command(case: Case, output: Path, ranks: int, *, resume: bool) -> list[str]:
     launcher = [MPIEXEC, "-n", str(ranks)] if ranks > 1 else []
     if case.kind in MOTIF_KINDS:
         options = ["--method", case.method, *MOTIF_KINDS[case.kind], *(["--resume"] if resume else [])]
-        words = [str(output.parents[1] / "many.fasta"), "-o", str(output), "-k", "8", "--strands", "both"]
+        words = [str(output.parents[1] / "many.fasta"), "-o", str(output), "-k", "8", "-d", "1", "--strands", "both"]
         command = [sys.executable, "-m", "hpcvdj", "-q", "motifs", "compare", *words, *options, "--backend", "cpu"]
         return [*launcher, *command]
     options = ["--method", case.method, "--max-n", str(MAX_N[case.method]), "--backend", "cpu"]
@@ -180,12 +180,12 @@ def run(case: Case, folder: Path, expected: list[np.ndarray], seconds: float, ch
         if case.kind in MOTIF_KINDS:
             case.method = chance.choice(MOTIF_METHODS)
             methods.append(case.method)
-    case.method = " ".join(methods)
     case.after, case.final_ranks = " ".join(moments), ranks
     done = subprocess.run(command(case, output, ranks, resume=True), env=environment, capture_output=True, timeout=300)
     assert done.returncode == 0, f"case {case.number}: {done.stderr.decode()}"
-    case.equal = right(output, expected)
+    case.equal = right(output, case.kind, expected)
     case.debris = " ".join(sorted(path.name for path in folder.iterdir() if path != output))
+    case.method = " ".join(methods)
 
 
 def inputs_of(work: Path, of: str) -> None:
