@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from hpcvdj.errors import CompleteError, HpcvdjError, InputError, LostRankError, MachineError, StoppedError
 from hpcvdj.motifs.comparison import Comparison, Profile, array_module, profile
 from hpcvdj.motifs.costs import Choice, estimates
+from hpcvdj.motifs.cpu.matrix import WIDTH
 from hpcvdj.motifs.cpu.survey import clear_before, pairs_of
 from hpcvdj.motifs.edges import Edges, Selection, TopScores, joined
 from hpcvdj.motifs.kmers import require_parameters
@@ -274,8 +275,11 @@ def _layout(some: Profile, config: MotifConfig, choice: Choice, backend: str, wo
     memory = config.memory or _memory(backend) // (world.size if backend == "cpu" else 1)
     per_sequence = max(1.0, len(some.kmers.key) / n) * bytes_for(choice, config.k, config.d, backend)
     columns = min(n, _down(memory / per_sequence))
-    height = _TILE_BYTES[backend] // (4 * (config.d + 1) * columns)
-    height = min(_down(height), _MOST_ROWS, _down(n / (_TILES_PER_RANK * world.size)) if world.size > 1 else n)
+    most = _down(n / (_TILES_PER_RANK * world.size)) if world.size > 1 else n
+    if choice.method == "matrix" and backend == "cpu":
+        # Each tile makes its columns' neighbourhoods anew, which many rows share; a thread takes WIDTH columns.
+        columns, most = min(columns, max(ALIGNED, _down(WIDTH * numba.get_num_threads()))), n
+    height = min(_down(_TILE_BYTES[backend] // (4 * (config.d + 1) * columns)), _MOST_ROWS, most)
     return {"load": max(ALIGNED, columns), "height": max(ALIGNED, height)}
 
 

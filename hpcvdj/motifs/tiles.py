@@ -57,14 +57,20 @@ def plan(n: int, strands: int, load: int, height: int) -> list[Tile]:
 
 
 def of_rank(tiles: list[Tile], rank: int, ranks: int) -> list[Tile]:
-    """The tiles of one rank, load by load: equation (2) on each load's tiles, long and short ones in turn."""
+    """The tiles of one rank, load by load: equation (2) on each load's tiles, long and short ones in turn.
+
+    Where loads have fewer tiles than there are ranks, on all tiles together.
+    """
+    loads: dict[tuple[int, int], list[Tile]] = {}
+    for tile in sorted(tiles):
+        loads.setdefault((tile.strand, tile.column), []).append(tile)
+    few = max(map(len, loads.values()), default=0) < ranks
     mine = []
-    for load in sorted({(tile.strand, tile.column) for tile in tiles}):
-        these = [tile for tile in tiles if (tile.strand, tile.column) == load]
+    for these in [sorted(tiles)] if few else loads.values():
         # Upper rows have more columns to come: first, last, second, last but one …
         folded = [these[q // 2] if q % 2 == 0 else these[len(these) - 1 - q // 2] for q in range(len(these))]
         first, last = block_range(len(folded), 1, rank, ranks)
-        mine += folded[first:last]
+        mine += sorted(folded[first:last]) if few else folded[first:last]
     return mine
 
 

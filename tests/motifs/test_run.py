@@ -284,7 +284,7 @@ def test_a_full_disk_loses_nothing(fasta, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 7])
 def test_tiles_of_the_ranks_are_all_tiles_once(ranks):
-    for n, load, height in ((100, 20, 10), (7, 100, 3), (1, 1, 1), (33, 8, 8)):
+    for n, load, height in ((100, 20, 10), (7, 100, 3), (1, 1, 1), (33, 8, 8), (33, 4, 33)):
         every = plan(n, 2, load, height)
         assert sum(tile.pairs for tile in every) == 2 * n * (n + 1) // 2
         shares = [of_rank(every, rank, ranks) for rank in range(ranks)]
@@ -296,6 +296,12 @@ def test_the_ranks_have_about_as_much_each():
     work = [sum(tile.pairs for tile in of_rank(every, rank, 4)) for rank in range(4)]
     # Of the 25 tiles of a rank one is without its counterpart: twice the mean at most, against none.
     assert max(work) / min(work) < 26 / 24
+
+
+def test_loads_of_one_tile_are_shared():
+    every = plan(10_240, 1, 512, 10_240)
+    work = [sum(tile.pairs for tile in of_rank(every, rank, 4)) for rank in range(4)]
+    assert max(work) / min(work) < 1.5
 
 
 @pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
