@@ -26,6 +26,10 @@ class Pace:
         self._rate = 0.0
         self._most = 0
 
+    def share(self, work: int) -> float:
+        """`PIECE_SECONDS` over the seconds that `work` is expected to take; 0 if nothing is known."""
+        return self._rate * PIECE_SECONDS / work
+
     def pieces(self, work: int, grain: int) -> Iterator[tuple[int, int]]:
         """0 … work-1 as half-open ranges of multiples of `grain`."""
         first = 0

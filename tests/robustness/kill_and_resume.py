@@ -7,7 +7,8 @@ A case draws the method, the ranks, what dies by SIGKILL (the whole job, one ran
 with ranks of its own, is killed again half of the time.  After every kill the result must be absent, or complete and
 right.  After the last --resume it must be right, and nothing may lie beside it.  Needs Linux, mpiexec and no GPU.
 
-Cases of motifs also draw what is kept (all pairs, or edges), a method for each start, and root while it stores.
+Cases of motifs also draw what is kept (all pairs, or edges), a method for each start, whether kills wait for
+a tile to be done, and root while it stores.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ VICTIMS = ("job", "rank", "root")
 MOTIF_METHODS = ("pigeonhole", "index", "matrix", "bitslice", "tables")
 MOTIF_KINDS = {"dense": [], "edges": ["--top", "3", "--score", "cosine"]}
 MOTIF_SEQUENCES, MOTIF_BASES = 600, 40
-STORING_SECONDS = 0.3
+AFTER_SECONDS = 0.3
+"""How long after what it waited for a kill comes, at most."""
 MPIEXEC = shutil.which("mpiexec", path=Path(sys.executable).parent) or shutil.which("mpiexec") or "mpiexec"
 
 
@@ -54,6 +56,7 @@ class Case:
     method: str
     ranks: int
     victim: str
+    awaited: str = ""
     kills: int = 0
     after: str = ""
     parts: int = 0
@@ -142,9 +145,9 @@ def right(output: Path, kind: str, expected: list[np.ndarray]) -> bool:
     return len(found) == len(expected) and all(map(np.array_equal, found, expected))
 
 
-def wait_for_storing(process: subprocess.Popen[bytes], output: Path) -> None:
-    """Until root makes the result file, or the run is over."""
-    while process.poll() is None and not (output.with_name(output.name + ".checkpoint") / "result.part").exists():
+def wait_for(process: subprocess.Popen[bytes], folder: Path, pattern: str) -> None:
+    """Until there is such a file in the checkpoint, or the run is over."""
+    while process.poll() is None and not list(folder.glob(f"out.h5.checkpoint/{pattern}")):
         time.sleep(0.005)
 
 
@@ -159,9 +162,10 @@ def run(case: Case, folder: Path, expected: list[np.ndarray], seconds: float, ch
             command(case, output, ranks, resume=case.kills > 0), env=environment, stderr=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
         )  # fmt: skip
-        moment = chance.uniform(0, STORING_SECONDS if case.victim == "storing root" else seconds)
-        if case.victim == "storing root":
-            wait_for_storing(process, output)
+        moment = chance.uniform(0, seconds)
+        if case.awaited:
+            wait_for(process, folder, case.awaited)
+            moment *= AFTER_SECONDS / seconds
         try:
             process.wait(moment)
         except subprocess.TimeoutExpired:
@@ -204,7 +208,9 @@ def drawn(number: int, of: str, chance: random.Random) -> Case:
     if of == "counts":
         return Case(number, of, chance.choice(list(MAX_N)), chance.randint(1, 3), chance.choice(VICTIMS))
     kind, method = chance.choice(list(MOTIF_KINDS)), chance.choice(MOTIF_METHODS)
-    return Case(number, kind, method, chance.randint(1, 3), chance.choice((*VICTIMS, "storing root")))
+    case = Case(number, kind, method, chance.randint(1, 3), chance.choice((*VICTIMS, "storing root")))
+    case.awaited = "result.part" if case.victim == "storing root" else chance.choice(("", "tile-*.npz"))
+    return case
 
 
 def serial(work: Path, kinds: dict[str, tuple[str, ...]]) -> tuple[dict[tuple[str, str], Any], dict[str, float]]:

@@ -40,10 +40,15 @@ class _Join:
             return self._tables, first // GROUP, last - first
         return self._make(self._columns.part(first, last)), 0, last - first
 
-    def _cells(self, rows: int) -> Iterator[tuple[int, int]]:
-        """Runs of pairs of groups, one for each thread at least."""
-        groups = -(-len(self._columns) // GROUP)
-        return self._pace.pieces(-(-rows // GROUP) * groups, numba.get_num_threads())
+    def _pieces(self, rows: int) -> Iterator[tuple[int, int, int, int]]:
+        """Runs of pairs of groups, one for each thread at least, with runs of tables; all of them if that is quick."""
+        groups, tables = -(-len(self._columns) // GROUP), len(self._masks)
+        for begin, end in self._pace.pieces(-(-rows // GROUP) * groups, numba.get_num_threads()):
+            step = max(1, int(tables * min(1.0, self._pace.share(end - begin))))
+            for first in range(0, tables, step):
+                if first:
+                    self._pace.between()
+                yield begin, end, first, min(tables, first + step)
 
 
 class Pigeonhole(_Join):
@@ -66,11 +71,11 @@ class Pigeonhole(_Join):
         mine, group, n = self._rows(rows, first, last)
         found = np.zeros((self._d + 1, n, len(self._columns)), dtype=np.uint32)
         t = self._tables
-        for cells in self._cells(n):
+        for piece in self._pieces(n):
             _pigeonhole(
                 mine.key, mine.sequence, mine.count, mine.offsets, group, -1 if first is None else first,
                 t.masks, t.bits, t.offsets, t.longest, t.key, t.sequence, t.count,
-                self._left_out, self._runs, self._first, *cells, found,
+                self._left_out, self._runs, self._first, *piece, found,
             )  # fmt: skip
         return found
 
@@ -89,10 +94,10 @@ class Index(_Join):
         mine, group, n = self._rows(rows, first, last)
         found = np.zeros((self._d + 1, n, len(self._columns)), dtype=np.uint32)
         t = self._tables
-        for cells in self._cells(n):
+        for piece in self._pieces(n):
             _index(
                 mine.key, mine.sequence, mine.count, mine.offsets, group, -1 if first is None else first,
-                t.masks, t.bits, t.offsets, t.key, t.sequence, t.count, self._plane, *cells, found,
+                t.masks, t.bits, t.offsets, t.key, t.sequence, t.count, self._plane, *piece, found,
             )  # fmt: skip
         return found
 
@@ -104,7 +109,8 @@ class Index(_Join):
 @numba.njit(parallel=True, cache=True)
 def _pigeonhole(  # type: ignore[no-untyped-def]
     row_key, row_sequence, row_count, row_offsets, row_group, first,
-    masks, bits, offsets, longest, key, sequence, count, left_out, run_bit, first_table, begin, end, found,
+    masks, bits, offsets, longest, key, sequence, count, left_out, run_bit, first_table,
+    begin, end, begin_table, end_table, found,
 ):  # fmt: skip
     d = found.shape[0] - 1
     rows, columns = found.shape[1], found.shape[2]
@@ -116,7 +122,7 @@ def _pigeonhole(  # type: ignore[no-untyped-def]
             continue
         counters = np.zeros((d + 1) * GROUP * GROUP, dtype=np.uint32)
         near = np.empty(longest.max() + 1, dtype=np.uint64)
-        for t in range(len(masks)):
+        for t in range(begin_table, end_table):
             my_starts, their_starts = row_offsets[t, (row_group + i0) * buckets :], offsets[t, g * buckets :]
             _join_bucket_wise(
                 buckets, my_starts, row_key[t], row_sequence[t], row_count[t],
@@ -127,7 +133,7 @@ def _pigeonhole(  # type: ignore[no-untyped-def]
         for h in range(d + 1):
             for i in range(height):
                 for j in range(width):
-                    found[h, i0 * GROUP + i, g * GROUP + j] = counters[(h * GROUP + i) * GROUP + j]
+                    found[h, i0 * GROUP + i, g * GROUP + j] += counters[(h * GROUP + i) * GROUP + j]
 
 
 @numba.njit(cache=True)
@@ -175,7 +181,7 @@ def _join_bucket_wise(  # type: ignore[no-untyped-def]
 @numba.njit(parallel=True, cache=True)
 def _index(  # type: ignore[no-untyped-def]
     row_key, row_sequence, row_count, row_offsets, row_group, first,
-    masks, bits, offsets, key, sequence, count, plane, begin, end, found,
+    masks, bits, offsets, key, sequence, count, plane, begin, end, begin_table, end_table, found,
 ):  # fmt: skip
     groups = (found.shape[2] + GROUP - 1) // GROUP
     buckets = 1 << bits
@@ -183,7 +189,7 @@ def _index(  # type: ignore[no-untyped-def]
         i0, g = tile // groups, tile % groups
         if first >= 0 and (g + 1) * GROUP <= first + i0 * GROUP:
             continue
-        for t in range(len(masks)):
+        for t in range(begin_table, end_table):
             entry = row_offsets[t, (row_group + i0) * buckets]
             last = row_offsets[t, (row_group + i0 + 1) * buckets]
             mine, my_sequence, my_count = row_key[t], row_sequence[t], row_count[t]
