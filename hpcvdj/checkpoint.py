@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import shutil
 import time
 import zipfile
@@ -28,6 +27,7 @@ from hpcvdj.driver import Partial
 from hpcvdj.errors import InputError, MachineError
 from hpcvdj.many import difference
 from hpcvdj.methods import Unit
+from hpcvdj.storage import write_whole
 
 SAVE_SECONDS = 20.0
 """How long finished units may wait for the next save."""
@@ -45,6 +45,11 @@ _PART = "part-*.zip"
 def folder_of(target: Path) -> Path:
     """Where the checkpoint of the result file `target` lies."""
     return target.with_name(target.name + ".checkpoint")
+
+
+def result_path(folder: Path) -> Path:
+    """Where the result file is made, in the checkpoint `folder`."""
+    return folder / "result.part"
 
 
 def require_same_run(folder: Path, identity: dict[str, Any]) -> None:
@@ -70,6 +75,15 @@ def _change(name: str, was: Any, now: Any) -> str:
     return f"{name} was {was}, is {now}"
 
 
+def save_fault(folder: Path, error: OSError) -> MachineError:
+    """What to tell when saving into the checkpoint `folder` failed."""
+    full = error.errno == errno.ENOSPC
+    return MachineError(
+        f"{folder}: {'the disk is full' if full else f'writing failed ({error})'}; what was saved before is whole: "
+        "free space, then start again with --resume"
+    )
+
+
 class Checkpoint:
     """Root's keeper of finished units.
 
@@ -92,7 +106,7 @@ class Checkpoint:
     @property
     def result_path(self) -> Path:
         """Where the result file is made."""
-        return self.folder / "result.part"
+        return result_path(self.folder)
 
     def parts(self) -> list[Path]:
         """The parts on disk, in the order in which they were written."""
@@ -117,9 +131,9 @@ class Checkpoint:
         shutil.rmtree(self.folder, ignore_errors=True)
         try:
             self.folder.mkdir()
-            self._write("run.json", lambda path: path.write_text(json.dumps(self.identity, indent=1)))
+            write_whole(self.folder / "run.json", lambda path: path.write_text(json.dumps(self.identity, indent=1)))
         except OSError as error:
-            raise self._fault(error) from None
+            raise save_fault(self.folder, error) from None
 
     def restore(
         self, put: Callable[[Unit, NDArray[np.uint64]], None], shape: tuple[int, int]
@@ -182,10 +196,11 @@ class Checkpoint:
         started = time.monotonic()
         if self._waiting or self._partial:
             numbers = [int(path.stem.removeprefix("part-")) for path in self.parts()]
+            name = f"part-{max(numbers, default=0) + 1:06}.zip"
             try:
-                self._write(f"part-{max(numbers, default=0) + 1:06}.zip", lambda path: self._write_part(path, read))
+                write_whole(self.folder / name, lambda path: self._write_part(path, read))
             except OSError as error:
-                raise self._fault(error) from None
+                raise save_fault(self.folder, error) from None
         self._waiting, self._waiting_bytes, self._partial = [], 0, None
         self._saved = time.monotonic()
         self.seconds += self._saved - started
@@ -208,29 +223,6 @@ class Checkpoint:
             np.lib.format.write_array(stream, np.ascontiguousarray(counters), allow_pickle=False)
         ranges = {name: (part.start, part.stop) for name, part in vars(unit).items() if isinstance(part, range)}
         entries.append({**ranges, "tasks": unit.tasks})
-
-    def _write(self, name: str, fill: Callable[[Path], object]) -> None:
-        """A file of the folder, whole under its name or not there."""
-        temporary = self.folder / f"{name}.new"
-        try:
-            fill(temporary)
-            with open(temporary, "rb+") as stream:
-                os.fsync(stream.fileno())
-            os.replace(temporary, self.folder / name)
-        finally:
-            temporary.unlink(missing_ok=True)
-        descriptor = os.open(self.folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-    def _fault(self, error: OSError) -> MachineError:
-        full = error.errno == errno.ENOSPC
-        return MachineError(
-            f"{self.folder}: {'the disk is full' if full else f'writing failed ({error})'}; what was saved before is "
-            "whole: free space, then start again with --resume"
-        )
 
     def leave(self) -> None:
         """The run ends without a result: keep the parts; without any, remove the folder."""

@@ -37,6 +37,10 @@ class MachineError(HpcvdjError):
     """The machine cannot do what was asked: disk full, launcher without its MPI library, and the like."""
 
 
+class LostRankError(MachineError):
+    """A rank does not answer."""
+
+
 class LauncherError(MachineError):
     """The launcher started more ranks than the MPI library joins."""
 

@@ -10,7 +10,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from types import TracebackType
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import LauncherError, MachineError
+from hpcvdj.errors import LauncherError, LostRankError
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +81,7 @@ class World:
         return self.rank == ROOT
 
     def _wait(self, request: Any) -> None:
-        """Wait for a collective; MachineError if `patience` runs out.
+        """Wait for a collective; LostRankError if `patience` runs out.
 
         Python's signal handlers run meanwhile, which they would not in a blocking call.
         """
@@ -90,7 +90,7 @@ class World:
             waited = time.monotonic() - started
             # Ranks lose patience one after another, so that the first speaks for all.
             if waited > self.patience + self.rank * _LAST_WORDS_APART:
-                raise MachineError(
+                raise LostRankError(
                     f"rank {self.rank} waited {waited:.0f} s for the other ranks: one of them hangs, or is cut off; "
                     "see its node, then start again with --resume"
                 )
@@ -166,6 +166,15 @@ class World:
         if self.size > 1:
             self._comm.Barrier()
 
+    def meet(self) -> None:
+        """Wait for every rank; LostRankError if `patience` runs out."""
+        if self.size > 1:
+            self._wait(self._comm.Ibarrier())
+
+    def watch(self, wish: Callable[[], bool]) -> Watch:
+        """A watch over the ranks, each of which works for itself; `wish` says whether this one wants all to stop."""
+        return Watch(self, self._comm, wish)
+
     def local_rank(self) -> int:
         """This rank's place among the ranks of its host: which of the host's GPUs is its own."""
         if self.size == 1:
@@ -188,6 +197,59 @@ class World:
         sharing: int = sum(cores == mine for cores in local.allgather(mine))
         local.Free()
         return max(1, len(mine) // sharing)
+
+
+class Watch:
+    """How ranks that work each for itself hear that one wants to stop, and notice one that hangs.
+
+    Every rank calls `passed` between the pieces of its work, which does not wait, and `end` when it has none left.
+    A round is over when every rank has passed, or ended, since the last.  One that takes longer than the world's
+    `patience` has a rank stop and wait for it; LostRankError if it is not over in that time again.
+    """
+
+    def __init__(self, world: World, comm: Any, wish: Callable[[], bool]) -> None:
+        self._world, self._comm, self._wish = world, comm, wish
+        self._stop = False
+        self._round: Any = None
+        self._begun = 0.0
+
+    def passed(self) -> bool:
+        """A piece is done.  Whether a rank wants to stop, as far as this one knows."""
+        self._stop |= self._wish()
+        if self._world.size > 1:
+            if self._round is not None:
+                if time.monotonic() - self._begun > self._world.patience:
+                    self._world._wait(self._round)
+                if self._round.Test():
+                    self._close()
+            if self._round is None:
+                self._open(working=True)
+        return self._stop
+
+    def end(self) -> bool:
+        """This rank has done what it does; wait for the others.  Whether one wants to stop, the same on every rank."""
+        working = self._world.size > 1
+        while working:
+            if self._round is None:
+                self._stop |= self._wish()
+                self._open(working=False)
+            self._world._wait(self._round)
+            working = self._close()
+        return self._stop
+
+    def _open(self, *, working: bool) -> None:
+        from mpi4py import MPI
+
+        self._mine = np.array([float(self._stop), float(working)])
+        self._all = np.empty_like(self._mine)
+        self._begun = time.monotonic()
+        self._round = self._comm.Iallreduce(self._mine, self._all, op=MPI.MAX)
+
+    def _close(self) -> bool:
+        """Take note of what a round that is over found: whether any rank was at work."""
+        self._round = None
+        self._stop |= bool(self._all[0])
+        return bool(self._all[1])
 
 
 def usable_cores() -> set[int]:

@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from hpcvdj import parts
 from hpcvdj.checkpoint import SAVE_SECONDS, TABLES, Checkpoint, remaining
 from hpcvdj.driver import Driver, Partial
-from hpcvdj.errors import CompleteError, HpcvdjError, InputError, MachineError, StoppedError
+from hpcvdj.errors import CompleteError, HpcvdjError, InputError, LostRankError, MachineError, StoppedError
 from hpcvdj.germline import DForms, Germline, Segment
 from hpcvdj.keeper import CheckpointKeeper, Keeper
 from hpcvdj.many import Table, difference, listed, repertoire_name
 from hpcvdj.methods import Method, Problem, Unit, method_named
 from hpcvdj.methods.base import require_n_length
 from hpcvdj.methods.enumerating import LONGEST_N
-from hpcvdj.parallel import World
+from hpcvdj.parallel import Watch, World
 from hpcvdj.partition import THREADS_PER_BLOCK
 from hpcvdj.progress import Progress
 from hpcvdj.repertoire import CallPolicy, Repertoire, SequenceField, read_repertoire, read_tables
@@ -116,15 +116,22 @@ class Summary:
         return int(self.reached.sum())
 
 
-def root_does(world: World, work: Callable[[], T]) -> T | None:
-    """`work()` on root; an HpcvdjError there is raised on every rank, so that all end alike."""
+def root_does(world: World, work: Callable[[], T], watch: Watch | None = None) -> T | None:
+    """`work()` on root; an HpcvdjError there is raised on every rank, so that all end alike.
+
+    With a `watch`, which `work` passes between its pieces, the others notice if root hangs.
+    """
     result: T | None = None
     error: HpcvdjError | None = None
     if world.is_root:
         try:
             result = work()
+        except LostRankError:
+            raise
         except HpcvdjError as caught:
             error = caught
+    if watch is not None:
+        watch.end()
     error = world.broadcast(error)
     if error is not None:
         error.on_every_rank = True
@@ -263,6 +270,7 @@ def bind(config: Config, world: World) -> Backend:
     from hpcvdj.backends import open_backend
 
     backend = open_backend(config.backend, world.local_rank())
+    world.meet()
     uuids = world.gather(getattr(backend, "uuid", ""))
     root_does(world, lambda: _check_binding(uuids or [], strict=config.strict_binding))
     return backend

@@ -6,7 +6,7 @@ import errno
 import io
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -39,6 +39,23 @@ def atomic_path(target: Path, *, overwrite: bool, temporary: Path | None = None)
         temporary.unlink(missing_ok=True)
 
 
+def write_whole(path: Path, fill: Callable[[Path], object]) -> None:
+    """A file that `fill` makes, safe on disk under its name or not there."""
+    temporary = path.with_name(f"{path.name}.new")
+    try:
+        fill(temporary)
+        with open(temporary, "rb+") as stream:
+            os.fsync(stream.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    descriptor = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def require_writable(target: Path, *, overwrite: bool) -> None:
     """InputError with the remedy unless a file may be made at `target`."""
     if target.is_dir():
@@ -65,11 +82,15 @@ def _write_fault(target: Path, error: OSError) -> MachineError:
 class _SafeFile(io.FileIO):
     """The file under HDF5, which crashes at exit if it cannot write out what it holds.
 
-    The first write that fails is kept in `fault` and the later ones are swallowed, so that HDF5 closes in peace
-    and the writer can raise.
+    The first write that fails is kept in `fault`; it and the later ones go to memory, so that HDF5 reads what it wrote
+    and closes in peace, and the writer can raise.
     """
 
     fault: OSError | None = None
+
+    def __init__(self, path: Path, mode: str) -> None:
+        super().__init__(path, mode)
+        self._lost: list[tuple[int, bytes]] = []
 
     def write(self, data: Any) -> int:
         """Write all of `data`, or note why not."""
@@ -80,6 +101,24 @@ class _SafeFile(io.FileIO):
                 done += super().write(view[done:]) or 0
             except OSError as error:
                 self.fault = error
+        if done < len(view):
+            self._lost.append((self.tell(), bytes(view[done:])))
+            self.seek(len(view) - done, os.SEEK_CUR)
+        return len(view)
+
+    def readinto(self, buffer: Any) -> int:
+        """Read what was written, be it on disk or not."""
+        if not self._lost:
+            return super().readinto(buffer) or 0
+        view = memoryview(buffer).cast("B")
+        first = self.tell()
+        found = super().readinto(view) or 0
+        view[found:] = bytes(len(view) - found)
+        for place, data in self._lost:
+            low, high = max(place, first), min(place + len(data), first + len(view))
+            if low < high:
+                view[low - first : high - first] = data[low - place : high - place]
+        self.seek(first + len(view))
         return len(view)
 
     def truncate(self, size: int | None = None) -> int:
@@ -136,6 +175,12 @@ class AtomicHdf5:
 
     def check(self) -> None:
         """Raise the first fault of writing."""
+        self._raw.check()
+
+    def sync(self) -> None:
+        """Have what was written on disk: the end is then not long in coming."""
+        self._file.flush()
+        os.fsync(self._raw.fileno())
         self._raw.check()
 
     def __exit__(

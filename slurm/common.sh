@@ -100,6 +100,11 @@ come_back() {
     scontrol requeue "$SLURM_JOB_ID" || say "not requeued: submit the same command again to go on"
 }
 
+compare() { # SEQUENCES OUT.h5 [options]: compare one set, from its checkpoint if there is one; ends the job
+    run "${hpcvdj[@]}" motifs compare "$1" --output "$2" --resume "${@:3}"
+    leave
+}
+
 count() { # JUNCTIONS GERMLINE OUT.h5 [options]: count one repertoire, from its checkpoint if there is one; ends the job
     run "${hpcvdj[@]}" count "$1" --germline "$2" --output "$3" --resume "${@:4}"
     leave

@@ -15,12 +15,13 @@ import pytest
 from tests.conftest import ROOT
 
 SCRIPTS = [path for pattern in ("slurm/*.s*", "tests/cluster/*.sh", ".ci/run") for path in sorted(ROOT.glob(pattern))]
+JOBS = ["count.sbatch", "count-gpu.sbatch", "array.sbatch", "motifs.sbatch", "scaling.sbatch"]
 SHELLCHECK = shutil.which("shellcheck", path=Path(sys.executable).parent) or shutil.which("shellcheck")
 
 
 @pytest.mark.skipif(SHELLCHECK is None, reason="no shellcheck")
 def test_shellcheck():
-    assert len(SCRIPTS) >= 9
+    assert len(SCRIPTS) >= 10
     done = subprocess.run([SHELLCHECK, "-x", *SCRIPTS], capture_output=True, text=True, cwd=ROOT, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -150,17 +151,38 @@ def test_a_restart_sweeps_what_killed_ranks_left(job, restarts, left):
             path.unlink(missing_ok=True)
 
 
-@pytest.mark.parametrize("script", ["count.sbatch", "count-gpu.sbatch", "array.sbatch", "scaling.sbatch"])
+@pytest.mark.parametrize("script", JOBS)
 def test_too_few_arguments_are_refused(job, tmp_path, script):
     assert job("exit 0", script, ("in.tsv",)).wait(timeout=30) == 2
     assert f"{script}: error: give" in (tmp_path / "log").read_text()
     assert lines(tmp_path / "hpcvdj") == []
 
 
-@pytest.mark.parametrize("script", ["count.sbatch", "count-gpu.sbatch", "array.sbatch", "scaling.sbatch"])
+@pytest.mark.parametrize("script", JOBS)
 def test_scripts_that_do_not_find_the_others_say_so(job, tmp_path, script):
     assert job("exit 0", script, SLURM_SUBMIT_DIR=str(tmp_path)).wait(timeout=30) == 2
     assert "set HPCVDJ_SLURM" in (tmp_path / "log").read_text()
+
+
+MOTIFS = "motifs compare s.fasta --output o.h5 --resume"
+
+
+@pytest.mark.parametrize(
+    ("environment", "options"),
+    [
+        ({}, "--backend cpu"),
+        ({"SLURM_MEM_PER_CPU": "2048"}, "--backend cpu --memory 2048e-3"),
+        ({"SLURM_MEM_PER_CPU": "2048", "SLURM_GPUS_PER_TASK": "1"}, "--backend cuda --strict-binding"),
+    ],
+)
+def test_motifs_take_what_the_job_has(job, tmp_path, environment, options):
+    assert job("exit 0", "motifs.sbatch", ("s.fasta", "o.h5", "-k", "8"), **environment).wait(timeout=30) == 0
+    assert lines(tmp_path / "hpcvdj") == ["info", f"{MOTIFS} {options} -k 8"]
+
+
+def test_motifs_near_their_time_limit_go_back_to_the_queue(job, tmp_path):
+    assert ask(job(READY, "motifs.sbatch", ("s.fasta", "o.h5")), tmp_path, signal.SIGUSR1) == 75
+    assert lines(tmp_path / "scontrol") == ["requeue 7"]
 
 
 def array(job, tmp_path, listed, **environment):

@@ -11,6 +11,7 @@ import typer
 from hpcvdj.cli import common
 from hpcvdj.cli.count import BackendName
 from hpcvdj.errors import InputError
+from hpcvdj.parallel import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from hpcvdj.motifs.run import MotifSummary
@@ -105,6 +106,9 @@ def command(
     strict_binding: common.StrictBinding = False,
     threads: common.Threads = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the tiles of an earlier run.")] = False,
+    patience: Annotated[
+        float, typer.Option("--patience", min=1.0, help="Seconds to wait for a rank that hangs before giving up.")
+    ] = PATIENCE_SECONDS,
     overwrite: common.Overwrite = False,
 ) -> None:
     """Compare all sequences of a set with all others by their common k-mers within a Hamming distance.
@@ -114,12 +118,14 @@ def command(
     the edges of the similarity graph. Under mpiexec or srun the ranks share the work; the result is the same for any
     number of ranks.
 
-    SIGTERM, SIGINT or SIGUSR1 stops the run at the end of a tile with exit code 75; what is done is then in
-    OUT.h5.checkpoint, where --resume finds it.
+    SIGTERM, SIGINT or SIGUSR1 to any rank stops the run within seconds with exit code 75; the tiles that are done are
+    then in OUT.h5.checkpoint, where --resume finds them, with any number of ranks and any method. So they are after a
+    crash.
 
     Example: hpcvdj motifs compare inputs/mouse_trb/small.tsv -k 8 -d 1 -o motifs.h5
     """
     world = common.begin(threads)
+    world.patience = patience
     from hpcvdj.motifs.edges import Selection
     from hpcvdj.motifs.run import MotifConfig, compare_file
     from hpcvdj.stopping import StopRequest

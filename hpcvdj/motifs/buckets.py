@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.motifs.kmers import Kmers
 from hpcvdj.motifs.masks import fields
+from hpcvdj.motifs.pace import Pace
 
 ODD = 0x9E3779B97F4A7C15
 """2^64 over the golden ratio: Knuth's multiplicative hash (TAOCP 3, section 6.4)."""
@@ -65,8 +66,8 @@ def bucket_bits(kmers: Kmers, masks: Sequence[int]) -> int:
     return max(1, min(in_group.bit_length() - 1, kept, _MOST_BITS))
 
 
-def make_buckets(kmers: Kmers, masks: Sequence[int], bits: int) -> Buckets:
-    """The tables of `masks`, made by all threads.
+def make_buckets(kmers: Kmers, masks: Sequence[int], bits: int, pace: Pace | None = None) -> Buckets:
+    """The tables of `masks`, made by all threads; `pace` is told of each.
 
     A mask that keeps `bits` bits at most has a bucket for each of its values; the values of others are hashed.
     """
@@ -81,49 +82,46 @@ def make_buckets(kmers: Kmers, masks: Sequence[int], bits: int) -> Buckets:
         np.empty((len(masks), n), dtype=np.uint16),
         np.empty((len(masks), n), dtype=np.uint16),
     )
-    closing = [fields(mask) if mask.bit_count() <= bits else [] for mask in masks]
-    runs = np.zeros((len(masks), max(map(len, closing)), 3), dtype=np.uint64)
-    for t, some in enumerate(closing):
-        runs[t, : len(some)] = np.array(some, dtype=np.uint64).reshape(-1, 3)
-    _fill(
-        kmers.key, kmers.count, kmers.offsets, np.array([len(some) for some in closing]), runs, bits,
-        found.masks, found.offsets, found.longest, found.key, found.sequence, found.count,
-    )  # fmt: skip
+    for t, mask in enumerate(masks):
+        closing = fields(mask) if mask.bit_count() <= bits else []
+        runs = np.array(closing, dtype=np.uint64).reshape(-1, 3)
+        found.longest[t] = _fill(
+            kmers.key, kmers.count, kmers.offsets, found.masks[t], runs, bits,
+            found.offsets[t], found.key[t], found.sequence[t], found.count[t],
+        )  # fmt: skip
+        if pace is not None:
+            pace.between()
     return found
 
 
 @numba.njit(parallel=True, cache=True)
-def _fill(  # type: ignore[no-untyped-def]
-    kmers, counts, begins, closing, runs, bits, masks, offsets, longest, key, sequence, count
-):
-    """A counting sort of each group's k-mers for each table."""
+def _fill(kmers, counts, begins, mask, runs, bits, offsets, key, sequence, count):  # type: ignore[no-untyped-def]
+    """A counting sort of each group's k-mers for one table; the entries of the fullest bucket."""
     n = len(begins) - 1
     groups, buckets = (n + GROUP - 1) // GROUP, 1 << bits
-    most = np.zeros((len(masks), groups), dtype=np.int64)
-    for job in prange(len(masks) * groups):
-        t, g = job // groups, job % groups
+    most = np.zeros(groups, dtype=np.int64)
+    for g in prange(groups):
         first, last = g * GROUP, min((g + 1) * GROUP, n)
         begin, end = begins[first], begins[last]
         bucket = np.empty(end - begin, dtype=np.uint32)
         place = np.zeros(buckets, dtype=np.int64)
         for e in range(begin, end):
-            x = np.uint64(kmers[e]) & masks[t]
+            x = np.uint64(kmers[e]) & mask
             value = np.uint64(0)
-            for run in range(closing[t]):
-                value |= (x >> runs[t, run, 0] & runs[t, run, 1]) << runs[t, run, 2]
-            if closing[t] == 0:
+            for run in range(len(runs)):
+                value |= (x >> runs[run, 0] & runs[run, 1]) << runs[run, 2]
+            if len(runs) == 0:
                 value = (x * _ODD) >> np.uint64(64 - bits)
             bucket[e - begin] = value
             place[np.int64(value)] += 1
-        most[t, g] = place.max()
+        most[g] = place.max()
         for b in range(buckets):
             entries = place[b]
-            place[b] = offsets[t, (g << bits) + b] = begin
+            place[b] = offsets[(g << bits) + b] = begin
             begin += entries
         for i in range(first, last):
             for e in range(begins[i], begins[i + 1]):
                 b = bucket[e - begins[first]]
                 to, place[b] = place[b], place[b] + 1
-                key[t, to], sequence[t, to], count[t, to] = kmers[e], i - first, counts[e]
-    for t in range(len(masks)):
-        longest[t] = most[t].max() if groups else 0
+                key[to], sequence[to], count[to] = kmers[e], i - first, counts[e]
+    return most.max() if groups else 0

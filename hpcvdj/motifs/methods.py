@@ -10,6 +10,7 @@ from hpcvdj.motifs.buckets import bytes_per_kmer
 from hpcvdj.motifs.comparison import Comparison, Profile
 from hpcvdj.motifs.costs import Choice
 from hpcvdj.motifs.masks import block_masks, wildcard_masks
+from hpcvdj.motifs.pace import Pace
 from hpcvdj.motifs.tables import TablesComparison
 
 METHODS = ("pigeonhole", "index", "matrix", "bitslice", "tables")
@@ -59,29 +60,33 @@ def widest_load(d: int) -> int:
 class _Tables:
     """The thesis's system under the interface of the other methods."""
 
-    def __init__(self, columns: Profile, d: int, backend: str) -> None:
+    def __init__(self, columns: Profile, d: int, backend: str, pace: Pace | None) -> None:
         self._columns, self._tables = columns, TablesComparison(columns.kmers, d, backend=backend)
+        self._d, self._backend, self._pace = d, backend, pace or Pace()
 
     def counters(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> NDArray[np.uint32]:
         """D of `rows` against the columns."""
-        if rows is None:
-            begin, end = first or 0, len(self._columns) if last is None else last
-            found = self._tables.counters(self._columns.kmers.part(begin, end), first)
-        else:
-            # Its `first` takes rows for columns, which those of the other strand are not.
-            found = self._tables.counters(rows.kmers)
-        return found.astype(np.uint32, copy=False)
+        begin, end = first or 0, len(self._columns) if last is None else last
+        mine = self._columns.kmers.part(begin, end) if rows is None else rows.kmers
+        # The tables' `first` takes rows for columns, which those of the other strand are not.
+        own = begin if rows is None and first is not None else None
+        if self._backend == "cuda":
+            return self._tables.counters(mine, own).astype(np.uint32, copy=False)
+        found = np.empty((self._d + 1, len(mine), len(self._columns)), dtype=np.uint32)
+        for a, b in self._pace.pieces(len(mine), 1):
+            found[:, a:b] = self._tables.counters(mine.part(a, b), None if own is None else own + a)
+        return found
 
 
-def load(choice: Choice, columns: Profile, d: int, backend: str) -> Comparison:
-    """The method loaded with `columns`."""
+def load(choice: Choice, columns: Profile, d: int, backend: str, pace: Pace | None = None) -> Comparison:
+    """The method loaded with `columns`; on a CPU it works in pieces, at `pace`."""
     name, k = choice.method, columns.k
     require_method(name, k, backend)
     blocks = choice.blocks or default_blocks(k, d)
     if name == "pigeonhole" and not d < blocks <= k:
         raise InputError(f"--blocks {blocks}: between d + 1 = {d + 1} and k = {k}")
     if name == "tables":
-        return _Tables(columns, d, backend)
+        return _Tables(columns, d, backend, pace)
     if backend == "cuda":
         from hpcvdj.backends.cuda.device import failures_named
         from hpcvdj.motifs.cuda import bitslice as gpu_bitslice
@@ -97,7 +102,7 @@ def load(choice: Choice, columns: Profile, d: int, backend: str) -> Comparison:
     from hpcvdj.motifs.cpu import bitslice, join, matrix
 
     if name == "pigeonhole":
-        return join.Pigeonhole(columns, d, blocks)
+        return join.Pigeonhole(columns, d, blocks, pace)
     if name == "index":
-        return join.Index(columns, d)
-    return matrix.Matrix(columns, d) if name == "matrix" else bitslice.Bitslice(columns, d)
+        return join.Index(columns, d, pace)
+    return matrix.Matrix(columns, d, pace) if name == "matrix" else bitslice.Bitslice(columns, d, pace)

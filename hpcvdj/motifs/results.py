@@ -25,6 +25,7 @@ STRANDS = ("+", "-")
 """The relation of a pair: both as given, or one of them reverse-complemented."""
 
 _EDGE_CHUNK = 1 << 14
+_SYNC_BYTES = 1 << 28
 
 CHUNK = 256
 """Rows and columns of a chunk of the dense counters."""
@@ -50,9 +51,12 @@ class MotifStore:
     Dense counters (`put_tile`) and edges (`put_edges`) exclude each other.
     """
 
-    def __init__(self, target: Path, header: Header, *, dense: bool, overwrite: bool = False) -> None:
+    def __init__(
+        self, target: Path, header: Header, *, dense: bool, overwrite: bool = False, temporary: Path | None = None
+    ) -> None:
         self._header, self._dense = header, dense
-        self._atomic = AtomicHdf5(target, overwrite=overwrite)
+        self._atomic = AtomicHdf5(target, overwrite=overwrite, temporary=temporary)
+        self._unsynced = 0
 
     def __enter__(self) -> MotifStore:
         self._file = self._atomic.__enter__()
@@ -77,6 +81,10 @@ class MotifStore:
         _, rows, columns = counters.shape
         self._counters[strand, :, row : row + rows, column : column + columns] = counters
         self._atomic.check()
+        self._unsynced += counters.nbytes
+        if self._unsynced > _SYNC_BYTES:
+            self._atomic.sync()
+            self._unsynced = 0
 
     def put_edges(self, edges: Edges) -> int:
         """Append edges; how many."""

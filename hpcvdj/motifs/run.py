@@ -5,16 +5,20 @@ from __future__ import annotations
 import logging
 import os
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import CompleteError, InputError, StoppedError
+from hpcvdj.errors import CompleteError, HpcvdjError, InputError, LostRankError, MachineError, StoppedError
 from hpcvdj.motifs.comparison import Comparison, Profile, array_module, profile
 from hpcvdj.motifs.costs import Choice, estimates
+from hpcvdj.motifs.cpu.matrix import WIDTH
 from hpcvdj.motifs.cpu.survey import clear_before, pairs_of
 from hpcvdj.motifs.edges import Edges, Selection, TopScores, joined
 from hpcvdj.motifs.kmers import require_parameters
@@ -26,11 +30,12 @@ from hpcvdj.motifs.methods import (
     rows_need_no_tables,
     widest_load,
 )
+from hpcvdj.motifs.pace import Pace
 from hpcvdj.motifs.results import Header, MotifResult, MotifStore
 from hpcvdj.motifs.scores import Scoring, Terms, base_frequencies, scoring, terms_of, without_terms
 from hpcvdj.motifs.sequences import SequenceSet, read_sequences
 from hpcvdj.motifs.tiles import ALIGNED, Tile, TileFolder, of_rank, plan
-from hpcvdj.parallel import World
+from hpcvdj.parallel import Watch, World
 from hpcvdj.partition import block_range
 from hpcvdj.progress import Progress
 from hpcvdj.run import Config, bind, root_does
@@ -108,12 +113,15 @@ def compare_file(
     """Compare all sequences of a file with all others: what `hpcvdj motifs compare` does.
 
     Root reads, each rank compares its tiles and keeps them beside `target`, root puts the result together.  `resume`
-    goes on from the tiles of an earlier run.  A signal that `request` has seen ends the run at a tile's end:
+    goes on from the tiles of an earlier run.  A signal that `request` has seen ends the run within seconds:
     StoppedError, the tiles kept.  HpcvdjError on bad input and on failure.  CompleteError if `resume` finds the
     result complete.
     """
     started = time.perf_counter()
     request = request or StopRequest()
+    if not world.is_root:
+        # Reading is left by root, for all; the others take note.
+        request.begin_counting()
 
     def read() -> tuple[SequenceSet, str]:
         require_parameters(config.k, config.d)
@@ -127,6 +135,8 @@ def compare_file(
         return sequences, digest
 
     sequences, digest = root_does(world, read) or (None, "")
+    request.begin_counting()
+    world.meet()
     sequences = share(world, sequences)
     read_seconds = time.perf_counter() - started
     backend = bind(Config(backend=config.backend, strict_binding=config.strict_binding), world)
@@ -134,41 +144,54 @@ def compare_file(
     root_does(world, forward.require_countable)
     choice = world.broadcast(root_does(world, lambda: choose(forward, config, backend.name)))
     marks = scoring(config.score, list(config.weights) if config.weights else None, config.k, config.d)
-    terms = shared_terms(forward, config, marks, world)
+    terms = shared_terms(forward, config, marks, world, request)
     identity = _identity(config, digest, sequence_field, marks)
     folder = TileFolder(target)
 
     def open_folder() -> dict[str, int]:
         if resume and target.exists() and not overwrite:
-            _already_done(target, identity)
+            _require_same_result(target, identity)
+            # A run that was killed right after the result had its name leaves the folder.
+            folder.remove()
+            raise CompleteError(f"{target}: is complete already; nothing to resume")
         return folder.open(
             identity, _layout(forward, config, choice, backend.name, world), resume=resume, overwrite=overwrite
         )
 
     layout = world.broadcast(root_does(world, open_folder))
     try:
-        request.begin_counting()
         tiles = plan(len(sequences), config.strands, **layout)
         work = _Work(forward, config, choice, backend.name, marks, terms, folder, world, request)
         work.do(tiles)
         compared = time.perf_counter()
         slowest = world.maximum(np.array([work.load_seconds, work.compare_seconds]))
-        counts: list[list[int]] = []
-        ranks = world.gather(_facts(backend))
-        edges: int | None = None
-        if world.is_root:
-            header = Header(
-                sequences.names, sequences.lengths, config.k, config.d, config.strands, config.distinct, marks, terms
-            )
-            attributes = _attributes(world, path, digest, sequence_field, config, choice)
-            assert ranks is not None
-            counts = [
-                np.sum([folder.pairs(tile) for tile in tiles if tile.strand == strand], axis=0).tolist()
-                for strand in range(config.strands)
-            ]
-            edges = _store(target, header, config, folder, tiles, attributes, ranks, overwrite=overwrite)
+        ranks = world.gather(_facts(backend)) or []
+        header = Header(
+            sequences.names, sequences.lengths, config.k, config.d, config.strands, config.distinct, marks, terms
+        )
+        attributes = _attributes(world, path, digest, sequence_field, config, choice) if world.is_root else {}
+        watch = world.watch(request.asked)
+
+        def put_together() -> tuple[list[list[int]], int | None] | None:
+            counts = np.zeros((config.strands, config.d + 1), dtype=np.int64)
+            try:
+                for tile in tiles:
+                    counts[tile.strand] += folder.pairs(tile)
+                    _go_on(watch)
+                edges = _store(target, header, config, folder, tiles, attributes, ranks, watch, overwrite=overwrite)
+            except _StopError:
+                return None
+            except LostRankError:
+                raise
+            except MachineError as error:
+                raise MachineError(f"{error}; what was compared is kept, and --resume puts it together") from None
             folder.remove()
-        world.barrier()
+            return counts.tolist(), edges
+
+        found = world.broadcast(root_does(world, put_together, watch))
+        if found is None:
+            raise _stopped(world, request, "while the result was put together; --resume does that")
+        counts, edges = found
     finally:
         if world.is_root and folder.folder.exists():
             folder.leave()
@@ -206,27 +229,52 @@ def choose(some: Profile, config: MotifConfig, backend: str) -> Choice:
         require_method(config.method, config.k, backend)
         blocks = (config.blocks or default_blocks(config.k, config.d)) if config.method == "pigeonhole" else 0
         return Choice(config.method, float("nan"), blocks)
-    import numba
-
     found = estimates(some, config.d, backend, numba.get_num_threads())
     best = [next(c for c in found if c.method == name) for name in dict.fromkeys(c.method for c in found)]
     log.info("auto: %s, by estimate (%s)", best[0], ", ".join(str(other) for other in best[1:]))
     return best[0]
 
 
-def shared_terms(forward: Profile, config: MotifConfig, marks: Scoring, world: World) -> tuple[Terms, ...]:
-    """The terms of each strand, made by the ranks together; only what the score needs."""
+def shared_terms(
+    forward: Profile, config: MotifConfig, marks: Scoring, world: World, request: StopRequest
+) -> tuple[Terms, ...]:
+    """The terms of each strand, made by the ranks together; only what the score needs.  StoppedError after a signal."""
     if marks.kind == "weights":
         return tuple(without_terms(forward, config.d) for _ in range(config.strands))
     frequencies = base_frequencies(forward, both_strands=config.strands == 2)
     first, last = block_range(len(forward), 1, world.rank, world.size)
-    found = []
-    for strand in range(config.strands):
-        part = forward.part(first, last)
-        mine = terms_of(part if strand == 0 else part.reverse_complement(), config.d, frequencies)
-        parts: list[Terms] = world.broadcast(world.gather(mine))
-        found.append(Terms.of_parts(parts))
-    return tuple(found)
+    part = forward.part(first, last)
+    watch = world.watch(request.asked)
+    mine: list[Terms] = []
+    with suppress(_StopError):
+        for strand in range(config.strands):
+            some = part if strand == 0 else part.reverse_complement()
+            pieces = Pace(partial(_go_on, watch)).pieces(len(some), numba.get_num_threads())
+            parts = [terms_of(some.part(a, b), config.d, frequencies) for a, b in pieces]
+            mine.append(Terms.of_parts(parts or [terms_of(some, config.d, frequencies)]))
+    if watch.end():
+        raise _stopped(world, request, "before anything was compared; start again with the same command")
+    every: list[list[Terms]] = world.broadcast(world.gather(mine))
+    return tuple(Terms.of_parts(list(parts)) for parts in zip(*every, strict=True))
+
+
+class _StopError(Exception):
+    """A rank wants all to stop."""
+
+
+def _go_on(watch: Watch) -> None:
+    """Between two pieces of work."""
+    if watch.passed():
+        raise _StopError
+
+
+def _stopped(world: World, request: StopRequest, where: str) -> StoppedError:
+    """What every rank is to raise."""
+    names = world.broadcast(world.gather(request.name))
+    why = " and ".join(sorted({name for name in names if name})) or "a signal"
+    error = StoppedError(f"{why}: stopped {where}")
+    error.on_every_rank = True
+    return error
 
 
 def _layout(some: Profile, config: MotifConfig, choice: Choice, backend: str, world: World) -> dict[str, int]:
@@ -238,8 +286,11 @@ def _layout(some: Profile, config: MotifConfig, choice: Choice, backend: str, wo
     if world.size > 1 and rows_need_no_tables(choice, backend):
         # Several loads: tiles twice as high are still more than enough, and each costs the rows' k-mers.
         columns, tiles = min(columns, _down(widest_load(config.d))), tiles // 2
-    height = _TILE_BYTES[backend] // (4 * (config.d + 1) * columns)
-    height = min(_down(height), _MOST_ROWS, _down(n / (tiles * world.size)) if world.size > 1 else n)
+    most = _down(n / (tiles * world.size)) if world.size > 1 else n
+    if choice.method == "matrix" and backend == "cpu":
+        # Each tile makes its columns' neighbourhoods anew, which many rows share; a thread takes WIDTH columns.
+        columns, most = min(columns, max(ALIGNED, _down(WIDTH * numba.get_num_threads()))), n
+    height = min(_down(_TILE_BYTES[backend] // (4 * (config.d + 1) * columns)), _MOST_ROWS, most)
     return {"load": max(ALIGNED, columns), "height": max(ALIGNED, height)}
 
 
@@ -274,45 +325,59 @@ class _Work:
         self._marks, self._terms, self._folder = marks, terms, folder
         self._world, self._request = world, request
         self._best = TopScores(len(forward), config.selection.top if config.selection else None)
+        self._failure: HpcvdjError | None = None
         self.load_seconds = self.compare_seconds = 0.0
 
     def do(self, tiles: list[Tile]) -> None:
-        """All of this rank's tiles that are not done.  StoppedError, on every rank, if one was told to stop."""
+        """All of this rank's tiles that are not done.
+
+        StoppedError, on every rank, if one was told to stop; so with the failure of a rank, when all have left their
+        work.
+        """
+        watch = self._world.watch(lambda: self._failure is not None or self._request.asked())
+        try:
+            self._do_mine(tiles, watch)
+        except _StopError:
+            pass
+        except LostRankError:
+            raise
+        except HpcvdjError as error:
+            self._failure = error
+        watch.end()
+        self._leave_if_stopped(tiles)
+
+    def _do_mine(self, tiles: list[Tile], watch: Watch) -> None:
         done = self._folder.done(tiles)
         few_loads = rows_need_no_tables(self._choice, self._backend)
         mine = of_rank(tiles, self._world.rank, self._world.size, few_loads=few_loads)
         todo = [tile for tile in mine if tile not in done]
+        pace = Pace(partial(_go_on, watch))
         loaded: tuple[int, int] | None = None
         comparison: Comparison | None = None
         with Progress(sum(tile.pairs for tile in todo), "pairs", shown=self._world.is_root) as progress:
             for tile in todo:
-                if self._request.asked():
-                    self._folder.ask_to_stop()
-                if self._folder.stop_asked():
-                    break
+                pace.between()
                 begun = time.perf_counter()
                 if comparison is None or loaded != (tile.strand, tile.column):
                     comparison = None
-                    comparison = load(self._choice, self._columns(tile), self._config.d, self._backend)
+                    comparison = load(self._choice, self._columns(tile), self._config.d, self._backend, pace)
                     loaded = (tile.strand, tile.column)
                     self.load_seconds += time.perf_counter() - begun
                     begun = time.perf_counter()
                 self._folder.save(tile, *self._compare(comparison, tile))
                 self.compare_seconds += time.perf_counter() - begun
                 progress.advance(tile.pairs)
-        self._world.barrier()
-        self._leave_if_stopped(tiles)
 
     def _leave_if_stopped(self, tiles: list[Tile]) -> None:
-        left = self._world.broadcast(len(tiles) - len(self._folder.done(tiles)) if self._world.is_root else None)
-        names = self._world.broadcast(self._world.gather(self._request.name))
-        if left:
-            why = " and ".join(sorted({name for name in names if name})) or "a signal"
-            error = StoppedError(
-                f"{why}: stopped with {len(tiles) - left} of {len(tiles)} tiles done; --resume goes on from there"
-            )
-            error.on_every_rank = True
-            raise error
+        failures = self._world.broadcast(self._world.gather(self._failure))
+        for failure in failures:
+            if failure is not None:
+                failure.on_every_rank = True
+                raise failure
+        done = self._world.broadcast(len(self._folder.done(tiles)) if self._world.is_root else None)
+        if done < len(tiles):
+            where = f"with {done} of {len(tiles)} tiles done; --resume goes on from there"
+            raise _stopped(self._world, self._request, where)
 
     def _columns(self, tile: Tile) -> Profile:
         part = self._forward.part(tile.column, tile.column_stop)
@@ -378,14 +443,17 @@ def _store(
     tiles: list[Tile],
     attributes: dict[str, Any],
     ranks: list[dict[str, str]],
+    watch: Watch,
     *,
     overwrite: bool,
 ) -> int | None:
     """Put the result together; the number of edges, None for all pairs."""
     selection, edges = config.selection, 0
-    with MotifStore(target, header, dense=selection is None, overwrite=overwrite) as store:
+    dense, temporary = selection is None, folder.result_path
+    with MotifStore(target, header, dense=dense, overwrite=overwrite, temporary=temporary) as store:
         waiting: list[Edges] = []
         for tile in sorted(tiles):
+            _go_on(watch)
             if selection is None:
                 store.put_tile(tile.strand, tile.row, tile.column, folder.counters(tile))
                 continue
@@ -441,7 +509,7 @@ def _attributes(
     }
 
 
-def _already_done(target: Path, identity: dict[str, Any]) -> None:
+def _require_same_result(target: Path, identity: dict[str, Any]) -> None:
     import json
 
     with MotifResult(target) as result:
@@ -458,4 +526,3 @@ def _already_done(target: Path, identity: dict[str, Any]) -> None:
             f"{target}: exists and holds another run (its {', '.join(differing)} differ); give another name, or "
             "--overwrite"
         )
-    raise CompleteError(f"{target}: is complete already; nothing to resume")

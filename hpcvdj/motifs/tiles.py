@@ -7,10 +7,9 @@ put together: a run that ended early goes on with what is there, on any number o
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 import shutil
+import zipfile
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -18,15 +17,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.checkpoint import folder_of, require_same_run
-from hpcvdj.errors import InputError, MachineError
+from hpcvdj.checkpoint import folder_of, require_same_run, result_path, save_fault
+from hpcvdj.errors import InputError
 from hpcvdj.motifs.edges import Edges
 from hpcvdj.partition import block_range
+from hpcvdj.storage import write_whole
 
 ALIGNED = 512
 """Rows and columns at which tiles are cut."""
 
-_STOP = "stop"
+_TILES = "tile-*.npz"
 
 
 @dataclass(frozen=True, order=True)
@@ -59,22 +59,25 @@ def plan(n: int, strands: int, load: int, height: int) -> list[Tile]:
 def of_rank(tiles: list[Tile], rank: int, ranks: int, *, few_loads: bool = False) -> list[Tile]:
     """The tiles of one rank, load by load.
 
-    Every rank has its part of each load: equation (2) on the load's tiles, long and short ones in turn.  `few_loads`:
-    every rank has a run of loads instead, with as many pairs as another's to the nearest tile, and shares at most two
-    of them; for methods whose rows need no tables.
+    Every rank has its part of each load: equation (2) on the load's tiles, long and short ones in turn, or on all
+    tiles together where loads have fewer than there are ranks.  `few_loads`: every rank has a run of loads instead,
+    with as many pairs as another's to the nearest tile; for methods whose rows need no tables.
     """
     if few_loads:
         pairs = np.array([tile.pairs for tile in tiles], dtype=np.float64)
         middles = np.cumsum(pairs) - pairs / 2
         owners = np.minimum(middles * ranks // max(1.0, pairs.sum()), ranks - 1)
         return [tile for tile, owner in zip(tiles, owners, strict=True) if owner == rank]
+    loads: dict[tuple[int, int], list[Tile]] = {}
+    for tile in sorted(tiles):
+        loads.setdefault((tile.strand, tile.column), []).append(tile)
+    few = max(map(len, loads.values()), default=0) < ranks
     mine = []
-    for load in sorted({(tile.strand, tile.column) for tile in tiles}):
-        these = [tile for tile in tiles if (tile.strand, tile.column) == load]
+    for these in [sorted(tiles)] if few else loads.values():
         # Upper rows have more columns to come: first, last, second, last but one …
         folded = [these[q // 2] if q % 2 == 0 else these[len(these) - 1 - q // 2] for q in range(len(these))]
         first, last = block_range(len(folded), 1, rank, ranks)
-        mine += folded[first:last]
+        mine += sorted(folded[first:last]) if few else folded[first:last]
     return mine
 
 
@@ -93,8 +96,7 @@ class TileFolder:
         """
         if self.folder.exists() and not self.folder.is_dir():
             raise InputError(f"{self.folder}: is no folder, but that is where a checkpoint belongs; move it away")
-        (self.folder / _STOP).unlink(missing_ok=True)
-        if any(self.folder.glob("tile-*")) and not overwrite:
+        if any(self.folder.glob(_TILES)) and not overwrite:
             if not resume:
                 raise InputError(
                     f"{self.folder}: holds an unfinished run; --resume goes on with it, --overwrite starts anew"
@@ -105,9 +107,10 @@ class TileFolder:
         shutil.rmtree(self.folder, ignore_errors=True)
         try:
             self.folder.mkdir()
-            (self.folder / "run.json").write_text(json.dumps({**identity, "layout": layout}, indent=1))
+            text = json.dumps({**identity, "layout": layout}, indent=1)
+            write_whole(self.folder / "run.json", lambda path: path.write_text(text))
         except OSError as error:
-            raise self._fault(error) from None
+            raise save_fault(self.folder, error) from None
         return layout
 
     def _read_layout(self) -> dict[str, int]:
@@ -124,63 +127,58 @@ class TileFolder:
         """Keep a tile that is done, and its numbers of pairs.  MachineError if the disk is full."""
         arrays: dict[str, Any] = {"counters": content} if isinstance(content, np.ndarray) else _columns(content)
         arrays["pairs"] = pairs
-        path = self.path(tile)
-        temporary = path.with_suffix(".new")
-        try:
-            with open(temporary, "wb") as stream:
+
+        def fill(path: Path) -> None:
+            with open(path, "wb") as stream:
                 np.savez(stream, **arrays)
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(temporary, path)
+
+        try:
+            write_whole(self.path(tile), fill)
         except OSError as error:
-            temporary.unlink(missing_ok=True)
-            raise self._fault(error) from None
+            raise save_fault(self.folder, error) from None
 
     def pairs(self, tile: Tile) -> NDArray[np.int64]:
         """Pairs of a tile that is done, by distance, int64 [d + 1]."""
-        with np.load(self.path(tile)) as arrays:
-            found: NDArray[np.int64] = arrays["pairs"]
+        found: NDArray[np.int64] = self._read(tile, ["pairs"])[0]
         return found
 
     def counters(self, tile: Tile) -> NDArray[np.uint32]:
         """The counters of a tile that is done."""
-        with np.load(self.path(tile)) as arrays:
-            found: NDArray[np.uint32] = arrays["counters"]
+        found: NDArray[np.uint32] = self._read(tile, ["counters"])[0]
         return found
 
     def edges(self, tile: Tile) -> Edges:
         """The edges of a tile that is done."""
-        with np.load(self.path(tile)) as arrays:
-            return Edges(*(arrays[field.name] for field in fields(Edges)))
+        return Edges(*self._read(tile, [field.name for field in fields(Edges)]))
+
+    def _read(self, tile: Tile, names: list[str]) -> list[NDArray[Any]]:
+        path = self.path(tile)
+        try:
+            with np.load(path) as arrays:
+                return [arrays[name] for name in names]
+        except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
+            raise InputError(
+                f"{path}: is damaged ({error}); remove it, and --resume compares its sequences again"
+            ) from None
 
     def done(self, tiles: list[Tile]) -> set[Tile]:
         """Which of `tiles` are done."""
-        there = {path.name for path in self.folder.glob("tile-*.npz")}
+        there = {path.name for path in self.folder.glob(_TILES)}
         return {tile for tile in tiles if self.path(tile).name in there}
 
-    def ask_to_stop(self) -> None:
-        """Tell all ranks to leave at the end of their tiles."""
-        (self.folder / _STOP).touch()
-
-    def stop_asked(self) -> bool:
-        """Whether a rank was told to stop."""
-        return (self.folder / _STOP).exists()
+    @property
+    def result_path(self) -> Path:
+        """Where the result file is made."""
+        return result_path(self.folder)
 
     def leave(self) -> None:
         """The run ends without a result: keep the tiles; without any, remove the folder."""
-        if not any(self.folder.glob("tile-*.npz")):
+        if not any(self.folder.glob(_TILES)):
             self.remove()
 
     def remove(self) -> None:
         """The result is complete, or there is none."""
         shutil.rmtree(self.folder, ignore_errors=True)
-
-    def _fault(self, error: OSError) -> MachineError:
-        full = error.errno == errno.ENOSPC
-        return MachineError(
-            f"{self.folder}: {'the disk is full' if full else f'writing failed ({error})'}; what was saved before is "
-            "whole: free space, then start again with --resume"
-        )
 
 
 def _columns(edges: Edges) -> dict[str, Any]:

@@ -9,9 +9,11 @@ import sys
 import numpy as np
 import pytest
 
+from hpcvdj import storage
 from hpcvdj.errors import CompleteError, InputError, MachineError, StoppedError
-from hpcvdj.motifs import run, tiles
+from hpcvdj.motifs import pace, run, tiles
 from hpcvdj.motifs.comparison import profile
+from hpcvdj.motifs.cpu import bitslice
 from hpcvdj.motifs.edges import Selection
 from hpcvdj.motifs.reference import exact_counters, opposite_strand_counters
 from hpcvdj.motifs.results import MotifResult
@@ -135,17 +137,16 @@ def test_background_is_the_product_of_centred_counts():
     assert np.allclose(found, expected, rtol=0, atol=1e-13)
 
 
-class StopAfter(StopRequest):
-    """A signal that comes when so many boundaries have been passed."""
+class StopWhen(StopRequest):
+    """A signal that comes when so many files of a kind lie in a folder."""
 
-    def __init__(self, boundaries):
+    def __init__(self, folder, pattern, files=1):
         super().__init__()
-        self._left = boundaries
+        self._files = lambda: len(list(folder.glob(pattern))) >= files
 
     def asked(self):
-        self._left -= 1
-        self.name = "SIGTERM" if self._left < 0 else ""
-        return self._left < 0
+        self.name = "SIGTERM" if self._files() else ""
+        return bool(self.name)
 
 
 @pytest.mark.parametrize("selection", [None, Selection(0.2, 3)])
@@ -153,24 +154,114 @@ def test_stopped_and_resumed(fasta, tmp_path, monkeypatch, selection):
     whole, target = tmp_path / "whole.h5", tmp_path / "o.h5"
     options = {"selection": selection, "layout": (6, 4), "monkeypatch": monkeypatch, "strands": 2}
     compare(fasta, whole, **options)
-    with pytest.raises(StoppedError, match=r"with 5 of \d+ tiles done"):
-        compare(fasta, target, request=StopAfter(5), **options)
+    folder = tmp_path / "o.h5.checkpoint"
+    with pytest.raises(StoppedError, match=r"SIGTERM: stopped with 5 of \d+ tiles done"):
+        compare(fasta, target, request=StopWhen(folder, "tile-*.npz", 5), **options)
     assert not target.exists()
-    assert len(list((tmp_path / "o.h5.checkpoint").glob("tile-*.npz"))) == 5
+    assert len(list(folder.glob("tile-*.npz"))) == 5
     with pytest.raises(InputError, match="--resume goes on"):
         compare(fasta, target, **options)
     with pytest.raises(InputError, match="distinct was False, is True"):
         compare(fasta, target, resume=True, distinct=True, **options)
     # What a killed run leaves; and other sizes, of which those of the first run hold.
-    (tmp_path / "o.h5.checkpoint" / "tile-9.new").write_bytes(b"half")
+    for name in ("tile-9.npz.new", "result.part"):
+        (folder / name).write_bytes(b"half")
     compare(fasta, target, resume=True, **{**options, "layout": (512, 512)}, method="bitslice")
     one, other = content(target), content(whole)
     assert np.array_equal(one, other) if selection is None else sorted(one) == sorted(other)
-    assert not (tmp_path / "o.h5.checkpoint").exists()
+    assert not folder.exists()
+    # What a run leaves that is killed right after the result has its name.
+    folder.mkdir()
     with pytest.raises(CompleteError, match="complete already"):
         compare(fasta, target, resume=True, **options)
+    assert not folder.exists()
     with pytest.raises(InputError, match=r"its d, weights differ"):
         compare(fasta, target, resume=True, d=1, **options)
+
+
+@pytest.mark.parametrize("selection", [None, Selection(0.2, 3)])
+def test_stopped_while_the_result_is_put_together(fasta, tmp_path, monkeypatch, selection):
+    target, folder = tmp_path / "o.h5", tmp_path / "o.h5.checkpoint"
+    options = {"selection": selection, "layout": (6, 4), "monkeypatch": monkeypatch}
+    with pytest.raises(StoppedError, match="SIGTERM: stopped while the result was put together"):
+        compare(fasta, target, request=StopWhen(folder, "result.part"), **options)
+    assert not target.exists()
+    assert not (folder / "result.part").exists()
+    monkeypatch.setattr(run, "load", None)
+    compare(fasta, target, resume=True, **options)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["o.h5", "some.fasta"], "no debris"
+
+
+def test_stopped_between_the_pieces_of_a_tile(fasta, tmp_path, monkeypatch):
+    """A tile may take long: it is left, and compared again."""
+    target, pieces = tmp_path / "o.h5", []
+
+    class StopAtThird(StopRequest):
+        def asked(self):
+            self.name = "SIGTERM" if len(pieces) == 3 else ""
+            return bool(self.name)
+
+    def piece(*arguments):
+        pieces.append(arguments)
+
+    options = {"layout": (512, 512), "monkeypatch": monkeypatch, "method": "bitslice"}
+    with monkeypatch.context() as slow:
+        slow.setattr(bitslice, "_compare", piece)
+        slow.setattr(pace, "PIECE_SECONDS", 0)
+        with pytest.raises(StoppedError, match="with 0 of 1 tiles done"):
+            compare(fasta, target, request=StopAtThird(), **options)
+    assert len(pieces) == 3
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["some.fasta"]
+    compare(fasta, target, resume=True, **options)
+    assert np.array_equal(content(target)[0], EXACT[0])
+
+
+@pytest.mark.parametrize("method", ["pigeonhole", "index", "matrix", "bitslice", "tables"])
+def test_pieces_add_up(tmp_path, monkeypatch, method):
+    """Several pieces a tile, of one thread's work each, whatever the method cuts."""
+    rng = np.random.default_rng(2)
+    many = tmp_path / "many.fasta"
+    many.write_text("".join(f">{i}\n{random_text(rng, 30, 'AACG')}\n" for i in range(1100)))
+    compare(many, tmp_path / "whole.h5", k=5, d=1, method="index")
+    monkeypatch.setattr(pace, "PIECE_SECONDS", 0)
+    between = []
+    monkeypatch.setattr(run, "_go_on", lambda watch: between.append(1))
+    compare(many, tmp_path / "o.h5", k=5, d=1, method=method, layout=(1024, 1024), monkeypatch=monkeypatch)
+    assert len(between) > 2 * 3, "more than before each tile, compared or stored"
+    assert np.array_equal(content(tmp_path / "o.h5"), content(tmp_path / "whole.h5"))
+
+
+def test_a_damaged_tile_is_named(fasta, tmp_path, monkeypatch):
+    target, folder = tmp_path / "o.h5", tmp_path / "o.h5.checkpoint"
+    options = {"layout": (6, 4), "monkeypatch": monkeypatch}
+    with pytest.raises(StoppedError):
+        compare(fasta, target, request=StopWhen(folder, "tile-*.npz", 3), **options)
+    damaged = min(folder.glob("tile-*.npz"))
+    damaged.write_bytes(damaged.read_bytes()[:100])
+    with pytest.raises(InputError, match=f"{damaged.name}: is damaged .*; remove it"):
+        compare(fasta, target, resume=True, **options)
+    damaged.unlink()
+    compare(fasta, target, resume=True, **options)
+    assert np.array_equal(content(target)[0], EXACT[0])
+
+
+def test_a_full_disk_while_storing_loses_nothing(fasta, tmp_path, monkeypatch):
+    target, write = tmp_path / "o.h5", storage._SafeFile.write
+
+    def failing(self, data):
+        # As on a disk that has room for the first few bytes.
+        if self.tell() > 2000:
+            self.fault = self.fault or OSError(errno.ENOSPC, "No space left on device")
+        return write(self, data)
+
+    with monkeypatch.context() as full:
+        full.setattr(storage._SafeFile, "write", failing)
+        with pytest.raises(MachineError, match=r"the disk is full; .* --resume puts it together"):
+            compare(fasta, target)
+    assert not target.exists()
+    monkeypatch.setattr(run, "load", None)
+    compare(fasta, target, resume=True)
+    assert np.array_equal(content(target)[0], EXACT[0])
 
 
 def test_a_full_disk_loses_nothing(fasta, tmp_path, monkeypatch):
@@ -193,7 +284,7 @@ def test_a_full_disk_loses_nothing(fasta, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 7])
 def test_tiles_of_the_ranks_are_all_tiles_once(ranks):
-    for n, load, height in ((100, 20, 10), (7, 100, 3), (1, 1, 1), (33, 8, 8)):
+    for n, load, height in ((100, 20, 10), (7, 100, 3), (1, 1, 1), (33, 8, 8), (33, 4, 33)):
         every = plan(n, 2, load, height)
         assert sum(tile.pairs for tile in every) == 2 * n * (n + 1) // 2
         for few_loads in (False, True):
@@ -217,6 +308,12 @@ def test_the_ranks_have_about_as_much_each():
     work = [sum(tile.pairs for tile in of_rank(every, rank, 4)) for rank in range(4)]
     # Of the 25 tiles of a rank one is without its counterpart: twice the mean at most, against none.
     assert max(work) / min(work) < 26 / 24
+
+
+def test_loads_of_one_tile_are_shared():
+    every = plan(10_240, 1, 512, 10_240)
+    work = [sum(tile.pairs for tile in of_rank(every, rank, 4)) for rank in range(4)]
+    assert max(work) / min(work) < 1.5
 
 
 @pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")

@@ -1,10 +1,14 @@
 """Kill runs at random moments, resume them, and compare the counters with those of a run that went through.
 
 python tests/robustness/kill_and_resume.py --runs 200 --seed 1 -o results/kill_test/raw.csv
+python tests/robustness/kill_and_resume.py --of motifs --runs 60 --seed 1 -o results/kill_test_motifs/raw.csv
 
 A case draws the method, the ranks, what dies by SIGKILL (the whole job, one rank, or root) and when; the resumed run,
 with ranks of its own, is killed again half of the time.  After every kill the result must be absent, or complete and
 right.  After the last --resume it must be right, and nothing may lie beside it.  Needs Linux, mpiexec and no GPU.
+
+Cases of motifs also draw what is kept (all pairs, or edges), a method for each start, whether kills wait for
+a tile to be done, and root while it stores.
 """
 
 from __future__ import annotations
@@ -21,9 +25,12 @@ import tempfile
 import time
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from hpcvdj.motifs.edges import joined
+from hpcvdj.motifs.results import MotifResult
 from hpcvdj.results import Result
 
 ROOT = Path(__file__).parents[2]
@@ -32,6 +39,11 @@ SMALL = ROOT / "inputs" / "mouse_trb" / "small.tsv"
 MANY = 300_000
 MAX_N = {"direct": 40, "bitwise": 4, "baseline": 3}
 VICTIMS = ("job", "rank", "root")
+MOTIF_METHODS = ("pigeonhole", "index", "matrix", "bitslice", "tables")
+MOTIF_KINDS = {"dense": [], "edges": ["--top", "3", "--score", "cosine"]}
+MOTIF_SEQUENCES, MOTIF_BASES = 600, 40
+AFTER_SECONDS = 0.3
+"""How long after what it waited for a kill comes, at most."""
 MPIEXEC = shutil.which("mpiexec", path=Path(sys.executable).parent) or shutil.which("mpiexec") or "mpiexec"
 
 
@@ -40,9 +52,11 @@ class Case:
     """One case: what was drawn, and what was found."""
 
     number: int
+    kind: str
     method: str
     ranks: int
     victim: str
+    awaited: str = ""
     kills: int = 0
     after: str = ""
     parts: int = 0
@@ -55,6 +69,11 @@ class Case:
 def command(case: Case, output: Path, ranks: int, *, resume: bool) -> list[str]:
     """The command line of a run of `ranks` ranks."""
     launcher = [MPIEXEC, "-n", str(ranks)] if ranks > 1 else []
+    if case.kind in MOTIF_KINDS:
+        options = ["--method", case.method, *MOTIF_KINDS[case.kind], *(["--resume"] if resume else [])]
+        words = [str(output.parents[1] / "many.fasta"), "-o", str(output), "-k", "8", "-d", "1", "--strands", "both"]
+        command = [sys.executable, "-m", "hpcvdj", "-q", "motifs", "compare", *words, *options, "--backend", "cpu"]
+        return [*launcher, *command]
     options = ["--method", case.method, "--max-n", str(MAX_N[case.method]), "--backend", "cpu"]
     saving = ["--checkpoint-every", "0.1", *(["--resume"] if resume else [])]
     junctions = output.parents[1] / "many.parquet" if case.method == "direct" else SMALL
@@ -109,24 +128,44 @@ def kill(case: Case, process: subprocess.Popen[bytes], chance: random.Random) ->
             continue
 
 
-def right(output: Path, expected: np.ndarray) -> bool:
+def content(output: Path, kind: str) -> list[np.ndarray]:
+    """All that a result has counted; edges in an order of their own."""
+    if kind == "counts":
+        with Result(output) as result:
+            return [result.counters[:]]
+    with MotifResult(output) as result:
+        if result.dense:
+            return [result.counters(strand) for strand in range(result.strands)]
+        return list(vars(joined(list(result.edges()), result.provenance["d"])).values())
+
+
+def right(output: Path, kind: str, expected: list[np.ndarray]) -> bool:
     """Whether the result is complete and has the expected counters."""
-    with Result(output) as result:
-        return bool(np.array_equal(result.counters[:], expected))
+    found = content(output, kind)
+    return len(found) == len(expected) and all(map(np.array_equal, found, expected))
 
 
-def run(case: Case, folder: Path, expected: np.ndarray, seconds: float, chance: random.Random) -> None:
+def wait_for(process: subprocess.Popen[bytes], folder: Path, pattern: str) -> None:
+    """Until there is such a file in the checkpoint, or the run is over."""
+    while process.poll() is None and not list(folder.glob(f"out.h5.checkpoint/{pattern}")):
+        time.sleep(0.005)
+
+
+def run(case: Case, folder: Path, expected: list[np.ndarray], seconds: float, chance: random.Random) -> None:
     """Kill within `seconds`, resume, kill again or not, resume to the end; notes what it finds in `case`."""
     output = folder / "out.h5"
     environment = {**os.environ, "NUMBA_NUM_THREADS": "1"}
     ranks = case.ranks
-    moments = []
+    moments, methods = [], [case.method]
     while not output.exists() and (case.kills == 0 or (case.kills < 3 and chance.random() < 0.5)):
         process = subprocess.Popen(
             command(case, output, ranks, resume=case.kills > 0), env=environment, stderr=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
         )  # fmt: skip
         moment = chance.uniform(0, seconds)
+        if case.awaited:
+            wait_for(process, folder, case.awaited)
+            moment *= AFTER_SECONDS / seconds
         try:
             process.wait(moment)
         except subprocess.TimeoutExpired:
@@ -134,51 +173,84 @@ def run(case: Case, folder: Path, expected: np.ndarray, seconds: float, chance: 
             case.kills += 1
         process.wait(120)
         moments.append(f"{moment:.2f}")
-        case.parts = max(case.parts, len(list(folder.glob("out.h5.checkpoint/part-*.zip"))))
+        names = [path.name for path in folder.glob("out.h5.checkpoint/*-*")]
+        case.parts = max(case.parts, sum(not name.endswith(".new") for name in names))
         if output.exists():
             case.finished_before_kill = True
-            assert right(output, expected), f"case {case.number}: a wrong result under the final name"
+            assert right(output, case.kind, expected), f"case {case.number}: a wrong result under the final name"
             if case.kills == 0:  # too late: once more from the start
                 output.unlink()
         ranks = chance.randint(1, 3)
+        if case.kind in MOTIF_KINDS:
+            case.method = chance.choice(MOTIF_METHODS)
+            methods.append(case.method)
     case.after, case.final_ranks = " ".join(moments), ranks
     done = subprocess.run(command(case, output, ranks, resume=True), env=environment, capture_output=True, timeout=300)
     assert done.returncode == 0, f"case {case.number}: {done.stderr.decode()}"
-    case.equal = right(output, expected)
+    case.equal = right(output, case.kind, expected)
     case.debris = " ".join(sorted(path.name for path in folder.iterdir() if path != output))
+    case.method = " ".join(methods)
+
+
+def inputs_of(work: Path, of: str) -> None:
+    """Make what the runs read."""
+    if of == "motifs":
+        letters = random.Random(1)
+        texts = ("".join(letters.choices("ACGT", k=MOTIF_BASES)) for _ in range(MOTIF_SEQUENCES))
+        (work / "many.fasta").write_text("".join(f">{i}\n{text}\n" for i, text in enumerate(texts)))
+        return
+    simulate = [sys.executable, "-m", "hpcvdj", "simulate", "-g", str(GERMLINE), "-n", str(MANY), "--seed", "1"]
+    subprocess.run([*simulate, "-o", str(work / "many.parquet")], check=True, capture_output=True)
+
+
+def drawn(number: int, of: str, chance: random.Random) -> Case:
+    """A case of `counts` or `motifs`."""
+    if of == "counts":
+        return Case(number, of, chance.choice(list(MAX_N)), chance.randint(1, 3), chance.choice(VICTIMS))
+    kind, method = chance.choice(list(MOTIF_KINDS)), chance.choice(MOTIF_METHODS)
+    case = Case(number, kind, method, chance.randint(1, 3), chance.choice((*VICTIMS, "storing root")))
+    case.awaited = "result.part" if case.victim == "storing root" else chance.choice(("", "tile-*.npz"))
+    return case
+
+
+def serial(work: Path, kinds: dict[str, tuple[str, ...]]) -> tuple[dict[tuple[str, str], Any], dict[str, float]]:
+    """The content of a serial run by kind and method, and the seconds of each method's."""
+    expected, seconds = {}, {}
+    (work / "whole").mkdir()
+    for kind, methods in kinds.items():
+        for method in methods:
+            output = work / "whole" / f"{kind}-{method}.h5"
+            before = time.monotonic()
+            subprocess.run(
+                command(Case(-1, kind, method, 1, ""), output, 1, resume=False), check=True, capture_output=True,
+                env={**os.environ, "NUMBA_NUM_THREADS": "1"},
+            )  # fmt: skip
+            seconds[method] = time.monotonic() - before
+            expected[kind, method] = content(output, kind)
+    return expected, seconds
 
 
 def main() -> int:
     """Run the cases; exit code 1 if any went wrong."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--of", choices=("counts", "motifs"), default="counts", help="which command's runs")
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("-o", "--output", type=Path, help="raw rows, CSV")
     options = parser.parse_args()
+    kinds = {"counts": tuple(MAX_N)} if options.of == "counts" else dict.fromkeys(MOTIF_KINDS, MOTIF_METHODS)
     with tempfile.TemporaryDirectory() as work:
-        simulate = [sys.executable, "-m", "hpcvdj", "simulate", "-g", str(GERMLINE), "-n", str(MANY), "--seed", "1"]
-        subprocess.run([*simulate, "-o", str(Path(work) / "many.parquet")], check=True, capture_output=True)
-        expected, seconds = {}, {}
-        (Path(work) / "whole").mkdir()
-        for method in MAX_N:
-            output = Path(work) / "whole" / f"{method}.h5"
-            before = time.monotonic()
-            subprocess.run(
-                command(Case(-1, method, 1, ""), output, 1, resume=False), check=True, capture_output=True,
-                env={**os.environ, "NUMBA_NUM_THREADS": "1"},
-            )  # fmt: skip
-            seconds[method] = time.monotonic() - before
-            with Result(output) as result:
-                expected[method] = result.counters[:]
+        inputs_of(Path(work), options.of)
+        expected, seconds = serial(Path(work), kinds)
         print(f"serial runs: {seconds}")
         cases = []
         started = time.monotonic()
         for number in range(options.runs):
             chance = random.Random(f"{options.seed}-{number}")
-            case = Case(number, chance.choice(list(MAX_N)), chance.randint(1, 3), chance.choice(VICTIMS))
+            case = drawn(number, options.of, chance)
             folder = Path(work) / str(number)
             folder.mkdir()
-            run(case, folder, expected[case.method], seconds[case.method], chance)
+            run(case, folder, expected[case.kind, case.method], seconds[case.method], chance)
             shutil.rmtree(folder)
             cases.append(case)
             if options.output:

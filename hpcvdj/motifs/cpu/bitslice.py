@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hpcvdj.alphabet import INVALID
 from hpcvdj.backends.cpu.bits import popcount
 from hpcvdj.motifs.comparison import Profile
+from hpcvdj.motifs.pace import Pace
 
 STEP = 32
 """A word holds 64 positions; the sums of its first 32 do not leave it, k being 32 at most."""
@@ -23,7 +24,8 @@ STEP = 32
 class Bitslice:
     """The columns' bases in bit planes."""
 
-    def __init__(self, columns: Profile, d: int) -> None:
+    def __init__(self, columns: Profile, d: int, pace: Pace | None = None) -> None:
+        self._pace = pace or Pace()
         self._d, self._k = d, columns.k
         self._columns, self._planes = columns, planes_of(columns)
 
@@ -34,7 +36,9 @@ class Bitslice:
         found = np.zeros((self._d + 1, mine.shape[0], theirs.shape[0]), dtype=np.uint32)
         positions = max(mine.shape[2], theirs.shape[2])
         moved = _pad(mine, positions, positions)
-        _compare(moved, words_of(_pad(theirs, 0, positions)), self._k, -1 if first is None else first, found)
+        words = words_of(_pad(theirs, 0, positions))
+        for some in self._pace.pieces(len(moved), numba.get_num_threads()):
+            _compare(moved, words, self._k, -1 if first is None else first, *some, found)
         return found
 
 
@@ -80,15 +84,15 @@ def _first_occurrences(codes: NDArray[np.uint8], k: int) -> NDArray[np.bool_]:
 
 
 @numba.njit(parallel=True, cache=True)
-def _compare(moved, columns, k, first, found):  # type: ignore[no-untyped-def]
-    n, words = found.shape[1], columns.shape[2]
+def _compare(moved, columns, k, first, begin, end, found):  # type: ignore[no-untyped-def]
+    n, words = end - begin, columns.shape[2]
     positions = moved.shape[2] // 3
     for q in prange(n):
         # Ends in turn, so that a thread's run of rows has long and short ones.
-        r = q // 2 if q % 2 == 0 else n - 1 - q // 2
+        r = begin + (q // 2 if q % 2 == 0 else n - 1 - q // 2)
         mine = np.zeros((3, words), dtype=np.uint64)
         work = np.zeros((2, 3, words), dtype=np.uint64)
-        begin = first + r if first >= 0 else 0
+        own = first + r if first >= 0 else 0
         for shift in range(2 * positions):
             any_window = np.uint64(0)
             for plane in range(3):
@@ -102,7 +106,7 @@ def _compare(moved, columns, k, first, found):  # type: ignore[no-untyped-def]
             for w in range(words):
                 any_window |= mine[2, w]
             if any_window:
-                for c in range(begin, found.shape[2]):
+                for c in range(own, found.shape[2]):
                     _one_shift(mine, columns[c], k, work[0], work[1], found[:, r, c])
 
 

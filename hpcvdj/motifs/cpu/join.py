@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numba
 import numpy as np
 from numba import prange
@@ -12,6 +14,7 @@ from hpcvdj.motifs.buckets import GROUP, Buckets, bucket_bits, make_buckets
 from hpcvdj.motifs.comparison import Profile
 from hpcvdj.motifs.first_table import first_found
 from hpcvdj.motifs.masks import block_masks, exact_from_raw, wildcard_masks
+from hpcvdj.motifs.pace import Pace
 
 _PENDING = 4096
 """Pairs of k-mers found before they are counted: enough that the processor guesses the loop's end right."""
@@ -20,13 +23,13 @@ _PENDING = 4096
 class _Join:
     """The columns in tables, and the tables of each rows they meet."""
 
-    def __init__(self, columns: Profile, masks: list[int]) -> None:
-        self._columns, self._masks = columns, masks
+    def __init__(self, columns: Profile, masks: list[int], pace: Pace | None) -> None:
+        self._columns, self._masks, self._pace = columns, masks, pace or Pace()
         self._bits = bucket_bits(columns.kmers, masks)
         self._tables = self._make(columns)
 
     def _make(self, some: Profile) -> Buckets:
-        return make_buckets(some.kmers, self._masks, self._bits)
+        return make_buckets(some.kmers, self._masks, self._bits, self._pace)
 
     def _rows(self, rows: Profile | None, first: int | None, last: int | None) -> tuple[Buckets, int, int]:
         """Tables that hold the rows, the group that the rows begin with, and their number."""
@@ -38,6 +41,16 @@ class _Join:
             return self._tables, first // GROUP, last - first
         return self._make(self._columns.part(first, last)), 0, last - first
 
+    def _pieces(self, rows: int) -> Iterator[tuple[int, int, int, int]]:
+        """Runs of pairs of groups, one for each thread at least, with runs of tables; all of them if that is quick."""
+        groups, tables = -(-len(self._columns) // GROUP), len(self._masks)
+        for begin, end in self._pace.pieces(-(-rows // GROUP) * groups, numba.get_num_threads()):
+            step = max(1, int(tables * min(1.0, self._pace.share(end - begin))))
+            for first in range(0, tables, step):
+                if first:
+                    self._pace.between()
+                yield begin, end, first, min(tables, first + step)
+
 
 class Pigeonhole(_Join):
     """Candidates agree on all but d of `blocks` runs of positions; whole keys decide.
@@ -45,9 +58,9 @@ class Pigeonhole(_Join):
     A pair of k-mers is met in every table whose positions it agrees on, and counted in the first of them.
     """
 
-    def __init__(self, columns: Profile, d: int, blocks: int) -> None:
+    def __init__(self, columns: Profile, d: int, blocks: int, pace: Pace | None = None) -> None:
         runs, masks = block_masks(columns.k, d, blocks)
-        super().__init__(columns, masks)
+        super().__init__(columns, masks, pace)
         self._d = d
         self._left_out, self._first = first_found(runs, masks, d)
 
@@ -56,20 +69,21 @@ class Pigeonhole(_Join):
         mine, group, n = self._rows(rows, first, last)
         found = np.zeros((self._d + 1, n, len(self._columns)), dtype=np.uint32)
         t = self._tables
-        _pigeonhole(
-            mine.key, mine.sequence, mine.count, mine.offsets, group, -1 if first is None else first,
-            t.masks, t.bits, t.offsets, t.longest, t.key, t.sequence, t.count,
-            self._left_out, self._first, found,
-        )  # fmt: skip
+        for piece in self._pieces(n):
+            _pigeonhole(
+                mine.key, mine.sequence, mine.count, mine.offsets, group, -1 if first is None else first,
+                t.masks, t.bits, t.offsets, t.longest, t.key, t.sequence, t.count,
+                self._left_out, self._first, *piece, found,
+            )  # fmt: skip
         return found
 
 
 class Index(_Join):
     """For each wildcard configuration, the k-mers that are equal up to it: R, of which D follows."""
 
-    def __init__(self, columns: Profile, d: int) -> None:
+    def __init__(self, columns: Profile, d: int, pace: Pace | None = None) -> None:
         masks = [wildcard_masks(columns.k, m) for m in range(d + 1)]
-        super().__init__(columns, [mask for some in masks for mask in some])
+        super().__init__(columns, [mask for some in masks for mask in some], pace)
         self._plane = np.repeat(np.arange(d + 1), [len(some) for some in masks])
         self._d = d
 
@@ -78,10 +92,11 @@ class Index(_Join):
         mine, group, n = self._rows(rows, first, last)
         found = np.zeros((self._d + 1, n, len(self._columns)), dtype=np.uint32)
         t = self._tables
-        _index(
-            mine.key, mine.sequence, mine.count, mine.offsets, group, -1 if first is None else first,
-            t.masks, t.bits, t.offsets, t.key, t.sequence, t.count, self._plane, found,
-        )  # fmt: skip
+        for piece in self._pieces(n):
+            _index(
+                mine.key, mine.sequence, mine.count, mine.offsets, group, -1 if first is None else first,
+                t.masks, t.bits, t.offsets, t.key, t.sequence, t.count, self._plane, *piece, found,
+            )  # fmt: skip
         return found
 
     def counters(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> NDArray[np.uint32]:
@@ -92,19 +107,20 @@ class Index(_Join):
 @numba.njit(parallel=True, cache=True)
 def _pigeonhole(  # type: ignore[no-untyped-def]
     row_key, row_sequence, row_count, row_offsets, row_group, first,
-    masks, bits, offsets, longest, key, sequence, count, left_out, is_first, found,
+    masks, bits, offsets, longest, key, sequence, count, left_out, is_first,
+    begin, end, begin_table, end_table, found,
 ):  # fmt: skip
     d = found.shape[0] - 1
     rows, columns = found.shape[1], found.shape[2]
-    row_groups, groups = (rows + GROUP - 1) // GROUP, (columns + GROUP - 1) // GROUP
+    groups = (columns + GROUP - 1) // GROUP
     buckets = 1 << bits
-    for tile in prange(row_groups * groups):
+    for tile in prange(begin, end):
         i0, g = tile // groups, tile % groups
         if first >= 0 and (g + 1) * GROUP <= first + i0 * GROUP:
             continue
         counters = np.zeros((d + 1) * GROUP * GROUP, dtype=np.uint32)
         near = np.empty((2, _PENDING + longest.max() + 1), dtype=np.uint32)
-        for t in range(len(masks)):
+        for t in range(begin_table, end_table):
             my_starts, their_starts = row_offsets[t, (row_group + i0) * buckets :], offsets[t, g * buckets :]
             _join_bucket_wise(
                 buckets, my_starts, row_key[t], row_sequence[t], row_count[t], their_starts, key[t], sequence[t],
@@ -114,7 +130,7 @@ def _pigeonhole(  # type: ignore[no-untyped-def]
         for h in range(d + 1):
             for i in range(height):
                 for j in range(width):
-                    found[h, i0 * GROUP + i, g * GROUP + j] = counters[(h * GROUP + i) * GROUP + j]
+                    found[h, i0 * GROUP + i, g * GROUP + j] += counters[(h * GROUP + i) * GROUP + j]
 
 
 @numba.njit(cache=True)
@@ -171,16 +187,15 @@ def _count(  # type: ignore[no-untyped-def]
 @numba.njit(parallel=True, cache=True)
 def _index(  # type: ignore[no-untyped-def]
     row_key, row_sequence, row_count, row_offsets, row_group, first,
-    masks, bits, offsets, key, sequence, count, plane, found,
+    masks, bits, offsets, key, sequence, count, plane, begin, end, begin_table, end_table, found,
 ):  # fmt: skip
-    rows, columns = found.shape[1], found.shape[2]
-    row_groups, groups = (rows + GROUP - 1) // GROUP, (columns + GROUP - 1) // GROUP
+    groups = (found.shape[2] + GROUP - 1) // GROUP
     buckets = 1 << bits
-    for tile in prange(row_groups * groups):
+    for tile in prange(begin, end):
         i0, g = tile // groups, tile % groups
         if first >= 0 and (g + 1) * GROUP <= first + i0 * GROUP:
             continue
-        for t in range(len(masks)):
+        for t in range(begin_table, end_table):
             mine, my_sequence, my_count = row_key[t], row_sequence[t], row_count[t]
             theirs, their_sequence, their_count = key[t], sequence[t], count[t]
             my_starts, their_starts = row_offsets[t, (row_group + i0) * buckets :], offsets[t, g * buckets :]

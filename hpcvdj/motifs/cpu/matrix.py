@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.motifs.comparison import Profile
 from hpcvdj.motifs.masks import position
+from hpcvdj.motifs.pace import Pace
 
 WIDTH = 64
 """Columns of a tile: a row of G, 8 bits a counter, is then a cache line for each distance."""
@@ -27,7 +28,8 @@ MAX_K = 11
 class Matrix:
     """The columns' k-mers; neighbourhoods are made tile by tile, when rows come."""
 
-    def __init__(self, columns: Profile, d: int) -> None:
+    def __init__(self, columns: Profile, d: int, pace: Pace | None = None) -> None:
+        self._pace = pace or Pace()
         self._columns, self._d, self._k = columns, d, columns.k
         self._difference, self._distance = neighbours(columns.k, d)
 
@@ -39,10 +41,11 @@ class Matrix:
         tiles = -(-len(self._columns) // WIDTH)
         threads = min(numba.get_num_threads(), max(1, tiles))
         table = np.zeros((threads, 4**self._k, self._d + 1, WIDTH), dtype=np.uint8)
-        _multiply(
-            mine.key, mine.count, mine.offsets, -1 if first is None else first, theirs.key, theirs.count,
-            theirs.offsets, self._difference, self._distance, table, found,
-        )  # fmt: skip
+        for some in self._pace.pieces(tiles, threads):
+            _multiply(
+                mine.key, mine.count, mine.offsets, -1 if first is None else first, theirs.key, theirs.count,
+                theirs.offsets, self._difference, self._distance, table, *some, found,
+            )  # fmt: skip
         return found
 
 
@@ -59,15 +62,14 @@ def neighbours(k: int, d: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
 
 @numba.njit(parallel=True, cache=True)
 def _multiply(  # type: ignore[no-untyped-def]
-    row_key, row_count, row_offsets, first, key, count, offsets, difference, distance, tables, found
+    row_key, row_count, row_offsets, first, key, count, offsets, difference, distance, tables, begin, end, found
 ):
     rows, columns = found.shape[1], found.shape[2]
-    tiles = (columns + WIDTH - 1) // WIDTH
     threads = tables.shape[0]
     for thread in prange(threads):
         table = tables[thread]
         # Every so many-th tile: those further right have more rows.
-        for tile in range(thread, tiles, threads):
+        for tile in range(begin + thread, end, threads):
             j0 = tile * WIDTH
             width = min(WIDTH, columns - j0)
             stop = min(rows, j0 + width - first) if first >= 0 else rows
