@@ -3,10 +3,12 @@
 One collective per test, and --timeout, so that a rank that fails cannot pair with a stuck one in the next test.
 """
 
+import time
+
 import numpy as np
 import pytest
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, LostRankError
 from hpcvdj.methods import METHODS, Problem
 from hpcvdj.parallel import usable_cores, world
 from hpcvdj.repertoire import read_repertoire
@@ -84,3 +86,38 @@ def test_cores_are_shared():
     """Ranks that see the same cores take equal shares of them, one at least; a bound rank has its own."""
     mine = len(usable_cores())
     assert world().cores() in (max(1, mine // world().size), mine)
+
+
+def test_a_watch_ends_when_all_have_ended():
+    """Ranks with as many pieces as their number, from none on."""
+    watch = world().watch(lambda: False)
+    assert not any(watch.passed() for _ in range(world().rank))
+    assert not watch.end()
+
+
+def test_one_wish_stops_all():
+    """A rank hears it between its pieces, or at the end."""
+    last = world().size - 1
+    watch = world().watch(lambda: world().rank == last)
+    pieces = 0
+    while not watch.passed():
+        pieces += 1
+        time.sleep(0.01)
+    assert pieces == 0 or world().rank != last
+    assert watch.end()
+
+
+def test_a_watch_notices_who_hangs():
+    """The last rank sleeps longer than the others have patience, which then comes back."""
+    current, patience = world(), world().patience
+    watch = current.watch(lambda: False)
+    current.patience = 0.5
+    try:
+        if current.size > 1 and current.rank < current.size - 1:
+            with pytest.raises(LostRankError, match=r"waited \d s for the other ranks"):
+                watch.end()
+        else:
+            time.sleep(current.size + 2)
+    finally:
+        current.patience = patience
+    watch.end()

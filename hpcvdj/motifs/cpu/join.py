@@ -41,15 +41,19 @@ class _Join:
             return self._tables, first // GROUP, last - first
         return self._make(self._columns.part(first, last)), 0, last - first
 
-    def _pieces(self, rows: int) -> Iterator[tuple[int, int, int, int]]:
-        """Runs of pairs of groups, one for each thread at least, with runs of tables; all of them if that is quick."""
+    def _pieces(self, rows: int, first: int | None) -> Iterator[tuple[NDArray[np.int64], int, int]]:
+        """Pairs of groups to join, one for each thread at least, with runs of tables; all of them if that is quick."""
         groups, tables = -(-len(self._columns) // GROUP), len(self._masks)
-        for begin, end in self._pace.pieces(-(-rows // GROUP) * groups, numba.get_num_threads()):
+        mine, theirs = np.divmod(np.arange(-(-rows // GROUP) * groups), max(1, groups))
+        # Pairs that nobody asks for would cost nothing, and spoil what is expected of the next.
+        asked = mine >= 0 if first is None else (theirs + 1) * GROUP > first + mine * GROUP
+        cells = np.flatnonzero(asked)
+        for begin, end in self._pace.pieces(len(cells), numba.get_num_threads()):
             step = max(1, int(tables * min(1.0, self._pace.share(end - begin))))
-            for first in range(0, tables, step):
-                if first:
+            for table in range(0, tables, step):
+                if table:
                     self._pace.between()
-                yield begin, end, first, min(tables, first + step)
+                yield cells[begin:end], table, min(tables, table + step)
 
 
 class Pigeonhole(_Join):
@@ -69,9 +73,9 @@ class Pigeonhole(_Join):
         mine, group, n = self._rows(rows, first, last)
         found = np.zeros((self._d + 1, n, len(self._columns)), dtype=np.uint32)
         t = self._tables
-        for piece in self._pieces(n):
+        for piece in self._pieces(n, first):
             _pigeonhole(
-                mine.key, mine.sequence, mine.count, mine.offsets, group, -1 if first is None else first,
+                mine.key, mine.sequence, mine.count, mine.offsets, group,
                 t.masks, t.bits, t.offsets, t.longest, t.key, t.sequence, t.count,
                 self._left_out, self._first, *piece, found,
             )  # fmt: skip
@@ -92,9 +96,9 @@ class Index(_Join):
         mine, group, n = self._rows(rows, first, last)
         found = np.zeros((self._d + 1, n, len(self._columns)), dtype=np.uint32)
         t = self._tables
-        for piece in self._pieces(n):
+        for piece in self._pieces(n, first):
             _index(
-                mine.key, mine.sequence, mine.count, mine.offsets, group, -1 if first is None else first,
+                mine.key, mine.sequence, mine.count, mine.offsets, group,
                 t.masks, t.bits, t.offsets, t.key, t.sequence, t.count, self._plane, *piece, found,
             )  # fmt: skip
         return found
@@ -106,18 +110,16 @@ class Index(_Join):
 
 @numba.njit(parallel=True, cache=True)
 def _pigeonhole(  # type: ignore[no-untyped-def]
-    row_key, row_sequence, row_count, row_offsets, row_group, first,
+    row_key, row_sequence, row_count, row_offsets, row_group,
     masks, bits, offsets, longest, key, sequence, count, left_out, is_first,
-    begin, end, begin_table, end_table, found,
+    cells, begin_table, end_table, found,
 ):  # fmt: skip
     d = found.shape[0] - 1
     rows, columns = found.shape[1], found.shape[2]
     groups = (columns + GROUP - 1) // GROUP
     buckets = 1 << bits
-    for tile in prange(begin, end):
-        i0, g = tile // groups, tile % groups
-        if first >= 0 and (g + 1) * GROUP <= first + i0 * GROUP:
-            continue
+    for cell in prange(len(cells)):
+        i0, g = cells[cell] // groups, cells[cell] % groups
         counters = np.zeros((d + 1) * GROUP * GROUP, dtype=np.uint32)
         near = np.empty((2, _PENDING + longest.max() + 1), dtype=np.uint32)
         for t in range(begin_table, end_table):
@@ -186,15 +188,13 @@ def _count(  # type: ignore[no-untyped-def]
 
 @numba.njit(parallel=True, cache=True)
 def _index(  # type: ignore[no-untyped-def]
-    row_key, row_sequence, row_count, row_offsets, row_group, first,
-    masks, bits, offsets, key, sequence, count, plane, begin, end, begin_table, end_table, found,
+    row_key, row_sequence, row_count, row_offsets, row_group,
+    masks, bits, offsets, key, sequence, count, plane, cells, begin_table, end_table, found,
 ):  # fmt: skip
     groups = (found.shape[2] + GROUP - 1) // GROUP
     buckets = 1 << bits
-    for tile in prange(begin, end):
-        i0, g = tile // groups, tile % groups
-        if first >= 0 and (g + 1) * GROUP <= first + i0 * GROUP:
-            continue
+    for cell in prange(len(cells)):
+        i0, g = cells[cell] // groups, cells[cell] % groups
         for t in range(begin_table, end_table):
             mine, my_sequence, my_count = row_key[t], row_sequence[t], row_count[t]
             theirs, their_sequence, their_count = key[t], sequence[t], count[t]
