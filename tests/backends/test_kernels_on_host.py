@@ -140,16 +140,6 @@ def test_a_gpu_that_falls_off_is_one_line(host, paper_germline, method, monkeypa
         on_host(Problem(sample(whole, 5, 1, 60), paper_germline, 1), method)
 
 
-def without_barrier(number):
-    """A change of a kernel's text: its `number`-th barrier is gone."""
-
-    def change(code):
-        parts = code.split("__syncthreads();")
-        return "__syncthreads();".join([*parts[:number], parts[number] + parts[number + 1], *parts[number + 2 :]])
-
-    return change
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_a_missing_barrier_shows(host, method):
     """Taken away one by one, each changes the counters in some order of the threads."""
@@ -159,7 +149,7 @@ def test_a_missing_barrier_shows(host, method):
     expected = reference(problem)
     unseen = []
     for barrier in range(BARRIERS[method]):
-        host.change = without_barrier(barrier)
+        host.change = fake_cupy.without_barrier(barrier)
         same = []
         for order in fake_cupy.ORDERS:
             host.order = order

@@ -1,6 +1,9 @@
 // CUDA C++ for a host compiler: what hpcvdj's kernels use of it.  The threads of a block are fibers that run one after
 // another from barrier to barrier, forward, backward or shuffled, so that a missing barrier changes the result.
-// Blocks run one after another; dynamic shared memory is filled with rubbish before each.
+// Warps wait for their own threads at shuffles and ballots, and run as far ahead of each other as barriers let them.
+// Between two barriers a thread is never interrupted: an atomic that is missing does not show.
+// Blocks run one after another; dynamic shared memory is filled with rubbish before each, and guarded at its end.
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <algorithm>
@@ -22,6 +25,9 @@ using std::min;
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define __launch_bounds__(...)
 
+constexpr int GUARD = 64;
+alignas(16) static unsigned char shared_memory[SHARED_BYTES + GUARD];
+
 struct Index {
     unsigned x = 0, y = 0, z = 0;
 };
@@ -33,6 +39,7 @@ struct alignas(16) uint4 {
 
 inline int __popcll(unsigned long long word) { return __builtin_popcountll(word); }
 inline int __clzll(unsigned long long word) { return word ? __builtin_clzll(word) : 64; }
+inline int __ffs(int word) { return __builtin_ffs(word); }
 inline int __ffsll(unsigned long long word) { return __builtin_ffsll((long long)word); }
 
 template <typename T, typename U>
@@ -43,25 +50,49 @@ T atomicAdd(T *place, U value)
     return before;
 }
 
+constexpr int WARP = 32;
+constexpr unsigned WHOLE_WARP = 0xffffffffu;
+
+enum State { READY, AT_WARP, AT_BLOCK, OVER };
+
 struct Fiber {
     ucontext_t context;
+    jmp_buf place;
     std::vector<char> stack = std::vector<char>(1 << 16);
-    bool over = false;
+    State state = OVER;
+    bool begun = false;
+    int turn = 0;
 };
 
-static ucontext_t scheduler;
+// Fibers begin as contexts and go on by jumps, which need no system call.
+static jmp_buf scheduler;
 static Fiber *running;
+static const char *failure;
 static void (*body)(void **);
 static void **body_arguments;
+
+__attribute__((noinline)) static void leave(State state)
+{
+    running->state = state;
+    if (!_setjmp(running->place)) _longjmp(scheduler, 1);
+}
 
 static void run_fiber()
 {
     body(body_arguments);
-    running->over = true;
-    swapcontext(&running->context, &scheduler);
+    leave(OVER);
 }
 
-inline void __syncthreads() { swapcontext(&running->context, &scheduler); }
+__attribute__((noinline)) static void enter(Fiber &fiber)
+{
+    running = &fiber;
+    if (_setjmp(scheduler)) return;
+    if (fiber.begun) _longjmp(fiber.place, 1);
+    fiber.begun = true;
+    setcontext(&fiber.context);
+}
+
+inline void __syncthreads() { leave(AT_BLOCK); }
 
 template <typename T>
 inline T __ldg(const T *place)
@@ -69,55 +100,109 @@ inline T __ldg(const T *place)
     return *place;
 }
 
-// What each thread hands to the others.  These barriers are the block's: all its threads have to come here together.
-static unsigned long long handed[1024];
+// What each thread hands to the others of its warp.  Two turns: a thread that is one collective ahead of the others
+// leaves what they have not taken yet.
+static unsigned long long handed[2][1024];
 
 template <typename T>
-inline T __shfl_xor_sync(unsigned, T value, int apart)
+inline const unsigned long long *hand_round(unsigned mask, T value)
 {
-    memcpy(&handed[threadIdx.x], &value, sizeof value);
-    __syncthreads();
+    if (mask != WHOLE_WARP) failure = "a warp's collective that is not for all its threads";
+    const int turn = running->turn;
+    running->turn = !turn;
+    memcpy(&handed[turn][threadIdx.x], &value, sizeof value);
+    leave(AT_WARP);
+    return &handed[turn][threadIdx.x / WARP * WARP];
+}
+
+template <typename T>
+inline T __shfl_sync(unsigned mask, T value, int lane)
+{
     T taken;
-    memcpy(&taken, &handed[threadIdx.x ^ apart], sizeof taken);
-    __syncthreads();
+    memcpy(&taken, hand_round(mask, value) + lane % WARP, sizeof taken);
     return taken;
+}
+
+template <typename T>
+inline T __shfl_xor_sync(unsigned mask, T value, int apart)
+{
+    return __shfl_sync(mask, value, threadIdx.x % WARP ^ apart);
+}
+
+inline unsigned __ballot_sync(unsigned mask, int value)
+{
+    const unsigned long long *all = hand_round(mask, (unsigned long long)(value != 0));
+    unsigned votes = 0;
+    for (int lane = 0; lane < WARP; lane++) votes |= (unsigned)all[lane] << lane;
+    return votes;
 }
 
 inline int __syncthreads_or(int value)
 {
-    handed[threadIdx.x] = value;
+    static int votes[1024];
+    votes[threadIdx.x] = value;
     __syncthreads();
     int any = 0;
-    for (unsigned k = 0; k < blockDim.x; k++) any |= handed[k] != 0;
+    for (unsigned k = 0; k < blockDim.x; k++) any |= votes[k] != 0;
     __syncthreads();
     return any;
 }
 
 enum Order { FORWARD, BACKWARD, SHUFFLED };
 
+// Whether the warp's threads had all come to a collective, and may go on.
+static bool release_warp(std::vector<Fiber> &fibers, size_t warp)
+{
+    const size_t first = warp * WARP;
+    if (first + WARP > fibers.size()) return false;
+    for (size_t place = first; place < first + WARP; place++)
+        if (fibers[place].state != AT_WARP) return false;
+    for (size_t place = first; place < first + WARP; place++) fibers[place].state = READY;
+    return true;
+}
+
+static void run_thread(std::vector<Fiber> &fibers, int place)
+{
+    if (fibers[place].state != READY || failure) return;
+    threadIdx.x = place;
+    enter(fibers[place]);
+}
+
 static void run_block(std::vector<Fiber> &fibers, int order, std::mt19937 &random)
 {
-    std::vector<int> places(fibers.size());
+    std::vector<int> places(fibers.size()), lanes(WARP);
     std::iota(places.begin(), places.end(), 0);
+    std::iota(lanes.begin(), lanes.end(), 0);
     if (order == BACKWARD) std::reverse(places.begin(), places.end());
+    if (order == BACKWARD) std::reverse(lanes.begin(), lanes.end());
     for (Fiber &fiber : fibers) {
         getcontext(&fiber.context);
         fiber.context.uc_stack.ss_sp = fiber.stack.data();
         fiber.context.uc_stack.ss_size = fiber.stack.size();
         fiber.context.uc_link = nullptr;
-        fiber.over = false;
+        fiber.state = READY;
+        fiber.begun = false;
+        fiber.turn = 0;
         makecontext(&fiber.context, run_fiber, 0);
     }
-    for (bool some = true; some;) {
-        some = false;
+    while (!failure) {
         if (order == SHUFFLED) std::shuffle(places.begin(), places.end(), random);
         for (int place : places) {
-            if (fibers[place].over) continue;
-            running = &fibers[place];
-            threadIdx.x = place;
-            swapcontext(&scheduler, &running->context);
-            some = some || !running->over;
+            run_thread(fibers, place);
+            // A warp goes on as far as it can before others begin; of shuffled ones some are left behind.
+            while (fibers[place].state == AT_WARP && release_warp(fibers, place / WARP)) {
+                if (order == SHUFFLED && random() % 4 == 0) break;
+                if (order == SHUFFLED) std::shuffle(lanes.begin(), lanes.end(), random);
+                for (int lane : lanes) run_thread(fibers, place / WARP * WARP + lane);
+            }
         }
+        int in_state[4] = {};
+        for (const Fiber &fiber : fibers) in_state[fiber.state]++;
+        if (in_state[READY]) continue;
+        if (in_state[AT_WARP]) failure = "threads of a warp wait for others that do not come";
+        if (!in_state[AT_BLOCK]) return;
+        for (Fiber &fiber : fibers)
+            if (fiber.state == AT_BLOCK) fiber.state = READY;
     }
 }
 
@@ -133,20 +218,26 @@ void call(void (*kernel)(A...), void **arguments)
     call(kernel, arguments, std::index_sequence_for<A...>{});
 }
 
-static void run_grid(
-    const unsigned *grid, unsigned threads, unsigned char *dynamic, size_t dynamic_bytes, void (*kernel)(void **),
-    void **arguments, int order, unsigned seed)
+// Null, or what went wrong.
+static const char *run_grid(
+    const unsigned *grid, unsigned threads, size_t dynamic_bytes, void (*kernel)(void **), void **arguments, int order,
+    unsigned seed)
 {
     std::mt19937 random(seed);
     std::vector<Fiber> fibers(threads);
     body = kernel;
     body_arguments = arguments;
+    failure = nullptr;
     gridDim = {grid[0], grid[1], grid[2]};
     blockDim = {threads, 1, 1};
     for (blockIdx.z = 0; blockIdx.z < grid[2]; blockIdx.z++)
         for (blockIdx.y = 0; blockIdx.y < grid[1]; blockIdx.y++)
             for (blockIdx.x = 0; blockIdx.x < grid[0]; blockIdx.x++) {
-                memset(dynamic, 0xA5, dynamic_bytes);
+                memset(shared_memory, 0xA5, dynamic_bytes + GUARD);
                 run_block(fibers, order, random);
+                for (int byte = 0; byte < GUARD; byte++)
+                    if (shared_memory[dynamic_bytes + byte] != 0xA5) failure = "writes beyond the shared memory";
+                if (failure) return failure;
             }
+    return nullptr;
 }

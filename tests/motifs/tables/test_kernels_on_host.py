@@ -220,7 +220,7 @@ def test_a_missing_barrier_shows(host, kernel):
     expected = exact(texts, 5, 1)
     unseen = []
     for barrier in BARRIERS[kernel]:
-        host.change = without_barrier(barrier)
+        host.change = fake_cupy.without_barrier(barrier)
         same = []
         for order in fake_cupy.ORDERS:
             host.order = order
@@ -229,13 +229,3 @@ def test_a_missing_barrier_shows(host, kernel):
         if all(same):
             unseen.append(barrier)
     assert unseen == UNSEEN.get(kernel, [])
-
-
-def without_barrier(number):
-    """A change of a kernel's text: its `number`-th barrier is gone."""
-
-    def change(code):
-        parts = code.split("__syncthreads();")
-        return "__syncthreads();".join([*parts[:number], parts[number] + parts[number + 1], *parts[number + 2 :]])
-
-    return change
