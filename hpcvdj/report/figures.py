@@ -24,7 +24,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from numpy.typing import NDArray
 
-from hpcvdj.report.shortest import Pathway
+from hpcvdj.report.divisions import Line
 from hpcvdj.report.survey import BINS_PER_DECADE, FINE, Junction, Survey, coarse
 
 SERIES = (
@@ -595,26 +595,6 @@ def _label(junction: Junction) -> str:
 # --- one junction's most direct pathways ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Line:
-    """A line of an alignment: a way to divide a CDR3, and the pathways (of several D genes, say) that share it."""
-
-    pathways: tuple[Pathway, ...]
-
-    @property
-    def count(self) -> int:
-        """How many pathways share it."""
-        return sum(pathway.pathways for pathway in self.pathways)
-
-
-def lines_of(pathways: Sequence[Pathway]) -> list[Line]:
-    """Pathways by division, in their order."""
-    found: dict[tuple[int, int, int, int], list[Pathway]] = {}
-    for pathway in pathways:
-        found.setdefault((pathway.v, pathway.d_start, pathway.d_stop, pathway.j), []).append(pathway)
-    return [Line(tuple(group)) for group in found.values()]
-
-
 def draw_alignment(
     junction: Junction, m: int, lines: Sequence[Line], total: int, of: str, name: str, kind: str
 ) -> Drawing:
@@ -624,7 +604,7 @@ def draw_alignment(
     """
     size = len(junction.cdr3)
     rows = len(lines)
-    ways = sum(line.count for line in lines)
+    ways = sum(line.pathways for line in lines)
     across = max(size, 31)
     figure = Figure(figsize=(_CELL * (across + 10), 0.225 * (rows + 5)))
     axes = figure.add_axes((0, 0, 1, 1))
@@ -635,9 +615,9 @@ def draw_alignment(
     axes.text(size + 0.8, -0.6, "pathways", va="center", fontsize=8, color=_QUIET)
     _letters(axes, junction.cdr3, -0.6, [None] * size, [False] * size)
     for row, line in enumerate(lines, start=1):
-        parts, palindromic = parts_of(line.pathways)
+        parts, palindromic = parts_of(line)
         axes.text(-0.5, row, str(row), ha="right", va="center", fontsize=8, color=_QUIET)
-        axes.text(size + 0.8, row, f"× {line.count:,}", va="center", fontsize=8)
+        axes.text(size + 0.8, row, f"× {line.pathways:,}", va="center", fontsize=8)
         _letters(axes, junction.cdr3, row, list(parts), palindromic)
     handles: list[Any] = [
         Patch(facecolor=_PARTS[part], edgecolor=_QUIET, linewidth=0.6, label=label)
@@ -663,22 +643,21 @@ def draw_alignment(
     )
 
 
-def parts_of(pathways: Sequence[Pathway]) -> tuple[str, list[bool]]:
-    """For each base its part, V, n, D or J; and whether it is a P-nucleotide, of D in every pathway of the line."""
-    one = pathways[0]
-    left = one.d_start - one.v
-    d = one.d_stop - one.d_start
-    right = one.size - one.d_stop - one.j
-    d_left = min(pathway.d_left[0] if pathway.d_left else 0 for pathway in pathways)
-    d_right = min(pathway.d_right[0] if pathway.d_right else 0 for pathway in pathways)
+def parts_of(line: Line) -> tuple[str, list[bool]]:
+    """For each base its part, V, n, D or J; and whether it is a P-nucleotide, of D in every share of the line."""
+    left = line.d_start - line.v
+    d = line.d_stop - line.d_start
+    right = line.size - line.d_stop - line.j
+    d_left = min(share.d_5[0] if share.d_5 else 0 for share in line.shares)
+    d_right = min(share.d_3[0] if share.d_3 else 0 for share in line.shares)
     palindromic = (
-        [place >= one.v - one.v_p for place in range(one.v)]
+        [place >= line.v - line.v_3[0] for place in range(line.v)]
         + [False] * left
         + [place < d_left or place >= d - d_right for place in range(d)]
         + [False] * right
-        + [place < one.j_p for place in range(one.j)]
+        + [place < line.j_5[0] for place in range(line.j)]
     )
-    return "V" * one.v + "n" * left + "D" * d + "n" * right + "J" * one.j, palindromic
+    return "V" * line.v + "n" * left + "D" * d + "n" * right + "J" * line.j, palindromic
 
 
 def _letters(axes: Axes, cdr3: str, y: float, parts: Sequence[str | None], palindromic: Sequence[bool]) -> None:

@@ -15,8 +15,9 @@ import numpy as np
 
 import hpcvdj
 from hpcvdj.errors import InputError
+from hpcvdj.explain import Explanation
 from hpcvdj.germline import MAX_P, Germline, read_germline
-from hpcvdj.report.shortest import Pathway, shortest
+from hpcvdj.report.divisions import Ends, Line, most_direct_lines
 from hpcvdj.report.survey import EDGES, Junction, Survey, coarse, survey
 from hpcvdj.results import Result
 from hpcvdj.storage import atomic_path, require_writable
@@ -474,25 +475,22 @@ def _alignments(
 
 
 def _alignment(item: Survey, germline: Germline, junction: Junction, of: str, kind: str, heading: str) -> Block:
-    from hpcvdj.report.figures import draw_alignment, lines_of
+    from hpcvdj.report.figures import draw_alignment
 
     if not junction.pathways:
         text = f"{junction.sequence_id}, {of}, has no pathway with at most {item.max_n} n-nucleotides."
         return Block([text], heading=heading)
-    m, pathways = _shortest(item, germline, junction)
-    total = sum(pathway.pathways for pathway in pathways)
-    lines = lines_of(pathways)
+    m, lines = _lines(item, germline, junction)
+    total = sum(line.pathways for line in lines)
     rows = []
     for number, line in enumerate(lines[:MOST_LINES], start=1):
-        for pathway in line.pathways:
-            left = junction.cdr3[pathway.v : pathway.d_start]
-            right = junction.cdr3[pathway.d_stop : len(junction.cdr3) - pathway.j]
+        left = junction.cdr3[line.v : line.d_start]
+        right = junction.cdr3[line.d_stop : len(junction.cdr3) - line.j]
+        for share in line.shares:
             rows.append(
-                [str(number), _ends(pathway.v_p, pathway.v_lost), left or "–", pathway.d_gene or "–",
-                 junction.cdr3[pathway.d_start : pathway.d_stop] or "–",
-                 _ends(*pathway.d_left) if pathway.d_left else "several",
-                 _ends(*pathway.d_right) if pathway.d_right else "several", right or "–",
-                 _ends(pathway.j_p, pathway.j_lost), f"{pathway.pathways:,}"]
+                [str(number), _ends(line.v_3), left or "–", share.d_gene or "–",
+                 junction.cdr3[line.d_start : line.d_stop] or "–", _ends(share.d_5), _ends(share.d_3), right or "–",
+                 _ends(line.j_5), f"{share.pathways:,}"]
             )  # fmt: skip
     columns = ["line", "V, 3′ end", "n left", "D gene", "D form", "D, 5′ end", "D, 3′ end", "n right", "J, 5′ end",
                "pathways"]  # fmt: skip
@@ -506,13 +504,16 @@ def _alignment(item: Survey, germline: Germline, junction: Junction, of: str, ki
     return Block(rest, heading=heading, drawings=[drawing], unfold=[("These pathways in a table", table)])
 
 
-def _shortest(item: Survey, germline: Germline, junction: Junction) -> tuple[int, list[Pathway]]:
+def _lines(item: Survey, germline: Germline, junction: Junction) -> tuple[int, list[Line]]:
     """The most direct pathways, checked against the counters."""
     v, j = germline.find("V", junction.v_call), germline.find("J", junction.j_call)
-    config = json.loads(item.facts["config"])
-    found = v and j and shortest(junction.cdr3, v, j, germline, config["d_forms"], item.max_n)
+    forms = json.loads(item.facts["config"])["d_forms"]
+    found = None
+    if v and j:
+        genes = germline.d_segments(v.locus)
+        found = most_direct_lines(Explanation(junction.cdr3, v, j, genes, item.max_n, forms, germline.max_p))
     counted = next((m, int(ways)) for m, ways in enumerate(junction.counters) if ways)
-    if not found or (found[0], sum(pathway.pathways for pathway in found[1])) != counted:
+    if not found or (found[0], sum(line.pathways for line in found[1])) != counted:
         raise InputError(
             f"{item.path}: {junction.sequence_id} has other pathways than the germline table gives; "
             "`hpcvdj verify` its table, and count again"
@@ -520,7 +521,11 @@ def _shortest(item: Survey, germline: Germline, junction: Junction) -> tuple[int
     return found
 
 
-def _ends(p: int, lost: int) -> str:
+def _ends(ends: Ends | None) -> str:
+    """An end of a form, in the words of the table."""
+    if ends is None:
+        return "several"
+    p, lost = ends
     return f"+{p} P" if p else f"−{lost}" if lost else "0"
 
 
