@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hpcvdj.explain import Explanation
 from hpcvdj.germline import extended_d, from_sequences
 from hpcvdj.report.divisions import most_direct_lines
-from hpcvdj.report.figures import parts_of
+from hpcvdj.report.figures.alignment import parts_of
 from hpcvdj.verify import reference
 from tests.problems import cases
 
