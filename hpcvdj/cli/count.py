@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,8 @@ from hpcvdj.partition import THREADS_PER_BLOCK
 
 if TYPE_CHECKING:
     from hpcvdj.run import Summary
+
+log = logging.getLogger(__name__)
 
 NAME = "count"
 
@@ -130,6 +133,7 @@ def command(
     say_if_serial(world)
     world.patience = patience
     from hpcvdj.batched import count_in_slices, slice_rows
+    from hpcvdj.doubt import doubt
     from hpcvdj.repertoire import CallPolicy
     from hpcvdj.run import Config, Inputs, count_file, root_does
     from hpcvdj.stopping import StopRequest
@@ -168,6 +172,11 @@ def command(
                 continue
             if world.is_root:
                 report(summary, target)
+                said = doubt(
+                    summary.excluded, summary.rows_read, summary.counted, summary.with_pathway, summary.max_n, table
+                )
+                if said:
+                    log.warning("%s: %s", path, said)
     if refused:
         failure = InputError(f"{len(refused)} of {len(pairs)} repertoires were not counted: {', '.join(refused)}")
         failure.on_every_rank = True
