@@ -21,16 +21,27 @@ from hpcvdj.tables import TableWriter, as_strings, column_names, file_digest, re
 EXCLUDED_COLUMN = "pathways_excluded"
 """Why a row has no counters; empty for a row that has."""
 
+REQUIRED = (
+    "sequence_id", "sequence", "rev_comp", "productive", "v_call", "d_call", "j_call", "sequence_alignment",
+    "germline_alignment", "junction", "junction_aa", "v_cigar", "d_cigar", "j_cigar",
+)  # fmt: skip
+"""The columns that an AIRR Rearrangement file must have, though they may be empty (the schema's `required`)."""
+
 
 def export(
-    result_path: str | Path, target: str | Path, *, junctions: str | Path | None = None, overwrite: bool = False
+    result_path: str | Path,
+    target: str | Path,
+    *,
+    junctions: str | Path | None = None,
+    airr: bool = False,
+    overwrite: bool = False,
 ) -> int:
     """Write the input of a result with its counters to `target` (.tsv, .tsv.gz or .parquet); returns the rows.
 
     Tables that were counted together stand one after another, with the columns of all of them and `repertoire_id`.
 
     `junctions` is where the input lies now, a folder for several tables, if not where it was counted; InputError if it
-    is another.
+    is another.  `airr` adds the columns of `REQUIRED` that the input lacks, empty.
     """
     target = Path(target)
     suffix = table_suffix(target)
@@ -45,10 +56,19 @@ def export(
     with atomic_path(target, overwrite=overwrite) as temporary, open(temporary, "wb") as stream:
         writer = TableWriter(stream, suffix)
         for batch in _in_columns_of_all(tables) if together else read_batches(tables[0].path):
-            writer.write(lookup.beside(batch, rows, text=suffix != ".parquet"))
+            whole = with_required(batch) if airr else batch
+            writer.write(lookup.beside(whole, rows, text=suffix != ".parquet"))
             rows += batch.num_rows
         writer.close()
     return rows
+
+
+def with_required(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """`batch` with those columns of `REQUIRED` behind its own that it lacks, empty."""
+    missing = [name for name in REQUIRED if name not in batch.schema.names]
+    empty = pa.nulls(batch.num_rows, pa.string())
+    names = [*batch.schema.names, *missing]
+    return pa.RecordBatch.from_arrays([*batch.columns, *[empty] * len(missing)], names=names)
 
 
 def _require_absent(path: Path, names: Iterable[str]) -> None:

@@ -205,7 +205,7 @@ def _part(result: Result, individual: str | None, rows: Rows, junctions: Path | 
         pathways[piece], weight[piece] = counters.sum(axis=1, dtype=np.uint64), weights(counters)
     chosen = pa.array(keep)
     v, j = _calls(result)
-    cdr3 = pa.array([text.decode() for text in result.cdr3.tolist()], pa.string())
+    cdr3 = pa.array(result.cdr3).cast(pa.string())
     return _Part(
         v.filter(chosen), j.filter(chosen), cdr3.filter(chosen), names.filter(chosen), pathways[keep], weight[keep],
         result.max_n, total, not_productive, int(nameless.sum()), has_column,
@@ -272,8 +272,10 @@ def _warn_of_namesakes(results: Sequence[str | Path], parts: list[_Part], indivi
 def _encode(columns: list[Any]) -> tuple[list[str], NDArray[np.int64]]:
     """Distinct texts in ascending order, and the place of each row's among them."""
     encoded = pa.chunked_array(columns, pa.string()).combine_chunks().dictionary_encode()
-    names, place = _places(encoded.dictionary.to_pylist())
-    return names, place[encoded.indices.to_numpy(zero_copy_only=False)]
+    order = pc.sort_indices(encoded.dictionary)
+    place = np.empty(len(order), dtype=np.int64)
+    place[order.to_numpy()] = np.arange(len(order))
+    return encoded.dictionary.take(order).to_pylist(), place[encoded.indices.to_numpy(zero_copy_only=False)]
 
 
 @dataclass
@@ -400,9 +402,7 @@ def _distinct(key: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int
 
 def _places(texts: list[str]) -> tuple[list[str], NDArray[np.int64]]:
     """Distinct texts in ascending order, and the place of each text among them."""
-    names = sorted(set(texts))
-    place = {name: k for k, name in enumerate(names)}
-    return names, np.array([place[text] for text in texts], dtype=np.int64)
+    return _encode([pa.array(texts, pa.string())])
 
 
 def _texts(column: tuple[list[str], NDArray[np.int64]], rows: NDArray[np.int64]) -> list[str]:

@@ -9,12 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.convergence import LENGTH, Level
+from hpcvdj.plotting import COLOURS, pyplot, save
 from hpcvdj.ranking import auc, roc_curve
-from hpcvdj.storage import atomic_path
-from hpcvdj.studies.measuring import pyplot
-
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9")
-"""Okabe and Ito's palette, which the colour-blind can tell apart."""
 
 BINS_PER_DECADE = 4
 
@@ -26,16 +22,15 @@ _Z = 1.959964
 
 def draw(levels: list[Level], target: Path, public: int, max_n: int, *, overwrite: bool = False) -> None:
     """Draw a row of two panels for each level to `target` (.png or .svg)."""
-    plt = pyplot()
-    figure, axes = plt.subplots(len(levels), 2, figsize=(10, 4.2 * len(levels)), layout="constrained", squeeze=False)
+    figure, axes = pyplot().subplots(
+        len(levels), 2, figsize=(10, 4.2 * len(levels)), layout="constrained", squeeze=False
+    )
     for (left, right), level in zip(axes, levels, strict=True):
         _draw_share(left, level, public, max_n)
         _draw_roc(right, level, public)
         for panel in (left, right):
             panel.spines[["top", "right"]].set_visible(False)
-    with atomic_path(target, overwrite=overwrite) as temporary:
-        figure.savefig(temporary, dpi=150, format=target.suffix[1:].lower())
-    plt.close(figure)
+    save(figure, target, overwrite=overwrite)
 
 
 def bins(pathways: NDArray[np.uint64], positive: NDArray[np.bool_]) -> list[tuple[float, float, int]]:

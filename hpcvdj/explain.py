@@ -229,9 +229,10 @@ class Explanation:
         There may be millions: `most_direct` takes the first ones.
         """
         for m in range(self.max_n + 1):
-            yield from self._with_n(m)
+            yield from self.with_n(m)
 
-    def _with_n(self, m: int) -> Iterator[Pathway]:
+    def with_n(self, m: int) -> Iterator[Pathway]:
+        """The `pathways` with exactly `m` n-nucleotides."""
         for placement in self.placements:
             multiplicity = placement.multiplicity(m, self.d_forms)
             for v_length in placement.v_lengths(m):
@@ -244,7 +245,7 @@ class Explanation:
         for m in range(self.max_n + 1):
             if len(listed) >= number:
                 break
-            listed += heapq.nsmallest(number - len(listed), self._with_n(m), key=self._order)
+            listed += heapq.nsmallest(number - len(listed), self.with_n(m), key=self._order)
         return listed
 
     def _order(self, pathway: Pathway) -> tuple[int, int, str, int, int]:

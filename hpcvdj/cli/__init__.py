@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import sys
 import traceback
+from types import ModuleType
 
 import typer
 
@@ -42,10 +43,19 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     add_completion=False,
 )
-for module in (count, explain, convergence, verify, forms, simulate, export, report, info):
-    app.command(module.NAME)(module.command)
-for group in (motifs, scaling, study, germline):
-    app.add_typer(group.app, name=group.NAME)
+PANELS: dict[str, tuple[ModuleType, ...]] = {
+    "Count pathways": (count, verify, simulate, info),
+    "See and use the counters": (report, export, explain, convergence),
+    "Germline tables": (germline, forms),
+    "Compare sequences by k-mers": (motifs,),
+    "Measure on this machine": (scaling, study),
+}
+for panel, modules in PANELS.items():
+    for module in modules:
+        if hasattr(module, "app"):
+            app.add_typer(module.app, name=module.NAME, rich_help_panel=panel)
+        else:
+            app.command(module.NAME, rich_help_panel=panel)(module.command)
 
 
 def _print_version(asked: bool) -> None:

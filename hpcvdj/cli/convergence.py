@@ -83,22 +83,20 @@ def command(
     if not world.is_root:
         return
     from hpcvdj.convergence import amino_acid_level, nucleotide_level, read
+    from hpcvdj.plotting import require_plottable
     from hpcvdj.storage import require_writable
-    from hpcvdj.studies.measuring import pyplot
     from hpcvdj.tables import table_suffix
 
     tables = [path for path in (output, amino_acids) if path is not None]
     for path in tables:
         table_suffix(path)
-    if plot is not None and plot.suffix.lower() not in (".png", ".svg"):
-        raise InputError(f"{plot}: the name must end in .png or .svg")
     targets = [*tables, *([plot] if plot is not None else [])]
     if len(set(targets)) < len(targets):
         raise InputError(f"{output}: named for two outputs; give each its own name")
-    for path in targets:
+    for path in tables:
         require_writable(path, overwrite=overwrite)
     if plot is not None:
-        pyplot()  # Without matplotlib, say so before the work.
+        require_plottable(plot, overwrite=overwrite)
     seen = read(results, individual=individual, rows=rows.value, junctions=junctions)
     if not len(seen):
         raise InputError(f"{results[0]}: no row goes in ({_left_out(seen)}); --rows all takes all that were counted")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from enum import StrEnum
 from functools import partial
@@ -17,6 +18,8 @@ from hpcvdj.partition import THREADS_PER_BLOCK
 
 if TYPE_CHECKING:
     from hpcvdj.run import Summary
+
+log = logging.getLogger(__name__)
 
 NAME = "count"
 
@@ -140,6 +143,7 @@ def command(
     say_if_serial(world)
     world.patience = patience
     from hpcvdj.batched import count_in_slices, slice_rows
+    from hpcvdj.doubt import doubt
     from hpcvdj.repertoire import CallPolicy
     from hpcvdj.run import Config, Inputs, count_file, root_does
     from hpcvdj.stopping import StopRequest
@@ -189,6 +193,11 @@ def command(
                 for stage in ("read", "total"):
                     summary.seconds[stage] += surveyed
                 report(summary, target)
+                said = doubt(
+                    summary.excluded, summary.rows_read, summary.counted, summary.with_pathway, summary.max_n, table
+                )
+                if said:
+                    log.warning("%s: %s", inputs.junctions, said)
     if refused:
         failure = InputError(f"{len(refused)} of {len(runs)} repertoires were not counted: {', '.join(refused)}")
         failure.on_every_rank = True

@@ -26,6 +26,10 @@ def command(
         Path | None,
         typer.Option("--junctions", help="Where the counted table lies now.", show_default="where it was counted"),
     ] = None,
+    airr: Annotated[
+        bool,
+        typer.Option("--airr", help="Add, empty, the columns that an AIRR file must have and the table lacks."),
+    ] = False,
     overwrite: common.Overwrite = False,
 ) -> None:
     """Write the counted table with the counters beside it, every row in its place.
@@ -40,6 +44,6 @@ def command(
         return
     from hpcvdj.airr_export import export
 
-    rows = export(result, output, junctions=junctions, overwrite=overwrite)
+    rows = export(result, output, junctions=junctions, airr=airr, overwrite=overwrite)
     common.say(f"rows       {rows:,}")
     common.say(f"written    {output}")

@@ -20,6 +20,10 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
+_PATHWAYS = "Counting pathways"
+_MOTIFS = "Comparing sequences by k-mers"
+_RENDER = "Tables and plots anew"
+
 Lengths = Annotated[str, typer.Option("--n-lengths", metavar="A-B", help="n-lengths to measure.")]
 Repeats = Annotated[int, typer.Option("--repeats", min=1, help="Measured passes over each n-length.")]
 Longest = Annotated[
@@ -39,7 +43,7 @@ BlockSize = Annotated[int, typer.Option("--threads-per-block", min=1, max=1024, 
 Label = Annotated[str, typer.Option("--label", help="Added to the name of the raw file.")]
 
 
-@app.command()
+@app.command(rich_help_panel=_PATHWAYS)
 def methods(
     junctions: common.Junctions,
     germline: common.GermlineFile,
@@ -71,7 +75,7 @@ def methods(
         write_study(world, rows, output, _name("methods", world.size, label), "methods")
 
 
-@app.command()
+@app.command(rich_help_panel=_PATHWAYS)
 def blocks(
     junctions: common.Junctions,
     germline: common.GermlineFile,
@@ -100,7 +104,7 @@ def blocks(
         write_study(world, rows, output, _name("blocks", world.size, label), "blocks")
 
 
-@app.command()
+@app.command(rich_help_panel=_PATHWAYS)
 def pairs(junctions: common.Junctions, germline: common.GermlineFile, output: StudyFolder) -> None:
     """Figure 2: in vivo sequences of each V-J pair."""
     world = common.begin()
@@ -111,7 +115,7 @@ def pairs(junctions: common.Junctions, germline: common.GermlineFile, output: St
         write_study(world, pair_rows(problem.repertoire), output, "pairs", "pairs")
 
 
-@app.command()
+@app.command(rich_help_panel=_PATHWAYS)
 def memory(junctions: common.Junctions, germline: common.GermlineFile, output: StudyFolder) -> None:
     """Table III: bytes of the forms and sequences as they lie on the GPU."""
     world = common.begin()
@@ -125,7 +129,7 @@ def memory(junctions: common.Junctions, germline: common.GermlineFile, output: S
         write_study(world, rows, output, "memory", "memory")
 
 
-@app.command()
+@app.command(rich_help_panel=_PATHWAYS)
 def throughput(
     germline: common.GermlineFile,
     output: StudyFolder,
@@ -150,7 +154,7 @@ def throughput(
         write_study(world, rows, output, f"throughput-{world.size}", "throughput")
 
 
-@app.command("motif-tables")
+@app.command("motif-tables", rich_help_panel=_MOTIFS)
 def motif_tables(
     output: StudyFolder,
     fasta: Annotated[
@@ -194,7 +198,7 @@ def motif_tables(
     write_study(world, rows, output, _name("motif_tables", world.size, label), "motif_tables")
 
 
-@app.command()
+@app.command(rich_help_panel=_MOTIFS)
 def motifs(
     output: StudyFolder,
     fasta: Annotated[
@@ -235,7 +239,7 @@ def motifs(
     write_study(world, rows, output, _name("motifs", world.size, label), "motifs")
 
 
-@app.command()
+@app.command(rich_help_panel=_RENDER)
 def render(folder: Folder) -> None:
     """Make DIR/README.md and the plot of any study from its raw rows; needs no GPU."""
     world = common.begin()

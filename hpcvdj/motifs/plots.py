@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.convergence_plot import COLOURS
 from hpcvdj.errors import InputError
 from hpcvdj.motifs.edges import Selection
 from hpcvdj.motifs.graph import score_matrix, selected_edges, strands_of, tiles
 from hpcvdj.motifs.results import STRANDS, MotifResult
-from hpcvdj.storage import atomic_path, require_writable
-from hpcvdj.studies.measuring import pyplot
+from hpcvdj.plotting import COLOURS, pyplot, require_plottable, save
 
 KINDS = ("heatmap", "degree", "scores")
 
@@ -60,13 +58,10 @@ def draw(
 
     clusters  int64 [sequences]: orders the heatmap's rows
     """
-    if target.suffix.lower() not in (".png", ".svg"):
-        raise InputError(f"{target}: the name must end in .png or .svg")
-    require_writable(target, overwrite=overwrite)
-    plt = pyplot()
+    require_plottable(target, overwrite=overwrite)
     selection = selection or Selection()
     strands = strands_of(result, strand)
-    figure, axes = plt.subplots(figsize=(7, 6) if kind == "heatmap" else (6.5, 4.2), layout="constrained")
+    figure, axes = pyplot().subplots(figsize=(7, 6) if kind == "heatmap" else (6.5, 4.2), layout="constrained")
     if kind == "heatmap":
         found = heatmap(result, selection, strands, clusters)
         said = _draw_heatmap(figure, axes, found, result, every=result.dense and selection == Selection())
@@ -74,9 +69,7 @@ def draw(
         distribution = _draw_degree if kind == "degree" else _draw_scores
         said = distribution(axes, result, selection, strands)
         axes.spines[["top", "right"]].set_visible(False)
-    with atomic_path(target, overwrite=overwrite) as temporary:
-        figure.savefig(temporary, dpi=150, format=target.suffix[1:].lower())
-    plt.close(figure)
+    save(figure, target, overwrite=overwrite)
     return said
 
 

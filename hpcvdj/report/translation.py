@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from itertools import product
 
-_AMINO_ACIDS = "FFLLSSSSYY**CC*WLLLLPPPPHHQQRRRRIIIMTTTTNNKKSSRRVVVVAAAADDEEGGGG"
-"""In the order of codons TTT, TTC, TTA, TTG, TCT … GGG (NCBI translation table 1)."""
+from hpcvdj.convergence import GENETIC_CODE
 
-CODE = dict(zip(map("".join, product("TCAG", repeat=3)), _AMINO_ACIDS, strict=True))
+CODE = dict(zip(map("".join, product("TCAG", repeat=3)), GENETIC_CODE, strict=True))
 """The amino acid of each codon, `*` for a stop."""
 
 

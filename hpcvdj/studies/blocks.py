@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hpcvdj.studies.measuring import Measurement, Point, commands, points, pyplot, read, totals_identical
+from hpcvdj.plotting import pyplot
+from hpcvdj.studies.measuring import Measurement, Point, commands, points, read, totals_identical
 
 PAPER_SIZES = (32, 64, 128, 256)
 """Threads per block in Figure 4."""

@@ -238,15 +238,3 @@ def totals_identical(rows: Iterable[Measurement]) -> bool:
 def commands(facts: dict[str, dict[str, str]]) -> str:
     """The raw files and the commands behind them, as a Markdown list."""
     return "\n".join(f"- `{name}`: `{fact.get('command', '')}`, {fact.get('date', '')}" for name, fact in facts.items())
-
-
-def pyplot() -> Any:
-    """matplotlib's pyplot, drawing to files; InputError without matplotlib."""
-    try:
-        import matplotlib as mpl
-    except ImportError:
-        raise InputError("the plot needs matplotlib: install hpcvdj[plots]") from None
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    return plt

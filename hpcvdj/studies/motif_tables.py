@@ -7,7 +7,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from hpcvdj.studies.measuring import commands, pyplot, read
+from hpcvdj.plotting import pyplot
+from hpcvdj.studies.measuring import commands, read
 from hpcvdj.studies.motif_tables_runs import TableRow
 
 

@@ -19,7 +19,8 @@ from hpcvdj.motifs.comparison import array_module, profile
 from hpcvdj.motifs.costs import Choice, estimates
 from hpcvdj.motifs.kmers import require_parameters
 from hpcvdj.motifs.methods import LONGEST_K, load
-from hpcvdj.studies.measuring import commands, pyplot, read
+from hpcvdj.plotting import pyplot
+from hpcvdj.studies.measuring import commands, read
 from hpcvdj.studies.motif_sources import Source
 
 _PANEL = 2048

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from hpcvdj.plotting import pyplot
 from hpcvdj.repertoire import Repertoire
-from hpcvdj.studies.measuring import commands, pyplot, read
+from hpcvdj.studies.measuring import commands, read
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hpcvdj.studies.measuring import Measurement, Point, commands, points, pyplot, read, totals_identical
+from hpcvdj.plotting import pyplot
+from hpcvdj.studies.measuring import Measurement, Point, commands, points, read, totals_identical
 
 Series = dict[int, Point]
 

@@ -16,8 +16,9 @@ from hpcvdj.germline import Germline
 from hpcvdj.methods import Problem, Unit
 from hpcvdj.parallel import World
 from hpcvdj.partition import THREADS_PER_BLOCK, block_range
+from hpcvdj.plotting import pyplot
 from hpcvdj.run import Config, bind
-from hpcvdj.studies.measuring import commands, pyplot, read
+from hpcvdj.studies.measuring import commands, read
 from hpcvdj.studies.packed import PackedSet
 from hpcvdj.totals import column_sums
 

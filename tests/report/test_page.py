@@ -304,7 +304,7 @@ def test_nothing_is_half_written(tmp_path, small, monkeypatch):
     def fail(figure):
         raise ZeroDivisionError
 
-    monkeypatch.setattr("hpcvdj.report.figures.png_file", fail)
+    monkeypatch.setattr("hpcvdj.report.figures.drawing.png_file", fail)
     with pytest.raises(ZeroDivisionError):
         write_report([small], target, figures=figures, overwrite=True)
     assert target.read_text() == "before"

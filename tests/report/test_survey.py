@@ -2,20 +2,16 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 
 from hpcvdj.errors import InputError
 from hpcvdj.germline import read_germline
 from hpcvdj.parallel import World
 from hpcvdj.report import survey as module
-from hpcvdj.report.shortest import shortest
 from hpcvdj.report.survey import EDGES, FINE_EDGES, PerJunction, coarse, kind_of, survey
 from hpcvdj.report.translation import CODE, translate
 from hpcvdj.results import Result
 from hpcvdj.run import Config, Inputs, count_file
-from hpcvdj.verify import reference
 from tests.conftest import GERMLINE, SMALL
-from tests.problems import cases
 
 
 @pytest.fixture(scope="module")
@@ -151,23 +147,6 @@ def test_translation():
     assert len(CODE) == 64
     counts = {letter: list(CODE.values()).count(letter) for letter in "LSRMW*"}
     assert counts == {"L": 6, "S": 6, "R": 6, "M": 1, "W": 1, "*": 3}
-
-
-@settings(max_examples=60, deadline=None)
-@given(case=cases())
-def test_the_most_direct_pathways_are_those_of_the_definition(case):
-    for kind in ("paper", "distinct"):
-        problem = case.problem(8, kind)
-        expected = reference(problem)
-        for (v, j, cdr3), counters in zip(case.rows, expected[np.argsort(problem.repertoire.row)], strict=True):
-            segments = case.germline.find("V", v), case.germline.find("J", j)
-            found = shortest(cdr3, *segments, case.germline, kind, 8)
-            wanted = next(((m, int(ways)) for m, ways in enumerate(counters) if ways), None)
-            assert (found and (found[0], sum(pathway.pathways for pathway in found[1]))) == wanted
-            for pathway in found[1] if found else []:
-                assert pathway.n_nucleotides == found[0]
-                assert pathway.v + pathway.v_lost - pathway.v_p == len(segments[0].sequence)
-                assert pathway.j + pathway.j_lost - pathway.j_p == len(segments[1].sequence)
 
 
 def test_damage_is_named(counted, tmp_path):

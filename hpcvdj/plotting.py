@@ -1,0 +1,39 @@
+"""What the plots of the commands share: matplotlib, if it is there, colours, and files that appear whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from hpcvdj.errors import InputError
+from hpcvdj.storage import atomic_path, require_writable
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9")
+"""Okabe and Ito's palette, which the colour-blind can tell apart."""
+
+
+def pyplot() -> Any:
+    """matplotlib's pyplot, drawing to files; InputError without matplotlib."""
+    try:
+        import matplotlib as mpl
+    except ImportError:
+        raise InputError("the plot needs matplotlib: install hpcvdj[plots]") from None
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    return plt
+
+
+def require_plottable(target: Path, *, overwrite: bool) -> None:
+    """InputError unless a plot can be drawn to `target`, a new .png or .svg; asked before the work is done."""
+    if target.suffix.lower() not in (".png", ".svg"):
+        raise InputError(f"{target}: the name must end in .png or .svg")
+    require_writable(target, overwrite=overwrite)
+    pyplot()
+
+
+def save(figure: Any, target: Path, *, overwrite: bool) -> None:
+    """Write a figure of `pyplot` to `target`, in the format that its name ends in, and close it."""
+    with atomic_path(target, overwrite=overwrite) as temporary:
+        figure.savefig(temporary, dpi=150, format=target.suffix[1:].lower())
+    pyplot().close(figure)
