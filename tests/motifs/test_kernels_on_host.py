@@ -134,7 +134,7 @@ def test_many_sequences_in_small_pieces(host, method, monkeypatch):
     cuda = {name: importlib.import_module(f"hpcvdj.motifs.cuda.{name}") for name in ("join", "matrix", "bitslice")}
     for module in cuda.values():
         monkeypatch.setattr(module, "_BLOCK", 32)
-    monkeypatch.setattr(cuda["join"]._Join, "_most_columns", lambda self: 14)
+    monkeypatch.setattr(cuda["join"], "widest_shard", lambda d: 14)
     monkeypatch.setattr(cuda["join"], "_SORT_ENTRIES", 2000)
     monkeypatch.setattr(cuda["matrix"], "_PANEL", 7)
     monkeypatch.setattr(cuda["bitslice"], "_MOST_ROWS", 11)
