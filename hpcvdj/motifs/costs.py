@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 
 from hpcvdj.motifs.buckets import GROUP, bucket_bits
 from hpcvdj.motifs.comparison import Profile
+from hpcvdj.motifs.cpu.matrix import WIDTH
 from hpcvdj.motifs.kmers import Kmers
 from hpcvdj.motifs.masks import block_masks, wildcard_masks
 
 SAMPLE = 1 << 15
 _MASKS_LOOKED_AT = 3
 MOST_BLOCKS = 8
+_CACHED = 1 << 24
 _LONGEST_MATRIX = {"cpu": 11, "cuda": 9}
 """k up to which `matrix` has room for its 4^k tables."""
 
@@ -32,7 +34,10 @@ class Rates:
     entry      a k-mer of a table: sorting it and its lookup
     bucket     a bucket of a pair of groups (CPU), or a lookup of a k-mer of a row in a table (GPU)
     candidate  a pair of k-mers in one bucket
+    hit        one of these that is within distance d, beside that
     spread     a neighbour of a k-mer (`matrix`)
+    far        the same where the tables are beyond the caches
+    clear      a byte of these tables, for each 64 columns
     product    an occurrence times a column and a distance; on a GPU a term of the product, all 4^k of them
     shift      two bases laid against each other (`bitslice`)
     """
@@ -40,15 +45,20 @@ class Rates:
     entry: float
     bucket: float
     candidate: float
+    hit: float
     spread: float
+    far: float
+    clear: float
     product: float
     shift: float
 
 
-CPU = Rates(entry=60.0, bucket=15.0, candidate=4.0, spread=5.0, product=0.24, shift=1.0)
+CPU = Rates(entry=10.0, bucket=20.0, candidate=1.0, hit=6.0, spread=5.0, far=15.0, clear=0.1, product=0.24, shift=1.0)
 """On one core of an AMD EPYC with AVX-512."""
 
-CUDA = Rates(entry=0.15, bucket=0.17, candidate=0.009, spread=0.007, product=1.6e-6, shift=0.0004)
+CUDA = Rates(
+    entry=0.15, bucket=0.17, candidate=0.009, hit=0.0, spread=0.007, far=0.007, clear=0.0, product=1.6e-6, shift=0.0004
+)
 """On an NVIDIA H200."""
 
 
@@ -78,8 +88,10 @@ def estimates(some: Profile, d: int, backend: str, threads: int) -> list[Choice]
     if k <= _LONGEST_MATRIX[backend]:
         neighbours = sum(comb(k, h) * 3**h for h in range(d + 1))
         terms = n * 4.0**k if backend == "cuda" else float(len(kmers.key))
-        spread = len(kmers.key) * neighbours * rates.spread
-        choices.append(Choice("matrix", (spread + terms * n / 2 * (d + 1) * rates.product) * 1e-9))
+        tables = (d + 1) * 4.0**k * WIDTH
+        spread = len(kmers.key) * neighbours * (rates.spread if tables < _CACHED else rates.far)
+        clear = tables * n / WIDTH * rates.clear
+        choices.append(Choice("matrix", (spread + clear + terms * n / 2 * (d + 1) * rates.product) * 1e-9))
     bases = float(some.sequences.lengths.sum())
     choices.append(Choice("bitslice", bases**2 / 2 * rates.shift * 1e-9))
     return sorted((Choice(c.method, c.seconds / ways, c.blocks) for c in choices), key=lambda choice: choice.seconds)
@@ -89,14 +101,25 @@ def _sample(kmers: Kmers) -> NDArray[np.uint64]:
     return kmers.key[:: max(1, len(kmers.key) // SAMPLE)]
 
 
-def _pairs(masks: list[int], kmers: Kmers, sample: NDArray[np.uint64]) -> float:
-    """Pairs of k-mers, each once, that agree on a mask, summed over the masks; from some of them."""
+def _pairs(masks: list[int], d: int, kmers: Kmers, sample: NDArray[np.uint64]) -> tuple[float, float]:
+    """Pairs of k-mers, each once, that agree on a mask, and those of them within distance d; summed over the masks.
+
+    From some of the masks and the k-mers.
+    """
     some = masks[:: max(1, len(masks) // _MASKS_LOOKED_AT)]
-    found = 0.0
+    pairs = near = 0.0
     for mask in some:
-        _, groups = np.unique(sample & np.uint64(mask), return_counts=True)
-        found += float((groups.astype(np.float64) * (groups - 1)).sum()) / 2
-    return found * len(masks) / len(some) * (len(kmers.key) / max(1, len(sample))) ** 2
+        kept = sample & np.uint64(mask)
+        order = np.argsort(kept, kind="stable")
+        kept, whole = kept[order], sample[order]
+        groups = np.diff(np.flatnonzero(np.concatenate([[True], kept[1:] != kept[:-1], [True]]))).astype(np.float64)
+        found = float((groups * (groups - 1)).sum()) / 2
+        differing = (whole[1:] ^ whole[:-1])[kept[1:] == kept[:-1]]
+        distance = np.bitwise_count((differing | (differing >> np.uint64(1))) & np.uint64(0x5555555555555555))
+        pairs += found
+        near += found * float((distance <= d).mean()) if len(distance) else 0.0
+    scale = len(masks) / len(some) * (len(kmers.key) / max(1, len(sample))) ** 2
+    return pairs * scale, near * scale
 
 
 def _tables(kmers: Kmers, n: int, masks: list[int], rates: Rates, backend: str) -> float:
@@ -112,7 +135,8 @@ def _pigeonhole(
     masks = block_masks(k, d, blocks)[1]
     # A GPU goes over both halves of a symmetric relation but where rows are columns themselves.
     both = 2.0 if backend == "cuda" else 1.0
-    cost = _tables(kmers, n, masks, rates, backend) + both * _pairs(masks, kmers, sample) * rates.candidate
+    pairs, near = _pairs(masks, d, kmers, sample)
+    cost = _tables(kmers, n, masks, rates, backend) + both * (pairs * rates.candidate + near * rates.hit)
     return Choice("pigeonhole", cost * 1e-9, blocks)
 
 
@@ -122,5 +146,5 @@ def _index(kmers: Kmers, n: int, k: int, d: int, rates: Rates, backend: str, sam
     for m in range(d + 1):
         masks = wildcard_masks(k, m)
         cost += _tables(kmers, n, masks, rates, backend)
-        cost += both * _pairs(masks, kmers, sample) * rates.candidate
+        cost += both * _pairs(masks, d, kmers, sample)[0] * (rates.candidate + rates.hit)
     return Choice("index", cost * 1e-9)
