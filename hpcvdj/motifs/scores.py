@@ -133,6 +133,11 @@ class Scoring:
         NaN where a sequence has no k-mers and the score divides by that.
         """
         xp = array_module(counters)
+        if xp is np:
+            return _scores(
+                counters, np.array(self.weights), self.kind == "background", rows.kmers, rows.expected, columns.kmers,
+                columns.expected, columns.chance, *self._divisors(rows, columns),
+            )  # fmt: skip
         total = xp.zeros(counters.shape[1:])
         for h, weight in enumerate(self.weights):
             plane = counters[h].astype(np.float64)
@@ -166,6 +171,12 @@ class Scoring:
             total /= self._norm(columns)[j]
         return total
 
+    def _divisors(self, rows: Terms, columns: Terms) -> list[NDArray[np.float64]]:
+        """What scores are divided by, of rows and of columns."""
+        if self.kind == "weights":
+            return [np.ones(len(some.kmers)) for some in (rows, columns)]
+        return [self._norm(some) for some in (rows, columns)]
+
     def _norm(self, some: Terms) -> NDArray[np.float64]:
         """The square root of each sequence's score with itself; NaN if that is not above 0."""
         total = np.zeros(len(some.kmers))
@@ -175,6 +186,27 @@ class Scoring:
                 plane += some.kmers.astype(np.float64) ** 2 * some.chance[h] - 2 * some.kmers * some.expected[h]
             total += weight * plane
         return np.sqrt(np.where(total > 0, total, np.nan))
+
+
+@numba.njit(parallel=True, cache=True, error_model="numpy")
+def _scores(  # type: ignore[no-untyped-def]
+    counters, weights, background, row_kmers, row_expected, kmers, expected, chance, row_norm, norm
+):  # fmt: skip
+    """`Scoring.of` on a CPU: the same operations in the same order, so that the bits are those of `of_pairs`."""
+    planes, rows, columns = counters.shape
+    found = np.empty((rows, columns))
+    for i in prange(rows):
+        for j in range(columns):
+            total = 0.0
+            for h in range(planes):
+                value = np.float64(counters[h, i, j])
+                if background:
+                    value -= row_kmers[i] * expected[h, j]
+                    value -= row_expected[h, i] * kmers[j]
+                    value += np.float64(row_kmers[i]) * kmers[j] * chance[h]
+                total += value * weights[h]
+            found[i, j] = total / row_norm[i] / norm[j]
+    return found
 
 
 def scoring(kind: str, weights: list[float] | None, k: int, d: int) -> Scoring:
