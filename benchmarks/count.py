@@ -77,8 +77,8 @@ class Bench:
 
     def __init__(self, options: argparse.Namespace, threads: int) -> None:
         from hpcvdj.backends import open_backend
-        from hpcvdj.germline import read_germline
-        from hpcvdj.repertoire import read_repertoire
+        from hpcvdj.recombination.germline import read_germline
+        from hpcvdj.repertoires.repertoire import read_repertoire
 
         self.options, self.threads = options, threads
         self.germline = read_germline(common.ROOT / options.germline)
@@ -166,8 +166,8 @@ def measure_probabilities(bench: Bench) -> Iterator[Row]:
 
 def enumerate_sample(bench: Bench, measured: str, method: str, m: int, size: int, seed: int, repeat: int = 0) -> Row:
     """One n-length of an enumerating method on a random sample, checked against `direct`."""
-    from hpcvdj.repertoire import PAPER_LONGEST_CDR3
-    from hpcvdj.verify import sample
+    from hpcvdj.counting.verify import sample
+    from hpcvdj.repertoires.repertoire import PAPER_LONGEST_CDR3
 
     part = sample(bench.repertoire, size, seed, PAPER_LONGEST_CDR3)
     kernel, units = bench.load(method, m, part)
@@ -224,7 +224,7 @@ def measure_enumeration(bench: Bench) -> Iterator[Row]:
 
 def measure(options: argparse.Namespace) -> tuple[dict[str, str], list[Row]]:
     """Everything, as facts and raw rows."""
-    from hpcvdj.parallel import World, set_threads
+    from hpcvdj.ranks.world import World, set_threads
 
     # numba reads its thread count when it is imported, so this comes before the first use of a kernel.
     common.forget_thread_settings()

@@ -203,7 +203,7 @@ def median(rows: list[Row], size: int) -> float:
 
 def measure(options: argparse.Namespace) -> tuple[dict[str, str], list[Row]]:
     """Everything, as facts and raw rows."""
-    from hpcvdj.parallel import World, set_threads
+    from hpcvdj.ranks.world import World, set_threads
 
     # numba reads its thread count when it is imported, so this comes before the first use of a kernel.
     common.forget_thread_settings()

@@ -17,15 +17,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hpcvdj.airr_export import export
     from hpcvdj.api import count
     from hpcvdj.api import open_result as open
     from hpcvdj.errors import HpcvdjError, InputError
-    from hpcvdj.germline import Germline, read_germline
     from hpcvdj.germline_import import import_germline
-    from hpcvdj.joining import annotate_cells
-    from hpcvdj.results import Result
-    from hpcvdj.selection import Selection
+    from hpcvdj.recombination.germline import Germline, read_germline
+    from hpcvdj.results.airr_export import export
+    from hpcvdj.results.file import Result
+    from hpcvdj.results.joining import annotate_cells
+    from hpcvdj.results.selection import Selection
 
 __version__ = "0.1.0"
 
@@ -45,17 +45,17 @@ __all__ = [
 ]
 
 _HOME = {
-    "Germline": "germline.Germline",
+    "Germline": "recombination.germline.Germline",
     "HpcvdjError": "errors.HpcvdjError",
     "InputError": "errors.InputError",
-    "Result": "results.Result",
-    "Selection": "selection.Selection",
-    "annotate_cells": "joining.annotate_cells",
+    "Result": "results.file.Result",
+    "Selection": "results.selection.Selection",
+    "annotate_cells": "results.joining.annotate_cells",
     "count": "api.count",
-    "export": "airr_export.export",
+    "export": "results.airr_export.export",
     "import_germline": "germline_import.import_germline",
     "open": "api.open_result",
-    "read_germline": "germline.read_germline",
+    "read_germline": "recombination.germline.read_germline",
 }
 
 
@@ -63,7 +63,7 @@ def __getattr__(name: str) -> Any:
     # Imported when first used: numba and pyarrow take a second, and `hpcvdj --help` needs neither.
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, _, attribute = _HOME[name].partition(".")
+    module, _, attribute = _HOME[name].rpartition(".")
     return getattr(import_module(f"hpcvdj.{module}"), attribute)
 
 

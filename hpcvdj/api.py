@@ -7,15 +7,16 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from hpcvdj.airr_export import Lookup
-from hpcvdj.germline import DForms, Germline, read_germline
+from hpcvdj.counting.config import DEFAULT_MAX_N, Config
+from hpcvdj.counting.count import ArrayStore
+from hpcvdj.counting.count import count as run_count
 from hpcvdj.methods import Problem, method_named
-from hpcvdj.parallel import World
-from hpcvdj.repertoire import CallPolicy, SequenceField, repertoire_of
-from hpcvdj.results import Result
-from hpcvdj.run import DEFAULT_MAX_N, ArrayStore, Config
-from hpcvdj.run import count as run_count
-from hpcvdj.tables import as_arrow
+from hpcvdj.ranks.world import World
+from hpcvdj.recombination.germline import DForms, Germline, read_germline
+from hpcvdj.repertoires.repertoire import CallPolicy, SequenceField, repertoire_of
+from hpcvdj.repertoires.tables import as_arrow
+from hpcvdj.results.airr_export import Lookup
+from hpcvdj.results.file import Result
 
 
 def count(
@@ -53,7 +54,7 @@ def count(
     Raises InputError for a missing column or, with `strict`, for the first row that cannot be counted.
 
     >>> import pyarrow as pa
-    >>> from hpcvdj.germline import from_sequences
+    >>> from hpcvdj.recombination.germline import from_sequences
     >>> table = pa.table({"v_call": ["V1"], "j_call": ["J1"], "junction": ["TGTGCCTTT"]})
     >>> count(table, from_sequences(["GC"], ["G"], ["C"]), max_n=0)["pathways_total"].to_pylist()
     [8]
@@ -78,7 +79,7 @@ def count(
 
 def _beside(original: Any, table: pa.Table, columns: dict[str, pa.Array]) -> Any:
     if type(original).__module__.partition(".")[0] == "pandas":
-        from hpcvdj.joining import beside
+        from hpcvdj.results.joining import beside
 
         return beside(original, columns)
     for name, column in columns.items():
@@ -94,9 +95,10 @@ def open_result(path: str | Path) -> Result:
     Use it as a context manager, or `close` it.  A result of parts opens by its own name, the parts beside it.
 
     >>> import tempfile
-    >>> from hpcvdj.germline import from_sequences
-    >>> from hpcvdj.parallel import World
-    >>> from hpcvdj.run import Inputs, count_file
+    >>> from hpcvdj.recombination.germline import from_sequences
+    >>> from hpcvdj.ranks.world import World
+    >>> from hpcvdj.counting.config import Inputs
+    >>> from hpcvdj.counting.whole import count_file
     >>> folder = tempfile.TemporaryDirectory()
     >>> junctions, out = Path(folder.name, "j.tsv"), Path(folder.name, "out.h5")
     >>> rows = ["sequence_id v_call j_call junction", "a V1 J1 TGTGCCTTT", "b V1 J2 TGTGAATTT"]

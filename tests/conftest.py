@@ -17,7 +17,7 @@ SMALL = ROOT / "inputs" / "mouse_trb" / "small.tsv"
 @pytest.fixture(scope="session")
 def paper_germline():
     """The paper's 20 V, 2 D, 12 J mouse TRB segments."""
-    from hpcvdj.germline import read_germline
+    from hpcvdj.recombination.germline import read_germline
 
     return read_germline(GERMLINE)
 

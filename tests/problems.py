@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from hpcvdj.germline import Germline, d_forms, from_sequences, j_forms, v_forms
 from hpcvdj.methods import Problem, method_named
-from hpcvdj.partition import block_range
-from hpcvdj.repertoire import Repertoire, build
+from hpcvdj.ranks.partition import block_range
+from hpcvdj.recombination.germline import Germline, d_forms, from_sequences, j_forms, v_forms
+from hpcvdj.repertoires.repertoire import Repertoire, build
 
 bases = st.text("ACGT", max_size=7)
 """A segment; empty and one-letter ones are among them."""

@@ -8,9 +8,10 @@ import typer.main
 
 import hpcvdj
 from hpcvdj.cli import app
-from hpcvdj.parallel import World
-from hpcvdj.run import Config, Inputs, count_file
-from hpcvdj.together import inputs_together
+from hpcvdj.counting.config import Config, Inputs
+from hpcvdj.counting.together import inputs_together
+from hpcvdj.counting.whole import count_file
+from hpcvdj.ranks.world import World
 from tests.conftest import GERMLINE, ROOT, SMALL
 
 API = ROOT / "docs" / "api.md"
@@ -43,6 +44,9 @@ def test_the_map_of_the_house_shows_every_room():
     house = [path for path in (ROOT / "hpcvdj").iterdir() if path.name != "__pycache__"]
     for path in house:
         assert f"`{path.name}{'/' if path.is_dir() else ''}`" in page, path.name
+    for room in ("recombination", "repertoires", "counting", "ranks", "results", "convergence", "motifs"):
+        for path in (ROOT / "hpcvdj" / room).glob("[!_]*.py"):
+            assert f"`{path.name}`" in page or f"`{path.stem}`" in page, path
 
 
 def site_module(name):

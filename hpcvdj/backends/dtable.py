@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from hpcvdj.alphabet import encode
 from hpcvdj.errors import InputError
-from hpcvdj.germline import extended_d
 from hpcvdj.methods.base import Problem
+from hpcvdj.recombination.alphabet import encode
+from hpcvdj.recombination.germline import extended_d
 
 WORD_BITS = 64
 """Places in a machine word."""

@@ -9,10 +9,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.alphabet import encode, pack
-from hpcvdj.germline import Segment, d_forms, j_forms, v_forms
 from hpcvdj.methods.base import Problem
-from hpcvdj.repertoire import PAPER_LONGEST_CDR3
+from hpcvdj.recombination.alphabet import encode, pack
+from hpcvdj.recombination.germline import Segment, d_forms, j_forms, v_forms
+from hpcvdj.repertoires.repertoire import PAPER_LONGEST_CDR3
 
 WORDS = 2
 """64-bit words of a packed in vivo sequence or form: the paper's 16 bytes."""

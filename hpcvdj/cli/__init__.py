@@ -31,7 +31,7 @@ from hpcvdj.cli import (
 )
 from hpcvdj.cli.common import complain, hush
 from hpcvdj.errors import HpcvdjError
-from hpcvdj.parallel import ROOT, abort, launched_rank, world
+from hpcvdj.ranks.world import ROOT, abort, launched_rank, world
 
 app = typer.Typer(
     name="hpcvdj",

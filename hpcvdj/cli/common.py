@@ -11,8 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from hpcvdj.errors import CompleteError, HpcvdjError, InputError, StoppedError
-from hpcvdj.germline import MAX_P, Germline, read_germline
-from hpcvdj.parallel import ROOT, World, launched_rank, set_threads, world
+from hpcvdj.ranks.world import ROOT, World, launched_rank, set_threads, world
+from hpcvdj.recombination.germline import MAX_P, Germline, read_germline
 
 _streams: list[Any] = []
 

@@ -12,7 +12,7 @@ from hpcvdj.cli import common
 from hpcvdj.errors import InputError
 
 if TYPE_CHECKING:
-    from hpcvdj.convergence import Level, Observations
+    from hpcvdj.convergence.analysis import Level, Observations
 
 NAME = "convergence"
 
@@ -82,10 +82,10 @@ def command(
     world = common.begin()
     if not world.is_root:
         return
-    from hpcvdj.convergence import amino_acid_level, nucleotide_level, read
+    from hpcvdj.convergence.analysis import amino_acid_level, nucleotide_level, read
     from hpcvdj.plotting import require_plottable
+    from hpcvdj.repertoires.tables import table_suffix
     from hpcvdj.storage import require_writable
-    from hpcvdj.tables import table_suffix
 
     tables = [path for path in (output, amino_acids) if path is not None]
     for path in tables:
@@ -105,7 +105,7 @@ def command(
     if amino_acids is not None:
         levels[1].write(amino_acids, overwrite=overwrite)
     if plot is not None:
-        from hpcvdj.convergence_plot import draw
+        from hpcvdj.convergence.plot import draw
 
         draw(levels, plot, public, seen.max_n, overwrite=overwrite)
     _report(seen, levels, public, individual)
@@ -147,7 +147,7 @@ def _report_level(level: Level, public: int, max_n: int) -> None:
 
 
 def _report_aucs(level: Level, public: int) -> None:
-    from hpcvdj.convergence import LENGTH
+    from hpcvdj.convergence.analysis import LENGTH
 
     areas = level.aucs(public)
     if not areas:

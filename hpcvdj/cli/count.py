@@ -13,11 +13,11 @@ import typer
 
 from hpcvdj.cli import common
 from hpcvdj.errors import CompleteError, InputError
-from hpcvdj.parallel import PATIENCE_SECONDS, say_if_serial
-from hpcvdj.partition import THREADS_PER_BLOCK
+from hpcvdj.ranks.partition import THREADS_PER_BLOCK
+from hpcvdj.ranks.world import PATIENCE_SECONDS, say_if_serial
 
 if TYPE_CHECKING:
-    from hpcvdj.run import Summary
+    from hpcvdj.counting.whole import Summary
 
 log = logging.getLogger(__name__)
 
@@ -142,13 +142,15 @@ def command(
     world = common.begin(threads)
     say_if_serial(world)
     world.patience = patience
-    from hpcvdj.batched import count_in_slices, slice_rows
-    from hpcvdj.doubt import doubt
-    from hpcvdj.repertoire import CallPolicy
-    from hpcvdj.run import Config, Inputs, count_file, root_does
-    from hpcvdj.stopping import StopRequest
+    from hpcvdj.counting.batched import count_in_slices, slice_rows
+    from hpcvdj.counting.config import Config, Inputs
+    from hpcvdj.counting.doubt import doubt
+    from hpcvdj.counting.together import inputs_together
+    from hpcvdj.counting.whole import count_file
+    from hpcvdj.ranks.stopping import StopRequest
+    from hpcvdj.ranks.world import root_does
+    from hpcvdj.repertoires.repertoire import CallPolicy
     from hpcvdj.storage import require_writable
-    from hpcvdj.together import inputs_together
 
     def prepare() -> tuple[Any, Any]:
         limit: Any = common.parse_max_n(max_n)
@@ -206,7 +208,7 @@ def command(
 
 def _plan(junctions: list[Path], output: Path) -> list[tuple[Path, Path]]:
     """What is to be counted where; makes the folder of several results."""
-    from hpcvdj.many import plan
+    from hpcvdj.repertoires.many import plan
 
     pairs = plan(junctions, output)
     if len(junctions) > 1 or junctions[0].is_dir():

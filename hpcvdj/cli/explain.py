@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from hpcvdj.explain import Explanation, Pathway
+    from hpcvdj.recombination.explain import Explanation, Pathway
 
 NAME = "explain"
 
@@ -68,7 +68,7 @@ def command(
     world = common.begin()
     if not world.is_root:
         return
-    from hpcvdj.explain import explain
+    from hpcvdj.recombination.explain import explain
 
     limit: Any = common.parse_max_n(max_n)
     table = common.load_germline(germline, max_p, d_alleles)

@@ -17,7 +17,7 @@ def command(threads: common.Threads = None) -> None:
     """
     world = common.begin(threads)
     from hpcvdj.backends import BACKENDS, open_backend
-    from hpcvdj.provenance import library_versions
+    from hpcvdj.results.provenance import library_versions
 
     backend = open_backend("auto", world.local_rank())
     bound = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []

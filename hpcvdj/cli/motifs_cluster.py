@@ -80,8 +80,8 @@ def command(
     from hpcvdj.motifs.clusters import cluster
     from hpcvdj.motifs.graph import networkx, score_matrix, selected_edges, strands_of
     from hpcvdj.motifs.results import MotifResult
+    from hpcvdj.repertoires.tables import table_suffix
     from hpcvdj.storage import require_writable
-    from hpcvdj.tables import table_suffix
 
     table_suffix(output)
     require_writable(output, overwrite=overwrite)

@@ -11,7 +11,7 @@ import typer
 from hpcvdj.cli import common
 from hpcvdj.cli.count import BackendName
 from hpcvdj.errors import InputError
-from hpcvdj.parallel import PATIENCE_SECONDS
+from hpcvdj.ranks.world import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from hpcvdj.motifs.run import MotifSummary
@@ -126,9 +126,10 @@ def command(
     """
     world = common.begin(threads)
     world.patience = patience
+    from hpcvdj.motifs.config import MotifConfig
     from hpcvdj.motifs.edges import Selection
-    from hpcvdj.motifs.run import MotifConfig, compare_file
-    from hpcvdj.stopping import StopRequest
+    from hpcvdj.motifs.run import compare_file
+    from hpcvdj.ranks.stopping import StopRequest
 
     config = MotifConfig(
         k=k,

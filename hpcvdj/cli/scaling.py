@@ -9,7 +9,7 @@ import typer
 from hpcvdj.cli import common
 from hpcvdj.cli.count import BackendName, MethodName
 from hpcvdj.cli.study_files import Folder, StudyFolder, load_problem, write_study
-from hpcvdj.partition import THREADS_PER_BLOCK
+from hpcvdj.ranks.partition import THREADS_PER_BLOCK
 
 NAME = "scaling"
 
@@ -43,7 +43,7 @@ def measure(
     Writes DIR/raw-METHOD-RANKS.csv. Example: for n in 1 2 4 8; do mpiexec -n $n hpcvdj scaling measure … ; done
     """
     world = common.begin(threads)
-    from hpcvdj.run import Config
+    from hpcvdj.counting.config import Config
     from hpcvdj.studies.measuring import measure as run
 
     lengths = common.parse_range("--n-lengths", n_lengths)

@@ -61,9 +61,9 @@ def command(
     world = common.begin()
     if not world.is_root:
         return
-    from hpcvdj.simulate import Simulation, simulate
+    from hpcvdj.recombination.simulate import Simulation, simulate
+    from hpcvdj.repertoires.tables import TableWriter, table_suffix
     from hpcvdj.storage import atomic_path
-    from hpcvdj.tables import TableWriter, table_suffix
 
     suffix = table_suffix(output)
     plan = Simulation(

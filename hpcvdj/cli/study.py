@@ -11,7 +11,7 @@ from hpcvdj.cli import common
 from hpcvdj.cli.count import BackendName
 from hpcvdj.cli.study_files import Folder, StudyFolder, load_problem, write_study
 from hpcvdj.errors import InputError
-from hpcvdj.partition import THREADS_PER_BLOCK
+from hpcvdj.ranks.partition import THREADS_PER_BLOCK
 
 NAME = "study"
 
@@ -60,8 +60,8 @@ def methods(
 ) -> None:
     """Table IV: the methods beside each other, n-length by n-length."""
     world = common.begin(threads)
+    from hpcvdj.counting.config import Config
     from hpcvdj.methods import method_named
-    from hpcvdj.run import Config
     from hpcvdj.studies.measuring import measure
 
     lengths = common.parse_range("--n-lengths", n_lengths)
@@ -91,7 +91,7 @@ def blocks(
 ) -> None:
     """Figure 4: the bitwise enumeration by threads per block."""
     world = common.begin(threads)
-    from hpcvdj.run import Config
+    from hpcvdj.counting.config import Config
     from hpcvdj.studies.measuring import measure
 
     lengths = common.parse_range("--n-lengths", n_lengths)
@@ -120,7 +120,7 @@ def memory(junctions: common.Junctions, germline: common.GermlineFile, output: S
     """Table III: bytes of the forms and sequences as they lie on the GPU."""
     world = common.begin()
     from hpcvdj.backends import open_backend
-    from hpcvdj.run import root_does
+    from hpcvdj.ranks.world import root_does
     from hpcvdj.studies.memory import memory_rows
 
     problem, _ = load_problem(world, junctions, germline, 0, None, "bitwise")
@@ -145,7 +145,7 @@ def throughput(
     Example: for n in 1 2 4 8; do mpiexec -n $n hpcvdj study throughput -g GERMLINE.tsv -n 1000000000 -o DIR; done
     """
     world = common.begin(threads)
-    from hpcvdj.run import Config
+    from hpcvdj.counting.config import Config
     from hpcvdj.studies.throughput import measure
 
     table = common.load_germline(germline)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hpcvdj.cli import common
-from hpcvdj.parallel import World
+from hpcvdj.ranks.world import World
 
 if TYPE_CHECKING:
     from hpcvdj.methods import Problem
@@ -27,10 +27,11 @@ def load_problem(
     world: World, junctions: Path, germline: Path, max_n: int, sample: int | None, method: str
 ) -> tuple[Problem, int]:
     """The junctions that `method` takes, or a random sample of them, on every rank; and how many there are in all."""
+    from hpcvdj.counting.verify import sample as draw
     from hpcvdj.methods import Problem, method_named
-    from hpcvdj.repertoire import Repertoire, read_repertoire
-    from hpcvdj.run import root_does, share
-    from hpcvdj.verify import sample as draw
+    from hpcvdj.ranks.world import root_does
+    from hpcvdj.repertoires.repertoire import Repertoire, read_repertoire
+    from hpcvdj.repertoires.sharing import share
 
     table = common.load_germline(germline)
     whole = 0

@@ -9,7 +9,7 @@ import typer
 from hpcvdj.cli import common
 
 if TYPE_CHECKING:
-    from hpcvdj.verify import Check
+    from hpcvdj.counting.verify import Check
 
 NAME = "verify"
 
@@ -42,11 +42,12 @@ def command(
     Example: hpcvdj verify inputs/mouse_trb/small.tsv -g inputs/germline/mouse_trb_paper.tsv --max-n 3
     """
     world = common.begin(threads)
+    from hpcvdj.counting.verify import sample as draw
+    from hpcvdj.counting.verify import verify
     from hpcvdj.methods import Problem
-    from hpcvdj.repertoire import PAPER_LONGEST_CDR3, CallPolicy, Repertoire, read_repertoire
-    from hpcvdj.run import root_does, share
-    from hpcvdj.verify import sample as draw
-    from hpcvdj.verify import verify
+    from hpcvdj.ranks.world import root_does
+    from hpcvdj.repertoires.repertoire import PAPER_LONGEST_CDR3, CallPolicy, Repertoire, read_repertoire
+    from hpcvdj.repertoires.sharing import share
 
     def read() -> Repertoire:
         table = common.load_germline(germline, max_p, d_alleles)

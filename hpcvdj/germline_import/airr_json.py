@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from hpcvdj.errors import InputError
-from hpcvdj.germline import SegmentType
 from hpcvdj.germline_import.anchors import GAPS, j_anchor, ungapped, v_anchor
 from hpcvdj.germline_import.genes import CODON, CYS, PHE_TRP, Gene, named_locus
 from hpcvdj.germline_import.reading import text_of
+from hpcvdj.recombination.germline import SegmentType
 
 _KINDS: dict[str, SegmentType] = {"V": "V", "D": "D", "J": "J"}
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import dnaio
 
 from hpcvdj.errors import InputError
-from hpcvdj.germline import SegmentType
 from hpcvdj.germline_import.anchors import allele_in, j_anchor, ungapped, v_anchor
 from hpcvdj.germline_import.genes import Gene, named_locus
 from hpcvdj.germline_import.reading import bytes_of
+from hpcvdj.recombination.germline import SegmentType
 
 _REGIONS: dict[str, SegmentType] = {"V-REGION": "V", "D-REGION": "D", "J-REGION": "J"}
 _KINDS: dict[str, SegmentType] = {"V": "V", "D": "D", "J": "J"}

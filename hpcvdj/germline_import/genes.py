@@ -12,8 +12,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from hpcvdj.alphabet import reverse_complement
-from hpcvdj.germline import SegmentType
+from hpcvdj.recombination.alphabet import reverse_complement
+from hpcvdj.recombination.germline import SegmentType
 
 CODON = 3
 CYS = ("TGT", "TGC")

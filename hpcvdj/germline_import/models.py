@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from hpcvdj.errors import InputError
-from hpcvdj.germline import SegmentType
 from hpcvdj.germline_import.anchors import allele_in, read_anchors
 from hpcvdj.germline_import.genes import Gene, Given, named_locus
 from hpcvdj.germline_import.reading import text_of
+from hpcvdj.recombination.germline import SegmentType
 
 _PARAMETERS = ("model_params.txt", "model_parms.txt", "models/model_params.txt", "models/model_parms.txt")
 _KINDS: dict[str, SegmentType] = {"V": "V", "D": "D", "J": "J"}

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hpcvdj.errors import InputError
-from hpcvdj.germline import COLUMNS, Germline, Segment
 from hpcvdj.germline_import.genes import EVIDENCE, Gene, Given, NoSegmentError, Row, cut, gene_of, natural_key
+from hpcvdj.recombination.germline import COLUMNS, Germline, Segment
 
 REFUSED_COLUMNS = ("table", "locus", "allele", "reason")
 """The columns of the list of refused alleles."""

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
-from hpcvdj.germline import DForms, Germline
-from hpcvdj.repertoire import LONGEST_CDR3, Repertoire
+from hpcvdj.recombination.germline import DForms, Germline
+from hpcvdj.repertoires.repertoire import LONGEST_CDR3, Repertoire
 
 CPU_UNIT_WORK = 1 << 20
 """Strings x sequences in a unit for CPU cores: seconds to minutes of work."""

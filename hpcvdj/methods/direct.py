@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hpcvdj.methods.base import CPU_UNIT_WORK, Problem, Unit, whole_pairs
-from hpcvdj.repertoire import LONGEST_CDR3
+from hpcvdj.repertoires.repertoire import LONGEST_CDR3
 
 UNIT_COUNTERS = 1 << 23
 """Counters in one unit at most (64 MiB), unless a single V–J pair has more."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hpcvdj.methods.base import CPU_UNIT_WORK, Problem, Unit, whole_pairs
-from hpcvdj.repertoire import PAPER_LONGEST_CDR3
+from hpcvdj.repertoires.repertoire import PAPER_LONGEST_CDR3
 
 LONGEST_N = 15
 """n-length whose 4^m tasks still have 32-bit numbers; hours become years long before it."""

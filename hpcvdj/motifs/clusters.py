@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
 from hpcvdj.motifs.graph import networkx
+from hpcvdj.repertoires.tables import TableWriter, read_batches, table_suffix
 from hpcvdj.storage import atomic_path
-from hpcvdj.tables import TableWriter, read_batches, table_suffix
 
 Method = Literal["louvain", "components", "label-propagation"]
 Singletons = Literal["none", "own"]

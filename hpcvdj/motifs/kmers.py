@@ -8,9 +8,9 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.alphabet import INVALID
 from hpcvdj.errors import InputError
 from hpcvdj.motifs.sequences import SequenceSet
+from hpcvdj.recombination.alphabet import INVALID
 
 MIN_K, MAX_K = 4, 32
 """Lengths of k-mers; 32 bases fill a 64-bit word."""

@@ -21,10 +21,10 @@ import numpy as np
 from numba import prange
 from numpy.typing import NDArray
 
-from hpcvdj.alphabet import INVALID
 from hpcvdj.backends.cpu.bits import popcount
 from hpcvdj.errors import InputError
 from hpcvdj.motifs.comparison import Profile, array_module
+from hpcvdj.recombination.alphabet import INVALID
 
 Score = Literal["weights", "cosine", "background"]
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.alphabet import CODE_OF_BYTE, INVALID, decode
 from hpcvdj.errors import InputError
-from hpcvdj.tables import read_batches
+from hpcvdj.recombination.alphabet import CODE_OF_BYTE, INVALID, decode
+from hpcvdj.repertoires.tables import read_batches
 
 _COMPLEMENT_BIT = 2
 """A=00 and T=10, C=01 and G=11: the complement differs in the upper bit."""

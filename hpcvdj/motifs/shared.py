@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.alphabet import INVALID
 from hpcvdj.errors import InputError
 from hpcvdj.motifs.kmers import require_parameters
 from hpcvdj.motifs.results import STRANDS
 from hpcvdj.motifs.sequences import SequenceSet
+from hpcvdj.recombination.alphabet import INVALID
 
 _WAITING = 1 << 18
 """Regions gathered before the best of them are chosen."""

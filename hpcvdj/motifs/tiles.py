@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.checkpoint import folder_of, require_same_run, result_path, save_fault
+from hpcvdj.counting.checkpoint import folder_of, require_same_run, result_path, save_fault
 from hpcvdj.errors import InputError
 from hpcvdj.motifs.edges import Edges
-from hpcvdj.partition import block_range
+from hpcvdj.ranks.partition import block_range
 from hpcvdj.storage import write_whole
 
 ALIGNED = 512

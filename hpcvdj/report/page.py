@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import hpcvdj
 from hpcvdj.errors import InputError
-from hpcvdj.germline import MAX_P, Germline, read_germline
+from hpcvdj.recombination.germline import MAX_P, Germline, read_germline
 from hpcvdj.report.survey import Survey, survey
-from hpcvdj.results import Result
+from hpcvdj.results.file import Result
 from hpcvdj.storage import atomic_path, require_writable
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcvdj.counting.totals import column_sums
 from hpcvdj.errors import InputError
-from hpcvdj.repertoire import LONGEST_CDR3
+from hpcvdj.repertoires.repertoire import LONGEST_CDR3
 from hpcvdj.report.translation import translate
-from hpcvdj.results import Result
-from hpcvdj.totals import column_sums
+from hpcvdj.results.file import Result
 
 BLOCK_BYTES = 1 << 25
 """Bytes of counters and sequences read at a time."""

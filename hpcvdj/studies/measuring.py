@@ -19,14 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.backends import Kernel
-from hpcvdj.driver import Driver
+from hpcvdj.counting.config import Config
+from hpcvdj.counting.driver import Driver
+from hpcvdj.counting.totals import column_sums
 from hpcvdj.errors import InputError
 from hpcvdj.methods import Method, Problem, Unit, method_named
-from hpcvdj.parallel import World
-from hpcvdj.partition import blocks_per_rank
-from hpcvdj.run import Config, bind
+from hpcvdj.ranks.binding import bind
+from hpcvdj.ranks.partition import blocks_per_rank
+from hpcvdj.ranks.world import World
 from hpcvdj.storage import atomic_path
-from hpcvdj.totals import column_sums
 
 GROWTH = 4.5
 """How much longer an enumeration takes with an n-nucleotide more: four times the strings, and a cut more."""
@@ -84,7 +85,7 @@ def measure(
     n-nucleotide strings.
     """
     method = method_named(config.method)
-    backend = bind(config, world)
+    backend = bind(config.backend, world, strict=config.strict_binding)
     hardware = backend.describe().partition(", device")[0]
     unit_work = world.broadcast(backend.unit_work)
     world.patience = math.inf  # units are not cut, and may take hours

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from hpcvdj.alphabet import packed_bytes
 from hpcvdj.backends import Backend
 from hpcvdj.errors import MachineError
-from hpcvdj.germline import DForms, Germline, d_forms, j_forms, v_forms
 from hpcvdj.methods import Problem
-from hpcvdj.partition import THREADS_PER_BLOCK
+from hpcvdj.ranks.partition import THREADS_PER_BLOCK
+from hpcvdj.recombination.alphabet import packed_bytes
+from hpcvdj.recombination.germline import DForms, Germline, d_forms, j_forms, v_forms
 from hpcvdj.studies.measuring import commands, read
 
 IN_VIVO_BYTES = 64

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hpcvdj.alphabet import BASES
 from hpcvdj.motifs.sequences import SequenceSet, read_fasta
+from hpcvdj.recombination.alphabet import BASES
 
 
 def random_sequences(number: int, length: int, seed: int) -> SequenceSet:

@@ -12,15 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.backends import Backend
-from hpcvdj.germline import Germline
+from hpcvdj.counting.config import Config
+from hpcvdj.counting.totals import column_sums
 from hpcvdj.methods import Problem, Unit
-from hpcvdj.parallel import World
-from hpcvdj.partition import THREADS_PER_BLOCK, block_range
 from hpcvdj.plotting import pyplot
-from hpcvdj.run import Config, bind
+from hpcvdj.ranks.binding import bind
+from hpcvdj.ranks.partition import THREADS_PER_BLOCK, block_range
+from hpcvdj.ranks.world import World
+from hpcvdj.recombination.germline import Germline
 from hpcvdj.studies.measuring import commands, read
 from hpcvdj.studies.packed import PackedSet
-from hpcvdj.totals import column_sums
 
 BATCH = 1 << 22
 """Junctions made, counted and summed at a time by a rank."""
@@ -59,7 +60,7 @@ def measure(
     germline: Germline, junctions: int, seed: int, config: Config, world: World, repeats: int
 ) -> list[Throughput]:
     """Count `junctions` of a PackedSet with `direct`, each rank its block range of them, `repeats` times."""
-    backend = bind(config, world)
+    backend = bind(config.backend, world, strict=config.strict_binding)
     max_n = int(config.max_n)
     made = PackedSet(germline, junctions, seed)
     first, last = block_range(junctions, config.threads_per_block, world.rank, world.size)

@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hpcvdj.errors import InputError
-from hpcvdj.germline import COLUMNS
 from hpcvdj.germline_import import Imported, Refusal, Row, import_germline
 from hpcvdj.germline_import.genes import natural_key
 from hpcvdj.germline_import.table import REFUSED_COLUMNS, as_tsv
+from hpcvdj.recombination.germline import COLUMNS
 
 FOLDER = Path(__file__).resolve().parent
 OLGA_VERSION = "1.3.0"

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hpcvdj.germline import from_sequences, read_germline
+from hpcvdj.counting.verify import reference, sample
 from hpcvdj.methods import METHODS, Problem
-from hpcvdj.repertoire import read_repertoire
-from hpcvdj.verify import reference, sample
+from hpcvdj.recombination.germline import from_sequences, read_germline
+from hpcvdj.repertoires.repertoire import read_repertoire
 from tests.backends.host import fake_cupy
 from tests.conftest import SMALL, TABLES
 from tests.gpu.test_kernels import random_rows

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import hpcvdj
-from hpcvdj.results import Result
+from hpcvdj.results.file import Result
 from tests.conftest import GERMLINE, ROOT, SMALL
 
 COMMANDS = (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hpcvdj.germline import Segment, read_germline
+from hpcvdj.recombination.germline import Segment, read_germline
 from tests.conftest import GERMLINE
 
 FOLDER = GERMLINE.parent

@@ -7,9 +7,9 @@ import json
 
 import pytest
 
-from hpcvdj.germline import Segment, read_germline
 from hpcvdj.germline_import import import_germline
 from hpcvdj.germline_import.anchors import ungapped
+from hpcvdj.recombination.germline import Segment, read_germline
 from tests.germline_import.conftest import (
     CODON_104,
     FOLDER,

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hpcvdj.alphabet import unpack
 from hpcvdj.backends.cuda import device_count
-from hpcvdj.germline import from_sequences, read_germline
+from hpcvdj.counting.verify import reference, sample
 from hpcvdj.methods import METHODS, Problem
-from hpcvdj.repertoire import PAPER_LONGEST_CDR3, read_repertoire
-from hpcvdj.verify import reference, sample
+from hpcvdj.recombination.alphabet import unpack
+from hpcvdj.recombination.germline import from_sequences, read_germline
+from hpcvdj.repertoires.repertoire import PAPER_LONGEST_CDR3, read_repertoire
 from tests.conftest import SMALL, TABLES
 from tests.problems import cases, count_with, repertoire_of_rows
 
@@ -148,15 +148,15 @@ def test_what_lies_on_the_gpu(paper_germline):
 
 def test_ranks_that_share_a_gpu_are_told(paper_germline, caplog):
     from hpcvdj.errors import MachineError
-    from hpcvdj.parallel import World
-    from hpcvdj.run import Config, bind
+    from hpcvdj.ranks.binding import bind
+    from hpcvdj.ranks.world import World
 
     world = World()
     world.gather = lambda uuid: [uuid, uuid, "GPU-other"]
-    bind(Config(backend="cuda"), world)
+    bind("cuda", world)
     assert "ranks 0, 1 share one GPU (GPU-" in caplog.text
     with pytest.raises(MachineError, match="ranks 0, 1 share one GPU"):
-        bind(Config(backend="cuda", strict_binding=True), world)
+        bind("cuda", world, strict=True)
 
 
 def test_unpacked_and_packed_sequences_are_the_same(paper_germline):

@@ -13,7 +13,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from hpcvdj.germline import from_sequences, read_germline
+from hpcvdj.counting.verify import reference
 from hpcvdj.methods import METHODS, Problem
 from hpcvdj.motifs.comparison import profile
 from hpcvdj.motifs.costs import Choice
@@ -21,7 +21,7 @@ from hpcvdj.motifs.methods import load
 from hpcvdj.motifs.reference import exact_counters
 from hpcvdj.motifs.sequences import sequence_set
 from hpcvdj.motifs.tables import TableOptions, TablesComparison
-from hpcvdj.verify import reference
+from hpcvdj.recombination.germline import from_sequences, read_germline
 from tests.conftest import TABLES
 from tests.gpu.test_kernels import gpu, random_rows
 from tests.gpu.test_motif_tables import VARIANTS

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from hpcvdj.germline import COLUMNS, read_germline
+from hpcvdj.recombination.germline import COLUMNS, read_germline
 
 GERMLINE = Path(__file__).resolve().parents[2] / "inputs" / "germline"
 DERIVE = GERMLINE / "derive.py"

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from hpcvdj.counting.config import Config
+from hpcvdj.counting.verify import reference
 from hpcvdj.errors import InputError
-from hpcvdj.germline import Germline, Segment, extended_j, extended_v, from_sequences, read_germline
 from hpcvdj.methods import METHODS, Problem, method_named
-from hpcvdj.repertoire import LONGEST_CDR3, PAPER_LONGEST_CDR3
-from hpcvdj.run import Config
-from hpcvdj.verify import reference
+from hpcvdj.recombination.germline import Germline, Segment, extended_j, extended_v, from_sequences, read_germline
+from hpcvdj.repertoires.repertoire import LONGEST_CDR3, PAPER_LONGEST_CDR3
 from tests.conftest import ROOT, TABLES
 from tests.problems import Case, cases, count_with, repertoire_of_rows
 

@@ -20,15 +20,16 @@ EDGES = ["--top", "3", "--score", "cosine"]
 SLOW = """
 import errno, os, sys, time
 import hpcvdj.motifs.run as run, hpcvdj.motifs.tiles as tiles
+from hpcvdj.motifs.work import Work
 from hpcvdj.motifs.results import MotifStore
-from hpcvdj.parallel import world
-run._layout = lambda *ignored: {"load": 6, "height": 4}
-compare, put, savez, done = run._Work._compare, MotifStore.put_tile, tiles.np.savez, []
+from hpcvdj.ranks.world import world
+run.layout_of = lambda *ignored: {"load": 6, "height": 4}
+compare, put, savez, done = Work._compare, MotifStore.put_tile, tiles.np.savez, []
 def slow(self, *arguments):
     time.sleep(0.2)
     done.append(arguments)
     return compare(self, *arguments)
-run._Work._compare = slow
+Work._compare = slow
 """
 """Small tiles, each of which takes its time."""
 
@@ -149,7 +150,7 @@ def wrong(self, *arguments):
     if len(done) > 3 and world().rank == 1:
         raise ZeroDivisionError("planted")
     return slow(self, *arguments)
-run._Work._compare = wrong
+Work._compare = wrong
 """
     code, err = end(start("--patience", "50", ranks=3, planted=wrong))
     assert code not in (0, 75)
@@ -191,7 +192,7 @@ MotifStore.put_tile = full
     assert "what was compared is kept, and --resume puts it together" in err
     assert [path.name for path in tmp_path.glob("*o.h5*")] == ["o.h5.checkpoint"]
     assert not (tmp_path / "o.h5.checkpoint" / "result.part").exists()
-    forbidden = "run._Work._compare = None\n"
+    forbidden = "Work._compare = None\n"
     code, err = end(start("--resume", planted=forbidden))
     assert code == 0, err
     assert np.array_equal(content(tmp_path / "o.h5"), EXACT)

@@ -11,18 +11,19 @@ import pytest
 
 from hpcvdj import storage
 from hpcvdj.errors import CompleteError, InputError, MachineError, StoppedError
-from hpcvdj.motifs import pace, run, tiles
+from hpcvdj.motifs import pace, run, tiles, work
 from hpcvdj.motifs.comparison import profile
+from hpcvdj.motifs.config import MotifConfig
 from hpcvdj.motifs.cpu import bitslice
 from hpcvdj.motifs.edges import Selection
 from hpcvdj.motifs.reference import exact_counters, opposite_strand_counters
 from hpcvdj.motifs.results import MotifResult
-from hpcvdj.motifs.run import MotifConfig, compare_file
+from hpcvdj.motifs.run import compare_file
 from hpcvdj.motifs.scores import base_frequencies, scoring, terms_of
 from hpcvdj.motifs.sequences import sequence_set
 from hpcvdj.motifs.tiles import Tile, TileFolder, of_rank, plan
-from hpcvdj.parallel import World
-from hpcvdj.stopping import StopRequest
+from hpcvdj.ranks.stopping import StopRequest
+from hpcvdj.ranks.world import World
 from tests.cli.test_mpiexec import MPIEXEC, launch
 from tests.motifs.tables.cases import hostile, random_text
 
@@ -40,7 +41,7 @@ def fasta(tmp_path):
 def compare(fasta, target, *, layout=None, monkeypatch=None, request=None, **options):
     chosen = {name: options.pop(name) for name in ("resume", "overwrite") if name in options}
     if layout is not None:
-        monkeypatch.setattr(run, "_layout", lambda *ignored: dict(zip(("load", "height"), layout, strict=True)))
+        monkeypatch.setattr(run, "layout_of", lambda *ignored: dict(zip(("load", "height"), layout, strict=True)))
     config = MotifConfig(**{"k": K, "d": D, "backend": "cpu", **options})
     return compare_file(fasta, target, config, World(), request=request, **chosen)
 
@@ -187,7 +188,7 @@ def test_stopped_while_the_result_is_put_together(fasta, tmp_path, monkeypatch, 
         compare(fasta, target, request=StopWhen(folder, "result.part"), **options)
     assert not target.exists()
     assert not (folder / "result.part").exists()
-    monkeypatch.setattr(run, "load", None)
+    monkeypatch.setattr(work, "load", None)
     compare(fasta, target, resume=True, **options)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["o.h5", "some.fasta"], "no debris"
 
@@ -225,7 +226,8 @@ def test_pieces_add_up(tmp_path, monkeypatch, method):
     compare(many, tmp_path / "whole.h5", k=5, d=1, method="index")
     monkeypatch.setattr(pace, "PIECE_SECONDS", 0)
     between = []
-    monkeypatch.setattr(run, "_go_on", lambda watch: between.append(1))
+    for module in (run, work):
+        monkeypatch.setattr(module, "go_on", lambda watch: between.append(1))
     compare(many, tmp_path / "o.h5", k=5, d=1, method=method, layout=(1024, 1024), monkeypatch=monkeypatch)
     assert len(between) > 2 * 3, "more than before each tile, compared or stored"
     assert np.array_equal(content(tmp_path / "o.h5"), content(tmp_path / "whole.h5"))
@@ -259,7 +261,7 @@ def test_a_full_disk_while_storing_loses_nothing(fasta, tmp_path, monkeypatch):
         with pytest.raises(MachineError, match=r"the disk is full; .* --resume puts it together"):
             compare(fasta, target)
     assert not target.exists()
-    monkeypatch.setattr(run, "load", None)
+    monkeypatch.setattr(work, "load", None)
     compare(fasta, target, resume=True)
     assert np.array_equal(content(target)[0], EXACT[0])
 

@@ -8,12 +8,14 @@ import time
 import numpy as np
 import pytest
 
+from hpcvdj.counting.config import Config
+from hpcvdj.counting.count import ArrayStore, count
+from hpcvdj.counting.verify import reference, sample
 from hpcvdj.errors import InputError, LostRankError
 from hpcvdj.methods import METHODS, Problem
-from hpcvdj.parallel import usable_cores, world
-from hpcvdj.repertoire import read_repertoire
-from hpcvdj.run import ArrayStore, Config, count, root_does, share
-from hpcvdj.verify import reference, sample
+from hpcvdj.ranks.world import root_does, usable_cores, world
+from hpcvdj.repertoires.repertoire import read_repertoire
+from hpcvdj.repertoires.sharing import share
 from tests.conftest import SMALL
 
 pytestmark = pytest.mark.mpi
@@ -56,7 +58,7 @@ def test_share(paper_germline):
 
 
 def test_broadcast_in_pieces(monkeypatch):
-    monkeypatch.setattr("hpcvdj.parallel._BROADCAST_BYTES", 100)
+    monkeypatch.setattr("hpcvdj.ranks.world._BROADCAST_BYTES", 100)
     array = np.arange(77, dtype=np.int64).reshape(7, 11)
     found = world().broadcast_array(array if world().is_root else None)
     assert np.array_equal(found, array)

@@ -3,11 +3,11 @@
 import numpy as np
 from hypothesis import given, settings
 
-from hpcvdj.explain import Explanation
-from hpcvdj.germline import extended_d, from_sequences
+from hpcvdj.counting.verify import reference
+from hpcvdj.recombination.explain import Explanation
+from hpcvdj.recombination.germline import extended_d, from_sequences
 from hpcvdj.report.divisions import most_direct_lines
 from hpcvdj.report.figures.alignment import parts_of
-from hpcvdj.verify import reference
 from tests.problems import cases
 
 

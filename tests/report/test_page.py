@@ -10,15 +10,16 @@ import h5py
 import numpy as np
 import pytest
 
-from hpcvdj import parts
-from hpcvdj.batched import count_in_slices
+from hpcvdj.counting.batched import count_in_slices
+from hpcvdj.counting.config import Config, Inputs
+from hpcvdj.counting.whole import count_file
 from hpcvdj.errors import InputError
-from hpcvdj.germline import read_germline
-from hpcvdj.parallel import World
+from hpcvdj.ranks.world import World
+from hpcvdj.recombination.germline import read_germline
 from hpcvdj.report import page
 from hpcvdj.report.page import write_report
-from hpcvdj.results import Result
-from hpcvdj.run import Config, Inputs, count_file
+from hpcvdj.results import parts
+from hpcvdj.results.file import Result
 from tests.cli.test_commands import error_line, hpcvdj_command
 from tests.conftest import GERMLINE, SMALL
 

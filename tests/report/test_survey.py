@@ -3,14 +3,15 @@
 import numpy as np
 import pytest
 
+from hpcvdj.counting.config import Config, Inputs
+from hpcvdj.counting.whole import count_file
 from hpcvdj.errors import InputError
-from hpcvdj.germline import read_germline
-from hpcvdj.parallel import World
+from hpcvdj.ranks.world import World
+from hpcvdj.recombination.germline import read_germline
 from hpcvdj.report import survey as module
 from hpcvdj.report.survey import EDGES, FINE_EDGES, PerJunction, coarse, kind_of, survey
 from hpcvdj.report.translation import CODE, translate
-from hpcvdj.results import Result
-from hpcvdj.run import Config, Inputs, count_file
+from hpcvdj.results.file import Result
 from tests.conftest import GERMLINE, SMALL
 
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
+from hpcvdj.counting.config import Config
+from hpcvdj.counting.verify import reference, sample
 from hpcvdj.errors import InputError, MachineError
 from hpcvdj.methods import METHODS, Problem
-from hpcvdj.parallel import World
-from hpcvdj.repertoire import read_repertoire
-from hpcvdj.run import Config
+from hpcvdj.ranks.world import World
+from hpcvdj.repertoires.repertoire import read_repertoire
 from hpcvdj.studies import blocks, measuring, memory, methods, pairs, renderer, scaling
-from hpcvdj.verify import reference, sample
 from tests.conftest import SMALL
 from tests.problems import count_with
 

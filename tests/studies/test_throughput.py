@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hpcvdj.germline import read_germline
+from hpcvdj.counting.config import Config
+from hpcvdj.counting.verify import reference
 from hpcvdj.methods import Problem
-from hpcvdj.parallel import World
-from hpcvdj.run import Config
+from hpcvdj.ranks.world import World
+from hpcvdj.recombination.germline import read_germline
 from hpcvdj.studies import measuring, renderer, throughput
 from hpcvdj.studies.packed import PackedSet
-from hpcvdj.verify import reference
 from tests.conftest import TABLES
 from tests.problems import count_with
 

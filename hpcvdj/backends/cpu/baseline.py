@@ -11,10 +11,10 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
-from hpcvdj.alphabet import unpack
 from hpcvdj.backends import SynchronousKernel
 from hpcvdj.backends.forms import Forms
 from hpcvdj.methods.base import Problem, Unit
+from hpcvdj.recombination.alphabet import unpack
 
 PADDED = 64
 """Bytes of an in vivo sequence (the paper, section V-A)."""

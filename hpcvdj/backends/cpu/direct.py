@@ -16,13 +16,13 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
-from hpcvdj.alphabet import BASES_PER_WORD, encode
 from hpcvdj.backends import SynchronousKernel
 from hpcvdj.backends.cpu.bits import popcount
 from hpcvdj.backends.dtable import DTable
-from hpcvdj.germline import extended_j, extended_v
 from hpcvdj.methods.base import Problem, Unit
-from hpcvdj.repertoire import LONGEST_CDR3
+from hpcvdj.recombination.alphabet import BASES_PER_WORD, encode
+from hpcvdj.recombination.germline import extended_j, extended_v
+from hpcvdj.repertoires.repertoire import LONGEST_CDR3
 
 CHUNK = 512
 """Sequences that a thread takes at a time."""

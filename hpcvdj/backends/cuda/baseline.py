@@ -8,9 +8,9 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.alphabet import unpack
 from hpcvdj.backends.cuda.enumerating import EnumeratingKernel
 from hpcvdj.backends.forms import FormTable
+from hpcvdj.recombination.alphabet import unpack
 
 PADDED = 64
 """Bytes of an in vivo sequence (the paper, section V-A)."""

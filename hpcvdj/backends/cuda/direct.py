@@ -6,7 +6,6 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.alphabet import BASES_PER_WORD, encode, pack
 from hpcvdj.backends.cuda.device import (
     DeviceClock,
     HostArrays,
@@ -19,8 +18,9 @@ from hpcvdj.backends.cuda.device import (
 )
 from hpcvdj.backends.cuda.tiles import split_pairs
 from hpcvdj.backends.dtable import DTable
-from hpcvdj.germline import extended_j, extended_v
 from hpcvdj.methods.base import Problem, Unit
+from hpcvdj.recombination.alphabet import BASES_PER_WORD, encode, pack
+from hpcvdj.recombination.germline import extended_j, extended_v
 
 ROWS = 1 << 24
 """Sequences on the GPU at a time, at most; fewer where memory is short."""

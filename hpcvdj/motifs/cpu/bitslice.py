@@ -12,10 +12,10 @@ import numpy as np
 from numba import prange
 from numpy.typing import NDArray
 
-from hpcvdj.alphabet import INVALID
 from hpcvdj.backends.cpu.bits import popcount
 from hpcvdj.motifs.comparison import Profile
 from hpcvdj.motifs.pace import Pace
+from hpcvdj.recombination.alphabet import INVALID
 
 STEP = 32
 """A word holds 64 positions; the sums of its first 32 do not leave it, k being 32 at most."""

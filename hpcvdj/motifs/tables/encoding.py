@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.alphabet import BASES
 from hpcvdj.errors import InputError
+from hpcvdj.recombination.alphabet import BASES
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hpcvdj.germline import Germline
+from hpcvdj.recombination.germline import Germline
 from hpcvdj.report.elements import Block, Section
 from hpcvdj.report.sections.alignment import alignments
 from hpcvdj.report.sections.convergent import convergent

@@ -1,0 +1,1 @@
+"""Convergent recombination: pathways against the individuals that share a junction."""

@@ -1,0 +1,1 @@
+"""Ranks: their world, what each is to do, its GPU, signals, and progress."""

@@ -1,0 +1,230 @@
+"""Germline segments, their P-nucleotides and their chewed-back forms (the paper, sections II-A and II-C).
+
+A **segment** is the part of a germline gene that lies in the CDR3: a V gene from behind its Cys 104 codon to
+its 3' end, a J gene from its 5' end to before its Phe/Trp 118 codon, a whole D gene.  A segment with all the
+P-nucleotides its termini can have is its **extended segment**, and every **form** that recombination can give
+it is a contiguous piece of that: a prefix for V, a suffix for J, any piece for D.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from hpcvdj.errors import InputError
+from hpcvdj.recombination.alphabet import reverse_complement
+
+DForms = Literal["paper", "distinct"]
+"""How D forms are counted: one per pair of chew-backs, or each distinct string once per gene."""
+
+SegmentType = Literal["V", "D", "J"]
+
+MAX_P = 4
+"""The paper's bound on P-nucleotides at one terminus."""
+
+COLUMNS = ("locus", "segment_type", "allele", "functional", "sequence", "source")
+"""The columns of a germline table."""
+
+_TYPES: dict[str, SegmentType] = {"V": "V", "D": "D", "J": "J"}
+_FUNCTIONAL = ("F", "ORF", "P")
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One allele's segment.  `sequence` is upper-case A, C, G, T; `functional` is IMGT's F, ORF or P."""
+
+    locus: str
+    segment_type: SegmentType
+    allele: str
+    functional: str
+    sequence: str
+    source: str = ""
+
+    @property
+    def gene(self) -> str:
+        """The gene's name: the allele's, less `*01`."""
+        return self.allele.partition("*")[0]
+
+
+def _p_3(segment: str, max_p: int) -> str:
+    """P-nucleotides of the 3' end: they mirror it, so a short segment has only as many as it has bases."""
+    return reverse_complement(segment[max(0, len(segment) - max_p) :])
+
+
+def _p_5(segment: str, max_p: int) -> str:
+    """P-nucleotides of the 5' end."""
+    return reverse_complement(segment[:max_p])
+
+
+def extended_v(segment: str, max_p: int = MAX_P) -> str:
+    """`segment` and the P-nucleotides of its 3' end."""
+    return segment + _p_3(segment, max_p)
+
+
+def extended_j(segment: str, max_p: int = MAX_P) -> str:
+    """The P-nucleotides of the 5' end of `segment`, and `segment`."""
+    return _p_5(segment, max_p) + segment
+
+
+def extended_d(segment: str, max_p: int = MAX_P) -> str:
+    """`segment` between the P-nucleotides of its two ends."""
+    return _p_5(segment, max_p) + segment + _p_3(segment, max_p)
+
+
+def v_forms(segment: str, max_p: int = MAX_P) -> list[str]:
+    """Every form of a V segment, shortest first, the fully chewed one included: the prefixes."""
+    extended = extended_v(segment, max_p)
+    return [extended[:length] for length in range(len(extended) + 1)]
+
+
+def j_forms(segment: str, max_p: int = MAX_P) -> list[str]:
+    """Every form of a J segment, shortest first, the fully chewed one included: the suffixes."""
+    extended = extended_j(segment, max_p)
+    return [extended[len(extended) - length :] for length in range(len(extended) + 1)]
+
+
+def d_forms(segment: str, kind: DForms = "paper", max_p: int = MAX_P) -> list[str]:
+    """Every form of a D segment.
+
+    `paper`: one per pair of chew-backs (l, r), 0 <= l < n, 0 <= r <= n - l, on the extended segment of n bases,
+    so that equal strings stand there as often as they arise: (n+1)(n+2)/2 - 1 forms, n of them empty.
+    `distinct`: each distinct string once, the empty one included.
+    """
+    extended = extended_d(segment, max_p)
+    length = len(extended)
+    forms = [extended[left : length - right] for left in range(length) for right in range(length - left + 1)]
+    return forms if kind == "paper" else list(dict.fromkeys(forms))
+
+
+@dataclass(frozen=True)
+class Germline:
+    """The segments of one or more loci, and the rules by which calls find them.
+
+    `d_alleles` says which D alleles take part: `first` (of each D gene the first allele listed as functional, as one
+    chromosome carries one) or `all` functional ones.
+    """
+
+    segments: tuple[Segment, ...]
+    name: str = "germline"
+    max_p: int = MAX_P
+    d_alleles: Literal["first", "all"] = "first"
+    _by_call: dict[tuple[str, str], Segment] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        by_call: dict[tuple[str, str], Segment] = {}
+        for segment in self.segments:
+            key = (segment.segment_type, segment.allele)
+            if key in by_call and by_call[key].allele == segment.allele:
+                raise InputError(f"{self.name}: {segment.allele} is listed twice; keep one row of it")
+            by_call[key] = segment
+            by_call.setdefault((segment.segment_type, segment.gene), segment)
+        object.__setattr__(self, "_by_call", by_call)
+        self._require_v_and_j()
+
+    def _require_v_and_j(self) -> None:
+        for locus in self.loci:
+            for kind in ("V", "J"):
+                if not self.of(kind, locus):
+                    raise InputError(
+                        f"{self.name}: locus {locus} has no {kind} segment; add rows with segment_type {kind}"
+                    )
+
+    @cached_property
+    def loci(self) -> tuple[str, ...]:
+        """The loci, in the order of the table."""
+        return tuple(dict.fromkeys(segment.locus for segment in self.segments))
+
+    def of(self, segment_type: str, locus: str | None = None) -> tuple[Segment, ...]:
+        """The segments of a type (and a locus), in the order of the table."""
+        return tuple(s for s in self.segments if s.segment_type == segment_type and (locus is None or s.locus == locus))
+
+    def d_segments(self, locus: str) -> tuple[Segment, ...]:
+        """The D segments that take part in a locus's recombination; empty for a locus without D genes."""
+        functional = [s for s in self.of("D", locus) if s.functional == "F"]
+        if self.d_alleles == "all":
+            return tuple(functional)
+        first: dict[str, Segment] = {}
+        for segment in functional:
+            first.setdefault(segment.gene, segment)
+        return tuple(first.values())
+
+    def find(self, segment_type: str, call: str) -> Segment | None:
+        """The segment of a call: an allele by its full name, a gene by its first listed allele."""
+        return self._by_call.get((segment_type, call))
+
+    def digest(self) -> str:
+        """SHA-256 of all that counting depends on: two germlines with one digest give one result."""
+        rows = [f"{s.locus}\t{s.segment_type}\t{s.allele}\t{s.functional}\t{s.sequence}" for s in self.segments]
+        settings = [f"max_p={self.max_p}", f"d_alleles={self.d_alleles}"]
+        return hashlib.sha256("\n".join(rows + settings).encode()).hexdigest()
+
+
+def read_germline(path: str | Path, *, max_p: int = MAX_P, d_alleles: Literal["first", "all"] = "first") -> Germline:
+    """Read a germline table: a TSV file, plain or gzip, with the columns `COLUMNS`.
+
+    InputError names the file, the line and the remedy.
+    """
+    path = Path(path)
+    try:
+        with open(path, "rb") as stream:
+            opener = gzip.open if stream.read(2) == b"\x1f\x8b" else open
+        with opener(path, "rt", encoding="utf-8-sig", newline="") as stream:
+            rows = list(csv.DictReader(stream, delimiter="\t", quoting=csv.QUOTE_NONE))
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such germline table; inputs/germline/ holds ready ones") from None
+    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path}: not a readable germline table ({error}); give a tab-separated file") from None
+    _require_columns(path, rows)
+    segments = tuple(_segment(path, line, row) for line, row in enumerate(rows, start=2))
+    return Germline(segments, name=str(path), max_p=max_p, d_alleles=d_alleles)
+
+
+def _require_columns(path: Path, rows: list[dict[str, str]]) -> None:
+    if not rows:
+        raise InputError(f"{path}: no segments; a germline table has a header line and a row per allele")
+    missing = [column for column in COLUMNS[:5] if column not in rows[0]]
+    if missing:
+        raise InputError(
+            f"{path}, line 1: no column {', '.join(missing)}; a germline table has the tab-separated columns "
+            + ", ".join(COLUMNS)
+        )
+
+
+def _segment(path: Path, line: int, row: dict[str, str]) -> Segment:
+    where = f"{path}, line {line}"
+    values = {column: (row.get(column) or "").strip() for column in COLUMNS}
+    kind = values["segment_type"]
+    if kind not in _TYPES:
+        raise InputError(f"{where}: segment_type is {kind!r}; write V, D or J")
+    if row.get("sequence") is None:
+        raise InputError(f"{where}: the row is cut short; every row needs the columns {', '.join(COLUMNS[:5])}")
+    if values["functional"] not in _FUNCTIONAL:
+        raise InputError(f"{where}: functional is {values['functional']!r}; write F, ORF or P")
+    if not values["allele"] or not values["locus"]:
+        raise InputError(f"{where}: allele or locus is empty; name both (TRBV1*01, TRB)")
+    sequence = values["sequence"].upper()
+    bad = sorted(set(sequence) - set("ACGT"))
+    if bad:
+        raise InputError(f"{where}: the sequence of {values['allele']} holds {bad[0]!r}; only A, C, G, T count")
+    if kind == "D" and not sequence:
+        raise InputError(f"{where}: the D segment {values['allele']} is empty; give its sequence or drop the row")
+    return Segment(values["locus"], _TYPES[kind], values["allele"], values["functional"], sequence, values["source"])
+
+
+def from_sequences(
+    v: Iterable[str], d: Iterable[str], j: Iterable[str], *, locus: str = "TRB", max_p: int = MAX_P
+) -> Germline:
+    """A germline of bare segment sequences named V1*01, V2*01 …: for experiments and tests."""
+    parts: tuple[tuple[SegmentType, Iterable[str]], ...] = (("V", v), ("D", d), ("J", j))
+    segments = [
+        Segment(locus, kind, f"{kind}{number}*01", "F", sequence)
+        for kind, sequences in parts
+        for number, sequence in enumerate(sequences, start=1)
+    ]
+    return Germline(tuple(segments), name="sequences", max_p=max_p)

@@ -1,0 +1,1 @@
+"""The result file and its parts, and what reads them."""

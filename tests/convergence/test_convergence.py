@@ -1,0 +1,293 @@
+"""Junctions and the individuals that share them: against plain loops over the rows."""
+
+import itertools
+import re
+from collections import defaultdict
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv, parquet
+
+import hpcvdj
+from hpcvdj import InputError
+from hpcvdj.convergence.analysis import amino_acid_level, nucleotide_level, read, translate, weights
+from hpcvdj.convergence.plot import bins, wilson
+from tests.cli.test_commands import error_line, hpcvdj_command
+from tests.conftest import GERMLINE, ROOT, SMALL
+
+CODONS = {
+    "A": "GCT GCC GCA GCG", "R": "CGT CGC CGA CGG AGA AGG", "N": "AAT AAC", "D": "GAT GAC", "C": "TGT TGC",
+    "Q": "CAA CAG", "E": "GAA GAG", "G": "GGT GGC GGA GGG", "H": "CAT CAC", "I": "ATT ATC ATA",
+    "L": "TTA TTG CTT CTC CTA CTG", "K": "AAA AAG", "M": "ATG", "F": "TTT TTC", "P": "CCT CCC CCA CCG",
+    "S": "TCT TCC TCA TCG AGT AGC", "T": "ACT ACC ACA ACG", "W": "TGG", "Y": "TAT TAC", "V": "GTT GTC GTA GTG",
+    "*": "TAA TAG TGA",
+}  # fmt: skip
+
+MAX_N = 6
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A table of five individuals who share junctions, counted; and one table, counted, of each."""
+    folder = tmp_path_factory.mktemp("convergence")
+    header, *lines = SMALL.read_text().splitlines()
+    names = header.split("\t")
+    rng = np.random.default_rng(5)
+    rows = []
+    for k in range(700):
+        facts = dict(zip(names, lines[min(rng.geometric(0.02), 500) - 1].split("\t"), strict=True))
+        junction = facts["junction"]
+        kind = rng.integers(0, 8)
+        if kind == 0:  # the same amino acids in other letters
+            junction = junction[:3] + ("GCT" if junction[3:6] == "GCC" else junction[3:6]) + junction[6:]
+        elif kind == 1:
+            junction = junction[:12] + "A" + junction[12:]  # out of frame
+        elif kind == 2:
+            facts["v_call"] = "TRBV1*01"  # the same letters of another V
+        productive = ["F", "", "T", "True", "true", "T"][rng.integers(0, 6)]
+        mouse = "" if rng.integers(0, 40) == 0 else f"mouse {rng.integers(0, 5)}"
+        rows.append((f"r{k}", facts["v_call"], facts["j_call"], junction, productive, mouse))
+    head = "sequence_id\tv_call\tj_call\tjunction\tproductive\tmouse\n"
+    (folder / "all.tsv").write_text(head + "".join("\t".join(row) + "\n" for row in rows))
+    for mouse in range(5):
+        part = "".join("\t".join(row) + "\n" for row in rows if row[5] == f"mouse {mouse}")
+        (folder / f"mouse {mouse}.tsv").write_text(head + part)
+    for path in sorted(folder.glob("*.tsv")):
+        hpcvdj_command("-q", "count", path, "-g", GERMLINE, "-o", path.with_suffix(".h5"), "--max-n", MAX_N)
+    return folder
+
+
+def by_hand(folder, key, only_productive=True):
+    """Of each junction: individuals, rows, and the counters of each of its nucleotide junctions."""
+    counted = hpcvdj.count(
+        csv.read_csv(
+            folder / "all.tsv",
+            parse_options=csv.ParseOptions(delimiter="\t"),
+            convert_options=csv.ConvertOptions(column_types=dict.fromkeys(("productive", "mouse"), pa.string())),
+        ),
+        GERMLINE,
+        max_n=MAX_N,
+    )
+    mice, rows, counters = defaultdict(set), defaultdict(int), defaultdict(dict)
+    for row in counted.to_pylist():
+        if not row["mouse"] or (only_productive and row["productive"] not in ("T", "True", "true")):
+            continue
+        letters = row["junction"][3:-3]
+        name = key(row["v_call"], row["j_call"], letters)
+        if name is None:
+            continue
+        mice[name].add(row["mouse"])
+        rows[name] += 1
+        counters[name][row["v_call"], row["j_call"], letters] = [row[f"pathways_n{m}"] for m in range(MAX_N + 1)]
+    return mice, rows, counters
+
+
+def amino(letters):
+    one = {codon: name for name, codons in CODONS.items() for codon in codons.split()}
+    return "".join(one[letters[k : k + 3]] for k in range(0, len(letters), 3)) if len(letters) % 3 == 0 else ""
+
+
+def exact_weight(counters):
+    return float(sum(Fraction(count, 4**m) for m, count in enumerate(counters)))
+
+
+def test_the_genetic_code():
+    codons = ["".join(letters) for letters in itertools.product("ACGT", repeat=3)]
+    assert translate(codons) == [amino(codon) for codon in codons]
+    assert translate(["".join(codons), "", "A", "AC", "TGTA", "ATGGCC"]) == [amino("".join(codons)), *[""] * 4, "MA"]
+    assert translate([]) == []
+
+
+def test_weights_are_the_sum():
+    rng = np.random.default_rng(1)
+    counters = rng.integers(0, 10**6, (50, 31), dtype=np.uint64)
+    expected = [exact_weight(row) for row in counters.tolist()]
+    assert weights(counters) == pytest.approx(expected, rel=1e-15)
+    assert weights(np.hstack((counters, np.zeros((50, 4), np.uint64)))).tolist() == weights(counters).tolist()
+
+
+@pytest.mark.parametrize("rows", ["productive", "all"])
+def test_nucleotide_junctions(folder, rows):
+    level = nucleotide_level(read([folder / "all.h5"], individual="mouse", rows=rows))
+    mice, times, counters = by_hand(folder, lambda *key: key, rows == "productive")
+    columns = level.columns
+    keys = list(zip(columns["v_call"], columns["j_call"], columns["cdr3"], strict=True))
+    assert len(keys) == len(set(keys)) == len(mice)
+    assert max(len(names) for names in mice.values()) > 2
+    for k, key in enumerate(keys):
+        assert columns["individuals"][k] == len(mice[key])
+        assert columns["rows"][k] == times[key]
+        assert columns["pathways_total"][k] == sum(counters[key][key])
+        assert columns["weight"][k] == pytest.approx(exact_weight(counters[key][key]), rel=1e-14)
+        assert columns["cdr3_aa"][k] == amino(key[2])
+    order = [(-n, -p) for n, p in zip(level.individuals.tolist(), columns["pathways_total"].tolist(), strict=True)]
+    assert order == sorted(order)
+
+
+@pytest.mark.parametrize("with_genes", [False, True])
+def test_amino_acid_junctions(folder, with_genes):
+    def key(v, j, letters):
+        genes = (v.partition("*")[0], j.partition("*")[0]) if with_genes else ()
+        return (*genes, amino(letters)) if amino(letters) else None
+
+    level = amino_acid_level(read([folder / "all.h5"], individual="mouse"), with_genes=with_genes)
+    mice, times, counters = by_hand(folder, key)
+    columns = level.columns
+    names = ["v_gene", "j_gene", "cdr3_aa"] if with_genes else ["cdr3_aa"]
+    keys = list(zip(*(columns[name] for name in names), strict=True))
+    assert len(keys) == len(set(keys)) == len(mice)
+    assert max(len(one) for one in counters.values()) > 1
+    for k, one in enumerate(keys):
+        parts = list(counters[one].values())
+        assert columns["individuals"][k] == len(mice[one])
+        assert columns["rows"][k] == times[one]
+        assert columns["nucleotide_junctions"][k] == len(parts)
+        assert columns["pathways_total"][k] == sum(map(sum, parts))
+        assert columns["weight"][k] == pytest.approx(sum(map(exact_weight, parts)), rel=1e-13)
+        assert columns["pathways_mean"][k] == pytest.approx(sum(map(sum, parts)) / len(parts))
+        assert columns["weight_mean"][k] == pytest.approx(sum(map(exact_weight, parts)) / len(parts))
+
+
+def test_a_result_of_each_individual_is_the_same_as_a_column(folder):
+    whole = read([folder / "all.h5"], individual="mouse")
+    files = [folder / f"mouse {mouse}.h5" for mouse in (3, 1, 0, 2, 4)]
+    parts = read(files)
+    assert parts.individual[0] == whole.individual[0] == [f"mouse {mouse}" for mouse in range(5)]
+    assert whole.without_individual > 0
+    for level in (nucleotide_level, amino_acid_level):
+        one, other = level(whole), level(parts)
+        for name, values in one.columns.items():
+            assert list(values) == pytest.approx(list(other.columns[name])), name
+        assert one.aucs().keys() == other.aucs().keys()
+
+
+def test_the_auc_is_that_of_all_pairs(folder):
+    level = nucleotide_level(read([folder / "all.h5"], individual="mouse"))
+    for public in (2, 3):
+        shared = level.individuals >= public
+        for name, area in level.aucs(public).items():
+            score = level.scores[name]
+            pairs = [(a > b) + 0.5 * (a == b) for a in score[shared] for b in score[~shared]]
+            assert area.area == pytest.approx(np.mean(pairs), abs=1e-12)
+    assert level.aucs(99) == {}
+    short, long = (
+        len(level.columns["cdr3"][k]) for k in (np.argmax(level.scores["length"]), np.argmin(level.scores["length"]))
+    )
+    assert short < long
+
+
+def test_tables_that_have_no_column_productive(tmp_path):
+    table = tmp_path / "t.tsv"
+    head, *rows = SMALL.read_text().splitlines(keepends=True)
+    table.write_text(head.replace("productive", "other") + "".join(rows[:50]))
+    hpcvdj_command("-q", "count", table, "-g", GERMLINE, "-o", tmp_path / "t.h5")
+    seen = read([tmp_path / "t.h5"])
+    assert (len(seen), seen.productive_column, seen.individual[0]) == (50, False, ["t"])
+    out, err = hpcvdj_command("convergence", tmp_path / "t.h5", "-o", tmp_path / "o.tsv")
+    assert "no AUC" in out
+    assert "t.tsv: no column productive; every counted row goes in" in err
+
+
+def test_counted_to_the_end_tables_of_different_length_go_together(folder, tmp_path):
+    for mouse, rows in ((0, 30), (1, 3)):
+        head, *lines = (folder / f"mouse {mouse}.tsv").read_text().splitlines(keepends=True)
+        table = tmp_path / f"{mouse}.tsv"
+        table.write_text(head + "".join(lines[:rows]))
+        hpcvdj_command("-q", "count", table, "-g", GERMLINE, "-o", table.with_suffix(".h5"), "--max-n", "all")
+    seen = read([tmp_path / "0.h5", tmp_path / "1.h5"], rows="all")
+    assert len(seen) == 33
+    with pytest.raises(InputError, match=re.escape("n-lengths 0-6, there all; count them alike")):
+        read([tmp_path / "0.h5", folder / "all.h5"])
+
+
+def test_what_is_refused(folder, tmp_path):
+    everything = folder / "all.h5"
+    with pytest.raises(InputError, match="no column subject"):
+        read([everything], individual="subject")
+    with pytest.raises(InputError, match="no result files"):
+        read([])
+    hpcvdj_command("-q", "count", folder / "all.tsv", "-g", GERMLINE, "-o", tmp_path / "d.h5", "--max-n", MAX_N,
+                   "--d-forms", "distinct")  # fmt: skip
+    with pytest.raises(InputError, match=r"d\.h5: was not counted like .*all\.h5: D forms distinct, there paper"):
+        read([everything, tmp_path / "d.h5"])
+    with pytest.raises(InputError, match="name the folder that holds their tables"):
+        read([everything, folder / "mouse 1.h5"], junctions=folder / "all.tsv")
+    with pytest.raises(InputError, match="its SHA-256 differs"):
+        read([everything], junctions=folder / "mouse 1.tsv")
+    moved = read([everything, folder / "mouse 1.h5"], junctions=folder, individual="mouse")
+    assert len(moved.individual[0]) == 5
+
+
+def test_namesakes_are_one_individual_and_are_named(folder, tmp_path, caplog):
+    (tmp_path / "mouse 1.h5").write_bytes((folder / "mouse 1.h5").read_bytes())
+    seen = read([folder / "mouse 1.h5", tmp_path / "mouse 1.h5"])
+    assert seen.individual[0] == ["mouse 1"]
+    assert "both have repertoire_id mouse 1" in caplog.text
+
+
+def test_the_command(folder, tmp_path):
+    outputs = tmp_path / "nt.tsv", tmp_path / "aa.parquet"
+    out, _ = hpcvdj_command(
+        "convergence", folder / "all.h5", "--individual", "mouse", "-o", outputs[0], "--aa", outputs[1]
+    )  # fmt: skip
+    level = nucleotide_level(read([folder / "all.h5"], individual="mouse"))
+    shared = int((level.individuals >= 2).sum())
+    assert f"nucleotide junctions: {len(level):,}, of which {shared:,} (" in out
+    area = level.aucs()["weight"]
+    assert f"weight                 {area.area:.3f}   {area.interval[0]:.3f} to {area.interval[1]:.3f}" in out
+    table = csv.read_csv(outputs[0], parse_options=csv.ParseOptions(delimiter="\t"))
+    assert table["weight"].to_pylist() == level.columns["weight"].tolist()
+    amino_table = parquet.read_table(outputs[1])
+    assert amino_table.schema.field("pathways_total").type == pa.uint64()
+    assert amino_table["weight"].type == pa.float64()
+    assert sum(amino_table["nucleotide_junctions"].to_pylist()) == sum(text != "" for text in level.columns["cdr3_aa"])
+
+
+@pytest.mark.parametrize(("name", "magic"), [("f.png", b"\x89PNG"), ("f.svg", b"<?xml")])
+def test_the_figure(folder, tmp_path, name, magic):
+    pytest.importorskip("matplotlib")
+    hpcvdj_command("convergence", folder / "all.h5", "--individual", "mouse", "-o", tmp_path / "o.tsv", "--plot",
+                   tmp_path / name)  # fmt: skip
+    assert (tmp_path / name).read_bytes().startswith(magic)
+
+
+def test_bins_have_every_junction_once():
+    pathways = np.array([0] * 40 + list(range(1, 61)), dtype=np.uint64)
+    found = bins(pathways, pathways > 30)
+    assert sum(count for _, _, count in found) == 100
+    # 0 with 1-9, 10-31, 32-60: quarter decades of fewer than 20 junctions are joined to the one below.
+    assert [(share, count) for _, share, count in found] == [(0, 49), (1 / 22, 22), (1, 29)]
+    assert [point[0] for point in found] == sorted(point[0] for point in found)
+    assert bins(np.array([7, 7], dtype=np.uint64), np.array([True, False])) == [(7.0, 0.5, 2)]
+    # Wilson's interval of 3 of 20, by its formula with z = 1.96.
+    assert wilson(0.15, 20) == pytest.approx((0.0524, 0.3604), abs=2e-4)
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        (("-o", "o.csv"), "the name must end in .tsv, .tsv.gz or .parquet"),
+        (("-o", "o.tsv", "--plot", "p.pdf"), "the name must end in .png or .svg"),
+        (("-o", "o.tsv", "--aa", "o.tsv"), "named for two outputs"),
+        (("-o", "o.tsv", "--individual", "subject"), "no column subject"),
+        (("-o", "there.tsv"), "exists already"),
+    ],
+)
+def test_bad_input_is_one_line(folder, tmp_path, extra, message):
+    (tmp_path / "there.tsv").touch()
+    _, err = hpcvdj_command("convergence", folder / "all.h5", *extra, code=2, cwd=tmp_path)
+    assert message in error_line(err)
+    assert [path.name for path in tmp_path.iterdir()] == ["there.tsv"]
+
+
+def test_mice(tmp_path, shared_data):
+    """Real repertoires: junctions that mice share have more pathways."""
+    germline = ROOT / "inputs" / "germline" / "mouse_trb.tsv"
+    path = shared_data / "mouse_TRB_dash2017.tsv.gz"
+    hpcvdj_command("-q", "count", path, "-g", germline, "-o", tmp_path / "o.h5", "--unlisted-alleles", "first")
+    seen = read([tmp_path / "o.h5"], individual="repertoire_id")
+    assert len(seen.individual[0]) == 78
+    areas = nucleotide_level(seen).aucs()
+    assert [round(areas[name].area, 3) for name in ("pathways", "weight", "length")] == [0.700, 0.749, 0.496]

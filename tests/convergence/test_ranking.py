@@ -1,0 +1,76 @@
+"""Areas under the ROC curve against pairs counted one by one, and DeLong's interval against its definition."""
+
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hpcvdj.convergence.ranking import auc, midranks, roc_curve
+
+
+def psi(high, low):
+    """1 for a pair in the right order, a half for a tie: float64 [positives, negatives], all pairs."""
+    return (high[:, None] > low[None, :]) + 0.5 * (high[:, None] == low[None, :])
+
+
+labelled = st.lists(st.tuples(st.integers(0, 6), st.booleans()), min_size=2, max_size=40).filter(
+    lambda items: len({positive for _, positive in items}) == 2
+)
+
+
+@given(labelled)
+def test_the_area_is_that_of_all_pairs(items):
+    scores, positive = np.array([item[0] for item in items]), np.array([item[1] for item in items])
+    pairs = psi(scores[positive], scores[~positive])
+    found = auc(scores, positive)
+    assert found.area == pytest.approx(pairs.mean(), abs=1e-12)
+    assert found.above == pytest.approx(pairs.mean(axis=1), abs=1e-12)
+    assert found.below == pytest.approx(pairs.mean(axis=0), abs=1e-12)
+    x, y = roc_curve(scores, positive)
+    assert (x[0], y[0], x[-1], y[-1]) == (0, 0, 1, 1)
+    assert np.trapezoid(y, x) == pytest.approx(found.area, abs=1e-12)
+    assert auc(-scores, positive).area == pytest.approx(1 - found.area, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_variances_are_delongs(seed):
+    """Sums over pairs as the paper of 1988 has them, of one area and of the difference of two."""
+    rng = np.random.default_rng(seed)
+    positive = np.arange(60) < 23
+    one, two = rng.integers(0, 9, 60) + 2 * positive, rng.integers(0, 9, 60) + positive
+    parts = [psi(scores[positive], scores[~positive]) for scores in (one, two)]
+    covariance = sum(
+        np.cov([pairs.mean(axis=axis) for pairs in parts]) / len(parts[0].mean(axis=axis)) for axis in (0, 1)
+    )
+    first, second = auc(one, positive), auc(two, positive)
+    assert first.error**2 == pytest.approx(covariance[0, 0])
+    difference, (low, high) = first.less(second)
+    assert difference == pytest.approx(parts[0].mean() - parts[1].mean())
+    variance = covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1]
+    assert (high - low) / 2 == pytest.approx(1.959964 * variance**0.5, rel=1e-5)
+
+
+def test_the_interval_covers_what_is_true():
+    """Scores of two normal distributions, whose area is known."""
+    rng = np.random.default_rng(11)
+    positive = np.arange(150) < 60
+    true = NormalDist().cdf(1 / 2**0.5)
+    covered = 0
+    for _ in range(600):
+        low, high = auc(rng.normal(positive.astype(float)), positive).interval
+        covered += low <= true <= high
+    assert 0.92 < covered / 600 < 0.98
+
+
+def test_edges():
+    scores = np.array([1, 2, 3], dtype=np.uint64)
+    assert auc(scores, np.array([True, True, True])) is None
+    assert auc(scores, np.array([False, False, False])) is None
+    alone = auc(scores, np.array([False, False, True]))
+    assert alone.area == 1
+    assert np.isnan(alone.interval[0])
+    assert midranks(np.array([3, 1, 3])).tolist() == [2.5, 1, 2.5]
+    large = np.array([2**63, 2**63 + 1], dtype=np.uint64)  # equal as floats
+    assert auc(large, np.array([False, True])).area == 1

@@ -1,0 +1,521 @@
+"""Tables counted together give what each gives alone, and every row keeps its repertoire."""
+
+import gzip
+import json
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hpcvdj
+from hpcvdj.convergence.analysis import nucleotide_level, read
+from hpcvdj.counting import batched
+from hpcvdj.counting.batched import count_in_slices
+from hpcvdj.counting.checkpoint import folder_of
+from hpcvdj.counting.config import Config, Inputs
+from hpcvdj.counting.together import inputs_together
+from hpcvdj.counting.whole import count_file
+from hpcvdj.errors import CompleteError, InputError, StoppedError
+from hpcvdj.ranks.stopping import StopRequest
+from hpcvdj.ranks.world import World
+from hpcvdj.repertoires.many import Table, cut, dealt, difference, placed, rows_of
+from hpcvdj.repertoires.tables import read_batches
+from hpcvdj.report.survey import survey
+from hpcvdj.results import parts
+from hpcvdj.results.file import Result
+from tests.cli.test_commands import error_line, hpcvdj_command
+from tests.conftest import GERMLINE, SMALL
+
+MAX_N = 3
+ROWS = {"a": 60, "b": 110, "c": 90, "e": 0}
+COUNTERS = [f"pathways_n{m}" for m in range(MAX_N + 1)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Text, gzip, Parquet with other columns and repertoires of its own, no rows; the same ids in each; bad rows."""
+    folder = tmp_path_factory.mktemp("together")
+    header, *lines = SMALL.read_text().splitlines()
+    names = header.split("\t")
+    rows = [dict(zip(names, line.split("\t"), strict=True)) for line in lines]
+    for k, row in enumerate(rows):
+        row["sequence_id"] = f"s{k % 110}"
+        row["productive"] = "FT"[k % 5 > 0]
+    rows[3]["v_call"] = rows[70]["v_call"] = rows[180]["v_call"] = "TRBV999"
+    rows[200]["junction"] = ""
+    write(folder / "a.tsv", rows[:60], names)
+    b = [{**row, "cell": str(k)} for k, row in enumerate(rows[40:150])]
+    write(folder / "b.tsv.gz", b, [*names[:5], "cell"])
+    c = [{**row, "repertoire_id": ("mouse 1", "mouse 2", "")[k % 3], "time": k} for k, row in enumerate(rows[140:230])]
+    pq.write_table(pa.Table.from_pylist(c).select(["time", *names[:5], "repertoire_id"]), folder / "c.parquet")
+    write(folder / "e.tsv", [], names)
+    return folder
+
+
+def write(path, rows, names):
+    text = "".join("\t".join(line) + "\n" for line in [names, *([row.get(name, "") for name in names] for row in rows)])
+    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+
+
+def counted_together(paths, germline, target, *, config=None, rows=0, **options):
+    inputs = inputs_together(paths, World(), strict=options.pop("strict", False))
+    arguments = inputs, germline, target, config or Config(MAX_N), World()
+    return count_in_slices(*arguments, rows, **options) if rows else count_file(*arguments, **options)
+
+
+@pytest.fixture(scope="module", params=[0, 40, 10_000])
+def path(request, folder, paper_germline, tmp_path_factory):
+    """The result: one file, parts of pieces of tables, one part of all tables."""
+    target = tmp_path_factory.mktemp("result") / "all.h5"
+    counted_together([folder], paper_germline, target, rows=request.param)
+    assert parts.folder_of(target).is_dir() == bool(request.param)
+    return target
+
+
+@pytest.fixture(scope="module")
+def expected(folder, paper_germline):
+    """Every row of every table with its counters, each table counted alone in memory; and its repertoire."""
+    frames = []
+    for name, size in ROWS.items():
+        file = next(folder.glob(f"{name}.*"))
+        frame = pa.Table.from_batches(read_batches(file)).to_pandas() if size else pd.DataFrame()
+        assert len(frame) == size
+        if size:
+            frame = hpcvdj.count(frame, paper_germline, max_n=MAX_N)
+            own = frame.get("repertoire_id", pd.Series([""] * size))
+            frames.append(frame.assign(repertoire_id=own.where(own != "", name)))
+    return pd.concat(frames, ignore_index=True)
+
+
+def test_every_row_has_its_counters_and_its_repertoire(path, expected):
+    with hpcvdj.open(path) as result:
+        table, excluded = result.to_pandas().set_index("row").sort_index(), result.excluded
+        assert result.together
+        assert table.columns[0] == "repertoire_id"
+        assert [text.decode() for text in result.repertoire_id] == result.to_table()["repertoire_id"].to_pylist()
+    there = expected[expected.pathways_total.notna()]
+    assert table.index.tolist() == there.index.tolist()
+    for name in ("sequence_id", "repertoire_id", *COUNTERS, "pathways_total"):
+        assert table[name].tolist() == there[name].tolist(), name
+    left = expected[expected.pathways_total.isna()]
+    assert excluded.row.tolist() == left.index.tolist()
+    assert len(left) > 2
+    assert excluded.repertoire_id == left.repertoire_id.tolist()
+    assert excluded.reason == left.pathways_excluded.tolist()
+
+
+def test_repertoires_and_tables_are_listed(path, folder, expected):
+    with hpcvdj.open(path) as result:
+        counted = expected[expected.pathways_total.notna()].groupby("repertoire_id").size().to_dict()
+        assert result.repertoires == {**counted, "e": 0}
+        assert list(result.repertoires) == ["a", "b", "mouse 1", "mouse 2", "c", "e"]
+        rows = result.dataset("repertoires/rows")[:].tolist()
+        assert rows == [*(int((expected.repertoire_id == name).sum()) for name in list(result.repertoires)[:-1]), 0]
+        assert [(table.path.name, table.first_row, table.rows) for table in result.tables] == [
+            ("a.tsv", 0, 60), ("b.tsv.gz", 60, 110), ("c.parquet", 170, 90), ("e.tsv", 260, 0)
+        ]  # fmt: skip
+        for table in result.tables:
+            assert table.path.parent == folder.resolve()
+            assert table.sha256 == hpcvdj.repertoires.tables.file_digest(table.path)
+        facts = result.provenance
+        assert (facts["rows_read"], facts["repertoire_id"], facts["junctions_path"]) == (260, "", str(folder.resolve()))
+
+
+def test_enumerating_methods_count_together_too(folder, expected, paper_germline, tmp_path):
+    counted_together([folder], paper_germline, tmp_path / "o.h5", config=Config(MAX_N, "bitwise"))
+    with Result(tmp_path / "o.h5") as result:
+        table = result.to_pandas().set_index("row").sort_index()
+    there = expected[expected.pathways_total.notna()]
+    assert table[COUNTERS].to_numpy().tolist() == there[COUNTERS].to_numpy().tolist()
+    with pytest.raises(InputError, match="--batch-rows needs --method direct"):
+        counted_together([folder], paper_germline, tmp_path / "p.h5", config=Config(MAX_N, "bitwise"), rows=40)
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".parquet"])
+def test_export_gives_all_tables_back(path, expected, tmp_path, suffix):
+    target = tmp_path / f"o{suffix}"
+    hpcvdj.export(path, target)
+    found = pa.Table.from_batches(read_batches(target)).to_pandas()
+    names = ["sequence_id", "v_call", "d_call", "j_call", "junction", "productive", "n1_length", "n2_length", "cell",
+             "time", "repertoire_id"]  # fmt: skip
+    assert found.columns.tolist() == [*names, *COUNTERS, "pathways_total", "pathways_excluded"]
+    for name in found.columns.drop("time"):
+        there = ["" if pd.isna(value) else str(value) for value in expected[name].tolist()]
+        assert found[name].tolist() == there, name
+    assert found["time"].tolist() == [""] * 170 + [str(k) for k in range(90)]
+    if suffix == ".parquet":
+        assert pq.read_schema(target).field("pathways_total").type == pa.uint64()
+
+
+def test_export_of_a_folder_that_moved(path, folder, tmp_path):
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    with pytest.raises(InputError, match=r"a\.tsv: the counted table is not there"):
+        hpcvdj.export(path, tmp_path / "o.tsv", junctions=moved)
+    for file in folder.iterdir():
+        (moved / file.name).write_bytes(file.read_bytes())
+    assert hpcvdj.export(path, tmp_path / "o.tsv", junctions=moved) == 260
+    with pytest.raises(InputError, match="counts 4 tables; name the folder"):
+        hpcvdj.export(path, tmp_path / "p.tsv", junctions=moved / "a.tsv")
+    (moved / "c.parquet").write_bytes((folder / "a.tsv").read_bytes())
+    with pytest.raises(InputError, match=r"c\.parquet: not the table that"):
+        hpcvdj.export(path, tmp_path / "p.tsv", junctions=moved)
+
+
+def test_choosing_by_repertoire(path, expected):
+    with hpcvdj.open(path) as result:
+        for names in ("mouse 2", ["a", "c"], ["e"]):
+            chosen = result.select(repertoire_id=names)
+            wanted = expected[expected.repertoire_id.isin([names] if isinstance(names, str) else names)]
+            assert sorted(chosen.row.tolist()) == wanted.index[wanted.pathways_total.notna()].tolist()
+        both = result.select(sequence_id="s41")
+        assert len(both) > 1
+        assert len(both.select(repertoire_id="a")) == 1
+        with pytest.raises(InputError, match=r"no repertoire_id mouse 3; it has a, b, mouse 1, mouse 2, c …"):
+            result.select(repertoire_id="mouse 3")
+
+
+def test_one_table_alone_is_one_repertoire(folder, paper_germline, tmp_path):
+    count_file(Inputs(folder / "c.parquet"), paper_germline, tmp_path / "c.h5", Config(1), World())
+    with hpcvdj.open(tmp_path / "c.h5") as result:
+        assert not result.together
+        assert "repertoire_id" not in result.to_table().column_names
+        assert result.repertoires == {"c": len(result)}
+        assert set(result.repertoire_id) == {b"c"}
+        assert len(result.select(repertoire_id="c")) == len(result)
+        with pytest.raises(InputError, match="no repertoire_id mouse 1"):
+            result.select(repertoire_id="mouse 1")
+
+
+def test_joining_by_repertoire_and_id(path, expected):
+    shuffled = expected[["sequence_id", "repertoire_id", "junction"]].sample(frac=1, random_state=1)
+    with hpcvdj.open(path) as result:
+        joined = result.join(shuffled)
+        for name in [*COUNTERS, "pathways_excluded"]:
+            assert joined[name].fillna(0).tolist() == expected.loc[shuffled.index, name].fillna(0).tolist(), name
+        strange = result.join(shuffled.assign(repertoire_id="x").drop(columns="junction"))
+        assert set(strange.pathways_excluded) == {"not in the result"}
+        with pytest.raises(InputError, match="give the table a column repertoire_id, or join on='row'"):
+            result.join(shuffled.drop(columns="repertoire_id"))
+        assert result.join(expected[["junction"]], on="row").pathways_n0.notna().sum() == len(result)
+
+
+def test_convergence_of_one_result_is_that_of_several(path, folder, paper_germline, tmp_path):
+    """c.parquet, which has repertoires of its own, as a table of each of them."""
+    frame = pq.read_table(folder / "c.parquet").to_pandas()
+    for name, rows in frame.groupby(frame.repertoire_id.where(frame.repertoire_id != "", "c")):
+        rows.drop(columns="repertoire_id").to_csv(tmp_path / f"{name}.tsv", sep="\t", index=False)
+    files = [folder / "a.tsv", folder / "b.tsv.gz", *sorted(tmp_path.glob("*.tsv"))]
+    for k, file in enumerate(files):
+        count_file(Inputs(file), paper_germline, tmp_path / f"{k}.h5", Config(MAX_N), World())
+    several = read([tmp_path / f"{k}.h5" for k in range(len(files))], rows="all")
+    for options in ({}, {"individual": "repertoire_id"}):
+        seen = read([path], rows="all", **options)
+        assert seen.individual[0] == several.individual[0] == ["a", "b", "c", "mouse 1", "mouse 2"]
+        one, other = nucleotide_level(seen), nucleotide_level(several)
+        assert one.individuals.max() > 1
+        for name, values in one.columns.items():
+            assert list(values) == list(other.columns[name]), name
+
+
+def test_convergence_reads_columns_of_all_tables(path, folder, caplog):
+    caplog.set_level("INFO")
+    seen = read([path])
+    head, *lines = (folder / "a.tsv").read_text().splitlines()
+    place = head.split("\t").index("productive")
+    assert seen.not_productive == sum(line.split("\t")[place] != "T" for k, line in enumerate(lines) if k != 3) > 0
+    assert {"b.tsv.gz", "c.parquet"} == set(re.findall(r"(\S+): no column productive", caplog.text.replace("/", " ")))
+    with pytest.raises(InputError, match=r"a\.tsv, line 1: no column cell"):
+        read([path], individual="cell")
+
+
+def test_the_report_knows_the_repertoires(path):
+    found = survey(path, "all")
+    assert (len(found.repertoires), found.tables) == (6, 4)
+    assert re.search(" of (a|b|c|mouse [12])$", found.convergent[0].sequence_id)
+
+
+def small(path, ids, junction="TGTGCCAGCAGTTTT", **columns):
+    rows = [{"sequence_id": one, "v_call": "TRBV1", "j_call": "TRBJ1-1", "junction": junction} for one in ids]
+    for name, values in columns.items():
+        for row, value in zip(rows, values, strict=True):
+            row[name] = value
+    write(path, rows, ["sequence_id", "v_call", "j_call", "junction", *columns])
+    return path
+
+
+@pytest.mark.parametrize("rows", [0, 100])
+def test_an_id_stands_once_in_a_repertoire(tmp_path, paper_germline, rows):
+    a = small(tmp_path / "a.tsv", ["x", "y", "x", "z"], repertoire_id=["m", "m", "n", ""])
+    b = small(tmp_path / "b.tsv", ["w", "y", "z", "z"], repertoire_id=["", "m", "n", "n"])
+    counted_together([a, b], paper_germline, tmp_path / "o.h5", rows=rows)
+    with Result(tmp_path / "o.h5") as result:
+        assert result.excluded.row.tolist() == [5, 7]
+        assert result.excluded.reason == [
+            "sequence_id repeats that of data row 2 of a.tsv", "sequence_id repeats that of data row 3"
+        ]  # fmt: skip
+        assert result.excluded.repertoire_id == ["m", "n"]
+        assert result.repertoires == {"m": 2, "n": 2, "a": 1, "b": 1}
+
+
+def test_strict_names_the_table_and_its_row(tmp_path, paper_germline):
+    tables = [small(tmp_path / "a.tsv", "xyz"), small(tmp_path / "b.tsv", "x"), small(tmp_path / "c.tsv", "x", "TG")]
+    for rows in (0, 2):
+        with pytest.raises(InputError, match=r"c\.tsv, data row 1 \(x\): junction of 2 nt"):
+            counted_together(tables, paper_germline, tmp_path / f"o{rows}.h5", rows=rows, strict=True)
+
+
+def test_what_cannot_be_told_apart_is_refused(tmp_path):
+    for name in ("x", "y"):
+        (tmp_path / name).mkdir()
+        small(tmp_path / name / "a.tsv", ["s"])
+    a, b = tmp_path / "x" / "a.tsv", tmp_path / "y" / "a.tsv"
+    (tmp_path / "link.tsv").symlink_to(a)
+    for paths, message in (
+        ([a, a], r"a\.tsv: named twice; name each table once"),
+        ([a.parent, a], r"a\.tsv: named twice"),
+        ([a, tmp_path / "link.tsv"], r"link\.tsv: is .*a\.tsv again"),
+        ([a, b], r"x/a\.tsv: its repertoire would be called a, like one of .*y/a\.tsv; rename a file"),
+        ([a, small(tmp_path / "c.tsv", ["s"], repertoire_id=["a"])], "its repertoire would be called a, like one of"),
+    ):
+        with pytest.raises(InputError, match=message):
+            inputs_together(paths, World())
+    for file, name in ((a, "m"), (b, "n")):
+        small(file, ["s"], repertoire_id=[name])
+    assert inputs_together([a, b], World()).repertoires == ["m", "n"]
+    # Nobody is called m for the name of m.tsv, so that m is the other table's alone.
+    m = small(tmp_path / "m.tsv", ["s"], repertoire_id=["o"])
+    assert inputs_together([a, m], World()).repertoires == ["m", "o"]
+
+
+def test_the_same_bytes_are_warned_of(tmp_path, caplog):
+    inputs = inputs_together([small(tmp_path / f"{name}.tsv", ["s"]) for name in "ab"], World())
+    assert inputs.repertoires == ["a", "b"]
+    assert re.search(r"(?m)the same bytes twice: \S*b\.tsv as \S*a\.tsv$", caplog.text)
+
+
+def test_a_table_that_cannot_be_read_is_named_before_anything_is_written(folder, tmp_path):
+    good, cut_short = tmp_path / "a.tsv", tmp_path / "b.tsv.gz"
+    good.write_bytes((folder / "a.tsv").read_bytes())
+    many = gzip.compress(b"sequence_id\tv_call\tj_call\tjunction\n" + os.urandom(60000).hex().encode() + b"\n")
+    for spoil, message in (
+        (lambda: cut_short.write_bytes(many[:-4000]), r"b.tsv.gz: the gzip stream is damaged or cut short"),
+        (lambda: write(cut_short, [], ["sequence_id", "v_call"]), "b.tsv.gz, line 1: no column j_call, junction"),
+        (lambda: cut_short.write_bytes(b""), "b.tsv.gz: the file is empty"),
+        (cut_short.unlink, "b.tsv.gz: no such file"),
+    ):
+        spoil()
+        with pytest.raises(InputError, match=re.escape(message)):
+            inputs_together([good, cut_short], World())
+    for rows in (0, 50):
+        arguments = ["count", good, cut_short, "-g", GERMLINE, "-o", tmp_path / "o.h5", "--batch-rows", rows]
+        _, err = hpcvdj_command(*arguments, "--together", code=2)
+        assert message in error_line(err)
+        assert not list(tmp_path.glob("*o.h5*"))
+
+
+def test_tables_without_rows(tmp_path, caplog):
+    empty = small(tmp_path / "e.tsv", [])
+    with pytest.raises(InputError, match="no data rows in any table"):
+        inputs_together([empty], World())
+    inputs = inputs_together([empty, small(tmp_path / "f.tsv", ["s"])], World())
+    assert inputs.repertoires == ["e", "f"]
+    assert "e.tsv: no data rows; repertoire e is empty" in caplog.text
+
+
+@pytest.mark.parametrize("rows", [0, 40])
+def test_a_table_that_changes_meanwhile_is_refused(folder, paper_germline, tmp_path, rows):
+    table = tmp_path / "a.tsv"
+    for add in (b"", b"x\tTRBV1\t\tTRBJ1-1\tTGTTTT\tT\t0\t0\n"):
+        table.write_bytes((folder / "a.tsv").read_bytes())
+        inputs = inputs_together([table, folder / "b.tsv.gz"], World())
+        table.write_bytes(table.read_bytes() + add)
+        os.utime(table, ns=(1, 1))
+        arguments = inputs, paper_germline, tmp_path / "o.h5", Config(1), World()
+        with pytest.raises(InputError, match=r"a\.tsv: changed while it was read"):
+            count_in_slices(*arguments, rows, overwrite=True) if rows else count_file(*arguments)
+        assert not (tmp_path / "o.h5").exists()
+
+
+@pytest.mark.parametrize("rows", [0, 40])
+def test_a_complete_result_is_known_by_its_tables(folder, paper_germline, tmp_path, rows):
+    copy = tmp_path / "in"
+    copy.mkdir()
+    for file in folder.iterdir():
+        (copy / file.name).write_bytes(file.read_bytes())
+    target = tmp_path / "o.h5"
+
+    def again(*paths):
+        counted_together(paths or [copy], paper_germline, target, rows=rows, resume=True)
+
+    again()
+    with pytest.raises(CompleteError):
+        again()
+    a, b, c, e = (copy / name for name in ("a.tsv", "b.tsv.gz", "c.parquet", "e.tsv"))
+    for paths, message in (
+        ([a, c, e], r"holds another run \(b\.tsv\.gz no longer among the tables\)"),
+        ([copy, small(tmp_path / "f.tsv", ["s"])], r"\(f\.tsv new among the tables\)"),
+        ([b, a, c, e], r"\(the tables in another order\)"),
+    ):
+        with pytest.raises(InputError, match=message):
+            again(*paths)
+    a.write_text(a.read_text().replace("T\t0", "T\t1"))
+    with pytest.raises(InputError, match=r"holds another run \(a\.tsv changed\)"):
+        again()
+    with pytest.raises(InputError, match=r"holds another run \(its junctions_sha256 differ\)"):
+        count_file(Inputs(a), paper_germline, target, Config(MAX_N), World(), resume=True)
+
+
+def test_a_checkpoint_is_known_by_its_tables(folder, paper_germline, tmp_path):
+    target = tmp_path / "o.h5"
+    request = StopRequest()
+    request.begin_counting()
+    request.name = "SIGTERM"
+    config = Config(MAX_N, "bitwise")
+    with pytest.raises(StoppedError):
+        counted_together([folder], paper_germline, target, config=config, request=request, checkpoint_every=0.0)
+    saved = json.loads((folder_of(target) / "run.json").read_text())
+    assert [name for name, _ in saved["tables"]] == ["a.tsv", "b.tsv.gz", "c.parquet", "e.tsv"]
+    with pytest.raises(InputError, match=r"of another run \(c\.parquet, e\.tsv no longer among the tables\)"):
+        counted_together([folder / "a.tsv", folder / "b.tsv.gz"], paper_germline, target, config=config, resume=True)
+    with pytest.raises(InputError, match=r"of another run \(of tables counted together\)"):
+        count_file(Inputs(folder / "a.tsv"), paper_germline, target, config, World(), resume=True)
+    counted_together([folder], paper_germline, target, config=config, resume=True)
+    assert not folder_of(target).exists()
+
+
+def test_a_run_that_was_stopped_goes_on_with_its_parts(folder, paper_germline, tmp_path, monkeypatch):
+    target = tmp_path / "o.h5"
+    request = StopRequest()
+    right, counted = batched._count_slice, []
+
+    def one_then_signal(one, *arguments):
+        counted.append(one.index)
+        request.name = "SIGTERM"
+        return right(one, *arguments)
+
+    monkeypatch.setattr(batched, "_count_slice", one_then_signal)
+    with pytest.raises(StoppedError):
+        counted_together([folder], paper_germline, target, rows=40, request=request)
+    assert len(counted) == 1
+    with pytest.raises(InputError, match="parts of slices of another size"):
+        counted_together([folder], paper_germline, target, rows=35, resume=True)
+    with pytest.raises(InputError, match=r"of another run \(b\.tsv\.gz no longer among the tables\)"):
+        counted_together([folder / "a.tsv", folder / "c.parquet", folder / "e.tsv"], paper_germline, target, rows=40,
+                         resume=True)  # fmt: skip
+    request.name = ""
+    monkeypatch.setattr(batched, "_count_slice", lambda one, *rest: counted.append(one.index) or right(one, *rest))
+    counted_together([folder], paper_germline, target, rows=40, resume=True)
+    assert sorted(counted) == list(range(len(counted)))
+    with Result(target) as result:
+        assert result.row.tolist() != sorted(result.row.tolist())
+        assert sorted([*result.row.tolist(), *result.excluded.row.tolist()]) == list(range(260))
+
+
+def test_rows_that_come_or_go_are_noticed(tmp_path):
+    """Where another rank's view of the file is an old one, its state says nothing."""
+    table = inputs_together([small(tmp_path / "a.tsv", "xyz")], World()).tables[0]
+    assert sum(batch.num_rows for batch in rows_of(table)) == 3
+    for ids in ("xy", "wxyz"):
+        small(table.path, ids)
+        with pytest.raises(InputError, match="changed while it was read"):
+            list(rows_of(table))
+
+
+def of_sizes(sizes):
+    return placed([Table(Path(f"{k}.tsv"), str(k), n, n, {str(k): n}) for k, n in enumerate(sizes)])
+
+
+def test_shares_are_whole_tables_or_even_pieces():
+    shares = cut(of_sizes([3, 4, 0, 4, 25, 1, 10]), 10)
+    assert [(share.first_row, share.rows, share.tables, share.piece) for share in shares] == [
+        (0, 7, (0, 1), None), (7, 4, (3,), None), (11, 9, (4,), 0), (20, 9, (4,), 1), (29, 7, (4,), 2),
+        (36, 1, (5,), None), (37, 10, (6,), None),
+    ]  # fmt: skip
+    assert [share.index for share in shares] == list(range(7))
+
+
+@given(st.lists(st.integers(0, 300), min_size=1, max_size=30).filter(any), st.integers(1, 120), st.integers(1, 9))
+def test_every_share_is_dealt_once_and_ranks_end_together(sizes, rows, ranks):
+    shares = cut(of_sizes(sizes), rows)
+    assert all(0 < share.rows <= rows for share in shares)
+    ends = np.cumsum([share.rows for share in shares])
+    assert [share.first_row for share in shares] == [0, *ends[:-1]]
+    assert ends[-1] == sum(sizes)
+    hands = [dealt(shares, rank, ranks) for rank in range(ranks)]
+    assert sorted(share.index for hand in hands for share in hand) == list(range(len(shares)))
+    rounds = max(map(len, hands))
+    largest = [max(hand[k].rows for hand in hands if k < len(hand)) for k in range(rounds)]
+    assert sum(largest) <= largest[0] + sum(sizes) / ranks
+    for hand in hands:  # A table's pieces come in its order: it is read once.
+        pieces = {}
+        for share in hand:
+            assert pieces.get(share.tables, -1) < (share.piece or 0) or share.piece is None
+            pieces[share.tables] = share.piece or 0
+
+
+def test_more_rows_than_one_rank_should_hold_are_counted_in_parts():
+    half = batched.AUTO_ROWS // 2
+    for sizes, method, asked, rows in (
+        ([half, half], "direct", None, 0),
+        ([half, half, 1], "direct", None, batched.SLICE_ROWS),
+        ([half, half, 1], "bitwise", None, 0),
+        ([half, half, 1], "direct", 0, 0),
+        ([1, 1], "direct", 7, 7),
+    ):
+        inputs = Inputs(Path(), tables=of_sizes(sizes))
+        assert batched.slice_rows(inputs, method, asked) == rows
+
+
+def test_differences_are_told():
+    one = [["a", "1"], ["b", "2"], ["c", "3"]]
+    assert difference(one, one) == ""
+    assert difference(one, [["a", "9"], ["b", "2"], ["d", "3"]]) == (
+        "a changed, c no longer among the tables, d new among the tables"
+    )
+    assert difference([], [[str(k), "1"] for k in range(9)]) == "0, 1, 2 and 6 more new among the tables"
+
+
+def test_the_command(folder, tmp_path):
+    arguments = [folder, "-g", GERMLINE, "--max-n", MAX_N, "--together"]
+    out, err = hpcvdj_command("count", *arguments, "-o", tmp_path / "o.h5")
+    assert "tables     4, of 6 repertoire(s)" in out
+    assert "rows       260 read = 256 counted + 4 excluded" in out
+    assert "e.tsv: no data rows; repertoire e is empty" in err
+    _, err = hpcvdj_command("count", *arguments, "-o", tmp_path / "o.h5", code=2)
+    assert "exists already" in error_line(err)
+    _, err = hpcvdj_command("count", *arguments, "-o", tmp_path, code=2)
+    assert "is a folder; name a file" in error_line(err)
+    _, err = hpcvdj_command("count", *arguments, "-o", tmp_path / "p.h5", "--batch-rows", 50, "--max-n", "all", code=2)
+    assert "--batch-rows 0" in error_line(err)
+    _, err = hpcvdj_command("count", *arguments[:-1], "-o", tmp_path / "o.h5", code=2)
+    assert "or --together" in error_line(err)
+    out, _ = hpcvdj_command("convergence", tmp_path / "o.h5", "-o", tmp_path / "o.tsv", "--rows", "all")
+    assert "results    1, of 5 individual(s), by repertoire_id" in out
+
+
+def test_a_table_of_many_repertoires_alone(tmp_path, paper_germline):
+    """--together is how one table's own column is kept."""
+    table = small(tmp_path / "t.tsv", "sss", repertoire_id=["m", "n", ""])
+    counted_together([table], paper_germline, tmp_path / "o.h5")
+    with Result(tmp_path / "o.h5") as result:
+        assert result.repertoires == {"m": 1, "n": 1, "t": 1}
+    assert hpcvdj.export(tmp_path / "o.h5", tmp_path / "e.tsv", junctions=table) == 3
+
+
+@pytest.mark.parametrize("rows", [0, 2])
+def test_no_row_can_be_counted(tmp_path, paper_germline, rows):
+    tables = [small(tmp_path / f"{name}.tsv", "xyz", "TG") for name in "ab"]
+    counted_together(tables, paper_germline, tmp_path / "o.h5", rows=rows)
+    with Result(tmp_path / "o.h5") as result:
+        assert (len(result), len(result.excluded), result.repertoires) == (0, 6, {"a": 0, "b": 0})
+        assert result.repertoire_id.tolist() == result.to_table()["repertoire_id"].to_pylist() == []
+        assert result.excluded.repertoire_id == [*"aaabbb"]
+    assert hpcvdj.export(tmp_path / "o.h5", tmp_path / "e.tsv") == 6

@@ -1,0 +1,92 @@
+"""hpcvdj.repertoires.tables: unreadable files are refused in one line that names file, place and remedy."""
+
+import gzip
+import io
+
+import pyarrow as pa
+import pytest
+
+from hpcvdj.errors import InputError
+from hpcvdj.repertoires.tables import TableWriter, read_batches, table_suffix
+
+COLUMNS = ["sequence_id", "v_call", "j_call", "junction"]
+TEXT = "\t".join(COLUMNS) + "\n" + "".join(f"s{k}\tTRBV1\tTRBJ1-1\tTGTGCCTTT\n" for k in range(2000))
+
+
+def binary():
+    return b"\x7fELF" + bytes(range(256)) * 20
+
+
+BAD = {
+    "empty file": (b"", "the file is empty"),
+    "only a blank line": (b"\n", "the file is empty"),
+    "missing column": (TEXT.replace("v_call", "v_gene").encode(), "line 1: no column v_call"),
+    "commas": (TEXT.replace("\t", ",").encode(), "line 1: no column .* separated by commas.* convert"),
+    "semicolons": (TEXT.replace("\t", ";").encode(), "separated by semicolons"),
+    "truncated gzip": (gzip.compress(TEXT.encode())[:-400], "gzip stream is damaged"),
+    "corrupt gzip": (gzip.compress(TEXT.encode())[:60] + b"\0" * 60, "gzip stream is damaged"),
+    "gzip of nothing": (gzip.compress(b""), "the file is empty"),
+    "binary file": (binary(), "not a text table but a binary file|not UTF-8"),
+    "latin-1": (TEXT.encode().replace(b"s1500", b"s\xe9500"), "line 1502: not UTF-8"),
+    "parquet magic only": (b"PAR1 and then nothing", "not a readable Parquet file"),
+    "short row": (TEXT.replace("s1500\tTRBV1", "s1500").encode(), "line 1502: 3 values for 4 columns"),
+    "long row": (TEXT.replace("s7\t", "s7\tx\t").encode(), "line 9: 5 values for 4 columns"),
+    "repeated column": (TEXT.replace("j_call", "v_call", 1).encode(), "no column j_call"),
+}
+
+
+@pytest.mark.parametrize(("content", "message"), BAD.values(), ids=BAD.keys())
+def test_bad_files(tmp_path, content, message):
+    path = tmp_path / "table.tsv"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=message) as caught:
+        list(read_batches(path, COLUMNS))
+    assert str(caught.value).startswith(str(path))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_column_that_stands_there_twice(tmp_path):
+    path = tmp_path / "t.tsv"
+    path.write_text("sequence_id\tv_call\tj_call\tjunction\tv_call\na\tb\tc\td\te\n")
+    with pytest.raises(InputError, match="v_call stands there twice"):
+        list(read_batches(path, COLUMNS))
+
+
+def test_missing_file_and_folder(tmp_path):
+    with pytest.raises(InputError, match="no such file"):
+        list(read_batches(tmp_path / "none.tsv"))
+    with pytest.raises(InputError, match="cannot be read"):
+        list(read_batches(tmp_path))
+
+
+def test_header_only(tmp_path):
+    path = tmp_path / "t.tsv"
+    path.write_text("\t".join(COLUMNS) + "\n")
+    assert sum(batch.num_rows for batch in read_batches(path, COLUMNS)) == 0
+
+
+def test_byte_order_mark(tmp_path):
+    path = tmp_path / "t.tsv"
+    path.write_bytes(b"\xef\xbb\xbf" + TEXT.encode())
+    assert next(read_batches(path, COLUMNS)).column("sequence_id")[0].as_py() == "s0"
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".gz", ".parquet"])
+def test_written_tables_read_back(tmp_path, suffix):
+    batch = pa.RecordBatch.from_pydict({"a": ['x "y"', "", "z"], "b": ["1", "2", ""]})
+    stream = io.BytesIO()
+    writer = TableWriter(stream, suffix)
+    writer.write(batch)
+    writer.write(batch.slice(1))
+    writer.close()
+    path = tmp_path / "t"
+    path.write_bytes(stream.getvalue())
+    rows = [row for part in read_batches(path) for row in part.to_pylist()]
+    assert rows == batch.to_pylist() + batch.slice(1).to_pylist()
+
+
+def test_suffixes(tmp_path):
+    names = ("a.tsv", "a.TSV.GZ", "b.parquet")
+    assert [table_suffix(tmp_path / name) for name in names] == [".tsv", ".gz", ".parquet"]
+    with pytest.raises(InputError, match="must end in"):
+        table_suffix(tmp_path / "a.csv")

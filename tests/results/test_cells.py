@@ -1,0 +1,113 @@
+"""Counters of each cell's primary chain in an AnnData object as scirpy makes it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import hpcvdj
+from hpcvdj.counting.config import Config, Inputs
+from hpcvdj.counting.whole import count_file
+from hpcvdj.errors import InputError
+from hpcvdj.ranks.world import World
+from hpcvdj.results.joining import primary_chains
+from tests.conftest import GERMLINE, SMALL
+
+ak = pytest.importorskip("awkward")
+anndata = pytest.importorskip("anndata")
+
+
+@pytest.fixture(scope="module")
+def frame():
+    return pd.read_csv(SMALL, sep="\t").head(6)
+
+
+def chain(frame, k, **fields):
+    record = frame.iloc[k]
+    names = ("sequence_id", "v_call", "j_call", "junction")
+    return {"locus": "TRB", **{name: record[name] for name in names}, **fields}
+
+
+ALPHA = {"locus": "TRA", "sequence_id": "a", "v_call": "TRAV1*01", "j_call": "TRAJ1*01", "junction": "TGTTTT"}
+
+
+@pytest.fixture
+def adata(frame):
+    """Five cells: one chain; the second of two chains is primary; alpha alone; none; a gene that nobody knows."""
+    cells = [
+        [chain(frame, 0)],
+        [ALPHA, chain(frame, 1), chain(frame, 2)],
+        [ALPHA],
+        [],
+        [chain(frame, 3, v_call="TRBV999", sequence_id="unknown")],
+    ]
+    first = [(None, 0), (0, 2), (0, None), (None, None), (None, 0)]
+    indices = [{"VJ": [vj, None], "VDJ": [vdj, None], "multichain": False} for vj, vdj in first]
+    made = anndata.AnnData(np.zeros((5, 1)), obs=pd.DataFrame(index=[f"cell{k}" for k in range(5)]))
+    made.obsm["airr"] = ak.Array(cells)
+    made.obsm["chain_indices"] = ak.Array(indices)
+    return made
+
+
+def test_the_primary_chain_of_each_cell(adata, frame):
+    table = primary_chains(adata)
+    assert table.index.tolist() == ["cell0", "cell1", "cell4"]
+    assert table.sequence_id.tolist() == [frame.sequence_id[0], frame.sequence_id[2], "unknown"]
+    assert primary_chains(adata, chain="VJ").index.tolist() == ["cell1", "cell2"]
+
+
+def check(adata, frame, unknown):
+    counted = hpcvdj.count(frame, GERMLINE, max_n=4)
+    total = adata.obs["VDJ_1_pathways_total"]
+    assert str(total.dtype) == "UInt64"
+    assert total.isna().tolist() == [False, False, True, True, True]
+    for cell, row in (("cell0", 0), ("cell1", 2)):
+        for m in range(5):
+            assert adata.obs.loc[cell, f"VDJ_1_pathways_n{m}"] == counted[f"pathways_n{m}"][row]
+        assert total[cell] == counted["pathways_total"][row]
+    assert adata.obs["VDJ_1_pathways_excluded"].tolist() == [
+        "", "", "no primary VDJ chain", "no primary VDJ chain", unknown,
+    ]  # fmt: skip
+
+
+def test_cells_counted_with_a_germline_table(adata, frame):
+    hpcvdj.annotate_cells(adata, GERMLINE, max_n=4)
+    check(adata, frame, "V gene TRBV999 is not in the germline table")
+
+
+def test_cells_joined_to_a_result(adata, frame, tmp_path, paper_germline):
+    count_file(Inputs(SMALL), paper_germline, tmp_path / "o.h5", Config(4), World())
+    with hpcvdj.open(tmp_path / "o.h5") as result:
+        hpcvdj.annotate_cells(adata, result)
+        check(adata, frame, "not in the result")
+        with pytest.raises(InputError, match="max_n has no meaning for a result"):
+            hpcvdj.annotate_cells(adata, result, max_n=3)
+
+
+def test_the_columns_survive_a_file(adata, tmp_path):
+    hpcvdj.annotate_cells(adata, GERMLINE, max_n=1)
+    # Written without the receptors: the columns of obs are what is looked at here.
+    del adata.obsm["airr"], adata.obsm["chain_indices"]
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    back = anndata.read_h5ad(tmp_path / "cells.h5ad")
+    assert back.obs["VDJ_1_pathways_total"].isna().tolist() == [False, False, True, True, True]
+    assert back.obs["VDJ_1_pathways_n1"].dropna().tolist() == adata.obs["VDJ_1_pathways_n1"].dropna().tolist()
+
+
+def test_what_is_missing_is_named(adata):
+    del adata.obsm["chain_indices"]
+    with pytest.raises(InputError, match=r"no 'chain_indices'; choose the chains with scirpy\.pp\.index_chains"):
+        hpcvdj.annotate_cells(adata, GERMLINE)
+    with pytest.raises(InputError, match=r"no 'receptors'; read the receptors with scirpy.io"):
+        hpcvdj.annotate_cells(adata, GERMLINE, airr_key="receptors")
+
+
+def test_what_scirpy_makes(frame, tmp_path):
+    scirpy = pytest.importorskip("scirpy")
+    rows = frame.assign(cell_id=["x", "x", "y", "z", "z", "z"], locus="TRB", productive="T", duplicate_count=range(6))
+    rows.to_csv(tmp_path / "airr.tsv", sep="\t", index=False)
+    adata = scirpy.io.read_airr(tmp_path / "airr.tsv")
+    scirpy.pp.index_chains(adata, filter=["productive"])
+    hpcvdj.annotate_cells(adata, GERMLINE, max_n=4)
+    counted = hpcvdj.count(frame, GERMLINE, max_n=4)["pathways_total"]
+    # The chain with the most counts is the primary one.
+    assert adata.obs["VDJ_1_pathways_total"][["x", "y", "z"]].tolist() == [counted[k] for k in (1, 2, 5)]

@@ -1,0 +1,229 @@
+"""Choosing sequences of a result and joining them to other tables, from one file and from parts."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import hpcvdj
+from hpcvdj.counting.batched import count_in_slices
+from hpcvdj.counting.config import Config, Inputs
+from hpcvdj.counting.whole import count_file
+from hpcvdj.errors import InputError
+from hpcvdj.ranks.world import World
+from hpcvdj.recombination.germline import d_forms, j_forms, v_forms
+from hpcvdj.recombination.pathways import direct_sum
+from hpcvdj.results import selection
+from hpcvdj.results.parts import folder_of
+from tests.conftest import SMALL
+
+MAX_N = 5
+EXCLUDED = (3, 140, 410)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """The small example with three rows that cannot be counted."""
+    header, *rows = SMALL.read_text().splitlines(keepends=True)
+    for k in EXCLUDED:
+        cells = rows[k].split("\t")
+        cells[1] = "TRBV999"
+        rows[k] = "\t".join(cells)
+    path = tmp_path_factory.mktemp("table") / "t.tsv"
+    path.write_text(header + "".join(rows))
+    return path
+
+
+@pytest.fixture(scope="module", params=["one file", "parts"])
+def path(request, table, paper_germline, tmp_path_factory):
+    """A result of one file, and the same of parts."""
+    target = tmp_path_factory.mktemp("result") / "out.h5"
+    if request.param == "parts":
+        count_in_slices(Inputs(table), paper_germline, target, Config(MAX_N), World(), rows=137)
+        assert folder_of(target).is_dir()
+    else:
+        count_file(Inputs(table), paper_germline, target, Config(MAX_N), World())
+    return target
+
+
+@pytest.fixture
+def result(path):
+    with hpcvdj.open(path) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def frame(table):
+    return pd.read_csv(table, sep="\t")
+
+
+@pytest.fixture(scope="module")
+def expected(frame, paper_germline):
+    """Counters of the input's rows by the definition, row by row; None for those that cannot be counted."""
+
+    def counters(record):
+        v, j = (paper_germline.find(kind, record[f"{kind.lower()}_call"]) for kind in "VJ")
+        if v is None:
+            return None
+        d = [form for segment in paper_germline.d_segments("TRB") for form in d_forms(segment.sequence)]
+        return direct_sum(record["junction"][3:-3], v_forms(v.sequence), d, j_forms(j.sequence), MAX_N)
+
+    return [counters(record) if k < 60 or k in EXCLUDED else ... for k, record in enumerate(frame.to_dict("records"))]
+
+
+def test_a_pair_is_whole(result, frame):
+    for v, j in {(v, j) for v, j, _ in result.pairs}:
+        chosen = result.pair(v, j)
+        rows = np.flatnonzero((frame.v_call == v) & (frame.j_call == j))
+        assert sorted(chosen.row.tolist()) == rows.tolist()
+        assert chosen.counters.dtype == np.uint64
+        assert chosen.counters.shape == (len(rows), MAX_N + 1)
+        assert chosen.to_numpy().tolist() == result.counters[:][chosen.index].tolist()
+        assert set(chosen.to_pandas().v_call) == {v}
+
+
+def test_a_pair_that_is_not_there(result):
+    v, j, _ = result.pairs[0]
+    with pytest.raises(InputError, match=r"no sequence was counted with TRBV1\*99 and .*; of TRBV1 it has TRBV1\*01"):
+        result.pair("TRBV1*99", j)
+    with pytest.raises(InputError, match=r"result\.pairs lists all"):
+        result.pair("TRBV999*01", j)
+    with pytest.raises(InputError, match="no sequence was counted"):
+        result.pair(v.partition("*")[0], j)
+
+
+def test_chosen_by_rows_of_the_input(result, frame, expected):
+    chosen = result.select(rows=[0, 7, 59, 59])
+    assert len(chosen) == 3
+    records = chosen.to_pandas().set_index("row")
+    for row in (0, 7, 59):
+        assert records.loc[row, "sequence_id"] == frame.sequence_id[row]
+        assert records.loc[row, "cdr3"] == frame.junction[row][3:-3]
+        assert [records.loc[row, f"pathways_n{m}"] for m in range(MAX_N + 1)] == expected[row]
+        assert records.loc[row, "pathways_total"] == sum(expected[row])
+    with pytest.raises(InputError, match=r"no row 3 among .*it was excluded: V gene TRBV999 is not in the germline"):
+        result.select(rows=[0, 3])
+    with pytest.raises(InputError, match=r"no row 500 among .*nothing was counted under it"):
+        result.select(rows=np.array([500]))
+    assert len(result.select(rows=[])) == 0
+    assert result.select(rows=range(0)).counters.shape == (0, MAX_N + 1)
+
+
+def test_chosen_by_id(result, frame):
+    ids = frame.sequence_id[[9, 200]].tolist()
+    assert sorted(result.select(sequence_id=ids).texts("sequence_id")) == sorted(ids)
+    assert len(result.select(sequence_id=ids[0])) == 1
+    with pytest.raises(InputError, match="no sequence_id nobody among"):
+        result.select(sequence_id="nobody")
+    with pytest.raises(InputError, match="it was excluded: V gene"):
+        result.select(sequence_id=frame.sequence_id[3])
+
+
+def test_chosen_by_pathways_and_calls(result, frame, monkeypatch):
+    monkeypatch.setattr(selection, "PIECE_ROWS", 50)
+    totals = result.counters[:].sum(axis=1)
+    for least in (0, 1, 1000, int(np.median(totals)), int(totals.max()), int(totals.max()) + 1, 1 << 70):
+        chosen = result.select(min_pathways=least)
+        assert chosen.index.tolist() == np.flatnonzero([int(total) >= least for total in totals]).tolist()
+        assert chosen.total.tolist() == totals[chosen.index].tolist()
+    least = int(np.median(totals))
+    chosen = result.select(v_call="TRBV1", min_pathways=least)
+    assert 0 < len(chosen) < len(result.select(v_call="TRBV1*01"))
+    assert chosen.index.tolist() == result.select(min_pathways=least).select(v_call="TRBV1*01").index.tolist()
+    assert len(result.select(j_call="TRBJ9")) == 0
+    gene = [call.partition("*")[0] == "TRBV1" for call in frame.v_call]
+    assert len(result.select(v_call="TRBV1")) == sum(gene) - sum(gene[k] for k in EXCLUDED)
+
+
+def test_all_of_it(result, monkeypatch):
+    table = result.to_table()
+    monkeypatch.setattr(selection, "PIECE_ROWS", 7)
+    assert isinstance(table, pa.Table)
+    assert result.to_table().equals(table)
+    assert result.to_pandas().equals(table.to_pandas())
+    assert result.to_numpy().tolist() == result.counters[:].tolist()
+    assert table["pathways_total"].to_pylist() == result.all().total.tolist()
+    assert repr(result.select(rows=[0])) == f"<1 of 497 sequences of {result.path}>"
+
+
+def test_joined_by_id_in_any_order(result, frame, expected):
+    shuffled = frame.sample(frac=1, random_state=1)
+    extra = pd.DataFrame({"sequence_id": ["stranger", None]}, index=[1000, 1001])
+    joined = result.join(pd.concat([shuffled, extra]))
+    assert joined.index.tolist() == [*shuffled.index, 1000, 1001]
+    assert str(joined.pathways_total.dtype) == "UInt64"
+    for row, value in enumerate(expected):
+        if value is None:
+            assert pd.isna(joined.pathways_total[row])
+            assert joined.pathways_excluded[row].startswith("V gene TRBV999")
+        elif value is not ...:
+            assert [joined[f"pathways_n{m}"][row] for m in range(MAX_N + 1)] == value
+            assert joined.pathways_excluded[row] == ""
+    assert joined.pathways_excluded[[1000, 1001]].tolist() == ["not in the result"] * 2
+    assert joined.pathways_total.isna().sum() == 5
+    assert result.join(joined).equals(joined)
+
+
+def test_joined_by_row_is_what_count_gives(result, frame, paper_germline):
+    counted = hpcvdj.count(frame, paper_germline, max_n=MAX_N)
+    assert result.join(frame, on="row").equals(counted)
+    assert result.join(frame.drop(columns="sequence_id"), on="row")["pathways_n3"].equals(counted["pathways_n3"])
+
+
+def test_a_join_that_would_be_wrong(result, frame):
+    with pytest.raises(InputError, match="row 5 of the table has another junction than was counted"):
+        result.join(frame.assign(junction=[*frame.junction[:5], "TGTTTT", *frame.junction[6:]]))
+    with pytest.raises(InputError, match="row 0 of the table has another junction"):
+        result.join(frame[::-1], on="row")
+    with pytest.raises(InputError, match="counts a table of 500 rows, this one has 499"):
+        result.join(frame[1:], on="row")
+    with pytest.raises(InputError, match="no column sequence_id"):
+        result.join(frame.drop(columns="sequence_id"))
+    with pytest.raises(InputError, match="on='junction'"):
+        result.join(frame, on="junction")
+    with pytest.raises(InputError, match="takes a pandas DataFrame, not Table"):
+        result.join(pa.table({"sequence_id": ["a"]}))
+
+
+def test_an_id_that_stands_twice_is_no_key(tmp_path, paper_germline, frame):
+    twice = frame.head(10).copy()
+    twice.loc[9, "sequence_id"] = twice.loc[0, "sequence_id"]
+    twice.to_csv(tmp_path / "t.tsv", sep="\t", index=False)
+    count_file(Inputs(tmp_path / "t.tsv"), paper_germline, tmp_path / "o.h5", Config(2), World())
+    with hpcvdj.open(tmp_path / "o.h5") as result:
+        with pytest.raises(InputError, match="stands in several rows of the counted table; join on='row'"):
+            result.join(twice)
+        assert result.join(twice, on="row").pathways_excluded[9].startswith("sequence_id repeats")
+        assert result.join(twice[1:9]).pathways_total.notna().sum() == 7
+
+
+def test_an_id_that_repeats_in_another_part_is_no_key(tmp_path, paper_germline, frame):
+    """Slices do not see each other's ids."""
+    twice = frame.head(10).copy()
+    twice.loc[9, "sequence_id"] = twice.loc[0, "sequence_id"]
+    twice.to_csv(tmp_path / "t.tsv", sep="\t", index=False)
+    count_in_slices(Inputs(tmp_path / "t.tsv"), paper_germline, tmp_path / "o.h5", Config(2), World(), rows=5)
+    with hpcvdj.open(tmp_path / "o.h5") as result:
+        assert len(result.select(sequence_id=twice.sequence_id[0])) == 2
+        with pytest.raises(InputError, match="stands in several rows of the counted table"):
+            result.join(twice)
+        counted = hpcvdj.count(twice.drop(columns="sequence_id"), paper_germline, max_n=2)
+        joined = result.join(twice[1:9])
+        for name in ("pathways_n2", "pathways_total"):
+            assert [v for v in joined[name] if v is not pd.NA] == [v for v in counted[name][1:9] if v is not pd.NA]
+
+
+def test_a_result_without_its_parts_is_refused(path, tmp_path):
+    """HDF5 would read zeros."""
+    if not folder_of(path).is_dir():
+        pytest.skip("one file")
+    alone = tmp_path / "out.h5"
+    alone.write_bytes(path.read_bytes())
+    with pytest.raises(InputError, match=r"its part .*part-000000\.h5 is missing; keep NAME and NAME.parts together"):
+        hpcvdj.open(alone)
+
+
+def test_a_library_that_is_missing(result, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"pandas is not installed; pip install 'hpcvdj\[pandas\]'"):
+        result.to_pandas()
