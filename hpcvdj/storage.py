@@ -146,6 +146,10 @@ def write_provenance(file: h5py.File, attributes: dict[str, Any], ranks: list[di
 
 def open_result(path: Path, command: str) -> h5py.File:
     """A result file, open for reading; InputError if it is not there or no HDF5, naming the command that writes one."""
+    if path.is_dir():
+        found = sorted(path.glob("*.h5"))
+        inside = f"; it holds {len(found):,} results such as {found[0]}" if found else ""
+        raise InputError(f"{path}: is a folder; name a result file{inside}")
     if not path.is_file():
         raise InputError(f"{path}: no such result file; `{command}` writes one")
     try:

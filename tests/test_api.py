@@ -1,5 +1,7 @@
 """hpcvdj from Python."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -7,6 +9,7 @@ import pytest
 from pyarrow import csv
 
 import hpcvdj
+from hpcvdj.recombination.explain import explain
 from tests.conftest import GERMLINE, SMALL
 
 
@@ -51,6 +54,52 @@ def test_errors(table):
         hpcvdj.count(pa.table({"v_call": ["X"], "j_call": ["Y"], "junction": ["TGTTTT"]}), GERMLINE, strict=True)
     with pytest.raises(AttributeError):
         hpcvdj.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"d_forms": "Distinct"}, "d_forms 'Distinct': there are paper, distinct"),
+        ({"unlisted_alleles": "frist"}, "unlisted_alleles 'frist': there are exclude, first"),
+        ({"ambiguous_calls": True}, "ambiguous_calls True: there are exclude, first"),
+        ({"sequence_field": "cdr3_nt"}, "sequence_field 'cdr3_nt': there are junction, cdr3"),
+        ({"max_n": 3.5}, "max_n 3.5: give a number, or all"),
+        ({"max_n": "ALL"}, "max_n 'ALL': give a number, or all"),
+        ({"max_n": -1}, "n-lengths lie in 0 … 128"),
+        ({"method": "fast"}, "fast"),
+        ({"backend": "gpu"}, "no backend 'gpu'"),
+    ],
+)
+def test_a_choice_that_there_is_not(table, options, message):
+    with pytest.raises(hpcvdj.InputError, match=re.escape(message)):
+        hpcvdj.count(table.slice(0, 5), GERMLINE, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_p": -1}, "max_p -1: give a number from 0 to 10"),
+        ({"max_p": 11}, "max_p 11: give a number from 0 to 10"),
+        ({"max_p": 2.5}, "max_p 2.5: give a number from 0 to 10"),
+        ({"d_alleles": "x"}, "d_alleles 'x': there are first, all"),
+    ],
+)
+def test_a_germline_that_there_is_not(options, message):
+    with pytest.raises(hpcvdj.InputError, match=re.escape(message)):
+        hpcvdj.read_germline(GERMLINE, **options)
+
+
+@pytest.mark.parametrize("options", [{"d_forms": "q"}, {"max_n": "foo"}, {"sequence_field": "x"}])
+def test_nor_is_it_explained(paper_germline, options):
+    with pytest.raises(hpcvdj.InputError, match=next(iter(options))):
+        explain("TGTGCCTTT", "TRBV26", "TRBJ2-5", paper_germline, **options)
+
+
+def test_a_column_of_mixed_types(table):
+    frame = table.to_pandas().head(4)
+    frame["junction"] = [None, "", float("nan"), 5]
+    with pytest.raises(hpcvdj.InputError, match="a column of mixed types .*junction"):
+        hpcvdj.count(frame, GERMLINE)
 
 
 def test_names():

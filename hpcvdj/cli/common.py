@@ -12,7 +12,7 @@ import typer
 
 from hpcvdj.errors import CompleteError, HpcvdjError, InputError, StoppedError
 from hpcvdj.ranks.world import ROOT, World, launched_rank, set_threads, world
-from hpcvdj.recombination.germline import MAX_P, Germline, read_germline
+from hpcvdj.recombination.germline import MAX_P, MOST_P, Germline, read_germline
 
 _streams: list[Any] = []
 
@@ -71,7 +71,7 @@ DAllelesOption = Annotated[
     DAlleles,
     typer.Option("--d-alleles", help="D alleles that take part: each functional gene's first listed, or all."),
 ]
-MaxP = Annotated[int, typer.Option("--max-p", min=0, max=10, help="Most P-nucleotides at one terminus.")]
+MaxP = Annotated[int, typer.Option("--max-p", min=0, max=MOST_P, help="Most P-nucleotides at one terminus.")]
 FieldOption = Annotated[
     SequenceField,
     typer.Option(

@@ -99,7 +99,8 @@ def command(
         require_plottable(plot, overwrite=overwrite)
     seen = read(results, individual=individual, rows=rows.value, junctions=junctions)
     if not len(seen):
-        raise InputError(f"{results[0]}: no row goes in ({_left_out(seen)}); --rows all takes all that were counted")
+        remedy = "--rows all takes all that were counted" if seen.not_productive else "see what was excluded, and why"
+        raise InputError(f"{results[0]}: no row goes in ({_left_out(seen)}); {remedy}")
     levels = [nucleotide_level(seen), amino_acid_level(seen, with_genes=with_genes)]
     levels[0].write(output, overwrite=overwrite)
     if amino_acids is not None:
@@ -113,12 +114,15 @@ def command(
 
 
 def _left_out(seen: Observations) -> str:
-    return f"{seen.counted:,} counted, {seen.not_productive:,} not productive, {seen.without_individual:,} of nobody"
+    without = f"{seen.without_individual:,} of no named individual"
+    return f"{seen.counted:,} counted, {seen.not_productive:,} not productive, {without}"
 
 
 def _report(seen: Observations, levels: list[Level], public: int, individual: str | None) -> None:
     column = f"column {individual}" if individual else "repertoire_id"
     common.say(f"results    {seen.results:,}, of {len(seen.individual[0]):,} individual(s), by {column}")
+    if not individual and len(seen.individual[0]) == 1:
+        common.say("           a column of the counted table can name them: --individual COLUMN; or count --together")
     unsaid = "" if seen.productive_column else "; whether productive was not asked"
     common.say(f"rows       {len(seen):,} of {_left_out(seen)}{unsaid}")
     for level in levels:

@@ -95,7 +95,8 @@ def command(
             "--threads-per-block",
             min=1,
             max=1024,
-            help="Tasks in a block; ranks share work in whole blocks (equation 2).",
+            help="Tasks in a block; ranks share work in whole blocks (the paper's equation 2). Tunes bitwise and "
+            "baseline on a GPU, seldom direct; never changes a counter.",
         ),
     ] = THREADS_PER_BLOCK,
     strict_binding: common.StrictBinding = False,
@@ -109,9 +110,9 @@ def command(
         typer.Option(
             "--batch-rows",
             min=0,
-            show_default="the whole; above 16,777,216 rows, Parquet or --together, 4,194,304",
-            help="Count slices of so many rows, each read, counted and written by one rank, into OUT.h5.parts; "
-            "0: never. For direct.",
+            show_default="all rows at once; 4,194,304 if a Parquet file or tables --together have over 16,777,216",
+            help="Count slices of so many rows, each read, counted and written by one rank, into OUT.h5.parts, for "
+            "what memory does not hold; 0: all rows at once, however many. For direct.",
         ),
     ] = None,
     checkpoint_every: Annotated[

@@ -55,6 +55,8 @@ def command(
     d_alleles: common.DAllelesOption = common.DAlleles.first,
     max_p: common.MaxP = common.MAX_P_DEFAULT,
     sequence_field: common.FieldOption = common.SequenceField.junction,
+    ambiguous_calls: common.AmbiguousOption = common.Policy.exclude,
+    unlisted_alleles: common.UnlistedOption = common.Policy.exclude,
 ) -> None:
     """List the recombination pathways of one junction.
 
@@ -69,11 +71,13 @@ def command(
     if not world.is_root:
         return
     from hpcvdj.recombination.explain import explain
+    from hpcvdj.repertoires.repertoire import CallPolicy
 
     limit: Any = common.parse_max_n(max_n)
     table = common.load_germline(germline, max_p, d_alleles)
     found = explain(
-        junction, v, j, table, max_n=limit, d_forms=d_forms.value, sequence_field=sequence_field.value
+        junction, v, j, table, max_n=limit, d_forms=d_forms.value, sequence_field=sequence_field.value,
+        calls=CallPolicy(ambiguous_calls.value, unlisted_alleles.value),
     )  # fmt: skip
     if output_format is Format.json:
         common.say(json.dumps(found.as_json(top), indent=1))
@@ -172,7 +176,8 @@ def _coloured(margin: str, track: str) -> Text:
 def _listing(found: Explanation, listed: list[Pathway]) -> Any:
     from rich.table import Table
 
-    heads = ["", "n", "V lost", "V P", "n (V–D)", "D gene", "D 5' lost", "P", "D", "P", "D 3' lost", "n' (D–J)", "J P"]
+    heads = ["", "n", "V lost", "V P", "n (V–D)", "D gene", "D 5' lost", "D 5' P", "D", "D 3' P", "D 3' lost"]
+    heads += ["n' (D–J)", "J P"]
     if not found.d:
         heads = ["", "n", "V lost", "V P", "n", "J P"]
     table = Table(*heads, "J lost", "pathways")

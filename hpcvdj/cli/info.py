@@ -16,7 +16,8 @@ def command(threads: common.Threads = None) -> None:
     Start it as you would start count (mpiexec -n 4 hpcvdj info) to see that launcher and MPI library match.
     """
     world = common.begin(threads)
-    from hpcvdj.backends import BACKENDS, open_backend
+    from hpcvdj.backends import open_backend
+    from hpcvdj.backends.cuda import device_count
     from hpcvdj.results.provenance import library_versions
 
     backend = open_backend("auto", world.local_rank())
@@ -35,7 +36,8 @@ def command(threads: common.Threads = None) -> None:
     common.say(f"MPI        {world.library}; {world.size} rank(s)")
     parallel = "parallel" if h5py.get_config().mpi else "serial"
     common.say(f"HDF5       {h5py.version.hdf5_version}, {parallel} h5py; root writes the result")
-    common.say(f"backends   {', '.join(BACKENDS)}; auto takes {backend.name} ({backend.software()})")
+    without = "" if device_count() else "; cuda finds no GPU, or no cupy (extras cuda12, cuda13)"
+    common.say(f"backend    auto takes {backend.name} ({backend.software()}){without}")
     for rank, (host, pid, hardware, cores) in enumerate(facts):
         common.say(f"rank {rank:<5} {host}, pid {pid}: {hardware}; cores {_ranges(cores)}")
 

@@ -79,8 +79,9 @@ def command(
         ScoreName,
         typer.Option(
             "--score",
-            help="weights: sum of w_h D_h; cosine: that over its own values; background: less what sequences of "
-            "independent bases would share, likewise normalised.",
+            help="weights: the sum of w_h D_h, D_h the pairs of k-mers at distance h; cosine: that over the "
+            "geometric mean of the two sequences' scores with themselves, so that equal ones have 1; background: like "
+            "cosine, of what is more than sequences of independent bases would share.",
         ),
     ] = ScoreName.weights,
     weights: Annotated[

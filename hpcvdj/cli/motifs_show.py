@@ -50,8 +50,8 @@ def command(
     ],
     a: Annotated[str, typer.Argument(help="A sequence's name, or its number from 1.", metavar="A", show_default=False)],
     b: Annotated[str, typer.Argument(help="The other's.", metavar="B", show_default=False)],
-    k: Annotated[int, typer.Option("-k", metavar="K", help="Bases of a k-mer, 4 to 32.", show_default=False)],
-    d: Annotated[int, typer.Option("-d", metavar="D", help="The largest Hamming distance, 0 to 3.")] = 1,
+    k: Annotated[int, typer.Option("-k", metavar="K", help="Bases of a k-mer, 4 to 32.")] = 12,
+    d: Annotated[int, typer.Option("-d", metavar="D", help="Largest Hamming distance between k-mers, 0 to 3.")] = 2,
     strands: Annotated[
         Strands, typer.Option("--strands", help="Compare as given, or also with the reverse complement of B.")
     ] = Strands.one,
@@ -61,15 +61,16 @@ def command(
     top: Annotated[
         int, typer.Option("--top", min=0, max=100_000, help="Longest regions to list; the totals cover all.")
     ] = 20,
-    sequence_field: Annotated[str, typer.Option("--field", metavar="COLUMN", help="Column of an AIRR table.")] = (
-        "junction"
-    ),
+    sequence_field: Annotated[
+        str, typer.Option("--sequence-field", help="Column of an AIRR table that holds the sequences.")
+    ] = "junction",
 ) -> None:
     """Show the k-mers that two sequences share, and where they lie.
 
     K-mers within Hamming distance D that follow each other base by base in both sequences are one region. Places count
     from 1; on strand - those of B go down, and its text is the reverse complement. Bases that differ are in lower
-    case. The totals are the counters of `hpcvdj motifs compare`, each occurrence counted.
+    case. Of a region, D0, D1 … are its pairs of k-mers at that distance, and `nearest` is the smallest distance of
+    any. The totals are the counters of `hpcvdj motifs compare`, each occurrence counted.
 
     Example: hpcvdj motifs show genes.fasta YAL003W YBR118W -k 12 -d 2 --strands both
     """

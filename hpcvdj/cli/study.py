@@ -25,7 +25,7 @@ _MOTIFS = "Comparing sequences by k-mers"
 _RENDER = "Tables and plots anew"
 
 Lengths = Annotated[str, typer.Option("--n-lengths", metavar="A-B", help="n-lengths to measure.")]
-Repeats = Annotated[int, typer.Option("--repeats", min=1, help="Measured passes over each n-length.")]
+Repeats = Annotated[int, typer.Option("--repeats", min=1, help="Measured repeats of each.")]
 Longest = Annotated[
     float,
     typer.Option(
@@ -34,7 +34,7 @@ Longest = Annotated[
         help="Seconds: a pass expected to take longer is measured on part of the n-nucleotide strings, and marked.",
     ),
 ]
-Device = Annotated[BackendName, typer.Option("--backend", help="Where to count.")]
+Device = Annotated[BackendName, typer.Option("--backend", help="Where to measure: auto takes a GPU if there is one.")]
 Sample = Annotated[
     int | None, typer.Option("--sample", min=1, help="A random sample of so many sequences.", show_default="all")
 ]

@@ -124,7 +124,7 @@ def read(
     if not results:
         raise InputError("no result files; name those that `hpcvdj count` wrote")
     parts: list[_Part] = []
-    alike: tuple[str, dict[str, Any]] | None = None
+    alike: tuple[str, dict[str, tuple[Any, str]]] | None = None
     for path in results:
         with Result(path) as result:
             found = _how_counted(result)
@@ -166,22 +166,26 @@ class _Part:
     productive_column: bool
 
 
-def _how_counted(result: Result) -> dict[str, Any]:
+def _how_counted(result: Result) -> dict[str, tuple[Any, str]]:
+    """What results must have in common, and how to call it."""
     facts = result.provenance
     config = json.loads(facts.get("config", "{}"))
+    digest = str(facts.get("germline_sha256"))
+    # Counted to the end, tables of different longest sequences differ in columns of zeros only.
+    n_lengths = "all" if config.get("max_n_asked") == "all" else f"0-{result.max_n}"
     return {
-        "germline table": facts.get("germline_sha256"),
-        "D forms": config.get("d_forms"),
-        # Counted to the end, tables of different longest sequences differ in columns of zeros only.
-        "n-lengths": "all" if config.get("max_n_asked") == "all" else f"0-{result.max_n}",
+        "germline table": (digest, f"{facts.get('germline_path')} (SHA-256 {digest[:12]}…)"),
+        "D forms": (config.get("d_forms"), str(config.get("d_forms"))),
+        "n-lengths": (n_lengths, n_lengths),
     }
 
 
-def _require_alike(first: tuple[str, dict[str, Any]], path: str, found: dict[str, Any]) -> None:
-    for name, value in found.items():
-        if value != first[1][name]:
+def _require_alike(first: tuple[str, dict[str, tuple[Any, str]]], path: str, found: dict[str, tuple[Any, str]]) -> None:
+    for name, (value, said) in found.items():
+        theirs, theirs_said = first[1][name]
+        if value != theirs:
             raise InputError(
-                f"{path}: was not counted like {first[0]}: {name} {value}, there {first[1][name]}; count them alike"
+                f"{path}: was not counted like {first[0]}: {name} {said}, there {theirs_said}; count them alike"
             )
 
 

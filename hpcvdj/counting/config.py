@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from hpcvdj.checks import whole_number
 from hpcvdj.methods import method_named
 from hpcvdj.methods.base import require_n_length
 from hpcvdj.methods.enumerating import LONGEST_N
@@ -35,7 +36,9 @@ class Config:
 
     def resolve_max_n(self, repertoire: Repertoire) -> int:
         """The largest n-length as a number; InputError if the method cannot go there."""
-        max_n = repertoire.longest if self.max_n == "all" else int(self.max_n)
+        max_n = (
+            repertoire.longest if self.max_n == "all" else whole_number("max_n", self.max_n, "give a number, or all")
+        )
         require_n_length(method_named(self.method), max_n, LONGEST_N)
         return max_n
 

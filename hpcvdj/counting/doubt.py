@@ -33,8 +33,8 @@ def doubt(
     lacking = sum(count for *_, count in unlisted)
     said = f"{lacking:,} of {rows:,} rows have a V or J call that {germline.name} does not list"
     if lacking >= HALF * rows:
-        other, listed = _best_beside(germline, unlisted)
-        if other and listed >= NEARLY_ALL * lacking:
+        other, listed, undecided = _best_beside(germline, unlisted)
+        if other and listed >= NEARLY_ALL * (lacking - undecided) and undecided < HALF * lacking:
             return f"{said}, and {other} lists that of {listed:,}: are they of another species or locus?"
     if lacking and lacking >= NEARLY_ALL * rows:
         return f"{said}: are they of another species or locus?"
@@ -46,15 +46,24 @@ def doubt(
     return None
 
 
-def _best_beside(germline: Germline, calls: Sequence[tuple[str, str, int]]) -> tuple[Path | None, int]:
-    """Of the germline tables in the folder of `germline` the one that lists the calls of most rows, and of how many."""
-    best: tuple[Path | None, int] = None, 0
+def _best_beside(germline: Germline, calls: Sequence[tuple[str, str, int]]) -> tuple[Path | None, int, int]:
+    """Of the germline tables in the folder of `germline` the one that lists the calls of most rows, and of how many.
+
+    Last: of how many rows it lists the gene, but not the allele, as `germline` does, which speaks for neither.
+    """
+    best: tuple[Path | None, int, int] = None, 0, 0
     for path in sorted(Path(germline.name).parent.glob("*.tsv")):
         try:
             other = read_germline(path)
         except InputError:
             continue  # Another kind of table.
-        listed = sum(count for kind, call, count in calls if other.find(kind, call))
+        listed = undecided = 0
+        for kind, call, rows in calls:
+            gene = call.partition("*")[0]
+            if other.find(kind, call) or (other.find(kind, gene) and not germline.find(kind, gene)):
+                listed += rows
+            elif other.find(kind, gene):
+                undecided += rows
         if listed > best[1]:
-            best = path, listed
+            best = path, listed, undecided
     return best

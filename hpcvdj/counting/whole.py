@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -29,6 +30,13 @@ from hpcvdj.results.file import ResultWriter
 from hpcvdj.storage import require_writable
 
 log = logging.getLogger(__name__)
+
+
+_LETS_IN = {
+    r"ambiguous [VJ] call ": "--ambiguous-calls",
+    r"[VJ] allele .* is not in the germline table, other alleles": "--unlisted-alleles",
+}
+"""Reasons, and the option by which rows are counted nevertheless."""
 
 
 @dataclass
@@ -192,3 +200,7 @@ def _log_calls_and_exclusions(repertoire: Repertoire, most: int = 12) -> None:
     if rest:
         log.warning("  %8s  for %d other reasons", f"{sum(rows for _, rows in rest):,}", len(rest))
     log.warning("every one of them is listed in the result file under /excluded")
+    for pattern, option in _LETS_IN.items():
+        rows = sum(rows for reason, rows in reasons if re.match(pattern, reason))
+        if rows:
+            log.warning("%s first would let %s of them in", option, f"{rows:,}")

@@ -10,8 +10,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcvdj.checks import require_choice
 from hpcvdj.errors import InputError
-from hpcvdj.recombination.germline import DForms, Germline
+from hpcvdj.recombination.germline import D_FORMS, DForms, Germline
 from hpcvdj.repertoires.repertoire import LONGEST_CDR3, Repertoire
 
 CPU_UNIT_WORK = 1 << 20
@@ -42,6 +43,9 @@ class Problem:
     germline: Germline
     max_n: int
     d_forms: DForms = "paper"
+
+    def __post_init__(self) -> None:
+        require_choice("d_forms", self.d_forms, D_FORMS)
 
     @cached_property
     def loci(self) -> list[str]:

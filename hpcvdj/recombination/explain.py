@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
+from hpcvdj.checks import require_choice, whole_number
 from hpcvdj.errors import InputError
-from hpcvdj.recombination.germline import DForms, Germline, Segment, extended_d, extended_j, extended_v
-from hpcvdj.repertoires.repertoire import SequenceField
+from hpcvdj.recombination.germline import D_FORMS, DForms, Germline, Segment, extended_d, extended_j, extended_v
+from hpcvdj.repertoires.repertoire import CallPolicy, SequenceField
 
 _D_FIELDS = (
     "d_piece", "d_chew_backs", "d_chew_5", "d_chew_3", "d_trim_5", "d_trim_3", "p5d_length", "p3d_length",
@@ -356,10 +357,12 @@ def explain(
     max_n: int | Literal["all"] = 10,
     d_forms: DForms = "paper",
     sequence_field: SequenceField = "junction",
+    calls: CallPolicy | None = None,
 ) -> Explanation:
     """What the pathways of one junction (or `cdr3`) with a V and a J call are.
 
-    Calls and the sequence are read as `hpcvdj count` reads them; InputError with its reason if it would exclude them.
+    Calls and the sequence are read as `hpcvdj count` reads them, with `calls` as its options say; InputError with its
+    reason if it would exclude them.
 
     >>> from hpcvdj.recombination.germline import from_sequences
     >>> germline = from_sequences(["CA"], ["GA"], ["TC"], max_p=1)
@@ -371,10 +374,13 @@ def explain(
     """
     import pyarrow as pa
 
-    from hpcvdj.repertoires.repertoire import build
+    from hpcvdj.repertoires.repertoire import ANCHOR_BASES, build
+
+    require_choice("d_forms", d_forms, D_FORMS)
+    require_choice("sequence_field", sequence_field, ANCHOR_BASES)
 
     row = pa.RecordBatch.from_pydict({"v_call": [v], "j_call": [j], sequence_field: [sequence]})
-    repertoire = build([row], germline, sequence_field=sequence_field)
+    repertoire = build([row], germline, sequence_field=sequence_field, calls=calls)
     if len(repertoire.excluded):
         raise InputError(
             f"{sequence or 'the empty sequence'} (--v {v}, --j {j}): {repertoire.excluded.reason[0]}; give a "
@@ -382,7 +388,7 @@ def explain(
         )
     cdr3 = repertoire.cdr3(0)
     v_segment, j_segment = repertoire.pairs[0]
-    most = len(cdr3) if max_n == "all" else max_n
+    most = len(cdr3) if max_n == "all" else whole_number("max_n", max_n, "give a number, or all")
     genes = germline.d_segments(v_segment.locus)
     return Explanation(cdr3, v_segment, j_segment, genes, most, d_forms, germline.max_p)
 

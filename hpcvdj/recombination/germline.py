@@ -17,6 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
+from hpcvdj.checks import require_choice, whole_number
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.alphabet import reverse_complement
 
@@ -25,8 +26,15 @@ DForms = Literal["paper", "distinct"]
 
 SegmentType = Literal["V", "D", "J"]
 
+D_FORMS = ("paper", "distinct")
+
+D_ALLELES = ("first", "all")
+
 MAX_P = 4
 """The paper's bound on P-nucleotides at one terminus."""
+
+MOST_P = 10
+"""The largest bound that can be asked for."""
 
 COLUMNS = ("locus", "segment_type", "allele", "functional", "sequence", "source")
 """The columns of a germline table."""
@@ -106,7 +114,7 @@ def d_forms(segment: str, kind: DForms = "paper", max_p: int = MAX_P) -> list[st
 class Germline:
     """The segments of one or more loci, and the rules by which calls find them.
 
-    `d_alleles` says which D alleles take part: `first` (of each D gene the first allele listed as functional, as one
+    `max_p` is the most P-nucleotides at one terminus.  `d_alleles` says which D alleles take part: `first` (of each D gene the first allele listed as functional, as one
     chromosome carries one) or `all` functional ones.
     """
 
@@ -117,6 +125,10 @@ class Germline:
     _by_call: dict[tuple[str, str], Segment] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        require_choice("d_alleles", self.d_alleles, D_ALLELES)
+        remedy = f"give a number from 0 to {MOST_P}"
+        if not 0 <= whole_number("max_p", self.max_p, remedy) <= MOST_P:
+            raise InputError(f"max_p {self.max_p}: {remedy}")
         by_call: dict[tuple[str, str], Segment] = {}
         for segment in self.segments:
             key = (segment.segment_type, segment.allele)
@@ -167,6 +179,9 @@ class Germline:
 
 def read_germline(path: str | Path, *, max_p: int = MAX_P, d_alleles: Literal["first", "all"] = "first") -> Germline:
     """Read a germline table: a TSV file, plain or gzip, with the columns `COLUMNS`.
+
+    max_p      the most P-nucleotides at one terminus, 0 to 10
+    d_alleles  D alleles that take part: of each gene the `first` functional one, or `all` functional ones
 
     InputError names the file, the line and the remedy.
     """

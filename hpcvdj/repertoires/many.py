@@ -47,6 +47,11 @@ def plan(inputs: Sequence[Path], output: Path) -> list[tuple[Path, Path]]:
     files = _files(inputs)
     if output.exists() and not output.is_dir():
         raise InputError(f"{output}: is a file; several repertoires need a folder to go to, or --together")
+    if output.suffix in (".h5", ".hdf5") and not output.exists():
+        raise InputError(
+            f"{output}: several repertoires go to a folder, which should not be called like a file; give another name, "
+            "or --together for one result"
+        )
     targets: dict[Path, Path] = {}
     for file in files:
         target = output / f"{repertoire_name(file)}.h5"

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from hpcvdj.checks import require_choice
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.alphabet import BASES_PER_WORD, words_for
 from hpcvdj.recombination.germline import Germline, Segment
@@ -33,10 +34,14 @@ PAPER_LONGEST_CDR3 = 60
 
 SequenceField = Literal["junction", "cdr3"]
 
+AMINO_ACIDS = frozenset("EFILPQ")
+"""Letters that stand for an amino acid and for no nucleotide, be it an ambiguous one."""
+
 ANCHOR_BASES = {"junction": 3, "cdr3": 0}
 """Bases to take off both ends of the AIRR field to get the CDR3."""
 
 Policy = Literal["exclude", "first"]
+POLICIES = ("exclude", "first")
 
 _SCATTER = np.uint64(0x9E3779B97F4A7C15)
 
@@ -52,6 +57,10 @@ class CallPolicy:
 
     ambiguous: Policy = "exclude"
     unlisted: Policy = "exclude"
+
+    def __post_init__(self) -> None:
+        require_choice("ambiguous_calls", self.ambiguous, POLICIES)
+        require_choice("unlisted_alleles", self.unlisted, POLICIES)
 
     def resolve(self, germline: Germline, segment_type: str, call: str) -> Segment | str:
         """The segment of an AIRR `v_call` or `j_call`, or the reason why there is none."""
@@ -231,6 +240,8 @@ def repertoire_of(
 
 
 def columns_of(sequence_field: SequenceField) -> list[str]:
+    """The columns that are read; InputError if the field is none that there is."""
+    require_choice("sequence_field", sequence_field, ANCHOR_BASES)
     return ["sequence_id", "v_call", "j_call", sequence_field]
 
 
@@ -387,7 +398,8 @@ class _Builder:
             return f"junction of {detail + 2 * self.trim} nt is shorter than its two anchor codons"
         if status == columns.TOO_LONG:
             return f"CDR3 of {detail} nt is longer than {self.longest} nt"
-        return f"{self.sequence_field} holds {text[detail : detail + 1]!r}, not only A, C, G, T"
+        doubt = "; these seem to be amino acids" if AMINO_ACIDS.intersection(text.upper()) else ""
+        return f"{self.sequence_field} holds {text[detail : detail + 1]!r}, not only A, C, G, T{doubt}"
 
     def finish(self) -> Repertoire:
         words, lengths, pair, row, hashes, repertoire = self._joined()

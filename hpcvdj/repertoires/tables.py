@@ -113,7 +113,11 @@ def as_arrow(table: Any) -> pa.Table:
     if isinstance(table, pa.Table):
         return table
     if type(table).__module__.partition(".")[0] == "pandas":
-        return pa.Table.from_pandas(table, preserve_index=False)
+        try:
+            return pa.Table.from_pandas(table, preserve_index=False)
+        except pa.ArrowException as error:
+            said = " ".join(str(text) for text in error.args)
+            raise InputError(f"the table has a column of mixed types ({said}); make it text") from None
     if hasattr(table, "__arrow_c_stream__"):
         return pa.table(table)
     raise InputError(f"cannot read junctions from a {type(table).__name__}; give a pandas or pyarrow table")

@@ -187,6 +187,7 @@ def test_tables_that_have_no_column_productive(tmp_path):
     assert (len(seen), seen.productive_column, seen.individual[0]) == (50, False, ["t"])
     out, err = hpcvdj_command("convergence", tmp_path / "t.h5", "-o", tmp_path / "o.tsv")
     assert "no AUC" in out
+    assert "of 1 individual(s), by repertoire_id\n           a column of the counted table can name them" in out
     assert "t.tsv: no column productive; every counted row goes in" in err
 
 
@@ -212,6 +213,11 @@ def test_what_is_refused(folder, tmp_path):
                    "--d-forms", "distinct")  # fmt: skip
     with pytest.raises(InputError, match=r"d\.h5: was not counted like .*all\.h5: D forms distinct, there paper"):
         read([everything, tmp_path / "d.h5"])
+    table = tmp_path / "another.tsv"
+    table.write_text(GERMLINE.read_text().replace("TRBD2", "TRBD9"))
+    hpcvdj_command("-q", "count", folder / "all.tsv", "-g", table, "-o", tmp_path / "g.h5", "--max-n", MAX_N)
+    with pytest.raises(InputError, match=r"germline table .*another\.tsv \(SHA-256 .*…\), there .*paper\.tsv \(SHA"):
+        read([everything, tmp_path / "g.h5"])
     with pytest.raises(InputError, match="name the folder that holds their tables"):
         read([everything, folder / "mouse 1.h5"], junctions=folder / "all.tsv")
     with pytest.raises(InputError, match="its SHA-256 differs"):

@@ -30,6 +30,14 @@ def test_the_table_that_lists_the_calls_is_named():
     assert "human_trb.tsv" in asked([(allele, 10)], 10, 0)
 
 
+def test_an_allele_that_neither_table_lists_speaks_for_neither():
+    allele = "V allele TRBV19*99 is not in the germline table, other alleles of TRBV19 are"
+    assert "human_trb.tsv lists that of 6" in asked([(gene("TRBV7-9"), 6), (allele, 4)], 10, 0)
+    assert "human_trb.tsv" not in asked([(gene("TRBV7-9"), 4), (allele, 6)], 10, 0)
+    foreign = "V allele TRBV7-9*99 is not in the germline table, other alleles of TRBV7-9 are"
+    assert "human_trb.tsv lists that of 10" in asked([(foreign, 10)], 10, 0)
+
+
 def test_no_table_is_named_that_does_not_list_them():
     assert asked([(gene("TRBV99"), 9)], 10, 1).endswith("does not list: are they of another species or locus?")
     assert asked([(gene("TRBV99"), 6), (gene("TRBV7-9"), 1)], 10, 3) is None

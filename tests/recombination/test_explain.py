@@ -217,6 +217,14 @@ def test_bad_input_is_one_line(junction, v, extra, message):
     assert message in error_line(hpcvdj_command(*arguments, code=2)[1])
 
 
+def test_calls_are_read_by_the_policies_of_count():
+    arguments = ("--j", "TRBJ2-5", "-g", GERMLINE, "--format", "json")
+    plain, _ = hpcvdj_command("explain", JUNCTION, "--v", "TRBV26", *arguments)
+    several, _ = hpcvdj_command("explain", JUNCTION, "--v", "TRBV26,TRBV5", *arguments, "--ambiguous-calls", "first")
+    other, _ = hpcvdj_command("explain", JUNCTION, "--v", "TRBV26*07", *arguments, "--unlisted-alleles", "first")
+    assert plain == several == other
+
+
 def test_no_pathway_is_said():
     out, _ = hpcvdj_command("explain", "TGTAAAAAAAAAAAAAAAATTT", "--v", "TRBV26", "--j", "TRBJ2-5", "-g", GERMLINE)
     assert "No pathway has at most 10 n-nucleotides; --max-n all goes on to the end." in out

@@ -38,3 +38,7 @@ def test_what_cannot_be(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="need a folder"):
         plan([Path("a.tsv"), Path("b.tsv")], tmp_path / "file")
+    with pytest.raises(InputError, match=r"o\.h5: several repertoires go to a folder.*--together"):
+        plan([Path("a.tsv"), Path("b.tsv")], tmp_path / "o.h5")
+    (tmp_path / "o.h5").mkdir()
+    assert len(plan([Path("a.tsv"), Path("b.tsv")], tmp_path / "o.h5")) == 2, "it is a folder already"

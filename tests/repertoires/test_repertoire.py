@@ -51,6 +51,10 @@ def write(path, *rows):
         (("TRBV1", "TRBJ1-1", "TGTTT"), "junction of 5 nt is shorter than its two anchor codons"),
         (("TRBV1", "TRBJ1-1", "TGTNTT"), "junction holds 'N', not only A, C, G, T"),
         (("TRBV1", "TRBJ1-1", "TGT.TTT"), "junction holds '.'"),
+        (
+            ("TRBV1", "TRBJ1-1", "CASSLGQNTEAFF"),
+            "junction holds 'S', not only A, C, G, T; these seem to be amino acids",
+        ),
         (("TRBV1", "TRBJ1-1", "A" * 500), "CDR3 of 494 nt is longer than 128 nt"),
     ],
 )

@@ -180,6 +180,8 @@ def test_not_a_result(tmp_path, result):
         Result(tmp_path / "text.h5")
     with pytest.raises(InputError, match="no such result"):
         Result(tmp_path / "none.h5")
+    with pytest.raises(InputError, match=r"is a folder; name a result file; it holds .* results such as .*\.h5"):
+        Result(tmp_path)
     with h5py.File(tmp_path / "other.h5", "w"):
         pass
     with pytest.raises(InputError, match="not an hpcvdj result"):
