@@ -98,7 +98,7 @@ def test_nor_is_it_explained(paper_germline, options):
 def test_a_column_of_mixed_types(table):
     frame = table.to_pandas().head(4)
     frame["junction"] = [None, "", float("nan"), 5]
-    with pytest.raises(hpcvdj.InputError, match="a column of mixed types .*junction"):
+    with pytest.raises(hpcvdj.InputError, match=r"a column of mixed types .*junction"):
         hpcvdj.count(frame, GERMLINE)
 
 

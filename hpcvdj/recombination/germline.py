@@ -114,8 +114,8 @@ def d_forms(segment: str, kind: DForms = "paper", max_p: int = MAX_P) -> list[st
 class Germline:
     """The segments of one or more loci, and the rules by which calls find them.
 
-    `max_p` is the most P-nucleotides at one terminus.  `d_alleles` says which D alleles take part: `first` (of each D gene the first allele listed as functional, as one
-    chromosome carries one) or `all` functional ones.
+    `max_p` is the most P-nucleotides at one terminus.  `d_alleles` says which D alleles take part: `first` (of each D
+    gene the first allele listed as functional, as one chromosome carries one) or `all` functional ones.
     """
 
     segments: tuple[Segment, ...]
