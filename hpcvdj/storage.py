@@ -150,6 +150,8 @@ def open_result(path: Path, command: str) -> h5py.File:
         found = sorted(path.glob("*.h5"))
         inside = f"; it holds {len(found):,} results such as {found[0]}" if found else ""
         raise InputError(f"{path}: is a folder; name a result file{inside}")
+    if not path.exists() and path.with_name(path.name + ".checkpoint").is_dir():
+        raise InputError(f"{path}: is not complete; `{command}` with --resume goes on with it")
     if not path.is_file():
         raise InputError(f"{path}: no such result file; `{command}` writes one")
     try:

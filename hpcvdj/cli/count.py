@@ -45,7 +45,7 @@ def command(
         list[Path],
         typer.Argument(
             help="AIRR rearrangement tables: TSV (plain or .gz) or Parquet with sequence_id, v_call, j_call, junction; "
-            "or a folder of them.",
+            "or a folder, of which all *.tsv, *.tsv.gz and *.parquet are taken.",
             metavar="JUNCTIONS...",
             show_default=False,
         ),
@@ -196,6 +196,8 @@ def command(
                 for stage in ("read", "total"):
                     summary.seconds[stage] += surveyed
                 report(summary, target)
+                if not summary.counted:
+                    log.warning("%s: no row could be counted; the reasons are above", inputs.junctions)
                 said = doubt(
                     summary.excluded, summary.rows_read, summary.counted, summary.with_pathway, summary.max_n, table
                 )

@@ -92,10 +92,16 @@ class Imported:
         for locus, counts in self.counts().items():
             for kind in "VJ":
                 if not any(found == kind for found, _ in counts):
+                    why = self._why_none(locus + kind)
                     raise InputError(
-                        f"{self.name}: locus {locus} has no {kind} allele that could be used; name the file with its "
-                        f"{kind} genes as another SOURCE, or leave the locus out with --locus"
+                        f"{self.name}: locus {locus} has no {kind} allele that could be used{why}; "
+                        f"name the file with its {kind} genes as another SOURCE, or leave the locus out with --locus"
                     )
+
+    def _why_none(self, prefix: str) -> str:
+        """The commonest reason why alleles whose names begin with `prefix` were refused."""
+        reasons = Counter(one.reason for one in self.refusals if one.allele.startswith(prefix))
+        return f" ({reasons.total():,} were refused: {reasons.most_common(1)[0][0]})" if reasons else ""
 
 
 _LOST = "; the gene is lost"

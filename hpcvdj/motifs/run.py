@@ -100,6 +100,8 @@ def compare_file(
     backend = bind(config.backend, world, strict=config.strict_binding)
     forward = profile(sequences, config.k, config.d, distinct=config.distinct)
     root_does(world, forward.require_countable)
+    if world.is_root and not len(forward.kmers.key):
+        log.warning("%s: no sequence has %d bases A, C, G, T in a row, so none has a k-mer", path, config.k)
     choice = world.broadcast(root_does(world, lambda: choose(forward, config, backend.name)))
     marks = scoring(config.score, list(config.weights) if config.weights else None, config.k, config.d)
     terms = shared_terms(forward, config, marks, world, request)

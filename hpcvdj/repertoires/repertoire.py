@@ -6,6 +6,7 @@ Phe/Trp 118 around it; this module is the one place that takes them off.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -43,7 +44,22 @@ ANCHOR_BASES = {"junction": 3, "cdr3": 0}
 Policy = Literal["exclude", "first"]
 POLICIES = ("exclude", "first")
 
+_IMGT_NAME = re.compile(r"\b(?:IG[HKL]|TR[ABDG])[VDJ][^\s,()\[\]]*")
+
 _SCATTER = np.uint64(0x9E3779B97F4A7C15)
+
+
+def names_in(call: str) -> list[str]:
+    """The different genes and alleles that an AIRR call names.
+
+    IMGT/V-QUEST's `Homsap TRBV6-2*01 F, or Homsap TRBV6-3*01 F` names two alleles; MiXCR's `TRBV6-2*00` a gene.
+
+    >>> names_in("Homsap TRBV6-2*01 F, or Homsap TRBV6-3*01 (F)"), names_in("TRBV5,TRBV5*00 ")
+    (['TRBV6-2*01', 'TRBV6-3*01'], ['TRBV5'])
+    """
+    parts = (part.strip() for part in call.split(","))
+    names = (name for part in parts for name in (_IMGT_NAME.findall(part) if " " in part else [part]) or [part])
+    return list(dict.fromkeys(name.removesuffix("*00") for name in names if name))
 
 
 @dataclass(frozen=True)
@@ -64,7 +80,7 @@ class CallPolicy:
 
     def resolve(self, germline: Germline, segment_type: str, call: str) -> Segment | str:
         """The segment of an AIRR `v_call` or `j_call`, or the reason why there is none."""
-        calls = list(dict.fromkeys(part.strip() for part in call.split(",") if part.strip()))
+        calls = names_in(call)
         if not calls:
             return f"no {segment_type} call"
         if len(calls) > 1 and self.ambiguous == "exclude":
@@ -363,7 +379,7 @@ class _Builder:
         rows = np.bincount(encoded.indices.to_numpy(zero_copy_only=False), minlength=len(resolved))
         for call, found, count in zip(encoded.dictionary.to_pylist(), resolved, rows.tolist(), strict=True):
             # A gene that stands for its first listed allele is the table's own rule, not a substitution.
-            if isinstance(found, int) and call not in (segments[found].allele, segments[found].gene):
+            if isinstance(found, int) and names_in(call) not in ([segments[found].allele], [segments[found].gene]):
                 key = (call, segments[found].allele)
                 self.substituted[key] = self.substituted.get(key, 0) + count
 

@@ -170,7 +170,9 @@ def _missing_message(path: Path, names: list[str], missing: list[str]) -> str:
     for delimiter, word in ((",", "commas"), (";", "semicolons"), (" ", "blanks")):
         if len(names) == 1 and delimiter in names[0]:
             return f"{what}; the columns are separated by {word}: AIRR tables are tab-separated, convert the file"
-    return f"{what}; an AIRR rearrangement table has it (this one has {', '.join(names[:12])})"
+    remedy = "--sequence-field cdr3 reads that column" if missing == ["junction"] and "cdr3" in names else ""
+    remedy = remedy or f"an AIRR rearrangement table has it (this one has {', '.join(names[:12])})"
+    return f"{what}; {remedy}"
 
 
 def _tsv_batches(path: Path, wanted: list[str]) -> Iterator[pa.RecordBatch]:

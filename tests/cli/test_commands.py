@@ -110,6 +110,15 @@ def test_exclusions_are_summed_up(tmp_path):
     assert f"TRBV31*05 is counted as TRBV31*01 in {count} rows" in err
 
 
+def test_a_table_without_a_row_to_count_is_said(tmp_path):
+    (tmp_path / "t.tsv").write_text("sequence_id\tv_call\tj_call\tjunction\na\tTRBV1\tTRBJ1-1\tCASSLGQF\n")
+    _, err = hpcvdj_command("-q", "count", tmp_path / "t.tsv", "-g", GERMLINE, "-o", tmp_path / "o.h5")
+    assert "t.tsv: no row could be counted" in err
+    (tmp_path / "c.tsv").write_text("sequence_id\tv_call\tj_call\tcdr3\na\tTRBV1\tTRBJ1-1\tGCC\n")
+    _, err = hpcvdj_command("count", tmp_path / "c.tsv", "-g", GERMLINE, "-o", tmp_path / "p.h5", code=2)
+    assert "c.tsv, line 1: no column junction; --sequence-field cdr3 reads that column" in error_line(err)
+
+
 def test_forms_is_table_3():
     out, _ = hpcvdj_command("forms", GERMLINE, "--in-vivo", "101837")
     rows = {line.split()[0]: line.split() for line in out.splitlines() if line.startswith("  ") and line.split()}

@@ -374,6 +374,11 @@ def test_the_command_leaves_no_table_that_cannot_be_counted_with(tmp_path):
     line = error_line(hpcvdj_command("germline", "import", tmp_path / "v.fasta", "-o", tmp_path / "g.tsv", code=2)[1])
     assert "g.tsv: locus TRB has no J allele that could be used; name the file with its J genes" in line
     assert sorted(os.listdir(tmp_path)) == ["g.refused.tsv", "v.fasta"]
+    ungapped = fasta([V1, J1]).replace(".", "")
+    (tmp_path / "u.fasta").write_text(ungapped)
+    line = error_line(hpcvdj_command("germline", "import", tmp_path / "u.fasta", "-o", tmp_path / "h.tsv", code=2)[1])
+    assert "locus TRB has no V allele that could be used (1 were refused: " in line
+    assert "gap" in line
 
 
 def test_the_commands_explain_themselves():

@@ -182,6 +182,9 @@ def test_not_a_result(tmp_path, result):
         Result(tmp_path / "none.h5")
     with pytest.raises(InputError, match=r"is a folder; name a result file; it holds .* results such as .*\.h5"):
         Result(tmp_path)
+    (tmp_path / "begun.h5.checkpoint").mkdir()
+    with pytest.raises(InputError, match=r"begun\.h5: is not complete; `hpcvdj count` with --resume goes on"):
+        Result(tmp_path / "begun.h5")
     with h5py.File(tmp_path / "other.h5", "w"):
         pass
     with pytest.raises(InputError, match="not an hpcvdj result"):
