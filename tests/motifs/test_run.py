@@ -343,6 +343,14 @@ def command(*arguments):
     )  # fmt: skip
 
 
+def test_sequences_without_a_kmer_are_said(tmp_path):
+    short = tmp_path / "short.fasta"
+    short.write_text(">a\nACGTACG\n>b\nACGTNACGTN\n")
+    done = command(short, "-k", "8", "-o", tmp_path / "o.h5")
+    assert done.returncode == 0
+    assert "short.fasta: no sequence has 8 bases A, C, G, T in a row" in done.stderr
+
+
 def test_bad_input_is_one_line(tmp_path, fasta):
     empty, twice, text = tmp_path / "e.fasta", tmp_path / "t.fasta", tmp_path / "x.fasta"
     empty.write_text("")
