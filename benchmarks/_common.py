@@ -6,6 +6,7 @@ A study is a folder with `raw.csv` (every repeat, below `# name: value` lines th
 
 from __future__ import annotations
 
+import argparse
 import csv
 import os
 import platform
@@ -88,6 +89,34 @@ def read_raw(folder: Path, kind: type[T]) -> tuple[dict[str, str], list[T]]:
     table = csv.DictReader(line for line in lines if not line.startswith("# "))
     rows = [kind(**{name: types[name](text) for name, text in row.items()}) for row in table]
     return {name: value for name, _, value in head}, rows
+
+
+def parser(description: str, output: Path) -> argparse.ArgumentParser:
+    """The command line of a benchmark, as far as all have it."""
+    parser = argparse.ArgumentParser(
+        description=f"{description} Relative paths start at the repository.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    parser.add_argument("--output", metavar="DIR", type=Path, default=output, help="folder for raw.csv and README.md")
+    parser.add_argument("--render", action="store_true", help="remake README.md from raw.csv, measure nothing")
+    return parser
+
+
+def study(
+    options: argparse.Namespace,
+    measure: Callable[[argparse.Namespace], tuple[dict[str, str], list[Any]]],
+    render: Callable[[Path], bool],
+    equal: str,
+    different: str,
+) -> int:
+    """Measure, unless only asked to render, and render; the exit code: 1 if what must be equal is not."""
+    folder = ROOT / options.output
+    if not options.render:
+        write_raw(folder, *measure(options))
+    same = render(folder)
+    print(equal if same else f"{different}: see {REPORT}")
+    print(f"written {options.output / REPORT}")
+    return 0 if same else 1
 
 
 def facts_table(facts: dict[str, str]) -> str:

@@ -69,9 +69,6 @@ class Row:
         return self.seconds - self.setup_seconds
 
 
-# --- measuring
-
-
 class Bench:
     """The set to count, read once, and how to time kernels on it."""
 
@@ -262,9 +259,6 @@ def olga_version() -> str:
         return "not installed: generation probabilities skipped"
 
 
-# --- rendering
-
-
 def groups(rows: list[Row], *names: str) -> dict[tuple[Any, ...], list[Row]]:
     """Repeats of one measurement together, in the order measured."""
     out: dict[tuple[Any, ...], list[Row]] = {}
@@ -437,16 +431,11 @@ Check against `direct`, sequence by sequence: {verdict(rows)}.
 
 def arguments() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        description="Time hpcvdj's methods and command on CPU cores, and the field's nearest peer, in one run. "
-        "Relative paths start at the repository.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    parser = common.parser(
+        "Time hpcvdj's methods and command on CPU cores, and the field's nearest peer, in one run.",
+        Path("results/count_cpu"),
     )
     add = parser.add_argument
-    add(
-        "--output", metavar="DIR", type=Path, default=Path("results/count_cpu"), help="folder for raw.csv and README.md"
-    )
-    add("--render", action="store_true", help="remake README.md from raw.csv, measure nothing")
     add("--junctions", metavar="TSV", type=Path, default=JUNCTIONS, help="junctions to count")
     add("--germline", metavar="TSV", type=Path, default=common.GERMLINE, help="their germline table")
     add("--threads", metavar="N", type=int, default=0, help="most threads, timed on 1 and on N; 0: all usable cores")
@@ -462,14 +451,7 @@ def arguments() -> argparse.Namespace:
 
 def main() -> int:
     """Measure and render; 1 if any counter differs between methods."""
-    options = arguments()
-    folder = common.ROOT / options.output
-    if not options.render:
-        common.write_raw(folder, *measure(options))
-    equal = render(folder)
-    print(EQUAL if equal else "COUNTERS DIFFER: see README.md")
-    print(f"written {options.output / common.REPORT}")
-    return 0 if equal else 1
+    return common.study(arguments(), measure, render, EQUAL, "COUNTERS DIFFER")
 
 
 if __name__ == "__main__":

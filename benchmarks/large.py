@@ -61,9 +61,6 @@ class Row:
         return self.seconds - self.total
 
 
-# --- measuring
-
-
 def measure(options: argparse.Namespace) -> tuple[dict[str, str], list[Row]]:
     """Make the tables that are not there yet, then count each."""
     from hpcvdj.ranks.world import usable_cores
@@ -152,9 +149,6 @@ def kernel_seconds(path: Path) -> float:
 
     with h5py.File(path, "r") as stream:
         return float(stream["timings/kernel_seconds"][:].sum())
-
-
-# --- rendering
 
 
 def groups(rows: list[Row]) -> Iterator[tuple[Row, Callable[[str], list[float]]]]:
@@ -266,17 +260,14 @@ Pathways in all: {first.pathways:,}; rows excluded: {first.excluded:,}; {totals}
 
 def arguments() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        description="Time `hpcvdj count` on millions of simulated junctions: wall seconds, peak memory, stages. "
-        "Relative paths start at the repository.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    parser = common.parser(
+        "Time `hpcvdj count` on millions of simulated junctions: wall seconds, peak memory, stages.",
+        Path("results/count_large"),
     )
     work = Path(tempfile.gettempdir()) / "hpcvdj-large"
     add = parser.add_argument
     add("-n", "--number", metavar="N", type=int, default=10_000_000, help="junctions to simulate")
-    add("--output", metavar="DIR", type=Path, default=Path("results/count_large"), help="for raw.csv and README.md")
     add("--work", metavar="DIR", type=Path, default=work, help="for the tables and results, outside the repository")
-    add("--render", action="store_true", help="remake README.md from raw.csv, measure nothing")
     add("--forms", nargs="+", default=["parquet", "tsv"], choices=["parquet", "tsv", "tsv.gz"], help="tables to count")
     add("--ranks", metavar="N", nargs="+", type=int, default=[1], help="numbers of ranks; 1 runs without a launcher")
     add("--mpiexec", metavar="COMMAND", default="mpiexec", help="launcher, one that takes -n")
@@ -294,14 +285,7 @@ def arguments() -> argparse.Namespace:
 
 def main() -> int:
     """Measure and render; 1 if the runs counted differently."""
-    options = arguments()
-    folder = common.ROOT / options.output
-    if not options.render:
-        common.write_raw(folder, *measure(options))
-    same = render(folder)
-    print("totals identical" if same else "TOTALS DIFFER: see README.md")
-    print(f"written {options.output / common.REPORT}")
-    return 0 if same else 1
+    return common.study(arguments(), measure, render, "totals identical", "TOTALS DIFFER")
 
 
 if __name__ == "__main__":

@@ -56,9 +56,6 @@ class Row:
     method: str = ""
 
 
-# --- measuring
-
-
 def weights(k: int, m: int) -> list[float]:
     """With which the sum of w_h D_h is R_m."""
     return [float(math.comb(k - h, m - h)) for h in range(m + 1)]
@@ -232,9 +229,6 @@ def fastsk_version() -> str:
         sys.exit("FastSK is not installed; CONTRIBUTING.md says how, or use --render")
 
 
-# --- rendering
-
-
 def source_table(rows: list[Row]) -> str:
     """Both programs by the number of sequences."""
     ours = {name: [row for row in rows if row.program == name] for name in (ONE, BOTH)}
@@ -310,15 +304,11 @@ Values of the kernels: {verdict(rows)}.
 
 def arguments() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        description="Time hpcvdj and FastSK on the same kernel of the same sequences, on CPU cores, in one run. "
-        "Relative paths start at the repository.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    parser = common.parser(
+        "Time hpcvdj and FastSK on the same kernel of the same sequences, on CPU cores, in one run.",
+        Path("results/motifs_fastsk"),
     )
     add = parser.add_argument
-    output = Path("results/motifs_fastsk")
-    add("--output", metavar="DIR", type=Path, default=output, help="folder for raw.csv and README.md")
-    add("--render", action="store_true", help="remake README.md from raw.csv, measure nothing")
     add("--fasta", metavar="FASTA", type=Path, default=None, help="both strands of its first N / 2 sequences as well")
     add("--number", metavar="N", type=int, default=9184, help="sequences, random ones of 500 bases")
     sizes = [500, 1000, 2000, 4000]
@@ -335,14 +325,7 @@ def arguments() -> argparse.Namespace:
 
 def main() -> int:
     """Measure and render; 1 if the kernels differ."""
-    options = arguments()
-    folder = common.ROOT / options.output
-    if not options.render:
-        common.write_raw(folder, *measure(options))
-    same = render(folder)
-    print("kernels equal" if same else "KERNELS DIFFER: see README.md")
-    print(f"written {options.output / common.REPORT}")
-    return 0 if same else 1
+    return common.study(arguments(), measure, render, "kernels equal", "KERNELS DIFFER")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,70 @@
+"""Tables of very many junctions, made of fewer: a Parquet table's rows again and again, each copy with ids of its own.
+
+python benchmarks/copies.py five_million.parquet FOLDER --copies 200 --files 40
+
+makes 40 Parquet files of five copies each, by as many processes as there are cores.  Counting does not get cheaper by
+the copies: every row is read, counted and written for itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as parquet
+
+COLUMNS = ["sequence_id", "v_call", "j_call", "junction"]
+
+GROUP_ROWS = 1 << 20
+
+
+def write(table: Path, target: Path, copies: Iterable[int]) -> int:
+    """`copies` of the rows of `table` into `target`, which appears whole; how many rows that is."""
+    rows = parquet.read_table(table, columns=COLUMNS)
+    ids = rows["sequence_id"].cast(pa.string())
+    rows = rows.set_column(0, "sequence_id", ids)
+    made = target.with_name(f"{target.name}.new")
+    written = 0
+    with parquet.ParquetWriter(made, rows.schema) as writer:
+        for copy in copies:
+            named = pc.binary_join_element_wise(ids, f"c{copy}", "_")
+            writer.write_table(rows.set_column(0, "sequence_id", named), row_group_size=GROUP_ROWS)
+            written += len(rows)
+    os.replace(made, target)
+    return written
+
+
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        description="Write the rows of a Parquet table again and again, each copy with ids of its own.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    add = parser.add_argument
+    add("table", metavar="TABLE.parquet", type=Path, help="junctions, as `hpcvdj simulate` writes them")
+    add("folder", metavar="FOLDER", type=Path, help="folder to make, for the files")
+    add("--copies", metavar="N", type=int, default=20, help="copies of the rows, over all files")
+    add("--files", metavar="N", type=int, default=1, help="files to write; each takes a copy in turn")
+    add("--processes", metavar="N", type=int, default=os.cpu_count(), help="files written at a time")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Write the files."""
+    options = arguments()
+    options.folder.mkdir(parents=True)
+    digits = len(str(options.files - 1))
+    targets = [options.folder / f"part{number:0{digits}}.parquet" for number in range(options.files)]
+    shares = [range(number, options.copies, options.files) for number in range(options.files)]
+    with ProcessPoolExecutor(options.processes) as pool:
+        written = sum(pool.map(write, [options.table] * options.files, targets, shares))
+    print(f"{written:,} rows in {options.files} files of {options.folder}")
+
+
+if __name__ == "__main__":
+    main()
