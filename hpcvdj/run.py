@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
@@ -30,7 +30,7 @@ from hpcvdj.progress import Progress
 from hpcvdj.repertoire import CallPolicy, Repertoire, SequenceField, read_repertoire, read_tables
 from hpcvdj.results import Result, ResultWriter, Timings
 from hpcvdj.stopping import StopRequest
-from hpcvdj.storage import require_writable
+from hpcvdj.storage import alone, require_apart, require_writable
 from hpcvdj.totals import column_sums
 
 if TYPE_CHECKING:
@@ -146,6 +146,14 @@ def share(world: World, repertoire: Repertoire | None) -> Repertoire:
     lengths = world.broadcast_array(repertoire.lengths if repertoire is not None else None)
     offsets = world.broadcast_array(repertoire.offsets if repertoire is not None else None)
     return repertoire if repertoire is not None else Repertoire(words, lengths, pairs, offsets)
+
+
+@contextmanager
+def alone_with(world: World, target: Path) -> Iterator[None]:
+    """`storage.alone`, of root; its InputError on every rank."""
+    with ExitStack() as stack:
+        root_does(world, lambda: stack.enter_context(alone(target)))
+        yield
 
 
 @dataclass
@@ -310,6 +318,11 @@ class Inputs:
     tables: tuple[Table, ...] = ()
 
     @property
+    def files(self) -> list[Path]:
+        """What is read."""
+        return [table.path for table in self.tables] or [self.junctions]
+
+    @property
     def repertoires(self) -> list[str]:
         """The repertoires of tables that are counted together."""
         return list(dict.fromkeys(name for table in self.tables for name in table.repertoires))
@@ -347,7 +360,7 @@ def count_file(
     read = time.perf_counter()
     problem = Problem(repertoire, germline, max_n, config.d_forms)
     attributes = _attributes(world, inputs, germline, config, repertoire, max_n) if world.is_root else {}
-    with ExitStack() as stack:
+    with alone_with(world, target), ExitStack() as stack:
         checkpoint = root_does(
             world, lambda: _checkpoint(inputs, target, attributes, checkpoint_every, resume=resume, overwrite=overwrite)
         )
@@ -449,6 +462,7 @@ def already_done(target: Path, identity: dict[str, Any]) -> None:
 
 def _read(inputs: Inputs, germline: Germline, target: Path, method: Method, overwrite: bool) -> Repertoire:
     require_writable(target, overwrite=overwrite)
+    require_apart(target, *inputs.files, Path(germline.name))
     options: dict[str, Any] = {
         "sequence_field": inputs.sequence_field,
         "calls": inputs.calls,

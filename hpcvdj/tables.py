@@ -136,6 +136,8 @@ def _as_text(column: pa.Array) -> pa.Array:
 
 def _magic(path: Path) -> bytes:
     try:
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise InputError(f"{path}: is no plain file; a table is read more than once: store it first")
         with open(path, "rb") as stream:
             return stream.read(4)
     except FileNotFoundError:

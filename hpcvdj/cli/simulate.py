@@ -62,10 +62,11 @@ def command(
     if not world.is_root:
         return
     from hpcvdj.simulate import Simulation, simulate
-    from hpcvdj.storage import atomic_path
+    from hpcvdj.storage import atomic_path, require_apart
     from hpcvdj.tables import TableWriter, table_suffix
 
     suffix = table_suffix(output)
+    require_apart(output, germline)
     plan = Simulation(
         count=number, seed=seed, n_lengths=common.parse_range("--n-lengths", n_lengths), weighting=weighting.value,
         longest=max_length,

@@ -38,9 +38,9 @@ from hpcvdj.motifs.tiles import ALIGNED, Tile, TileFolder, of_rank, plan
 from hpcvdj.parallel import Watch, World
 from hpcvdj.partition import block_range
 from hpcvdj.progress import Progress
-from hpcvdj.run import Config, bind, root_does
+from hpcvdj.run import Config, alone_with, bind, root_does
 from hpcvdj.stopping import StopRequest
-from hpcvdj.storage import require_writable
+from hpcvdj.storage import require_apart, require_writable
 from hpcvdj.tables import file_digest, file_state
 
 log = logging.getLogger(__name__)
@@ -127,6 +127,7 @@ def compare_file(
         require_parameters(config.k, config.d)
         scoring(config.score, list(config.weights) if config.weights else None, config.k, config.d)
         require_writable(target, overwrite=overwrite or resume)
+        require_apart(target, path)
         before = file_state(path)
         sequences = read_sequences(path, sequence_field)
         digest = file_digest(path)
@@ -158,43 +159,44 @@ def compare_file(
             identity, _layout(forward, config, choice, backend.name, world), resume=resume, overwrite=overwrite
         )
 
-    layout = world.broadcast(root_does(world, open_folder))
-    try:
-        tiles = plan(len(sequences), config.strands, **layout)
-        work = _Work(forward, config, choice, backend.name, marks, terms, folder, world, request)
-        work.do(tiles)
-        compared = time.perf_counter()
-        slowest = world.maximum(np.array([work.load_seconds, work.compare_seconds]))
-        ranks = world.gather(_facts(backend)) or []
-        header = Header(
-            sequences.names, sequences.lengths, config.k, config.d, config.strands, config.distinct, marks, terms
-        )
-        attributes = _attributes(world, path, digest, sequence_field, config, choice) if world.is_root else {}
-        watch = world.watch(request.asked)
+    with alone_with(world, target):
+        layout = world.broadcast(root_does(world, open_folder))
+        try:
+            tiles = plan(len(sequences), config.strands, **layout)
+            work = _Work(forward, config, choice, backend.name, marks, terms, folder, world, request)
+            work.do(tiles)
+            compared = time.perf_counter()
+            slowest = world.maximum(np.array([work.load_seconds, work.compare_seconds]))
+            ranks = world.gather(_facts(backend)) or []
+            header = Header(
+                sequences.names, sequences.lengths, config.k, config.d, config.strands, config.distinct, marks, terms
+            )
+            attributes = _attributes(world, path, digest, sequence_field, config, choice) if world.is_root else {}
+            watch = world.watch(request.asked)
 
-        def put_together() -> tuple[list[list[int]], int | None] | None:
-            counts = np.zeros((config.strands, config.d + 1), dtype=np.int64)
-            try:
-                for tile in tiles:
-                    counts[tile.strand] += folder.pairs(tile)
-                    _go_on(watch)
-                edges = _store(target, header, config, folder, tiles, attributes, ranks, watch, overwrite=overwrite)
-            except _StopError:
-                return None
-            except LostRankError:
-                raise
-            except MachineError as error:
-                raise MachineError(f"{error}; what was compared is kept, and --resume puts it together") from None
-            folder.remove()
-            return counts.tolist(), edges
+            def put_together() -> tuple[list[list[int]], int | None] | None:
+                counts = np.zeros((config.strands, config.d + 1), dtype=np.int64)
+                try:
+                    for tile in tiles:
+                        counts[tile.strand] += folder.pairs(tile)
+                        _go_on(watch)
+                    edges = _store(target, header, config, folder, tiles, attributes, ranks, watch, overwrite=overwrite)
+                except _StopError:
+                    return None
+                except LostRankError:
+                    raise
+                except MachineError as error:
+                    raise MachineError(f"{error}; what was compared is kept, and --resume puts it together") from None
+                folder.remove()
+                return counts.tolist(), edges
 
-        found = world.broadcast(root_does(world, put_together, watch))
-        if found is None:
-            raise _stopped(world, request, "while the result was put together; --resume does that")
-        counts, edges = found
-    finally:
-        if world.is_root and folder.folder.exists():
-            folder.leave()
+            found = world.broadcast(root_does(world, put_together, watch))
+            if found is None:
+                raise _stopped(world, request, "while the result was put together; --resume does that")
+            counts, edges = found
+        finally:
+            if world.is_root and folder.folder.exists():
+                folder.leave()
     ended = time.perf_counter()
     return MotifSummary(
         sequences=len(sequences),
@@ -281,6 +283,8 @@ def _layout(some: Profile, config: MotifConfig, choice: Choice, backend: str, wo
     n = max(1, len(some))
     memory = config.memory or _memory(backend) // (world.size if backend == "cpu" else 1)
     per_sequence = max(1.0, len(some.kmers.key) / n) * bytes_for(choice, config.k, config.d, backend)
+    if choice.method == "matrix" and backend == "cuda":
+        per_sequence += (config.d + 1) * 4**config.k
     columns = min(n, _down(memory / per_sequence))
     tiles = _TILES_PER_RANK
     if world.size > 1 and rows_need_no_tables(choice, backend):

@@ -83,6 +83,7 @@ def sequence_set(sequences: Iterable[str | bytes], names: Sequence[str] | None =
     if len(listed) != len(raw):
         raise InputError(f"{len(raw)} sequences and {len(listed)} names")
     _require_unique(listed)
+    _require_texts(listed)
     return SequenceSet(listed, codes, offsets)
 
 
@@ -91,6 +92,12 @@ def _require_unique(names: list[str]) -> None:
         seen: set[str] = set()
         twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
         raise InputError(f"two sequences are called {twice!r}; names must differ")
+
+
+def _require_texts(names: list[str]) -> None:
+    wrong = next((name for name in names if "\0" in name), None)
+    if wrong is not None:
+        raise InputError(f"the name {wrong!r} holds a NUL, which a result cannot; give the sequence another")
 
 
 def read_fasta(path: str | Path) -> SequenceSet:
@@ -102,7 +109,8 @@ def read_fasta(path: str | Path) -> SequenceSet:
 
     path = Path(path)
     if not path.is_file():
-        raise InputError(f"{path}: no such file; give a FASTA file or an AIRR table")
+        what = "is no plain file: store it first" if path.exists() else "no such file"
+        raise InputError(f"{path}: {what}; give a FASTA file or an AIRR table")
     names, texts = [], []
     try:
         with dnaio.open(path, fileformat="fasta", open_threads=0) as records:
