@@ -57,6 +57,15 @@ def write_whole(path: Path, fill: Callable[[Path], object]) -> None:
         os.close(descriptor)
 
 
+def require_text(path: Path) -> None:
+    """InputError unless a path is text, which pyarrow opens and a result can name."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        shown = os.fsencode(path).decode(errors="backslashreplace")
+        raise InputError(f"{shown}: the name is not UTF-8; rename it") from None
+
+
 def require_apart(target: Path, *inputs: Path) -> None:
     """InputError if `target` is one of the `inputs`, by whatever path."""
     for path in inputs:
@@ -99,6 +108,7 @@ def _locked(path: Path) -> IO[str]:
 
 def require_writable(target: Path, *, overwrite: bool) -> None:
     """InputError with the remedy unless a file may be made at `target`."""
+    require_text(target)
     if target.is_dir():
         raise InputError(f"{target}: is a folder; name a file")
     if target.exists() and not target.is_file():

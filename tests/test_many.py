@@ -38,3 +38,10 @@ def test_what_cannot_be(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="need a folder"):
         plan([Path("a.tsv"), Path("b.tsv")], tmp_path / "file")
+
+
+def test_a_link_to_nowhere_is_not_left_out(tmp_path):
+    folder = tmp_path / "in"
+    (folder / "b.tsv").mkdir(parents=True)
+    (folder / "a.tsv").symlink_to(tmp_path / "nowhere")
+    assert plan([folder], tmp_path / "out") == [(folder / "a.tsv", tmp_path / "out" / "a.h5")]

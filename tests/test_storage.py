@@ -2,8 +2,10 @@
 
 import fcntl
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -87,6 +89,15 @@ def test_an_input_is_not_overwritten(tmp_path):
     for target in (path, link):
         with pytest.raises(InputError, match="is an input of this run"):
             require_apart(target, tmp_path / "none", path)
+
+
+def test_a_name_that_is_no_text_is_refused_before_anything_is_counted(tmp_path, paper_germline):
+    strange = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.tsv"))
+    shutil.copy(SMALL, strange)
+    for path, target in ((strange, tmp_path / "o.h5"), (SMALL, strange.with_suffix(".h5"))):
+        with pytest.raises(InputError, match=r"caf\\xe9.*: the name is not UTF-8"):
+            count_file(Inputs(path), paper_germline, target, Config(1), World())
+    assert os.listdir(tmp_path) == [strange.name]
 
 
 def test_what_is_no_plain_file_is_not_replaced(tmp_path):

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.alphabet import CODE_OF_BYTE, INVALID, decode
 from hpcvdj.errors import InputError
+from hpcvdj.storage import require_text
 from hpcvdj.tables import read_batches
 
 _COMPLEMENT_BIT = 2
@@ -153,6 +154,7 @@ def read_junctions(path: str | Path, field: str = "junction") -> SequenceSet:
 def read_sequences(path: str | Path, field: str = "junction") -> SequenceSet:
     """`read_junctions` of a table, `read_fasta` of what begins with >; the kind is told by the first bytes."""
     path = Path(path)
+    require_text(path)
     return read_fasta(path) if not path.is_file() or _begins_as_fasta(path) else read_junctions(path, field)
 
 

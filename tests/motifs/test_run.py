@@ -426,3 +426,17 @@ def test_a_load_takes_no_more_of_a_gpu_than_memory_says(method, k, each):
     layout = run._layout(some, config, run.choose(some, config, "cuda"), "cuda", World())
     assert layout["load"] >= 512
     assert layout["load"] * each <= config.memory
+
+
+def test_ranks_of_different_backends_share_the_tiles_alike(fasta, tmp_path):
+    pytest.importorskip("mpi4py")
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys\nimport hpcvdj.motifs.run as run\nfrom hpcvdj.cli import main\nfrom hpcvdj.parallel import world\n"
+        "run._layout = lambda *ignored: {'load': 3, 'height': 2}\n"
+        "run.rows_need_no_tables = lambda *ignored: world().is_root\n"
+        "sys.argv = ['hpcvdj', 'motifs', 'compare', *sys.argv[1:]]\nmain()\n"
+    )
+    done = launch(2, program, fasta, "-k", K, "-d", D, "--strands", "both", "-o", tmp_path / "o.h5", "--backend", "cpu")
+    assert done.returncode == 0, done.stderr
+    assert np.array_equal(content(tmp_path / "o.h5"), EXACT)
