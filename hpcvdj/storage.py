@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import io
 import json
 import os
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import IO, Any
 
 import h5py
 
@@ -56,10 +57,62 @@ def write_whole(path: Path, fill: Callable[[Path], object]) -> None:
         os.close(descriptor)
 
 
+def require_text(path: Path) -> None:
+    """InputError unless a path is text, which pyarrow opens and a result can name."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        shown = os.fsencode(path).decode(errors="backslashreplace")
+        raise InputError(f"{shown}: the name is not UTF-8; rename it") from None
+
+
+def require_apart(target: Path, *inputs: Path) -> None:
+    """InputError if `target` is one of the `inputs`, by whatever path."""
+    for path in inputs:
+        if target.exists() and path.exists() and target.samefile(path):
+            raise InputError(f"{target}: is an input of this run; name another file to write")
+
+
+@contextmanager
+def alone(target: Path) -> Iterator[None]:
+    """Keep other runs from writing `target`; InputError if one does.  The lock ends with the process."""
+    path = target.with_name(f".{target.name}.lock")
+    try:
+        stream = _locked(path)
+    except BlockingIOError:
+        raise InputError(f"{target}: another run is writing it; wait for its end, or give another name") from None
+    except OSError:
+        # No such folder, which the caller tells better, or a file system without locks.
+        stream = None
+    try:
+        yield
+    finally:
+        if stream is not None:
+            path.unlink(missing_ok=True)
+            stream.close()
+
+
+def _locked(path: Path) -> IO[str]:
+    while True:
+        stream = open(path, "w")  # noqa: SIM115 (held while the run lasts)
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Another run may have ended, and removed the file, between the two calls.
+            if path.exists() and os.path.samestat(os.fstat(stream.fileno()), path.stat()):
+                return stream
+        except BaseException:
+            stream.close()
+            raise
+        stream.close()
+
+
 def require_writable(target: Path, *, overwrite: bool) -> None:
     """InputError with the remedy unless a file may be made at `target`."""
+    require_text(target)
     if target.is_dir():
         raise InputError(f"{target}: is a folder; name a file")
+    if target.exists() and not target.is_file():
+        raise InputError(f"{target}: is no plain file, which would be replaced; name a file")
     if target.exists() and not overwrite:
         raise InputError(f"{target}: exists already; give another name, or --overwrite to replace it")
     folder = target.parent

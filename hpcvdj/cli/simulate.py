@@ -63,9 +63,10 @@ def command(
         return
     from hpcvdj.recombination.simulate import Simulation, simulate
     from hpcvdj.repertoires.tables import TableWriter, table_suffix
-    from hpcvdj.storage import atomic_path
+    from hpcvdj.storage import atomic_path, require_apart
 
     suffix = table_suffix(output)
+    require_apart(output, germline)
     plan = Simulation(
         count=number, seed=seed, n_lengths=common.parse_range("--n-lengths", n_lengths), weighting=weighting.value,
         longest=max_length,

@@ -275,7 +275,9 @@ def _warn_of_namesakes(results: Sequence[str | Path], parts: list[_Part], indivi
 
 def _encode(columns: list[Any]) -> tuple[list[str], NDArray[np.int64]]:
     """Distinct texts in ascending order, and the place of each row's among them."""
-    encoded = pa.chunked_array(columns, pa.string()).combine_chunks().dictionary_encode()
+    # Above 2 GiB a column comes in chunks, and 32 bits do not number the bytes of all.
+    pieces = [piece.cast(pa.large_string()) for column in columns for piece in getattr(column, "chunks", [column])]
+    encoded = pa.chunked_array(pieces, pa.large_string()).combine_chunks().dictionary_encode()
     order = pc.sort_indices(encoded.dictionary)
     place = np.empty(len(order), dtype=np.int64)
     place[order.to_numpy()] = np.arange(len(order))

@@ -22,16 +22,17 @@ from hpcvdj.counting.whole import Summary
 from hpcvdj.errors import InputError, StoppedError
 from hpcvdj.methods import Problem, method_named
 from hpcvdj.ranks.binding import bind
+from hpcvdj.ranks.lock import alone_with
 from hpcvdj.ranks.stopping import StopRequest
 from hpcvdj.ranks.world import World, root_does
 from hpcvdj.recombination.germline import Germline
 from hpcvdj.repertoires.many import Share, changed, cut, dealt, digest_of, read_shares
 from hpcvdj.repertoires.repertoire import columns_of, repertoire_of_slice
 from hpcvdj.repertoires.slices import Slice, slices
-from hpcvdj.repertoires.tables import file_digest, file_state, parquet_rows
+from hpcvdj.repertoires.tables import file_digest, file_state, parquet_rows, require_columns
 from hpcvdj.results import parts
 from hpcvdj.results.file import Result, ResultWriter
-from hpcvdj.storage import require_writable
+from hpcvdj.storage import require_apart, require_writable
 
 log = logging.getLogger(__name__)
 
@@ -69,32 +70,36 @@ def count_in_slices(
     """
     started = time.perf_counter()
     request = request or StopRequest()
-    attributes = world.broadcast(
-        root_does(world, lambda: _prepare(inputs, germline, target, config, world, resume=resume, overwrite=overwrite))
-    )
-    # Root alone looks, before any rank writes: all must see the same parts.
-    shares = world.broadcast(root_does(world, lambda: _left(inputs, target, rows)))
-    backend = bind(config.backend, world, strict=config.strict_binding)
-    request.begin_counting()
-    seconds = np.zeros(3)
-    mine = _slices_of_rank(inputs, target, rows, shares, world)
-    while True:
-        one = next(mine, None)
-        if one is not None:
-            seconds += _count_slice(one, inputs, germline, target, config, backend, attributes)
-        stop, working = world.maximum(np.array([float(request.asked()), float(one is not None)]))
-        if not working:
-            break
-        if stop:
-            folder = parts.folder_of(target)
-            error = StoppedError(f"stopped by a signal: the parts in {folder} are safe; --resume goes on")
-            error.on_every_rank = True
-            raise error
-    slowest = world.maximum(seconds)
-    ranks = world.gather(facts_of_rank(backend.describe(), backend.software()))
-    joined = time.perf_counter()
-    summary = root_does(world, lambda: _finish(inputs, target, rows, attributes, ranks or [], overwrite=overwrite))
-    summary = world.broadcast(summary)
+    with alone_with(world, target):
+        attributes = world.broadcast(
+            root_does(
+                world,
+                lambda: _prepare(inputs, germline, target, config, world, rows, resume=resume, overwrite=overwrite),
+            )
+        )
+        # Root alone looks, before any rank writes: all must see the same parts.
+        shares = world.broadcast(root_does(world, lambda: _left(inputs, target, rows)))
+        backend = bind(config.backend, world, strict=config.strict_binding)
+        request.begin_counting()
+        seconds = np.zeros(3)
+        mine = _slices_of_rank(inputs, target, rows, shares, world)
+        while True:
+            one = next(mine, None)
+            if one is not None:
+                seconds += _count_slice(one, inputs, germline, target, config, backend, attributes)
+            stop, working = world.maximum(np.array([float(request.asked()), float(one is not None)]))
+            if not working:
+                break
+            if stop:
+                folder = parts.folder_of(target)
+                error = StoppedError(f"stopped by a signal: the parts in {folder} are safe; --resume goes on")
+                error.on_every_rank = True
+                raise error
+        slowest = world.maximum(seconds)
+        ranks = world.gather(facts_of_rank(backend.describe(), backend.software()))
+        joined = time.perf_counter()
+        summary = root_does(world, lambda: _finish(inputs, target, rows, attributes, ranks or [], overwrite=overwrite))
+        summary = world.broadcast(summary)
     ended = time.perf_counter()
     summary.hardware, summary.ranks = backend.describe(), world.size
     summary.seconds = {
@@ -130,7 +135,15 @@ def _slices_of_rank(inputs: Inputs, target: Path, rows: int, shares: list[Share]
 
 
 def _prepare(
-    inputs: Inputs, germline: Germline, target: Path, config: Config, world: World, *, resume: bool, overwrite: bool
+    inputs: Inputs,
+    germline: Germline,
+    target: Path,
+    config: Config,
+    world: World,
+    rows: int,
+    *,
+    resume: bool,
+    overwrite: bool,
 ) -> dict[str, Any]:
     """Root: what the run's files say of it, once the folder of the parts is there."""
     if not method_named(config.method).disjoint:
@@ -141,6 +154,9 @@ def _prepare(
             "whole with --batch-rows 0"
         )
     require_writable(target, overwrite=overwrite or resume)
+    require_apart(target, *inputs.files, Path(germline.name))
+    if not inputs.tables:
+        require_columns(inputs.junctions, columns_of(inputs.sequence_field))
     state = file_state(inputs.junctions)
     source = {"path": str(inputs.junctions.resolve()), "field": inputs.sequence_field}
     if inputs.tables:
@@ -154,6 +170,9 @@ def _prepare(
     identity = identity_of(attributes, inputs.tables)
     if resume and target.exists() and not overwrite:
         already_done(target, identity)
+    if not inputs.tables:
+        # Parts of one table are told by their index alone; those of several, by `_left`.
+        identity["slice_rows"] = rows
     parts.open_folder(target, identity, resume=resume, overwrite=overwrite)
     return attributes
 

@@ -57,6 +57,11 @@ class Inputs:
     tables: tuple[Table, ...] = ()
 
     @property
+    def files(self) -> list[Path]:
+        """What is read."""
+        return [table.path for table in self.tables] or [self.junctions]
+
+    @property
     def repertoires(self) -> list[str]:
         """The repertoires of tables that are counted together."""
         return list(dict.fromkeys(name for table in self.tables for name in table.repertoires))

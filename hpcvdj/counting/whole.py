@@ -20,6 +20,7 @@ from hpcvdj.counting.count import count
 from hpcvdj.counting.identity import already_done, facts_of_rank, identity_of, run_attributes
 from hpcvdj.counting.keeper import CheckpointKeeper
 from hpcvdj.methods import Method, Problem, method_named
+from hpcvdj.ranks.lock import alone_with
 from hpcvdj.ranks.stopping import StopRequest
 from hpcvdj.ranks.world import World, root_does
 from hpcvdj.recombination.germline import Germline
@@ -27,7 +28,7 @@ from hpcvdj.repertoires.repertoire import Repertoire, read_repertoire, read_tabl
 from hpcvdj.repertoires.sharing import share
 from hpcvdj.results import parts
 from hpcvdj.results.file import ResultWriter
-from hpcvdj.storage import require_writable
+from hpcvdj.storage import require_apart, require_writable
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +102,7 @@ def count_file(
     read = time.perf_counter()
     problem = Problem(repertoire, germline, max_n, config.d_forms)
     attributes = _attributes(world, inputs, germline, config, repertoire, max_n) if world.is_root else {}
-    with ExitStack() as stack:
+    with alone_with(world, target), ExitStack() as stack:
         checkpoint = root_does(
             world, lambda: _checkpoint(inputs, target, attributes, checkpoint_every, resume=resume, overwrite=overwrite)
         )
@@ -166,6 +167,7 @@ def _checkpoint(
 
 def _read(inputs: Inputs, germline: Germline, target: Path, method: Method, overwrite: bool) -> Repertoire:
     require_writable(target, overwrite=overwrite)
+    require_apart(target, *inputs.files, Path(germline.name))
     options: dict[str, Any] = {
         "sequence_field": inputs.sequence_field,
         "calls": inputs.calls,

@@ -68,6 +68,8 @@ def layout_of(some: Profile, config: MotifConfig, choice: Choice, backend: str, 
     n = max(1, len(some))
     memory = config.memory or _memory(backend) // (world.size if backend == "cpu" else 1)
     per_sequence = max(1.0, len(some.kmers.key) / n) * bytes_for(choice, config.k, config.d, backend)
+    if choice.method == "matrix" and backend == "cuda":
+        per_sequence += (config.d + 1) * 4**config.k
     columns = min(n, _down(memory / per_sequence))
     tiles = _TILES_PER_RANK
     if world.size > 1 and rows_need_no_tables(choice, backend):

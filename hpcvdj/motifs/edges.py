@@ -146,7 +146,8 @@ class TopScores:
     """The `top`-th best score of each sequence so far: what a further edge must reach.  Nothing if `top` is None."""
 
     def __init__(self, sequences: int, top: int | None) -> None:
-        self._top = top
+        # No sequence has more edges: memory goes by what there is.
+        self._top = top = top and min(top, 2 * max(1, sequences))
         self._best = np.full((sequences, top), -np.inf) if top is not None else None
 
     def of(self, first: int, last: int) -> NDArray[np.float64] | None:

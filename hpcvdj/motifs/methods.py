@@ -41,8 +41,10 @@ def bytes_for(choice: Choice, k: int, d: int, backend: str) -> int:
         tables = sum(len(wildcard_masks(k, m)) for m in range(d + 1))
     else:
         tables = 1
+    # A GPU's have positions too, and up to two buckets for an entry.
+    each = bytes_per_kmer(k) + (12 if backend == "cuda" else 0)
     # What sorting needs beside the tables themselves.
-    return tables * bytes_per_kmer(k) + 64
+    return tables * each + 64
 
 
 def rows_need_no_tables(choice: Choice, backend: str) -> bool:

@@ -80,8 +80,11 @@ class MotifStore:
         """Counters [d + 1, rows, columns] of rows from `row` and columns from `column` on; whole chunks."""
         _, rows, columns = counters.shape
         self._counters[strand, :, row : row + rows, column : column + columns] = counters
+        self._wrote(counters.nbytes)
+
+    def _wrote(self, size: int) -> None:
         self._atomic.check()
-        self._unsynced += counters.nbytes
+        self._unsynced += size
         if self._unsynced > _SYNC_BYTES:
             self._atomic.sync()
             self._unsynced = 0
@@ -101,7 +104,7 @@ class MotifStore:
             first = data.shape[0]
             data.resize(first + len(values), axis=0)
             data[first:] = values
-        self._atomic.check()
+        self._wrote(sum(getattr(edges, name).nbytes for name in Edges.__dataclass_fields__))
         return len(edges)
 
     def finish(self, attributes: dict[str, Any], ranks: list[dict[str, str]]) -> None:

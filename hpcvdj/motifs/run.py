@@ -27,11 +27,12 @@ from hpcvdj.motifs.sequences import SequenceSet, read_sequences
 from hpcvdj.motifs.tiles import Tile, TileFolder, plan
 from hpcvdj.motifs.work import Work
 from hpcvdj.ranks.binding import bind
+from hpcvdj.ranks.lock import alone_with
 from hpcvdj.ranks.partition import block_range
 from hpcvdj.ranks.stopping import StopRequest
 from hpcvdj.ranks.world import Watch, World, root_does
 from hpcvdj.repertoires.tables import file_digest, file_state
-from hpcvdj.storage import require_writable
+from hpcvdj.storage import require_apart, require_writable
 
 log = logging.getLogger(__name__)
 
@@ -85,6 +86,7 @@ def compare_file(
         require_parameters(config.k, config.d)
         scoring(config.score, list(config.weights) if config.weights else None, config.k, config.d)
         require_writable(target, overwrite=overwrite or resume)
+        require_apart(target, path)
         before = file_state(path)
         sequences = read_sequences(path, sequence_field)
         digest = file_digest(path)
@@ -118,43 +120,44 @@ def compare_file(
             identity, layout_of(forward, config, choice, backend.name, world), resume=resume, overwrite=overwrite
         )
 
-    layout = world.broadcast(root_does(world, open_folder))
-    try:
-        tiles = plan(len(sequences), config.strands, **layout)
-        work = Work(forward, config, choice, backend.name, marks, terms, folder, world, request)
-        work.do(tiles)
-        compared = time.perf_counter()
-        slowest = world.maximum(np.array([work.load_seconds, work.compare_seconds]))
-        ranks = world.gather(_facts(backend)) or []
-        header = Header(
-            sequences.names, sequences.lengths, config.k, config.d, config.strands, config.distinct, marks, terms
-        )
-        attributes = _attributes(world, path, digest, sequence_field, config, choice) if world.is_root else {}
-        watch = world.watch(request.asked)
+    with alone_with(world, target):
+        layout = world.broadcast(root_does(world, open_folder))
+        try:
+            tiles = plan(len(sequences), config.strands, **layout)
+            work = Work(forward, config, choice, backend.name, marks, terms, folder, world, request)
+            work.do(tiles)
+            compared = time.perf_counter()
+            slowest = world.maximum(np.array([work.load_seconds, work.compare_seconds]))
+            ranks = world.gather(_facts(backend)) or []
+            header = Header(
+                sequences.names, sequences.lengths, config.k, config.d, config.strands, config.distinct, marks, terms
+            )
+            attributes = _attributes(world, path, digest, sequence_field, config, choice) if world.is_root else {}
+            watch = world.watch(request.asked)
 
-        def put_together() -> tuple[list[list[int]], int | None] | None:
-            counts = np.zeros((config.strands, config.d + 1), dtype=np.int64)
-            try:
-                for tile in tiles:
-                    counts[tile.strand] += folder.pairs(tile)
-                    go_on(watch)
-                edges = _store(target, header, config, folder, tiles, attributes, ranks, watch, overwrite=overwrite)
-            except StopError:
-                return None
-            except LostRankError:
-                raise
-            except MachineError as error:
-                raise MachineError(f"{error}; what was compared is kept, and --resume puts it together") from None
-            folder.remove()
-            return counts.tolist(), edges
+            def put_together() -> tuple[list[list[int]], int | None] | None:
+                counts = np.zeros((config.strands, config.d + 1), dtype=np.int64)
+                try:
+                    for tile in tiles:
+                        counts[tile.strand] += folder.pairs(tile)
+                        go_on(watch)
+                    edges = _store(target, header, config, folder, tiles, attributes, ranks, watch, overwrite=overwrite)
+                except StopError:
+                    return None
+                except LostRankError:
+                    raise
+                except MachineError as error:
+                    raise MachineError(f"{error}; what was compared is kept, and --resume puts it together") from None
+                folder.remove()
+                return counts.tolist(), edges
 
-        found = world.broadcast(root_does(world, put_together, watch))
-        if found is None:
-            raise stopped(world, request, "while the result was put together; --resume does that")
-        counts, edges = found
-    finally:
-        if world.is_root and folder.folder.exists():
-            folder.leave()
+            found = world.broadcast(root_does(world, put_together, watch))
+            if found is None:
+                raise stopped(world, request, "while the result was put together; --resume does that")
+            counts, edges = found
+        finally:
+            if world.is_root and folder.folder.exists():
+                folder.leave()
     ended = time.perf_counter()
     return MotifSummary(
         sequences=len(sequences),

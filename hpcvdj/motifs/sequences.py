@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.alphabet import CODE_OF_BYTE, INVALID, decode
 from hpcvdj.repertoires.tables import read_batches
+from hpcvdj.storage import require_text
 
 _COMPLEMENT_BIT = 2
 """A=00 and T=10, C=01 and G=11: the complement differs in the upper bit."""
@@ -83,6 +84,7 @@ def sequence_set(sequences: Iterable[str | bytes], names: Sequence[str] | None =
     if len(listed) != len(raw):
         raise InputError(f"{len(raw)} sequences and {len(listed)} names")
     _require_unique(listed)
+    _require_texts(listed)
     return SequenceSet(listed, codes, offsets)
 
 
@@ -91,6 +93,12 @@ def _require_unique(names: list[str]) -> None:
         seen: set[str] = set()
         twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
         raise InputError(f"two sequences are called {twice!r}; names must differ")
+
+
+def _require_texts(names: list[str]) -> None:
+    wrong = next((name for name in names if "\0" in name), None)
+    if wrong is not None:
+        raise InputError(f"the name {wrong!r} holds a NUL, which a result cannot; give the sequence another")
 
 
 def read_fasta(path: str | Path) -> SequenceSet:
@@ -102,7 +110,8 @@ def read_fasta(path: str | Path) -> SequenceSet:
 
     path = Path(path)
     if not path.is_file():
-        raise InputError(f"{path}: no such file; give a FASTA file or an AIRR table")
+        what = "is no plain file: store it first" if path.exists() else "no such file"
+        raise InputError(f"{path}: {what}; give a FASTA file or an AIRR table")
     names, texts = [], []
     try:
         with dnaio.open(path, fileformat="fasta", open_threads=0) as records:
@@ -145,6 +154,7 @@ def read_junctions(path: str | Path, field: str = "junction") -> SequenceSet:
 def read_sequences(path: str | Path, field: str = "junction") -> SequenceSet:
     """`read_junctions` of a table, `read_fasta` of what begins with >; the kind is told by the first bytes."""
     path = Path(path)
+    require_text(path)
     return read_fasta(path) if not path.is_file() or _begins_as_fasta(path) else read_junctions(path, field)
 
 

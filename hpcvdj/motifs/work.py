@@ -43,6 +43,9 @@ class Work:
         self._marks, self._terms, self._folder = marks, terms, folder
         self._world, self._request = world, request
         self._best = TopScores(len(forward), config.selection.top if config.selection else None)
+        # Root's, as ranks may differ in their backends, and all must share the tiles alike.
+        self._few_loads = world.broadcast(rows_need_no_tables(choice, backend))
+        self._left = 0
         self._failure: HpcvdjError | None = None
         self.load_seconds = self.compare_seconds = 0.0
 
@@ -66,9 +69,9 @@ class Work:
 
     def _do_mine(self, tiles: list[Tile], watch: Watch) -> None:
         done = self._folder.done(tiles)
-        few_loads = rows_need_no_tables(self._choice, self._backend)
-        mine = of_rank(tiles, self._world.rank, self._world.size, few_loads=few_loads)
+        mine = of_rank(tiles, self._world.rank, self._world.size, few_loads=self._few_loads)
         todo = [tile for tile in mine if tile not in done]
+        self._left = len(todo)
         pace = Pace(partial(go_on, watch))
         loaded: tuple[int, int] | None = None
         comparison: Comparison | None = None
@@ -83,16 +86,18 @@ class Work:
                     self.load_seconds += time.perf_counter() - begun
                     begun = time.perf_counter()
                 self._folder.save(tile, *self._compare(comparison, tile))
+                self._left -= 1
                 self.compare_seconds += time.perf_counter() - begun
                 progress.advance(tile.pairs)
 
     def _leave_ifstopped(self, tiles: list[Tile]) -> None:
-        failures = self._world.broadcast(self._world.gather(self._failure))
-        for failure in failures:
+        # Each rank's own word: a network's file system may show root another's last tile only after a while.
+        every = self._world.broadcast(self._world.gather((self._failure, self._left)))
+        for failure, _ in every:
             if failure is not None:
                 failure.on_every_rank = True
                 raise failure
-        done = self._world.broadcast(len(self._folder.done(tiles)) if self._world.is_root else None)
+        done = len(tiles) - sum(left for _, left in every)
         if done < len(tiles):
             where = f"with {done} of {len(tiles)} tiles done; --resume goes on from there"
             raise stopped(self._world, self._request, where)

@@ -93,8 +93,8 @@ class World:
             # Ranks lose patience one after another, so that the first speaks for all.
             if waited > self.patience + self.rank * _LAST_WORDS_APART:
                 raise LostRankError(
-                    f"rank {self.rank} waited {waited:.0f} s for the other ranks: one of them hangs, or is cut off; "
-                    "see its node, then start again with --resume"
+                    f"rank {self.rank} waited {waited:.0f} s for the other ranks: one of them hangs, is cut off, or "
+                    "has more to do at a time than --patience allows; see its node, then start again with --resume"
                 )
             if waited > _SPIN_SECONDS:
                 time.sleep(_NAP_SECONDS)

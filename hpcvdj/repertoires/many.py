@@ -68,7 +68,8 @@ def _files(inputs: Sequence[Path]) -> list[Path]:
 
 
 def _tables(folder: Path) -> list[Path]:
-    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name.endswith(SUFFIXES))
+    # A link to nowhere is named when it is read, not left out.
+    files = sorted(path for path in folder.iterdir() if path.name.endswith(SUFFIXES) and not path.is_dir())
     if not files:
         raise InputError(f"{folder}: has no table ({', '.join('*' + suffix for suffix in SUFFIXES)})")
     return files

@@ -19,6 +19,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from hpcvdj.errors import InputError
+from hpcvdj.storage import require_text
 
 BLOCK_BYTES = 16 << 20
 """TSV is read in blocks of this many bytes; a line may not be longer."""
@@ -139,7 +140,10 @@ def _as_text(column: pa.Array) -> pa.Array:
 
 
 def _magic(path: Path) -> bytes:
+    require_text(path.absolute())
     try:
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise InputError(f"{path}: is no plain file; a table is read more than once: store it first")
         with open(path, "rb") as stream:
             return stream.read(4)
     except FileNotFoundError:

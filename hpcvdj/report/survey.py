@@ -205,11 +205,7 @@ def survey(path: str | Path, name: str, junction: str | None = None) -> Survey:
 
 def _require_parts(result: Result) -> None:
     """HDF5 reads zeros where a part is missing, so look for each."""
-    counters = result.counters
-    if not counters.is_virtual:
-        return
-    for source in counters.virtual_sources():
-        part = result.path.parent / source.file_name
+    for part in result.parts:
         if not part.is_file():
             raise InputError(f"{part}: a part of {result.path} is missing; keep the folder of its parts beside it")
 

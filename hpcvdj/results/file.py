@@ -272,12 +272,17 @@ class Result:
 
     def _require_parts(self) -> None:
         """HDF5 reads zeros in silence where a part of a virtual dataset is missing."""
-        counters = self._file["counters"]
-        for source in counters.virtual_sources() if counters.is_virtual else ():
-            part = self.path.parent / source.file_name
+        for part in self.parts:
             if not part.is_file():
                 self._file.close()
                 raise InputError(f"{self.path}: its part {part} is missing; keep NAME and NAME.parts together")
+
+    @property
+    def parts(self) -> list[Path]:
+        """The files that hold the counters of a result in parts; none of another."""
+        counters = self._file["counters"]
+        sources = counters.virtual_sources() if counters.is_virtual else ()
+        return [self.path.parent / source.file_name.replace("%%", "%") for source in sources]
 
     def _require_version(self) -> None:
         found = self._file.attrs.get("format")

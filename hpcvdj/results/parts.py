@@ -52,12 +52,24 @@ def open_folder(target: Path, identity: dict[str, Any], *, resume: bool, overwri
         for debris in folder.glob(".part-*"):
             debris.unlink()
         return
+    _discard_view(target)
     shutil.rmtree(folder, ignore_errors=True)
     try:
         folder.mkdir()
         (folder / "run.json").write_text(json.dumps(identity, indent=1))
     except OSError as error:
         raise InputError(f"{folder}: cannot be made ({error.strerror}); write elsewhere") from None
+
+
+def _discard_view(target: Path) -> None:
+    """Remove a result that joins parts, before they go: HDF5 would read others, or zeros, in their place."""
+    try:
+        with h5py.File(target) as file:
+            view = file.attrs.get("format") == FORMAT and "parts" in file.attrs
+    except OSError:
+        return
+    if view:
+        target.unlink()
 
 
 def discard(target: Path) -> None:
@@ -105,7 +117,9 @@ def _join_dataset(file: h5py.File, name: str, paths: list[Path], folder: str) ->
     first = 0
     for path, shape, kind in zip(paths, shapes, types, strict=True):
         if shape[0]:
-            layout[first : first + shape[0]] = h5py.VirtualSource(f"{folder}/{path.name}", name, shape, kind)
+            # HDF5 takes a % for the beginning of a format.
+            source = f"{folder}/{path.name}".replace("%", "%%")
+            layout[first : first + shape[0]] = h5py.VirtualSource(source, name, shape, kind)
         first += shape[0]
     if first:
         file.create_virtual_dataset(name, layout)

@@ -190,6 +190,34 @@ def test_bad_input_is_one_line_and_exit_2(tmp_path, arguments, message):
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("count", "in.tsv", "-g", "g.tsv", "-o", "in.tsv"),
+        ("count", "in.tsv", "-g", "g.tsv", "-o", "g.tsv"),
+        ("count", "in.tsv", "-g", "g.tsv", "-o", "in.tsv", "--batch-rows", "100"),
+        ("count", "in.tsv", "-g", "g.tsv", "-o", "in.tsv", "--together"),
+        ("simulate", "-n", "5", "-g", "g.tsv", "-o", "g.tsv"),
+        ("motifs", "compare", "in.tsv", "-o", "in.tsv"),
+    ],
+)
+def test_an_input_is_never_the_output(tmp_path, words):
+    for source, name in ((SMALL, "in.tsv"), (GERMLINE, "g.tsv")):
+        shutil.copy(source, tmp_path / name)
+    _, err = hpcvdj_command(*words, "--overwrite", code=2, cwd=tmp_path)
+    assert "is an input of this run" in error_line(err)
+    assert (tmp_path / "in.tsv").read_bytes() == SMALL.read_bytes()
+    assert (tmp_path / "g.tsv").read_bytes() == GERMLINE.read_bytes()
+    assert sorted(os.listdir(tmp_path)) == ["g.tsv", "in.tsv"]
+
+
+@pytest.mark.parametrize("command", [("count", "pipe", "-g", GERMLINE), ("motifs", "compare", "pipe")])
+def test_a_pipe_is_refused_for_what_it_is(tmp_path, command):
+    os.mkfifo(tmp_path / "pipe")
+    _, err = hpcvdj_command(*command, "-o", "o.h5", code=2, cwd=tmp_path)
+    assert "is no plain file" in error_line(err)
+
+
 @pytest.mark.parametrize("arguments", [["count"], ["nothing"], ["count", SMALL, "--method", "guess"]])
 def test_usage_errors_exit_2(arguments):
     assert "Usage" in hpcvdj_command(*arguments, code=2)[1]

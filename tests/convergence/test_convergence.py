@@ -12,7 +12,7 @@ from pyarrow import csv, parquet
 
 import hpcvdj
 from hpcvdj import InputError
-from hpcvdj.convergence.analysis import amino_acid_level, nucleotide_level, read, translate, weights
+from hpcvdj.convergence.analysis import _encode, amino_acid_level, nucleotide_level, read, translate, weights
 from hpcvdj.convergence.plot import bins, wilson
 from tests.cli.test_commands import error_line, hpcvdj_command
 from tests.conftest import GERMLINE, ROOT, SMALL
@@ -297,3 +297,9 @@ def test_mice(tmp_path, shared_data):
     assert len(seen.individual[0]) == 78
     areas = nucleotide_level(seen).aucs()
     assert [round(areas[name].area, 3) for name in ("pathways", "weight", "length")] == [0.700, 0.749, 0.496]
+
+
+def test_a_column_of_more_than_2_gib_comes_in_chunks():
+    some = [pa.chunked_array([["b"], [], ["a"]], pa.string()), pa.array(["c", "a"], pa.string())]
+    names, codes = _encode(some)
+    assert (names, codes.tolist()) == (["a", "b", "c"], [1, 0, 2, 0])

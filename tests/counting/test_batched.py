@@ -130,8 +130,60 @@ def test_slices_of_another_size_are_refused(tables, paper_germline, tmp_path):
     target = tmp_path / "o.h5"
     count_in_slices(Inputs(tables / "t.tsv"), paper_germline, target, Config(2), World(), ROWS)
     target.unlink()
-    with pytest.raises(InputError, match="slices of another size"):
+    with pytest.raises(InputError, match="slice_rows was 137, is 100"):
         count_in_slices(Inputs(tables / "t.tsv"), paper_germline, target, Config(2), World(), 100, resume=True)
+
+
+@pytest.mark.parametrize("rows", [100, 200])
+def test_the_first_slice_alone_tells_its_size(tables, paper_germline, tmp_path, rows):
+    """It begins at row 0 whatever its size: rows were left out, or counted twice."""
+    arguments = (Inputs(tables / "t.tsv"), paper_germline, tmp_path / "o.h5", Config(2), World())
+    count_in_slices(*arguments, ROWS)
+    (tmp_path / "o.h5").unlink()
+    for path in sorted(parts.folder_of(tmp_path / "o.h5").glob("part-*.h5"))[1:]:
+        path.unlink()
+    with pytest.raises(InputError, match=f"slice_rows was 137, is {rows}"):
+        count_in_slices(*arguments, rows, resume=True)
+    assert count_in_slices(*arguments, ROWS, resume=True).rows_read == 500
+    with pytest.raises(CompleteError):
+        count_in_slices(*arguments, rows, resume=True)
+
+
+@pytest.mark.parametrize("name", ["50%.h5", "%b.h5", "a%%b.h5"])
+def test_a_percent_sign_in_the_name(tables, paper_germline, tmp_path, name):
+    target = tmp_path / name
+    count_in_slices(Inputs(tables / "t.tsv"), paper_germline, target, Config(6), World(), ROWS)
+    with Result(target) as result:
+        assert result.parts == sorted(parts.folder_of(target).glob("part-*.h5"))
+    _, one = whole(tables, paper_germline, tmp_path)
+    assert by_row(target)["pathways_total"].to_pylist() == by_row(one)["pathways_total"].to_pylist()
+
+
+def test_overwriting_leaves_no_view_of_parts_that_are_gone(tables, paper_germline, tmp_path):
+    target = tmp_path / "o.h5"
+    arguments = (Inputs(tables / "t.tsv"), paper_germline, target, Config(2), World(), ROWS)
+    count_in_slices(*arguments)
+    with pytest.raises(InputError, match="no such file"):
+        count_in_slices(Inputs(tmp_path / "no.tsv"), *arguments[1:], overwrite=True)
+    assert len(by_row(target)["pathways_total"]) == 500
+    request = StopRequest()
+    request.name = "SIGTERM"
+    with pytest.raises(StoppedError):
+        count_in_slices(*arguments, overwrite=True, request=request)
+    assert not target.exists()
+    count_in_slices(*arguments, resume=True)
+    assert len(by_row(target)["pathways_total"]) == 500
+
+
+def test_a_file_that_is_no_view_stays_until_the_parts_are_joined(tables, paper_germline, tmp_path):
+    target = tmp_path / "o.h5"
+    arguments = (Inputs(tables / "t.tsv"), paper_germline, target, Config(2), World())
+    count_file(*arguments)
+    request = StopRequest()
+    request.name = "SIGTERM"
+    with pytest.raises(StoppedError):
+        count_in_slices(*arguments, ROWS, overwrite=True, request=request)
+    assert len(by_row(target)["pathways_total"]) == 500
 
 
 def test_one_file_in_the_place_of_parts_leaves_none(tables, paper_germline, tmp_path):

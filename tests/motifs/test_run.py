@@ -13,7 +13,7 @@ from hpcvdj import storage
 from hpcvdj.errors import CompleteError, InputError, MachineError, StoppedError
 from hpcvdj.motifs import pace, run, tiles, work
 from hpcvdj.motifs.comparison import profile
-from hpcvdj.motifs.config import MotifConfig
+from hpcvdj.motifs.config import MotifConfig, choose, layout_of
 from hpcvdj.motifs.cpu import bitslice
 from hpcvdj.motifs.edges import Selection
 from hpcvdj.motifs.reference import exact_counters, opposite_strand_counters
@@ -409,3 +409,45 @@ def test_run_json_that_cannot_be_read(tmp_path):
     (folder.folder / "run.json").write_text(json.dumps({"k": 5, "layout": {"load": 1, "height": 1}}))
     with pytest.raises(InputError, match="k was 5, is 4"):
         folder.open({"k": 4}, {"load": 1, "height": 1}, resume=True, overwrite=False)
+
+
+def test_a_name_that_a_result_cannot_hold(tmp_path):
+    (tmp_path / "nul.fasta").write_text(">a\0b\nACGTACGT\n>b\nACGTACGA\n")
+    with pytest.raises(InputError, match=r"nul\.fasta: the name 'a\\x00b' holds a NUL"):
+        compare(tmp_path / "nul.fasta", tmp_path / "o.h5")
+
+
+def test_more_edges_asked_for_than_there_can_be(fasta, tmp_path):
+    edges = []
+    for name, top in (("all.h5", None), ("o.h5", 10**12)):
+        compare(fasta, tmp_path / name, strands=2, selection=Selection(0.0, top))
+        with MotifResult(tmp_path / name) as result:
+            edges.append([tuple(map(int, cells)) for some in result.edges()
+                          for cells in zip(some.strand, some.row, some.column, strict=True)])  # fmt: skip
+    assert edges[0]
+    assert sorted(edges[0]) == sorted(edges[1])
+
+
+@pytest.mark.parametrize(("method", "k", "each"), [("matrix", 9, 3 * 4**9), ("index", 12, 79 * 16 * 89)])
+def test_a_load_takes_no_more_of_a_gpu_than_memory_says(method, k, each):
+    """`each` bytes of a sequence of 100 bases: the neighbourhoods, or key, payload, position and bucket of an entry."""
+    some = profile(sequence_set([random_text(np.random.default_rng(1), 100)] * 8192), k, 2)
+    config = MotifConfig(k=k, d=2, method=method, memory=1 << 29)
+    layout = layout_of(some, config, choose(some, config, "cuda"), "cuda", World())
+    assert layout["load"] >= 512
+    assert layout["load"] * each <= config.memory
+
+
+def test_ranks_of_different_backends_share_the_tiles_alike(fasta, tmp_path):
+    pytest.importorskip("mpi4py")
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys\nimport hpcvdj.motifs.run as run, hpcvdj.motifs.work as work\n"
+        "from hpcvdj.cli import main\nfrom hpcvdj.ranks.world import world\n"
+        "run.layout_of = lambda *ignored: {'load': 3, 'height': 2}\n"
+        "work.rows_need_no_tables = lambda *ignored: world().is_root\n"
+        "sys.argv = ['hpcvdj', 'motifs', 'compare', *sys.argv[1:]]\nmain()\n"
+    )
+    done = launch(2, program, fasta, "-k", K, "-d", D, "--strands", "both", "-o", tmp_path / "o.h5", "--backend", "cpu")
+    assert done.returncode == 0, done.stderr
+    assert np.array_equal(content(tmp_path / "o.h5"), EXACT)

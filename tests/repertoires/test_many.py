@@ -42,3 +42,10 @@ def test_what_cannot_be(tmp_path):
         plan([Path("a.tsv"), Path("b.tsv")], tmp_path / "o.h5")
     (tmp_path / "o.h5").mkdir()
     assert len(plan([Path("a.tsv"), Path("b.tsv")], tmp_path / "o.h5")) == 2, "it is a folder already"
+
+
+def test_a_link_to_nowhere_is_not_left_out(tmp_path):
+    folder = tmp_path / "in"
+    (folder / "b.tsv").mkdir(parents=True)
+    (folder / "a.tsv").symlink_to(tmp_path / "nowhere")
+    assert plan([folder], tmp_path / "out") == [(folder / "a.tsv", tmp_path / "out" / "a.h5")]
