@@ -197,8 +197,11 @@ def write_provenance(file: h5py.File, attributes: dict[str, Any], ranks: list[di
         group.create_dataset(key, data=[facts[key] for facts in ranks], dtype=h5py.string_dtype())
 
 
-def open_result(path: Path, command: str) -> h5py.File:
-    """A result file, open for reading; InputError if it is not there or no HDF5, naming the command that writes one."""
+def open_result(path: Path, command: str, form: str, version: int) -> h5py.File:
+    """A result file that `command` wrote, open for reading.
+
+    InputError if it is not there, no HDF5, or not of the format `form` in `version` or one before.
+    """
     if path.is_dir():
         found = sorted(path.glob("*.h5"))
         inside = f"; it holds {len(found):,} results such as {found[0]}" if found else ""
@@ -208,9 +211,18 @@ def open_result(path: Path, command: str) -> h5py.File:
     if not path.is_file():
         raise InputError(f"{path}: no such result file; `{command}` writes one")
     try:
-        return h5py.File(path, "r")
+        file = h5py.File(path, "r")
     except OSError as error:
         raise InputError(f"{path}: not a readable HDF5 file ({error}); run `{command}` again") from None
+    found, number = file.attrs.get("format"), int(file.attrs.get("format_version", 0))
+    if found == form and number <= version:
+        return file
+    file.close()
+    if found != form:
+        raise InputError(f"{path}: its format is {found!r}, not {form!r}; give a file that `{command}` wrote")
+    raise InputError(
+        f"{path}: format {form} version {number} is newer than this hpcvdj reads ({version}); update hpcvdj"
+    )
 
 
 class AtomicHdf5:

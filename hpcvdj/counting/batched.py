@@ -239,8 +239,7 @@ def _finish(
     counted = sum(facts["counted"] for facts in found)
     with Result(target) as result:
         pairs = len({(v, j) for v, j, _ in result.pairs})
-    reached = np.zeros(counted, dtype=bool)
-    reached[: sum(facts["reached"] for facts in found)] = True
+    reached = sum(facts["reached"] for facts in found)
     excluded = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
     sizes: dict[str, Any] = {"tables": len(inputs.tables), "repertoires": len(inputs.repertoires)}
     return Summary(read, counted, excluded, pairs, int(attributes["config"]["max_n"]), attributes["config"]["method"],

@@ -11,9 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from hpcvdj.counting.checkpoint import SAVE_SECONDS, Checkpoint
 from hpcvdj.counting.config import Config, Inputs
 from hpcvdj.counting.count import count
@@ -44,10 +41,10 @@ _LETS_IN = {
 class Summary:
     """What a run found and how long it took; complete on root.
 
-    pathways    Python ints: pathways of each n-length over all sequences, exact however many
-    reached     bool [sequences]: whether a sequence has any pathway
-    tables      tables that were counted together, and their repertoires; 0 of one table alone
-    seconds     of each stage: read, prepare, kernel and reduce (max over ranks), save (checkpoints), write, total
+    pathways      Python ints: pathways of each n-length over all sequences, exact however many
+    with_pathway  sequences with at least one pathway
+    tables        tables that were counted together, and their repertoires; 0 of one table alone
+    seconds       of each stage: read, prepare, kernel and reduce (max over ranks), save (checkpoints), write, total
     """
 
     rows_read: int
@@ -59,15 +56,10 @@ class Summary:
     hardware: str
     ranks: int
     pathways: list[int]
-    reached: NDArray[np.bool_]
+    with_pathway: int
     seconds: dict[str, float] = field(default_factory=dict)
     tables: int = 0
     repertoires: int = 0
-
-    @property
-    def with_pathway(self) -> int:
-        """Sequences with at least one pathway."""
-        return int(self.reached.sum())
 
 
 def count_file(
@@ -139,7 +131,7 @@ def count_file(
         hardware=tally.hardware,
         ranks=world.size,
         pathways=tally.pathways,
-        reached=tally.reached,
+        with_pathway=int(tally.reached.sum()),
         seconds={
             "read": read - started,
             "prepare": tally.prepare,

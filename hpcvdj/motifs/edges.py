@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcvdj.errors import InputError
 from hpcvdj.motifs.comparison import array_module
 
 
@@ -63,6 +65,10 @@ class Selection:
 
     minimum: float | None = None
     top: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.minimum is not None and math.isnan(self.minimum):
+            raise InputError("--min-score nan: give a number")
 
     def from_tile(
         self,

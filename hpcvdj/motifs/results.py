@@ -133,14 +133,7 @@ class MotifResult:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self._file = open_result(self.path, "hpcvdj motifs compare")
-        found, version = self._file.attrs.get("format"), int(self._file.attrs.get("format_version", 0))
-        if found != FORMAT or version > VERSION:
-            self._file.close()
-            raise InputError(
-                f"{self.path}: its format is {found!r} version {version}, not {FORMAT!r} version {VERSION}; "
-                "give a file that `hpcvdj motifs compare` wrote"
-            )
+        self._file = open_result(self.path, "hpcvdj motifs compare", FORMAT, VERSION)
 
     def __enter__(self) -> MotifResult:
         return self

@@ -199,7 +199,8 @@ def _tsv_batches(path: Path, wanted: list[str]) -> Iterator[pa.RecordBatch]:
             )
             yield from reader
     except pa.ArrowInvalid as error:
-        if "Empty CSV" in str(error):
+        # The second: of a header line that nothing follows, not even its end.
+        if "Empty CSV" in str(error) or "Could not skip initial" in str(error):
             return
         raise InputError(f"{path}: {_place(path, len(names), error)}") from None
     except OSError as error:

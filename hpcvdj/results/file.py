@@ -266,8 +266,7 @@ class Result:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self._file = open_result(self.path, "hpcvdj count")
-        self._require_version()
+        self._file = open_result(self.path, "hpcvdj count", FORMAT, VERSION)
         self._require_parts()
 
     def _require_parts(self) -> None:
@@ -283,19 +282,6 @@ class Result:
         counters = self._file["counters"]
         sources = counters.virtual_sources() if counters.is_virtual else ()
         return [self.path.parent / source.file_name.replace("%%", "%") for source in sources]
-
-    def _require_version(self) -> None:
-        found = self._file.attrs.get("format")
-        version = int(self._file.attrs.get("format_version", 0))
-        if found != FORMAT:
-            self._file.close()
-            raise InputError(f"{self.path}: not an hpcvdj result (its format is {found!r}, not {FORMAT!r})")
-        if version > VERSION:
-            self._file.close()
-            raise InputError(
-                f"{self.path}: format {FORMAT} version {version} is newer than this hpcvdj reads ({VERSION}); "
-                "update hpcvdj"
-            )
 
     def __enter__(self) -> Result:
         return self

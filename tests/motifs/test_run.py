@@ -343,6 +343,11 @@ def command(*arguments):
     )  # fmt: skip
 
 
+def test_a_score_that_is_no_number():
+    with pytest.raises(InputError, match="--min-score nan: give a number"):
+        Selection(float("nan"))
+
+
 def test_sequences_without_a_kmer_are_said(tmp_path):
     short = tmp_path / "short.fasta"
     short.write_text(">a\nACGTACG\n>b\nACGTNACGTN\n")

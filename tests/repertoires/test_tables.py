@@ -59,9 +59,10 @@ def test_missing_file_and_folder(tmp_path):
         list(read_batches(tmp_path))
 
 
-def test_header_only(tmp_path):
+@pytest.mark.parametrize("end", ["\n", "\r\n", ""])
+def test_header_only(tmp_path, end):
     path = tmp_path / "t.tsv"
-    path.write_text("\t".join(COLUMNS) + "\n")
+    path.write_text("\t".join(COLUMNS) + end)
     assert sum(batch.num_rows for batch in read_batches(path, COLUMNS)) == 0
 
 

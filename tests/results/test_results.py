@@ -187,7 +187,9 @@ def test_not_a_result(tmp_path, result):
         Result(tmp_path / "begun.h5")
     with h5py.File(tmp_path / "other.h5", "w"):
         pass
-    with pytest.raises(InputError, match="not an hpcvdj result"):
+    with pytest.raises(
+        InputError, match="its format is None, not 'hpcvdj-counts'; give a file that `hpcvdj count` wrote"
+    ):
         Result(tmp_path / "other.h5")
     with h5py.File(result, "a") as file:
         file.attrs["format_version"] = 99
