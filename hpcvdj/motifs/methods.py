@@ -63,8 +63,10 @@ class _Tables:
     """The thesis's system under the interface of the other methods."""
 
     def __init__(self, columns: Profile, d: int, backend: str, pace: Pace | None) -> None:
-        self._columns, self._tables = columns, TablesComparison(columns.kmers, d, backend=backend)
         self._d, self._backend, self._pace = d, backend, pace or Pace()
+        # Building has a pace of its own: a sequence takes another time there.
+        building = Pace(self._pace.between)
+        self._columns, self._tables = columns, TablesComparison(columns.kmers, d, backend=backend, pace=building)
 
     def counters(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> NDArray[np.uint32]:
         """D of `rows` against the columns."""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from hpcvdj.errors import InputError
 from hpcvdj.motifs.kmers import Kmers
 from hpcvdj.motifs.masks import exact_from_raw
+from hpcvdj.motifs.pace import Pace
 from hpcvdj.motifs.tables.compare_cpu import compare
 from hpcvdj.motifs.tables.construction import Tables, build, merge_buckets
 from hpcvdj.motifs.tables.options import TableOptions
@@ -19,8 +20,15 @@ __all__ = ["TableOptions", "TablesComparison"]
 class TablesComparison:
     """The tables of a set of sequences, `columns`, to compare others with, or its own."""
 
-    def __init__(self, columns: Kmers, d: int, options: TableOptions | None = None, backend: str = "cpu") -> None:
-        """Builds the tables and, for `cuda`, uploads them.
+    def __init__(
+        self,
+        columns: Kmers,
+        d: int,
+        options: TableOptions | None = None,
+        backend: str = "cpu",
+        pace: Pace | None = None,
+    ) -> None:
+        """Builds the tables, at `pace`, and, for `cuda`, uploads them.
 
         InputError for k, d and options that cannot be, MachineError for too little memory or no GPU.
         """
@@ -29,6 +37,7 @@ class TablesComparison:
         self.d = d
         self.options = options or TableOptions()
         self._backend = backend
+        self._pace = pace
         self.tables = self._build(columns)
         self._gpu: Any = None
         if backend == "cuda":
@@ -62,4 +71,4 @@ class TablesComparison:
         return compare(others, some, self.tables, range(len(self.tables)), first)
 
     def _build(self, kmers: Kmers) -> Tables:
-        return merge_buckets(build(kmers, self.d, self.options), self.options.compared_with(self._backend))
+        return merge_buckets(build(kmers, self.d, self.options, self._pace), self.options.compared_with(self._backend))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import MachineError
 from hpcvdj.motifs.kmers import Kmers, require_parameters
+from hpcvdj.motifs.pace import Pace
 from hpcvdj.motifs.tables.encoding import Encoding, encoding_for
 from hpcvdj.motifs.tables.hashing import HashFunction, bucket_of
 from hpcvdj.motifs.tables.options import TableOptions
@@ -76,8 +77,8 @@ def subtables(k: int, d: int) -> int:
     return sum(comb(k, m) for m in range(d + 1))
 
 
-def build(kmers: Kmers, d: int, options: TableOptions) -> Tables:
-    """The tables of each sequence, with options.built_with buckets a sub-table.
+def build(kmers: Kmers, d: int, options: TableOptions, pace: Pace | None = None) -> Tables:
+    """The tables of each sequence, with options.built_with buckets a sub-table; some sequences at a time, at `pace`.
 
     InputError for k and d outside what the encoding and the project have, MachineError if the arrays exceed the
     memory of the machine.
@@ -91,10 +92,12 @@ def build(kmers: Kmers, d: int, options: TableOptions) -> Tables:
     if options.builder == "chained":
         sizes = np.diff(kmers.offsets)
         steps = np.array([_step(int(size)) for size in sizes], dtype=np.int64)
-        _chain(
-            words, kmers.count, kmers.offsets, steps, masks, hashed.parameters,
-            tables.keys, tables.counts, tables.offsets,
-        )  # fmt: skip
+        whole = [(0, len(kmers))]
+        for a, b in pace.pieces(len(kmers), numba.get_num_threads()) if pace else whole:
+            _chain(
+                words, kmers.count, kmers.offsets[a : b + 1], steps[a:b], masks, hashed.parameters,
+                tables.keys[a:b], tables.counts[a:b], tables.offsets[a:b],
+            )  # fmt: skip
     else:
         _by_sorting(words, kmers, masks, hashed, tables)
     return tables

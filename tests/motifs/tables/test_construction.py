@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from hpcvdj.errors import InputError, MachineError
+from hpcvdj.motifs import pace
 from hpcvdj.motifs.kmers import Kmers
+from hpcvdj.motifs.pace import Pace
 from hpcvdj.motifs.reference import kmer_counts
 from hpcvdj.motifs.tables import construction
 from hpcvdj.motifs.tables.construction import bucket_variance, build, merge_buckets, subtables
@@ -145,3 +147,12 @@ def test_tables_beyond_memory_are_one_line(monkeypatch):
 def test_options_that_cannot_be(wrong, message):
     with pytest.raises(InputError, match=message):
         TableOptions(**wrong)
+
+
+def test_tables_built_in_pieces_are_the_same(monkeypatch):
+    monkeypatch.setattr(pace, "PIECE_SECONDS", 0)
+    between = []
+    some = kmers(hostile(), 7)
+    made = build(some, 2, TableOptions(buckets=50), Pace(lambda: between.append(1)))
+    assert arrays(made) == arrays(build(some, 2, TableOptions(buckets=50)))
+    assert len(between) > 2
