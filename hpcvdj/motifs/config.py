@@ -13,6 +13,7 @@ from hpcvdj.motifs.costs import Choice, estimates
 from hpcvdj.motifs.cpu.matrix import WIDTH
 from hpcvdj.motifs.edges import Selection
 from hpcvdj.motifs.methods import bytes_for, default_blocks, require_method, rows_need_no_tables, widest_load
+from hpcvdj.motifs.scores import Scoring, scoring
 from hpcvdj.motifs.tiles import ALIGNED
 from hpcvdj.ranks.world import World
 
@@ -50,6 +51,10 @@ class MotifConfig:
     selection: Selection | None = None
     memory: int = 0
     strict_binding: bool = False
+
+    def scoring(self) -> Scoring:
+        """How pairs are scored; InputError for a score or weights that cannot be."""
+        return scoring(self.score, list(self.weights) if self.weights else None, self.k, self.d)
 
 
 def choose(some: Profile, config: MotifConfig, backend: str) -> Choice:

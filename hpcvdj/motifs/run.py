@@ -13,30 +13,28 @@ from typing import Any
 import numba
 import numpy as np
 
-from hpcvdj.errors import CompleteError, InputError, LostRankError, MachineError
+from hpcvdj.errors import CompleteError, InputError
+from hpcvdj.motifs.assembly import Assembly
 from hpcvdj.motifs.comparison import Profile, profile
 from hpcvdj.motifs.config import MotifConfig, choose, layout_of
 from hpcvdj.motifs.costs import Choice
-from hpcvdj.motifs.edges import Edges, joined
 from hpcvdj.motifs.identity import identity_of, require_same_result
 from hpcvdj.motifs.kmers import require_parameters
 from hpcvdj.motifs.pace import Pace, StopError, go_on, stopped
-from hpcvdj.motifs.results import Header, MotifStore
-from hpcvdj.motifs.scores import Scoring, Terms, base_frequencies, scoring, terms_of, without_terms
+from hpcvdj.motifs.results import Header
+from hpcvdj.motifs.scores import Scoring, Terms, base_frequencies, terms_of, without_terms
 from hpcvdj.motifs.sequences import SequenceSet, read_sequences
-from hpcvdj.motifs.tiles import Tile, TileFolder, plan
+from hpcvdj.motifs.tiles import TileFolder, plan
 from hpcvdj.motifs.work import Work
 from hpcvdj.ranks.binding import bind
 from hpcvdj.ranks.lock import alone_with
 from hpcvdj.ranks.partition import block_range
 from hpcvdj.ranks.stopping import StopRequest
-from hpcvdj.ranks.world import Watch, World, root_does
+from hpcvdj.ranks.world import World, root_does
 from hpcvdj.repertoires.tables import file_digest, file_state
 from hpcvdj.storage import require_apart, require_writable
 
 log = logging.getLogger(__name__)
-
-_KEPT_EDGES = 1 << 24
 
 
 @dataclass
@@ -82,19 +80,8 @@ def compare_file(
         # Reading is left by root, for all; the others take note.
         request.begin_counting()
 
-    def read() -> tuple[SequenceSet, str]:
-        require_parameters(config.k, config.d)
-        scoring(config.score, list(config.weights) if config.weights else None, config.k, config.d)
-        require_writable(target, overwrite=overwrite or resume)
-        require_apart(target, path)
-        before = file_state(path)
-        sequences = read_sequences(path, sequence_field)
-        digest = file_digest(path)
-        if file_state(path) != before:
-            raise InputError(f"{path}: changed while it was read; start again when it is complete")
-        return sequences, digest
-
-    sequences, digest = root_does(world, read) or (None, "")
+    replace = overwrite or resume
+    sequences, digest = root_does(world, lambda: _read(path, target, config, sequence_field, replace)) or (None, "")
     request.begin_counting()
     world.meet()
     sequences = share(world, sequences)
@@ -105,7 +92,7 @@ def compare_file(
     if world.is_root and not len(forward.kmers.key):
         log.warning("%s: no sequence has %d bases A, C, G, T in a row, so none has a k-mer", path, config.k)
     choice = world.broadcast(root_does(world, lambda: choose(forward, config, backend.name)))
-    marks = scoring(config.score, list(config.weights) if config.weights else None, config.k, config.d)
+    marks = config.scoring()
     terms = shared_terms(forward, config, marks, world, request)
     identity = identity_of(config, digest, sequence_field, marks)
     folder = TileFolder(target)
@@ -133,25 +120,9 @@ def compare_file(
                 sequences.names, sequences.lengths, config.k, config.d, config.strands, config.distinct, marks, terms
             )
             attributes = _attributes(world, path, digest, sequence_field, config, choice) if world.is_root else {}
+            assembly = Assembly(target, header, config, folder, tiles, attributes, ranks)
             watch = world.watch(request.asked)
-
-            def put_together() -> tuple[list[list[int]], int | None] | None:
-                counts = np.zeros((config.strands, config.d + 1), dtype=np.int64)
-                try:
-                    for tile in tiles:
-                        counts[tile.strand] += folder.pairs(tile)
-                        go_on(watch)
-                    edges = _store(target, header, config, folder, tiles, attributes, ranks, watch, overwrite=overwrite)
-                except StopError:
-                    return None
-                except LostRankError:
-                    raise
-                except MachineError as error:
-                    raise MachineError(f"{error}; what was compared is kept, and --resume puts it together") from None
-                folder.remove()
-                return counts.tolist(), edges
-
-            found = world.broadcast(root_does(world, put_together, watch))
+            found = world.broadcast(root_does(world, lambda: assembly.write(watch, overwrite=overwrite), watch))
             if found is None:
                 raise stopped(world, request, "while the result was put together; --resume does that")
             counts, edges = found
@@ -176,6 +147,22 @@ def compare_file(
             "total": ended - started,
         },
     )
+
+
+def _read(
+    path: Path, target: Path, config: MotifConfig, sequence_field: str, overwrite: bool
+) -> tuple[SequenceSet, str]:
+    """Root: the sequences and the file's SHA-256, once it is clear that they can be compared into `target`."""
+    require_parameters(config.k, config.d)
+    config.scoring()
+    require_writable(target, overwrite=overwrite)
+    require_apart(target, path)
+    before = file_state(path)
+    sequences = read_sequences(path, sequence_field)
+    digest = file_digest(path)
+    if file_state(path) != before:
+        raise InputError(f"{path}: changed while it was read; start again when it is complete")
+    return sequences, digest
 
 
 def share(world: World, sequences: SequenceSet | None) -> SequenceSet:
@@ -207,41 +194,6 @@ def shared_terms(
         raise stopped(world, request, "before anything was compared; start again with the same command")
     every: list[list[Terms]] = world.broadcast(world.gather(mine))
     return tuple(Terms.of_parts(list(parts)) for parts in zip(*every, strict=True))
-
-
-def _store(
-    target: Path,
-    header: Header,
-    config: MotifConfig,
-    folder: TileFolder,
-    tiles: list[Tile],
-    attributes: dict[str, Any],
-    ranks: list[dict[str, str]],
-    watch: Watch,
-    *,
-    overwrite: bool,
-) -> int | None:
-    """Put the result together; the number of edges, None for all pairs."""
-    selection, edges = config.selection, 0
-    dense, temporary = selection is None, folder.result_path
-    with MotifStore(target, header, dense=dense, overwrite=overwrite, temporary=temporary) as store:
-        waiting: list[Edges] = []
-        for tile in sorted(tiles):
-            go_on(watch)
-            if selection is None:
-                store.put_tile(tile.strand, tile.row, tile.column, folder.counters(tile))
-                continue
-            waiting.append(folder.edges(tile))
-            if sum(map(len, waiting)) > _KEPT_EDGES:
-                if selection.top is None:
-                    edges += store.put_edges(joined(waiting, config.d))
-                    waiting = []
-                else:
-                    waiting = [selection.finish(joined(waiting, config.d))]
-        if selection is not None:
-            edges += store.put_edges(selection.finish(joined(waiting, config.d)))
-        store.finish(attributes, ranks)
-    return None if selection is None else edges
 
 
 def _facts(backend: Any) -> dict[str, str]:

@@ -11,7 +11,7 @@ import pytest
 
 from hpcvdj import storage
 from hpcvdj.errors import CompleteError, InputError, MachineError, StoppedError
-from hpcvdj.motifs import pace, run, tiles, work
+from hpcvdj.motifs import assembly, pace, run, tiles, work
 from hpcvdj.motifs.comparison import profile
 from hpcvdj.motifs.config import MotifConfig, choose, layout_of
 from hpcvdj.motifs.cpu import bitslice
@@ -226,7 +226,7 @@ def test_pieces_add_up(tmp_path, monkeypatch, method):
     compare(many, tmp_path / "whole.h5", k=5, d=1, method="index")
     monkeypatch.setattr(pace, "PIECE_SECONDS", 0)
     between = []
-    for module in (run, work):
+    for module in (assembly, work):
         monkeypatch.setattr(module, "go_on", lambda watch: between.append(1))
     compare(many, tmp_path / "o.h5", k=5, d=1, method=method, layout=(1024, 1024), monkeypatch=monkeypatch)
     assert len(between) > 2 * 3, "more than before each tile, compared or stored"
