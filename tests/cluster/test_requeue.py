@@ -20,9 +20,10 @@ def small_times(path, times):
 
 def test_a_job_goes_on_after_its_time_limit(submit, serial, tmp_path):
     target = tmp_path / "counts.h5"
-    table = small_times(tmp_path / "table.tsv", 4)
-    # One minute is the shortest limit, and Slurm looks at limits twice a minute: the signal comes after 15 to 45 s.
-    options = ["--time=1", "--signal=B:USR1@45", "--ntasks-per-node=2"]
+    table = small_times(tmp_path / "table.tsv", 5)
+    # One minute is the shortest limit.  Slurm looks at limits each 30 s, and sends the signal if it would be due before
+    # it looks again: 20 to 50 s after the start, when counting has begun and goes on for a while.
+    options = ["--time=1", "--signal=B:USR1@10", "--ntasks-per-node=2"]
     job = submit("count.sbatch", table, GERMLINE, target, *LONG, options=options)
     job.wait(lambda facts: facts["JobState"] == "PENDING" and facts["Restarts"] == "1")
     assert "back to the queue" in job.log()
