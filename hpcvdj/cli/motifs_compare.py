@@ -10,6 +10,7 @@ import typer
 
 from hpcvdj.cli import common
 from hpcvdj.cli.count import BackendName
+from hpcvdj.cli.motifs_options import SequenceField, Strands
 from hpcvdj.errors import InputError
 from hpcvdj.ranks.world import PATIENCE_SECONDS
 
@@ -28,13 +29,6 @@ class MotifMethod(StrEnum):
     matrix = "matrix"
     bitslice = "bitslice"
     tables = "tables"
-
-
-class Strands(StrEnum):
-    """Which strands are compared."""
-
-    one = "one"
-    both = "both"
 
 
 class ScoreName(StrEnum):
@@ -97,9 +91,7 @@ def command(
     backend: Annotated[
         BackendName, typer.Option("--backend", help="Where to compare: auto takes a GPU if there is one.")
     ] = BackendName.auto,
-    sequence_field: Annotated[
-        str, typer.Option("--sequence-field", help="Column of an AIRR table that holds the sequences.")
-    ] = "junction",
+    sequence_field: SequenceField = "junction",
     memory: Annotated[
         float,
         typer.Option("--memory", min=0.0, help="Gigabytes for a rank's tables; 0: a quarter of the machine's."),

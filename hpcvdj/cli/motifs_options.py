@@ -12,6 +12,13 @@ if TYPE_CHECKING:
     from hpcvdj.motifs.edges import Selection
 
 
+class Strands(StrEnum):
+    """Which strands are compared."""
+
+    one = "one"
+    both = "both"
+
+
 class Strand(StrEnum):
     """Which relation of a pair: as given, or one of them reverse-complemented."""
 
@@ -20,6 +27,9 @@ class Strand(StrEnum):
     opposite = "-"
 
 
+SequenceField = Annotated[
+    str, typer.Option("--sequence-field", help="Column of an AIRR table that holds the sequences.")
+]
 ResultFile = Annotated[
     Path, typer.Argument(help="Result file of `hpcvdj motifs compare`.", metavar="RESULT.h5", show_default=False)
 ]

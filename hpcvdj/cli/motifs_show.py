@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hpcvdj.cli import common
+from hpcvdj.cli.motifs_options import SequenceField, Strands
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -22,13 +23,6 @@ WIDTH_WITHOUT_TERMINAL = 160
 
 LINE = 60
 """Bases of a line of an alignment."""
-
-
-class Strands(StrEnum):
-    """Which strands are compared."""
-
-    one = "one"
-    both = "both"
 
 
 class Format(StrEnum):
@@ -61,9 +55,7 @@ def command(
     top: Annotated[
         int, typer.Option("--top", min=0, max=100_000, help="Longest regions to list; the totals cover all.")
     ] = 20,
-    sequence_field: Annotated[
-        str, typer.Option("--sequence-field", help="Column of an AIRR table that holds the sequences.")
-    ] = "junction",
+    sequence_field: SequenceField = "junction",
 ) -> None:
     """Show the k-mers that two sequences share, and where they lie.
 
