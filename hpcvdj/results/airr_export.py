@@ -16,7 +16,7 @@ from hpcvdj.repertoires.many import REPERTOIRE, label
 from hpcvdj.repertoires.repertoire import Excluded
 from hpcvdj.repertoires.tables import TableWriter, as_strings, column_names, file_digest, read_batches, table_suffix
 from hpcvdj.results.file import CountedTable, Result, counter_columns
-from hpcvdj.storage import atomic_path, require_writable
+from hpcvdj.storage import atomic_path, require_apart, require_writable
 
 EXCLUDED_COLUMN = "pathways_excluded"
 """Why a row has no counters; empty for a row that has."""
@@ -50,6 +50,7 @@ def export(
         tables = counted_tables(result, Path(junctions) if junctions else None)
         together = result.together
         lookup = Lookup.of(result)
+    require_apart(target, *(table.path for table in tables))
     for table in tables:
         _require_absent(table.path, lookup.columns(0, 0))
     rows = 0

@@ -107,6 +107,10 @@ def test_export_wants_the_counted_table(result, table, tmp_path):
     with pytest.raises(InputError, match="--junctions"):
         export(result, tmp_path / "o.tsv")
     assert export(result, tmp_path / "o.tsv", junctions=moved) == 59
+    before = moved.read_text()
+    with pytest.raises(InputError, match=r"moved\.tsv: is an input of this run"):
+        export(result, moved, junctions=moved, overwrite=True)
+    assert moved.read_text() == before
     moved.write_text(moved.read_text().replace("r7", "r8"))
     with pytest.raises(InputError, match="SHA-256 differs"):
         export(result, tmp_path / "p.tsv", junctions=moved)
