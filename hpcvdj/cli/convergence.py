@@ -85,7 +85,8 @@ def command(
     from hpcvdj.convergence.analysis import amino_acid_level, nucleotide_level, read
     from hpcvdj.plotting import require_plottable
     from hpcvdj.repertoires.tables import table_suffix
-    from hpcvdj.storage import require_writable
+    from hpcvdj.results.file import Result
+    from hpcvdj.storage import require_apart, require_writable
 
     tables = [path for path in (output, amino_acids) if path is not None]
     for path in tables:
@@ -97,6 +98,11 @@ def command(
         require_writable(path, overwrite=overwrite)
     if plot is not None:
         require_plottable(plot, overwrite=overwrite)
+    for path in results:
+        with Result(path) as result:
+            inputs = [table.path for table in result.tables] + ([junctions] if junctions else [])
+        for target in targets:
+            require_apart(target, *inputs)
     seen = read(results, individual=individual, rows=rows.value, junctions=junctions)
     if not len(seen):
         remedy = "--rows all takes all that were counted" if seen.not_productive else "see what was excluded, and why"

@@ -288,6 +288,14 @@ def test_bad_input_is_one_line(folder, tmp_path, extra, message):
     assert [path.name for path in tmp_path.iterdir()] == ["there.tsv"]
 
 
+def test_the_counted_table_stays(folder, tmp_path):
+    table = folder / "all.tsv"
+    before = table.read_text()
+    _, err = hpcvdj_command("convergence", folder / "all.h5", "-o", table, "--overwrite", code=2)
+    assert "all.tsv: is an input of this run" in error_line(err)
+    assert table.read_text() == before
+
+
 def test_mice(tmp_path, shared_data):
     """Real repertoires: junctions that mice share have more pathways."""
     germline = ROOT / "inputs" / "germline" / "mouse_trb.tsv"
