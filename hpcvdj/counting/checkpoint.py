@@ -233,6 +233,16 @@ class Checkpoint:
         """The result is complete, or there is none."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def remove_if_of_this_run(self) -> None:
+        """The result is complete; a folder of another run, which would replace it, stays."""
+        # Without a run.json it is half removed.
+        if (self.folder / "run.json").exists():
+            try:
+                require_same_run(self.folder, self.identity)
+            except InputError:
+                return
+        self.remove()
+
 
 def _cells(done: NDArray[np.bool_], unit: Unit) -> NDArray[np.bool_]:
     return done[unit.n_lengths.start : unit.n_lengths.stop, unit.pairs.start : unit.pairs.stop]

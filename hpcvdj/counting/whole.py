@@ -16,6 +16,7 @@ from hpcvdj.counting.config import Config, Inputs
 from hpcvdj.counting.count import count
 from hpcvdj.counting.identity import already_done, facts_of_rank, identity_of, run_attributes
 from hpcvdj.counting.keeper import CheckpointKeeper
+from hpcvdj.errors import CompleteError
 from hpcvdj.methods import Method, Problem, method_named
 from hpcvdj.ranks.lock import alone_with
 from hpcvdj.ranks.stopping import StopRequest
@@ -150,9 +151,14 @@ def _checkpoint(
     inputs: Inputs, target: Path, attributes: dict[str, Any], save_seconds: float, *, resume: bool, overwrite: bool
 ) -> Checkpoint:
     identity = identity_of(attributes, inputs.tables)
-    if resume and target.exists() and not overwrite:
-        already_done(target, identity)
     checkpoint = Checkpoint(target, identity, save_seconds)
+    if resume and target.exists() and not overwrite:
+        try:
+            already_done(target, identity)
+        except CompleteError:
+            # A run that was killed right after the result had its name leaves the folder.
+            checkpoint.remove_if_of_this_run()
+            raise
     checkpoint.open(resume=resume, overwrite=overwrite)
     return checkpoint
 

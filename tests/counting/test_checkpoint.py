@@ -8,9 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcvdj.counting.checkpoint import Checkpoint, folder_of, remaining
+from hpcvdj.counting.config import Config, Inputs
 from hpcvdj.counting.driver import Partial
-from hpcvdj.errors import InputError, MachineError
+from hpcvdj.counting.whole import count_file
+from hpcvdj.errors import CompleteError, InputError, MachineError
 from hpcvdj.methods import Unit
+from hpcvdj.ranks.world import World
+from tests.conftest import SMALL
 
 OFFSETS = np.array([0, 4, 5, 9, 10])
 IDENTITY = {"junctions_sha256": "abc", "max_n": 2, "calls": {"ambiguous": "exclude"}}
@@ -50,6 +54,37 @@ def test_units_and_the_cut_one_come_back(tmp_path):
     assert done.tolist() == [[True] * 4, [False] * 4, [False] * 4]
     assert (partial.unit, partial.tasks_done) == (C, 3)
     assert np.array_equal(partial.counters, counters_of(C))
+
+
+@pytest.mark.parametrize("half_removed", [False, True])
+def test_what_a_run_leaves_that_is_killed_once_its_result_has_its_name(tmp_path, paper_germline, half_removed):
+    def run(max_n):
+        config = Config(max_n=max_n)
+        count_file(Inputs(SMALL), paper_germline, tmp_path / "out.h5", config, World(), resume=True)
+
+    with pytest.MonkeyPatch.context() as killed:
+        killed.setattr(Checkpoint, "remove", lambda self: None)
+        run(1)
+    folder = folder_of(tmp_path / "out.h5")
+    assert folder.is_dir()
+    with pytest.raises(InputError, match="holds another run"):
+        run(2)
+    assert folder.is_dir()
+    if half_removed:
+        (folder / "run.json").unlink()
+    with pytest.raises(CompleteError):
+        run(1)
+    assert [path.name for path in tmp_path.iterdir()] == ["out.h5"]
+
+
+def test_a_folder_of_another_run_stays_beside_a_complete_result(tmp_path, paper_germline):
+    """Such as that of a run which was to replace the result, and was stopped."""
+    arguments = Inputs(SMALL), paper_germline, tmp_path / "out.h5", Config(max_n=1), World()
+    count_file(*arguments)
+    opened(tmp_path, overwrite=True)
+    with pytest.raises(CompleteError):
+        count_file(*arguments, resume=True)
+    assert folder_of(tmp_path / "out.h5").is_dir()
 
 
 def test_the_latest_cut_counts_and_none_once_its_unit_is_done(tmp_path):
