@@ -4,6 +4,7 @@ Not in tests/mpi: pytest-mpi takes all that lies in a folder of that name for te
 """
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -207,7 +208,10 @@ def test_a_rank_that_hangs_is_given_up(tmp_path):
     os.kill(victim, signal.SIGSTOP)
     _, err = running.communicate(timeout=60)
     assert running.returncode != 0
-    assert "waited 3 s for the other ranks" in err
+    waited = re.search(r"waited (\d+) s for the other ranks", err)
+    # On a busy machine the rank itself may get to look a little later.
+    assert waited, err
+    assert int(waited[1]) >= 3
     assert "Traceback" not in err
     assert not output.exists()
     done = launch(2, "-m", "hpcvdj", "count", SMALL, "-g", GERMLINE, "-o", output, *options[:6], "--resume")
