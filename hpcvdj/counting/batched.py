@@ -79,7 +79,8 @@ def count_in_slices(
         )
         # Root alone looks, before any rank writes: all must see the same parts.
         shares = world.broadcast(root_does(world, lambda: _left(inputs, target, rows)))
-        backend = bind(config.backend, world, strict=config.strict_binding)
+        # A slice is mostly read and written: results/large_h200.
+        backend = bind(config.backend, world, strict=config.strict_binding, sharing_pays=True)
         request.begin_counting()
         seconds = np.zeros(3)
         mine = _slices_of_rank(inputs, target, rows, shares, world)
@@ -194,7 +195,7 @@ def _count_slice(
     problem = Problem(repertoire, germline, int(config.max_n), config.d_forms)
     ticks.append(time.perf_counter())
     alone = World()
-    with ResultWriter(parts.part_path(target, one.index), repertoire, problem.max_n) as writer:
+    with ResultWriter(parts.part_path(target, one.index), repertoire, problem.max_n, packed=True) as writer:
         tally = count_loaded(problem, config, alone, writer, backend)
         ticks.append(time.perf_counter())
         found = {

@@ -14,14 +14,18 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def bind(name: str, world: World, *, strict: bool = False) -> Backend:
-    """This rank's backend, by its name or `auto`; two ranks on one GPU are a warning, if `strict` a MachineError."""
+def bind(name: str, world: World, *, strict: bool = False, sharing_pays: bool = False) -> Backend:
+    """This rank's backend, by its name or `auto`; two ranks on one GPU are a warning, if `strict` a MachineError.
+
+    `sharing_pays` says that ranks do more beside the GPU than on it: then they may share one without a warning.
+    """
     from hpcvdj.backends import open_backend
 
     backend = open_backend(name, world.local_rank())
     world.meet()
     uuids = world.gather(getattr(backend, "uuid", ""))
-    root_does(world, lambda: _check_binding(uuids or [], strict=strict))
+    if strict or not sharing_pays:
+        root_does(world, lambda: _check_binding(uuids or [], strict=strict))
     return backend
 
 

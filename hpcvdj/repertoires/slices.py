@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hpcvdj.errors import InputError
-from hpcvdj.repertoires.tables import as_strings, is_parquet, read_batches
+from hpcvdj.repertoires.tables import as_strings, is_parquet, open_parquet, read_batches
 
 _READ_ROWS = 1 << 16
 
@@ -32,7 +32,7 @@ def slices(path: Path, columns: Sequence[str], rows: int, mine: Callable[[int], 
     """
     if is_parquet(path):
         next(read_batches(path, columns), None)  # its errors: missing columns, no Parquet at all
-        with pq.ParquetFile(path) as file:
+        with open_parquet(path) as file:
             starts = [0]
             for k in range(file.num_row_groups):
                 starts.append(starts[-1] + file.metadata.row_group(k).num_rows)

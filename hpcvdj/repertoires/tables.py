@@ -61,6 +61,12 @@ def parquet_rows(path: Path) -> int | None:
         raise InputError(f"{path}: not a readable Parquet file ({_first_line(error)})") from None
 
 
+def open_parquet(path: Path) -> pq.ParquetFile:
+    """A Parquet file to be read in batches, of which memory holds one row group at a time."""
+    # By itself pyarrow holds all row groups that were read, packed, until the file is closed.
+    return pq.ParquetFile(path, pre_buffer=False)
+
+
 def column_names(path: Path) -> list[str]:
     """The columns of a table file; InputError if it cannot be one."""
     magic = _magic(path)
@@ -235,7 +241,7 @@ def _first_line(error: Exception) -> str:
 
 def _parquet_batches(path: Path, wanted: list[str]) -> Iterator[pa.RecordBatch]:
     try:
-        with pq.ParquetFile(path) as file:
+        with open_parquet(path) as file:
             for batch in file.iter_batches(batch_size=PARQUET_ROWS, columns=wanted):
                 yield as_strings(batch.select(wanted))
     except (pa.ArrowInvalid, OSError) as error:

@@ -24,6 +24,7 @@ from hpcvdj.errors import InputError, MachineError
 from hpcvdj.methods.base import Unit
 from hpcvdj.repertoires.many import REPERTOIRE, Table
 from hpcvdj.repertoires.repertoire import Excluded, Repertoire
+from hpcvdj.results.packing import Column, PackedColumn
 from hpcvdj.results.selection import Selection
 from hpcvdj.storage import AtomicHdf5, open_result, write_provenance
 
@@ -31,7 +32,7 @@ FORMAT = "hpcvdj-counts"
 VERSION = 1
 
 TEXT_ROWS = 1 << 19
-"""Text datasets are written in pieces of this many rows."""
+"""Datasets of sequences are written in pieces of this many rows."""
 
 _SLACK_BYTES = 1 << 20
 
@@ -53,7 +54,10 @@ class Timings:
 
 
 class ResultWriter:
-    """Root's end of a result: takes units' counters as they are done.  Use as a context manager."""
+    """Root's end of a result: takes units' counters as they are done.  Use as a context manager.
+
+    packed  columns are packed; units must then come in the order of their rows, each with all n-lengths
+    """
 
     def __init__(
         self,
@@ -62,9 +66,11 @@ class ResultWriter:
         max_n: int,
         *,
         overwrite: bool = False,
+        packed: bool = False,
         temporary: Path | None = None,
     ) -> None:
         self.target, self.repertoire, self.max_n = target, repertoire, max_n
+        self._column = PackedColumn if packed else Column
         self._atomic = AtomicHdf5(target, overwrite=overwrite, temporary=temporary)
         self._require_space()
 
@@ -72,7 +78,8 @@ class ResultWriter:
         self._file = self._atomic.__enter__()
         try:
             shape = (len(self.repertoire), self.max_n + 1)
-            self.counters = self._file.create_dataset("counters", shape, dtype=np.uint64)
+            self._counters = self._column(self._file, "counters", shape, np.uint64)
+            self.counters = self._counters.dataset
             self._columns: NDArray[np.uint64] | None = None
             self._write_sequences()
             self._atomic.check()
@@ -86,6 +93,12 @@ class ResultWriter:
         if not len(unit.rows):
             return
         rows, n_lengths = unit.rows, unit.n_lengths
+        if isinstance(self._counters, PackedColumn):
+            if rows.start != self._counters.rows or len(n_lengths) <= self.max_n:
+                raise ValueError(f"{unit} does not follow row {self._counters.rows}")
+            self._counters.append(counters)
+            self._atomic.check()
+            return
         if len(n_lengths) <= self.max_n and self._columns is None:
             # A column lies 8 bytes in every row of the file: enumerated counters wait in memory for the others.
             self._columns = np.zeros(self.counters.shape, dtype=np.uint64)
@@ -105,6 +118,8 @@ class ResultWriter:
         """Write what is known only at the end: provenance and times."""
         if self._columns is not None:
             self.counters[...] = self._columns
+        if isinstance(self._counters, PackedColumn):
+            self._counters.close()
         write_provenance(self._file, {"format": FORMAT, "format_version": VERSION, **attributes}, ranks)
         self._write_timings(timings)
         if tables:
@@ -142,18 +157,20 @@ class ResultWriter:
     def _write_sequences(self) -> None:
         repertoire = self.repertoire
         group = self._file.create_group("sequences")
-        group.create_dataset("row", data=repertoire.row)
         rows = len(repertoire)
-        texts = {
-            "sequence_id": self._text(group, "sequence_id", rows, max(1, self._id_width())),
-            "cdr3": self._text(group, "cdr3", rows, max(1, repertoire.longest)),
-        }
+        numbers = self._column(group, "row", (rows,), np.int64)
+        widths = {"sequence_id": max(1, self._id_width()), "cdr3": max(1, repertoire.longest)}
+        ids, cdr3s = (
+            self._column(group, name, (rows,), h5py.string_dtype("utf-8", width)) for name, width in widths.items()
+        )
         for first in range(0, rows, TEXT_ROWS):
             piece = slice(first, min(rows, first + TEXT_ROWS))
-            ids = repertoire.id_bytes(piece, texts["sequence_id"].dtype.itemsize)
+            numbers.append(repertoire.row[piece])
             # The view carries HDF5's UTF-8 tag, without which the bytes would not be taken as text.
-            texts["sequence_id"][piece] = ids.view(texts["sequence_id"].dtype)
-            texts["cdr3"][piece] = repertoire.cdr3_bytes(piece).view(texts["cdr3"].dtype)
+            ids.append(repertoire.id_bytes(piece, widths["sequence_id"]).view(ids.dataset.dtype))
+            cdr3s.append(repertoire.cdr3_bytes(piece).view(cdr3s.dataset.dtype))
+        for column in (numbers, ids, cdr3s):
+            column.close()
         pairs = self._file.create_group("pairs")
         sizes = np.diff(repertoire.offsets)
         for k, name in enumerate(("v_call", "j_call")):

@@ -128,6 +128,20 @@ def test_two_units_under_way_at_a_time(host, paper_germline):
 
 
 @pytest.mark.parametrize("method", METHODS)
+def test_page_locked_memory_comes_in_few_sizes(host, paper_germline, method, monkeypatch):
+    """cupy gives none of it back, and uses it again for arrays of the very same size only."""
+    cupyx = sys.modules["cupyx"]
+    asked = []
+    monkeypatch.setattr(cupyx, "empty_pinned", lambda shape, dtype: asked.append(shape[0]) or np.empty(shape, dtype))
+    whole = read_repertoire(SMALL, paper_germline, longest=60)
+    for count in range(33, 65):
+        problem = Problem(sample(whole, count, 1, 60), paper_germline, 0)
+        assert np.array_equal(on_host(problem, method), count_with(problem, "direct"))
+    assert len(asked) >= 32
+    assert len(set(asked)) <= 2
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_a_gpu_that_falls_off_is_one_line(host, paper_germline, method, monkeypatch):
     from hpcvdj.errors import MachineError
 

@@ -146,6 +146,20 @@ def test_what_lies_on_the_gpu(paper_germline):
         assert row.bitwise_uploaded == 16 * row.items
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_page_locked_memory_is_used_again(paper_germline, method):
+    """However many repertoires are counted one after another, as slices of a large one are."""
+    import cupy
+
+    pool = cupy.get_default_pinned_memory_pool()
+    whole = read_repertoire(SMALL, paper_germline, longest=60)
+    left = []
+    for count in range(33, 65):
+        gpu(Problem(sample(whole, count, 1, 60), paper_germline, 0), method)
+        left.append(pool.n_free_blocks())
+    assert left[-1] == left[4]
+
+
 def test_ranks_that_share_a_gpu_are_told(paper_germline, caplog):
     from hpcvdj.errors import MachineError
     from hpcvdj.ranks.binding import bind
@@ -157,6 +171,11 @@ def test_ranks_that_share_a_gpu_are_told(paper_germline, caplog):
     assert "ranks 0, 1 share one GPU (GPU-" in caplog.text
     with pytest.raises(MachineError, match="ranks 0, 1 share one GPU"):
         bind("cuda", world, strict=True)
+    with pytest.raises(MachineError, match="ranks 0, 1 share one GPU"):
+        bind("cuda", world, strict=True, sharing_pays=True)
+    caplog.clear()
+    bind("cuda", world, sharing_pays=True)
+    assert not caplog.text
 
 
 def test_unpacked_and_packed_sequences_are_the_same(paper_germline):

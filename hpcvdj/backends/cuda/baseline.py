@@ -8,6 +8,7 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcvdj.backends.cuda.device import on_gpu
 from hpcvdj.backends.cuda.enumerating import EnumeratingKernel
 from hpcvdj.backends.forms import FormTable
 from hpcvdj.recombination.alphabet import unpack
@@ -27,7 +28,7 @@ class BaselineKernel(EnumeratingKernel):
         out = np.zeros((len(self.repertoire), PADDED), dtype=np.uint8)
         for row, length in enumerate(self.repertoire.lengths):
             out[row, :length] = unpack(self.repertoire.words[row], int(length))
-        return cupy.asarray(out)
+        return on_gpu(out)
 
     def table(self, forms: FormTable) -> NDArray[Any]:
         """64 bytes a form."""

@@ -8,6 +8,7 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcvdj.backends.cuda.device import on_gpu
 from hpcvdj.backends.cuda.enumerating import EnumeratingKernel
 from hpcvdj.backends.forms import WORDS, FormTable
 
@@ -20,7 +21,7 @@ class BitwiseKernel(EnumeratingKernel):
 
     def sequences(self) -> cupy.ndarray:
         """The paper's 16 bytes a sequence."""
-        return cupy.asarray(np.ascontiguousarray(self.repertoire.words[:, :WORDS]))
+        return on_gpu(np.ascontiguousarray(self.repertoire.words[:, :WORDS]))
 
     def table(self, forms: FormTable) -> NDArray[Any]:
         """16 bytes a form."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -48,11 +49,21 @@ def _memory() -> str:
 
 def host_array(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
     """Host memory that the GPU copies to at full speed (page-locked), or plain memory if none is left."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
     try:
-        pinned: NDArray[Any] = cupyx.empty_pinned(shape, dtype)
+        # cupy keeps page-locked memory for the next array of the very same size: sizes must be few.
+        pinned: NDArray[np.uint8] = cupyx.empty_pinned((1 << (size - 1).bit_length() if size else 0,), np.uint8)
     except (cupy.cuda.runtime.CUDARuntimeError, MemoryError):
         return np.empty(shape, dtype)
-    return pinned
+    whole: NDArray[Any] = pinned[:size].view(dtype).reshape(shape)
+    return whole
+
+
+def on_gpu(values: NDArray[Any]) -> cupy.ndarray:
+    """A copy of `values` on the GPU, without the page-locked copy in between that cupy.asarray keeps for each size."""
+    copy = cupy.empty(values.shape, values.dtype)
+    copy.set(np.ascontiguousarray(values))
+    return copy
 
 
 class DeviceClock:

@@ -13,6 +13,7 @@ from hpcvdj.backends.cuda.device import (
     allow_shared,
     compile_kernels,
     failures_named,
+    on_gpu,
     shared_limit,
     shrinking,
 )
@@ -60,13 +61,13 @@ class DirectKernel:
         j = [extended_j(j.sequence, max_p) for _, j in pairs]
         facts = [[len(a), len(b), loci.index(p[0].locus)] for a, b, p in zip(v, j, pairs, strict=True)]
         self._tables = (
-            cupy.asarray(np.array(facts, dtype=np.int32).reshape(-1, 3)),
-            cupy.asarray(self._packed(v, at_end=False)),
-            cupy.asarray(self._packed(j, at_end=True)),
-            cupy.asarray(self.d.ends),
-            cupy.asarray(self.d.genes),
-            cupy.asarray(self.d.words.astype(np.int32)),
-            cupy.asarray(self.d.empty.astype(np.int32)),
+            on_gpu(np.array(facts, dtype=np.int32).reshape(-1, 3)),
+            on_gpu(self._packed(v, at_end=False)),
+            on_gpu(self._packed(j, at_end=True)),
+            on_gpu(self.d.ends),
+            on_gpu(self.d.genes),
+            on_gpu(self.d.words.astype(np.int32)),
+            on_gpu(self.d.empty.astype(np.int32)),
         )
 
     def _packed(self, texts: list[str], *, at_end: bool) -> NDArray[np.uint64]:
@@ -118,9 +119,9 @@ class DirectKernel:
         return Launched(self.clock, counters)
 
     def _count(self, first: int, last: int, counters: NDArray[np.uint64]) -> None:
-        words = cupy.asarray(self.repertoire.words[first:last])
-        lengths = cupy.asarray(self.repertoire.lengths[first:last])
-        batches = cupy.asarray(self.batches(first, last))
+        words = on_gpu(self.repertoire.words[first:last])
+        lengths = on_gpu(self.repertoire.lengths[first:last])
+        batches = on_gpu(self.batches(first, last))
         on_device = cupy.empty((last - first, self.columns), dtype=np.uint64)
         self.launch(words, lengths, batches, on_device)
         on_device.get(out=counters, blocking=False)

@@ -16,6 +16,7 @@ from hpcvdj.backends.cuda.device import (
     allow_shared,
     compile_kernels,
     failures_named,
+    on_gpu,
     set_constant,
     shared_limit,
 )
@@ -54,7 +55,7 @@ class EnumeratingKernel:
         self._load_pairs()
         self.threads = self._threads(threads_per_block)
         self._load_tiles()
-        self._lengths = cupy.asarray(self.repertoire.lengths)
+        self._lengths = on_gpu(self.repertoire.lengths)
         self._counters = cupy.zeros(len(self.repertoire), dtype=np.uint64)
         self._host = HostArrays(1)
         self._constants: tuple[str, int] | None = None
@@ -102,14 +103,14 @@ class EnumeratingKernel:
                     parts[kind].append(table)
                 place += first[key]
             places.append(place)
-        self._pairs = cupy.asarray(np.array(places, dtype=np.int32).reshape(-1, 4))
+        self._pairs = on_gpu(np.array(places, dtype=np.int32).reshape(-1, 4))
         self._most_v = max((len(part.lengths) for part in parts["V"]), default=0)
         self._tables: list[cupy.ndarray] = []
         for kind in ("V", "J"):
             if parts[kind]:
-                self._tables.append(cupy.asarray(np.concatenate([self.table(part) for part in parts[kind]])))
+                self._tables.append(on_gpu(np.concatenate([self.table(part) for part in parts[kind]])))
                 lengths = np.concatenate([part.lengths for part in parts[kind]])
-                self._tables.append(cupy.asarray(lengths.astype(np.uint8)))
+                self._tables.append(on_gpu(lengths.astype(np.uint8)))
         self._sequences = self.sequences()
 
     def _load_tiles(self) -> None:
@@ -117,7 +118,7 @@ class EnumeratingKernel:
         pair, row, rows = split_pairs(self.repertoire.offsets, 0, len(self.repertoire), TILE_ROWS)
         tiles = np.zeros(len(pair), dtype=TILE)
         tiles["pair"], tiles["row"], tiles["rows"] = pair, row, rows
-        self._tiles = cupy.asarray(tiles.view(np.uint8).reshape(len(tiles), TILE.itemsize))
+        self._tiles = on_gpu(tiles.view(np.uint8).reshape(len(tiles), TILE.itemsize))
         self._first_tile = np.searchsorted(pair, np.arange(len(self.repertoire.pairs) + 1))
 
     def __call__(self, unit: Unit, first: int, last: int) -> NDArray[np.uint64]:

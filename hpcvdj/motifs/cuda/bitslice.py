@@ -8,7 +8,7 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.backends.cuda.device import allow_shared, compile_kernels, failures_named
+from hpcvdj.backends.cuda.device import allow_shared, compile_kernels, failures_named, on_gpu
 from hpcvdj.motifs.comparison import Profile
 from hpcvdj.motifs.cpu.bitslice import planes_of
 
@@ -23,15 +23,13 @@ class Bitslice:
     def __init__(self, columns: Profile, d: int) -> None:
         self._d, self._k = d, columns.k
         with failures_named():
-            self._columns = cupy.asarray(_words(columns))
+            self._columns = on_gpu(_words(columns))
 
     @failures_named()
     def counters(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> Any:
         """Counters on the GPU, uint32 [d + 1, rows, columns]; rows are `rows`, or the columns first … last-1."""
         columns = self._columns
-        mine = (
-            columns[first or 0 : len(columns) if last is None else last] if rows is None else cupy.asarray(_words(rows))
-        )
+        mine = columns[first or 0 : len(columns) if last is None else last] if rows is None else on_gpu(_words(rows))
         found = cupy.zeros((self._d + 1, len(mine), len(columns)), cupy.uint32)
         shared = 8 * 3 * (mine.shape[2] + columns.shape[2]) + 4 * (self._d + 1)
         kernel = compile_kernels("motif_bitslice.cu").get_function("bitslice")

@@ -11,7 +11,7 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.backends.cuda.device import allow_shared, compile_kernels, failures_named, shared_limit
+from hpcvdj.backends.cuda.device import allow_shared, compile_kernels, failures_named, on_gpu, shared_limit
 from hpcvdj.motifs.comparison import Profile
 from hpcvdj.motifs.cuda.kmers import THREADS, DeviceKmers, device_kmers
 from hpcvdj.motifs.first_table import first_tables, run_bits
@@ -77,10 +77,10 @@ class _Join:
         self._d, self._n, self._profile = d, len(columns), columns
         self._key = "unsigned" if columns.k <= 16 else "word"
         with failures_named():
-            self._tables = cupy.asarray(_table_array(masks, planes).view(np.uint8))
+            self._tables = on_gpu(_table_array(masks, planes).view(np.uint8))
             self._table_count, self._kept = len(masks), [mask.bit_count() for mask in masks]
-            self._run_bit = cupy.asarray(run_bits(runs).astype(np.uint16))
-            self._first_table = cupy.asarray(first_tables(runs, masks))
+            self._run_bit = on_gpu(run_bits(runs).astype(np.uint16))
+            self._first_table = on_gpu(first_tables(runs, masks))
             self._kmers = device_kmers(columns)
             self._starts = self._kmers.offsets.get()
             shards = -(-self._n // widest_shard(d))

@@ -7,7 +7,7 @@ from typing import Any
 
 import cupy
 
-from hpcvdj.backends.cuda.device import compile_kernels
+from hpcvdj.backends.cuda.device import compile_kernels, on_gpu
 from hpcvdj.motifs.comparison import Profile
 
 THREADS = 256
@@ -46,12 +46,12 @@ def device_kmers(some: Profile) -> DeviceKmers:
     sequences, k = some.sequences, some.k
     some.require_countable()
     n, bases = len(sequences), len(sequences.codes)
-    starts = cupy.asarray(sequences.offsets)
+    starts = on_gpu(sequences.offsets)
     if not bases:
         empty = cupy.empty(0, cupy.uint64)
         zeros = cupy.zeros(n + 1, cupy.int64)
         return DeviceKmers(k, empty, empty.astype(cupy.uint32), empty.astype(cupy.int32), zeros)
-    codes = cupy.asarray(sequences.codes)
+    codes = on_gpu(sequences.codes)
     owner = cupy.searchsorted(starts, cupy.arange(bases, dtype=cupy.int64), side="right").astype(cupy.int32)
     owner -= cupy.int32(1)
     key, holder = cupy.empty(bases, cupy.uint64), cupy.empty(bases, cupy.int32)

@@ -9,7 +9,7 @@ import cupy
 import numpy as np
 from cupy.cuda import cublas
 
-from hpcvdj.backends.cuda.device import allow_shared, compile_kernels, failures_named, shared_limit
+from hpcvdj.backends.cuda.device import allow_shared, compile_kernels, failures_named, on_gpu, shared_limit
 from hpcvdj.motifs.comparison import Profile
 from hpcvdj.motifs.cpu.matrix import neighbours
 from hpcvdj.motifs.cuda.join import Pigeonhole
@@ -59,7 +59,7 @@ class Matrix:
                 (_BLOCK,),
                 (
                     kmers.key, kmers.count, kmers.offsets, np.int32(len(some)), np.int32(self._k), np.int32(part_bits),
-                    cupy.asarray(difference), cupy.asarray(distance), np.int32(len(difference)), np.int32(planes),
+                    on_gpu(difference), on_gpu(distance), np.int32(len(difference)), np.int32(planes),
                     table, overflow,
                 ),
                 shared_mem=planes << part_bits,

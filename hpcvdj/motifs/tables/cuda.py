@@ -9,7 +9,7 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.backends.cuda.device import DeviceClock, compile_kernels, failures_named, shared_limit
+from hpcvdj.backends.cuda.device import DeviceClock, compile_kernels, failures_named, on_gpu, shared_limit
 from hpcvdj.errors import InputError
 from hpcvdj.motifs.tables.compare_cpu import sum_type
 from hpcvdj.motifs.tables.construction import ALIGNMENT, Tables
@@ -76,7 +76,7 @@ class CudaTables:
         self._kernels: dict[str, Any] = {}
         self._limit = min(options.shared_bytes or shared_limit(), shared_limit())
         self._columns = _upload(tables)
-        self._ends = cupy.asarray(tables.ends)
+        self._ends = on_gpu(tables.ends)
 
     @failures_named()
     def compare(self, rows: Tables, some: range, diagonal: int | None = None) -> NDArray[Any]:
@@ -171,4 +171,4 @@ class CudaTables:
 
 
 def _upload(tables: Tables) -> list[Any]:
-    return [cupy.asarray(one) for one in (tables.keys, tables.counts, tables.offsets)]
+    return [on_gpu(one) for one in (tables.keys, tables.counts, tables.offsets)]

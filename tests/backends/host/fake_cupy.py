@@ -42,6 +42,13 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
         out[...] = self.host
         return out
 
+    def set(self, values):
+        """Take a host array's content, of the same shape and type."""
+        assert isinstance(values, np.ndarray)
+        assert values.flags.c_contiguous
+        assert (values.shape, values.dtype) == (self.host.shape, self.host.dtype)
+        self.host[...] = values
+
     @property
     def data(self):
         """Its address."""

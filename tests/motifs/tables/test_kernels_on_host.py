@@ -199,7 +199,7 @@ def test_memory_that_does_not_suffice_is_one_line(host, monkeypatch):
     monkeypatch.setattr(cupy, "zeros", none)
     with pytest.raises(MachineError, match="the GPU's memory does not suffice"):
         comparison.raw(some)
-    monkeypatch.setattr(cupy, "asarray", none)
+    monkeypatch.setattr(cupy, "empty", none)
     with pytest.raises(MachineError, match="the GPU's memory does not suffice"):
         compared(some, 1)
 
