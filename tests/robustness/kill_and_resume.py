@@ -1,12 +1,14 @@
 """Kill runs at random moments, resume them, and compare the counters with those of a run that went through.
 
 python tests/robustness/kill_and_resume.py --runs 200 --seed 1 -o results/kill_test/raw.csv
+python tests/robustness/kill_and_resume.py --of parts --runs 60 --seed 1 -o results/kill_test_parts/raw.csv
 python tests/robustness/kill_and_resume.py --of motifs --runs 60 --seed 1 -o results/kill_test_motifs/raw.csv
 
 A case draws the method, the ranks, what dies by SIGKILL (the whole job, one rank, or root) and when; the resumed run,
 with ranks of its own, is killed again half of the time.  After every kill the result must be absent, or complete and
 right.  After the last --resume it must be right, and nothing may lie beside it.  Needs Linux, mpiexec and no GPU.
 
+Cases of parts count slices (--batch-rows), and are compared with the table counted as a whole.
 Cases of motifs also draw what is kept (all pairs, or edges), a method for each start, whether kills wait for
 a tile to be done, and root while it stores.
 """
@@ -37,6 +39,7 @@ ROOT = Path(__file__).parents[2]
 GERMLINE = ROOT / "inputs" / "germline" / "mouse_trb_paper.tsv"
 SMALL = ROOT / "inputs" / "mouse_trb" / "small.tsv"
 MANY = 300_000
+SLICE_ROWS = 20_000
 MAX_N = {"direct": 40, "bitwise": 4, "baseline": 3}
 VICTIMS = ("job", "rank", "root")
 MOTIF_METHODS = ("pigeonhole", "index", "matrix", "bitslice", "tables")
@@ -76,6 +79,8 @@ def command(case: Case, output: Path, ranks: int, *, resume: bool) -> list[str]:
         return [*launcher, *command]
     options = ["--method", case.method, "--max-n", str(MAX_N[case.method]), "--backend", "cpu"]
     saving = ["--checkpoint-every", "0.1", *(["--resume"] if resume else [])]
+    if case.kind == "parts" and case.number >= 0:
+        saving += ["--batch-rows", str(SLICE_ROWS)]
     junctions = output.parents[1] / "many.parquet" if case.method == "direct" else SMALL
     files = [str(junctions), "-g", str(GERMLINE), "-o", str(output)]
     return [*launcher, sys.executable, "-m", "hpcvdj", "-q", "count", *files, *options, *saving]
@@ -129,7 +134,10 @@ def kill(case: Case, process: subprocess.Popen[bytes], chance: random.Random) ->
 
 
 def content(output: Path, kind: str) -> list[np.ndarray]:
-    """All that a result has counted; edges in an order of their own."""
+    """All that a result has counted; sequences of slices in the order of the table, edges in one of their own."""
+    if kind == "parts":
+        with Result(output) as result:
+            return [result.counters[:][np.argsort(result.row)]]
     if kind == "counts":
         with Result(output) as result:
             return [result.counters[:]]
@@ -146,8 +154,8 @@ def right(output: Path, kind: str, expected: list[np.ndarray]) -> bool:
 
 
 def wait_for(process: subprocess.Popen[bytes], folder: Path, pattern: str) -> None:
-    """Until there is such a file in the checkpoint, or the run is over."""
-    while process.poll() is None and not list(folder.glob(f"out.h5.checkpoint/{pattern}")):
+    """Until there is such a file in the checkpoint or among the parts, or the run is over."""
+    while process.poll() is None and not list(folder.glob(f"out.h5.*/{pattern}")):
         time.sleep(0.005)
 
 
@@ -173,8 +181,8 @@ def run(case: Case, folder: Path, expected: list[np.ndarray], seconds: float, ch
             case.kills += 1
         process.wait(120)
         moments.append(f"{moment:.2f}")
-        names = [path.name for path in folder.glob("out.h5.checkpoint/*-*")]
-        case.parts = max(case.parts, sum(not name.endswith(".new") for name in names))
+        names = [path.name for path in folder.glob("out.h5.*/*-*")]
+        case.parts = max(case.parts, sum(not name.endswith(".new") and name[0] != "." for name in names))
         if output.exists():
             case.finished_before_kill = True
             assert right(output, case.kind, expected), f"case {case.number}: a wrong result under the final name"
@@ -188,8 +196,17 @@ def run(case: Case, folder: Path, expected: list[np.ndarray], seconds: float, ch
     done = subprocess.run(command(case, output, ranks, resume=True), env=environment, capture_output=True, timeout=300)
     assert done.returncode == 0, f"case {case.number}: {done.stderr.decode()}"
     case.equal = right(output, case.kind, expected)
-    case.debris = " ".join(sorted(path.name for path in folder.iterdir() if path != output))
+    case.debris = " ".join(sorted(str(path.relative_to(folder)) for path in left_beside(output, case.kind)))
     case.method = " ".join(methods)
+
+
+def left_beside(output: Path, kind: str) -> list[Path]:
+    """What is not of the result."""
+    if kind != "parts":
+        return [path for path in output.parent.iterdir() if path != output]
+    folder = output.with_name(output.name + ".parts")
+    own = {output, folder, folder / "run.json", *folder.glob("part-*.h5")}
+    return [path for path in output.parent.rglob("*") if path not in own]
 
 
 def inputs_of(work: Path, of: str) -> None:
@@ -204,7 +221,11 @@ def inputs_of(work: Path, of: str) -> None:
 
 
 def drawn(number: int, of: str, chance: random.Random) -> Case:
-    """A case of `counts` or `motifs`."""
+    """A case of `counts`, `parts` or `motifs`."""
+    if of == "parts":
+        case = Case(number, of, "direct", chance.randint(1, 3), chance.choice(VICTIMS))
+        case.awaited = chance.choice(("", "part-*.h5"))
+        return case
     if of == "counts":
         return Case(number, of, chance.choice(list(MAX_N)), chance.randint(1, 3), chance.choice(VICTIMS))
     kind, method = chance.choice(list(MOTIF_KINDS)), chance.choice(MOTIF_METHODS)
@@ -233,12 +254,16 @@ def serial(work: Path, kinds: dict[str, tuple[str, ...]]) -> tuple[dict[tuple[st
 def main() -> int:
     """Run the cases; exit code 1 if any went wrong."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--of", choices=("counts", "motifs"), default="counts", help="which command's runs")
+    parser.add_argument("--of", choices=("counts", "parts", "motifs"), default="counts", help="which command's runs")
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("-o", "--output", type=Path, help="raw rows, CSV")
     options = parser.parse_args()
-    kinds = {"counts": tuple(MAX_N)} if options.of == "counts" else dict.fromkeys(MOTIF_KINDS, MOTIF_METHODS)
+    kinds: dict[str, tuple[str, ...]] = {"counts": tuple(MAX_N)}
+    if options.of == "parts":
+        kinds = {"parts": ("direct",)}
+    elif options.of == "motifs":
+        kinds = dict.fromkeys(MOTIF_KINDS, MOTIF_METHODS)
     with tempfile.TemporaryDirectory() as work:
         inputs_of(Path(work), options.of)
         expected, seconds = serial(Path(work), kinds)
