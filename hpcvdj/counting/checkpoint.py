@@ -67,6 +67,17 @@ def require_same_run(folder: Path, identity: dict[str, Any]) -> None:
         raise InputError(f"{folder}: is of another run ({changes}); start it as it was, or --overwrite")
 
 
+def says_another_run(folder: Path, identity: dict[str, Any]) -> bool:
+    """Whether the run.json of `folder` is another run's; a folder without one is half removed, and nobody's."""
+    if not (folder / "run.json").exists():
+        return False
+    try:
+        require_same_run(folder, identity)
+    except InputError:
+        return True
+    return False
+
+
 def _change(name: str, was: Any, now: Any) -> str:
     if name == TABLES and was and now:
         return difference(was, now)
@@ -235,13 +246,8 @@ class Checkpoint:
 
     def remove_if_of_this_run(self) -> None:
         """The result is complete; a folder of another run, which would replace it, stays."""
-        # Without a run.json it is half removed.
-        if (self.folder / "run.json").exists():
-            try:
-                require_same_run(self.folder, self.identity)
-            except InputError:
-                return
-        self.remove()
+        if not says_another_run(self.folder, self.identity):
+            self.remove()
 
 
 def _cells(done: NDArray[np.bool_], unit: Unit) -> NDArray[np.bool_]:

@@ -101,7 +101,7 @@ def compare_file(
         if resume and target.exists() and not overwrite:
             require_same_result(target, identity)
             # A run that was killed right after the result had its name leaves the folder.
-            folder.remove()
+            folder.remove_if_of_this_run(identity)
             raise CompleteError(f"{target}: is complete already; nothing to resume")
         return folder.open(
             identity, layout_of(forward, config, choice, backend.name, world), resume=resume, overwrite=overwrite

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.counting.checkpoint import folder_of, require_same_run, result_path, save_fault
+from hpcvdj.counting.checkpoint import folder_of, require_same_run, result_path, save_fault, says_another_run
 from hpcvdj.errors import InputError
 from hpcvdj.motifs.edges import Edges
 from hpcvdj.ranks.partition import block_range
@@ -112,6 +112,15 @@ class TileFolder:
         except OSError as error:
             raise save_fault(self.folder, error) from None
         return layout
+
+    def remove_if_of_this_run(self, identity: dict[str, Any]) -> None:
+        """The result is complete; a folder of another run, which would replace it, stays."""
+        try:
+            whole = {**identity, "layout": self._read_layout()}
+        except InputError:
+            whole = identity
+        if not says_another_run(self.folder, whole):
+            self.remove()
 
     def _read_layout(self) -> dict[str, int]:
         try:

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -171,11 +172,17 @@ def test_stopped_and_resumed(fasta, tmp_path, monkeypatch, selection):
     one, other = content(target), content(whole)
     assert np.array_equal(one, other) if selection is None else sorted(one) == sorted(other)
     assert not folder.exists()
-    # What a run leaves that is killed right after the result has its name.
-    folder.mkdir()
-    with pytest.raises(CompleteError, match="complete already"):
-        compare(fasta, target, resume=True, **options)
-    assert not folder.exists()
+    # What a run leaves that is killed right after the result has its name, and one that was to replace the result.
+    for theirs in (None, {"distinct": True}, {}):
+        if theirs is None:
+            folder.mkdir()
+        else:
+            with pytest.raises(StoppedError):
+                compare(fasta, target, overwrite=True, request=StopWhen(folder, "tile-*.npz", 2), **options, **theirs)
+        with pytest.raises(CompleteError, match="complete already"):
+            compare(fasta, target, resume=True, **options)
+        assert folder.exists() == bool(theirs)
+        shutil.rmtree(folder, ignore_errors=True)
     with pytest.raises(InputError, match=r"its d, weights differ"):
         compare(fasta, target, resume=True, d=1, **options)
 
