@@ -268,6 +268,7 @@ def dealt(shares: Iterable[Share], rank: int, ranks: int) -> list[Share]:
 def read_shares(tables: Sequence[Table], columns: Sequence[str], rows: int, mine: Sequence[Share]) -> Iterator[Slice]:
     """The rows of shares that `cut(tables, rows)` made, with their repertoires, in the order of `mine`."""
     streams: dict[int, Iterator[Slice]] = {}
+    left = Counter(share.tables for share in mine)
     for share in mine:
         if share.piece is None:
             batches = (batch for place in share.tables for batch in rows_of(tables[place], columns))
@@ -284,6 +285,10 @@ def read_shares(tables: Sequence[Table], columns: Sequence[str], rows: int, mine
         if found is None:
             raise changed(table.path)
         yield Slice(share.index, share.first_row, _labelled(found.batches, table.name))
+        left[share.tables] -= 1
+        if not left[share.tables]:
+            # Its file is closed with it.
+            del streams[place], found
 
 
 def _labelled(batches: Iterable[pa.RecordBatch], name: str) -> Iterator[pa.RecordBatch]:

@@ -24,6 +24,9 @@ from hpcvdj.storage import require_text
 BLOCK_BYTES = 16 << 20
 """TSV is read in blocks of this many bytes; a line may not be longer."""
 
+READ_BYTES = 1 << 20
+"""Parquet is read from disk in blocks of this many bytes, for each column."""
+
 PARQUET_ROWS = 1 << 17
 """Parquet is read in batches of this many rows."""
 
@@ -62,9 +65,9 @@ def parquet_rows(path: Path) -> int | None:
 
 
 def open_parquet(path: Path) -> pq.ParquetFile:
-    """A Parquet file to be read in batches, of which memory holds one row group at a time."""
-    # By itself pyarrow holds all row groups that were read, packed, until the file is closed.
-    return pq.ParquetFile(path, pre_buffer=False)
+    """A Parquet file to be read in batches, of which memory holds little more than one."""
+    # By itself pyarrow reads a row group at once, and holds all that it has read until the file is closed.
+    return pq.ParquetFile(path, pre_buffer=False, buffer_size=READ_BYTES)
 
 
 def column_names(path: Path) -> list[str]:

@@ -26,6 +26,7 @@ from hpcvdj.repertoires.many import REPERTOIRE, Table
 from hpcvdj.repertoires.repertoire import Excluded, Repertoire
 from hpcvdj.results.packing import Column, PackedColumn
 from hpcvdj.results.selection import Selection
+from hpcvdj.results.views import HeldParts, parts_of
 from hpcvdj.storage import AtomicHdf5, open_result, write_provenance
 
 FORMAT = "hpcvdj-counts"
@@ -72,7 +73,9 @@ class ResultWriter:
         self.target, self.repertoire, self.max_n = target, repertoire, max_n
         self._column = PackedColumn if packed else Column
         self._atomic = AtomicHdf5(target, overwrite=overwrite, temporary=temporary)
-        self._require_space()
+        # What packed columns take is not known before.
+        if not packed:
+            self._require_space()
 
     def __enter__(self) -> ResultWriter:
         self._file = self._atomic.__enter__()
@@ -284,21 +287,16 @@ class Result:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self._file = open_result(self.path, "hpcvdj count", FORMAT, VERSION)
-        self._require_parts()
-
-    def _require_parts(self) -> None:
-        """HDF5 reads zeros in silence where a part of a virtual dataset is missing."""
-        for part in self.parts:
-            if not part.is_file():
-                self._file.close()
-                raise InputError(f"{self.path}: its part {part} is missing; keep NAME and NAME.parts together")
+        try:
+            self._held = HeldParts(self.path, self._file)
+        except BaseException:
+            self._file.close()
+            raise
 
     @property
     def parts(self) -> list[Path]:
-        """The files that hold the counters of a result in parts; none of another."""
-        counters = self._file["counters"]
-        sources = counters.virtual_sources() if counters.is_virtual else ()
-        return [self.path.parent / source.file_name.replace("%%", "%") for source in sources]
+        """The files that hold the rows of a result in parts; none of another."""
+        return parts_of(self.path, self._file)
 
     def __enter__(self) -> Result:
         return self
@@ -309,6 +307,7 @@ class Result:
     def close(self) -> None:
         """Close the file; datasets read so far stay usable, `counters` does not."""
         self._file.close()
+        self._held.release()
 
     def __len__(self) -> int:
         return int(self._file["counters"].shape[0])

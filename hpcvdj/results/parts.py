@@ -19,7 +19,7 @@ from hpcvdj.counting.checkpoint import require_same_run
 from hpcvdj.errors import InputError
 from hpcvdj.repertoires.many import REPERTOIRE, Table
 from hpcvdj.results.file import FORMAT, VERSION, Result, write_repertoires, write_tables
-from hpcvdj.storage import atomic_path
+from hpcvdj.storage import AtomicHdf5
 
 _VIRTUAL = ("counters", "sequences/row", "sequences/sequence_id", "sequences/cdr3", "sequences/v_call",
             "sequences/j_call", "excluded/row", "excluded/sequence_id", "excluded/reason")  # fmt: skip
@@ -90,7 +90,9 @@ def join(
 ) -> None:
     """Write `target`, which joins the `count` parts; `tables` are those that were counted together."""
     paths = [part_path(target, index) for index in range(count)]
-    with atomic_path(target, overwrite=overwrite) as temporary, h5py.File(temporary, "w") as file:
+    # Where --resume removes it, should the run be killed.
+    temporary = folder_of(target) / ".part-joined"
+    with AtomicHdf5(target, overwrite=overwrite, temporary=temporary) as file:
         for name, value in {"format": FORMAT, "format_version": VERSION, **attributes, "parts": count}.items():
             file.attrs[name] = json.dumps(value) if isinstance(value, dict | list) else value
         for name in _VIRTUAL + _OF_REPERTOIRES * bool(tables):

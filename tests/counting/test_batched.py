@@ -1,5 +1,6 @@
 """hpcvdj.repertoires.slices, parts and batched: slice by slice, a repertoire gives what it gives as a whole."""
 
+import errno
 import gzip
 
 import numpy as np
@@ -7,11 +8,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hpcvdj import storage
 from hpcvdj.counting import batched
 from hpcvdj.counting.batched import count_in_slices, slice_rows
 from hpcvdj.counting.config import Config, Inputs
 from hpcvdj.counting.whole import count_file
-from hpcvdj.errors import CompleteError, InputError, StoppedError
+from hpcvdj.errors import CompleteError, InputError, MachineError, StoppedError
 from hpcvdj.ranks.stopping import StopRequest
 from hpcvdj.ranks.world import World
 from hpcvdj.repertoires.slices import slices
@@ -210,3 +212,46 @@ def test_a_part_keeps_the_rows_of_the_table(tables, paper_germline, tmp_path):
         everything = np.sort(np.concatenate([part.row, part.excluded.row]))
         assert everything.tolist() == list(range(ROWS, 2 * ROWS))
         assert part.excluded.row.tolist() == [140, 141]
+
+
+def test_parts_are_packed(tables, paper_germline, tmp_path):
+    target = tmp_path / "o.h5"
+    count_in_slices(Inputs(tables / "t.tsv"), paper_germline, target, Config(1), World(), ROWS)
+    with Result(parts.part_path(target, 1)) as part:
+        for name in ("counters", "sequences/row", "sequences/sequence_id", "sequences/cdr3"):
+            assert part.dataset(name).compression == "gzip"
+
+
+def test_ranks_may_share_a_gpu(tables, paper_germline, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr("hpcvdj.ranks.binding._check_binding", lambda uuids, strict: asked.append(strict))
+    count_in_slices(Inputs(tables / "t.tsv"), paper_germline, tmp_path / "o.h5", Config(1), World(), ROWS)
+    assert asked == []
+    strict = Config(1, strict_binding=True)
+    count_in_slices(Inputs(tables / "t.tsv"), paper_germline, tmp_path / "p.h5", strict, World(), ROWS)
+    count_file(Inputs(tables / "t.tsv"), paper_germline, tmp_path / "q.h5", Config(1), World())
+    assert asked == [True, False]
+
+
+def test_a_full_disk_while_the_parts_are_joined(tables, paper_germline, tmp_path, monkeypatch):
+    target, write = tmp_path / "o.h5", storage._SafeFile.write
+    arguments = (Inputs(tables / "t.tsv"), paper_germline, target, Config(6), World(), ROWS)
+
+    def failing(self, data):
+        # As on a disk that has room for the parts, and the first few bytes of what joins them.
+        if self.name.name == ".part-joined" and self.tell() > 2000:
+            self.fault = self.fault or OSError(errno.ENOSPC, "No space left on device")
+        return write(self, data)
+
+    with monkeypatch.context() as full:
+        full.setattr(storage._SafeFile, "write", failing)
+        with pytest.raises(MachineError, match="the disk is full; nothing was left there"):
+            count_in_slices(*arguments)
+    assert not target.exists()
+    # What a run leaves that is killed while it joins.
+    (parts.folder_of(target) / ".part-joined").write_bytes(b"half")
+    count_in_slices(*arguments, resume=True)
+    names = {path.name for path in tmp_path.rglob("*")}
+    assert names == {"o.h5", "o.h5.parts", "run.json", *(f"part-{index:06}.h5" for index in range(4))}
+    _, one = whole(tables, paper_germline, tmp_path)
+    assert by_row(target)["pathways_total"].to_pylist() == by_row(one)["pathways_total"].to_pylist()

@@ -517,3 +517,21 @@ def test_no_row_can_be_counted(tmp_path, paper_germline, rows):
         assert result.repertoire_id.tolist() == result.to_table()["repertoire_id"].to_pylist() == []
         assert result.excluded.repertoire_id == [*"aaabbb"]
     assert hpcvdj.export(tmp_path / "o.h5", tmp_path / "e.tsv") == 6
+
+
+def test_tables_that_are_cut_do_not_stay_open(paper_germline, tmp_path, monkeypatch):
+    """A rank opens one after another, however many there are."""
+    header, *lines = SMALL.read_text().splitlines()
+    for k in range(12):
+        name = tmp_path / f"t{k}.tsv"
+        name.write_text("\n".join([header, *lines[8 * k : 8 * k + 8]]) + "\n")
+    right, opened = batched._count_slice, []
+
+    def watched(*arguments, **options):
+        opened.append(len(os.listdir("/proc/self/fd")))
+        return right(*arguments, **options)
+
+    monkeypatch.setattr(batched, "_count_slice", watched)
+    counted_together(sorted(tmp_path.glob("*.tsv")), paper_germline, tmp_path / "o.h5", rows=5)
+    assert len(opened) == 24
+    assert max(opened) <= opened[0] + 1

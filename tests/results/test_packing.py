@@ -8,7 +8,7 @@ import pytest
 
 from hpcvdj.counting.config import Config
 from hpcvdj.counting.count import count
-from hpcvdj.methods import Problem
+from hpcvdj.methods import Problem, Unit
 from hpcvdj.ranks.world import World
 from hpcvdj.repertoires.repertoire import read_repertoire
 from hpcvdj.results import packing
@@ -105,4 +105,15 @@ def test_counters_out_of_order_are_refused(paper_germline, tmp_path):
         ResultWriter(tmp_path / "o.h5", problem.repertoire, 1, packed=True) as writer,
     ):
         count(problem, Config(1, "bitwise"), World(), writer)
+    assert not list(tmp_path.iterdir())
+
+
+def test_units_out_of_order_are_refused(paper_germline, tmp_path):
+    problem = Problem(read_repertoire(SMALL, paper_germline, longest=60), paper_germline, 1)
+    unit = Unit(range(1, 2), range(1, 2), range(2), 1)
+    with (
+        pytest.raises(ValueError, match="does not follow row 0"),
+        ResultWriter(tmp_path / "o.h5", problem.repertoire, 1, packed=True) as writer,
+    ):
+        writer.put(unit, np.ones((1, 2), dtype=np.uint64))
     assert not list(tmp_path.iterdir())
