@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,11 @@ from hpcvdj.counting.config import Config, Inputs
 from hpcvdj.counting.count import count_loaded
 from hpcvdj.counting.identity import already_done, facts_of_rank, identity_of, run_attributes
 from hpcvdj.counting.whole import Summary
-from hpcvdj.errors import InputError, StoppedError
+from hpcvdj.errors import InputError
 from hpcvdj.methods import Problem, method_named
 from hpcvdj.ranks.binding import bind
 from hpcvdj.ranks.lock import alone_with
-from hpcvdj.ranks.stopping import StopRequest
+from hpcvdj.ranks.stopping import StopError, StopRequest, go_on, stopped
 from hpcvdj.ranks.world import World, root_does
 from hpcvdj.recombination.germline import Germline
 from hpcvdj.repertoires.many import Share, changed, cut, dealt, digest_of, read_shares
@@ -82,20 +83,18 @@ def count_in_slices(
         # A slice is mostly read and written: results/large_h200.
         backend = bind(config.backend, world, strict=config.strict_binding, sharing_pays=True)
         request.begin_counting()
-        seconds = np.zeros(3)
-        mine = _slices_of_rank(inputs, target, rows, shares, world)
-        while True:
-            one = next(mine, None)
-            if one is not None:
+        seconds, left = np.zeros(3), False
+        watch = world.watch(request.asked)
+        try:
+            for one in _slices_of_rank(inputs, target, rows, shares, world, partial(go_on, watch)):
                 seconds += _count_slice(one, inputs, germline, target, config, backend, attributes)
-            stop, working = world.maximum(np.array([float(request.asked()), float(one is not None)]))
-            if not working:
-                break
-            if stop:
-                folder = parts.folder_of(target)
-                error = StoppedError(f"stopped by a signal: the parts in {folder} are safe; --resume goes on")
-                error.on_every_rank = True
-                raise error
+                go_on(watch)
+        except StopError:
+            left = True
+        watch.end()
+        if world.maximum(np.array([float(left)]))[0]:
+            where = f"with the parts in {parts.folder_of(target)} safe; --resume goes on"
+            raise stopped(world, request, where)
         slowest = world.maximum(seconds)
         ranks = world.gather(facts_of_rank(backend.describe(), backend.software()))
         joined = time.perf_counter()
@@ -122,16 +121,19 @@ def _left(inputs: Inputs, target: Path, rows: int) -> list[Share]:
     return left
 
 
-def _slices_of_rank(inputs: Inputs, target: Path, rows: int, shares: list[Share], world: World) -> Iterator[Slice]:
-    """The slices that this rank is to count."""
+def _slices_of_rank(
+    inputs: Inputs, target: Path, rows: int, shares: list[Share], world: World, between: Callable[[], None]
+) -> Iterator[Slice]:
+    """The slices that this rank is to count; `between` is called after each batch that is read for them."""
     columns = columns_of(inputs.sequence_field)
     if inputs.tables:
-        return read_shares(inputs.tables, columns, rows, dealt(shares, world.rank, world.size))
+        return read_shares(inputs.tables, columns, rows, dealt(shares, world.rank, world.size), between)
     return slices(
         inputs.junctions,
         columns,
         rows,
         lambda index: index % world.size == world.rank and not parts.part_path(target, index).exists(),
+        between,
     )
 
 

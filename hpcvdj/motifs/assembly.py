@@ -10,9 +10,9 @@ import numpy as np
 from hpcvdj.errors import LostRankError, MachineError
 from hpcvdj.motifs.config import MotifConfig
 from hpcvdj.motifs.edges import Edges, joined
-from hpcvdj.motifs.pace import StopError, go_on
 from hpcvdj.motifs.results import Header, MotifStore
 from hpcvdj.motifs.tiles import Tile, TileFolder
+from hpcvdj.ranks.stopping import StopError, go_on
 from hpcvdj.ranks.world import Watch
 
 _KEPT_EDGES = 1 << 24

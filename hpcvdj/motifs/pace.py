@@ -6,9 +6,6 @@ import time
 from collections.abc import Callable, Iterator
 
 from hpcvdj.counting.driver import PIECE_SECONDS
-from hpcvdj.errors import StoppedError
-from hpcvdj.ranks.stopping import StopRequest
-from hpcvdj.ranks.world import Watch, World
 
 _FASTEST_GROWTH = 8
 """How many times longer than any before a piece may be."""
@@ -47,22 +44,3 @@ class Pace:
             first = last
             if first < work:
                 self.between()
-
-
-class StopError(Exception):
-    """A rank wants all to stop."""
-
-
-def go_on(watch: Watch) -> None:
-    """Between two pieces of work."""
-    if watch.passed():
-        raise StopError
-
-
-def stopped(world: World, request: StopRequest, where: str) -> StoppedError:
-    """What every rank is to raise."""
-    names = world.broadcast(world.gather(request.name))
-    why = " and ".join(sorted({name for name in names if name})) or "a signal"
-    error = StoppedError(f"{why}: stopped {where}")
-    error.on_every_rank = True
-    return error

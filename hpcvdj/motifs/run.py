@@ -20,7 +20,7 @@ from hpcvdj.motifs.config import MotifConfig, choose, layout_of
 from hpcvdj.motifs.costs import Choice
 from hpcvdj.motifs.identity import identity_of, require_same_result
 from hpcvdj.motifs.kmers import require_parameters
-from hpcvdj.motifs.pace import Pace, StopError, go_on, stopped
+from hpcvdj.motifs.pace import Pace
 from hpcvdj.motifs.results import Header
 from hpcvdj.motifs.scores import Scoring, Terms, base_frequencies, terms_of, without_terms
 from hpcvdj.motifs.sequences import SequenceSet, read_sequences
@@ -29,7 +29,7 @@ from hpcvdj.motifs.work import Work
 from hpcvdj.ranks.binding import bind
 from hpcvdj.ranks.lock import alone_with
 from hpcvdj.ranks.partition import block_range
-from hpcvdj.ranks.stopping import StopRequest
+from hpcvdj.ranks.stopping import StopError, StopRequest, go_on, stopped
 from hpcvdj.ranks.world import World, root_does
 from hpcvdj.repertoires.tables import file_digest, file_state
 from hpcvdj.storage import require_apart, require_writable

@@ -16,11 +16,11 @@ from hpcvdj.motifs.costs import Choice
 from hpcvdj.motifs.cpu.survey import clear_before, pairs_of
 from hpcvdj.motifs.edges import Edges, TopScores
 from hpcvdj.motifs.methods import load, rows_need_no_tables
-from hpcvdj.motifs.pace import Pace, StopError, go_on, stopped
+from hpcvdj.motifs.pace import Pace
 from hpcvdj.motifs.scores import Scoring, Terms
 from hpcvdj.motifs.tiles import Tile, TileFolder, of_rank
 from hpcvdj.ranks.progress import Progress
-from hpcvdj.ranks.stopping import StopRequest
+from hpcvdj.ranks.stopping import StopError, StopRequest, go_on, stopped
 from hpcvdj.ranks.world import Watch, World
 
 

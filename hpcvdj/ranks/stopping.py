@@ -5,8 +5,12 @@ from __future__ import annotations
 import signal
 import threading
 from types import FrameType, TracebackType
+from typing import TYPE_CHECKING
 
 from hpcvdj.errors import StoppedError
+
+if TYPE_CHECKING:
+    from hpcvdj.ranks.world import Watch, World
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 """What batch systems, users and `scancel --signal` send."""
@@ -49,3 +53,22 @@ class StopRequest:
             signal.signal(signal.SIGINT, signal.default_int_handler)
         if not self._counting:
             raise StoppedError(f"{self.name}: stopped before anything was counted; start again with the same command")
+
+
+class StopError(Exception):
+    """A rank wants all to stop."""
+
+
+def go_on(watch: Watch) -> None:
+    """Between two pieces of work."""
+    if watch.passed():
+        raise StopError
+
+
+def stopped(world: World, request: StopRequest, where: str) -> StoppedError:
+    """What every rank is to raise."""
+    names = world.broadcast(world.gather(request.name))
+    why = " and ".join(sorted({name for name in names if name})) or "a signal"
+    error = StoppedError(f"{why}: stopped {where}")
+    error.on_every_rank = True
+    return error

@@ -10,7 +10,7 @@ import hashlib
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hpcvdj.errors import InputError
-from hpcvdj.repertoires.slices import Slice, slices
+from hpcvdj.repertoires.slices import Slice, ignore, slices, watched
 from hpcvdj.repertoires.tables import column_names, file_digest, read_batches, require_columns
 
 log = logging.getLogger(__name__)
@@ -265,14 +265,23 @@ def dealt(shares: Iterable[Share], rank: int, ranks: int) -> list[Share]:
     return sorted(shares, key=lambda share: (-share.rows, share.index))[rank::ranks]
 
 
-def read_shares(tables: Sequence[Table], columns: Sequence[str], rows: int, mine: Sequence[Share]) -> Iterator[Slice]:
-    """The rows of shares that `cut(tables, rows)` made, with their repertoires, in the order of `mine`."""
+def read_shares(
+    tables: Sequence[Table],
+    columns: Sequence[str],
+    rows: int,
+    mine: Sequence[Share],
+    between: Callable[[], None] = ignore,
+) -> Iterator[Slice]:
+    """The rows of shares that `cut(tables, rows)` made, with their repertoires, in the order of `mine`.
+
+    `between` is called after each batch that is read.
+    """
     streams: dict[int, Iterator[Slice]] = {}
     left = Counter(share.tables for share in mine)
     for share in mine:
         if share.piece is None:
             batches = (batch for place in share.tables for batch in rows_of(tables[place], columns))
-            yield Slice(share.index, share.first_row, batches)
+            yield Slice(share.index, share.first_row, watched(batches, between))
             continue
         place = share.tables[0]
         table = tables[place]
@@ -280,7 +289,7 @@ def read_shares(tables: Sequence[Table], columns: Sequence[str], rows: int, mine
             # Read once: the pieces of a table come in its order.
             wanted = {one.piece for one in mine if one.tables == share.tables}
             names = _with_repertoire(table.path, columns) or []
-            streams[place] = slices(table.path, names, _piece_rows(table, rows), wanted.__contains__)
+            streams[place] = slices(table.path, names, _piece_rows(table, rows), wanted.__contains__, between)
         found = next(streams[place], None)
         if found is None:
             raise changed(table.path)

@@ -15,6 +15,17 @@ from hpcvdj.repertoires.tables import as_strings, is_parquet, open_parquet, read
 _READ_ROWS = 1 << 16
 
 
+def ignore() -> None:
+    """Do nothing between batches."""
+
+
+def watched(batches: Iterable[pa.RecordBatch], between: Callable[[], None]) -> Iterator[pa.RecordBatch]:
+    """The batches; `between` is called after each, when the next is asked for."""
+    for batch in batches:
+        yield batch
+        between()
+
+
 @dataclass(frozen=True)
 class Slice:
     """Consecutive data rows of a table, from row `first_row` (0-based), as batches of string columns."""
@@ -24,8 +35,10 @@ class Slice:
     batches: Iterable[pa.RecordBatch]
 
 
-def slices(path: Path, columns: Sequence[str], rows: int, mine: Callable[[int], bool]) -> Iterator[Slice]:
-    """The slices of `rows` rows whose index is `mine`, in order.
+def slices(
+    path: Path, columns: Sequence[str], rows: int, mine: Callable[[int], bool], between: Callable[[], None] = ignore
+) -> Iterator[Slice]:
+    """The slices of `rows` rows whose index is `mine`, in order; `between` is called after each batch that is read.
 
     Of a Parquet file only their row groups are read; text is read from its beginning, and what is not wanted dropped.
     InputError as `read_batches` raises it.
@@ -39,10 +52,11 @@ def slices(path: Path, columns: Sequence[str], rows: int, mine: Callable[[int], 
             for index in range(-(-starts[-1] // rows)):
                 if mine(index):
                     first, last = index * rows, min(starts[-1], (index + 1) * rows)
-                    yield Slice(index, first, _of_row_groups(path, file, starts, list(columns), first, last))
+                    batches = _of_row_groups(path, file, starts, list(columns), first, last)
+                    yield Slice(index, first, watched(batches, between))
         return
     index, held, size = 0, list[pa.RecordBatch](), 0
-    for batch in read_batches(path, columns):
+    for batch in watched(read_batches(path, columns), between):
         while batch.num_rows:
             taken = batch.slice(0, rows - size)
             batch = batch.slice(taken.num_rows)

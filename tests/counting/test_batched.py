@@ -105,12 +105,13 @@ def test_an_interrupted_run_goes_on_with_the_parts_it_has(tables, paper_germline
 
     def one_then_signal(one, *arguments, **options):
         counted.append(one.index)
+        seconds = right(one, *arguments, **options)
         request.name = "SIGTERM"
-        return right(one, *arguments, **options)
+        return seconds
 
     monkeypatch.setattr(batched, "_count_slice", one_then_signal)
     arguments = (Inputs(tables / "t.parquet"), paper_germline, target, Config(6), World(), ROWS)
-    with pytest.raises(StoppedError, match=r"parts in .* are safe"):
+    with pytest.raises(StoppedError, match=r"SIGTERM: stopped with the parts in .* safe"):
         count_in_slices(*arguments, request=request)
     assert counted == [0]
     assert not target.exists()
@@ -124,6 +125,26 @@ def test_an_interrupted_run_goes_on_with_the_parts_it_has(tables, paper_germline
     assert by_row(target)["pathways_total"].to_pylist() == by_row(one)["pathways_total"].to_pylist()
     with pytest.raises(CompleteError):
         count_in_slices(*arguments, resume=True)
+
+
+@pytest.mark.parametrize("name", ["t.tsv", "t.parquet"])
+def test_a_signal_while_a_slice_is_read(tables, paper_germline, tmp_path, monkeypatch, name):
+    """Also of rows that another rank counts, and without waiting for the slice."""
+    monkeypatch.setattr("hpcvdj.repertoires.slices._READ_ROWS", 10)
+    monkeypatch.setattr("hpcvdj.repertoires.tables.BLOCK_BYTES", 1 << 10)
+    request, asked = StopRequest(), []
+
+    def at_the_third():
+        asked.append(1)
+        return len(asked) == 3
+
+    monkeypatch.setattr(request, "asked", at_the_third)
+    arguments = (Inputs(tables / name), paper_germline, tmp_path / "o.h5", Config(1), World(), ROWS)
+    with pytest.raises(StoppedError, match=r"a signal: stopped with the parts in .* safe; --resume"):
+        count_in_slices(*arguments, request=request)
+    assert len(asked) == 3
+    assert [path.name for path in tmp_path.rglob("*")] == ["o.h5.parts", "run.json"]
+    assert count_in_slices(*arguments, resume=True).rows_read == 500
 
 
 def test_slices_of_another_size_are_refused(tables, paper_germline, tmp_path):

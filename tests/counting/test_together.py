@@ -398,8 +398,9 @@ def test_a_run_that_was_stopped_goes_on_with_its_parts(folder, paper_germline, t
 
     def one_then_signal(one, *arguments, **options):
         counted.append(one.index)
+        seconds = right(one, *arguments, **options)
         request.name = "SIGTERM"
-        return right(one, *arguments, **options)
+        return seconds
 
     monkeypatch.setattr(batched, "_count_slice", one_then_signal)
     with pytest.raises(StoppedError):
