@@ -1,5 +1,6 @@
 """hpcvdj.results.packing: what HDF5 reads of packed columns is what was written."""
 
+import types
 import zlib
 
 import h5py
@@ -8,6 +9,7 @@ import pytest
 
 from hpcvdj.counting.config import Config
 from hpcvdj.counting.count import count
+from hpcvdj.errors import MachineError
 from hpcvdj.methods import Problem, Unit
 from hpcvdj.ranks.world import World
 from hpcvdj.repertoires.repertoire import read_repertoire
@@ -117,3 +119,13 @@ def test_units_out_of_order_are_refused(paper_germline, tmp_path):
     ):
         writer.put(unit, np.ones((1, 2), dtype=np.uint64))
     assert not list(tmp_path.iterdir())
+
+
+def test_room_for_what_is_packed_is_not_asked_for_beforehand(paper_germline, tmp_path, monkeypatch):
+    """How much it will be is not known; a disk that fills up is told then."""
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: types.SimpleNamespace(free=1000))
+    repertoire = read_repertoire(SMALL, paper_germline)
+    with ResultWriter(tmp_path / "o.h5", repertoire, 1, packed=True):
+        pass
+    with pytest.raises(MachineError, match=r"the disk has 0\.0 MB free"):
+        ResultWriter(tmp_path / "p.h5", repertoire, 1)
