@@ -1,7 +1,7 @@
 """Kill runs at random moments, resume them, and compare the counters with those of a run that went through.
 
 python tests/robustness/kill_and_resume.py --runs 200 --seed 1 -o results/kill_test/raw.csv
-python tests/robustness/kill_and_resume.py --of parts --runs 60 --seed 1 -o results/kill_test_parts/raw.csv
+python tests/robustness/kill_and_resume.py --of parts --runs 40 --seed 1 -o results/kill_test_parts/raw.csv
 python tests/robustness/kill_and_resume.py --of motifs --runs 60 --seed 1 -o results/kill_test_motifs/raw.csv
 
 A case draws the method, the ranks, what dies by SIGKILL (the whole job, one rank, or root) and when; the resumed run,
