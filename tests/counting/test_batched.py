@@ -9,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from hpcvdj import storage
-from hpcvdj.counting import batched
 from hpcvdj.counting.batched import count_in_slices, slice_rows
 from hpcvdj.counting.config import Config, Inputs
 from hpcvdj.counting.whole import count_file
@@ -98,18 +97,9 @@ def test_the_same_counters_and_exclusions(tables, paper_germline, tmp_path, name
             assert rows.stop <= len(counters)
 
 
-def test_an_interrupted_run_goes_on_with_the_parts_it_has(tables, paper_germline, tmp_path, monkeypatch):
+def test_an_interrupted_run_goes_on_with_the_parts_it_has(tables, paper_germline, tmp_path, signal_after_a_slice):
     target = tmp_path / "o.h5"
-    request = StopRequest()
-    right, counted = batched._count_slice, []
-
-    def one_then_signal(one, *arguments, **options):
-        counted.append(one.index)
-        seconds = right(one, *arguments, **options)
-        request.name = "SIGTERM"
-        return seconds
-
-    monkeypatch.setattr(batched, "_count_slice", one_then_signal)
+    request, counted = signal_after_a_slice
     arguments = (Inputs(tables / "t.parquet"), paper_germline, target, Config(6), World(), ROWS)
     with pytest.raises(StoppedError, match=r"SIGTERM: stopped with the parts in .* safe"):
         count_in_slices(*arguments, request=request)

@@ -6,13 +6,10 @@ import os
 import re
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import hpcvdj
 from hpcvdj.convergence.analysis import nucleotide_level, read
@@ -25,13 +22,14 @@ from hpcvdj.counting.whole import count_file
 from hpcvdj.errors import CompleteError, InputError, StoppedError
 from hpcvdj.ranks.stopping import StopRequest
 from hpcvdj.ranks.world import World
-from hpcvdj.repertoires.many import Table, cut, dealt, difference, placed, rows_of
+from hpcvdj.repertoires.many import rows_of
 from hpcvdj.repertoires.tables import read_batches
 from hpcvdj.report.survey import survey
 from hpcvdj.results import parts
 from hpcvdj.results.file import Result
 from tests.cli.test_commands import error_line, hpcvdj_command
 from tests.conftest import GERMLINE, SMALL
+from tests.repertoires.test_many import of_sizes
 
 MAX_N = 3
 ROWS = {"a": 60, "b": 110, "c": 90, "e": 0}
@@ -391,18 +389,9 @@ def test_a_checkpoint_is_known_by_its_tables(folder, paper_germline, tmp_path):
     assert not folder_of(target).exists()
 
 
-def test_a_run_that_was_stopped_goes_on_with_its_parts(folder, paper_germline, tmp_path, monkeypatch):
+def test_a_run_that_was_stopped_goes_on_with_its_parts(folder, paper_germline, tmp_path, signal_after_a_slice):
     target = tmp_path / "o.h5"
-    request = StopRequest()
-    right, counted = batched._count_slice, []
-
-    def one_then_signal(one, *arguments, **options):
-        counted.append(one.index)
-        seconds = right(one, *arguments, **options)
-        request.name = "SIGTERM"
-        return seconds
-
-    monkeypatch.setattr(batched, "_count_slice", one_then_signal)
+    request, counted = signal_after_a_slice
     with pytest.raises(StoppedError):
         counted_together([folder], paper_germline, target, rows=40, request=request)
     assert len(counted) == 1
@@ -428,38 +417,6 @@ def test_rows_that_come_or_go_are_noticed(tmp_path):
             list(rows_of(table))
 
 
-def of_sizes(sizes):
-    return placed([Table(Path(f"{k}.tsv"), str(k), n, n, {str(k): n}) for k, n in enumerate(sizes)])
-
-
-def test_shares_are_whole_tables_or_even_pieces():
-    shares = cut(of_sizes([3, 4, 0, 4, 25, 1, 10]), 10)
-    assert [(share.first_row, share.rows, share.tables, share.piece) for share in shares] == [
-        (0, 7, (0, 1), None), (7, 4, (3,), None), (11, 9, (4,), 0), (20, 9, (4,), 1), (29, 7, (4,), 2),
-        (36, 1, (5,), None), (37, 10, (6,), None),
-    ]  # fmt: skip
-    assert [share.index for share in shares] == list(range(7))
-
-
-@given(st.lists(st.integers(0, 300), min_size=1, max_size=30).filter(any), st.integers(1, 120), st.integers(1, 9))
-def test_every_share_is_dealt_once_and_ranks_end_together(sizes, rows, ranks):
-    shares = cut(of_sizes(sizes), rows)
-    assert all(0 < share.rows <= rows for share in shares)
-    ends = np.cumsum([share.rows for share in shares])
-    assert [share.first_row for share in shares] == [0, *ends[:-1]]
-    assert ends[-1] == sum(sizes)
-    hands = [dealt(shares, rank, ranks) for rank in range(ranks)]
-    assert sorted(share.index for hand in hands for share in hand) == list(range(len(shares)))
-    rounds = max(map(len, hands))
-    largest = [max(hand[k].rows for hand in hands if k < len(hand)) for k in range(rounds)]
-    assert sum(largest) <= largest[0] + sum(sizes) / ranks
-    for hand in hands:  # A table's pieces come in its order: it is read once.
-        pieces = {}
-        for share in hand:
-            assert pieces.get(share.tables, -1) < (share.piece or 0) or share.piece is None
-            pieces[share.tables] = share.piece or 0
-
-
 def test_more_rows_than_one_rank_should_hold_are_counted_in_parts():
     half = batched.AUTO_ROWS // 2
     for sizes, method, asked, rows in (
@@ -471,15 +428,6 @@ def test_more_rows_than_one_rank_should_hold_are_counted_in_parts():
     ):
         inputs = Inputs(Path(), tables=of_sizes(sizes))
         assert batched.slice_rows(inputs, method, asked) == rows
-
-
-def test_differences_are_told():
-    one = [["a", "1"], ["b", "2"], ["c", "3"]]
-    assert difference(one, one) == ""
-    assert difference(one, [["a", "9"], ["b", "2"], ["d", "3"]]) == (
-        "a changed, c no longer among the tables, d new among the tables"
-    )
-    assert difference([], [[str(k), "1"] for k in range(9)]) == "0, 1, 2 and 6 more new among the tables"
 
 
 def test_the_command(folder, tmp_path):

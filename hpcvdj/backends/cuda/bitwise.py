@@ -21,7 +21,7 @@ class BitwiseKernel(EnumeratingKernel):
 
     def sequences(self) -> cupy.ndarray:
         """The paper's 16 bytes a sequence."""
-        return on_gpu(np.ascontiguousarray(self.repertoire.words[:, :WORDS]))
+        return on_gpu(self.repertoire.words[:, :WORDS])
 
     def table(self, forms: FormTable) -> NDArray[Any]:
         """16 bytes a form."""
