@@ -38,8 +38,8 @@ T = TypeVar("T")
 def environment(script: str, threads: int) -> dict[str, str]:
     """Where and with what a study is measured: the `# name: value` lines of its raw file."""
     from hpcvdj import __version__
-    from hpcvdj.ranks.world import usable_cores
-    from hpcvdj.results.provenance import library_versions
+    from hpcvdj.runs.ranks import usable_cores
+    from hpcvdj.runs.provenance import library_versions
 
     return {
         "command": shlex.join(["python", f"benchmarks/{script}", *sys.argv[1:]]),

@@ -73,9 +73,9 @@ class Bench:
     """The set to count, read once, and how to time kernels on it."""
 
     def __init__(self, options: argparse.Namespace, threads: int) -> None:
-        from hpcvdj.backends import open_backend
+        from hpcvdj.kernels.backends import open_backend
         from hpcvdj.recombination.germline import read_germline
-        from hpcvdj.repertoires.repertoire import read_repertoire
+        from hpcvdj.repertoires.junctions import read_repertoire
 
         self.options, self.threads = options, threads
         self.germline = read_germline(common.ROOT / options.germline)
@@ -84,7 +84,7 @@ class Bench:
 
     def load(self, method: str, max_n: int, repertoire: Any = None) -> tuple[Any, list[Any]]:
         """The kernel of `method` loaded with the repertoire, and all its units."""
-        from hpcvdj.methods import Problem, method_named
+        from hpcvdj.kernels.pathways.methods import Problem, method_named
 
         problem = Problem(self.repertoire if repertoire is None else repertoire, self.germline, max_n)
         return self.backend.load(method, problem), list(method_named(method).units(problem))
@@ -164,7 +164,7 @@ def measure_probabilities(bench: Bench) -> Iterator[Row]:
 def enumerate_sample(bench: Bench, measured: str, method: str, m: int, size: int, seed: int, repeat: int = 0) -> Row:
     """One n-length of an enumerating method on a random sample, checked against `direct`."""
     from hpcvdj.counting.verify import sample
-    from hpcvdj.repertoires.repertoire import PAPER_LONGEST_CDR3
+    from hpcvdj.repertoires.junctions import PAPER_LONGEST_CDR3
 
     part = sample(bench.repertoire, size, seed, PAPER_LONGEST_CDR3)
     kernel, units = bench.load(method, m, part)
@@ -221,7 +221,7 @@ def measure_enumeration(bench: Bench) -> Iterator[Row]:
 
 def measure(options: argparse.Namespace) -> tuple[dict[str, str], list[Row]]:
     """Everything, as facts and raw rows."""
-    from hpcvdj.ranks.world import World, set_threads
+    from hpcvdj.runs.ranks import World, set_threads
 
     # numba reads its thread count when it is imported, so this comes before the first use of a kernel.
     common.forget_thread_settings()

@@ -63,7 +63,7 @@ class Row:
 
 def measure(options: argparse.Namespace) -> tuple[dict[str, str], list[Row]]:
     """Make the tables that are not there yet, then count each."""
-    from hpcvdj.ranks.world import usable_cores
+    from hpcvdj.runs.ranks import usable_cores
 
     facts = common.environment("large.py", options.threads or len(usable_cores()))
     facts["germline"] = str(options.germline)

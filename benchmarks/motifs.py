@@ -67,9 +67,9 @@ def kernel_of(sequences: Any, k: int, m: int, threads: int, strands: int) -> tup
     """
     import numpy as np
 
-    from hpcvdj.motifs.comparison import profile
-    from hpcvdj.motifs.costs import estimates
-    from hpcvdj.motifs.methods import load
+    from hpcvdj.kernels.kmers.profile import profile
+    from hpcvdj.kernels.kmers.costs import estimates
+    from hpcvdj.kernels.kmers.methods import load
     from hpcvdj.motifs.scores import base_frequencies, scoring, terms_of
 
     start = time.perf_counter()
@@ -200,7 +200,7 @@ def median(rows: list[Row], size: int) -> float:
 
 def measure(options: argparse.Namespace) -> tuple[dict[str, str], list[Row]]:
     """Everything, as facts and raw rows."""
-    from hpcvdj.ranks.world import World, set_threads
+    from hpcvdj.runs.ranks import World, set_threads
 
     # numba reads its thread count when it is imported, so this comes before the first use of a kernel.
     common.forget_thread_settings()

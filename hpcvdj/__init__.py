@@ -17,14 +17,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hpcvdj.api import count
+    from hpcvdj.api import annotate_cells, count, explain
     from hpcvdj.api import open_result as open
     from hpcvdj.errors import HpcvdjError, InputError
     from hpcvdj.germline_import import import_germline
     from hpcvdj.recombination.germline import Germline, read_germline
-    from hpcvdj.results.airr_export import export
-    from hpcvdj.results.file import Result
-    from hpcvdj.results.joining import annotate_cells
+    from hpcvdj.results.export import export
+    from hpcvdj.results.reader import Result
     from hpcvdj.results.selection import Selection
 
 __version__ = "0.1.0"
@@ -38,33 +37,35 @@ __all__ = [
     "__version__",
     "annotate_cells",
     "count",
+    "explain",
     "export",
     "import_germline",
     "open",
     "read_germline",
 ]
 
-_HOME = {
-    "Germline": "recombination.germline.Germline",
-    "HpcvdjError": "errors.HpcvdjError",
-    "InputError": "errors.InputError",
-    "Result": "results.file.Result",
-    "Selection": "results.selection.Selection",
-    "annotate_cells": "results.joining.annotate_cells",
-    "count": "api.count",
-    "export": "results.airr_export.export",
-    "import_germline": "germline_import.import_germline",
-    "open": "api.open_result",
-    "read_germline": "recombination.germline.read_germline",
+_MODULES = {
+    "Germline": "recombination.germline",
+    "HpcvdjError": "errors",
+    "InputError": "errors",
+    "Result": "results.reader",
+    "Selection": "results.selection",
+    "annotate_cells": "api",
+    "count": "api",
+    "explain": "api",
+    "export": "results.export",
+    "import_germline": "germline_import",
+    "open": "api",
+    "read_germline": "recombination.germline",
 }
+_OTHER_NAMES = {"open": "open_result"}
 
 
 def __getattr__(name: str) -> Any:
     # Imported when first used: numba and pyarrow take a second, and `hpcvdj --help` needs neither.
-    if name not in _HOME:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, _, attribute = _HOME[name].rpartition(".")
-    return getattr(import_module(f"hpcvdj.{module}"), attribute)
+    return getattr(import_module(f"hpcvdj.{_MODULES[name]}"), _OTHER_NAMES.get(name, name))
 
 
 def __dir__() -> list[str]:

@@ -1,22 +1,35 @@
-"""Counting from a script or a notebook: a table of junctions in, the same table with counters out."""
+"""hpcvdj from a script or a notebook: one function for each question."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 
 from hpcvdj.counting.config import DEFAULT_MAX_N, Config
-from hpcvdj.counting.count import ArrayStore
-from hpcvdj.counting.count import count as run_count
-from hpcvdj.methods import Problem, method_named
-from hpcvdj.ranks.world import World
-from hpcvdj.recombination.germline import DForms, Germline, read_germline
-from hpcvdj.repertoires.repertoire import CallPolicy, SequenceField, repertoire_of
+from hpcvdj.counting.count import count_in_memory
+from hpcvdj.errors import InputError, require_choice, require_integer
+from hpcvdj.kernels.backends import AUTO
+from hpcvdj.kernels.pathways.methods import Direct
+from hpcvdj.kernels.quantities import Pathways
+from hpcvdj.recombination.calls import CallPolicy, Policy
+from hpcvdj.recombination.explanation import Explanation
+from hpcvdj.recombination.germline import DFormConvention, Germline, PaperDForms, read_germline
+from hpcvdj.recombination.repertoire import Problem, SequenceField
+from hpcvdj.registry import choices
+from hpcvdj.repertoires.junctions import Reading, read_table
 from hpcvdj.repertoires.tables import as_arrow
-from hpcvdj.results.airr_export import Lookup
-from hpcvdj.results.file import Result
+from hpcvdj.results.joining import Lookup, beside, join
+from hpcvdj.results.reader import Result
+from hpcvdj.results.selection import require
+from hpcvdj.runs.run import Run
+
+NO_CHAIN = "no primary {} chain"
+"""What `pathways_excluded` says of a cell without such a chain."""
+
+_CHAIN_FIELDS = ("sequence_id", "v_call", "j_call", "junction", "cdr3")
 
 
 def count(
@@ -24,30 +37,30 @@ def count(
     germline: Germline | str | Path,
     *,
     max_n: int | Literal["all"] = DEFAULT_MAX_N,
-    method: str = "direct",
-    backend: str = "auto",
-    d_forms: DForms = "paper",
+    method: str = Direct.name,
+    backend: str = AUTO,
+    d_forms: str = PaperDForms.name,
     sequence_field: SequenceField = "junction",
-    ambiguous_calls: Literal["exclude", "first"] = "exclude",
-    unlisted_alleles: Literal["exclude", "first"] = "exclude",
+    ambiguous_calls: Policy = "exclude",
+    unlisted_alleles: Policy = "exclude",
     strict: bool = False,
 ) -> Any:
-    """Count the recombination pathways of each junction of a table, on this machine's cores.
+    """Count the recombination pathways of each junction of a table, on this machine.
 
-    junctions         a pandas DataFrame or a pyarrow Table (or anything with the Arrow stream interface) with the AIRR
-                      columns v_call, j_call and junction; further columns are kept
+    junctions         a pandas DataFrame or a pyarrow Table (or any object with the Arrow stream interface) with the
+                      AIRR columns v_call, j_call and junction; other columns are kept
     germline          a Germline, or the path of a germline table
-    max_n             largest number of n-nucleotides, 10 unless given; `all` goes up to the longest CDR3's length
-    method            `direct`; `bitwise` and `baseline` enumerate as the paper does and count the same
-    backend           `auto` takes a GPU if there is one, `cuda` insists on it, `cpu` declines
+    max_n             the largest number of n-nucleotides; `all` goes up to the longest CDR3's length
+    method            `direct`; `bitwise` and `baseline` enumerate as the paper does and return the same counters
+    backend           `auto` takes a GPU if there is one, `cuda` requires one, `cpu` does not use it
     d_forms           `paper` counts D forms once for each pair of chew-backs, `distinct` each string once per gene
-    sequence_field    column to read: `junction`, whose Cys and Phe/Trp codons are taken off, or `cdr3`
-    ambiguous_calls   rows with several calls: `exclude`, or take the `first`
-    unlisted_alleles  rows with an allele that the table lacks, of a gene that it lists: `exclude`, or take the
+    sequence_field    the column to read: `junction`, whose Cys and Phe/Trp codons are removed, or `cdr3`
+    ambiguous_calls   rows with several calls: `exclude`, or use the `first`
+    unlisted_alleles  rows with an allele that the germline table lacks, of a gene that it lists: `exclude`, or use the
                       gene's `first`
     strict            the first row that cannot be counted is an error
 
-    Returns a table of the same kind with its rows in the same order and these columns beside: `pathways_n0` …
+    Returns a table of the same kind, with its rows in the same order and these columns beside them: `pathways_n0` …
     `pathways_n{max_n}` and `pathways_total` (unsigned 64-bit, null for a row that cannot be counted) and
     `pathways_excluded` (why it cannot; empty for a row that was counted).
 
@@ -60,56 +73,125 @@ def count(
     [8]
     """
     germline = germline if isinstance(germline, Germline) else read_germline(germline)
-    table = as_arrow(junctions)
-    repertoire = repertoire_of(
-        table,
-        germline,
-        sequence_field=sequence_field,
-        calls=CallPolicy(ambiguous_calls, unlisted_alleles),
-        longest=method_named(method).longest_cdr3,
-        strict=strict,
-    )
     config = Config(max_n, method, backend, d_forms)
-    problem = Problem(repertoire, germline, config.resolve_max_n(repertoire), d_forms)
-    store = ArrayStore(len(repertoire), problem.max_n)
-    run_count(problem, config, World(), store)
-    columns = Lookup(store.counters, repertoire.row, repertoire.excluded).columns(0, repertoire.rows_read)
-    return _beside(junctions, table, columns)
+    longest = config.method_class().longest_cdr3
+    table = as_arrow(junctions)
+    read = read_table(
+        table, germline, Reading(sequence_field, CallPolicy(ambiguous_calls, unlisted_alleles), strict, longest)
+    )
+    problem = Problem(read.repertoire, germline, config.resolve_max_n(read.repertoire.longest), d_forms)
+    values = count_in_memory(problem, config, Run())
+    assert values is not None
+    lookup = Lookup(config.method_class().quantity(), values, read.row, read.excluded)
+    return beside(junctions, table, lookup.columns(0, read.rows_read))
 
 
-def _beside(original: Any, table: pa.Table, columns: dict[str, pa.Array]) -> Any:
-    if type(original).__module__.partition(".")[0] == "pandas":
-        from hpcvdj.results.joining import beside
+def explain(
+    sequence: str,
+    v_call: str,
+    j_call: str,
+    germline: Germline | str | Path,
+    *,
+    max_n: int | Literal["all"] = DEFAULT_MAX_N,
+    d_forms: str = PaperDForms.name,
+    reading: Reading | None = None,
+) -> Explanation:
+    """The pathways of one junction (or CDR3, as `reading` says) with a V and a J call.
 
-        return beside(original, columns)
-    for name, column in columns.items():
-        if name in table.column_names:
-            table = table.drop_columns([name])
-        table = table.append_column(name, column)
-    return table
+    Calls and sequence are read as `count` reads them, with `reading`; InputError with the reason if it would exclude
+    them.
+
+    >>> from hpcvdj.recombination.germline import from_sequences
+    >>> germline = from_sequences(["CA"], ["GA"], ["TC"], max_p=1)
+    >>> explanation = explain("CATGATC", "V1", "J1", germline, max_n=1, reading=Reading("cdr3"))
+    >>> explanation.counters
+    [3, 18]
+    >>> [explanation.track(pathway) for pathway in explanation.most_direct(3)]
+    ['VVvDDJJ', 'VVvDDdJ', 'VVvDjJJ']
+    """
+    reading = reading or Reading()
+    germline = germline if isinstance(germline, Germline) else read_germline(germline)
+    require_choice("d_forms", d_forms, choices(DFormConvention))
+    row = {"v_call": [v_call], "j_call": [j_call], reading.sequence_field: [sequence]}
+    read = read_table(pa.table(row), germline, reading)
+    if len(read.excluded):
+        raise InputError(
+            f"{sequence or 'the empty sequence'} ({v_call}, {j_call}): {read.excluded.exclusion(0)}; give a "
+            f"{reading.sequence_field} of A, C, G, T and calls that {germline.name} lists"
+        )
+    cdr3 = read.repertoire.cdr3(0)
+    v, j = read.repertoire.pairs[0]
+    largest = len(cdr3) if max_n == "all" else require_integer("max_n", max_n, "give a number, or all")
+    return Explanation(cdr3, v, j, germline.d_segments(v.locus), largest, d_forms, germline.max_p)
 
 
 def open_result(path: str | Path) -> Result:
     """Open a result file of `hpcvdj count` for reading: `hpcvdj.open`.
 
-    Use it as a context manager, or `close` it.  A result of parts opens by its own name, the parts beside it.
-
-    >>> import tempfile
-    >>> from hpcvdj.recombination.germline import from_sequences
-    >>> from hpcvdj.ranks.world import World
-    >>> from hpcvdj.counting.config import Inputs
-    >>> from hpcvdj.counting.whole import count_file
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> junctions, out = Path(folder.name, "j.tsv"), Path(folder.name, "out.h5")
-    >>> rows = ["sequence_id v_call j_call junction", "a V1 J1 TGTGCCTTT", "b V1 J2 TGTGAATTT"]
-    >>> _ = junctions.write_text("\\n".join(rows).replace(" ", "\\t"))
-    >>> _ = count_file(Inputs(junctions), from_sequences(["GC"], ["G"], ["C", "A"]), out, Config(1), World())
-    >>> with open_result(out) as result:
-    ...     result.pair("V1*01", "J1*01").counters.tolist()
-    ...     result.select(sequence_id="b").to_table()["pathways_total"].to_pylist()
-    ...     len(result.select(min_pathways=1_000_000))
-    [[8, 20]]
-    [7]
-    0
+    Use it as a context manager, or `close` it.  A result in parts opens by its own name, with the parts beside it.
     """
     return Result(path)
+
+
+def primary_chains(
+    adata: Any, *, chain: Literal["VDJ", "VJ"] = "VDJ", airr_key: str = "airr", index_key: str = "chain_indices"
+) -> Any:
+    """The primary chain of each cell as scirpy chose it: a pandas table with a row for each cell that has one.
+
+    Its index has the names of the cells; its columns are those of sequence_id, v_call, j_call, junction and cdr3 that
+    `adata.obsm[airr_key]` has.
+    """
+    require("pandas")
+    require("awkward", "anndata")
+    import awkward as ak
+    import pandas as pd
+
+    for key, remedy in (
+        (airr_key, "read the receptors with scirpy.io, or name the modality: mdata['airr']"),
+        (index_key, "choose the chains with scirpy.pp.index_chains(adata)"),
+    ):
+        if key not in adata.obsm:
+            raise InputError(f"adata.obsm has no {key!r}; {remedy}")
+    chains = adata.obsm[airr_key]
+    primary = adata.obsm[index_key][chain][:, 0]
+    fields = [name for name in _CHAIN_FIELDS if name in chains.fields]
+    picked = {name: ak.to_list(ak.firsts(chains[name][ak.singletons(primary)])) for name in fields}
+    has = ~np.asarray(ak.is_none(primary))
+    return pd.DataFrame(picked, index=adata.obs_names, dtype=object)[has]
+
+
+def annotate_cells(
+    adata: Any,
+    counted: Result | Germline | str | Path,
+    *,
+    chain: Literal["VDJ", "VJ"] = "VDJ",
+    airr_key: str = "airr",
+    index_key: str = "chain_indices",
+    **options: Any,
+) -> None:
+    """Add the pathways of each cell's primary chain to `adata.obs`, for an AnnData object as scirpy makes it.
+
+    counted  a germline table (or its path): the chains are counted here, with `options` as of `hpcvdj.count`; or a
+             Result, which is joined by `sequence_id`
+
+    Adds the columns `VDJ_1_pathways_n0` …, `VDJ_1_pathways_total` (UInt64, null where there is no value) and
+    `VDJ_1_pathways_excluded`; with chain="VJ", `VJ_1_…`.
+    """
+    import pandas as pd
+
+    table = primary_chains(adata, chain=chain, airr_key=airr_key, index_key=index_key)
+    if isinstance(counted, Result):
+        if options:
+            raise InputError(f"{next(iter(options))} does not apply to a result that is counted already; leave it out")
+        done = join(counted, table)
+    else:
+        missing = next((name for name in ("v_call", "j_call") if name not in table), None)
+        if missing:
+            raise InputError(f"adata.obsm[{airr_key!r}] has no field {missing}; read the receptors with scirpy.io")
+        # Contigs of several samples may share ids; here every cell is counted by itself.
+        done = count(table.drop(columns="sequence_id", errors="ignore").fillna(""), counted, **options)
+    for name in [name for name in done if name.startswith("pathways_")]:
+        column = done[name].reindex(adata.obs_names)
+        if name == Pathways.excluded:
+            column = pd.Series(column.astype(object).fillna(NO_CHAIN.format(chain)), dtype=str)
+        adata.obs[f"{chain}_1_{name}"] = column

@@ -1,26 +1,31 @@
-"""The errors that hpcvdj raises on purpose: each message names the file, the place and the remedy."""
+"""The errors that hpcvdj raises on purpose; each message names the file, the place and the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from numbers import Integral
 
 
 class HpcvdjError(Exception):
-    """A failure that the user is told about in one line; `exit_code` is what the command exits with."""
+    """A failure that users are told about in one line; the command exits with `exit_code`."""
 
     exit_code = 1
 
     on_every_rank = False
-    """Whether every rank raises it (so that all can leave in order), not this one alone."""
+    """Whether every rank raises this error, so that all ranks can leave in order."""
 
     before_ranks = False
-    """Whether the ranks never came together, so that there is nobody to abort."""
+    """Whether the ranks never came together, so that there are no other ranks to abort."""
 
 
 class StoppedError(HpcvdjError):
-    """A signal ended the run; what it counted is safe, and --resume goes on."""
+    """A signal stopped the run; what is done is saved, and --resume continues."""
 
     exit_code = 75
 
 
 class CompleteError(HpcvdjError):
-    """There is nothing left to do."""
+    """The result exists already; there is nothing to do."""
 
     exit_code = 0
 
@@ -28,20 +33,40 @@ class CompleteError(HpcvdjError):
 
 
 class InputError(HpcvdjError):
-    """Wrong usage or bad input: the user can mend it."""
+    """Wrong usage or bad input, which users can correct."""
 
     exit_code = 2
 
 
 class MachineError(HpcvdjError):
-    """The machine cannot do what was asked: disk full, launcher without its MPI library, and the like."""
+    """The machine cannot do what was asked: the disk is full, there is no GPU, and the like."""
 
 
 class LostRankError(MachineError):
-    """A rank does not answer."""
+    """Another rank does not answer."""
 
 
 class LauncherError(MachineError):
     """The launcher started more ranks than the MPI library joins."""
 
     before_ranks = True
+
+
+def require_choice(name: str, value: object, choices: Iterable[str]) -> None:
+    """Raise InputError unless `value` is one of `choices`."""
+    known = tuple(choices)
+    if value not in known:
+        raise InputError(f"{name} must be one of {', '.join(known)} (got {value!r})")
+
+
+def require_integer(name: str, value: object, remedy: str) -> int:
+    """Return `value` as an int; raise InputError with the remedy if it is not an integer."""
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise InputError(f"{name} {value!r}: {remedy}")
+    return int(value)
+
+
+def few(names: Iterable[str], most: int = 3) -> str:
+    """The first names of a list for a message, and how many more there are."""
+    listed = list(names)
+    return ", ".join(listed[:most]) + (f" and {len(listed) - most:,} more" if listed[most:] else "")

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from hpcvdj.methods import Problem, method_named
-from hpcvdj.ranks.partition import block_range
+from hpcvdj.kernels.pathways.methods import Problem, method_named
+from hpcvdj.runs.partition import block_range
 from hpcvdj.recombination.germline import Germline, d_forms, from_sequences, j_forms, v_forms
-from hpcvdj.repertoires.repertoire import Repertoire, build
+from hpcvdj.repertoires.junctions import Repertoire, build
 
 bases = st.text("ACGT", max_size=7)
 """A segment; empty and one-letter ones are among them."""
@@ -82,7 +82,7 @@ def count_with(
     problem: Problem, method: str, *, ranks: int = 1, threads_per_block: int = 4, backend: str = "cpu"
 ) -> np.ndarray:
     """Counters of a method on a backend, its tasks split over `ranks` as the driver splits them."""
-    from hpcvdj.backends import open_backend
+    from hpcvdj.kernels.backends import open_backend
 
     opened = open_backend(backend)
     kernel = opened.load(method, problem, threads_per_block)

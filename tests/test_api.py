@@ -9,7 +9,7 @@ import pytest
 from pyarrow import csv
 
 import hpcvdj
-from hpcvdj.recombination.explain import explain
+from hpcvdj.recombination.explanation import explain
 from tests.conftest import GERMLINE, SMALL
 
 

@@ -11,7 +11,7 @@ from hpcvdj.cli import app
 from hpcvdj.counting.config import Config, Inputs
 from hpcvdj.counting.together import inputs_together
 from hpcvdj.counting.whole import count_file
-from hpcvdj.ranks.world import World
+from hpcvdj.runs.ranks import World
 from tests.conftest import GERMLINE, ROOT, SMALL
 
 API = ROOT / "docs" / "api.md"

@@ -12,7 +12,7 @@ import pytest
 from hpcvdj.counting.config import Config, Inputs
 from hpcvdj.counting.whole import count_file
 from hpcvdj.errors import InputError
-from hpcvdj.ranks.world import World
+from hpcvdj.runs.ranks import World
 from hpcvdj.storage import alone, require_apart, require_writable
 from tests.conftest import SMALL
 

@@ -31,7 +31,7 @@ from hpcvdj.cli import (
 )
 from hpcvdj.cli.common import complain, hush
 from hpcvdj.errors import HpcvdjError
-from hpcvdj.ranks.world import ROOT, abort, launched_rank, world
+from hpcvdj.runs.ranks import ROOT, abort, launched_rank, world
 
 app = typer.Typer(
     name="hpcvdj",

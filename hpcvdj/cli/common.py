@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from hpcvdj.errors import CompleteError, HpcvdjError, InputError, StoppedError
-from hpcvdj.ranks.world import ROOT, World, launched_rank, set_threads, world
+from hpcvdj.runs.ranks import ROOT, World, launched_rank, set_threads, world
 from hpcvdj.recombination.germline import MAX_P, MOST_P, Germline, read_germline
 
 _streams: list[Any] = []

@@ -12,7 +12,7 @@ from hpcvdj.cli import common
 from hpcvdj.errors import InputError
 
 if TYPE_CHECKING:
-    from hpcvdj.convergence.analysis import Level, Observations
+    from hpcvdj.sharing.convergence import Level, Observations
 
 NAME = "convergence"
 
@@ -82,10 +82,10 @@ def command(
     world = common.begin()
     if not world.is_root:
         return
-    from hpcvdj.convergence.analysis import amino_acid_level, nucleotide_level, read
+    from hpcvdj.sharing.convergence import amino_acid_level, nucleotide_level, read
     from hpcvdj.plotting import require_plottable
     from hpcvdj.repertoires.tables import table_suffix
-    from hpcvdj.results.file import Result
+    from hpcvdj.results.reader import Result
     from hpcvdj.storage import require_apart, require_writable
 
     tables = [path for path in (output, amino_acids) if path is not None]
@@ -112,7 +112,7 @@ def command(
     if amino_acids is not None:
         levels[1].write(amino_acids, overwrite=overwrite)
     if plot is not None:
-        from hpcvdj.convergence.plot import draw
+        from hpcvdj.sharing.plot import draw
 
         draw(levels, plot, public, seen.max_n, overwrite=overwrite)
     _report(seen, levels, public, individual)
@@ -157,7 +157,7 @@ def _report_level(level: Level, public: int, max_n: int) -> None:
 
 
 def _report_aucs(level: Level, public: int) -> None:
-    from hpcvdj.convergence.analysis import LENGTH
+    from hpcvdj.sharing.convergence import LENGTH
 
     areas = level.aucs(public)
     if not areas:

@@ -13,8 +13,8 @@ import typer
 
 from hpcvdj.cli import common
 from hpcvdj.errors import CompleteError, InputError
-from hpcvdj.ranks.partition import THREADS_PER_BLOCK
-from hpcvdj.ranks.world import PATIENCE_SECONDS, say_if_serial
+from hpcvdj.runs.partition import THREADS_PER_BLOCK
+from hpcvdj.runs.ranks import PATIENCE_SECONDS, say_if_serial
 
 if TYPE_CHECKING:
     from hpcvdj.counting.whole import Summary
@@ -148,9 +148,9 @@ def command(
     from hpcvdj.counting.doubt import doubt
     from hpcvdj.counting.together import inputs_together
     from hpcvdj.counting.whole import count_file
-    from hpcvdj.ranks.stopping import StopRequest
-    from hpcvdj.ranks.world import root_does
-    from hpcvdj.repertoires.repertoire import CallPolicy
+    from hpcvdj.runs.stopping import StopRequest
+    from hpcvdj.runs.ranks import root_does
+    from hpcvdj.repertoires.junctions import CallPolicy
     from hpcvdj.storage import require_writable
 
     def prepare() -> tuple[Any, Any]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from hpcvdj.recombination.explain import Explanation, Pathway
+    from hpcvdj.recombination.explanation import Explanation, Pathway
 
 NAME = "explain"
 
@@ -70,8 +70,8 @@ def command(
     world = common.begin()
     if not world.is_root:
         return
-    from hpcvdj.recombination.explain import explain
-    from hpcvdj.repertoires.repertoire import CallPolicy
+    from hpcvdj.recombination.explanation import explain
+    from hpcvdj.repertoires.junctions import CallPolicy
 
     limit: Any = common.parse_max_n(max_n)
     table = common.load_germline(germline, max_p, d_alleles)

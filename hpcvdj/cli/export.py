@@ -42,7 +42,7 @@ def command(
     world = common.begin()
     if not world.is_root:
         return
-    from hpcvdj.results.airr_export import export
+    from hpcvdj.results.export import export
 
     rows = export(result, output, junctions=junctions, airr=airr, overwrite=overwrite)
     common.say(f"rows       {rows:,}")

@@ -16,9 +16,9 @@ def command(threads: common.Threads = None) -> None:
     Start it as you would start count (mpiexec -n 4 hpcvdj info) to see that launcher and MPI library match.
     """
     world = common.begin(threads)
-    from hpcvdj.backends import open_backend
-    from hpcvdj.backends.cuda import device_count
-    from hpcvdj.results.provenance import library_versions
+    from hpcvdj.kernels.backends import open_backend
+    from hpcvdj.kernels.cuda import device_count
+    from hpcvdj.runs.provenance import library_versions
 
     backend = open_backend("auto", world.local_rank())
     bound = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []

@@ -12,7 +12,7 @@ from hpcvdj.cli import common
 from hpcvdj.cli.count import BackendName
 from hpcvdj.cli.motifs_options import SequenceField, Strands
 from hpcvdj.errors import InputError
-from hpcvdj.ranks.world import PATIENCE_SECONDS
+from hpcvdj.runs.ranks import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from hpcvdj.motifs.run import MotifSummary
@@ -122,7 +122,7 @@ def command(
     from hpcvdj.motifs.config import MotifConfig
     from hpcvdj.motifs.edges import Selection
     from hpcvdj.motifs.run import compare_file
-    from hpcvdj.ranks.stopping import StopRequest
+    from hpcvdj.runs.stopping import StopRequest
 
     config = MotifConfig(
         k=k,

@@ -70,7 +70,7 @@ def command(
     if not world.is_root:
         return
     from hpcvdj.errors import InputError
-    from hpcvdj.motifs.kmers import require_parameters
+    from hpcvdj.kernels.kmers.kmers import require_parameters
     from hpcvdj.motifs.sequences import read_sequences
     from hpcvdj.motifs.shared import find, shared_kmers
 

@@ -9,7 +9,7 @@ import typer
 from hpcvdj.cli import common
 from hpcvdj.cli.count import BackendName, MethodName
 from hpcvdj.cli.study_files import Folder, StudyFolder, load_problem, write_study
-from hpcvdj.ranks.partition import THREADS_PER_BLOCK
+from hpcvdj.runs.partition import THREADS_PER_BLOCK
 
 NAME = "scaling"
 

@@ -61,7 +61,7 @@ def command(
     world = common.begin()
     if not world.is_root:
         return
-    from hpcvdj.recombination.simulate import Simulation, simulate
+    from hpcvdj.generation.simulate import Simulation, simulate
     from hpcvdj.repertoires.tables import TableWriter, table_suffix
     from hpcvdj.storage import atomic_path, require_apart
 

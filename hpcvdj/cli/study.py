@@ -11,7 +11,7 @@ from hpcvdj.cli import common
 from hpcvdj.cli.count import BackendName
 from hpcvdj.cli.study_files import Folder, StudyFolder, load_problem, write_study
 from hpcvdj.errors import InputError
-from hpcvdj.ranks.partition import THREADS_PER_BLOCK
+from hpcvdj.runs.partition import THREADS_PER_BLOCK
 
 NAME = "study"
 
@@ -61,7 +61,7 @@ def methods(
     """Table IV: the methods beside each other, n-length by n-length."""
     world = common.begin(threads)
     from hpcvdj.counting.config import Config
-    from hpcvdj.methods import method_named
+    from hpcvdj.kernels.pathways.methods import method_named
     from hpcvdj.studies.measuring import measure
 
     lengths = common.parse_range("--n-lengths", n_lengths)
@@ -119,8 +119,8 @@ def pairs(junctions: common.Junctions, germline: common.GermlineFile, output: St
 def memory(junctions: common.Junctions, germline: common.GermlineFile, output: StudyFolder) -> None:
     """Table III: bytes of the forms and sequences as they lie on the GPU."""
     world = common.begin()
-    from hpcvdj.backends import open_backend
-    from hpcvdj.ranks.world import root_does
+    from hpcvdj.kernels.backends import open_backend
+    from hpcvdj.runs.ranks import root_does
     from hpcvdj.studies.memory import memory_rows
 
     problem, _ = load_problem(world, junctions, germline, 0, None, "bitwise")

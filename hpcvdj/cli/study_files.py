@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hpcvdj.cli import common
-from hpcvdj.ranks.world import World
+from hpcvdj.runs.ranks import World
 
 if TYPE_CHECKING:
-    from hpcvdj.methods import Problem
+    from hpcvdj.kernels.pathways.methods import Problem
 
 StudyFolder = Annotated[
     Path, typer.Option("--output", "-o", metavar="DIR", help="Folder of the study.", show_default=False)
@@ -28,9 +28,9 @@ def load_problem(
 ) -> tuple[Problem, int]:
     """The junctions that `method` takes, or a random sample of them, on every rank; and how many there are in all."""
     from hpcvdj.counting.verify import sample as draw
-    from hpcvdj.methods import Problem, method_named
-    from hpcvdj.ranks.world import root_does
-    from hpcvdj.repertoires.repertoire import Repertoire, read_repertoire
+    from hpcvdj.kernels.pathways.methods import Problem, method_named
+    from hpcvdj.runs.ranks import root_does
+    from hpcvdj.repertoires.junctions import Repertoire, read_repertoire
     from hpcvdj.repertoires.sharing import share
 
     table = common.load_germline(germline)

@@ -44,9 +44,9 @@ def command(
     world = common.begin(threads)
     from hpcvdj.counting.verify import sample as draw
     from hpcvdj.counting.verify import verify
-    from hpcvdj.methods import Problem
-    from hpcvdj.ranks.world import root_does
-    from hpcvdj.repertoires.repertoire import PAPER_LONGEST_CDR3, CallPolicy, Repertoire, read_repertoire
+    from hpcvdj.kernels.pathways.methods import Problem
+    from hpcvdj.runs.ranks import root_does
+    from hpcvdj.repertoires.junctions import PAPER_LONGEST_CDR3, CallPolicy, Repertoire, read_repertoire
     from hpcvdj.repertoires.sharing import share
 
     def read() -> Repertoire:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.counting.config import Config
-from hpcvdj.counting.count import ArrayStore, count
-from hpcvdj.methods import METHODS, Problem
-from hpcvdj.ranks.world import World
+from hpcvdj.counting.count import count_in_memory
+from hpcvdj.kernels.backends import AUTO
+from hpcvdj.kernels.pathways.methods import Method
 from hpcvdj.recombination.germline import d_forms, j_forms, v_forms
 from hpcvdj.recombination.pathways import algorithm_1, direct_sum
-from hpcvdj.repertoires.repertoire import Repertoire
+from hpcvdj.recombination.repertoire import Problem, Repertoire
+from hpcvdj.registry import choices
+from hpcvdj.runs.run import Run
 
 
 @dataclass(frozen=True)
@@ -35,37 +37,24 @@ def sample(repertoire: Repertoire, size: int, seed: int, longest: int) -> Repert
     """`size` random sequences of at most `longest` nt, without replacement; all of them if there are fewer."""
     fits = np.flatnonzero(repertoire.lengths <= longest)
     rng = np.random.default_rng(seed)
-    chosen = np.sort(rng.choice(fits, size=min(size, len(fits)), replace=False))
-    pair = np.searchsorted(repertoire.offsets, chosen, side="right") - 1
-    used, compact = np.unique(pair, return_inverse=True)
-    offsets = np.concatenate(([0], np.cumsum(np.bincount(compact, minlength=len(used))))).astype(np.int64)
-    return replace(
-        repertoire,
-        words=repertoire.words[chosen],
-        lengths=repertoire.lengths[chosen],
-        row=repertoire.row[chosen],
-        pairs=[repertoire.pairs[p] for p in used],
-        offsets=offsets,
-        sequence_id=None,
-    )
+    return repertoire.subset(np.sort(rng.choice(fits, size=min(size, len(fits)), replace=False)))
 
 
-def verify(problem: Problem, world: World, *, literal_max_n: int = 1, backend: str = "auto") -> list[Check]:
+def verify(problem: Problem, run: Run, *, literal_max_n: int = 1, backend: str = AUTO) -> list[Check]:
     """Compare every method, and Algorithm 1 taken literally up to `literal_max_n`, with the direct sum in Python.
 
-    The reference is computed on root; every rank counts.  Meant for a sample: the reference takes about ten
-    milliseconds a sequence, Algorithm 1 about half a second a V–J pair at n-length 1.
+    Root computes the reference; every rank counts.  Meant for a sample: the reference takes about ten milliseconds a
+    sequence, Algorithm 1 about half a second a V–J pair at n-length 1.
     """
-    expected = reference(problem) if world.is_root else np.zeros((0, 0), np.uint64)
     checks = []
-    if world.is_root:
-        literal_max_n = min(literal_max_n, problem.max_n)
-        checks.append(_compare("Algorithm 1, literally", problem, expected, literal(problem, literal_max_n)))
-    for name in METHODS:
-        store = ArrayStore(len(problem.repertoire), problem.max_n)
-        count(problem, Config(problem.max_n, name, backend, problem.d_forms), world, store if world.is_root else None)
-        if world.is_root:
-            checks.append(_compare(name, problem, expected, store.counters))
+    expected = reference(problem) if run.is_root else np.zeros((0, 0), np.uint64)
+    if run.is_root:
+        counters = literal(problem, min(literal_max_n, problem.max_n))
+        checks.append(_compare("Algorithm 1, literally", problem, expected, counters))
+    for name in choices(Method):
+        values = count_in_memory(problem, Config(problem.max_n, name, backend, problem.d_forms), run)
+        if values is not None:
+            checks.append(_compare(name, problem, expected, values))
     return checks
 
 
@@ -83,7 +72,7 @@ def literal(problem: Problem, max_n: int) -> NDArray[np.uint64]:
     repertoire = problem.repertoire
     out = np.zeros((len(repertoire), max_n + 1), dtype=np.uint64)
     for pair in range(len(repertoire.pairs)):
-        rows = range(int(repertoire.offsets[pair]), int(repertoire.offsets[pair + 1]))
+        rows = repertoire.rows_of(pair)
         in_vivo = [repertoire.cdr3(row) for row in rows]
         v, d, j = _forms(problem, pair)
         for m in range(max_n + 1):
@@ -92,8 +81,8 @@ def literal(problem: Problem, max_n: int) -> NDArray[np.uint64]:
 
 
 def _pair_rows(problem: Problem) -> list[tuple[int, int]]:
-    offsets = problem.repertoire.offsets
-    return [(pair, row) for pair in range(len(offsets) - 1) for row in range(offsets[pair], offsets[pair + 1])]
+    repertoire = problem.repertoire
+    return [(pair, row) for pair in range(len(repertoire.pairs)) for row in repertoire.rows_of(pair)]
 
 
 def _forms(problem: Problem, pair: int) -> tuple[list[str], list[str] | None, list[str]]:
@@ -104,9 +93,9 @@ def _forms(problem: Problem, pair: int) -> tuple[list[str], list[str] | None, li
     return v_forms(v.sequence, germline.max_p), d if genes else None, j_forms(j.sequence, germline.max_p)
 
 
-def _compare(name: str, problem: Problem, expected: NDArray[np.uint64], found: NDArray[np.uint64]) -> Check:
-    columns = found.shape[1]
-    wrong = np.argwhere(expected[:, :columns] != found)
+def _compare(name: str, problem: Problem, expected: NDArray[np.uint64], values: NDArray[np.uint64]) -> Check:
+    columns = values.shape[1]
+    wrong = np.argwhere(expected[:, :columns] != values)
     first = ""
     if len(wrong):
         row, m = (int(k) for k in wrong[0])
@@ -114,6 +103,6 @@ def _compare(name: str, problem: Problem, expected: NDArray[np.uint64], found: N
         v, j = problem.repertoire.pairs[pair]
         first = (
             f"{problem.repertoire.cdr3(row)} {v.allele} {j.allele} m={m}: reference {expected[row, m]}, "
-            f"{name} {found[row, m]}"
+            f"{name} {values[row, m]}"
         )
-    return Check(name, columns - 1, len(found), found.size, len(wrong), first)
+    return Check(name, columns - 1, len(values), values.size, len(wrong), first)

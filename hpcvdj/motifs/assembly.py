@@ -12,8 +12,8 @@ from hpcvdj.motifs.config import MotifConfig
 from hpcvdj.motifs.edges import Edges, joined
 from hpcvdj.motifs.results import Header, MotifStore
 from hpcvdj.motifs.tiles import Tile, TileFolder
-from hpcvdj.ranks.stopping import StopError, go_on
-from hpcvdj.ranks.world import Watch
+from hpcvdj.runs.stopping import StopError, go_on
+from hpcvdj.runs.ranks import Watch
 
 _KEPT_EDGES = 1 << 24
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 import numba
 
-from hpcvdj.motifs.comparison import Profile
-from hpcvdj.motifs.costs import Choice, estimates
-from hpcvdj.motifs.cpu.matrix import WIDTH
+from hpcvdj.kernels.kmers.profile import Profile
+from hpcvdj.kernels.kmers.costs import Choice, estimates
+from hpcvdj.kernels.kmers.matrix_cpu import WIDTH
 from hpcvdj.motifs.edges import Selection
-from hpcvdj.motifs.methods import bytes_for, default_blocks, require_method, rows_need_no_tables, widest_load
+from hpcvdj.kernels.kmers.methods import bytes_for, default_blocks, require_method, rows_need_no_tables, widest_load
 from hpcvdj.motifs.scores import Scoring, scoring
 from hpcvdj.motifs.tiles import ALIGNED
-from hpcvdj.ranks.world import World
+from hpcvdj.runs.ranks import World
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
-from hpcvdj.motifs.comparison import array_module
+from hpcvdj.kernels.kmers.profile import array_module
 
 
 @dataclass(frozen=True)

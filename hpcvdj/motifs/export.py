@@ -14,7 +14,7 @@ import pyarrow as pa
 from hpcvdj.errors import InputError
 from hpcvdj.motifs.edges import Edges, Selection, no_edges
 from hpcvdj.motifs.graph import networkx, score_matrix, selected_edges, strands_of
-from hpcvdj.motifs.masks import raw_from_exact
+from hpcvdj.kernels.kmers.masks import raw_from_exact
 from hpcvdj.motifs.results import STRANDS, MotifResult
 from hpcvdj.repertoires.tables import TableWriter, table_suffix
 from hpcvdj.storage import atomic_path, require_writable

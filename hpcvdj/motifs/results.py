@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
 from hpcvdj.motifs.edges import Edges
-from hpcvdj.motifs.masks import raw_from_exact
+from hpcvdj.kernels.kmers.masks import raw_from_exact
 from hpcvdj.motifs.scores import Scoring, Terms
 from hpcvdj.storage import AtomicHdf5, open_result, write_provenance
 

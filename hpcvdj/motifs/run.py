@@ -15,22 +15,22 @@ import numpy as np
 
 from hpcvdj.errors import CompleteError, InputError
 from hpcvdj.motifs.assembly import Assembly
-from hpcvdj.motifs.comparison import Profile, profile
+from hpcvdj.kernels.kmers.profile import Profile, profile
 from hpcvdj.motifs.config import MotifConfig, choose, layout_of
-from hpcvdj.motifs.costs import Choice
+from hpcvdj.kernels.kmers.costs import Choice
 from hpcvdj.motifs.identity import identity_of, require_same_result
-from hpcvdj.motifs.kmers import require_parameters
-from hpcvdj.motifs.pace import Pace
+from hpcvdj.kernels.kmers.kmers import require_parameters
+from hpcvdj.runs.pacing import Pace
 from hpcvdj.motifs.results import Header
 from hpcvdj.motifs.scores import Scoring, Terms, base_frequencies, terms_of, without_terms
 from hpcvdj.motifs.sequences import SequenceSet, read_sequences
 from hpcvdj.motifs.tiles import TileFolder, plan
 from hpcvdj.motifs.work import Work
-from hpcvdj.ranks.binding import bind
-from hpcvdj.ranks.lock import alone_with
-from hpcvdj.ranks.partition import block_range
-from hpcvdj.ranks.stopping import StopError, StopRequest, go_on, stopped
-from hpcvdj.ranks.world import World, root_does
+from hpcvdj.runs.binding import bind
+from hpcvdj.runs.lock import alone_with
+from hpcvdj.runs.partition import block_range
+from hpcvdj.runs.stopping import StopError, StopRequest, go_on, stopped
+from hpcvdj.runs.ranks import World, root_does
 from hpcvdj.repertoires.tables import file_digest, file_state
 from hpcvdj.storage import require_apart, require_writable
 
@@ -197,7 +197,7 @@ def shared_terms(
 
 
 def _facts(backend: Any) -> dict[str, str]:
-    from hpcvdj.results.provenance import rank_facts
+    from hpcvdj.runs.provenance import rank_facts
 
     return rank_facts(backend.describe(), backend.software())
 
@@ -205,7 +205,7 @@ def _facts(backend: Any) -> dict[str, str]:
 def _attributes(
     world: World, path: Path, digest: str, sequence_field: str, config: MotifConfig, choice: Choice
 ) -> dict[str, Any]:
-    from hpcvdj.results.provenance import run_facts
+    from hpcvdj.runs.provenance import run_facts
 
     selection = asdict(config.selection) if config.selection else "all pairs"
     return {

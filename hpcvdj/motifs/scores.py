@@ -21,9 +21,9 @@ import numpy as np
 from numba import prange
 from numpy.typing import NDArray
 
-from hpcvdj.backends.cpu.bits import popcount
+from hpcvdj.kernels.bits import popcount
 from hpcvdj.errors import InputError
-from hpcvdj.motifs.comparison import Profile, array_module
+from hpcvdj.kernels.kmers.profile import Profile, array_module
 from hpcvdj.recombination.alphabet import INVALID
 
 Score = Literal["weights", "cosine", "background"]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
-from hpcvdj.motifs.kmers import require_parameters
+from hpcvdj.kernels.kmers.kmers import require_parameters
 from hpcvdj.motifs.results import STRANDS
 from hpcvdj.motifs.sequences import SequenceSet
 from hpcvdj.recombination.alphabet import INVALID

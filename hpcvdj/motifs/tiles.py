@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.counting.checkpoint import folder_of, require_same_run, result_path, save_fault, says_another_run
+from hpcvdj.runs.checkpoint import folder_of, require_same_run, result_path, save_fault, says_another_run
 from hpcvdj.errors import InputError
 from hpcvdj.motifs.edges import Edges
-from hpcvdj.ranks.partition import block_range
+from hpcvdj.runs.partition import block_range
 from hpcvdj.storage import write_whole
 
 ALIGNED = 512

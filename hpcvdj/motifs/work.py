@@ -10,18 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.errors import HpcvdjError, LostRankError
-from hpcvdj.motifs.comparison import Comparison, Profile, array_module
+from hpcvdj.kernels.kmers.profile import Comparison, Profile, array_module
 from hpcvdj.motifs.config import MotifConfig
-from hpcvdj.motifs.costs import Choice
-from hpcvdj.motifs.cpu.survey import clear_before, pairs_of
+from hpcvdj.kernels.kmers.costs import Choice
+from hpcvdj.kernels.kmers.tile_cpu import clear_before, pairs_of
 from hpcvdj.motifs.edges import Edges, TopScores
-from hpcvdj.motifs.methods import load, rows_need_no_tables
-from hpcvdj.motifs.pace import Pace
+from hpcvdj.kernels.kmers.methods import load, rows_need_no_tables
+from hpcvdj.runs.pacing import Pace
 from hpcvdj.motifs.scores import Scoring, Terms
 from hpcvdj.motifs.tiles import Tile, TileFolder, of_rank
-from hpcvdj.ranks.progress import Progress
-from hpcvdj.ranks.stopping import StopError, StopRequest, go_on, stopped
-from hpcvdj.ranks.world import Watch, World
+from hpcvdj.runs.progress import Progress
+from hpcvdj.runs.stopping import StopError, StopRequest, go_on, stopped
+from hpcvdj.runs.ranks import Watch, World
 
 
 class Work:

@@ -83,9 +83,3 @@ def unpack(words: NDArray[np.uint64], length: int) -> NDArray[np.uint8]:
     position = np.arange(length)
     shift = (62 - 2 * (position % BASES_PER_WORD)).astype(np.uint64)
     return ((words[position // BASES_PER_WORD] >> shift) & np.uint64(3)).astype(np.uint8)
-
-
-def pack_all(sequences: list[str], words: int) -> NDArray[np.uint64]:
-    """Pack each of `sequences` into `words` 64-bit words, uint64 [len(sequences), words]."""
-    rows = [pack(encode(sequence), words) for sequence in sequences]
-    return np.array(rows, dtype=np.uint64).reshape(len(sequences), words)

@@ -1,9 +1,9 @@
 """Germline segments, their P-nucleotides and their chewed-back forms (the paper, sections II-A and II-C).
 
-A **segment** is the part of a germline gene that lies in the CDR3: a V gene from behind its Cys 104 codon to
-its 3' end, a J gene from its 5' end to before its Phe/Trp 118 codon, a whole D gene.  A segment with all the
-P-nucleotides its termini can have is its **extended segment**, and every **form** that recombination can give
-it is a contiguous piece of that: a prefix for V, a suffix for J, any piece for D.
+A **segment** is the part of a germline gene in the CDR3: of a V gene from after its Cys 104 codon to its 3' end, of a
+J gene from its 5' end to before its Phe/Trp 118 codon, a whole D gene.  A segment with all P-nucleotides that its
+termini can have is its **extended segment**.  Every **form** that recombination can give a segment is a contiguous
+part of its extended segment: a prefix for V, a suffix for J, any part for D.
 """
 
 from __future__ import annotations
@@ -15,26 +15,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal, get_args
 
-from hpcvdj.checks import require_choice, whole_number
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, require_choice, require_integer
 from hpcvdj.recombination.alphabet import reverse_complement
-
-DForms = Literal["paper", "distinct"]
-"""How D forms are counted: one per pair of chew-backs, or each distinct string once per gene."""
+from hpcvdj.registry import choice
 
 SegmentType = Literal["V", "D", "J"]
 
-D_FORMS = ("paper", "distinct")
-
-D_ALLELES = ("first", "all")
+DAlleles = Literal["first", "all"]
+"""Which D alleles take part: of each gene the first functional one, or all functional ones."""
 
 MAX_P = 4
 """The paper's bound on P-nucleotides at one terminus."""
 
-MOST_P = 10
-"""The largest bound that can be asked for."""
+LARGEST_MAX_P = 10
+"""The largest bound that users can ask for."""
 
 COLUMNS = ("locus", "segment_type", "allele", "functional", "sequence", "source")
 """The columns of a germline table."""
@@ -97,37 +93,72 @@ def j_forms(segment: str, max_p: int = MAX_P) -> list[str]:
     return [extended[len(extended) - length :] for length in range(len(extended) + 1)]
 
 
-def d_forms(segment: str, kind: DForms = "paper", max_p: int = MAX_P) -> list[str]:
-    """Every form of a D segment.
+class DFormConvention:
+    """A way of counting the forms of D segments.
 
-    `paper`: one per pair of chew-backs (l, r), 0 <= l < n, 0 <= r <= n - l, on the extended segment of n bases,
-    so that equal strings stand there as often as they arise: (n+1)(n+2)/2 - 1 forms, n of them empty.
-    `distinct`: each distinct string once, the empty one included.
+    name     as users give it
+    summary  for the help and the documentation
     """
-    extended = extended_d(segment, max_p)
-    length = len(extended)
-    forms = [extended[left : length - right] for left in range(length) for right in range(length - left + 1)]
-    return forms if kind == "paper" else list(dict.fromkeys(forms))
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+
+    def forms(self, segment: str, max_p: int = MAX_P) -> list[str]:
+        """The forms of a D segment that are counted, the empty one included."""
+        raise NotImplementedError
+
+
+class PaperDForms(DFormConvention):
+    """One form per pair of chew-backs (l, r), 0 <= l < n, 0 <= r <= n - l, on the extended segment of n bases.
+
+    Equal strings are listed as often as they arise: (n+1)(n+2)/2 - 1 forms, n of them empty.
+    """
+
+    name = "paper"
+    summary = "one per pair of chew-backs"
+
+    def forms(self, segment: str, max_p: int = MAX_P) -> list[str]:
+        """The forms in the order of l, then r."""
+        extended = extended_d(segment, max_p)
+        length = len(extended)
+        return [extended[left : length - right] for left in range(length) for right in range(length - left + 1)]
+
+
+class DistinctDForms(PaperDForms):
+    """Each distinct string once per gene, the empty one included."""
+
+    name = "distinct"
+    summary = "each distinct string once per gene"
+
+    def forms(self, segment: str, max_p: int = MAX_P) -> list[str]:
+        """The forms in the order of their first chew-backs."""
+        return list(dict.fromkeys(super().forms(segment, max_p)))
+
+
+def d_forms(segment: str, convention: str = PaperDForms.name, max_p: int = MAX_P) -> list[str]:
+    """Every form of a D segment, by the `DFormConvention` of that name."""
+    return choice(DFormConvention, convention, "d_forms").forms(segment, max_p)
 
 
 @dataclass(frozen=True)
 class Germline:
     """The segments of one or more loci, and the rules by which calls find them.
 
-    `max_p` is the most P-nucleotides at one terminus.  `d_alleles` says which D alleles take part: `first` (of each D
-    gene the first allele listed as functional, as one chromosome carries one) or `all` functional ones.
+    max_p      the largest number of P-nucleotides at one terminus
+    d_alleles  which D alleles take part: `first` (of each D gene the first allele listed as functional, as one
+               chromosome carries one) or `all` functional ones
     """
 
     segments: tuple[Segment, ...]
     name: str = "germline"
     max_p: int = MAX_P
-    d_alleles: Literal["first", "all"] = "first"
+    d_alleles: DAlleles = "first"
     _by_call: dict[tuple[str, str], Segment] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        require_choice("d_alleles", self.d_alleles, D_ALLELES)
-        remedy = f"give a number from 0 to {MOST_P}"
-        if not 0 <= whole_number("max_p", self.max_p, remedy) <= MOST_P:
+        require_choice("d_alleles", self.d_alleles, get_args(DAlleles))
+        remedy = f"give a number from 0 to {LARGEST_MAX_P}"
+        if not 0 <= require_integer("max_p", self.max_p, remedy) <= LARGEST_MAX_P:
             raise InputError(f"max_p {self.max_p}: {remedy}")
         by_call: dict[tuple[str, str], Segment] = {}
         for segment in self.segments:
@@ -177,10 +208,10 @@ class Germline:
         return hashlib.sha256("\n".join(rows + settings).encode()).hexdigest()
 
 
-def read_germline(path: str | Path, *, max_p: int = MAX_P, d_alleles: Literal["first", "all"] = "first") -> Germline:
+def read_germline(path: str | Path, *, max_p: int = MAX_P, d_alleles: DAlleles = "first") -> Germline:
     """Read a germline table: a TSV file, plain or gzip, with the columns `COLUMNS`.
 
-    max_p      the most P-nucleotides at one terminus, 0 to 10
+    max_p      the largest number of P-nucleotides at one terminus, 0 to 10
     d_alleles  D alleles that take part: of each gene the `first` functional one, or `all` functional ones
 
     InputError names the file, the line and the remedy.
@@ -192,7 +223,7 @@ def read_germline(path: str | Path, *, max_p: int = MAX_P, d_alleles: Literal["f
         with opener(path, "rt", encoding="utf-8-sig", newline="") as stream:
             rows = list(csv.DictReader(stream, delimiter="\t", quoting=csv.QUOTE_NONE))
     except FileNotFoundError:
-        raise InputError(f"{path}: no such germline table; inputs/germline/ holds ready ones") from None
+        raise InputError(f"{path}: no such germline table; inputs/germline/ has tables for mouse and human") from None
     except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path}: not a readable germline table ({error}); give a tab-separated file") from None
     _require_columns(path, rows)
@@ -226,7 +257,9 @@ def _segment(path: Path, line: int, row: dict[str, str]) -> Segment:
     sequence = values["sequence"].upper()
     bad = sorted(set(sequence) - set("ACGT"))
     if bad:
-        raise InputError(f"{where}: the sequence of {values['allele']} holds {bad[0]!r}; only A, C, G, T count")
+        raise InputError(
+            f"{where}: the sequence of {values['allele']} contains {bad[0]!r}; only A, C, G, T are allowed"
+        )
     if kind == "D" and not sequence:
         raise InputError(f"{where}: the D segment {values['allele']} is empty; give its sequence or drop the row")
     return Segment(values["locus"], _TYPES[kind], values["allele"], values["functional"], sequence, values["source"])

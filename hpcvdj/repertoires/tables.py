@@ -1,17 +1,19 @@
 """AIRR tables in and out: TSV (plain or gzip) and Parquet files, pandas and pyarrow tables, in batches.
 
-Everything travels as pyarrow record batches whose columns are strings, as AIRR TSV has them: a missing value
-is the empty string, a boolean T or F.
+All values travel as pyarrow record batches of string columns, as in AIRR TSV: a missing value is the empty string, a
+boolean is T or F.
 """
 
 from __future__ import annotations
 
 import gzip
 import hashlib
+import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,7 +21,8 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from hpcvdj.errors import InputError
-from hpcvdj.storage import require_text
+from hpcvdj.registry import choices
+from hpcvdj.storage.files import atomic_path, require_text_name
 
 BLOCK_BYTES = 16 << 20
 """TSV is read in blocks of this many bytes; a line may not be longer."""
@@ -30,8 +33,11 @@ READ_BYTES = 1 << 20
 PARQUET_ROWS = 1 << 17
 """Parquet is read in batches of this many rows."""
 
-_GZIP = b"\x1f\x8b"
-_PARQUET = b"PAR1"
+_HEAD_BYTES = 4
+_HEADER_BYTES = 1 << 20
+
+State = tuple[int, ...]
+"""What changes when a file is written or replaced: inode, size, time of the last change."""
 
 
 def file_digest(path: Path) -> str:
@@ -40,8 +46,8 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def file_state(path: Path) -> tuple[int, ...] | None:
-    """What changes when a file is written or replaced; None if it cannot be asked for."""
+def file_state(path: Path) -> State | None:
+    """The state of a file; None if the file cannot be examined."""
     try:
         facts = path.stat()
     except OSError:
@@ -49,64 +55,265 @@ def file_state(path: Path) -> tuple[int, ...] | None:
     return facts.st_ino, facts.st_size, facts.st_mtime_ns
 
 
-def is_parquet(path: Path) -> bool:
-    """Whether a file is Parquet, by its first bytes; InputError if it cannot be read."""
-    return _magic(path).startswith(_PARQUET)
+def changed(path: Path) -> InputError:
+    """The error to raise for a table that changed while it was read."""
+    return InputError(f"{path}: changed while it was read; start again with --overwrite when it is complete")
 
 
-def parquet_rows(path: Path) -> int | None:
-    """Data rows of a Parquet file; None of a file that is none."""
-    if not path.is_file() or not is_parquet(path):
-        return None
-    try:
-        return int(pq.read_metadata(path).num_rows)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise InputError(f"{path}: not a readable Parquet file ({_first_line(error)})") from None
+class TableReader:
+    """A table file, of the kind that its first bytes tell.
 
-
-def open_parquet(path: Path) -> pq.ParquetFile:
-    """A Parquet file to be read in batches, of which memory holds little more than one."""
-    # By itself pyarrow reads a row group at once, and holds all that it has read until the file is closed.
-    return pq.ParquetFile(path, pre_buffer=False, buffer_size=READ_BYTES)
-
-
-def column_names(path: Path) -> list[str]:
-    """The columns of a table file; InputError if it cannot be one."""
-    magic = _magic(path)
-    if magic.startswith(_PARQUET):
-        try:
-            return list(pq.read_schema(path).names)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise InputError(f"{path}: not a readable Parquet file ({_first_line(error)})") from None
-    return _tsv_header(path)
-
-
-def require_columns(path: Path, columns: Sequence[str]) -> list[str]:
-    """The columns of a table file; InputError unless `columns` are among them."""
-    names = column_names(path)
-    missing = [name for name in columns if name not in names]
-    if missing:
-        raise InputError(_missing_message(path, names, missing))
-    return names
-
-
-def read_batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """The rows of a table file as batches of string columns: all of them, or `columns` in that order.
-
-    The kind of file is told by its first bytes, not by its name.  InputError names the file, the place and the
-    remedy; memory does not grow with the file.
+    name      of the kind
+    summary   for the help and the documentation
+    suffixes  of the files that are taken from a folder
     """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    suffixes: ClassVar[tuple[str, ...]]
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @staticmethod
+    def recognises(head: bytes) -> bool:
+        """Whether a file with these first bytes is of this kind."""
+        raise NotImplementedError
+
+    @property
+    def columns(self) -> list[str]:
+        """The table's columns; InputError if it cannot be a table."""
+        raise NotImplementedError
+
+    @property
+    def known_rows(self) -> int | None:
+        """The number of data rows, if the file says it."""
+        return None
+
+    def require(self, columns: Sequence[str]) -> None:
+        """Raise InputError unless the table has these `columns`, each once."""
+        missing = [name for name in columns if name not in self.columns]
+        if missing:
+            raise InputError(self._missing_message(missing))
+        repeated = next((name for name in columns if self.columns.count(name) > 1), None)
+        if repeated is not None:
+            raise InputError(f"{self.path}, line 1: duplicate column {repeated}; rename one of them")
+
+    def _missing_message(self, missing: list[str]) -> str:
+        message = f"{self.path}, line 1: no column {', '.join(missing)}"
+        for delimiter, word in ((",", "commas"), (";", "semicolons"), (" ", "blanks")):
+            if len(self.columns) == 1 and delimiter in self.columns[0]:
+                return f"{message}; its columns are separated by {word}, those of AIRR tables by tabs: convert the file"
+        if missing == ["junction"] and "cdr3" in self.columns:
+            return f"{message}; --sequence-field cdr3 reads the column cdr3"
+        return f"{message}; AIRR rearrangement tables have it (this table has {', '.join(self.columns[:12])})"
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows as batches of string columns: all columns, or `columns` in that order.
+
+        InputError names the file, the place and the remedy; memory does not grow with the file.
+        """
+        wanted = self.columns if columns is None else list(columns)
+        self.require(wanted)
+        return self._batches(wanted)
+
+    def _batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        raise NotImplementedError
+
+    def ranges(self, columns: Sequence[str], ranges: Sequence[range]) -> Iterator[Iterable[pa.RecordBatch]]:
+        """The batches of each of some ranges of data rows, which are ascending and do not overlap.
+
+        A file that can only be read from its beginning is read once.
+        """
+        position, held = 0, list[pa.RecordBatch]()
+        left = list(ranges)
+        for batch in self.batches(columns):
+            last = position + batch.num_rows
+            while left and left[0].start < last:
+                first, stop = max(left[0].start, position), min(left[0].stop, last)
+                held.append(batch.slice(first - position, stop - first))
+                if stop < left[0].stop:
+                    break
+                left.pop(0)
+                yield held
+                held = []
+            position = last
+            if not left:
+                return
+        raise changed(self.path)
+
+
+class ParquetReader(TableReader):
+    """Parquet: columns of any type except binary and nested ones."""
+
+    name = "parquet"
+    summary = "Parquet; columns of any type except binary and nested ones are read as text"
+    suffixes = (".parquet",)
+
+    @staticmethod
+    def recognises(head: bytes) -> bool:
+        """Whether the file begins as Parquet does."""
+        return head.startswith(b"PAR1")
+
+    @cached_property
+    def _metadata(self) -> pq.FileMetaData:
+        try:
+            return pq.read_metadata(self.path)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise InputError(f"{self.path}: not a readable Parquet file ({_first_line(error)})") from None
+
+    @cached_property
+    def columns(self) -> list[str]:
+        """From the file's schema."""
+        return list(self._metadata.schema.to_arrow_schema().names)
+
+    @property
+    def known_rows(self) -> int:
+        """From the file's metadata."""
+        return int(self._metadata.num_rows)
+
+    def _batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        return self._of_row_groups(columns, range(self.known_rows))
+
+    def ranges(self, columns: Sequence[str], ranges: Sequence[range]) -> Iterator[Iterable[pa.RecordBatch]]:
+        """Only the row groups that have the rows are read."""
+        self.require(columns)
+        return (self._of_row_groups(list(columns), rows) for rows in ranges)
+
+    def _of_row_groups(self, columns: list[str], rows: range) -> Iterator[pa.RecordBatch]:
+        starts = [0]
+        for k in range(self._metadata.num_row_groups):
+            starts.append(starts[-1] + self._metadata.row_group(k).num_rows)
+        groups = [k for k in range(len(starts) - 1) if starts[k] < rows.stop and starts[k + 1] > rows.start]
+        position = starts[groups[0]] if groups else rows.start
+        try:
+            # By default pyarrow reads a row group at once, and keeps all that it read until the file is closed.
+            with pq.ParquetFile(self.path, pre_buffer=False, buffer_size=READ_BYTES) as file:
+                for batch in file.iter_batches(PARQUET_ROWS, row_groups=groups, columns=columns):
+                    low, high = max(rows.start - position, 0), min(rows.stop - position, batch.num_rows)
+                    position += batch.num_rows
+                    if low < high:
+                        yield as_strings(batch.slice(low, high - low).select(columns))
+        except (pa.ArrowInvalid, OSError) as error:
+            raise InputError(f"{self.path}: the Parquet file is damaged ({_first_line(error)})") from None
+
+
+class TsvReader(TableReader):
+    """Tab-separated text, plain or gzip: any file that no other reader recognises."""
+
+    name = "tsv"
+    summary = "tab-separated UTF-8 text without quoting, plain or gzip, lines of at most 16 MiB"
+    suffixes = (".tsv.gz", ".tsv")
+
+    @staticmethod
+    def recognises(head: bytes) -> bool:
+        """Never: tables are read as text if no other reader recognises them."""
+        return False
+
+    @cached_property
+    def _gzip(self) -> bool:
+        return _head(self.path).startswith(b"\x1f\x8b")
+
+    @cached_property
+    def columns(self) -> list[str]:
+        """From the first line."""
+        try:
+            with self._open() as stream:
+                line = stream.readline(_HEADER_BYTES)
+        except (OSError, EOFError, zlib.error) as error:
+            raise self._damaged(error) from None
+        if not line.strip():
+            raise InputError(f"{self.path}: the file is empty; an AIRR table starts with a line of column names")
+        if b"\0" in line:
+            raise InputError(f"{self.path}: a binary file; give an AIRR TSV (plain or gzip) or Parquet")
+        try:
+            text: str = line.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise InputError(f"{self.path}, line 1: not UTF-8; give an AIRR TSV (plain or gzip) or Parquet") from None
+        return text.rstrip("\r\n").split("\t")
+
+    def _batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        try:
+            with pa.input_stream(str(self.path), compression="gzip" if self._gzip else None) as stream:
+                yield from pacsv.open_csv(
+                    stream,
+                    read_options=pacsv.ReadOptions(block_size=BLOCK_BYTES, column_names=self.columns, skip_rows=1),
+                    parse_options=pacsv.ParseOptions(delimiter="\t", quote_char=False),
+                    convert_options=pacsv.ConvertOptions(
+                        include_columns=columns,
+                        column_types=dict.fromkeys(columns, pa.string()),
+                        strings_can_be_null=False,
+                    ),
+                )
+        except pa.ArrowInvalid as error:
+            # The second message is for a header line that nothing follows, not even its end.
+            if "Empty CSV" in str(error) or "Could not skip initial" in str(error):
+                return
+            raise InputError(f"{self.path}: {self._fault(error)}") from None
+        except OSError as error:
+            raise self._damaged(error) from None
+
+    def _fault(self, error: Exception) -> str:
+        """Where a table that Arrow could not read is wrong, by file line (the header is line 1), and the remedy."""
+        # Arrow reads blocks in parallel and does not number their lines, so read the file once more.
+        with self._open() as stream:
+            for number, line in enumerate(stream, start=1):
+                try:
+                    values = line.decode().rstrip("\r\n").count("\t") + 1
+                except UnicodeDecodeError:
+                    return f"line {number}: not UTF-8; convert the file to UTF-8"
+                if len(line) > BLOCK_BYTES:
+                    return f"line {number}: longer than {BLOCK_BYTES >> 20} MiB; is this a text table?"
+                if values != len(self.columns) and line.strip():
+                    return f"line {number}: {values} values for {len(self.columns)} columns; each column needs a value"
+        return f"not a readable tab-separated table ({_first_line(error)[:160]})"
+
+    def _open(self) -> Any:
+        return gzip.open(self.path, "rb") if self._gzip else open(self.path, "rb")
+
+    def _damaged(self, error: Exception) -> InputError:
+        return InputError(
+            f"{self.path}: the gzip stream is damaged or cut short ({_first_line(error)}); copy or compress it again"
+        )
+
+
+def open_table(path: Path | str) -> TableReader:
+    """The reader of a table file; InputError if the file cannot be read."""
     path = Path(path)
-    names = require_columns(path, columns or ())
-    wanted = list(columns) if columns is not None else names
-    if _magic(path).startswith(_PARQUET):
-        yield from _parquet_batches(path, wanted)
-    else:
-        yield from _tsv_batches(path, wanted)
+    head = _head(path)
+    kind = next((kind for kind in choices(TableReader).values() if kind.recognises(head)), TsvReader)
+    return kind(path)
+
+
+def table_suffixes() -> tuple[str, ...]:
+    """How a folder's tables are distinguished from its other files."""
+    return tuple(suffix for kind in choices(TableReader).values() for suffix in kind.suffixes)
+
+
+def read_batches(path: Path | str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """The rows of a table file: `open_table` and `TableReader.batches`."""
+    return open_table(path).batches(columns)
+
+
+def _head(path: Path) -> bytes:
+    require_text_name(path.absolute())
+    try:
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise InputError(f"{path}: not a regular file. Tables are read more than once; save it to disk first")
+        with open(path, "rb") as stream:
+            return stream.read(_HEAD_BYTES)
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
 def table_batches(table: Any, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """The rows of a pandas DataFrame or a pyarrow Table as `read_batches` gives those of a file."""
+    """The rows of a pandas DataFrame or a pyarrow Table as `read_batches` returns those of a file."""
     arrow = as_arrow(table)
     wanted = list(columns) if columns is not None else arrow.column_names
     missing = [name for name in wanted if name not in arrow.column_names]
@@ -119,22 +326,22 @@ def table_batches(table: Any, columns: Sequence[str] | None = None) -> Iterator[
 
 
 def as_arrow(table: Any) -> pa.Table:
-    """A pyarrow Table of a pandas DataFrame, a pyarrow Table or anything with the Arrow stream interface."""
+    """A pyarrow Table of a pandas DataFrame, a pyarrow Table or any object with the Arrow stream interface."""
     if isinstance(table, pa.Table):
         return table
     if type(table).__module__.partition(".")[0] == "pandas":
         try:
             return pa.Table.from_pandas(table, preserve_index=False)
         except pa.ArrowException as error:
-            said = " ".join(str(text) for text in error.args)
-            raise InputError(f"the table has a column of mixed types ({said}); make it text") from None
+            message = " ".join(str(text) for text in error.args)
+            raise InputError(f"the table has a column of mixed types ({message}); convert it to text") from None
     if hasattr(table, "__arrow_c_stream__"):
         return pa.table(table)
     raise InputError(f"cannot read junctions from a {type(table).__name__}; give a pandas or pyarrow table")
 
 
 def as_strings(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with every column as AIRR TSV writes it: text, T/F, the empty string for null."""
+    """The batch with every column as AIRR TSV writes it: text, T or F, the empty string for null."""
     return pa.RecordBatch.from_arrays([_as_text(column) for column in batch.columns], names=batch.schema.names)
 
 
@@ -144,111 +351,26 @@ def _as_text(column: pa.Array) -> pa.Array:
     if pa.types.is_boolean(column.type):
         column = pc.if_else(column, "T", "F")
     if pa.types.is_binary(column.type) or pa.types.is_nested(column.type):
-        raise InputError(f"a column holds {column.type}, which AIRR TSV cannot carry; drop or convert it")
+        raise InputError(f"a column holds {column.type}, which AIRR TSV does not have; drop or convert it")
     return column.cast(pa.large_string()).fill_null("")
 
 
-def _magic(path: Path) -> bytes:
-    require_text(path.absolute())
-    try:
-        if path.exists() and not (path.is_file() or path.is_dir()):
-            raise InputError(f"{path}: is no plain file; a table is read more than once: store it first")
-        with open(path, "rb") as stream:
-            return stream.read(4)
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+def write_table(target: Path, batches: Iterable[pa.RecordBatch], *, overwrite: bool) -> int:
+    """Write batches of one schema as an AIRR table, by the suffix of its name; returns the number of rows.
 
-
-def _tsv_header(path: Path) -> list[str]:
-    try:
-        with _open_plain(path) as stream:
-            line = stream.readline(1 << 20)
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{path}: the gzip stream is damaged ({error}); copy or compress it again") from None
-    if not line.strip():
-        raise InputError(f"{path}: the file is empty; an AIRR table starts with a line of column names")
-    if b"\0" in line:
-        raise InputError(f"{path}: not a text table but a binary file; give an AIRR TSV (plain or gzip) or Parquet")
-    try:
-        text: str = line.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InputError(f"{path}, line 1: not UTF-8 text; give an AIRR TSV (plain or gzip) or Parquet") from None
-    return text.rstrip("\r\n").split("\t")
-
-
-def _missing_message(path: Path, names: list[str], missing: list[str]) -> str:
-    what = f"{path}, line 1: no column {', '.join(missing)}"
-    for delimiter, word in ((",", "commas"), (";", "semicolons"), (" ", "blanks")):
-        if len(names) == 1 and delimiter in names[0]:
-            return f"{what}; the columns are separated by {word}: AIRR tables are tab-separated, convert the file"
-    remedy = "--sequence-field cdr3 reads that column" if missing == ["junction"] and "cdr3" in names else ""
-    remedy = remedy or f"an AIRR rearrangement table has it (this one has {', '.join(names[:12])})"
-    return f"{what}; {remedy}"
-
-
-def _tsv_batches(path: Path, wanted: list[str]) -> Iterator[pa.RecordBatch]:
-    names = _tsv_header(path)
-    repeated = [name for name in wanted if names.count(name) > 1]
-    if repeated:
-        raise InputError(f"{path}, line 1: column {repeated[0]} stands there twice; rename one of them")
-    compression = "gzip" if _magic(path).startswith(_GZIP) else None
-    try:
-        with pa.input_stream(str(path), compression=compression) as stream:
-            reader = pacsv.open_csv(
-                stream,
-                read_options=pacsv.ReadOptions(block_size=BLOCK_BYTES, column_names=names, skip_rows=1),
-                parse_options=pacsv.ParseOptions(delimiter="\t", quote_char=False),
-                convert_options=pacsv.ConvertOptions(
-                    include_columns=wanted,
-                    column_types=dict.fromkeys(wanted, pa.string()),
-                    strings_can_be_null=False,
-                ),
-            )
-            yield from reader
-    except pa.ArrowInvalid as error:
-        # The second: of a header line that nothing follows, not even its end.
-        if "Empty CSV" in str(error) or "Could not skip initial" in str(error):
-            return
-        raise InputError(f"{path}: {_place(path, len(names), error)}") from None
-    except OSError as error:
-        raise InputError(
-            f"{path}: the gzip stream is damaged or cut short ({_first_line(error)}); copy or compress it again"
-        ) from None
-
-
-def _place(path: Path, columns: int, error: Exception) -> str:
-    """Where a table that Arrow could not read is wrong, by file line (the header is line 1), and the remedy."""
-    # Arrow reads blocks in parallel and does not number their lines, so look once more.
-    with _open_plain(path) as stream:
-        for number, line in enumerate(stream, start=1):
-            try:
-                values = line.decode().rstrip("\r\n").count("\t") + 1
-            except UnicodeDecodeError:
-                return f"line {number}: not UTF-8 text; convert the file to UTF-8"
-            if len(line) > BLOCK_BYTES:
-                return f"line {number}: longer than {BLOCK_BYTES >> 20} MiB; is this a text table?"
-            if values != columns and line.strip():
-                return f"line {number}: {values} values for {columns} columns; every line needs one per column"
-    return f"not a readable tab-separated table ({_first_line(error)[:160]})"
-
-
-def _open_plain(path: Path) -> Any:
-    return gzip.open(path, "rb") if _magic(path).startswith(_GZIP) else open(path, "rb")
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
-
-
-def _parquet_batches(path: Path, wanted: list[str]) -> Iterator[pa.RecordBatch]:
-    try:
-        with open_parquet(path) as file:
-            for batch in file.iter_batches(batch_size=PARQUET_ROWS, columns=wanted):
-                yield as_strings(batch.select(wanted))
-    except (pa.ArrowInvalid, OSError) as error:
-        raise InputError(f"{path}: the Parquet file is damaged ({_first_line(error)})") from None
+    InputError for another suffix, and as `atomic_path` raises it.
+    """
+    suffix = table_suffix(target)
+    rows = 0
+    with atomic_path(target, overwrite=overwrite) as temporary, open(temporary, "wb") as stream:
+        writer = TableWriter(stream, suffix)
+        for batch in batches:
+            writer.write(batch)
+            rows += batch.num_rows
+        writer.close()
+        stream.flush()
+        os.fsync(stream.fileno())
+    return rows
 
 
 class TableWriter:
@@ -271,8 +393,8 @@ class TableWriter:
         if not self._header_written:
             self._stream.write("\t".join(batch.schema.names).encode() + b"\n")
             self._header_written = True
-        for line_block in _lines(as_strings(batch)):
-            self._stream.write(line_block)
+        if batch.num_rows:
+            self._stream.write(_lines(as_strings(batch)))
 
     def close(self) -> None:
         """Finish the file; the file object stays open."""
@@ -282,18 +404,15 @@ class TableWriter:
             self._stream.close()
 
 
-def _lines(batch: pa.RecordBatch) -> Iterable[memoryview]:
-    # pyarrow.csv cannot write a quote character unquoted, which AIRR TSV does; joined columns are the very bytes.
-    if not batch.num_rows:
-        return []
+def _lines(batch: pa.RecordBatch) -> memoryview:
+    # pyarrow.csv cannot write a quote character unquoted, as AIRR TSV does; joined columns are the file's bytes.
     joined = pc.binary_join_element_wise(*batch.columns, pa.scalar("\t", pa.large_string()))
     ended = pc.binary_join_element_wise(joined, *[pa.scalar(text, pa.large_string()) for text in ("", "\n")])
-    _, _, data = ended.buffers()
-    return [memoryview(data)]
+    return memoryview(ended.buffers()[2])
 
 
 def table_suffix(path: Path) -> str:
-    """`.tsv`, `.gz` or `.parquet`; InputError for another ending."""
+    """`.tsv`, `.gz` or `.parquet`; InputError for another suffix."""
     name = path.name.lower()
     for ending, suffix in ((".tsv.gz", ".gz"), (".tsv", ".tsv"), (".parquet", ".parquet")):
         if name.endswith(ending):

@@ -1,6 +1,6 @@
 """The most direct pathways of a junction as lines: each a way to divide its CDR3, with all pathways that share it.
 
-What the pathways are `hpcvdj.recombination.explain` says; here they are chosen, ordered and joined for a picture and
+What the pathways are `hpcvdj.recombination.explanation` says; here they are chosen, ordered and joined for a picture and
 its table.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hpcvdj.recombination.explain import Explanation, Pathway
+from hpcvdj.recombination.explanation import Explanation, Pathway
 
 Ends = tuple[int, int]
 """An end of a form: its P-nucleotides, and the bases that its segment lost there."""

@@ -13,7 +13,7 @@ import hpcvdj
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.germline import MAX_P, Germline, read_germline
 from hpcvdj.report.survey import Survey, survey
-from hpcvdj.results.file import Result
+from hpcvdj.results.reader import Result
 from hpcvdj.storage import atomic_path, require_writable
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from hpcvdj.counting.totals import column_sums
 from hpcvdj.errors import InputError
-from hpcvdj.repertoires.repertoire import LONGEST_CDR3
+from hpcvdj.repertoires.junctions import LONGEST_CDR3
 from hpcvdj.report.translation import translate
-from hpcvdj.results.file import Result
+from hpcvdj.results.reader import Result
 
 BLOCK_BYTES = 1 << 25
 """Bytes of counters and sequences read at a time."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from hpcvdj.convergence.analysis import GENETIC_CODE
+from hpcvdj.sharing.convergence import GENETIC_CODE
 
 CODE = dict(zip(map("".join, product("TCAG", repeat=3)), GENETIC_CODE, strict=True))
 """The amino acid of each codon, `*` for a stop."""

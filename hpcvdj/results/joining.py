@@ -1,201 +1,192 @@
-"""Counters joined to tables that others made: an AIRR table in pandas, the cells of an AnnData object (scirpy)."""
+"""Values beside tables: by input row for the counted table, by sequence_id for tables of others."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
-from hpcvdj.recombination.germline import Germline
-from hpcvdj.repertoires.many import REPERTOIRE
-from hpcvdj.results.airr_export import EXCLUDED_COLUMN
-from hpcvdj.results.file import Result, counter_columns
-from hpcvdj.results.selection import Selection, require
+from hpcvdj.kernels.quantities import Quantity
+from hpcvdj.recombination.exclusions import ExcludedRows
+from hpcvdj.recombination.repertoire import ANCHOR_BASES
+from hpcvdj.repertoires.junctions import REPERTOIRE
+from hpcvdj.repertoires.tables import as_strings
+from hpcvdj.results.selection import Selection, require, value_columns
 
-NOT_THERE = "not in the result"
-"""What `pathways_excluded` says of a row that the result knows nothing of."""
+if TYPE_CHECKING:
+    from hpcvdj.results.reader import Result
 
-NO_CHAIN = "no primary {} chain"
-"""What `pathways_excluded` says of a cell without such a chain."""
+NOT_IN_RESULT = "not in the result"
+"""What the column of exclusions says of a row that the result does not have."""
 
-_CHAIN_FIELDS = ("sequence_id", "v_call", "j_call", "junction", "cdr3")
+
+class Lookup:
+    """Values by input row.
+
+    values    [counted, columns], in the order of `row`, int64 [counted]: the input row of each
+    excluded  the other rows
+    further   more columns [counted] by name
+    """
+
+    def __init__(
+        self,
+        quantity: Quantity,
+        values: NDArray[Any],
+        row: NDArray[np.int64],
+        excluded: ExcludedRows,
+        further: dict[str, NDArray[Any]] | None = None,
+    ) -> None:
+        self.quantity, self.values, self.further = quantity, values, further or {}
+        self._order = np.argsort(row, kind="stable")
+        self._row = row[self._order]
+        self._excluded_row, self._messages = excluded.row, excluded.messages
+
+    def columns(self, first: int, rows: int) -> dict[str, pa.Array]:
+        """The columns of input rows `first` … `first + rows - 1`, and why rows were excluded."""
+        low, high = np.searchsorted(self._row, (first, first + rows))
+        source = self._order[low:high]
+        target = self._row[low:high] - first
+        counted = np.zeros(rows, dtype=bool)
+        counted[target] = True
+        values = np.zeros((rows, self.values.shape[1]), dtype=self.values.dtype)
+        values[target] = self.values[source]
+        columns = {}
+        for name, column in self.further.items():
+            spread = np.zeros(rows, dtype=column.dtype)
+            spread[target] = column[source]
+            texts = spread.astype(str) if spread.dtype.kind == "S" else spread
+            columns[name] = pa.array(texts, mask=~counted)
+        messages = np.full(rows, "", dtype=object)
+        low, high = np.searchsorted(self._excluded_row, (first, first + rows))
+        messages[self._excluded_row[low:high] - first] = self._messages[low:high]
+        named = value_columns(self.quantity, values, counted)
+        return columns | named | {self.quantity.excluded: pa.array(messages, pa.string())}
+
+    def beside(self, batch: pa.RecordBatch, first: int, *, text: bool) -> pa.RecordBatch:
+        """`batch`, whose first row is input row `first`, with the columns beside it (all as text, or typed)."""
+        extra = pa.RecordBatch.from_pydict(self.columns(first, batch.num_rows))
+        batch, extra = (as_strings(part) if text else part for part in (batch, extra))
+        return pa.RecordBatch.from_arrays(
+            [*batch.columns, *extra.columns], names=[*batch.schema.names, *extra.schema.names]
+        )
+
+
+def beside(original: Any, table: pa.Table, columns: dict[str, pa.Array]) -> Any:
+    """A table of the kind of `original`, pandas or pyarrow (`table`), with columns beside it; equal names are replaced."""
+    if type(original).__module__.partition(".")[0] == "pandas":
+        return original.assign(**{name: pandas_column(column) for name, column in columns.items()})
+    for name, column in columns.items():
+        if name in table.column_names:
+            table = table.drop_columns([name])
+        table = table.append_column(name, column)
+    return table
+
+
+def pandas_column(column: pa.Array) -> Any:
+    """Integers as pandas' nullable ones (a float could not hold a 64-bit count), other values as objects."""
+    import pandas as pd
+
+    if not pa.types.is_integer(column.type):
+        return column.to_pylist()
+    return pd.arrays.IntegerArray(np.asarray(column.fill_null(0)), np.asarray(column.is_null()))
 
 
 def join(result: Result, table: Any, on: Literal["sequence_id", "row"] = "sequence_id") -> Any:
-    """A pandas AIRR table with the counters of a result beside it; its rows, order and index stay as they are.
+    """A pandas AIRR table with the values of a result beside it; its rows, order and index stay as they are.
 
-    on  `sequence_id`: rows of `table` take the counters of their id, whatever table it is; of tables that were counted
-        together, those of their id in their repertoire, if `table` has a column `repertoire_id`; `row`: row k of
-        `table` is data row k of the counted input
+    on  `sequence_id`: each row of `table` gets the values of its id, whatever table it is; in a result of tables that
+        were counted together, those of its id in its repertoire, if `table` has a column `repertoire_id`.  `row`: row
+        k of `table` is data row k of the counted input
 
-    The columns are those that `hpcvdj.count` adds.  A row that the result does not know has no counters, and
+    The columns are those that `hpcvdj.count` adds.  A row that the result does not have gets no values, and
     `pathways_excluded` says `not in the result`.  InputError where the table has another junction than was counted.
     """
     require("pandas")
     if not hasattr(table, "assign"):
         raise InputError(f"join takes a pandas DataFrame, not {type(table).__name__}; give table.to_pandas()")
     if on == "row":
-        places, reasons = _by_row(result, table)
+        places, messages = _by_row(result, table)
     elif on == "sequence_id":
-        places, reasons = _by_id(result, table)
+        places, messages = _by_id(result, table)
     else:
         raise InputError(f"on={on!r}: join on sequence_id or row")
     _require_same_sequences(result, table, places)
-    return beside(table, _columns(result, places, reasons))
+    return beside(table, None, _columns(result, places, messages))
 
 
 def _by_row(result: Result, table: Any) -> tuple[NDArray[np.int64], list[str]]:
     rows = int(result.provenance["rows_read"])
     if len(table) != rows:
         raise InputError(
-            f"{result.path}: counts a table of {rows:,} rows, this one has {len(table):,}; join on sequence_id"
+            f"{result.path}: counts a table of {rows:,} rows, this table has {len(table):,}; join on sequence_id"
         )
     places = np.full(rows, -1, dtype=np.int64)
     places[result.row] = np.arange(len(result))
-    reasons = [""] * rows
-    for row, reason in zip(result.excluded.row.tolist(), result.excluded.reason, strict=True):
-        reasons[row] = reason
-    return places, reasons
+    messages = [""] * rows
+    excluded = result.excluded
+    for row, message in zip(excluded.row.tolist(), excluded.messages, strict=True):
+        messages[row] = message
+    return places, messages
 
 
 def _by_id(result: Result, table: Any) -> tuple[NDArray[np.int64], list[str]]:
     import pandas as pd
 
     if "sequence_id" not in table:
-        raise InputError("the table has no column sequence_id; name it so, or join on='row'")
-    said = result.excluded
-    texts, asked = result.all().texts("sequence_id"), table["sequence_id"].astype(object)
-    reasons, remedy = said.sequence_id, "join on='row'"
+        raise InputError("the table has no column sequence_id; rename the column of ids, or join on='row'")
+    excluded = result.excluded
+    counted_ids, asked = result.all().texts("sequence_id"), table["sequence_id"].astype(object)
+    excluded_ids, remedy = list(excluded.sequence_id), "join on='row'"
     if result.together and REPERTOIRE in table:
-        texts = _in_repertoire(result.all().texts(REPERTOIRE), texts)
+        counted_ids = _in_repertoire(result.all().texts(REPERTOIRE), counted_ids)
         asked = pd.Series(_in_repertoire(table[REPERTOIRE], asked), index=table.index, dtype=object)
-        reasons = _in_repertoire(said.repertoire_id, reasons)
+        excluded_ids = _in_repertoire(excluded.repertoire_id, excluded_ids)
     elif result.together:
         remedy = f"give the table a column {REPERTOIRE}, or {remedy}"
-    ids = pd.Index(texts, dtype=object)
-    excluded = dict(zip(reasons, said.reason, strict=True))
-    twice = set(ids[ids.duplicated()]) | (set(ids) & excluded.keys())
-    clash = next((row for row, name in enumerate(asked) if name in twice), None)
+    ids = pd.Index(counted_ids, dtype=object)
+    messages = dict(zip(excluded_ids, excluded.messages, strict=True))
+    ambiguous = set(ids[ids.duplicated()]) | (set(ids) & messages.keys())
+    clash = next((row for row, name in enumerate(asked) if name in ambiguous), None)
     if clash is not None:
         name = table["sequence_id"].iloc[clash]
-        raise InputError(f"{result.path}: sequence_id {name} stands in several rows of the counted table; {remedy}")
+        raise InputError(f"{result.path}: several rows of the counted table have sequence_id {name}; {remedy}")
     unique = ids.drop_duplicates(keep=False)
     places = np.asarray(pd.Series(np.flatnonzero(~ids.duplicated(keep=False)), index=unique).reindex(asked).fillna(-1))
-    return places.astype(np.int64), [excluded.get(name, NOT_THERE) for name in asked]
+    return places.astype(np.int64), [messages.get(name, NOT_IN_RESULT) for name in asked]
 
 
 def _in_repertoire(repertoires: Iterable[Any], ids: Iterable[Any]) -> list[str]:
     """One text for each (repertoire, id), different for different ones."""
-    return [f"{len(str(whose))} {whose}{name}" for whose, name in zip(repertoires, ids, strict=True)]
+    return [f"{len(str(name))} {name}{own}" for name, own in zip(repertoires, ids, strict=True)]
 
 
 def _require_same_sequences(result: Result, table: Any, places: NDArray[np.int64]) -> None:
-    """An id may be reused, a table sorted anew: the sequences tell."""
+    """Ids may be reused, and tables sorted again: compare the sequences."""
     name = str(result.provenance.get("sequence_field", "junction"))
     if name not in table:
         return
-    found = np.flatnonzero(places >= 0)
-    cut = slice(3, -3) if name == "junction" else slice(None)
-    there = table[name].iloc[found].astype(object).tolist()
-    index, where = np.unique(places[found], return_inverse=True)
+    known = np.flatnonzero(places >= 0)
+    trim = ANCHOR_BASES.get(name, 0)
+    own = table[name].iloc[known].astype(object).tolist()
+    index, inverse = np.unique(places[known], return_inverse=True)
     counted = Selection(result, index).texts("cdr3")
-    for row, value, place in zip(found.tolist(), there, where.tolist(), strict=True):
-        if str(value).strip().upper()[cut] != counted[place]:
+    for row, value, place in zip(known.tolist(), own, inverse.tolist(), strict=True):
+        sequence = str(value).strip().upper()
+        if sequence[trim : len(sequence) - trim] != counted[place]:
             raise InputError(
                 f"{result.path}: row {row} of the table has another {name} than was counted ({value}); "
                 "join the table that was counted"
             )
 
 
-def _columns(result: Result, places: NDArray[np.int64], reasons: list[str]) -> dict[str, pa.Array]:
+def _columns(result: Result, places: NDArray[np.int64], messages: list[str]) -> dict[str, pa.Array]:
     counted = places >= 0
-    index, where = np.unique(places[counted], return_inverse=True)
-    counters = np.zeros((len(places), result.max_n + 1), dtype=np.uint64)
-    counters[counted] = Selection(result, index).counters[where]
-    said = ["" if one else reason for one, reason in zip(counted.tolist(), reasons, strict=True)]
-    return {**counter_columns(counters, counted), EXCLUDED_COLUMN: pa.array(said, pa.string())}
-
-
-def beside(table: Any, columns: dict[str, pa.Array], prefix: str = "") -> Any:
-    """A pandas table with columns beside it; those of the same names are replaced."""
-    return table.assign(**{prefix + name: pandas_column(name, column) for name, column in columns.items()})
-
-
-def pandas_column(name: str, column: pa.Array) -> Any:
-    """A column of counters as pandas' nullable integers (a float could not hold a 64-bit count), or of text."""
-    import pandas as pd
-
-    if name == EXCLUDED_COLUMN:
-        return column.to_pylist()
-    return pd.arrays.IntegerArray(np.asarray(column.fill_null(0)), np.asarray(column.is_null()))
-
-
-def primary_chains(
-    adata: Any, *, chain: Literal["VDJ", "VJ"] = "VDJ", airr_key: str = "airr", index_key: str = "chain_indices"
-) -> Any:
-    """The primary chain of each cell as scirpy chose it: a pandas table with a row per cell that has one.
-
-    Its index is the cells' names; its columns are those of sequence_id, v_call, j_call, junction and cdr3 that
-    `adata.obsm[airr_key]` has.
-    """
-    require("pandas")
-    require("awkward", "anndata")
-    import awkward as ak
-    import pandas as pd
-
-    for key, remedy in (
-        (airr_key, "read the receptors with scirpy.io, or name the modality: mdata['airr']"),
-        (index_key, "choose the chains with scirpy.pp.index_chains(adata)"),
-    ):
-        if key not in adata.obsm:
-            raise InputError(f"adata.obsm has no {key!r}; {remedy}")
-    chains = adata.obsm[airr_key]
-    primary = adata.obsm[index_key][chain][:, 0]
-    fields = [name for name in _CHAIN_FIELDS if name in chains.fields]
-    picked = {name: ak.to_list(ak.firsts(chains[name][ak.singletons(primary)])) for name in fields}
-    has = ~np.asarray(ak.is_none(primary))
-    return pd.DataFrame(picked, index=adata.obs_names, dtype=object)[has]
-
-
-def annotate_cells(
-    adata: Any,
-    counted: Result | Germline | str | Path,
-    *,
-    chain: Literal["VDJ", "VJ"] = "VDJ",
-    airr_key: str = "airr",
-    index_key: str = "chain_indices",
-    **options: Any,
-) -> None:
-    """Put the pathways of each cell's primary chain into `adata.obs`, for an AnnData object as scirpy makes it.
-
-    counted  a germline table (or its path): the chains are counted here, `options` are those of `hpcvdj.count`;
-             or a Result, joined by `sequence_id`
-
-    Adds the columns `VDJ_1_pathways_n0` …, `VDJ_1_pathways_total` (UInt64, null where there is nothing) and
-    `VDJ_1_pathways_excluded`; with chain="VJ", `VJ_1_…`.
-    """
-    import pandas as pd
-
-    table = primary_chains(adata, chain=chain, airr_key=airr_key, index_key=index_key)
-    if isinstance(counted, Result):
-        if options:
-            raise InputError(f"{next(iter(options))} has no meaning for a result that is counted already; leave it out")
-        done = join(counted, table)
-    else:
-        from hpcvdj.api import count
-
-        missing = next((name for name in ("v_call", "j_call") if name not in table), None)
-        if missing:
-            raise InputError(f"adata.obsm[{airr_key!r}] has no field {missing}; read the receptors with scirpy.io")
-        # Contigs of several samples may share ids; here every cell counts for itself.
-        done = count(table.drop(columns="sequence_id", errors="ignore").fillna(""), counted, **options)
-    for name in [name for name in done if name.startswith("pathways_")]:
-        column = done[name].reindex(adata.obs_names)
-        if name == EXCLUDED_COLUMN:
-            column = pd.Series(column.astype(object).fillna(NO_CHAIN.format(chain)), dtype=str)
-        adata.obs[f"{chain}_1_{name}"] = column
+    index, inverse = np.unique(places[counted], return_inverse=True)
+    values = np.zeros((len(places), result.counters.shape[1]), dtype=result.counters.dtype)
+    values[counted] = Selection(result, index).counters[inverse]
+    shown = ["" if known else message for known, message in zip(counted.tolist(), messages, strict=True)]
+    return value_columns(result.quantity, values, counted) | {result.quantity.excluded: pa.array(shown, pa.string())}

@@ -1,68 +1,49 @@
-"""A result in parts: the folder NAME.parts of ordinary result files, one to a slice, and NAME, which joins them.
+"""A result in parts: the folder NAME.parts has a result file for each slice of the input, and NAME joins them.
 
-The datasets of NAME are views of the parts' (HDF5 virtual datasets, relative to the folder), so that it reads like any
-other result; a V–J pair stands there once for each part that has it.
+The datasets of NAME are views of those of the parts (HDF5 virtual datasets, relative to the folder), so that it reads
+like any other result; a V–J pair is listed once for each part that has it.  HDF5 silently reads zeros for a part that
+it cannot open; this module raises instead.
 """
 
 from __future__ import annotations
 
-import json
-import shutil
+import os
+import resource
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
 
-from hpcvdj.counting.checkpoint import require_same_run
-from hpcvdj.errors import InputError
-from hpcvdj.repertoires.many import REPERTOIRE, Table
-from hpcvdj.results.file import FORMAT, VERSION, Result, write_repertoires, write_tables
-from hpcvdj.storage import AtomicHdf5
+from hpcvdj.errors import InputError, MachineError
+from hpcvdj.repertoires.inputs import Inputs
+from hpcvdj.repertoires.junctions import REPERTOIRE
+from hpcvdj.results.schema import FORMAT, VERSION, read_group, strings, write_group
+from hpcvdj.results.writer import write_tables
+from hpcvdj.runs.folder import RunFolder
+from hpcvdj.storage.hdf5 import atomic_hdf5, write_attributes
 
-_VIRTUAL = ("counters", "sequences/row", "sequences/sequence_id", "sequences/cdr3", "sequences/v_call",
-            "sequences/j_call", "excluded/row", "excluded/sequence_id", "excluded/reason")  # fmt: skip
-_OF_REPERTOIRES = (f"sequences/{REPERTOIRE}", f"excluded/{REPERTOIRE}")
-_TIMINGS = ("pair_first", "pair_stop", "n_first", "n_stop", "sequences", "tasks", "kernel_seconds", "reduce_seconds",
-            "wall_seconds")  # fmt: skip
+SUFFIX = "parts"
+"""NAME.parts has the parts of NAME."""
+
+PART = "part-*.h5"
+"""The parts in their folder."""
+
+_JOINED = ".part-joined"
+_VIEWS = ("sequences", "excluded")
+_OPEN_BEFORE = 64
+"""Files that a process opens besides parts, at most."""
 
 
-def folder_of(target: Path) -> Path:
-    """Where the parts of the result `target` lie."""
-    return target.with_name(target.name + ".parts")
-
-
-def part_path(target: Path, index: int) -> Path:
+def part_path(folder: RunFolder, index: int) -> Path:
     """The part of slice `index`."""
-    return folder_of(target) / f"part-{index:06}.h5"
+    return folder.path / PART.replace("*", f"{index:06}")
 
 
-def open_folder(target: Path, identity: dict[str, Any], *, resume: bool, overwrite: bool) -> None:
-    """Make the folder of the parts, or take up the one that is there.
-
-    InputError if it holds parts and neither `resume` nor `overwrite` says what is to become of them, or if they are
-    another run's.
-    """
-    folder = folder_of(target)
-    if any(folder.glob("part-*.h5")) and not overwrite:
-        if not resume:
-            raise InputError(f"{folder}: holds parts of a run; --resume goes on with them, --overwrite starts anew")
-        require_same_run(folder, identity)
-        for debris in folder.glob(".part-*"):
-            debris.unlink()
-        return
-    _discard_view(target)
-    shutil.rmtree(folder, ignore_errors=True)
-    try:
-        folder.mkdir()
-        (folder / "run.json").write_text(json.dumps(identity, indent=1))
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be made ({error.strerror}); write elsewhere") from None
-
-
-def _discard_view(target: Path) -> None:
-    """Remove a result that joins parts, before they go: HDF5 would read others, or zeros, in their place."""
+def discard_view(target: Path) -> None:
+    """Remove a result that joins parts, before its parts are removed: HDF5 would read others, or zeros, instead."""
     try:
         with h5py.File(target) as file:
             view = file.attrs.get("format") == FORMAT and "parts" in file.attrs
@@ -72,56 +53,67 @@ def _discard_view(target: Path) -> None:
         target.unlink()
 
 
-def discard(target: Path) -> None:
-    """Remove the parts of a result that `target`, now one file, has taken the place of."""
-    folder = folder_of(target)
-    if (folder / "run.json").is_file():
-        shutil.rmtree(folder, ignore_errors=True)
+def discard_parts(target: Path) -> None:
+    """Remove the parts of a result that `target`, now one file, replaced."""
+    RunFolder(target.with_name(f"{target.name}.{SUFFIX}"), {}).remove()
 
 
 def join(
     target: Path,
-    count: int,
+    folder: RunFolder,
     attributes: dict[str, Any],
     ranks: Sequence[dict[str, str]],
-    tables: Sequence[Table] = (),
+    inputs: Inputs,
     *,
     overwrite: bool,
 ) -> None:
-    """Write `target`, which joins the `count` parts; `tables` are those that were counted together."""
-    paths = [part_path(target, index) for index in range(count)]
-    # Where --resume removes it, should the run be killed.
-    temporary = folder_of(target) / ".part-joined"
-    with AtomicHdf5(target, overwrite=overwrite, temporary=temporary) as file:
-        for name, value in {"format": FORMAT, "format_version": VERSION, **attributes, "parts": count}.items():
-            file.attrs[name] = json.dumps(value) if isinstance(value, dict | list) else value
-        for name in _VIRTUAL + _OF_REPERTOIRES * bool(tables):
-            _join_dataset(file, name, paths, folder_of(target).name)
-        _join_pairs(file, paths)
-        _join_timings(file, paths)
-        if tables:
-            write_tables(file, tables)
-            _join_repertoires(file, paths, [name for table in tables for name in table.repertoires])
-        group = file.create_group("ranks")
-        for key in ranks[0]:
-            group.create_dataset(key, data=[facts[key] for facts in ranks], dtype=h5py.string_dtype())
+    """Write `target`, which joins all parts in the folder."""
+    paths = sorted(folder.path.glob(PART))
+    # A killed run leaves this file in the folder, where --resume removes it.
+    temporary = folder.path / _JOINED
+    with ExitStack() as stack:
+        parts = []
+        for path in paths:
+            with h5py.File(path) as part:
+                parts.append(_Part(path, part))
+        writer = stack.enter_context(atomic_hdf5(target, overwrite=overwrite, temporary=temporary))
+        file = writer.file
+        write_attributes(file, {"format": FORMAT, "format_version": VERSION, **attributes, "parts": len(paths)})
+        for name in parts[0].datasets:
+            _join_views(file, name, parts, folder.path.name)
+        sizes = np.concatenate([np.diff(part.groups["pairs"]["offset"]) for part in parts])
+        calls = {name: np.concatenate([part.groups["pairs"][name] for part in parts]) for name in ("v_call", "j_call")}
+        texts = {name: strings(values) for name, values in calls.items()}
+        write_group(file, "pairs", {**texts, "offset": np.concatenate(([0], np.cumsum(sizes)))})
+        write_group(file, "timings", _join_timings(parts))
+        if inputs.together:
+            write_tables(file, inputs.tables)
+            _join_repertoires(file, parts, inputs.repertoires)
+        write_group(file, "ranks", {name: [facts[name] for facts in ranks] for name in ranks[0]})
 
 
-def _join_dataset(file: h5py.File, name: str, paths: list[Path], folder: str) -> None:
-    shapes, types = [], []
-    for path in paths:
-        with h5py.File(path) as part:
-            shapes.append(part[name].shape)
-            types.append(part[name].dtype)
-    # Texts differ in width from part to part; the widest holds them all.
-    dtype = max(types, key=lambda one: one.itemsize)
+class _Part:
+    """What joining needs of a part: the shapes of its datasets, and its small groups."""
+
+    def __init__(self, path: Path, file: h5py.File) -> None:
+        self.path = path
+        found = [f"{group}/{name}" for group in _VIEWS for name in file[group]]
+        found += [name for name, item in file.items() if isinstance(item, h5py.Dataset)]
+        self.datasets = {name: (file[name].shape, file[name].dtype) for name in found}
+        self.groups = {name: read_group(file, name) for name in ("pairs", "timings", "repertoires")}
+
+
+def _join_views(file: h5py.File, name: str, parts: list[_Part], folder: str) -> None:
+    shapes = [part.datasets[name][0] for part in parts]
+    # The widths of texts differ from part to part; the widest type holds them all.
+    dtype = max((part.datasets[name][1] for part in parts), key=lambda dtype: dtype.itemsize)
     layout = h5py.VirtualLayout((sum(shape[0] for shape in shapes), *shapes[0][1:]), dtype)
     first = 0
-    for path, shape, kind in zip(paths, shapes, types, strict=True):
+    for part, shape in zip(parts, shapes, strict=True):
         if shape[0]:
             # HDF5 takes a % for the beginning of a format.
-            source = f"{folder}/{path.name}".replace("%", "%%")
-            layout[first : first + shape[0]] = h5py.VirtualSource(source, name, shape, kind)
+            source = f"{folder}/{part.path.name}".replace("%", "%%")
+            layout[first : first + shape[0]] = h5py.VirtualSource(source, name, shape, part.datasets[name][1])
         first += shape[0]
     if first:
         file.create_virtual_dataset(name, layout)
@@ -129,44 +121,89 @@ def _join_dataset(file: h5py.File, name: str, paths: list[Path], folder: str) ->
         file.create_dataset(name, layout.shape, dtype)
 
 
-def _join_pairs(file: h5py.File, paths: list[Path]) -> None:
-    calls: dict[str, list[str]] = {"v_call": [], "j_call": []}
-    offsets = [0]
-    for path in paths:
-        with Result(path) as part:
-            for v, j, rows in part.pairs:
-                calls["v_call"].append(v)
-                calls["j_call"].append(j)
-                offsets.append(offsets[-1] + rows.stop - rows.start)
-    group = file.create_group("pairs")
-    for name, texts in calls.items():
-        values = np.array([text.encode() for text in texts], dtype=np.bytes_)
-        text = h5py.string_dtype("utf-8", max(1, values.dtype.itemsize))
-        group.create_dataset(name, data=values.astype(text), dtype=text)
-    group.create_dataset("offset", data=np.array(offsets, dtype=np.int64))
-
-
-def _join_timings(file: h5py.File, paths: list[Path]) -> None:
-    """The units of all parts; their pairs are counted from the first of their part in /pairs."""
-    columns: dict[str, list[Any]] = {name: [] for name in _TIMINGS}
+def _join_timings(parts: list[_Part]) -> dict[str, Any]:
+    """The units of all parts; their pairs are numbered from the first pair of their part in /pairs."""
+    columns: dict[str, list[Any]] = {}
     first = 0
-    for path in paths:
-        with h5py.File(path) as part:
-            for name in _TIMINGS:
-                values = part[f"timings/{name}"][:]
-                columns[name].append(values + first if name in ("pair_first", "pair_stop") else values)
-            first += len(part["pairs/v_call"])
-    for name, values in columns.items():
-        file.create_dataset(f"timings/{name}", data=np.concatenate(values))
+    for part in parts:
+        for name, values in part.groups["timings"].items():
+            if not name.startswith("rank_"):
+                columns.setdefault(name, []).append(values + first if name.startswith("pair_") else values)
+        first += len(part.groups["pairs"]["v_call"])
+    return {name: np.concatenate(values) for name, values in columns.items()}
 
 
-def _join_repertoires(file: h5py.File, paths: list[Path], names: list[str]) -> None:
-    """Rows and sequences of each repertoire over all parts; those without rows have none."""
-    found = dict.fromkeys(names, (0, 0))
-    for path in paths:
-        with h5py.File(path) as part:
-            group = part["repertoires"]
-            texts = [name.decode() for name in group[REPERTOIRE][:].tolist()]
-            for name, rows, sequences in zip(texts, group["rows"][:], group["sequences"][:], strict=True):
-                found[name] = found[name][0] + int(rows), found[name][1] + int(sequences)
-    write_repertoires(file, found)
+def _join_repertoires(file: h5py.File, parts: list[_Part], names: list[str]) -> None:
+    """Rows and sequences of each repertoire over all parts; a repertoire without rows has 0."""
+    totals = dict.fromkeys(names, (0, 0))
+    for part in parts:
+        group = part.groups["repertoires"]
+        for name, rows, sequences in zip(strings(group[REPERTOIRE]), group["rows"], group["sequences"], strict=True):
+            totals[name] = totals[name][0] + int(rows), totals[name][1] + int(sequences)
+    rows, sequences = zip(*totals.values(), strict=True)
+    write_group(file, "repertoires", {REPERTOIRE: list(totals), "rows": rows, "sequences": sequences})
+
+
+def parts_of(path: Path, file: h5py.File) -> list[Path]:
+    """The part files that have the rows of the result `file` at `path`; empty unless it is in parts."""
+    views = [dataset for dataset in _row_datasets(file) if dataset.is_virtual]
+    names = {source.file_name for view in views for source in view.virtual_sources()}
+    return [path.parent / name.replace("%%", "%") for name in sorted(names)]
+
+
+def _row_datasets(file: h5py.File) -> list[h5py.Dataset]:
+    """The sequences' rows and the excluded rows: every part has some."""
+    return [file[f"{group}/row"] for group in _VIEWS]
+
+
+class HeldParts:
+    """The parts of an open result, counted among the files that this process may open.
+
+    InputError if a part is missing, cannot be read, or has other rows than the result's; MachineError if the process
+    may not open so many files.
+    """
+
+    _held = 0
+
+    def __init__(self, path: Path, file: h5py.File) -> None:
+        parts = parts_of(path, file)
+        rows = np.sum([_rows(path, part) for part in parts], axis=0) if parts else np.zeros(len(_VIEWS))
+        if parts and rows.tolist() != [len(dataset) for dataset in _row_datasets(file)]:
+            raise InputError(f"{path}: its parts in {parts[0].parent} are of another run; count again with --overwrite")
+        _allow_files(path, HeldParts._held, len(parts))
+        self._parts = len(parts)
+        HeldParts._held += self._parts
+
+    def release(self) -> None:
+        """The result is closed."""
+        HeldParts._held -= self._parts
+        self._parts = 0
+
+    def __del__(self) -> None:
+        """The result was never closed."""
+        if hasattr(self, "_parts"):
+            self.release()
+
+
+def _rows(path: Path, part: Path) -> list[int]:
+    if not part.is_file():
+        raise InputError(f"{path}: its part {part} is missing; keep NAME and NAME.{SUFFIX} together")
+    try:
+        with h5py.File(part) as file:
+            return [len(dataset) for dataset in _row_datasets(file)]
+    except (OSError, KeyError) as error:
+        raise InputError(f"{path}: its part {part} cannot be read ({error}); count again with --overwrite") from None
+
+
+def _allow_files(path: Path, held: int, parts: int) -> None:
+    """Let this process open `parts` more files, besides the `held` ones that HDF5 may not have opened yet."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = len(os.listdir("/proc/self/fd")) + held + parts + _OPEN_BEFORE
+    if not parts or soft == resource.RLIM_INFINITY or needed <= soft:
+        return
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        raise MachineError(
+            f"{path}: has {parts:,} parts, and a process may open {hard:,} files here; raise the limit "
+            f"(ulimit -n {needed}), or count again with larger --batch-rows"
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))

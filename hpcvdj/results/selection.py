@@ -1,4 +1,4 @@
-"""Sequences chosen from a result: read from its file when they are asked for, in pieces, so that it may be huge."""
+"""Sequences chosen from a result: read from its file when they are asked for, in blocks, so that it may be huge."""
 
 from __future__ import annotations
 
@@ -10,21 +10,20 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, few
+from hpcvdj.kernels.quantities import Quantity
 
 if TYPE_CHECKING:
-    from hpcvdj.results.file import Result
+    from hpcvdj.results.reader import Result
 
-PIECE_ROWS = 1 << 19
-"""A file is searched in pieces of this many rows."""
-
-_MOST_NAMED = 5
+BLOCK_ROWS = 1 << 19
+"""A file is searched in blocks of this many rows."""
 
 
 class Selection:
     """Sequences of a result, in the order of its file: by V–J pair.
 
-    index  int64 [chosen], ascending: rows of `/counters` and `/sequences`, not of the input
+    index  int64 [sequences], ascending: rows of `/counters` and `/sequences`, not of the input
     """
 
     def __init__(self, result: Result, index: NDArray[np.int64]) -> None:
@@ -37,35 +36,37 @@ class Selection:
         return f"<{len(self):,} of {len(self.result):,} sequences of {self.result.path}>"
 
     @property
-    def counters(self) -> NDArray[np.uint64]:
-        """Pathways, uint64 [chosen, n-lengths]; column m is n-length m."""
+    def counters(self) -> NDArray[Any]:
+        """Values [sequences, columns]; pathways are uint64, and column m is n-length m."""
         return np.asarray(_take(self.result.counters, self.index))
 
     @property
     def total(self) -> NDArray[np.uint64]:
-        """Pathways of all n-lengths counted, uint64 [chosen]."""
+        """Pathways of all n-lengths counted, uint64 [sequences]."""
         return np.asarray(self.counters.sum(axis=1, dtype=np.uint64))
 
     @property
     def row(self) -> NDArray[np.int64]:
-        """The 0-based data row of each sequence in the input, int64 [chosen]."""
+        """The 0-based data row of each sequence in the input, int64 [sequences]."""
         return np.asarray(_take(self.result.dataset("sequences/row"), self.index))
 
-    def to_numpy(self) -> NDArray[np.uint64]:
+    def to_numpy(self) -> NDArray[Any]:
         """`counters`."""
         return self.counters
 
     def to_table(self) -> pa.Table:
-        """A pyarrow table: row, sequence_id, v_call, j_call, cdr3, pathways_n0 …, pathways_total.
+        """A pyarrow table: the columns of /sequences (row, sequence_id, v_call, j_call, cdr3), then the values."""
+        columns = {name: self.column(name) for name in self.result.columns}
+        return pa.table({**columns, **value_columns(self.result.quantity, self.counters)})
 
-        Of tables that were counted together also repertoire_id, before sequence_id.
-        """
-        from hpcvdj.results.file import counter_columns
-
-        columns: dict[str, Any] = {"row": self.row}
-        for name in ["repertoire_id"] * self.result.together + ["sequence_id", "v_call", "j_call", "cdr3"]:
-            columns[name] = pa.array(self.texts(name), pa.string())
-        return pa.table({**columns, **counter_columns(self.counters)})
+    def column(self, name: str) -> Any:
+        """A column of /sequences: text as a pyarrow string Array, numbers as NumPy's."""
+        values = _take(self.result.dataset(f"sequences/{name}"), self.index)
+        return (
+            pa.array([value.decode() for value in values.tolist()], pa.string())
+            if values.dtype.kind in "SO"
+            else values
+        )
 
     def to_pandas(self) -> Any:
         """The same columns as a pandas DataFrame."""
@@ -73,8 +74,9 @@ class Selection:
         return self.to_table().to_pandas()
 
     def texts(self, name: str) -> list[str]:
-        """A text column of `/sequences`."""
-        return [value.decode() for value in _take(self.result.dataset(f"sequences/{name}"), self.index).tolist()]
+        """A text column of /sequences."""
+        texts: list[str] = self.column(name).to_pylist()
+        return texts
 
     def select(
         self,
@@ -88,11 +90,11 @@ class Selection:
     ) -> Selection:
         """Those of these sequences that meet every condition given.
 
-        rows          data rows of the input, from 0 (the column `row`)
-        sequence_id   one id, or several
+        rows            data rows of the input, from 0 (the column `row`)
+        sequence_id     one id, or several
         v_call, j_call  an allele, or a gene for all its alleles
-        min_pathways  at least so many pathways in all
-        repertoire_id  one repertoire, or several
+        min_pathways    the least number of pathways, all n-lengths together
+        repertoire_id   one repertoire, or several
 
         InputError for a row or an id that is not among them, with the reason if it was excluded.
         """
@@ -110,34 +112,36 @@ class Selection:
         return Selection(self.result, self.index[keep])
 
     def _among(self, name: str, asked: NDArray[Any]) -> NDArray[np.bool_]:
-        """Which have one of the values `asked`; InputError if one of these is not there."""
+        """Which have one of the values `asked`; InputError if a value does not occur."""
         keep = np.zeros(len(self), dtype=bool)
-        found = [asked[:0]]
-        for place, piece in _pieces(self.result.dataset(f"sequences/{name}"), self.index):
-            keep[place] = np.isin(piece, asked)
-            found.append(piece[keep[place]])
-        missing = np.setdiff1d(asked, np.concatenate(found))
+        seen = [asked[:0]]
+        for rows, block in _blocks(self.result.dataset(f"sequences/{name}"), self.index):
+            keep[rows] = np.isin(block, asked)
+            seen.append(block[keep[rows]])
+        missing = np.setdiff1d(asked, np.concatenate(seen))
         if len(missing):
-            first = missing[0].decode() if name == "sequence_id" else int(missing[0])
-            excluded = self.result.excluded
-            listed = excluded.row.tolist() if name == "row" else excluded.sequence_id
-            reasons = dict(zip(listed, excluded.reason, strict=True))
-            why = f"it was excluded: {reasons[first]}" if first in reasons else "nothing was counted under it"
-            raise InputError(f"{self.result.path}: no {name} {first} among these sequences; {why}")
+            raise self._missing(name, missing[0].decode() if name == "sequence_id" else int(missing[0]))
         return keep
+
+    def _missing(self, name: str, value: Any) -> InputError:
+        excluded = self.result.excluded
+        values = excluded.row.tolist() if name == "row" else list(excluded.sequence_id)
+        why = "nothing was counted under it"
+        if value in values:
+            why = f"it was excluded: {excluded.exclusion(values.index(value))}"
+        return InputError(f"{self.result.path}: no {name} {value} among these sequences; {why}")
 
     def _of(self, asked: NDArray[np.bytes_]) -> NDArray[np.bool_]:
         """Which are of the repertoires `asked`; InputError if one of these is not in the result."""
         known = self.result.repertoires
         missing = next((text.decode() for text in asked.tolist() if text.decode() not in known), None)
         if missing is not None:
-            names = ", ".join(list(known)[:_MOST_NAMED]) + (" …" if len(known) > _MOST_NAMED else "")
-            raise InputError(f"{self.result.path}: no repertoire_id {missing}; it has {names}")
+            raise InputError(f"{self.result.path}: no repertoire_id {missing}; it has {few(known, 5)}")
         if not self.result.together:
             return np.full(len(self), len(asked) > 0)
         keep = np.zeros(len(self), dtype=bool)
-        for place, piece in _pieces(self.result.dataset("sequences/repertoire_id"), self.index):
-            keep[place] = np.isin(piece, asked)
+        for rows, block in _blocks(self.result.dataset("sequences/repertoire_id"), self.index):
+            keep[rows] = np.isin(block, asked)
         return keep
 
     def _called(self, v_call: str | None, j_call: str | None) -> NDArray[np.bool_]:
@@ -151,8 +155,8 @@ class Selection:
         if pathways > np.iinfo(np.uint64).max:
             return np.zeros(len(self), dtype=bool)
         keep = np.zeros(len(self), dtype=bool)
-        for place, piece in _pieces(self.result.counters, self.index):
-            keep[place] = piece.sum(axis=1, dtype=np.uint64) >= np.uint64(pathways)
+        for rows, block in _blocks(self.result.counters, self.index):
+            keep[rows] = block.sum(axis=1, dtype=np.uint64) >= np.uint64(pathways)
         return keep
 
 
@@ -165,21 +169,30 @@ def _is_call(allele: str, call: str | None) -> bool:
     return call is None or call in (allele, allele.partition("*")[0])
 
 
-def _pieces(dataset: h5py.Dataset, index: NDArray[np.int64]) -> Iterator[tuple[slice, NDArray[Any]]]:
-    """The rows `index` of a dataset in pieces, each with its place in `index`."""
+def _blocks(dataset: h5py.Dataset, index: NDArray[np.int64]) -> Iterator[tuple[slice, NDArray[Any]]]:
+    """The rows `index` of a dataset in blocks, each with its place in `index`."""
     first = 0
     while first < len(index):
-        stop = int(np.searchsorted(index, index[first] + PIECE_ROWS))
+        stop = int(np.searchsorted(index, index[first] + BLOCK_ROWS))
         low, high = int(index[first]), int(index[stop - 1]) + 1
-        # HDF5 reads one span many times faster than as many single rows.
+        # HDF5 reads one span many times faster than single rows.
         yield slice(first, stop), dataset[low:high][index[first:stop] - low]
         first = stop
 
 
 def _take(dataset: h5py.Dataset, index: NDArray[np.int64]) -> NDArray[Any]:
     """The rows `index`, ascending, of a dataset."""
-    pieces = [piece for _, piece in _pieces(dataset, index)]
-    return np.concatenate(pieces) if pieces else dataset[:0]
+    blocks = [block for _, block in _blocks(dataset, index)]
+    return np.concatenate(blocks) if blocks else dataset[:0]
+
+
+def value_columns(
+    quantity: Quantity, values: NDArray[Any], known: NDArray[np.bool_] | None = None
+) -> dict[str, pa.Array]:
+    """Values as named columns, with those derived from them; null where `known` is false."""
+    mask = None if known is None else ~known
+    named = dict(zip(quantity.columns(values.shape[1]), values.T, strict=True)) | quantity.derived(values)
+    return {name: pa.array(np.ascontiguousarray(column), mask=mask) for name, column in named.items()}
 
 
 def require(library: str, extra: str = "") -> None:

@@ -18,15 +18,15 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.backends import Kernel
+from hpcvdj.kernels.backends import Kernel
 from hpcvdj.counting.config import Config
-from hpcvdj.counting.driver import Driver
+from hpcvdj.runs.driver import Driver
 from hpcvdj.counting.totals import column_sums
 from hpcvdj.errors import InputError
-from hpcvdj.methods import Method, Problem, Unit, method_named
-from hpcvdj.ranks.binding import bind
-from hpcvdj.ranks.partition import blocks_per_rank
-from hpcvdj.ranks.world import World
+from hpcvdj.kernels.pathways.methods import Method, Problem, Unit, method_named
+from hpcvdj.runs.binding import bind
+from hpcvdj.runs.partition import blocks_per_rank
+from hpcvdj.runs.ranks import World
 from hpcvdj.storage import atomic_path
 
 GROWTH = 4.5

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from hpcvdj.backends import Backend
+from hpcvdj.kernels.backends import Backend
 from hpcvdj.errors import MachineError
-from hpcvdj.methods import Problem
-from hpcvdj.ranks.partition import THREADS_PER_BLOCK
+from hpcvdj.kernels.pathways.methods import Problem
+from hpcvdj.runs.partition import THREADS_PER_BLOCK
 from hpcvdj.recombination.alphabet import packed_bytes
 from hpcvdj.recombination.germline import DForms, Germline, d_forms, j_forms, v_forms
 from hpcvdj.studies.measuring import commands, read

@@ -11,13 +11,13 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.backends import open_backend
+from hpcvdj.kernels.backends import open_backend
 from hpcvdj.errors import InputError
-from hpcvdj.motifs.kmers import Kmers, kmers_of, require_parameters
-from hpcvdj.motifs.tables.compare_cpu import compare
-from hpcvdj.motifs.tables.construction import Tables, bucket_variance, build, merge_buckets
-from hpcvdj.motifs.tables.hashing import HASHES
-from hpcvdj.motifs.tables.options import TableOptions
+from hpcvdj.kernels.kmers.kmers import Kmers, kmers_of, require_parameters
+from hpcvdj.studies.hash_tables.compare_cpu import compare
+from hpcvdj.studies.hash_tables.construction import Tables, bucket_variance, build, merge_buckets
+from hpcvdj.studies.hash_tables.hashing import HASHES
+from hpcvdj.studies.hash_tables.options import TableOptions
 from hpcvdj.studies.motif_sources import Source
 
 PARTS = ("construction", "settings", "speedup", "lengths")
@@ -227,7 +227,7 @@ class Runs:
         number = len(tables)
         loaded: Any = None
         if not on_cpu:
-            from hpcvdj.motifs.tables.cuda import CudaTables
+            from hpcvdj.studies.hash_tables.compare_cuda import CudaTables
 
             loaded = CudaTables(tables, options)
         clock = loaded and loaded.clock

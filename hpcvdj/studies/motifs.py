@@ -14,11 +14,11 @@ from typing import Any
 import numba
 import numpy as np
 
-from hpcvdj.backends import open_backend
-from hpcvdj.motifs.comparison import array_module, profile
-from hpcvdj.motifs.costs import Choice, estimates
-from hpcvdj.motifs.kmers import require_parameters
-from hpcvdj.motifs.methods import LONGEST_K, load
+from hpcvdj.kernels.backends import open_backend
+from hpcvdj.kernels.kmers.profile import array_module, profile
+from hpcvdj.kernels.kmers.costs import Choice, estimates
+from hpcvdj.kernels.kmers.kmers import require_parameters
+from hpcvdj.kernels.kmers.methods import LONGEST_K, load
 from hpcvdj.plotting import pyplot
 from hpcvdj.studies.measuring import commands, read
 from hpcvdj.studies.motif_sources import Source

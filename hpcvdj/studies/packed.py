@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from hpcvdj.recombination.alphabet import BASES_PER_WORD, encode
 from hpcvdj.recombination.germline import Germline, d_forms, extended_j, extended_v
-from hpcvdj.recombination.simulate import PAPER_LARGEST_PAIR, PAPER_SEQUENCES, pair_sizes, usable_pairs
-from hpcvdj.repertoires.repertoire import PAPER_LONGEST_CDR3, Repertoire
+from hpcvdj.generation.simulate import PAPER_LARGEST_PAIR, PAPER_SEQUENCES, pair_sizes, usable_pairs
+from hpcvdj.repertoires.junctions import PAPER_LONGEST_CDR3, Repertoire
 
 WORDS = 2
 _LARGEST_N = 10
@@ -24,7 +24,7 @@ _BASES_PER_WORD = BASES_PER_WORD
 class PackedSet:
     """`count` junctions of a germline's functional V–J pairs, n-lengths 0 … 10, CDR3s of at most 60 nt.
 
-    The pairs' shares fall off as in the paper's mouse set (see `hpcvdj.recombination.simulate.pair_sizes`).
+    The pairs' shares fall off as in the paper's mouse set (see `hpcvdj.generation.simulate.pair_sizes`).
     """
 
     def __init__(self, germline: Germline, count: int, seed: int) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hpcvdj.plotting import pyplot
-from hpcvdj.repertoires.repertoire import Repertoire
+from hpcvdj.repertoires.junctions import Repertoire
 from hpcvdj.studies.measuring import commands, read
 
 

@@ -11,14 +11,14 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.backends import Backend
+from hpcvdj.kernels.backends import Backend
 from hpcvdj.counting.config import Config
 from hpcvdj.counting.totals import column_sums
-from hpcvdj.methods import Problem, Unit
+from hpcvdj.kernels.pathways.methods import Problem, Unit
 from hpcvdj.plotting import pyplot
-from hpcvdj.ranks.binding import bind
-from hpcvdj.ranks.partition import THREADS_PER_BLOCK, block_range
-from hpcvdj.ranks.world import World
+from hpcvdj.runs.binding import bind
+from hpcvdj.runs.partition import THREADS_PER_BLOCK, block_range
+from hpcvdj.runs.ranks import World
 from hpcvdj.recombination.germline import Germline
 from hpcvdj.studies.measuring import commands, read
 from hpcvdj.studies.packed import PackedSet

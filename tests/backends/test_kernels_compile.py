@@ -2,7 +2,7 @@
 
 import pytest
 
-from hpcvdj.backends.cuda.source import OPTIONS, source
+from hpcvdj.kernels.source import OPTIONS, source
 from tests.backends.nvrtc import compile_for
 
 NARROW, WIDE = (

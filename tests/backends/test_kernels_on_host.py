@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hpcvdj.counting.verify import reference, sample
-from hpcvdj.methods import METHODS, Problem
+from hpcvdj.kernels.pathways.methods import METHODS, Problem
 from hpcvdj.recombination.germline import from_sequences, read_germline
-from hpcvdj.repertoires.repertoire import read_repertoire
+from hpcvdj.repertoires.junctions import read_repertoire
 from tests.backends.host import fake_cupy
 from tests.conftest import SMALL, TABLES
 from tests.gpu.test_kernels import random_rows
@@ -37,12 +37,12 @@ def kernels(tmp_path_factory):
 def host(kernels, monkeypatch):
     """The CUDA backend on the host."""
     fake = fake_cupy.Fake(kernels)
-    backend = "hpcvdj.backends.cuda"
+    backend = "hpcvdj.kernels.cuda"
     for name in [name for name in sys.modules if name.startswith(backend)]:
         monkeypatch.delitem(sys.modules, name)
     for name, module in fake.modules().items():
         monkeypatch.setitem(sys.modules, name, module)
-    from hpcvdj.backends import cuda
+    from hpcvdj.kernels.backends import cuda
 
     monkeypatch.setattr(cuda.CudaBackend, "uuid", "GPU-host")
     yield fake
@@ -90,8 +90,8 @@ def test_every_locus_and_length(host, path):
 
 
 def test_d_forms_that_take_several_loads_of_constant_memory(host, paper_germline, monkeypatch):
-    from hpcvdj.backends.cuda.baseline import BaselineKernel
-    from hpcvdj.backends.cuda.bitwise import BitwiseKernel
+    from hpcvdj.kernels.pathways.baseline_cuda import BaselineKernel
+    from hpcvdj.kernels.pathways.bitwise_cuda import BitwiseKernel
 
     whole = read_repertoire(SMALL, paper_germline, longest=60)
     problem = Problem(sample(whole, 12, 1, 60), paper_germline, 2)
@@ -101,7 +101,7 @@ def test_d_forms_that_take_several_loads_of_constant_memory(host, paper_germline
 
 
 def test_a_grid_of_more_tiles_than_fit(host, paper_germline, monkeypatch):
-    monkeypatch.setattr("hpcvdj.backends.cuda.enumerating.MOST_GRID_Y", 3)
+    monkeypatch.setattr("hpcvdj.kernels.pathways.enumerating_cuda.MOST_GRID_Y", 3)
     whole = read_repertoire(SMALL, paper_germline, longest=60)
     problem = Problem(sample(whole, 20, 1, 60), paper_germline, 1)
     for method in ("bitwise", "baseline"):
@@ -110,8 +110,8 @@ def test_a_grid_of_more_tiles_than_fit(host, paper_germline, monkeypatch):
 
 def test_two_units_under_way_at_a_time(host, paper_germline):
     """The counters of a unit stay while the next is started."""
-    from hpcvdj.backends import open_backend
-    from hpcvdj.methods import method_named
+    from hpcvdj.kernels.backends import open_backend
+    from hpcvdj.kernels.pathways.methods import method_named
 
     whole = read_repertoire(SMALL, paper_germline, longest=60)
     problem = Problem(sample(whole, 30, 1, 60), paper_germline, 1)

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import hpcvdj
-from hpcvdj.results.file import Result
+from hpcvdj.results.reader import Result
 from tests.conftest import GERMLINE, ROOT, SMALL
 
 COMMANDS = (
@@ -137,7 +137,7 @@ def test_verify(tmp_path):
 def test_verify_sees_a_wrong_kernel(tmp_path, monkeypatch):
     """Verification that cannot fail would verify nothing."""
     code = (
-        "import sys, hpcvdj.backends.cpu.bitwise as b\n"
+        "import sys, hpcvdj.kernels.pathways.bitwise_cpu as b\n"
         "right = b.BitwiseKernel.__call__\n"
         "def wrong(self, unit, first, last):\n"
         "    counters = right(self, unit, first, last)\n"
@@ -224,7 +224,7 @@ def test_usage_errors_exit_2(arguments):
 
 
 def test_cuda_without_a_gpu_names_the_remedy(tmp_path):
-    from hpcvdj.backends.cuda import device_count
+    from hpcvdj.kernels.cuda import device_count
 
     if device_count():
         pytest.skip("there is a GPU")

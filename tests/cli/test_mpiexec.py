@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hpcvdj.results.file import Result
+from hpcvdj.results.reader import Result
 from tests.conftest import GERMLINE, ROOT, SMALL
 from tests.robustness.kill_and_resume import ranks_of
 
@@ -149,8 +149,8 @@ def test_a_rank_that_raises_ends_all(tmp_path, rank):
     program = tmp_path / "program.py"
     program.write_text(
         "import sys\n"
-        "from hpcvdj.ranks.world import world\n"
-        "import hpcvdj.backends.cpu.direct as direct\n"
+        "from hpcvdj.runs.ranks import world\n"
+        "import hpcvdj.kernels.pathways.direct_cpu as direct\n"
         "right = direct.DirectKernel.__call__\n"
         "def wrong(self, unit, first, last):\n"
         f"    if unit.tasks and last > first and world().rank == {rank}:\n"
@@ -173,7 +173,7 @@ def test_a_rank_that_leaves_ends_all(tmp_path):
     """os._exit, as a crash in a library would end it."""
     program = tmp_path / "program.py"
     program.write_text(
-        "import os\nfrom hpcvdj.ranks.world import world\nif world().rank == 1:\n    os._exit(3)\nworld().barrier()\n"
+        "import os\nfrom hpcvdj.runs.ranks import world\nif world().rank == 1:\n    os._exit(3)\nworld().barrier()\n"
     )
     start = time.monotonic()
     done = launch(3, program, timeout=60)
@@ -223,7 +223,7 @@ def test_a_rank_that_hangs_is_given_up(tmp_path):
 def test_an_uncaught_exception_in_a_script_ends_all(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(
-        "from hpcvdj.ranks.world import world\n"
+        "from hpcvdj.runs.ranks import world\n"
         "if world().rank == 1:\n    raise ValueError('planted')\nworld().barrier()\n"
     )
     done = launch(2, program, timeout=60)

@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from hpcvdj.results.file import Result
+from hpcvdj.results.reader import Result
 from tests.cli.test_mpiexec import MPIEXEC
 from tests.conftest import GERMLINE, SMALL
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from hpcvdj.results.file import Result
+from hpcvdj.results.reader import Result
 from tests.conftest import GERMLINE, ROOT, SMALL
 
 HERE = Path(__file__).parent

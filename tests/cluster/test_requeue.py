@@ -2,7 +2,7 @@
 
 import pytest
 
-from hpcvdj.results.file import Result
+from hpcvdj.results.reader import Result
 from tests.cluster.conftest import counters
 from tests.conftest import GERMLINE, SMALL
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from hpcvdj.results.file import Result
+from hpcvdj.results.reader import Result
 from tests.cluster.conftest import Job, counters
 from tests.conftest import GERMLINE, ROOT, SMALL
 

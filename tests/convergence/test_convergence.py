@@ -12,8 +12,8 @@ from pyarrow import csv, parquet
 
 import hpcvdj
 from hpcvdj import InputError
-from hpcvdj.convergence.analysis import _encode, amino_acid_level, nucleotide_level, read, translate, weights
-from hpcvdj.convergence.plot import bins, wilson
+from hpcvdj.sharing.convergence import _encode, amino_acid_level, nucleotide_level, read, translate, weights
+from hpcvdj.sharing.plot import bins, wilson
 from tests.cli.test_commands import error_line, hpcvdj_command
 from tests.conftest import GERMLINE, ROOT, SMALL
 

@@ -3,7 +3,7 @@
 import pytest
 
 from hpcvdj.counting import batched
-from hpcvdj.ranks.stopping import StopRequest
+from hpcvdj.runs.stopping import StopRequest
 
 
 @pytest.fixture

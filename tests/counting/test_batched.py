@@ -13,12 +13,12 @@ from hpcvdj.counting.batched import count_in_slices, slice_rows
 from hpcvdj.counting.config import Config, Inputs
 from hpcvdj.counting.whole import count_file
 from hpcvdj.errors import CompleteError, InputError, MachineError, StoppedError
-from hpcvdj.ranks.stopping import StopRequest
-from hpcvdj.ranks.world import World
+from hpcvdj.runs.stopping import StopRequest
+from hpcvdj.runs.ranks import World
 from hpcvdj.repertoires.slices import slices
 from hpcvdj.results import parts
-from hpcvdj.results.airr_export import Lookup
-from hpcvdj.results.file import Result
+from hpcvdj.results.export import Lookup
+from hpcvdj.results.reader import Result
 from tests.conftest import SMALL
 
 ROWS = 137
@@ -235,7 +235,7 @@ def test_parts_are_packed(tables, paper_germline, tmp_path):
 
 def test_ranks_may_share_a_gpu(tables, paper_germline, tmp_path, monkeypatch):
     asked = []
-    monkeypatch.setattr("hpcvdj.ranks.binding._check_binding", lambda uuids, strict: asked.append(strict))
+    monkeypatch.setattr("hpcvdj.runs.binding._check_binding", lambda uuids, strict: asked.append(strict))
     count_in_slices(Inputs(tables / "t.tsv"), paper_germline, tmp_path / "o.h5", Config(1), World(), ROWS)
     assert asked == []
     strict = Config(1, strict_binding=True)

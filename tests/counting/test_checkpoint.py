@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcvdj.counting.checkpoint import Checkpoint, folder_of, remaining
+from hpcvdj.runs.checkpoint import Checkpoint, folder_of, remaining
 from hpcvdj.counting.config import Config, Inputs
-from hpcvdj.counting.driver import Partial
+from hpcvdj.runs.driver import Partial
 from hpcvdj.counting.whole import count_file
 from hpcvdj.errors import CompleteError, InputError, MachineError
-from hpcvdj.methods import Unit
-from hpcvdj.ranks.world import World
+from hpcvdj.kernels.pathways.methods import Unit
+from hpcvdj.runs.ranks import World
 from tests.conftest import SMALL
 
 OFFSETS = np.array([0, 4, 5, 9, 10])

@@ -1,14 +1,14 @@
-"""hpcvdj.counting.driver: pieces cover every task once, and a run can be left and taken up at any boundary."""
+"""hpcvdj.runs.driver: pieces cover every task once, and a run can be left and taken up at any boundary."""
 
 import math
 
 import numpy as np
 import pytest
 
-from hpcvdj.backends import Done
-from hpcvdj.counting.driver import FIRST_WORK, Driver, Partial
-from hpcvdj.methods import METHODS, Unit, method_named
-from hpcvdj.ranks.world import World
+from hpcvdj.kernels.backends import Done
+from hpcvdj.runs.driver import FIRST_WORK, Driver, Partial
+from hpcvdj.kernels.pathways.methods import METHODS, Unit, method_named
+from hpcvdj.runs.ranks import World
 
 UNITS = [
     Unit(range(2), range(5), range(3, 4), 64),

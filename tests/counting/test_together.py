@@ -12,21 +12,21 @@ import pyarrow.parquet as pq
 import pytest
 
 import hpcvdj
-from hpcvdj.convergence.analysis import nucleotide_level, read
+from hpcvdj.sharing.convergence import nucleotide_level, read
 from hpcvdj.counting import batched
 from hpcvdj.counting.batched import count_in_slices
-from hpcvdj.counting.checkpoint import folder_of
+from hpcvdj.runs.checkpoint import folder_of
 from hpcvdj.counting.config import Config, Inputs
 from hpcvdj.counting.together import inputs_together
 from hpcvdj.counting.whole import count_file
 from hpcvdj.errors import CompleteError, InputError, StoppedError
-from hpcvdj.ranks.stopping import StopRequest
-from hpcvdj.ranks.world import World
+from hpcvdj.runs.stopping import StopRequest
+from hpcvdj.runs.ranks import World
 from hpcvdj.repertoires.many import rows_of
 from hpcvdj.repertoires.tables import read_batches
 from hpcvdj.report.survey import survey
 from hpcvdj.results import parts
-from hpcvdj.results.file import Result
+from hpcvdj.results.reader import Result
 from tests.cli.test_commands import error_line, hpcvdj_command
 from tests.conftest import GERMLINE, SMALL
 from tests.repertoires.test_many import of_sizes

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hpcvdj.backends.cuda import device_count
+from hpcvdj.kernels.cuda import device_count
 from hpcvdj.counting.verify import reference, sample
-from hpcvdj.methods import METHODS, Problem
+from hpcvdj.kernels.pathways.methods import METHODS, Problem
 from hpcvdj.recombination.alphabet import unpack
 from hpcvdj.recombination.germline import from_sequences, read_germline
-from hpcvdj.repertoires.repertoire import PAPER_LONGEST_CDR3, read_repertoire
+from hpcvdj.repertoires.junctions import PAPER_LONGEST_CDR3, read_repertoire
 from tests.conftest import SMALL, TABLES
 from tests.problems import cases, count_with, repertoire_of_rows
 
@@ -106,7 +106,7 @@ def test_an_empty_repertoire(method, paper_germline):
 def test_short_memory_shrinks_the_batch(paper_germline, monkeypatch):
     import cupy
 
-    from hpcvdj.backends.cuda.direct import DirectKernel
+    from hpcvdj.kernels.pathways.direct_cuda import DirectKernel
 
     problem = Problem(read_repertoire(SMALL, paper_germline), paper_germline, 5)
     right = DirectKernel._count
@@ -117,14 +117,14 @@ def test_short_memory_shrinks_the_batch(paper_germline, monkeypatch):
         right(self, first, last, counters)
 
     monkeypatch.setattr(DirectKernel, "_count", scarce)
-    monkeypatch.setattr("hpcvdj.backends.cuda.device.shrinking.__defaults__", (10,))
+    monkeypatch.setattr("hpcvdj.kernels.device.shrinking.__defaults__", (10,))
     assert np.array_equal(gpu(problem, "direct"), count_with(problem, "direct"))
 
 
 def test_memory_that_never_suffices_is_one_line(paper_germline, monkeypatch):
     import cupy
 
-    from hpcvdj.backends.cuda.bitwise import BitwiseKernel
+    from hpcvdj.kernels.pathways.bitwise_cuda import BitwiseKernel
     from hpcvdj.errors import MachineError
 
     def none(self):
@@ -137,7 +137,7 @@ def test_memory_that_never_suffices_is_one_line(paper_germline, monkeypatch):
 
 def test_what_lies_on_the_gpu(paper_germline):
     """Table III: 64 and 16 bytes a form and sequence, 60 a D form of the baseline."""
-    from hpcvdj.backends import open_backend
+    from hpcvdj.kernels.backends import open_backend
     from hpcvdj.studies.memory import memory_rows
 
     problem = Problem(read_repertoire(SMALL, paper_germline, longest=60), paper_germline, 0)
@@ -162,8 +162,8 @@ def test_page_locked_memory_is_used_again(paper_germline, method):
 
 def test_ranks_that_share_a_gpu_are_told(paper_germline, caplog):
     from hpcvdj.errors import MachineError
-    from hpcvdj.ranks.binding import bind
-    from hpcvdj.ranks.world import World
+    from hpcvdj.runs.binding import bind
+    from hpcvdj.runs.ranks import World
 
     world = World()
     world.gather = lambda uuid: [uuid, uuid, "GPU-other"]
@@ -180,7 +180,7 @@ def test_ranks_that_share_a_gpu_are_told(paper_germline, caplog):
 
 def test_unpacked_and_packed_sequences_are_the_same(paper_germline):
     """The baseline's bytes are the bitwise method's words."""
-    from hpcvdj.backends.cuda.baseline import BaselineKernel
+    from hpcvdj.kernels.pathways.baseline_cuda import BaselineKernel
 
     repertoire = read_repertoire(SMALL, paper_germline, longest=60)
     raw = BaselineKernel(Problem(repertoire, paper_germline, 1), 64).sequences().get()

@@ -6,11 +6,11 @@ python -m pytest tests/gpu/test_motif_tables.py
 import numpy as np
 import pytest
 
-from hpcvdj.backends.cuda import device_count
+from hpcvdj.kernels.cuda import device_count
 from hpcvdj.errors import MachineError
-from hpcvdj.motifs.kmers import Kmers
-from hpcvdj.motifs.tables import TableOptions, TablesComparison
-from hpcvdj.motifs.tables.options import KERNELS
+from hpcvdj.kernels.kmers.kmers import Kmers
+from hpcvdj.studies.hash_tables import TableOptions, TablesComparison
+from hpcvdj.studies.hash_tables.options import KERNELS
 from tests.motifs.tables.cases import ENCODINGS, exact, hostile, kmers, random_text, raw, upper
 
 pytestmark = pytest.mark.skipif(device_count() == 0, reason="no GPU")

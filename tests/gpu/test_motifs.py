@@ -6,10 +6,10 @@ python -m pytest tests/gpu/test_motifs.py
 import numpy as np
 import pytest
 
-from hpcvdj.backends.cuda import device_count
-from hpcvdj.motifs.comparison import profile
-from hpcvdj.motifs.costs import Choice
-from hpcvdj.motifs.methods import LONGEST_K, load
+from hpcvdj.kernels.cuda import device_count
+from hpcvdj.kernels.kmers.profile import profile
+from hpcvdj.kernels.kmers.costs import Choice
+from hpcvdj.kernels.kmers.methods import LONGEST_K, load
 from hpcvdj.motifs.reference import exact_counters, raw_counters
 from hpcvdj.motifs.sequences import sequence_set
 from tests.motifs.tables.cases import hostile, random_text

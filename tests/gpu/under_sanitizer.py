@@ -14,13 +14,13 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from hpcvdj.counting.verify import reference
-from hpcvdj.methods import METHODS, Problem
-from hpcvdj.motifs.comparison import profile
-from hpcvdj.motifs.costs import Choice
-from hpcvdj.motifs.methods import load
+from hpcvdj.kernels.pathways.methods import METHODS, Problem
+from hpcvdj.kernels.kmers.profile import profile
+from hpcvdj.kernels.kmers.costs import Choice
+from hpcvdj.kernels.kmers.methods import load
 from hpcvdj.motifs.reference import exact_counters
 from hpcvdj.motifs.sequences import sequence_set
-from hpcvdj.motifs.tables import TableOptions, TablesComparison
+from hpcvdj.studies.hash_tables import TableOptions, TablesComparison
 from hpcvdj.recombination.germline import from_sequences, read_germline
 from tests.conftest import TABLES
 from tests.gpu.test_kernels import gpu, random_rows

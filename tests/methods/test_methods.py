@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from hpcvdj.counting.config import Config
 from hpcvdj.counting.verify import reference
 from hpcvdj.errors import InputError
-from hpcvdj.methods import METHODS, Problem, method_named
+from hpcvdj.kernels.pathways.methods import METHODS, Problem, method_named
 from hpcvdj.recombination.germline import Germline, Segment, extended_j, extended_v, from_sequences, read_germline
-from hpcvdj.repertoires.repertoire import LONGEST_CDR3, PAPER_LONGEST_CDR3
+from hpcvdj.repertoires.junctions import LONGEST_CDR3, PAPER_LONGEST_CDR3
 from tests.conftest import ROOT, TABLES
 from tests.problems import Case, cases, count_with, repertoire_of_rows
 
@@ -99,7 +99,7 @@ def test_units_cover_each_counter_once(paper_germline):
 
 
 def test_direct_cuts_large_repertoires_into_units(paper_germline, monkeypatch):
-    monkeypatch.setattr("hpcvdj.methods.direct.UNIT_COUNTERS", 20)
+    monkeypatch.setattr("hpcvdj.kernels.pathways.direct.UNIT_COUNTERS", 20)
     rows = [(v.allele, "TRBJ1-1*01", "GCC") for v in paper_germline.of("V")[:6] for _ in range(3)]
     problem = Problem(repertoire_of_rows(paper_germline, rows), paper_germline, 4)
     units = list(method_named("direct").units(problem))
@@ -117,7 +117,7 @@ def test_a_d_segment_too_long_for_a_word_is_refused():
 def test_many_d_genes_fill_several_words():
     """Human IGH has more D bases than a machine word has bits."""
     germline = read_germline(ROOT / "inputs" / "germline" / "human_igh.tsv")
-    from hpcvdj.backends.dtable import DTable
+    from hpcvdj.kernels.pathways.d_table import DTable
 
     table = DTable(Problem(repertoire_of_rows(germline, []), germline, 2), ["IGH"])
     assert table.words[0] > 1

@@ -8,9 +8,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from hpcvdj.motifs.comparison import Profile, profile
-from hpcvdj.motifs.cpu.join import Pigeonhole
-from hpcvdj.motifs.cpu.matrix import Matrix
+from hpcvdj.kernels.kmers.profile import Profile, profile
+from hpcvdj.kernels.kmers.join_cpu import Pigeonhole
+from hpcvdj.kernels.kmers.matrix_cpu import Matrix
 from hpcvdj.motifs.edges import Selection, joined
 from hpcvdj.motifs.results import Header, MotifStore
 from hpcvdj.motifs.scores import base_frequencies, scoring, terms_of

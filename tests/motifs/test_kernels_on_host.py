@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hpcvdj.cli import motifs_compare
-from hpcvdj.motifs.comparison import profile
-from hpcvdj.motifs.costs import Choice
+from hpcvdj.kernels.kmers.profile import profile
+from hpcvdj.kernels.kmers.costs import Choice
 from hpcvdj.motifs.edges import Selection
-from hpcvdj.motifs.methods import LONGEST_K, load
+from hpcvdj.kernels.kmers.methods import LONGEST_K, load
 from hpcvdj.motifs.reference import opposite_strand_counters
 from hpcvdj.motifs.sequences import sequence_set
 from tests.backends.host import fake_cupy
@@ -41,7 +41,7 @@ def kernels(tmp_path_factory):
 def host(kernels, monkeypatch):
     """The CUDA backend on the host."""
     fake = on_host.begin(kernels, monkeypatch)
-    backend = importlib.import_module("hpcvdj.backends.cuda")
+    backend = importlib.import_module("hpcvdj.kernels.cuda")
     monkeypatch.setattr(backend.CudaBackend, "uuid", "GPU-host")
     yield fake
     on_host.forget()
@@ -147,7 +147,7 @@ def test_many_sequences_in_small_pieces(host, method, monkeypatch):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_sequences_longer_than_a_block_and_repeats_past_a_byte(host, method, monkeypatch):
-    monkeypatch.setattr(importlib.import_module("hpcvdj.motifs.cuda.bitslice"), "_BLOCK", 32)
+    monkeypatch.setattr(importlib.import_module("hpcvdj.kernels.kmers.bitslice_cuda"), "_BLOCK", 32)
     texts = ("A" * 700, "A" * 300 + "C" * 300, "ACGT" * 20, random_text(np.random.default_rng(8), 330))
     comparison, some = loaded(method, texts, 8, 1, wide=True)
     assert comparison.counters(None).get()[0, 0, 0] == 693**2

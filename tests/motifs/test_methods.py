@@ -6,10 +6,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hpcvdj.errors import InputError
-from hpcvdj.motifs.comparison import profile
-from hpcvdj.motifs.costs import Choice, estimates
-from hpcvdj.motifs.cpu.join import Index
-from hpcvdj.motifs.methods import LONGEST_K, load
+from hpcvdj.kernels.kmers.profile import profile
+from hpcvdj.kernels.kmers.costs import Choice, estimates
+from hpcvdj.kernels.kmers.join_cpu import Index
+from hpcvdj.kernels.kmers.methods import LONGEST_K, load
 from hpcvdj.motifs.reference import exact_counters, opposite_strand_counters, raw_counters
 from hpcvdj.motifs.sequences import sequence_set
 from tests.motifs.tables.cases import hostile, random_text

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from hpcvdj.cli import motifs_compare, motifs_export
-from hpcvdj.motifs.comparison import profile
-from hpcvdj.motifs.costs import Choice
-from hpcvdj.motifs.masks import raw_from_exact
-from hpcvdj.motifs.methods import LONGEST_K, METHODS, load
+from hpcvdj.kernels.kmers.profile import profile
+from hpcvdj.kernels.kmers.costs import Choice
+from hpcvdj.kernels.kmers.masks import raw_from_exact
+from hpcvdj.kernels.kmers.methods import LONGEST_K, METHODS, load
 from hpcvdj.motifs.scores import scoring, terms_of
 from hpcvdj.motifs.sequences import read_junctions, sequence_set
 from tests.conftest import SMALL

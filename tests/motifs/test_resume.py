@@ -22,7 +22,7 @@ import errno, os, sys, time
 import hpcvdj.motifs.run as run, hpcvdj.motifs.tiles as tiles
 from hpcvdj.motifs.work import Work
 from hpcvdj.motifs.results import MotifStore
-from hpcvdj.ranks.world import world
+from hpcvdj.runs.ranks import world
 run.layout_of = lambda *ignored: {"load": 6, "height": 4}
 compare, put, savez, done = Work._compare, MotifStore.put_tile, tiles.np.savez, []
 def slow(self, *arguments):

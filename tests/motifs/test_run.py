@@ -13,7 +13,7 @@ import pytest
 from hpcvdj import storage
 from hpcvdj.errors import CompleteError, InputError, MachineError, StoppedError
 from hpcvdj.motifs import assembly, pace, run, tiles, work
-from hpcvdj.motifs.comparison import profile
+from hpcvdj.kernels.kmers.profile import profile
 from hpcvdj.motifs.config import MotifConfig, choose, layout_of
 from hpcvdj.motifs.cpu import bitslice
 from hpcvdj.motifs.edges import Selection
@@ -23,8 +23,8 @@ from hpcvdj.motifs.run import compare_file
 from hpcvdj.motifs.scores import base_frequencies, scoring, terms_of
 from hpcvdj.motifs.sequences import sequence_set
 from hpcvdj.motifs.tiles import Tile, TileFolder, of_rank, plan
-from hpcvdj.ranks.stopping import StopRequest
-from hpcvdj.ranks.world import World
+from hpcvdj.runs.stopping import StopRequest
+from hpcvdj.runs.ranks import World
 from tests.cli.test_mpiexec import MPIEXEC, launch
 from tests.motifs.tables.cases import hostile, random_text
 
@@ -455,7 +455,7 @@ def test_ranks_of_different_backends_share_the_tiles_alike(fasta, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(
         "import sys\nimport hpcvdj.motifs.run as run, hpcvdj.motifs.work as work\n"
-        "from hpcvdj.cli import main\nfrom hpcvdj.ranks.world import world\n"
+        "from hpcvdj.cli import main\nfrom hpcvdj.runs.ranks import world\n"
         "run.layout_of = lambda *ignored: {'load': 3, 'height': 2}\n"
         "work.rows_need_no_tables = lambda *ignored: world().is_root\n"
         "sys.argv = ['hpcvdj', 'motifs', 'compare', *sys.argv[1:]]\nmain()\n"

@@ -10,8 +10,8 @@ import pytest
 from hpcvdj.cli import motifs_show
 from hpcvdj.errors import InputError
 from hpcvdj.motifs import shared
-from hpcvdj.motifs.comparison import profile
-from hpcvdj.motifs.cpu.join import Pigeonhole
+from hpcvdj.kernels.kmers.profile import profile
+from hpcvdj.kernels.kmers.join_cpu import Pigeonhole
 from hpcvdj.motifs.sequences import sequence_set
 from hpcvdj.motifs.shared import find, shared_kmers
 from tests.conftest import SMALL

@@ -12,9 +12,9 @@ from hpcvdj.counting.config import Config
 from hpcvdj.counting.count import ArrayStore, count
 from hpcvdj.counting.verify import reference, sample
 from hpcvdj.errors import InputError, LostRankError
-from hpcvdj.methods import METHODS, Problem
-from hpcvdj.ranks.world import root_does, usable_cores, world
-from hpcvdj.repertoires.repertoire import read_repertoire
+from hpcvdj.kernels.pathways.methods import METHODS, Problem
+from hpcvdj.runs.ranks import root_does, usable_cores, world
+from hpcvdj.repertoires.junctions import read_repertoire
 from hpcvdj.repertoires.sharing import share
 from tests.conftest import SMALL
 
@@ -58,7 +58,7 @@ def test_share(paper_germline):
 
 
 def test_broadcast_in_pieces(monkeypatch):
-    monkeypatch.setattr("hpcvdj.ranks.world._BROADCAST_BYTES", 100)
+    monkeypatch.setattr("hpcvdj.runs.ranks._BROADCAST_BYTES", 100)
     array = np.arange(77, dtype=np.int64).reshape(7, 11)
     found = world().broadcast_array(array if world().is_root else None)
     assert np.array_equal(found, array)

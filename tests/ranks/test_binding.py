@@ -3,8 +3,8 @@
 import pytest
 
 from hpcvdj.errors import MachineError
-from hpcvdj.ranks.binding import bind
-from hpcvdj.ranks.world import World
+from hpcvdj.runs.binding import bind
+from hpcvdj.runs.ranks import World
 
 
 def world_with(*uuids):

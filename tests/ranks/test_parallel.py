@@ -1,4 +1,4 @@
-"""hpcvdj.ranks.world in a world of one rank, and what it makes of a launcher's environment."""
+"""hpcvdj.runs.ranks in a world of one rank, and what it makes of a launcher's environment."""
 
 import subprocess
 import sys
@@ -6,13 +6,13 @@ import sys
 import numpy as np
 import pytest
 
-from hpcvdj.ranks.world import World, launched_rank, launched_ranks
+from hpcvdj.runs.ranks import World, launched_rank, launched_ranks
 
 NO_MPI = (
     "import sys; sys.modules['mpi4py'] = None\n"
     "import logging; logging.basicConfig(level=logging.INFO, stream=sys.stdout)\n"
     "from hpcvdj.errors import HpcvdjError\n"
-    "from hpcvdj.ranks.world import say_if_serial, world\n"
+    "from hpcvdj.runs.ranks import say_if_serial, world\n"
     "try: print('size', world().size); say_if_serial(world())\n"
     "except HpcvdjError as error: print('error', error)\n"
 )

@@ -1,4 +1,4 @@
-"""hpcvdj.ranks.partition: every task exactly once, whatever the numbers."""
+"""hpcvdj.runs.partition: every task exactly once, whatever the numbers."""
 
 import numpy as np
 import pytest

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 
 import hpcvdj
 from hpcvdj.counting.verify import sample
-from hpcvdj.methods import Problem
-from hpcvdj.recombination.explain import explain
+from hpcvdj.kernels.pathways.methods import Problem
+from hpcvdj.recombination.explanation import explain
 from hpcvdj.recombination.germline import d_forms, extended_d, from_sequences, j_forms, read_germline, v_forms
 from hpcvdj.recombination.pathways import algorithm_1, direct_sum
-from hpcvdj.repertoires.repertoire import read_repertoire
+from hpcvdj.repertoires.junctions import read_repertoire
 from tests.cli.test_commands import error_line, hpcvdj_command
 from tests.conftest import GERMLINE, ROOT
 from tests.problems import cases, count_with

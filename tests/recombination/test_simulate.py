@@ -1,4 +1,4 @@
-"""hpcvdj.recombination.simulate: what is drawn is what was asked for."""
+"""hpcvdj.generation.simulate: what is drawn is what was asked for."""
 
 import collections
 import gzip
@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from hpcvdj.counting.verify import reference
 from hpcvdj.errors import InputError
-from hpcvdj.methods import Problem
+from hpcvdj.kernels.pathways.methods import Problem
 from hpcvdj.recombination.germline import from_sequences, read_germline
-from hpcvdj.recombination.simulate import PAPER_LARGEST_PAIR, PAPER_SEQUENCES, Simulation, pair_sizes, simulate
-from hpcvdj.repertoires.repertoire import build
+from hpcvdj.generation.simulate import PAPER_LARGEST_PAIR, PAPER_SEQUENCES, Simulation, pair_sizes, simulate
+from hpcvdj.repertoires.junctions import build
 from tests.conftest import GERMLINE, ROOT, SMALL
 
 EXAMPLE = ROOT / "inputs" / "mouse_trb" / "repertoire.tsv.gz"
@@ -129,7 +129,7 @@ def test_the_shipped_examples_are_what_their_readme_says(path, count):
 
 
 def test_the_example_has_the_papers_shape(paper_germline):
-    from hpcvdj.repertoires.repertoire import read_repertoire
+    from hpcvdj.repertoires.junctions import read_repertoire
 
     repertoire = read_repertoire(EXAMPLE, paper_germline, longest=60)
     assert len(repertoire) == 101_822

@@ -1,4 +1,4 @@
-"""hpcvdj.repertoires.repertoire: every row counted or excluded by name; grouping and packing."""
+"""hpcvdj.repertoires.junctions: every row counted or excluded by name; grouping and packing."""
 
 import gzip
 
@@ -11,7 +11,7 @@ import pytest
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.germline import Germline, Segment
 from hpcvdj.repertoires import repertoire
-from hpcvdj.repertoires.repertoire import CallPolicy, build, read_repertoire, repertoire_of
+from hpcvdj.repertoires.junctions import CallPolicy, build, read_repertoire, repertoire_of
 from tests.conftest import SMALL
 from tests.problems import repertoire_of_rows
 

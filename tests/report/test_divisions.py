@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 
 from hpcvdj.counting.verify import reference
-from hpcvdj.recombination.explain import Explanation
+from hpcvdj.recombination.explanation import Explanation
 from hpcvdj.recombination.germline import extended_d, from_sequences
 from hpcvdj.report.divisions import most_direct_lines
 from hpcvdj.report.figures.alignment import parts_of

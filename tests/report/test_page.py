@@ -14,12 +14,12 @@ from hpcvdj.counting.batched import count_in_slices
 from hpcvdj.counting.config import Config, Inputs
 from hpcvdj.counting.whole import count_file
 from hpcvdj.errors import InputError
-from hpcvdj.ranks.world import World
+from hpcvdj.runs.ranks import World
 from hpcvdj.recombination.germline import read_germline
 from hpcvdj.report import page
 from hpcvdj.report.page import write_report
 from hpcvdj.results import parts
-from hpcvdj.results.file import Result
+from hpcvdj.results.reader import Result
 from tests.cli.test_commands import error_line, hpcvdj_command
 from tests.conftest import GERMLINE, SMALL
 

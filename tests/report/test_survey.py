@@ -6,12 +6,12 @@ import pytest
 from hpcvdj.counting.config import Config, Inputs
 from hpcvdj.counting.whole import count_file
 from hpcvdj.errors import InputError
-from hpcvdj.ranks.world import World
+from hpcvdj.runs.ranks import World
 from hpcvdj.recombination.germline import read_germline
 from hpcvdj.report import survey as module
 from hpcvdj.report.survey import EDGES, FINE_EDGES, PerJunction, coarse, kind_of, survey
 from hpcvdj.report.translation import CODE, translate
-from hpcvdj.results.file import Result
+from hpcvdj.results.reader import Result
 from tests.conftest import GERMLINE, SMALL
 
 

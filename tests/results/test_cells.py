@@ -8,7 +8,7 @@ import hpcvdj
 from hpcvdj.counting.config import Config, Inputs
 from hpcvdj.counting.whole import count_file
 from hpcvdj.errors import InputError
-from hpcvdj.ranks.world import World
+from hpcvdj.runs.ranks import World
 from hpcvdj.results.joining import primary_chains
 from tests.conftest import GERMLINE, SMALL
 

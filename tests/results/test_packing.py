@@ -10,11 +10,11 @@ import pytest
 from hpcvdj.counting.config import Config
 from hpcvdj.counting.count import count
 from hpcvdj.errors import MachineError
-from hpcvdj.methods import Problem, Unit
-from hpcvdj.ranks.world import World
-from hpcvdj.repertoires.repertoire import read_repertoire
+from hpcvdj.kernels.pathways.methods import Problem, Unit
+from hpcvdj.runs.ranks import World
+from hpcvdj.repertoires.junctions import read_repertoire
 from hpcvdj.results import packing
-from hpcvdj.results.file import Result, ResultWriter
+from hpcvdj.results.reader import Result, ResultWriter
 from hpcvdj.results.packing import Column, PackedColumn
 from tests.conftest import SMALL
 
@@ -86,7 +86,7 @@ def test_rows_that_are_missing_are_noticed(tmp_path, kind):
 
 
 def test_a_packed_result_is_the_plain_one(paper_germline, tmp_path, monkeypatch):
-    monkeypatch.setattr("hpcvdj.methods.direct.UNIT_COUNTERS", 200)
+    monkeypatch.setattr("hpcvdj.kernels.pathways.direct.UNIT_COUNTERS", 200)
     problem = Problem(read_repertoire(SMALL, paper_germline), paper_germline, 3)
     for name in ("plain", "packed"):
         with ResultWriter(tmp_path / f"{name}.h5", problem.repertoire, 3, packed=name == "packed") as writer:

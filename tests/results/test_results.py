@@ -1,4 +1,4 @@
-"""hpcvdj.results.file: what is in the file, and that nothing half-written is left under the final name."""
+"""hpcvdj.results.reader: what is in the file, and that nothing half-written is left under the final name."""
 
 import os
 import types
@@ -11,11 +11,11 @@ from hpcvdj.counting.config import Config, Inputs
 from hpcvdj.counting.verify import reference
 from hpcvdj.counting.whole import count_file
 from hpcvdj.errors import InputError, MachineError
-from hpcvdj.methods import Problem
-from hpcvdj.ranks.world import World
+from hpcvdj.kernels.pathways.methods import Problem
+from hpcvdj.runs.ranks import World
 from hpcvdj.repertoires.tables import read_batches
-from hpcvdj.results.airr_export import export
-from hpcvdj.results.file import Result, ResultWriter
+from hpcvdj.results.export import export
+from hpcvdj.results.reader import Result, ResultWriter
 from hpcvdj.storage import atomic_path
 from tests.conftest import SMALL
 from tests.problems import repertoire_of_rows

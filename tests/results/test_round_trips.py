@@ -9,10 +9,10 @@ import pytest
 
 from hpcvdj.counting.config import Config, Inputs
 from hpcvdj.counting.whole import count_file
-from hpcvdj.ranks.world import World
+from hpcvdj.runs.ranks import World
 from hpcvdj.recombination.germline import read_germline
-from hpcvdj.results.airr_export import REQUIRED, export
-from hpcvdj.results.file import Result
+from hpcvdj.results.export import REQUIRED, export
+from hpcvdj.results.reader import Result
 from tests.conftest import GERMLINE, ROOT, SMALL
 
 REAL = ROOT.parent / "shared" / "data"

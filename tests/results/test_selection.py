@@ -10,7 +10,7 @@ from hpcvdj.counting.batched import count_in_slices
 from hpcvdj.counting.config import Config, Inputs
 from hpcvdj.counting.whole import count_file
 from hpcvdj.errors import InputError
-from hpcvdj.ranks.world import World
+from hpcvdj.runs.ranks import World
 from hpcvdj.recombination.germline import d_forms, j_forms, v_forms
 from hpcvdj.recombination.pathways import direct_sum
 from hpcvdj.results import selection

@@ -11,9 +11,9 @@ import pytest
 from hpcvdj.counting.batched import count_in_slices
 from hpcvdj.counting.config import Config, Inputs
 from hpcvdj.errors import InputError, MachineError
-from hpcvdj.ranks.world import World
+from hpcvdj.runs.ranks import World
 from hpcvdj.results import parts, views
-from hpcvdj.results.file import Result
+from hpcvdj.results.reader import Result
 from tests.conftest import SMALL
 
 ROWS = 8

@@ -33,7 +33,7 @@ import numpy as np
 
 from hpcvdj.motifs.edges import joined
 from hpcvdj.motifs.results import MotifResult
-from hpcvdj.results.file import Result
+from hpcvdj.results.reader import Result
 
 ROOT = Path(__file__).parents[2]
 GERMLINE = ROOT / "inputs" / "germline" / "mouse_trb_paper.tsv"

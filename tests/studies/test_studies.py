@@ -8,9 +8,9 @@ import pytest
 from hpcvdj.counting.config import Config
 from hpcvdj.counting.verify import reference, sample
 from hpcvdj.errors import InputError, MachineError
-from hpcvdj.methods import METHODS, Problem
-from hpcvdj.ranks.world import World
-from hpcvdj.repertoires.repertoire import read_repertoire
+from hpcvdj.kernels.pathways.methods import METHODS, Problem
+from hpcvdj.runs.ranks import World
+from hpcvdj.repertoires.junctions import read_repertoire
 from hpcvdj.studies import blocks, measuring, memory, methods, pairs, renderer, scaling
 from tests.conftest import SMALL
 from tests.problems import count_with
@@ -106,7 +106,7 @@ def test_the_pairs(problem, tmp_path):
 
 
 def test_the_memory_table_needs_a_gpu_but_its_bases_do_not(paper_germline, problem, tmp_path):
-    from hpcvdj.backends import open_backend
+    from hpcvdj.kernels.backends import open_backend
 
     with pytest.raises(MachineError, match="hpcvdj forms"):
         memory.memory_rows(problem, open_backend("cpu"))

@@ -7,8 +7,8 @@ import pytest
 
 from hpcvdj.counting.config import Config
 from hpcvdj.counting.verify import reference
-from hpcvdj.methods import Problem
-from hpcvdj.ranks.world import World
+from hpcvdj.kernels.pathways.methods import Problem
+from hpcvdj.runs.ranks import World
 from hpcvdj.recombination.germline import read_germline
 from hpcvdj.studies import measuring, renderer, throughput
 from hpcvdj.studies.packed import PackedSet

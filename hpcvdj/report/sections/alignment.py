@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from hpcvdj.errors import InputError
-from hpcvdj.recombination.explain import Explanation
+from hpcvdj.recombination.explanation import Explanation
 from hpcvdj.recombination.germline import Germline
 from hpcvdj.report.divisions import Ends, Line, most_direct_lines
 from hpcvdj.report.elements import Block, Section, Table, of_result

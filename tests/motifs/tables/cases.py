@@ -4,7 +4,7 @@ from functools import cache
 
 import numpy as np
 
-from hpcvdj.motifs.kmers import kmers_of
+from hpcvdj.kernels.kmers.kmers import kmers_of
 from hpcvdj.motifs.reference import exact_counters, raw_counters
 from hpcvdj.motifs.sequences import sequence_set
 

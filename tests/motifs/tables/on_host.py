@@ -4,7 +4,7 @@ import sys
 
 from tests.backends.host import fake_cupy
 
-FOLDERS = ("hpcvdj.backends.cuda", "hpcvdj.motifs.cuda", "hpcvdj.motifs.tables.cuda")
+FOLDERS = ("hpcvdj.kernels.cuda", "hpcvdj.motifs.cuda", "hpcvdj.studies.hash_tables.compare_cuda")
 
 
 def begin(kernels, monkeypatch):

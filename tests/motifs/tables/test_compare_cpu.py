@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpcvdj.errors import InputError
-from hpcvdj.motifs.kmers import Kmers
-from hpcvdj.motifs.tables import TableOptions, TablesComparison
-from hpcvdj.motifs.tables.compare_cpu import compare
-from hpcvdj.motifs.tables.hashing import HASHES
+from hpcvdj.kernels.kmers.kmers import Kmers
+from hpcvdj.studies.hash_tables import TableOptions, TablesComparison
+from hpcvdj.studies.hash_tables.compare_cpu import compare
+from hpcvdj.studies.hash_tables.hashing import HASHES
 from tests.motifs.tables.cases import ENCODINGS, exact, hostile, kmers, raw, upper
 
 TEXTS = st.lists(st.text(st.sampled_from("AACGTN"), max_size=30), min_size=1, max_size=5).map(tuple)

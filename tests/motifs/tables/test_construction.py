@@ -8,14 +8,14 @@ import pytest
 
 from hpcvdj.errors import InputError, MachineError
 from hpcvdj.motifs import pace
-from hpcvdj.motifs.kmers import Kmers
-from hpcvdj.motifs.pace import Pace
+from hpcvdj.kernels.kmers.kmers import Kmers
+from hpcvdj.runs.pacing import Pace
 from hpcvdj.motifs.reference import kmer_counts
-from hpcvdj.motifs.tables import construction
-from hpcvdj.motifs.tables.construction import bucket_variance, build, merge_buckets, subtables
-from hpcvdj.motifs.tables.encoding import ENCODINGS as BY_NAME
-from hpcvdj.motifs.tables.hashing import HASHES, HashFunction
-from hpcvdj.motifs.tables.options import TableOptions
+from hpcvdj.studies.hash_tables import construction
+from hpcvdj.studies.hash_tables.construction import bucket_variance, build, merge_buckets, subtables
+from hpcvdj.studies.hash_tables.encoding import ENCODINGS as BY_NAME
+from hpcvdj.studies.hash_tables.hashing import HASHES, HashFunction
+from hpcvdj.studies.hash_tables.options import TableOptions
 from tests.motifs.tables.cases import ENCODINGS, hostile, kmers, random_text
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from hpcvdj.errors import InputError
-from hpcvdj.motifs.tables.encoding import ENCODINGS, encoding_for
-from hpcvdj.motifs.tables.hashing import HASHES, LARGEST_PRIME, HashFunction, group_bits
+from hpcvdj.studies.hash_tables.encoding import ENCODINGS, encoding_for
+from hpcvdj.studies.hash_tables.hashing import HASHES, LARGEST_PRIME, HashFunction, group_bits
 from tests.motifs.tables.cases import kmers, random_text
 
 THESIS_CODES = {"A": 0b100, "C": 0b101, "G": 0b110, "T": 0b111, "*": 0}

@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hpcvdj.errors import InputError, MachineError
-from hpcvdj.motifs.kmers import Kmers
-from hpcvdj.motifs.tables import TableOptions, TablesComparison
-from hpcvdj.motifs.tables.options import KERNELS
+from hpcvdj.kernels.kmers.kmers import Kmers
+from hpcvdj.studies.hash_tables import TableOptions, TablesComparison
+from hpcvdj.studies.hash_tables.options import KERNELS
 from tests.backends.host import fake_cupy
 from tests.motifs.tables import on_host
 from tests.motifs.tables.cases import exact, hostile, kmers, random_text, raw, upper
@@ -110,7 +110,7 @@ def test_tables_larger_than_shared_memory(host, kernel, variant, size):
 
 
 def test_tiles_in_stages(host, monkeypatch):
-    cuda = importlib.import_module("hpcvdj.motifs.tables.cuda")
+    cuda = importlib.import_module("hpcvdj.studies.hash_tables.compare_cuda")
     fitted = []
 
     def fit(*sizes):

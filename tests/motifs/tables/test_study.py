@@ -59,7 +59,7 @@ def test_with_a_gpu(tmp_path, monkeypatch):
     """All kernels, on the stand-in: totals are those of the definition."""
     on_host.begin(tmp_path, monkeypatch)
     try:
-        backend = importlib.import_module("hpcvdj.backends.cuda")
+        backend = importlib.import_module("hpcvdj.kernels.cuda")
         monkeypatch.setattr(backend.CudaBackend, "uuid", "GPU-host")
         monkeypatch.setattr(sys.modules["cupy"].cuda, "get_elapsed_time", lambda start, end: 1.0)
         for name, values in {
@@ -78,7 +78,7 @@ def test_with_a_gpu(tmp_path, monkeypatch):
     assert {row.kernel for row in rows if row.part == "settings"} == kernels
     assert {row.kernel for row in rows if row.part == "speedup"} == {*kernels, "cpu"}
     assert len({row.total for row in rows if row.k == 8}) == 1
-    from hpcvdj.motifs.masks import raw_from_exact
+    from hpcvdj.kernels.kmers.masks import raw_from_exact
 
     for row in rows:
         assert row.total == sum(int(np.triu(plane).sum()) for plane in raw_from_exact(exact(texts, row.k, 1), row.k))

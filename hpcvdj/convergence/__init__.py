@@ -1,1 +1,0 @@
-"""Convergent recombination: pathways against the individuals that share a junction."""

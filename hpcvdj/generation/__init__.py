@@ -1,0 +1,1 @@
+"""What recombination produces by chance: in silico junctions."""

@@ -1,0 +1,244 @@
+"""Backends: where kernels run.  Heavy imports happen when a backend is opened, so `--help` works without a GPU."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import platform
+import shutil
+import tempfile
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from numpy.typing import NDArray
+
+from hpcvdj.errors import InputError, MachineError, require_choice
+from hpcvdj.kernels.pathways.methods import Method, Unit
+from hpcvdj.recombination.repertoire import Problem
+from hpcvdj.registry import choices
+
+AUTO = "auto"
+"""The name that stands for a GPU if there is one, else the CPU."""
+
+INSTALL_CUPY = "install hpcvdj[cuda13] (or hpcvdj[cuda12] for a driver older than CUDA 13)"
+
+
+class Started(Protocol):
+    """Tasks that are being computed."""
+
+    def result(self) -> NDArray[Any]:
+        """Wait for the values: [sequences of the unit, its n-lengths].
+
+        The array is the kernel's own: the second `start` after this one may overwrite it.
+        """
+        ...
+
+
+class Kernel(Protocol):
+    """A method's kernel, loaded with a problem."""
+
+    def start(self, unit: Unit, first: int, last: int) -> Started:
+        """Begin to compute what tasks first … last-1 of `unit` contribute."""
+        ...
+
+    def __call__(self, unit: Unit, first: int, last: int) -> NDArray[Any]:
+        """`start` and wait."""
+        ...
+
+
+@dataclass(frozen=True)
+class Done:
+    """Tasks that were computed before `start` returned."""
+
+    values: NDArray[Any]
+
+    def result(self) -> NDArray[Any]:
+        """The values."""
+        return self.values
+
+
+class SynchronousKernel:
+    """A kernel that computes when it is called."""
+
+    def __call__(self, unit: Unit, first: int, last: int) -> NDArray[Any]:
+        """Compute tasks first … last-1 of `unit`."""
+        raise NotImplementedError
+
+    def start(self, unit: Unit, first: int, last: int) -> Started:
+        """Compute them now."""
+        return Done(self(unit, first, last))
+
+
+class Backend:
+    """A kind of processor.
+
+    name       as users give it
+    summary    for the help and the documentation
+    unit_work  n-nucleotide strings × sequences that an enumerating method puts into one unit
+    uuid       of the GPU; empty on CPU cores
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    unit_work: ClassVar[int]
+    uuid: str = ""
+
+    def __init__(self, local_rank: int = 0) -> None:
+        """Open it; `local_rank` chooses among a host's GPUs.  MachineError if the machine does not have it."""
+
+    @classmethod
+    def available(cls) -> bool:
+        """Whether this machine has it."""
+        raise NotImplementedError
+
+    def describe(self) -> str:
+        """The hardware in words, for logs and results."""
+        raise NotImplementedError
+
+    def software(self) -> str:
+        """Versions of what compiles and runs the kernels, for results."""
+        raise NotImplementedError
+
+    def load(self, method: Method, problem: Problem, threads_per_block: int) -> Kernel:
+        """The kernel of a method, compiled, with the problem's data where the kernel needs them."""
+        raise NotImplementedError
+
+    def _kernel_class(self, method: Method) -> Any:
+        kernel = method.kernels.get(self.name)
+        if kernel is None:
+            raise InputError(f"--method {method.name} has no kernel for --backend {self.name}")
+        if not isinstance(kernel, str):
+            return kernel
+        module, _, name = kernel.rpartition(".")
+        return getattr(import_module(module), name)
+
+
+class CudaBackend(Backend):
+    """The GPU number `local_rank` modulo the GPUs that this process sees; kernels are compiled at run time by NVRTC."""
+
+    name = "cuda"
+    summary = "an NVIDIA GPU, one for each rank"
+    unit_work = 1 << 26
+
+    def __init__(self, local_rank: int = 0) -> None:
+        try:
+            import cupy
+        except ImportError as error:
+            raise MachineError(f"--backend cuda needs cupy ({error}): {INSTALL_CUPY}") from None
+        gpus = gpu_count()
+        if gpus == 0:
+            raise MachineError("--backend cuda: no GPU, or no driver for one; nvidia-smi should list it")
+        self.device = local_rank % gpus
+        use_job_cache()
+        cupy.cuda.Device(self.device).use()
+        self._name = cupy.cuda.runtime.getDeviceProperties(self.device)["name"].decode()
+        # From the driver: cupy's device properties cut the UUID at its first zero byte.
+        buffer = ctypes.create_string_buffer(16)
+        ctypes.CDLL("libcuda.so.1").cuDeviceGetUuid(buffer, ctypes.c_int(self.device))
+        raw = buffer.raw.hex()
+        self.uuid = "GPU-" + "-".join((raw[:8], raw[8:12], raw[12:16], raw[16:20], raw[20:32]))
+
+    @classmethod
+    def available(cls) -> bool:
+        """Whether cupy finds a GPU."""
+        return gpu_count() > 0
+
+    def describe(self) -> str:
+        """The GPU's name, number and UUID."""
+        return f"{self._name}, device {self.device}, {self.uuid}"
+
+    def software(self) -> str:
+        """Versions of cupy, of the CUDA runtime and of the CUDA that the driver supports."""
+        import cupy
+
+        runtime = cupy.cuda.runtime
+        versions = {"CUDA runtime": runtime.runtimeGetVersion(), "CUDA driver": runtime.driverGetVersion()}
+        named = (f"{name} {number // 1000}.{number % 1000 // 10}" for name, number in versions.items())
+        return ", ".join((f"cupy {cupy.__version__}", *named))
+
+    def load(self, method: Method, problem: Problem, threads_per_block: int) -> Kernel:
+        """The kernel, compiled or taken from cupy's cache, with the problem's tables on the GPU."""
+        from hpcvdj.kernels.device import gpu_errors
+
+        with gpu_errors():
+            kernel: Kernel = self._kernel_class(method)(problem, threads_per_block)
+        return kernel
+
+
+class CpuBackend(Backend):
+    """All cores that this process may use, or `NUMBA_NUM_THREADS` of them."""
+
+    name = "cpu"
+    summary = "CPU cores"
+    unit_work = 1 << 20
+
+    @classmethod
+    def available(cls) -> bool:
+        """Always."""
+        return True
+
+    def describe(self) -> str:
+        """Processor and threads."""
+        import numba
+
+        return f"{_processor()}, {numba.get_num_threads()} thread(s)"
+
+    def software(self) -> str:
+        """The compiler's version."""
+        import numba
+
+        return f"numba {numba.__version__}"
+
+    def load(self, method: Method, problem: Problem, threads_per_block: int = 0) -> Kernel:
+        """The kernel with the germline's tables ready."""
+        kernel: Kernel = self._kernel_class(method)(problem)
+        if problem.repertoire.pairs:
+            # No task at all, but numba compiles (or loads what it compiled before) here, not in the first unit.
+            rows = problem.repertoire.rows_of(0)
+            kernel(Unit(range(1), rows, range(1), len(rows)), 0, 0)
+        return kernel
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.machine())
+
+
+def gpu_count() -> int:
+    """GPUs that this process sees; 0 without cupy, a driver or a GPU."""
+    try:
+        import cupy
+
+        return int(cupy.cuda.runtime.getDeviceCount())
+    except Exception:  # cupy's import and its runtime fail in many ways where there is no CUDA
+        return 0
+
+
+def use_job_cache() -> None:
+    """Under Slurm, let cupy keep compiled kernels in a node-local folder of this process, unless the user named one.
+
+    cupy's default is in the home folder, which on a cluster many ranks would write at once over the network.
+    """
+    if "SLURM_JOB_ID" in os.environ and "CUPY_CACHE_DIR" not in os.environ:
+        folder = tempfile.mkdtemp(prefix=f"hpcvdj-{os.environ['SLURM_JOB_ID']}-")
+        os.environ["CUPY_CACHE_DIR"] = folder
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+
+
+def open_backend(name: str = AUTO, local_rank: int = 0) -> Backend:
+    """Open the backend called `name`; for `auto` the first of those that this machine has.
+
+    InputError for an unknown name, MachineError for `cuda` without CUDA.
+    """
+    known = choices(Backend)
+    require_choice("backend", name, (AUTO, *known))
+    if name == AUTO:
+        name = next(backend for backend, kind in known.items() if kind.available())
+    return known[name](local_rank)

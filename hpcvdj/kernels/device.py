@@ -1,0 +1,155 @@
+"""What the GPU kernels share: compiling, timing, and finding a size that fits into memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import cupy
+import cupyx
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcvdj.errors import MachineError
+from hpcvdj.kernels.source import OPTIONS, source
+
+
+def compile_kernels(file: str, names: tuple[str, ...] = (), **constants: int) -> Any:
+    """A cupy module of a kernel file for the current GPU.
+
+    names      C++ expressions of template instances
+    constants  what host and device share: macros that are defined for the file
+    """
+    return cupy.RawModule(code=source(file, **constants), options=OPTIONS, name_expressions=names or None)
+
+
+def set_constant(module: Any, name: str, values: NDArray[Any]) -> None:
+    """Copy `values` to the start of a `__constant__` array."""
+    pointer = module.get_global(name)
+    raw = np.ascontiguousarray(values).view(np.uint8).reshape(-1)
+    cupy.ndarray(raw.shape, np.uint8, pointer)[...] = cupy.asarray(raw)
+
+
+@contextmanager
+def gpu_errors() -> Iterator[None]:
+    """Raise MachineError, in one line, for what goes wrong on the GPU; also a decorator."""
+    try:
+        yield
+    except cupy.cuda.memory.OutOfMemoryError as error:
+        raise MachineError(
+            f"the GPU has too little memory ({_memory()}; {error}): stop other programs on it, use smaller "
+            "--batch-rows, or use --backend cpu"
+        ) from None
+    except (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError) as error:
+        raise MachineError(f"the GPU failed ({error}): check it with nvidia-smi, then start again") from None
+
+
+def _memory() -> str:
+    free, total = cupy.cuda.Device().mem_info
+    return f"{free / 1e9:.2f} of {total / 1e9:.2f} GB free"
+
+
+def host_array(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """Host memory that the GPU copies to at full speed (page-locked), or plain memory if none is left."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    try:
+        # cupy keeps page-locked memory for the next array of the very same size: sizes must be few.
+        pinned: NDArray[np.uint8] = cupyx.empty_pinned((1 << (size - 1).bit_length() if size else 0,), np.uint8)
+    except (cupy.cuda.runtime.CUDARuntimeError, MemoryError):
+        return np.empty(shape, dtype)
+    whole: NDArray[Any] = pinned[:size].view(dtype).reshape(shape)
+    return whole
+
+
+def on_gpu(values: NDArray[Any]) -> cupy.ndarray:
+    """A copy of `values` on the GPU, without the page-locked copy in between that cupy.asarray keeps for each size."""
+    copy = cupy.empty(values.shape, values.dtype)
+    copy.set(np.ascontiguousarray(values))
+    return copy
+
+
+class DeviceClock:
+    """Milliseconds that kernels ran on the GPU, by events around each launch."""
+
+    def __init__(self) -> None:
+        self.milliseconds = 0.0
+        self._running: list[tuple[Any, Any]] = []
+
+    def launch(self, kernel: Any, grid: tuple[int, ...], threads: int, arguments: tuple[Any, ...], shared: int) -> None:
+        """Launch `kernel` with `shared` bytes of dynamic shared memory, between two events."""
+        start, end = cupy.cuda.Event(), cupy.cuda.Event()
+        start.record()
+        kernel(grid, (threads,), arguments, shared_mem=shared)
+        end.record()
+        self._running.append((start, end))
+
+    def take(self) -> list[tuple[Any, Any]]:
+        """The launches since the last call, to be added when they are over."""
+        taken, self._running = self._running, []
+        return taken
+
+    def add(self, launches: list[tuple[Any, Any]]) -> None:
+        """Add up the times of launches that are over."""
+        self.milliseconds += sum(cupy.cuda.get_elapsed_time(start, end) for start, end in launches)
+
+
+class Launched:
+    """Kernels under way, and the host memory that their counters are being copied to."""
+
+    def __init__(self, clock: DeviceClock, counters: NDArray[np.uint64]) -> None:
+        self._clock, self._counters, self._launches = clock, counters, clock.take()
+        self._copied = cupy.cuda.Event()
+        self._copied.record()
+
+    @gpu_errors()
+    def result(self) -> NDArray[np.uint64]:
+        """Wait for the counters."""
+        self._copied.synchronize()
+        self._clock.add(self._launches)
+        return self._counters
+
+
+class HostArrays:
+    """Two host arrays that take turns, so that one can be read while the GPU copies to the other."""
+
+    def __init__(self, columns: int) -> None:
+        self._arrays = [np.empty((0, columns), dtype=np.uint64)] * 2
+
+    def next(self, rows: int) -> NDArray[np.uint64]:
+        """The array that was not given last time, or as much of it as `rows` rows; what is in it is undefined."""
+        self._arrays.reverse()
+        if len(self._arrays[0]) < rows:
+            self._arrays[0] = host_array((rows, self._arrays[0].shape[1]), np.uint64)
+        return self._arrays[0][:rows]
+
+
+def shared_limit() -> int:
+    """Bytes of shared memory that one block may have on the current GPU."""
+    return int(cupy.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"])
+
+
+def allow_shared(kernel: Any, size: int) -> None:
+    """Let a block of `kernel` have `size` bytes of shared memory; more than 48 KiB must be asked for."""
+    if size > 48 * 1024:
+        kernel.max_dynamic_shared_size_bytes = size
+
+
+def shrinking(work: Callable[[int], None], size: int, smallest: int = 1024) -> int:
+    """Run `work(size)`, with half the size as long as the GPU's memory does not suffice; returns the size that did.
+
+    MachineError if not even `smallest` fits.
+    """
+    while True:
+        try:
+            work(size)
+            return size
+        except cupy.cuda.memory.OutOfMemoryError:
+            cupy.get_default_memory_pool().free_all_blocks()
+            if size <= smallest:
+                raise MachineError(
+                    f"the GPU has {_memory()}, too little for {size:,} sequences; "
+                    "stop other programs on it, or use --backend cpu"
+                ) from None
+            size = max(smallest, size // 2)

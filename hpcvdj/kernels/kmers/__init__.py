@@ -1,0 +1,1 @@
+"""Kernels that compare the k-mers of sequences."""

@@ -1,0 +1,185 @@
+"""The methods of counting pathways: how each cuts a count into units, and units into tasks.
+
+A **unit** is what is counted, combined and stored at once.  Its **tasks** are shared by the ranks with the paper's
+equation (2).  How a task is done is up to the kernels, which each method names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hpcvdj.errors import InputError
+from hpcvdj.kernels.quantities import Pathways, Quantity
+from hpcvdj.recombination.repertoire import LONGEST_CDR3, PAPER_LONGEST_CDR3, Problem
+
+THREADS_PER_BLOCK = 64
+"""The default number of threads in a block (the paper, section VIII-A, for n-lengths four to eight)."""
+
+DIRECT_UNIT_COUNTERS = 1 << 23
+"""Counters of one unit of `direct` at most (64 MiB)."""
+
+LONGEST_ENUMERATED_N = 15
+"""The n-length whose 4^m tasks still have 32-bit numbers; hours become years long before it."""
+
+Missing = Sequence[tuple[range, range]]
+"""(n-lengths, rows) that are to be counted."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A part of the count that is done, combined and stored at once.
+
+    pairs      the V–J pairs it covers, a range of indices into `Repertoire.pairs`
+    rows       the sequences it covers, a range of rows
+    n_lengths  the n-lengths it covers: columns of the result
+    tasks      how many tasks it has; a rank does a block range of them
+    """
+
+    pairs: range
+    rows: range
+    n_lengths: range
+    tasks: int
+
+
+class Method:
+    """A way of counting; all methods give the same counters.
+
+    name          as users give it
+    summary       for the help and the documentation
+    work_name     what `work` counts, for the progress
+    longest_cdr3  nucleotides of the longest CDR3 that it takes
+    longest_n     the largest n-length that it takes
+    enumerates    whether its cost grows as 4^m
+    disjoint      whether task k of a unit computes the unit's row k alone: the ranks' values are then gathered, not
+                  added up
+    quantity      what it computes
+    kernels       the kernel class for each backend, as `module.Class` or as the class itself
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    work_name: ClassVar[str]
+    longest_cdr3: ClassVar[int] = LONGEST_CDR3
+    longest_n: ClassVar[int] = LONGEST_CDR3
+    enumerates: ClassVar[bool] = False
+    disjoint: ClassVar[bool] = False
+    quantity: ClassVar[type[Quantity]] = Pathways
+    kernels: ClassVar[Mapping[str, str | type[Any]]]
+
+    def units(self, problem: Problem, unit_work: int, missing: Missing) -> Iterator[Unit]:
+        """The units that count what is `missing`, in the order in which they are done.
+
+        unit_work  how much an enumerating method puts into one unit: n-nucleotide strings × sequences
+        """
+        raise NotImplementedError
+
+    def work(self, unit: Unit) -> float:
+        """The unit's cost relative to other units of this method: what progress is measured in."""
+        raise NotImplementedError
+
+    def require(self, max_n: int) -> None:
+        """Raise InputError if this method cannot count n-lengths up to `max_n`."""
+        if max_n > self.longest_n:
+            raise InputError(
+                f"--max-n {max_n} with --method {self.name} enumerates 4^{max_n} n-nucleotide strings, which takes too "
+                f"long; use --method direct, or at most --max-n {self.longest_n}"
+            )
+
+
+class Direct(Method):
+    """Counts from the closed form, without enumerating n-nucleotides; a task is one in vivo sequence.
+
+    With L = len(S), A the longest common prefix of S and the extended V, B the longest common suffix of S and the
+    extended J,
+
+        count[S, m] = sum over D forms f and positions q where f occurs in S of
+                      #{(a, b): 0 <= a <= min(A, q), 0 <= b <= min(B, L - q - |f|), a + b = L - |f| - m}
+    """
+
+    name = "direct"
+    summary = "closed form, no enumeration of n-nucleotides; any n-length"
+    work_name = "junctions"
+    disjoint = True
+    kernels: ClassVar[Mapping[str, str | type[Any]]] = {
+        "cpu": "hpcvdj.kernels.pathways.direct_cpu.DirectKernel",
+        "cuda": "hpcvdj.kernels.pathways.direct_cuda.DirectKernel",
+    }
+
+    def units(self, problem: Problem, unit_work: int, missing: Missing) -> Iterator[Unit]:
+        """Runs of sequences, as many as `DIRECT_UNIT_COUNTERS` allows."""
+        offsets = problem.repertoire.offsets
+        step = max(1, DIRECT_UNIT_COUNTERS // (problem.max_n + 1))
+        for n_lengths, part in missing:
+            for first in range(part.start, part.stop, step):
+                rows = range(first, min(part.stop, first + step))
+                pair, last = np.searchsorted(offsets, (rows.start, rows.stop - 1), side="right").tolist()
+                yield Unit(range(pair - 1, last), rows, n_lengths, len(rows))
+
+    def work(self, unit: Unit) -> float:
+        """Sequences: each costs about the same, whatever its pair."""
+        return float(unit.tasks)
+
+
+class Enumerating(Method):
+    """Exhaustive enumeration as the paper describes it; a task is one of the 4^m n-nucleotide strings.
+
+    Every task forms its nDn' combinations and compares them with every in vivo sequence of each pair (sections III
+    and V-B).
+    """
+
+    work_name = "(string, sequence, cut)"
+    longest_cdr3 = PAPER_LONGEST_CDR3
+    longest_n = LONGEST_ENUMERATED_N
+    enumerates = True
+
+    def units(self, problem: Problem, unit_work: int, missing: Missing) -> Iterator[Unit]:
+        """(n-length, batch of whole V–J pairs), short n-lengths first.
+
+        One V–J pair at a time, as in the paper, leaves a processor idle between the pairs when 4^m is small.
+        """
+        offsets = problem.repertoire.offsets
+        for n_lengths, part in missing:
+            for m in n_lengths:
+                tasks, first = 4**m, int(np.searchsorted(offsets, part.start))
+                while offsets[first] < part.stop:
+                    most = min(offsets[first] + unit_work // tasks, part.stop)
+                    last = max(first + 1, int(np.searchsorted(offsets, most, side="right")) - 1)
+                    yield Unit(
+                        range(first, last), range(int(offsets[first]), int(offsets[last])), range(m, m + 1), tasks
+                    )
+                    first = last
+
+    def work(self, unit: Unit) -> float:
+        """Tasks × sequences × cuts."""
+        return float(unit.tasks) * len(unit.rows) * (unit.n_lengths.start + 1)
+
+
+class Bitwise(Enumerating):
+    """Two bits a base: Algorithms 2 and 3."""
+
+    name = "bitwise"
+    summary = "the paper's enumeration, two bits per base"
+    kernels: ClassVar[Mapping[str, str | type[Any]]] = {
+        "cpu": "hpcvdj.kernels.pathways.bitwise_cpu.BitwiseKernel",
+        "cuda": "hpcvdj.kernels.pathways.enumerating_cuda.BitwiseKernel",
+    }
+
+
+class Baseline(Enumerating):
+    """One byte a base: the state of the art that the paper compares against (its reference 9)."""
+
+    name = "baseline"
+    summary = "the enumeration the paper compares against, one byte per base"
+    kernels: ClassVar[Mapping[str, str | type[Any]]] = {
+        "cpu": "hpcvdj.kernels.pathways.baseline_cpu.BaselineKernel",
+        "cuda": "hpcvdj.kernels.pathways.enumerating_cuda.BaselineKernel",
+    }
+
+
+def everything(problem: Problem) -> Missing:
+    """All that there is to count."""
+    return [(range(problem.max_n + 1), range(len(problem.repertoire)))]

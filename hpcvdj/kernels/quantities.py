@@ -1,0 +1,63 @@
+"""Quantities: what kernels return for each junction, and the columns that it has in results and tables."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Quantity:
+    """What a kernel returns: values [junctions, columns] of one dtype.
+
+    name      in the attributes of results
+    dataset   of result files
+    dtype     of the values
+    meaning   for the documentation
+    excluded  column of exported tables that says why a row has no values
+    """
+
+    name: ClassVar[str]
+    dataset: ClassVar[str]
+    dtype: ClassVar[type[np.generic]]
+    meaning: ClassVar[str]
+    excluded: ClassVar[str]
+
+    def columns(self, width: int) -> list[str]:
+        """The names of `width` columns in exported tables."""
+        raise NotImplementedError
+
+    def derived(self, values: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        """Further columns of exported tables, made from the values."""
+        return {}
+
+    def sums(self, values: NDArray[Any], nonzero: NDArray[np.bool_]) -> list[Any]:
+        """The sums of the columns; sets `nonzero`, bool [junctions], where a junction has a value other than 0."""
+        nonzero |= (values != 0).any(axis=1)
+        sums: list[Any] = values.sum(axis=0).tolist()
+        return sums
+
+
+class Pathways(Quantity):
+    """Recombination pathways by number of n-nucleotides."""
+
+    name = "pathways"
+    dataset = "counters"
+    dtype = np.uint64
+    meaning = "pathways of each junction; column m has those with m n-nucleotides"
+    excluded = "pathways_excluded"
+
+    def columns(self, width: int) -> list[str]:
+        """pathways_n0, pathways_n1, …"""
+        return [f"pathways_n{m}" for m in range(width)]
+
+    def derived(self, values: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        """pathways_total: pathways of all n-lengths counted."""
+        return {"pathways_total": values.sum(axis=1, dtype=np.uint64)}
+
+    def sums(self, values: NDArray[Any], nonzero: NDArray[np.bool_]) -> list[Any]:
+        """Exact sums, as Python integers, however large."""
+        from hpcvdj.kernels.sums import exact_column_sums  # compiled by numba, which is slow to import
+
+        return exact_column_sums(values, nonzero)

@@ -1,1 +1,0 @@
-"""The methods on CPU cores, compiled by numba."""

@@ -1,1 +1,0 @@
-"""The methods on a GPU; importing a module of this folder needs cupy."""

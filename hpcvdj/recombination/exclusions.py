@@ -1,0 +1,165 @@
+"""Why rows of a table are excluded: kinds with details, never sentences that other code would have to parse."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class ExclusionKind(Enum):
+    """A kind of reason.
+
+    message  what users read about one row; the names in braces are the details of an `Exclusion` of this kind
+    summary  what they read about all rows of the kind
+    option   the option that lets such rows in, if there is one
+    """
+
+    NO_SEQUENCE = "no {field}", "no {field}"
+    TOO_SHORT = (
+        "junction of {length} nt is shorter than its two anchor codons",
+        "junction shorter than its two anchor codons",
+    )
+    TOO_LONG = "CDR3 of {length} nt is longer than {longest} nt", "CDR3 longer than {longest} nt"
+    OTHER_LETTER = "{field} contains {letter!r}, not only A, C, G, T", "{field} with letters other than A, C, G, T"
+    AMINO_ACIDS = (
+        "{field} contains {letter!r}, not only A, C, G, T; these seem to be amino acids",
+        "{field} that seems to be amino acids",
+    )
+    NO_CALL = "no {segment} call", "no {segment} call"
+    AMBIGUOUS_CALL = "ambiguous {segment} call {call}", "ambiguous {segment} call", "--ambiguous-calls first"
+    UNLISTED_GENE = (
+        "{segment} gene {gene} is not in the germline table",
+        "{segment} gene that is not in the germline table",
+    )
+    UNLISTED_ALLELE = (
+        "{segment} allele {allele} is not in the germline table, other alleles of {gene} are",
+        "{segment} allele that is not in the germline table, though other alleles of the gene are",
+        "--unlisted-alleles first",
+    )
+    TWO_LOCI = "V is of locus {v_locus}, J of {j_locus}", "V and J of different loci"
+    REPEATED_ID = (
+        "sequence_id repeats that of data row {data_row}{table}",
+        "sequence_id that repeats that of an earlier row",
+    )
+    OTHER = "{message}", "other reasons"
+    """A reason of a result of version 1, which has the message only."""
+
+    def __init__(self, message: str, summary: str, option: str = "") -> None:
+        self.message, self.summary, self.option = message, summary, option
+
+
+@dataclass(frozen=True)
+class Exclusion:
+    """Why a row is excluded: a kind, and the details that its message names, as (name, value) pairs."""
+
+    kind: ExclusionKind
+    details: tuple[tuple[str, str | int], ...]
+
+    @staticmethod
+    def of(kind: ExclusionKind, **details: str | int) -> Exclusion:
+        """The exclusion of this kind with these details."""
+        return Exclusion(kind, tuple(details.items()))
+
+    @staticmethod
+    def from_json(kind: str, details: str) -> Exclusion:
+        """The inverse of `kind.name` and `details_json`, as results store them; KeyError for an unknown kind."""
+        return Exclusion(ExclusionKind[kind.upper()], tuple(json.loads(details).items()))
+
+    def details_json(self) -> str:
+        """The details as a JSON object."""
+        return json.dumps(dict(self.details), ensure_ascii=False)
+
+    def __str__(self) -> str:
+        return self.kind.message.format(**dict(self.details))
+
+    def get(self, name: str) -> str | int | None:
+        """A detail, or None if this kind does not have it."""
+        return dict(self.details).get(name)
+
+    @property
+    def summary(self) -> str:
+        """What users read about all rows of this kind."""
+        return self.kind.summary.format(**dict(self.details))
+
+
+@dataclass(frozen=True)
+class ExcludedRows:
+    """Rows that were excluded, in row order.
+
+    row            int64 [rows]: 0-based data rows of the input
+    sequence_id    their ids
+    code           int32 [rows]: place of each row's exclusion in `exclusions`
+    exclusions     the different exclusions
+    repertoire_id  their repertoires, if tables were counted together; else empty
+    """
+
+    row: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    sequence_id: Sequence[str] = ()
+    code: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    exclusions: Sequence[Exclusion] = ()
+    repertoire_id: Sequence[str] = ()
+
+    @staticmethod
+    def of(
+        row: NDArray[np.int64],
+        sequence_id: Sequence[str],
+        exclusions: Iterable[Exclusion],
+        repertoire_id: Sequence[str] = (),
+    ) -> ExcludedRows:
+        """Rows with one exclusion each."""
+        place: dict[Exclusion, int] = {}
+        code = np.array([place.setdefault(exclusion, len(place)) for exclusion in exclusions], dtype=np.int32)
+        return ExcludedRows(row, sequence_id, code, list(place), repertoire_id)
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def exclusion(self, index: int) -> Exclusion:
+        """Why the row at `index` (of `row`) is excluded."""
+        return self.exclusions[int(self.code[index])]
+
+    @property
+    def messages(self) -> list[str]:
+        """Each row's reason, in words."""
+        texts = [str(exclusion) for exclusion in self.exclusions]
+        return [texts[code] for code in self.code.tolist()]
+
+    def counts(self) -> list[tuple[Exclusion, int]]:
+        """Each exclusion and its number of rows, the most frequent first."""
+        rows = np.bincount(self.code, minlength=len(self.exclusions)).tolist()
+        return sorted(zip(self.exclusions, rows, strict=True), key=lambda item: (-item[1], str(item[0])))
+
+
+def by_summary(counts: Iterable[tuple[Exclusion, int]]) -> list[tuple[str, int, list[tuple[Exclusion, int]]]]:
+    """Exclusions with the same summary together: (summary, rows, its exclusions), the most frequent first."""
+    groups: dict[str, list[tuple[Exclusion, int]]] = {}
+    for exclusion, rows in counts:
+        groups.setdefault(exclusion.summary, []).append((exclusion, rows))
+    totals = [(summary, sum(rows for _, rows in group), group) for summary, group in groups.items()]
+    return sorted(totals, key=lambda item: (-item[1], item[0]))
+
+
+def added(parts: Iterable[Iterable[tuple[Exclusion, int]]]) -> list[tuple[Exclusion, int]]:
+    """The counts of several parts added up, the most frequent first."""
+    total: Counter[Exclusion] = Counter()
+    for part in parts:
+        for exclusion, rows in part:
+            total[exclusion] += rows
+    return sorted(total.items(), key=lambda item: (-item[1], str(item[0])))
+
+
+def counts_json(counts: Iterable[tuple[Exclusion, int]]) -> list[list[Any]]:
+    """Counts as JSON values: [kind, details, rows]."""
+    return [[exclusion.kind.name.lower(), dict(exclusion.details), rows] for exclusion, rows in counts]
+
+
+def counts_from_json(values: Iterable[Sequence[Any]]) -> list[tuple[Exclusion, int]]:
+    """The inverse of `counts_json`."""
+    return [(Exclusion(ExclusionKind[kind.upper()], tuple(details.items())), rows) for kind, details, rows in values]

@@ -1,0 +1,355 @@
+"""The pathways of one junction, one by one: which forms, which n-nucleotides, how many ways.
+
+The definition is that of `hpcvdj.recombination.pathways` (docs/algorithm.md, sections 2 and 4).  Once a D form and
+its place in the CDR3 are chosen, the lengths of the V and the J form are all that is left to choose, and what stands
+between the three is the n-nucleotides.  So a junction's pathways are its **placements** of D forms, each with a range
+of V and of J lengths; sums over them are closed, and single pathways are written out only as far as they are asked for.
+
+Positions are 0-based bases of the CDR3 (IMGT 105–117), lengths are nucleotides.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from hpcvdj.recombination.germline import PaperDForms, Segment, extended_d, extended_j, extended_v
+
+_D_FIELDS = (
+    "d_piece", "d_chew_backs", "d_chew_5", "d_chew_3", "d_trim_5", "d_trim_3", "p5d_length", "p3d_length",
+)  # fmt: skip
+_LEFT_FIELDS = ("n1", "n1_length", "np1", "np1_length")
+_RIGHT_FIELDS = ("n2", "n2_length", "np2", "np2_length")
+
+
+@dataclass(frozen=True, slots=True)
+class DPiece:
+    """A form of a D gene: bases `start` to `stop` of its extended segment, which has `p5` P-nucleotides at its 5' end.
+
+    `chew_backs` is the number of pairs (bases lost 5', bases lost 3') of the extended segment that give these letters
+    and are counted or stand for one another here: 1 under `paper`, unless the form is empty; under `distinct` all
+    pairs with these letters, of which the one that loses the fewest bases of the gene is shown.
+    """
+
+    segment: Segment
+    start: int
+    stop: int
+    p5: int
+    chew_backs: int
+
+    @property
+    def chew_5(self) -> int:
+        """Bases lost at the 5' end of the extended segment: l of docs/algorithm.md, section 1."""
+        return self.start
+
+    @property
+    def chew_3(self) -> int:
+        """Bases lost at the 3' end of the extended segment: r of docs/algorithm.md, section 1."""
+        p3 = self.p5  # The mirror image is as long at either end.
+        return self.p5 + len(self.segment.sequence) + p3 - self.stop
+
+    @property
+    def empty(self) -> bool:
+        """Whether D is chewed away; its two trims are then not defined."""
+        return self.start == self.stop
+
+    @property
+    def trim_5(self) -> int:
+        """Bases of the gene lost at its 5' end."""
+        return min(max(0, self.start - self.p5), len(self.segment.sequence))
+
+    @property
+    def trim_3(self) -> int:
+        """Bases of the gene lost at its 3' end; all of it if the form is empty."""
+        size = len(self.segment.sequence)
+        return size if self.empty else min(max(0, self.p5 + size - self.stop), size)
+
+    @property
+    def p5d(self) -> int:
+        """P-nucleotides of the 5' end that are in the form."""
+        return max(0, min(self.p5, self.stop) - self.start)
+
+    @property
+    def p3d(self) -> int:
+        """P-nucleotides of the 3' end that are in the form."""
+        return max(0, self.stop - max(self.start, self.p5 + len(self.segment.sequence)))
+
+    @property
+    def lost(self) -> int:
+        """Bases of the gene that are not in the form, P-nucleotides aside."""
+        return len(self.segment.sequence) - (self.stop - self.start - self.p5d - self.p3d)
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """A D form at a place of the CDR3, with every V form up to `longest_v` and J form up to `longest_j` that fits.
+
+    piece       the form; None in a locus without D
+    at          its first base in the CDR3; None if it has no bases: it then stands at any of the n-length + 1 cuts
+    gap         bases that V, J and n-nucleotides share: the CDR3's length less the form's
+    """
+
+    piece: DPiece | None
+    at: int | None
+    gap: int
+    longest_v: int
+    longest_j: int
+
+    def v_lengths(self, n_length: int) -> range:
+        """The lengths of V forms that leave `n_length` n-nucleotides; J has what is left of the gap."""
+        templated = self.gap - n_length
+        return range(max(0, templated - self.longest_j), min(self.longest_v, templated) + 1)
+
+    def multiplicity(self, n_length: int, d_forms: str) -> int:
+        """Pathways for each of `v_lengths`: cuts × empty forms if D is chewed away, else 1."""
+        if self.piece is None or not self.piece.empty:
+            return 1
+        return (n_length + 1) * (self.piece.chew_backs if d_forms == PaperDForms.name else 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Pathway:
+    """A pathway, or the `multiplicity` ones that differ only in how D was chewed away and where it stood.
+
+    v_length, j_length  nucleotides of the V and J form, P-nucleotides included
+    d, d_at             the D form and its first base in the CDR3; d_at is None if the form is empty, d if there is no D
+    """
+
+    n_length: int
+    v_length: int
+    j_length: int
+    d: DPiece | None
+    d_at: int | None
+    multiplicity: int
+
+
+@dataclass(frozen=True)
+class GeneCounts:
+    """Pathways of one D allele by n-length, list[int] of length max_n + 1: with bases of it, and without any."""
+
+    allele: str
+    with_bases: list[int]
+    chewed_away: list[int]
+
+    @property
+    def total(self) -> int:
+        """Pathways of the allele, all n-lengths."""
+        return sum(self.with_bases) + sum(self.chewed_away)
+
+    @property
+    def fewest_n(self) -> int | None:
+        """The smallest n-length of a pathway with bases of the allele; None if there is none."""
+        return next((m for m, count in enumerate(self.with_bases) if count), None)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A junction, its segments, and everything that its pathways are counted by."""
+
+    cdr3: str
+    v: Segment
+    j: Segment
+    d: tuple[Segment, ...]
+    max_n: int
+    d_forms: str
+    max_p: int
+
+    @cached_property
+    def longest_v(self) -> int:
+        """Bases that the CDR3 begins with and the extended V segment too."""
+        return _common_prefix(self.cdr3, extended_v(self.v.sequence, self.max_p))
+
+    @cached_property
+    def longest_j(self) -> int:
+        """Bases that the CDR3 ends with and the extended J segment too."""
+        return _common_prefix(self.cdr3[::-1], extended_j(self.j.sequence, self.max_p)[::-1])
+
+    @cached_property
+    def placements(self) -> tuple[Placement, ...]:
+        """Every placement that leaves at most `max_n` n-nucleotides with some V and J form."""
+        length, a, b = len(self.cdr3), self.longest_v, self.longest_j
+        if not self.d:
+            return (Placement(None, None, length, a, b),)
+        found = []
+        for segment in self.d:
+            extended = extended_d(segment.sequence, self.max_p)
+            p5 = min(self.max_p, len(segment.sequence))
+            found.append(Placement(DPiece(segment, 0, 0, p5, len(extended)), None, length, a, b))
+            for at in range(length):
+                if at - a > self.max_n:
+                    break
+                for piece in self._pieces_at(segment, extended, p5, at):
+                    stop = at + piece.stop - piece.start
+                    placement = Placement(piece, at, length - stop + at, min(a, at), min(b, length - stop))
+                    if placement.gap - placement.longest_v - placement.longest_j <= self.max_n:
+                        found.append(placement)
+        return tuple(found)
+
+    def _pieces_at(self, segment: Segment, extended: str, p5: int, at: int) -> Iterator[DPiece]:
+        """The forms of a gene, but the empty one, that the CDR3 reads from base `at` on."""
+        rest = self.cdr3[at:]
+        matches = [(start, _common_prefix(rest, extended[start:])) for start in range(len(extended))]
+        if self.d_forms == PaperDForms.name:
+            for start, most in matches:
+                for size in range(1, most + 1):
+                    yield DPiece(segment, start, start + size, p5, 1)
+            return
+        for size in range(1, max(most for _, most in matches) + 1):
+            starts = [start for start, most in matches if most >= size]
+            pieces = [DPiece(segment, start, start + size, p5, len(starts)) for start in starts]
+            yield min(pieces, key=lambda piece: piece.lost)
+
+    @cached_property
+    def genes(self) -> tuple[GeneCounts, ...]:
+        """Pathways by D allele and n-length; one entry with an empty name in a locus without D."""
+        counts = {segment.allele: ([0] * (self.max_n + 1), [0] * (self.max_n + 1)) for segment in self.d}
+        if not self.d:
+            counts[""] = ([0] * (self.max_n + 1), [0] * (self.max_n + 1))
+        for placement in self.placements:
+            piece = placement.piece
+            into = counts[piece.segment.allele if piece else ""][1 if piece is None or piece.empty else 0]
+            first = placement.gap - placement.longest_v - placement.longest_j
+            for m in range(max(0, first), min(self.max_n, placement.gap) + 1):
+                into[m] += len(placement.v_lengths(m)) * placement.multiplicity(m, self.d_forms)
+        return tuple(GeneCounts(allele, *both) for allele, both in counts.items())
+
+    @cached_property
+    def counters(self) -> list[int]:
+        """Pathways by n-length, list[int] of length max_n + 1: the counters of `hpcvdj count`."""
+        return [sum(gene.with_bases[m] + gene.chewed_away[m] for gene in self.genes) for m in range(self.max_n + 1)]
+
+    def pathways(self) -> Iterator[Pathway]:
+        """Every pathway, by n-length; those that differ only in how D was chewed away and cut are one group.
+
+        There may be millions: `most_direct` takes the first ones.
+        """
+        for m in range(self.max_n + 1):
+            yield from self.with_n(m)
+
+    def with_n(self, m: int) -> Iterator[Pathway]:
+        """The `pathways` with exactly `m` n-nucleotides."""
+        for placement in self.placements:
+            multiplicity = placement.multiplicity(m, self.d_forms)
+            for v_length in placement.v_lengths(m):
+                j_length = placement.gap - m - v_length
+                yield Pathway(m, v_length, j_length, placement.piece, placement.at, multiplicity)
+
+    def most_direct(self, number: int) -> list[Pathway]:
+        """The first `number` of `pathways`: fewest n-nucleotides first, then fewest bases lost by V, D and J."""
+        listed: list[Pathway] = []
+        for m in range(self.max_n + 1):
+            if len(listed) >= number:
+                break
+            listed += heapq.nsmallest(number - len(listed), self.with_n(m), key=self._order)
+        return listed
+
+    def _order(self, pathway: Pathway) -> tuple[int, int, str, int, int]:
+        lost_v = max(0, len(self.v.sequence) - pathway.v_length)
+        lost_j = max(0, len(self.j.sequence) - pathway.j_length)
+        piece = pathway.d
+        lost = lost_v + lost_j + (piece.lost if piece else 0)
+        return lost, -pathway.v_length, piece.segment.allele if piece else "", pathway.d_at or 0, pathway.j_length
+
+    def describe(self, pathway: Pathway) -> dict[str, Any]:
+        """A pathway in words: AIRR Rearrangement names where that schema has them, plain names elsewhere.
+
+        Lengths and trims are int, nucleotides str in the reading direction of the CDR3; None where the pathways of a
+        group differ (n1, n2 and the trims of a D that is chewed away) or where there is no D.
+        """
+        right = len(self.cdr3) - pathway.j_length
+        p3v = max(0, pathway.v_length - len(self.v.sequence))
+        p5j = max(0, pathway.j_length - len(self.j.sequence))
+        n = slice(pathway.v_length, right)
+        np = slice(pathway.v_length - p3v, right + p5j)
+        return {
+            "pathways": pathway.multiplicity,
+            "n_length": pathway.n_length,
+            "v_trim": max(0, len(self.v.sequence) - pathway.v_length),
+            "p3v_length": p3v,
+            **self._middle(pathway, n, np),
+            "p5j_length": p5j,
+            "j_trim": max(0, len(self.j.sequence) - pathway.j_length),
+        }
+
+    def _middle(self, pathway: Pathway, n: slice, np: slice) -> dict[str, Any]:
+        """What `describe` says of D and the n-nucleotides; V and J forms leave the bases `n`, their segments `np`."""
+        cdr3, piece, at = self.cdr3, pathway.d, pathway.d_at
+        if piece is None:
+            return {
+                "d_call": None, "n": cdr3[n], "n1": cdr3[n], "n1_length": pathway.n_length,
+                "np1": cdr3[np], "np1_length": len(cdr3[np]), **dict.fromkeys((*_D_FIELDS, *_RIGHT_FIELDS)),
+            }  # fmt: skip
+        if at is None:
+            unknown = dict.fromkeys((*_D_FIELDS, *_LEFT_FIELDS, *_RIGHT_FIELDS))
+            ways = piece.chew_backs if self.d_forms == PaperDForms.name else 1
+            known = {"d_chew_backs": ways, "d_piece": "", "p5d_length": 0, "p3d_length": 0}
+            return {"d_call": piece.segment.allele, "n": cdr3[n], **unknown, **known}
+        stop = at + piece.stop - piece.start
+        n1, n2 = cdr3[n.start : at], cdr3[stop : n.stop]
+        np1, np2 = cdr3[np.start : at + piece.p5d], cdr3[stop - piece.p3d : np.stop]
+        return {
+            "d_call": piece.segment.allele,
+            "n": n1 + n2,
+            **dict(zip(_LEFT_FIELDS, (n1, len(n1), np1, len(np1)), strict=True)),
+            "d_piece": cdr3[at:stop],
+            "d_chew_backs": piece.chew_backs,
+            "d_chew_5": piece.chew_5,
+            "d_chew_3": piece.chew_3,
+            "d_trim_5": piece.trim_5,
+            "d_trim_3": piece.trim_3,
+            "p5d_length": piece.p5d,
+            "p3d_length": piece.p3d,
+            **dict(zip(_RIGHT_FIELDS, (n2, len(n2), np2, len(np2)), strict=True)),
+        }
+
+    def track(self, pathway: Pathway) -> str:
+        """One letter for each base of the CDR3: V, D, J; `v`, `d`, `j` for their P-nucleotides; `n`."""
+        v = min(pathway.v_length, len(self.v.sequence))
+        j = min(pathway.j_length, len(self.j.sequence))
+        letters = "V" * v + "v" * (pathway.v_length - v)
+        piece = pathway.d
+        if piece is not None and pathway.d_at is not None:
+            core = piece.stop - piece.start - piece.p5d - piece.p3d
+            letters += "n" * (pathway.d_at - len(letters)) + "d" * piece.p5d + "D" * core + "d" * piece.p3d
+        letters += "n" * (len(self.cdr3) - pathway.j_length - len(letters))
+        return letters + "j" * (pathway.j_length - j) + "J" * j
+
+    def as_json(self, number: int) -> dict[str, Any]:
+        """Everything, with the `number` most direct pathways, of the types that JSON has."""
+        listed = self.most_direct(number)
+        return {
+            "cdr3": self.cdr3,
+            "v_call": self.v.allele,
+            "j_call": self.j.allele,
+            "locus": self.v.locus,
+            "max_n": self.max_n,
+            "max_p": self.max_p,
+            "d_forms": self.d_forms,
+            "pathways_total": sum(self.counters),
+            "pathways_by_n_length": self.counters,
+            "pathways_by_d_call": [
+                {
+                    "d_call": gene.allele or None,
+                    "pathways": gene.total,
+                    "by_n_length_with_d_bases": gene.with_bases,
+                    "by_n_length_without_d_bases": gene.chewed_away,
+                }
+                for gene in self.genes
+            ],
+            "listed_groups": len(listed),
+            "listed_pathways": sum(pathway.multiplicity for pathway in listed),
+            "listed": [{**self.describe(pathway), "track": self.track(pathway)} for pathway in listed],
+        }
+
+
+def _common_prefix(one: str, other: str) -> int:
+    """Length of the longest common prefix."""
+    size = 0
+    for a, b in zip(one, other, strict=False):
+        if a != b:
+            break
+        size += 1
+    return size

@@ -1,0 +1,95 @@
+"""In vivo sequences as the kernels take them: packed, and grouped by V–J pair.
+
+An in vivo sequence is the CDR3 in nucleotides (IMGT positions 105–117).  AIRR's `junction` also has the codons of
+Cys 104 and Phe/Trp 118 around it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcvdj.errors import InputError, require_choice
+from hpcvdj.recombination.alphabet import decode, unpack
+from hpcvdj.recombination.germline import DFormConvention, DistinctDForms, Germline, PaperDForms, Segment
+from hpcvdj.registry import choices
+
+LONGEST_CDR3 = 128
+"""The longest CDR3 in nucleotides that any method takes: four 64-bit words."""
+
+PAPER_LONGEST_CDR3 = 60
+"""The longest in vivo sequence of the paper, in nucleotides (section V-A)."""
+
+SequenceField = Literal["junction", "cdr3"]
+
+ANCHOR_BASES = {"junction": 3, "cdr3": 0}
+"""Bases to remove from both ends of the AIRR field to get the CDR3."""
+
+
+@dataclass(frozen=True)
+class Repertoire:
+    """Packed in vivo sequences, grouped by V–J pair in the order of the germline table.
+
+    words    uint64 [sequences, W]: packed CDR3s (see `hpcvdj.recombination.alphabet`), W = 2 up to 64 nt, else 4
+    lengths  uint8 [sequences]: CDR3 lengths in nucleotides
+    pairs    the V and J segment of each V–J pair
+    offsets  int64 [pairs + 1]: rows offsets[k]:offsets[k+1] belong to `pairs[k]`
+    """
+
+    words: NDArray[np.uint64]
+    lengths: NDArray[np.uint8]
+    pairs: list[tuple[Segment, Segment]]
+    offsets: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @cached_property
+    def longest(self) -> int:
+        """The longest CDR3 in nucleotides; 0 without sequences."""
+        return int(self.lengths.max()) if len(self) else 0
+
+    def cdr3(self, index: int) -> str:
+        """The letters of one in vivo sequence."""
+        return decode(unpack(self.words[index], int(self.lengths[index])))
+
+    def rows_of(self, pair: int) -> range:
+        """The rows of a V–J pair."""
+        return range(int(self.offsets[pair]), int(self.offsets[pair + 1]))
+
+    def subset(self, rows: NDArray[np.int64]) -> Repertoire:
+        """The sequences at `rows`, int64 ascending, with their pairs."""
+        pair = np.searchsorted(self.offsets, rows, side="right") - 1
+        used, compact = np.unique(pair, return_inverse=True)
+        sizes = np.bincount(compact, minlength=len(used))
+        offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+        return Repertoire(self.words[rows], self.lengths[rows], [self.pairs[p] for p in used], offsets)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is to be computed: sequences, germline, n-lengths 0 … `max_n`, and how D forms are counted."""
+
+    repertoire: Repertoire
+    germline: Germline
+    max_n: int
+    d_forms: str = PaperDForms.name
+
+    def __post_init__(self) -> None:
+        require_choice("d_forms", self.d_forms, choices(DFormConvention))
+        if not 0 <= self.max_n <= LONGEST_CDR3:
+            raise InputError(f"max_n {self.max_n}: give a number from 0 to {LONGEST_CDR3}, or all")
+
+    @cached_property
+    def loci(self) -> list[str]:
+        """The locus of each V–J pair of the repertoire."""
+        return [v.locus for v, _ in self.repertoire.pairs]
+
+    @property
+    def distinct_d_forms(self) -> bool:
+        """Whether each distinct D form is counted once per gene."""
+        return self.d_forms == DistinctDForms.name

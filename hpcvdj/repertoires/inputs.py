@@ -1,0 +1,398 @@
+"""The tables that a run reads: one, or several that are counted together; whole, or in slices.
+
+The data rows of tables that are counted together are numbered through, from 0.  A row's repertoire is what the column
+`repertoire_id` of its table says, or, without that column, the table's own name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hpcvdj.errors import InputError, few
+from hpcvdj.recombination.germline import Germline
+from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions, Reading, Source, read_junctions
+from hpcvdj.repertoires.tables import (
+    State,
+    TableReader,
+    changed,
+    file_digest,
+    file_state,
+    open_table,
+    table_suffixes,
+)
+
+log = logging.getLogger(__name__)
+
+
+def repertoire_name(path: Path) -> str:
+    """A repertoire's file name without the suffix of a table."""
+    name = path.name
+    return next((name.removesuffix(suffix) for suffix in table_suffixes() if name.endswith(suffix)), name) or name
+
+
+def files_of(paths: Sequence[Path]) -> list[Path]:
+    """The files at `paths`, where a folder means all tables in it; InputError for a folder without tables."""
+    return [file for path in paths for file in (_tables_in(path) if path.is_dir() else [path])]
+
+
+def _tables_in(folder: Path) -> list[Path]:
+    # A broken link is named when it is read, not left out.
+    files = sorted(path for path in folder.iterdir() if path.name.endswith(table_suffixes()) and not path.is_dir())
+    if not files:
+        raise InputError(f"{folder}: has no table ({', '.join('*' + suffix for suffix in table_suffixes())})")
+    return files
+
+
+def targets_of(paths: Sequence[Path], output: Path) -> list[tuple[Path, Path]]:
+    """(table, result file) for each of several repertoires that are counted one after another.
+
+    One file goes to the file `output`; several, or a folder, go to the folder `output`, as NAME.h5.  InputError if two
+    would go to the same file, or if `output` is a file or called like one.
+    """
+    if len(paths) == 1 and not paths[0].is_dir():
+        return [(paths[0], output)]
+    if output.exists() and not output.is_dir():
+        raise InputError(f"{output}: is a file; several repertoires need an output folder, or --together")
+    if output.suffix in (".h5", ".hdf5") and not output.exists():
+        raise InputError(
+            f"{output}: the results of several repertoires go to a folder, which should not be named like a file; give "
+            "another name, or --together for one result"
+        )
+    targets: dict[Path, Path] = {}
+    for file in files_of(paths):
+        target = output / f"{repertoire_name(file)}.h5"
+        if target in targets:
+            raise InputError(
+                f"{file}: its result would be {target}, like that of {targets[target]}; rename one of the tables"
+            )
+        targets[target] = file
+    return [(file, target) for target, file in targets.items()]
+
+
+@dataclass(frozen=True)
+class Table:
+    """One of the tables that a run reads.
+
+    sha256       digest of the file's bytes; empty until it is known
+    rows         its data rows
+    unnamed      how many of them have no repertoire_id and so belong to the repertoire with the table's name
+    repertoires  rows of each of its repertoires, in the order of the table
+    first_row    the number of its first row
+    state        the file's state before anything was read
+    """
+
+    path: Path
+    sha256: str = ""
+    rows: int = 0
+    unnamed: int = 0
+    repertoires: dict[str, int] = field(default_factory=dict)
+    first_row: int = 0
+    state: State | None = None
+
+    @property
+    def name(self) -> str:
+        """The repertoire of rows that do not name theirs."""
+        return repertoire_name(self.path)
+
+    def require_unchanged(self) -> None:
+        """Raise InputError if the file is not what it was when the run began."""
+        if file_state(self.path) != self.state:
+            raise changed(self.path)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The tables that a run reads, and how it reads their junctions.
+
+    together  tables are counted together: their rows keep their repertoires
+    """
+
+    tables: tuple[Table, ...]
+    reading: Reading = field(default_factory=Reading)
+    together: bool = False
+
+    @staticmethod
+    def of_file(path: Path, reading: Reading | None = None) -> Inputs:
+        """One table."""
+        return Inputs((Table(path, state=file_state(path)),), reading or Reading())
+
+    @property
+    def files(self) -> list[Path]:
+        """The table files."""
+        return [table.path for table in self.tables]
+
+    @property
+    def path(self) -> Path:
+        """The table, or the folder that has all tables, at whatever depth."""
+        if not self.together:
+            return self.tables[0].path
+        return Path(os.path.commonpath([table.path.resolve().parent for table in self.tables]))
+
+    @property
+    def rows(self) -> int:
+        """Data rows of all tables, once they are surveyed."""
+        return sum(table.rows for table in self.tables)
+
+    @property
+    def repertoires(self) -> list[str]:
+        """The repertoires of tables that are counted together."""
+        return list(dict.fromkeys(name for table in self.tables for name in table.repertoires))
+
+    @property
+    def sources(self) -> list[Source]:
+        """The tables, for messages about rows."""
+        return [Source(table.path, table.first_row) for table in self.tables]
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the table; together, of lines `SHA256  NAME`."""
+        if not self.together:
+            return self.tables[0].sha256
+        lines = "".join(f"{table.sha256}  {table.path.name}\n" for table in self.tables)
+        return hashlib.sha256(lines.encode()).hexdigest()
+
+    def require_unchanged(self) -> None:
+        """Raise InputError if a table is not what it was when the run began."""
+        for table in self.tables:
+            table.require_unchanged()
+
+    def with_digest(self) -> Inputs:
+        """The same with the digest of the one table, if it is not known yet."""
+        table = self.tables[0]
+        return self if table.sha256 else replace(self, tables=(replace(table, sha256=file_digest(table.path)),))
+
+    def read(
+        self, germline: Germline, batches: Iterable[pa.RecordBatch] | None = None, first_row: int = 0
+    ) -> Junctions:
+        """The junctions of all tables, or of `batches`, whose first row is row `first_row`.
+
+        InputError if there is no data row, and, for all tables, if a table changed meanwhile.
+        """
+        known = self.repertoires if self.together and batches is None else []
+        junctions = read_junctions(
+            self.batches() if batches is None else batches, germline, self.reading, self.sources, first_row,
+            known if self.together else None,
+        )  # fmt: skip
+        if batches is None:
+            self.require_unchanged()
+        if junctions.rows_read == 0:
+            raise InputError(f"{self.path}: no data rows; the table has a header line only")
+        return junctions
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The columns that are read of all tables, one table after another."""
+        return (batch for table in self.tables for batch in self.rows_of(table))
+
+    def rows_of(self, table: Table) -> Iterator[pa.RecordBatch]:
+        """The columns that are read of one table; InputError if it has other rows than were found before."""
+        rows = 0
+        reader = open_table(table.path)
+        for batch in reader.batches(self.columns_of(reader)):
+            rows += batch.num_rows
+            yield self.labelled(batch, table)
+        if self.together and rows != table.rows:
+            raise changed(table.path)
+
+    def columns_of(self, reader: TableReader) -> list[str]:
+        """The columns that are read of a table."""
+        reader.require(self.reading.columns)
+        has_repertoire = self.together and REPERTOIRE in reader.columns
+        return [*self.reading.columns, REPERTOIRE] if has_repertoire else self.reading.columns
+
+    def labelled(self, batch: pa.RecordBatch, table: Table) -> pa.RecordBatch:
+        """A batch of a table with its repertoires, if tables are counted together."""
+        return with_repertoire(batch, table.name) if self.together else batch
+
+
+def with_repertoire(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
+    """`batch` with the column repertoire_id, last if it had none: `name` where it was empty or missing."""
+    names = batch.schema.names
+    if REPERTOIRE not in names:
+        repertoires = pa.repeat(pa.scalar(name, pa.string()), batch.num_rows)
+        return pa.RecordBatch.from_arrays([*batch.columns, repertoires], names=[*names, REPERTOIRE])
+    columns = batch.columns
+    index = names.index(REPERTOIRE)
+    own = columns[index]
+    columns[index] = pc.if_else(pc.equal(own, ""), pa.scalar(name, own.type), own)
+    return pa.RecordBatch.from_arrays(columns, names=names)
+
+
+def tables_of(paths: Sequence[Path], reading: Reading) -> Inputs:
+    """The tables at `paths` to count together, a folder meaning those in it; they are not surveyed yet.
+
+    InputError if a table lacks a column, or if a file is named twice, by whatever path.
+    """
+    found: dict[tuple[int, int], Path] = {}
+    tables = []
+    for file in files_of(paths):
+        open_table(file).require(reading.columns)
+        facts = file.stat()
+        key = facts.st_dev, facts.st_ino
+        if key in found:
+            again = "is named twice" if found[key] == file else f"is the same file as {found[key]}"
+            raise InputError(f"{file}: {again}; name each table once")
+        found[key] = file
+        tables.append(Table(file, state=file_state(file)))
+    return Inputs(tuple(tables), reading, together=True)
+
+
+def survey(inputs: Inputs, table: Table) -> Table:
+    """A table with its digest, rows and repertoires; reads it through unless the file says how many rows it has."""
+    reader = open_table(table.path)
+    reader.require(inputs.reading.columns)
+    rows, unnamed = reader.known_rows, 0
+    repertoires: dict[str, int] = {}
+    if rows is None or inputs.together:
+        rows = 0
+        for batch in reader.batches(inputs.columns_of(reader)):
+            rows += batch.num_rows
+            for entry in pc.value_counts(with_repertoire(batch, "").column(REPERTOIRE)).to_pylist():
+                unnamed += entry["counts"] * (not entry["values"])
+                name = entry["values"] or table.name
+                repertoires[name] = repertoires.get(name, 0) + entry["counts"]
+    sha256 = file_digest(table.path)
+    return replace(table, sha256=sha256, rows=rows, unnamed=unnamed, repertoires=repertoires or {table.name: 0})
+
+
+def numbered(inputs: Inputs, tables: Sequence[Table]) -> Inputs:
+    """The inputs with their surveyed tables, one after another, each with its first row.
+
+    InputError if there is no row, or if two tables would be one repertoire only because of their names.
+    """
+    if not any(table.rows for table in tables):
+        raise InputError(f"{few(str(table.path) for table in tables)}: no data rows in any table")
+    if inputs.together:
+        _require_different_repertoires(tables)
+        _warn(tables)
+    first, placed = 0, []
+    for table in tables:
+        placed.append(replace(table, first_row=first))
+        first += table.rows
+    return replace(inputs, tables=tuple(placed))
+
+
+def _require_different_repertoires(tables: Sequence[Table]) -> None:
+    """A repertoire may be spread over several tables, but only if they say so themselves."""
+    holders: dict[str, list[Table]] = {}
+    for table in tables:
+        for name in table.repertoires:
+            holders.setdefault(name, []).append(table)
+    for table in tables:
+        other = next((holder for holder in holders.get(table.name, ()) if holder is not table), None)
+        if other and (table.unnamed or not table.rows):
+            raise InputError(
+                f"{table.path}: its repertoire would be called {table.name}, like one of {other.path}; rename a file, "
+                f"or fill the column {REPERTOIRE} of both"
+            )
+    spread = sum(len(found) > 1 for found in holders.values())
+    if spread:
+        log.info("%s repertoire(s) are spread over several tables", f"{spread:,}")
+
+
+def _warn(tables: Sequence[Table]) -> None:
+    first: dict[str, Path] = {}
+    same = []
+    for table in tables:
+        if not table.rows:
+            log.warning("%s: no data rows; repertoire %s is empty", table.path, table.name)
+        elif table.sha256 in first:
+            same.append(f"{table.path} and {first[table.sha256]}")
+        first.setdefault(table.sha256, table.path)
+    if same:
+        log.warning("tables with the same content: %s", few(same))
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A slice of the input: the rows of one part file of the result.
+
+    tables  places of the tables it has as a whole; for a piece of a large table, that table's
+    piece   the number of the piece; None for whole tables
+    """
+
+    index: int
+    first_row: int
+    rows: int
+    tables: tuple[int, ...]
+    piece: int | None = None
+
+
+def cut(tables: Sequence[Table], rows: int) -> list[Slice]:
+    """Slices of at most `rows` rows that follow each other: whole tables, as many as fit; larger tables in pieces."""
+    slices: list[Slice] = []
+    for place, table in enumerate(tables):
+        last = slices[-1] if slices else None
+        if not table.rows:
+            continue
+        if last and last.piece is None and last.rows + table.rows <= rows:
+            slices[-1] = replace(last, rows=last.rows + table.rows, tables=(*last.tables, place))
+        elif table.rows <= rows:
+            slices.append(Slice(len(slices), table.first_row, table.rows, (place,)))
+        else:
+            size = _piece_rows(table, rows)
+            for piece, first in enumerate(range(0, table.rows, size)):
+                taken = min(size, table.rows - first)
+                slices.append(Slice(len(slices), table.first_row + first, taken, (place,), piece))
+    return slices
+
+
+def _piece_rows(table: Table, rows: int) -> int:
+    """Rows of a piece of a table that has more than `rows`: all pieces have the same size, except the last."""
+    pieces = -(-table.rows // rows)
+    return -(-table.rows // pieces)
+
+
+def dealt(slices: Iterable[Slice], rank: int, ranks: int) -> list[Slice]:
+    """The slices of a rank: all are dealt out like cards, the largest first.
+
+    A round takes as long as its largest slice, which is no larger than any of the round before.  So all rounds take
+    at most one largest slice longer than ranks with even work would.
+    """
+    return sorted(slices, key=lambda part: (-part.rows, part.index))[rank::ranks]
+
+
+def read_slices(
+    inputs: Inputs, rows: int, slices: Sequence[Slice], between: Callable[[], None]
+) -> Iterator[tuple[Slice, Iterable[pa.RecordBatch]]]:
+    """The batches of slices that `cut(inputs.tables, rows)` made, in their order; `between` is called after each batch.
+
+    A large table is opened once for all of its pieces, which come in its order.
+    """
+    streams: dict[int, Iterator[Iterable[pa.RecordBatch]]] = {}
+    left = Counter(part.tables for part in slices if part.piece is not None)
+    for part in slices:
+        if part.piece is None:
+            whole = (batch for place in part.tables for batch in inputs.rows_of(inputs.tables[place]))
+            yield part, _followed(whole, between)
+            continue
+        (place,) = part.tables
+        table = inputs.tables[place]
+        if place not in streams:
+            reader = open_table(table.path)
+            pieces = [other for other in slices if other.tables == part.tables]
+            ranges = [
+                range(other.first_row - table.first_row, other.first_row - table.first_row + other.rows)
+                for other in pieces
+            ]
+            streams[place] = reader.ranges(inputs.columns_of(reader), ranges)
+        batches = next(streams[place])
+        yield part, _followed((inputs.labelled(batch, table) for batch in batches), between)
+        left[part.tables] -= 1
+        if not left[part.tables]:
+            # The table's file is closed with its stream.
+            del streams[place], batches
+
+
+def _followed(batches: Iterable[pa.RecordBatch], between: Callable[[], None]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield batch
+        between()

@@ -1,0 +1,358 @@
+"""Reading junctions: every row is packed, or excluded with its reason; then rows are grouped by V–J pair.
+
+AIRR's `junction` has the codons of Cys 104 and Phe/Trp 118 around the CDR3; this module is the one place that removes
+them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from hpcvdj.errors import InputError, require_choice
+from hpcvdj.kernels import text
+from hpcvdj.recombination.alphabet import BASES_PER_WORD, words_for
+from hpcvdj.recombination.calls import CallPolicy, names_in
+from hpcvdj.recombination.exclusions import ExcludedRows, Exclusion, ExclusionKind
+from hpcvdj.recombination.germline import Germline, SegmentType
+from hpcvdj.recombination.repertoire import ANCHOR_BASES, LONGEST_CDR3, Repertoire, SequenceField
+from hpcvdj.repertoires.tables import table_batches
+
+REPERTOIRE = "repertoire_id"
+"""AIRR's column for the repertoire of a row."""
+
+_SCATTER = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How junctions are read.
+
+    sequence_field  the AIRR field that has the sequence: `junction`, or `cdr3` without the two anchor codons
+    calls           what happens to calls that do not name one listed allele
+    strict          the first row that cannot be counted is an InputError
+    longest         nucleotides of the longest CDR3
+    """
+
+    sequence_field: SequenceField = "junction"
+    calls: CallPolicy = field(default_factory=CallPolicy)
+    strict: bool = False
+    longest: int = LONGEST_CDR3
+
+    def __post_init__(self) -> None:
+        require_choice("sequence_field", self.sequence_field, ANCHOR_BASES)
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are read."""
+        return ["sequence_id", "v_call", "j_call", self.sequence_field]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where rows come from, for messages: the table whose first data row is row `first_row` of the input."""
+
+    path: Path
+    first_row: int = 0
+
+
+@dataclass
+class Junctions:
+    """Junctions that were read.
+
+    repertoire     their sequences, grouped by V–J pair
+    row            int64 [sequences]: 0-based data row of the input
+    ids            the ids of all rows that were not excluded by themselves, as a pyarrow large_string Array
+    id_order       int64 [sequences]: place of each sequence's id in `ids`
+    excluded       the other rows
+    substituted    (call, allele used for it, rows) for calls that do not name one listed allele
+    rows_read      data rows of the input
+    repertoire_ids the repertoires of tables that are counted together; None for one table
+    repertoire_of  int32 [sequences]: place of each sequence's repertoire in `repertoire_ids`
+    """
+
+    repertoire: Repertoire
+    row: NDArray[np.int64]
+    ids: Any
+    id_order: NDArray[np.int64]
+    excluded: ExcludedRows
+    substituted: list[tuple[str, str, int]]
+    rows_read: int
+    repertoire_ids: list[str] | None
+    repertoire_of: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.repertoire)
+
+    def id_bytes(self, rows: slice, width: int) -> NDArray[np.bytes_]:
+        """The ids of some sequences as fixed-width UTF-8 bytes, `S{width}` [rows]."""
+        order = self.id_order[rows]
+        out = np.zeros((len(order), width), dtype=np.uint8)
+        text.fixed_width(*text.text_buffers(self.ids), order, out)
+        return out.view(f"S{width}").reshape(-1)
+
+    @property
+    def id_width(self) -> int:
+        """Bytes of the longest id; at least 1."""
+        if not len(self.ids):
+            return 1
+        offsets, _ = text.text_buffers(self.ids)
+        return max(1, int(np.diff(offsets).max()))
+
+    def cdr3_bytes(self, rows: slice, width: int) -> NDArray[np.bytes_]:
+        """The letters of some sequences as fixed-width bytes, `S{width}` [rows]."""
+        words, lengths = self.repertoire.words[rows], self.repertoire.lengths[rows]
+        out = np.zeros((len(lengths), width), dtype=np.uint8)
+        text.unpack_rows(words, lengths, out)
+        return out.view(f"S{width}").reshape(-1)
+
+
+def read_table(table: Any, germline: Germline, reading: Reading) -> Junctions:
+    """The junctions of a pandas DataFrame or pyarrow Table; without a column `sequence_id`, rows are numbered."""
+    names = [str(name) for name in getattr(table, "column_names", getattr(table, "columns", []))]
+    wanted = reading.columns if "sequence_id" in names else reading.columns[1:]
+    return read_junctions(table_batches(table, wanted), germline, reading, [Source(Path("the table"))])
+
+
+def read_junctions(
+    batches: Iterable[pa.RecordBatch],
+    germline: Germline,
+    reading: Reading,
+    sources: Sequence[Source],
+    first_row: int = 0,
+    repertoires: Iterable[str] | None = None,
+) -> Junctions:
+    """Read batches with the columns (sequence_id), v_call, j_call and the sequence field.
+
+    sources      the tables that the rows come from
+    first_row    the number of the first row
+    repertoires  the repertoires that are known beforehand, if tables are counted together: batches then have the
+                 column repertoire_id
+
+    InputError if a row cannot be counted and `reading` is strict.
+    """
+    builder = _Builder(germline, reading, sources, first_row, repertoires)
+    for batch in batches:
+        builder.add(batch)
+        if reading.strict and builder.excluded:
+            break
+    junctions = builder.finish()
+    if reading.strict and len(junctions.excluded):
+        source, data_row = builder.place(int(junctions.excluded.row[0]))
+        raise InputError(
+            f"{source.path}, data row {data_row} ({junctions.excluded.sequence_id[0]}): "
+            f"{junctions.excluded.exclusion(0)}; correct the row, or leave --strict out to exclude and list such rows"
+        )
+    return junctions
+
+
+class _Builder:
+    """Collects packed batches; what it keeps of a row is the packed sequence, its pair, row number and id."""
+
+    def __init__(
+        self,
+        germline: Germline,
+        reading: Reading,
+        sources: Sequence[Source],
+        first_row: int,
+        repertoires: Iterable[str] | None,
+    ) -> None:
+        self.germline, self.reading, self.sources, self.first_row = germline, reading, sources, first_row
+        self.v, self.j = list(germline.of("V")), list(germline.of("J"))
+        self._index = {id(s): k for segments in (self.v, self.j) for k, s in enumerate(segments)}
+        self._resolved: dict[tuple[SegmentType, str], int | Exclusion] = {}
+        self.rows_read = 0
+        self.batches: list[tuple[Any, ...]] = []
+        self.ids: list[pa.Array] = []
+        # row -> its id, why it is excluded, its repertoire
+        self.excluded: dict[int, tuple[str, Exclusion, int]] = {}
+        self._together = repertoires is not None
+        self._repertoire = {name: k for k, name in enumerate(dict.fromkeys(repertoires or ()))}
+        self.substituted: dict[tuple[str, str], int] = {}
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        rows = self.first_row + self.rows_read + np.arange(batch.num_rows)
+        self.rows_read += batch.num_rows
+        ids = batch.column("sequence_id") if "sequence_id" in batch.schema.names else pa.array(rows.astype(str))
+        repertoire = self._repertoires(batch)
+        v, no_v = self._calls("V", batch.column("v_call"))
+        j, no_j = self._calls("J", batch.column("j_call"))
+        words, lengths, unfit = self._pack(batch.column(self.reading.sequence_field))
+        exclusions = self._two_loci(v, j) | no_j | no_v | unfit
+        keep = np.ones(batch.num_rows, dtype=bool)
+        keep[list(exclusions)] = False
+        for place, exclusion in exclusions.items():
+            self.excluded[int(rows[place])] = (ids[place].as_py(), exclusion, int(repertoire[place]))
+        kept_ids = ids.cast(pa.large_string()).filter(pa.array(keep))
+        hashes = np.empty(len(kept_ids), dtype=np.uint64)
+        text.hash_rows(*text.text_buffers(kept_ids), hashes)
+        # Equal ids of different repertoires are no repetition.
+        hashes ^= repertoire[keep].astype(np.uint64) * _SCATTER
+        self.ids.append(kept_ids)
+        pair = v[keep] * len(self.j) + j[keep]
+        packed = _narrow(words[keep], lengths[keep])
+        self.batches.append((packed, lengths[keep], pair, rows[keep], hashes, repertoire[keep]))
+
+    def _repertoires(self, batch: pa.RecordBatch) -> NDArray[np.int32]:
+        """Each row's place in `self._repertoire`; 0 for the rows of one table."""
+        if not self._together:
+            return np.zeros(batch.num_rows, dtype=np.int32)
+        encoded = pc.dictionary_encode(batch.column(REPERTOIRE))
+        codes = [self._repertoire.setdefault(name, len(self._repertoire)) for name in encoded.dictionary.to_pylist()]
+        return np.asarray(np.array(codes, dtype=np.int32)[encoded.indices.to_numpy(zero_copy_only=False)])
+
+    def place(self, row: int) -> tuple[Source, int]:
+        """The table that a row comes from, and its data row there, from 1."""
+        source = self.sources[bisect_right(self.sources, row, key=lambda source: source.first_row) - 1]
+        return source, row - source.first_row + 1
+
+    def _calls(self, segment: SegmentType, column: pa.Array) -> tuple[NDArray[np.int64], dict[int, Exclusion]]:
+        """Index of each row's segment among the germline's, and why each row without one is excluded."""
+        encoded = pc.dictionary_encode(column)
+        resolved = [self._resolve(segment, call) for call in encoded.dictionary.to_pylist()]
+        index_of = np.array([r if isinstance(r, int) else -1 for r in resolved] or [-1], dtype=np.int64)
+        codes = encoded.indices.to_numpy(zero_copy_only=False)
+        index = index_of[codes] if len(codes) else np.empty(0, np.int64)
+        self._note_substitutions(segment, encoded, resolved)
+        bad = np.flatnonzero(index < 0)
+        return index, {int(row): resolved[codes[row]] for row in bad}  # type: ignore[misc]
+
+    def _note_substitutions(self, segment: SegmentType, encoded: Any, resolved: list[int | Exclusion]) -> None:
+        segments = self.v if segment == "V" else self.j
+        rows = np.bincount(encoded.indices.to_numpy(zero_copy_only=False), minlength=len(resolved))
+        for call, index, count in zip(encoded.dictionary.to_pylist(), resolved, rows.tolist(), strict=True):
+            # A gene that means its first listed allele is the table's own rule, not a substitution.
+            if isinstance(index, int) and names_in(call) not in ([segments[index].allele], [segments[index].gene]):
+                key = (call, segments[index].allele)
+                self.substituted[key] = self.substituted.get(key, 0) + count
+
+    def _resolve(self, segment: SegmentType, call: str) -> int | Exclusion:
+        key = (segment, call)
+        if key not in self._resolved:
+            resolved = self.reading.calls.resolve(self.germline, segment, call)
+            self._resolved[key] = resolved if isinstance(resolved, Exclusion) else self._index[id(resolved)]
+        return self._resolved[key]
+
+    def _two_loci(self, v: NDArray[np.int64], j: NDArray[np.int64]) -> dict[int, Exclusion]:
+        loci = {locus: k for k, locus in enumerate(self.germline.loci)}
+        v_locus = np.array([loci[s.locus] for s in self.v])[v]
+        j_locus = np.array([loci[s.locus] for s in self.j])[j]
+        different = np.flatnonzero((v_locus != j_locus) & (v >= 0) & (j >= 0))
+        return {
+            int(row): Exclusion.of(
+                ExclusionKind.TWO_LOCI, v_locus=self.v[v[row]].locus, j_locus=self.j[j[row]].locus
+            )
+            for row in different
+        }  # fmt: skip
+
+    def _pack(self, column: pa.Array) -> tuple[NDArray[np.uint64], NDArray[np.uint8], dict[int, Exclusion]]:
+        offsets, data = text.text_buffers(column)
+        rows, trim = len(column), ANCHOR_BASES[self.reading.sequence_field]
+        words = np.zeros((rows, words_for(LONGEST_CDR3)), dtype=np.uint64)
+        lengths = np.zeros(rows, dtype=np.uint8)
+        status, detail = np.zeros(rows, dtype=np.uint8), np.zeros(rows, dtype=np.int64)
+        text.pack_rows(offsets, data, trim, self.reading.longest, words, lengths, status, detail)
+        bad = np.flatnonzero(status != text.OK)
+        return words, lengths, {int(r): self._unfit(int(status[r]), int(detail[r]), column[r].as_py()) for r in bad}
+
+    def _unfit(self, status: int, detail: int, sequence: str) -> Exclusion:
+        sequence_field = self.reading.sequence_field
+        if status == text.MISSING:
+            return Exclusion.of(ExclusionKind.NO_SEQUENCE, field=sequence_field)
+        if status == text.TOO_SHORT:
+            return Exclusion.of(ExclusionKind.TOO_SHORT, length=detail + 2 * ANCHOR_BASES[sequence_field])
+        if status == text.TOO_LONG:
+            return Exclusion.of(ExclusionKind.TOO_LONG, length=detail, longest=self.reading.longest)
+        kind = ExclusionKind.AMINO_ACIDS if AMINO_ACIDS.intersection(sequence.upper()) else ExclusionKind.OTHER_LETTER
+        return Exclusion.of(kind, field=sequence_field, letter=sequence[detail : detail + 1])
+
+    def finish(self) -> Junctions:
+        words, lengths, pair, row, hashes, repertoire_of = self._joined()
+        ids = pa.chunked_array(self.ids, pa.large_string()).combine_chunks()
+        keep = self._without_repeated_ids(ids, hashes, row, repertoire_of)
+        used, compact = np.unique(pair[keep], return_inverse=True)
+        order = keep[np.argsort(compact.astype(np.min_scalar_type(len(used))), kind="stable")]
+        offsets = np.zeros(len(used) + 1, dtype=np.int64)
+        np.cumsum(np.bincount(compact, minlength=len(used)), out=offsets[1:])
+        pairs = [(self.v[p // len(self.j)], self.j[p % len(self.j)]) for p in used]
+        return Junctions(
+            repertoire=Repertoire(words[order], lengths[order], pairs, offsets),
+            row=row[order],
+            ids=ids,
+            id_order=order,
+            excluded=self._excluded_rows(),
+            substituted=[(call, allele, rows) for (call, allele), rows in self.substituted.items()],
+            rows_read=self.rows_read,
+            repertoire_ids=list(self._repertoire) if self._together else None,
+            repertoire_of=repertoire_of[order],
+        )
+
+    def _joined(self) -> tuple[Any, ...]:
+        if not self.batches:
+            kinds = (np.uint8, np.int64, np.int64, np.uint64, np.int32)
+            return np.zeros((0, 2), np.uint64), *(np.empty(0, kind) for kind in kinds)
+        width = max(batch[0].shape[1] for batch in self.batches)
+        words = np.zeros((sum(len(batch[1]) for batch in self.batches), width), dtype=np.uint64)
+        first = 0
+        for batch in self.batches:
+            words[first : first + len(batch[1]), : batch[0].shape[1]] = batch[0]
+            first += len(batch[1])
+        joined = [np.concatenate([batch[k] for batch in self.batches]) for k in range(1, 6)]
+        self.batches.clear()
+        return words, *joined
+
+    def _without_repeated_ids(
+        self, ids: pa.Array, hashes: NDArray[np.uint64], row: NDArray[np.int64], repertoire_of: NDArray[np.int32]
+    ) -> NDArray[np.int64]:
+        """Places of the rows to keep; a row with the id of an earlier row of its repertoire is excluded."""
+        keep = np.ones(len(hashes), dtype=bool)
+        for places in _equal_runs(hashes):
+            first_of: dict[tuple[str, int], int] = {}
+            for place in places.tolist():
+                sequence_id, repertoire, this_row = ids[place].as_py(), int(repertoire_of[place]), int(row[place])
+                first_row = first_of.setdefault((sequence_id, repertoire), this_row)
+                if first_row != this_row:
+                    keep[place] = False
+                    self.excluded[this_row] = (sequence_id, self._repeated(first_row, this_row), repertoire)
+        return np.flatnonzero(keep)
+
+    def _repeated(self, first_row: int, row: int) -> Exclusion:
+        source, data_row = self.place(first_row)
+        elsewhere = f" of {source.path.name}" if source is not self.place(row)[0] else ""
+        return Exclusion.of(ExclusionKind.REPEATED_ID, data_row=data_row, table=elsewhere)
+
+    def _excluded_rows(self) -> ExcludedRows:
+        rows = sorted(self.excluded)
+        ids, exclusions, repertoires = zip(*(self.excluded[row] for row in rows), strict=True) if rows else ((), (), ())
+        names = list(self._repertoire)
+        repertoire_ids = [names[repertoire] for repertoire in repertoires] if self._together else []
+        return ExcludedRows.of(np.array(rows, dtype=np.int64), list(ids), exclusions, repertoire_ids)
+
+
+AMINO_ACIDS = frozenset("EFILPQ")
+"""Letters that mean an amino acid and no nucleotide, not even an ambiguous one."""
+
+
+def _equal_runs(values: NDArray[np.uint64]) -> Iterator[NDArray[np.int64]]:
+    """Places of each value that occurs more than once, in ascending order of place."""
+    order = np.argsort(values, kind="stable")
+    same = values[order[1:]] == values[order[:-1]]
+    if not same.any():
+        return
+    starts = np.flatnonzero(np.concatenate(([True], ~same)))
+    for first, last in zip(starts, np.append(starts[1:], len(order)), strict=True):
+        if last - first > 1:
+            yield order[first:last]
+
+
+def _narrow(words: NDArray[np.uint64], lengths: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """Two words a row (the paper's 16 bytes) if every sequence fits into them."""
+    return words[:, :2].copy() if not len(lengths) or lengths.max() <= 2 * BASES_PER_WORD else words

@@ -1,0 +1,124 @@
+"""The counted table with the values beside it: every input row, in the input's order."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from hpcvdj.errors import InputError
+from hpcvdj.repertoires.inputs import with_repertoire
+from hpcvdj.repertoires.junctions import REPERTOIRE
+from hpcvdj.repertoires.tables import file_digest, open_table, read_batches, table_suffix, write_table
+from hpcvdj.results.joining import Lookup
+from hpcvdj.results.reader import CountedTable, Result
+from hpcvdj.results.schema import sequence_columns
+from hpcvdj.storage.files import require_distinct, require_writable
+
+REQUIRED = (
+    "sequence_id", "sequence", "rev_comp", "productive", "v_call", "d_call", "j_call", "sequence_alignment",
+    "germline_alignment", "junction", "junction_aa", "v_cigar", "d_cigar", "j_cigar",
+)  # fmt: skip
+"""The columns that an AIRR Rearrangement file must have, though they may be empty (the schema's `required`)."""
+
+
+def export(
+    result_path: str | Path,
+    target: str | Path,
+    *,
+    junctions: str | Path | None = None,
+    airr: bool = False,
+    overwrite: bool = False,
+) -> int:
+    """Write the input of a result with its values to `target` (.tsv, .tsv.gz or .parquet); returns the rows.
+
+    Tables that were counted together are written one after another, with the columns of all of them and
+    `repertoire_id`.
+
+    junctions  where the input is now, a folder for several tables, if it was moved; InputError if it is another table
+    airr       add the columns of `REQUIRED` that the input lacks, empty
+    """
+    target = Path(target)
+    suffix = table_suffix(target)
+    require_writable(target, overwrite=overwrite)
+    with Result(result_path) as result:
+        tables = counted_tables(result, Path(junctions) if junctions else None)
+        together = result.together
+        exported = [c.name for c in sequence_columns(together=together) if c.exported and c.name in result.columns]
+        further = {name: np.asarray(result.dataset(f"sequences/{name}")[:]) for name in exported}
+        lookup = Lookup(result.quantity, result.to_numpy(), result.row, result.excluded, further)
+    require_distinct(target, *(table.path for table in tables))
+    for table in tables:
+        _require_absent(table.path, lookup.columns(0, 0))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        rows = 0
+        for batch in _in_columns_of_all(tables) if together else read_batches(tables[0].path):
+            complete = with_required(batch) if airr else batch
+            yield lookup.beside(complete, rows, text=suffix != ".parquet")
+            rows += batch.num_rows
+
+    return write_table(target, batches(), overwrite=overwrite)
+
+
+def with_required(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """`batch`, followed by the columns of `REQUIRED` that it lacks, empty."""
+    missing = [name for name in REQUIRED if name not in batch.schema.names]
+    empty = pa.nulls(batch.num_rows, pa.string())
+    names = [*batch.schema.names, *missing]
+    return pa.RecordBatch.from_arrays([*batch.columns, *[empty] * len(missing)], names=names)
+
+
+def _require_absent(path: Path, names: Iterable[str]) -> None:
+    columns = open_table(path).columns
+    clash = next((name for name in names if name in columns), None)
+    if clash is not None:
+        raise InputError(f"{path}: has a column {clash} already; rename it, or count the original table")
+
+
+def _in_columns_of_all(tables: Sequence[CountedTable]) -> Iterator[pa.RecordBatch]:
+    """The rows of tables that were counted together: the columns of all, empty where a table lacks one.
+
+    Columns are in the order in which the tables have them; repertoire_id is the last if no table has it.
+    """
+    names = list(dict.fromkeys(name for table in tables for name in open_table(table.path).columns))
+    names += [REPERTOIRE] * (REPERTOIRE not in names)
+    for table in tables:
+        for batch in read_batches(table.path):
+            named = with_repertoire(batch, table.repertoire_id)
+            empty = pa.repeat(pa.scalar("", pa.large_string()), batch.num_rows)
+            own = dict(zip(named.schema.names, named.columns, strict=True))
+            # One type, whatever the kind of table: a Parquet file has one schema.
+            columns = [own[name].cast(pa.large_string()) if name in own else empty for name in names]
+            yield pa.RecordBatch.from_arrays(columns, names=names)
+
+
+def counted_tables(result: Result, moved: Path | None = None) -> list[CountedTable]:
+    """The tables that a result counts, where they are now; InputError if one is missing or another table.
+
+    moved  where they are, if they were moved: the one table, or a folder
+    """
+    tables = result.tables
+    if moved is not None and len(tables) > 1 and not moved.is_dir():
+        raise InputError(f"{moved}: {result.path} counts {len(tables):,} tables; name the folder that has them")
+    return [replace(table, path=_found(result, table, moved)) for table in tables]
+
+
+def _found(result: Result, table: CountedTable, moved: Path | None) -> Path:
+    path = moved or table.path
+    if moved is not None and moved.is_dir():
+        # Tables of the same name may be in different folders, as they were.
+        same = moved / os.path.relpath(table.path, result.provenance["junctions_path"]) if result.together else moved
+        path = same if same.is_file() else moved / table.path.name
+    if not path.is_file():
+        raise InputError(f"{path}: the counted table is missing; say where it is with --junctions")
+    if file_digest(path) != table.sha256:
+        raise InputError(
+            f"{path}: is not the table that {result.path} counts (its SHA-256 differs); name that table with "
+            "--junctions, or count again"
+        )
+    return path

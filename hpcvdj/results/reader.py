@@ -1,0 +1,208 @@
+"""Result files, open for reading: format `hpcvdj-counts`, described in docs/file_format.md."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import h5py
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from hpcvdj.errors import InputError
+from hpcvdj.kernels.quantities import Pathways, Quantity
+from hpcvdj.recombination.exclusions import ExcludedRows, Exclusion, ExclusionKind
+from hpcvdj.registry import choice
+from hpcvdj.repertoires.junctions import REPERTOIRE
+from hpcvdj.results.joining import join
+from hpcvdj.results.parts import HeldParts, parts_of
+from hpcvdj.results.schema import FORMAT, VERSION, read_group, sequence_columns, strings
+from hpcvdj.results.selection import Selection
+from hpcvdj.storage.hdf5 import open_hdf5
+
+
+@dataclass(frozen=True)
+class CountedTable:
+    """A table that a result counts: rows `first_row` … `first_row + rows - 1` of the input are its rows.
+
+    `repertoire_id` is the repertoire of rows that do not name theirs.
+    """
+
+    path: Path
+    sha256: str
+    repertoire_id: str
+    first_row: int
+    rows: int
+
+
+class Result:
+    """A result file, open for reading.  Use as a context manager, or `close` it."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._file = open_hdf5(self.path, "hpcvdj count", FORMAT, VERSION)
+        try:
+            self._parts = HeldParts(self.path, self._file)
+        except BaseException:
+            self._file.close()
+            raise
+
+    @property
+    def parts(self) -> list[Path]:
+        """The part files of a result in parts; empty for other results."""
+        return parts_of(self.path, self._file)
+
+    def __enter__(self) -> Result:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; arrays read so far stay usable, datasets do not."""
+        self._file.close()
+        self._parts.release()
+
+    def __len__(self) -> int:
+        return int(self.counters.shape[0])
+
+    @property
+    def quantity(self) -> Quantity:
+        """What was computed."""
+        return choice(Quantity, str(self._file.attrs.get("quantity", Pathways.name)), "the result's quantity")
+
+    @property
+    def max_n(self) -> int:
+        """The largest n-length counted."""
+        return int(self.counters.shape[1]) - 1
+
+    @property
+    def counters(self) -> h5py.Dataset:
+        """The values [sequences, columns]: rows grouped by V–J pair, column m is n-length m."""
+        return self._file[self.quantity.dataset]
+
+    def dataset(self, name: str) -> Any:
+        """A dataset or group of the file by its path in docs/file_format.md, such as `sequences/cdr3`.
+
+        Usable until the file is closed.
+        """
+        return self._file[name]
+
+    @property
+    def row(self) -> NDArray[np.int64]:
+        """The 0-based data row of each sequence in the input, int64 [sequences]."""
+        return np.asarray(self._file["sequences/row"][:])
+
+    @property
+    def cdr3(self) -> NDArray[np.bytes_]:
+        """The CDR3 of each sequence, in A, C, G, T: fixed-width bytes [sequences]."""
+        return np.asarray(self._file["sequences/cdr3"][:], dtype=np.bytes_)
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of /sequences, in the order of tables; those that this hpcvdj does not know come last."""
+        known = [column.name for column in sequence_columns(together=True)]
+        own = list(self._file["sequences"])
+        return [name for name in known if name in own] + sorted(set(own) - set(known))
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """The file's attributes: format, versions, command line, configuration, inputs, machine."""
+        return {name: value.item() if hasattr(value, "item") else value for name, value in self._file.attrs.items()}
+
+    @property
+    def excluded(self) -> ExcludedRows:
+        """The rows that were not counted, and why."""
+        group = read_group(self._file, "excluded")
+        if "reason" in group:  # version 1
+            texts = strings(group["reason"])
+            exclusions = [Exclusion.of(ExclusionKind.OTHER, message=text) for text in texts]
+        else:
+            pairs = zip(group["kind"].tolist(), group["details"].tolist(), strict=True)
+            known: dict[tuple[bytes, bytes], Exclusion] = {}
+            exclusions = [
+                known.get(pair) or known.setdefault(pair, Exclusion.from_json(pair[0].decode(), pair[1].decode()))
+                for pair in pairs
+            ]
+        repertoires = strings(group[REPERTOIRE]) if self.together else []
+        return ExcludedRows.of(group["row"], strings(group["sequence_id"]), exclusions, repertoires)
+
+    @property
+    def together(self) -> bool:
+        """Whether tables were counted together: each sequence then has its repertoire."""
+        return REPERTOIRE in self._file["sequences"]
+
+    @property
+    def repertoire_id(self) -> NDArray[np.bytes_]:
+        """The repertoire of each sequence: fixed-width UTF-8 bytes [sequences]."""
+        if self.together:
+            return np.asarray(self._file["sequences"][REPERTOIRE][:], dtype=np.bytes_)
+        return np.full(len(self), next(iter(self.repertoires)).encode())
+
+    @property
+    def repertoires(self) -> dict[str, int]:
+        """How many sequences of each repertoire were counted, in the order of the input."""
+        if self.together:
+            group = read_group(self._file, "repertoires")
+            return dict(zip(strings(group[REPERTOIRE]), group["sequences"].tolist(), strict=True))
+        return {str(self.provenance.get(REPERTOIRE) or self.path.stem): len(self)}
+
+    @property
+    def tables(self) -> list[CountedTable]:
+        """The tables that were counted, one after another."""
+        if self.together:
+            group = read_group(self._file, "tables")
+            paths = [Path(os.fsdecode(path)) for path in group["path"].tolist()]
+            texts = [strings(group[name]) for name in ("sha256", REPERTOIRE)]
+            numbers = [group[name].tolist() for name in ("first_row", "rows")]
+            return [CountedTable(*facts) for facts in zip(paths, *texts, *numbers, strict=True)]
+        facts = self.provenance
+        path, digest, name = (str(facts.get(key, "")) for key in ("junctions_path", "junctions_sha256", REPERTOIRE))
+        return [CountedTable(Path(path), digest, name, 0, int(facts["rows_read"]))]
+
+    @property
+    def pairs(self) -> list[tuple[str, str, slice]]:
+        """(V allele, J allele, its rows) of each V–J pair."""
+        group = read_group(self._file, "pairs")
+        offset = group["offset"].tolist()
+        alleles = zip(strings(group["v_call"]), strings(group["j_call"]), strict=True)
+        return [(v, j, slice(offset[k], offset[k + 1])) for k, (v, j) in enumerate(alleles)]
+
+    def all(self) -> Selection:
+        """All sequences, in the file's order."""
+        return Selection(self, np.arange(len(self), dtype=np.int64))
+
+    def pair(self, v_call: str, j_call: str) -> Selection:
+        """The sequences of a V–J pair, by its alleles; InputError if none was counted.
+
+        A result in parts has a pair once for each part; this selection has all of its sequences.
+        """
+        runs = [rows for v, j, rows in self.pairs if (v, j) == (v_call, j_call)]
+        if not runs:
+            alleles = sorted({v for v, _, _ in self.pairs if v.partition("*")[0] == v_call.partition("*")[0]})
+            has = f"of {v_call.partition('*')[0]} it has {', '.join(alleles)}" if alleles else "result.pairs lists all"
+            raise InputError(f"{self.path}: no sequence was counted with {v_call} and {j_call}; {has}")
+        return Selection(self, np.concatenate([np.arange(rows.start, rows.stop, dtype=np.int64) for rows in runs]))
+
+    def select(self, **conditions: Any) -> Selection:
+        """The sequences that meet every condition given: see `Selection.select`."""
+        return self.all().select(**conditions)
+
+    def join(self, table: Any, on: Literal["sequence_id", "row"] = "sequence_id") -> Any:
+        """A pandas AIRR table with the values beside it: see `hpcvdj.results.joining.join`."""
+        return join(self, table, on)
+
+    def to_numpy(self) -> NDArray[Any]:
+        """All values in memory, [sequences, columns]."""
+        return np.asarray(self.counters[:])
+
+    def to_table(self) -> pa.Table:
+        """All sequences as a pyarrow table, by V–J pair: row, ids, calls, cdr3, pathways_n0 …, pathways_total."""
+        return self.all().to_table()
+
+    def to_pandas(self) -> Any:
+        """The same columns as a pandas DataFrame."""
+        return self.all().to_pandas()

@@ -1,0 +1,1 @@
+"""How any long computation runs: ranks, work items, folders, stopping, progress, provenance."""

@@ -1,0 +1,211 @@
+"""The driver: units → pieces → a rank's block range → kernel → combined values, the same for every method.
+
+A long unit is cut into pieces of a few seconds, so that there is always a boundary soon, at which the values are whole
+and the run can be saved and left.  While the values of one piece are combined, the next one is already computed.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcvdj.errors import StoppedError
+from hpcvdj.kernels.backends import Kernel, Started
+from hpcvdj.kernels.pathways.methods import Method, Unit
+from hpcvdj.runs.pacing import STEP_SECONDS, Pacer
+from hpcvdj.runs.partition import block_range
+from hpcvdj.runs.progress import Progress
+from hpcvdj.runs.run import Run
+from hpcvdj.runs.stopping import Agreement
+
+FIRST_WORK = 20_000.0
+"""Work of the first piece, when nothing is known of the speed: a second on the slowest core."""
+
+FASTEST_GROWTH = 16.0
+"""How much more work than any piece before it a piece may have."""
+
+
+@dataclass(frozen=True)
+class Partial:
+    """A unit of which only the tasks before `tasks_done` are computed, and the values so far (root only)."""
+
+    unit: Unit
+    tasks_done: int
+    values: NDArray[Any] | None
+
+
+class Store(Protocol):
+    """Where root puts the values of finished units."""
+
+    def put(self, unit: Unit, values: NDArray[Any]) -> None:
+        """Take [the unit's rows, its n-lengths]."""
+        ...
+
+    def save(self, partial: Partial | None) -> None:
+        """Make what was put, and the unit that is cut here, safe from a crash."""
+        ...
+
+
+@dataclass(frozen=True)
+class Timings:
+    """Seconds of each unit, the maximum over ranks, and of each rank in all.
+
+    units   the units; kernel, reduce, wall  float64 [units]
+    rank_kernel, rank_reduce  float64 [ranks]
+    """
+
+    units: list[Unit]
+    kernel: NDArray[np.float64]
+    reduce: NDArray[np.float64]
+    wall: NDArray[np.float64]
+    rank_kernel: NDArray[np.float64]
+    rank_reduce: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class _Piece:
+    index: int
+    unit: Unit
+    first: int
+    last: int
+
+    @property
+    def ends_unit(self) -> bool:
+        return self.last == self.unit.tasks
+
+
+class Driver:
+    """Computes units over the ranks of `run` with a loaded kernel.
+
+    A run with a target is cut into pieces, saved at boundaries, and stopped by signals; one in memory is not.
+    """
+
+    def __init__(self, kernel: Kernel, method: Method, threads_per_block: int, run: Run) -> None:
+        self.kernel, self.method, self.threads, self.run = kernel, method, threads_per_block, run
+        saved = run.target is not None
+        self._pacer = Pacer(FIRST_WORK, FASTEST_GROWTH, STEP_SECONDS if saved else math.inf)
+        self._agreement = Agreement(run.world, lambda: saved and bool(run.request))
+        self._sum: NDArray[Any] | None = None
+        self.save_seconds = self.store_seconds = 0.0
+
+    def compute(
+        self, units: Sequence[Unit], store: Store | None, begun: Partial | None = None, done_before: float = 0.0
+    ) -> Timings:
+        """Compute `units` in order; root's `store` takes the values of each.
+
+        begun        the state of the first unit, if an earlier run began it
+        done_before  the work that earlier runs did, for the progress
+
+        StoppedError, on every rank, after a signal to any rank; what is done is then saved.
+        """
+        seconds = np.zeros((3, len(units)))
+        self._boundary = self._saved = time.monotonic()
+        self._sum = begun.values if begun else None
+        first = begun.tasks_done if begun else 0
+        total = done_before + sum(map(self.method.work, units))
+        waiting: tuple[_Piece, Started] | None = None
+        with Progress(total, self.method.work_name, shown=self.run.shown) as progress:
+            progress.skip(done_before + (self._work(_Piece(0, units[0], 0, first)) if begun else 0.0))
+
+            def end(piece: _Piece, started: Started) -> bool:
+                """Combine a piece, whose successor is running; whether the run is to stop."""
+                last_boundary = self._boundary
+                self._end(piece, started, seconds[:, piece.index], store)
+                progress.advance(self._work(piece))
+                slowest, stop = self._agreement.together(time.monotonic() - self._boundary)
+                self._boundary = time.monotonic()
+                self._pacer.took(self._work(piece), slowest)
+                seconds[2, piece.index] += self._boundary - last_boundary
+                return stop
+
+            stop = False
+            for piece in self._pieces(units, first):
+                before = time.monotonic()
+                started = self.kernel.start(piece.unit, *self._range(piece, self.run.rank))
+                seconds[0, piece.index] += time.monotonic() - before
+                stop = waiting is not None and end(*waiting)
+                waiting = piece, started
+                if stop:
+                    break
+            if waiting:
+                stop |= end(*waiting)
+                last = waiting[0]
+                if stop and not (last.ends_unit and last.index + 1 == len(units)):
+                    raise self._leave(last, store, progress.share)
+        return self._timings(units, seconds)
+
+    def _pieces(self, units: Sequence[Unit], first: int) -> Iterator[_Piece]:
+        """The pieces of the units; the first unit's from task `first`.  The same on every rank."""
+        for index, unit in enumerate(units):
+            while True:
+                last = first + self._tasks(unit, unit.tasks - first)
+                yield _Piece(index, unit, first, last)
+                first = last
+                if last == unit.tasks:
+                    break
+            first = 0
+
+    def _tasks(self, unit: Unit, left: int) -> int:
+        """How many of the `left` tasks of `unit` the next piece takes: whole blocks on every rank, or all."""
+        work = self._pacer.work()
+        if math.isinf(work) or self.method.disjoint or left == 0:
+            return left
+        step = self.threads * self.run.ranks
+        tasks = max(1, int(work / self.method.work(unit) * unit.tasks) // step) * step
+        return left if tasks > left * 3 // 4 else tasks
+
+    def _work(self, piece: _Piece) -> float:
+        unit = piece.unit
+        return self.method.work(unit) * (piece.last - piece.first) / unit.tasks if unit.tasks else 0.0
+
+    def _range(self, piece: _Piece, rank: int) -> tuple[int, int]:
+        """Tasks of a rank: its block range of the piece."""
+        first, last = block_range(piece.last - piece.first, self.threads, rank, self.run.ranks)
+        return piece.first + first, piece.first + last
+
+    def _end(self, piece: _Piece, started: Started, seconds: NDArray[np.float64], store: Store | None) -> None:
+        """Wait for a piece, combine its values, store its unit if this piece was the last of it, save if it is time."""
+        begun = time.monotonic()
+        values = started.result()
+        after_kernel = time.monotonic()
+        world = self.run.world
+        if self.method.disjoint:
+            values = world.gather_rows(values, [self._range(piece, rank) for rank in range(self.run.ranks)])
+        else:
+            values = world.sum(values)
+        combined = time.monotonic()
+        seconds[:2] += after_kernel - begun, combined - after_kernel
+        if store is None:
+            return
+        if piece.first:
+            assert self._sum is not None
+            values = self._sum + values
+        # A kernel's own array would be overwritten while the rest of the unit is computed.
+        self._sum = None if piece.ends_unit else values.copy()
+        if piece.ends_unit:
+            store.put(piece.unit, values)
+        self.store_seconds += time.monotonic() - combined
+        if time.monotonic() - self._saved > self.run.save_seconds and self.run.target is not None:
+            self._save(piece, store)
+
+    def _save(self, piece: _Piece, store: Store) -> None:
+        begun = time.monotonic()
+        store.save(None if piece.ends_unit else Partial(piece.unit, piece.last, self._sum))
+        self._saved = time.monotonic()
+        self.save_seconds += self._saved - begun
+
+    def _leave(self, piece: _Piece, store: Store | None, share: float) -> StoppedError:
+        self.run.on_root(lambda: self._save(piece, store) if store else None)
+        return self.run.stopped(f"with {100 * share:.1f} % done and saved; --resume continues")
+
+    def _timings(self, units: Sequence[Unit], seconds: NDArray[np.float64]) -> Timings:
+        slowest = self.run.world.maximum(seconds)
+        own = seconds.sum(axis=1)
+        per_rank = np.array(self.run.gather(own) or [own])
+        return Timings(list(units), slowest[0], slowest[1], slowest[2], per_rank[:, 0], per_rank[:, 1])

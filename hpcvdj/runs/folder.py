@@ -1,0 +1,171 @@
+"""The folder of a run: what it has done so far, and which run it is."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import h5py
+
+from hpcvdj.errors import CompleteError, InputError, MachineError, few
+from hpcvdj.storage.files import atomic_path
+
+Identity = dict[str, Any]
+"""What two runs must have in common for one to continue the other: names and JSON values."""
+
+_RUN = "run.json"
+_FORMAT = "hpcvdj-run"
+
+
+class RunFolder:
+    """A folder beside a result, in which an unfinished run keeps what it has done.
+
+    `run.json` in it marks the folder as hpcvdj's and says which run it is of: only such folders are ever removed.
+    """
+
+    def __init__(self, path: Path, identity: Identity) -> None:
+        self.path = path
+        # As it is after a round trip, so that it compares equal with what run.json says.
+        self.identity: Identity = json.loads(json.dumps(identity))
+
+    def open(self, items: str, facts: dict[str, Any], *, resume: bool, overwrite: bool) -> dict[str, Any]:
+        """Make the folder, or continue the one that exists; returns its facts.
+
+        items  the pattern of the files that a run keeps there
+        facts  further JSON values that a new folder records; an existing folder has its own
+
+        InputError if the folder has items and neither `resume` nor `overwrite` says what to do with them, if it is of
+        another run, or if it is not hpcvdj's.
+        """
+        if self.path.exists():
+            self._require_own()
+            if any(self.path.glob(items)) and not overwrite:
+                if not resume:
+                    raise InputError(
+                        f"{self.path}: has the work of an unfinished run; --resume continues it, --overwrite starts "
+                        "again"
+                    )
+                self.require_same()
+                return dict(self._read()["facts"])
+            self.remove()
+        try:
+            self.path.mkdir(exist_ok=True)
+            with atomic_path(self.path / _RUN, overwrite=True) as temporary:
+                record = {"format": _FORMAT, "identity": self.identity, "facts": facts}
+                temporary.write_text(json.dumps(record, indent=1))
+        except OSError as error:
+            raise InputError(f"{self.path}: cannot be made ({error.strerror}); write elsewhere") from None
+        return facts
+
+    def _require_own(self) -> None:
+        if not self.path.is_dir() or self.path.is_symlink():
+            raise InputError(f"{self.path}: is not a folder, but a run needs a folder of that name; move it away")
+        foreign = [path.name for path in self.path.iterdir() if not path.name.startswith(".")]
+        if foreign and self._read(missing={}).get("format") != _FORMAT:
+            raise InputError(
+                f"{self.path}: is not a folder of hpcvdj's (it has {min(foreign)} and no run.json); move it away, or "
+                "write elsewhere"
+            )
+
+    def _read(self, missing: dict[str, Any] | None = None) -> dict[str, Any]:
+        path = self.path / _RUN
+        try:
+            record = json.loads(path.read_text())
+            if not all(isinstance(record[name], dict) for name in ("identity", "facts")):
+                raise ValueError("identity or facts are missing")
+            return dict(record)
+        except FileNotFoundError as error:
+            if missing is not None:
+                return missing
+            raise InputError(f"{path}: cannot be read ({error.strerror}); --overwrite starts again") from None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{path}: cannot be read ({error}); --overwrite starts again") from None
+
+    def require_same(self) -> None:
+        """Raise InputError, with what differs, unless the folder is of this run."""
+        changes = differences(self._read()["identity"], self.identity)
+        if changes:
+            raise InputError(
+                f"{self.path}: belongs to another run ({changes}); start that run with its own options, or --overwrite"
+            )
+
+    def is_same(self) -> bool:
+        """Whether the folder is of this run."""
+        return self._read(missing={}).get("identity") == self.identity
+
+    def leave(self, items: str) -> None:
+        """The run ends without a result: keep the folder if it has items, else remove it."""
+        if not any(self.path.glob(items)):
+            self.remove()
+
+    def remove(self) -> None:
+        """Remove the folder if it is hpcvdj's, its mark last, so that a half-removed folder is still known as such."""
+        if self.path.is_symlink() or not self.path.is_dir():
+            return
+        if self._read(missing={}).get("format") != _FORMAT and any(self.path.iterdir()):
+            return
+        mark = self.path / _RUN
+        for path in sorted(self.path.iterdir(), key=lambda path: path == mark):
+            if not path.is_dir():
+                path.unlink(missing_ok=True)
+        with suppress(OSError):
+            self.path.rmdir()
+
+
+def raise_if_complete(target: Path, folder: RunFolder) -> None:
+    """Raise CompleteError if `target` is the result of the folder's run, InputError if it is of another run.
+
+    The folder of a run that was killed right after the result got its name is removed; one of another run, which was
+    to replace the result, is not.
+    """
+    try:
+        with h5py.File(target, "r") as file:
+            identity = json.loads(file.attrs["identity"])
+    except (OSError, KeyError, ValueError, TypeError):
+        raise InputError(
+            f"{target}: exists, and does not say which run it is of; give another name, or --overwrite"
+        ) from None
+    changes = differences(identity, folder.identity)
+    if changes:
+        raise InputError(f"{target}: is the result of another run ({changes}); give another name, or --overwrite")
+    if folder.is_same():
+        folder.remove()
+    raise CompleteError(f"{target}: is complete already; there is nothing to resume")
+
+
+def differences(theirs: Identity, own: Identity) -> str:
+    """How another run's identity differs from one's own, in words; empty if it does not."""
+    names = [name for name in {**theirs, **own} if theirs.get(name) != own.get(name)]
+    return "; ".join(_difference(name, theirs.get(name), own.get(name)) for name in names)
+
+
+def _difference(name: str, was: Any, now: Any) -> str:
+    if isinstance(was, list) and isinstance(now, list) and all(isinstance(item, list) for item in was + now):
+        return _of_lists(name, was, now)
+    return f"{name} was {was}, is {now}"
+
+
+def _of_lists(name: str, was: Sequence[Sequence[str]], now: Sequence[Sequence[str]]) -> str:
+    """What happened to a list of [name, content] entries, such as tables and their digests."""
+    old, new = (Counter(map(tuple, entries)) for entries in (was, now))
+    gone, added = ([str(entry[0]) for entry in (a - b).elements()] for a, b in ((old, new), (new, old)))
+    changed = [entry for entry in gone if entry in added]
+    parts = [
+        f"{few(entries)} {what}"
+        for entries, what in (
+            (changed, "changed"),
+            ([entry for entry in gone if entry not in changed], f"no longer among the {name}"),
+            ([entry for entry in added if entry not in changed], f"new among the {name}"),
+        )
+        if entries
+    ]
+    return ", ".join(parts) or f"the {name} in another order"
+
+
+def save_failure(error: MachineError) -> MachineError:
+    """The error to raise when saving into a run's folder failed with `error`."""
+    return MachineError(f"{error}. What was saved before is complete: free space, then continue with --resume")

@@ -1,0 +1,86 @@
+"""Progress for people: a bar on a terminal, a line every so often in a batch log; on root only."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from types import TracebackType
+from typing import Any
+
+log = logging.getLogger(__name__)
+
+LOG_SECONDS = 30.0
+"""Seconds between two lines in a batch log."""
+
+
+class Progress:
+    """Shows how much of `total` work, measured in `unit`, is done.  Silent unless `shown`.
+
+    what  a verb for the bar on a terminal
+    """
+
+    def __init__(self, total: float, unit: str, *, shown: bool, what: str = "counting") -> None:
+        self.total, self.unit, self.what, self.done = total, unit, what, 0.0
+        self._shown = shown
+        self._skipped = 0.0
+        self._bar: Any = None
+        self._started = self._spoke = time.monotonic()
+
+    def __enter__(self) -> Progress:
+        self._started = self._spoke = time.monotonic()
+        if self._shown and sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+            from rich.progress import Progress as Bar
+
+            self._bar = Bar(
+                TextColumn(self.what), BarColumn(), TaskProgressColumn(), TimeRemainingColumn(),
+                TextColumn("{task.fields[rate]}"), console=Console(stderr=True), transient=True,
+            )  # fmt: skip
+            self._task = self._bar.add_task("", total=self.total, rate="")
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    @property
+    def share(self) -> float:
+        """The share of the work that is done, 0 to 1."""
+        return self.done / self.total if self.total else 1.0
+
+    def skip(self, work: float) -> None:
+        """So much work was done in an earlier run."""
+        self.done += work
+        self._skipped += work
+
+    def advance(self, work: float) -> None:
+        """So much more work is done."""
+        self.done += work
+        if not self._shown:
+            return
+        now = time.monotonic()
+        rate = (self.done - self._skipped) / max(now - self._started, 1e-9)
+        if self._bar is not None:
+            self._bar.update(self._task, completed=self.done, rate=f"{_short(rate)} {self.unit}/s")
+        elif now - self._spoke >= LOG_SECONDS:
+            self._spoke = now
+            left = (self.total - self.done) / rate
+            log.info("%.1f %% done, %s left, %s %s/s", 100 * self.share, _clock(left), _short(rate), self.unit)
+
+
+def _short(value: float) -> str:
+    for limit, suffix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= limit:
+            return f"{value / limit:.2f} {suffix}"
+    return f"{value:.0f}"
+
+
+def _clock(seconds: float) -> str:
+    minutes, second = divmod(int(seconds + 0.5), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02}:{second:02}"

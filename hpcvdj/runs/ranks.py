@@ -1,0 +1,300 @@
+"""Ranks: the only module that imports mpi4py.
+
+Without an MPI library the program runs serially, as a world of one rank.  A launcher that started several ranks
+without the library they need is an error: each rank would run alone and write the same file.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import cache
+from types import TracebackType
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcvdj.errors import HpcvdjError, LauncherError, LostRankError
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+ROOT = 0
+"""The rank that reads, writes and prints."""
+
+_LAUNCHER_SIZES = (
+    "OMPI_COMM_WORLD_SIZE",
+    "PMI_SIZE",
+    "MV2_COMM_WORLD_SIZE",
+    "PALS_SIZE",
+    "SLURM_STEP_NUM_TASKS",
+)
+_LAUNCHER_RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "PALS_RANKID")
+
+LAST_WORDS_SECONDS = 0.3
+"""How long a failing rank waits for the launcher to forward its message before it ends all ranks."""
+
+PATIENCE_SECONDS = 120.0
+"""How long a rank waits in a collective for the other ranks, whose steps take seconds."""
+
+_SPIN_SECONDS, _NAP_SECONDS = 0.002, 0.0002
+
+_LAST_WORDS_APART = 1.0
+
+_BROADCAST_BYTES = 1 << 30
+"""Arrays are broadcast in parts: older MPI libraries count bytes in 32 bits."""
+
+
+def launched_ranks() -> int:
+    """How many ranks the launcher says it started, from its environment; 1 without a launcher."""
+    sizes = (os.environ.get(name, "") for name in _LAUNCHER_SIZES)
+    return max((int(size) for size in sizes if size.isdigit()), default=1)
+
+
+def launched_rank() -> int:
+    """This process's rank by the launcher's environment, before MPI starts: root prints usage errors."""
+    names = (*_LAUNCHER_RANKS, "SLURM_PROCID") if "SLURM_STEP_NUM_TASKS" in os.environ else _LAUNCHER_RANKS
+    ranks = (os.environ.get(name, "") for name in names)
+    return next((int(rank) for rank in ranks if rank.isdigit()), ROOT)
+
+
+NO_LIBRARY = "none (serial)"
+"""The name of the MPI library where there is none."""
+
+
+class World:
+    """The ranks of this program.  `comm` is mpi4py's communicator, or None for a world of one rank."""
+
+    def __init__(self, comm: Any = None, library: str = NO_LIBRARY) -> None:
+        self._comm = comm
+        self.library = library
+        self.patience = PATIENCE_SECONDS
+        self.rank: int = comm.Get_rank() if comm is not None else ROOT
+        self.size: int = comm.Get_size() if comm is not None else 1
+
+    @property
+    def is_root(self) -> bool:
+        """Whether this rank reads, writes and prints."""
+        return self.rank == ROOT
+
+    def wait(self, request: Any) -> None:
+        """Wait for a collective; LostRankError if `patience` runs out.
+
+        Python's signal handlers run meanwhile, which they would not in a blocking call.
+        """
+        started = time.monotonic()
+        while not request.Test():
+            waited = time.monotonic() - started
+            # Ranks give up one after another, so that the first one speaks for all.
+            if waited > self.patience + self.rank * _LAST_WORDS_APART:
+                raise LostRankError(
+                    f"rank {self.rank} waited {waited:.0f} s for the other ranks: one of them hangs, is cut off, or "
+                    "needs longer for one step than --patience allows; check its node, then continue with --resume"
+                )
+            if waited > _SPIN_SECONDS:
+                time.sleep(_NAP_SECONDS)
+
+    def sum(self, values: NDArray[Any]) -> NDArray[Any]:
+        """The element-wise sum of the ranks' `values` (one shape on every rank), on every rank: the paper's all-reduce.
+
+        Integers only: floating-point sums would depend on the order of the ranks.
+        """
+        return self._reduce(values, "SUM")
+
+    def maximum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The element-wise maximum over ranks, on every rank: a step takes as long as its slowest rank."""
+        return self._reduce(values, "MAX")
+
+    def _reduce(self, values: NDArray[Any], operation: str) -> NDArray[Any]:
+        if self.size == 1:
+            return values
+        result = np.empty_like(values, order="C")
+        self.wait(self.start_reduce(np.ascontiguousarray(values), result, operation))
+        return result
+
+    def start_reduce(self, values: NDArray[Any], result: NDArray[Any], operation: str) -> Any:
+        """Begin an all-reduce by an operation of MPI's; returns its request."""
+        from mpi4py import MPI
+
+        return self._comm.Iallreduce(values, result, op=getattr(MPI, operation))
+
+    def gather_rows(self, values: NDArray[Any], ranges: Sequence[tuple[int, int]]) -> NDArray[Any]:
+        """Root gets rows ranges[r] of rank r's `values`, each in its place; the other ranks get their own values back.
+
+        The values have one shape on every rank; the ranges follow each other and cover all rows.
+        """
+        if self.size == 1:
+            return values
+        from mpi4py import MPI
+
+        first, last = ranges[self.rank]
+        # A row as one element: the number of single values would exceed 32 bits.
+        row = MPI.BYTE.Create_contiguous(values.itemsize * values.shape[1]).Commit()
+        own = np.ascontiguousarray(values[first:last])
+        gathered = np.empty_like(values, order="C") if self.is_root else None
+        places = [b - a for a, b in ranges], [a for a, _ in ranges]
+        self.wait(self._comm.Igatherv([own, len(own), row], [gathered, *places, row] if self.is_root else None, ROOT))
+        row.Free()
+        return gathered if gathered is not None else values
+
+    def broadcast(self, value: Any) -> Any:
+        """Root's `value` (any picklable object, small) on every rank."""
+        return self._comm.bcast(value, root=ROOT) if self.size > 1 else value
+
+    def broadcast_array(self, array: NDArray[Any] | None) -> NDArray[Any]:
+        """Root's `array` on every rank; the other ranks pass None."""
+        if self.size == 1:
+            assert array is not None
+            return array
+        shape, dtype = self.broadcast((array.shape, array.dtype.str) if array is not None else None)
+        result = np.ascontiguousarray(array) if array is not None else np.empty(shape, dtype)
+        flat = result.reshape(-1).view(np.uint8)
+        for first in range(0, flat.size, _BROADCAST_BYTES):
+            self._comm.Bcast(flat[first : first + _BROADCAST_BYTES], root=ROOT)
+        return result
+
+    def gather(self, value: Any) -> list[Any] | None:
+        """Every rank's `value` in rank order on root, None on the other ranks."""
+        if self.size == 1:
+            return [value]
+        gathered: list[Any] | None = self._comm.gather(value, root=ROOT)
+        return gathered
+
+    def barrier(self) -> None:
+        """Wait for every rank; LostRankError if `patience` runs out."""
+        if self.size > 1:
+            self.wait(self._comm.Ibarrier())
+
+    def local_rank(self) -> int:
+        """This rank's number among the ranks of its host: it decides which of the host's GPUs is its own."""
+        if self.size == 1:
+            return 0
+        from mpi4py import MPI
+
+        local = self._comm.Split_type(MPI.COMM_TYPE_SHARED)
+        number: int = local.Get_rank()
+        local.Free()
+        return number
+
+    def cores(self) -> int:
+        """Cores for this rank: its own if the launcher bound it to some, else its share of the host's."""
+        own = usable_cores()
+        if self.size == 1:
+            return len(own)
+        from mpi4py import MPI
+
+        local = self._comm.Split_type(MPI.COMM_TYPE_SHARED)
+        sharing: int = sum(cores == own for cores in local.allgather(own))
+        local.Free()
+        return max(1, len(own) // sharing)
+
+    def on_root(self, work: Callable[[], T]) -> T | None:
+        """`work()` on root, None on the other ranks; an HpcvdjError on root is raised on every rank."""
+        result, error = caught(work) if self.is_root else (None, None)
+        return self.agree_on(result, error)
+
+    def agree_on(self, result: T | None, error: HpcvdjError | None) -> T | None:
+        """Return `result` unless root has an `error`, which every rank then raises."""
+        error = self.broadcast(error)
+        if error is not None:
+            error.on_every_rank = True
+            raise error
+        return result
+
+
+def caught(work: Callable[[], T]) -> tuple[T | None, HpcvdjError | None]:
+    """What `work` returns, and the HpcvdjError that it raised, if any; a LostRankError is raised."""
+    try:
+        return work(), None
+    except LostRankError:
+        raise
+    except HpcvdjError as error:
+        return None, error
+
+
+def usable_cores() -> set[int]:
+    """The cores that this process may run on."""
+    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
+
+
+def set_threads(current: World, threads: int | None = None) -> int:
+    """Give this rank `threads` threads, or its share of the host's cores; returns how many.
+
+    Takes effect only before numba is imported.
+    """
+    count = threads or current.cores()
+    if threads or "NUMBA_NUM_THREADS" not in os.environ:
+        os.environ["NUMBA_NUM_THREADS"] = str(count)
+    # numba's OpenMP layer otherwise spins between parallel regions: 12 ms a call on two cores.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    return count
+
+
+def log_if_serial(current: World) -> None:
+    """Say how to use more ranks, if there is no MPI library; for commands whose work ranks share."""
+    if current.library == NO_LIBRARY:
+        log.info("no MPI library found: running serially (install hpcvdj[mpich] for more ranks)")
+
+
+@cache
+def world() -> World:
+    """The ranks that this process belongs to; MPI starts on the first call.
+
+    LauncherError if the launcher started more ranks than the MPI library knows of.
+    """
+    launched = launched_ranks()
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        # Without an MPI library to load, mpi4py raises RuntimeError, not ImportError.
+        if launched > 1:
+            raise LauncherError(
+                f"started as {launched} ranks, but there is no MPI library to join them "
+                f"({str(error).splitlines()[0]}); install hpcvdj[mpich] or hpcvdj[openmpi], or load your "
+                "cluster's MPI module and install mpi4py against it"
+            ) from None
+        return World()
+    size = MPI.COMM_WORLD.Get_size()
+    library = MPI.Get_library_version().strip().splitlines()[0]
+    library = " ".join(library.replace("\0", "").split())
+    if size != launched and launched > 1:
+        raise LauncherError(
+            f"the launcher started {launched} ranks, but the MPI library ({library}) sees {size}: launcher and library "
+            "do not match; start with the mpiexec of that library (under Slurm with mpich: srun --mpi=pmi2)"
+        )
+    _abort_on_failure(MPI.COMM_WORLD)
+    return World(MPI.COMM_WORLD if size > 1 else None, library)
+
+
+def _abort_on_failure(comm: Any) -> None:
+    """Let a rank that fails with an exception end all ranks; plain Python would leave them waiting for it."""
+    if comm.Get_size() == 1:
+        return
+    previous = sys.excepthook
+
+    def hook(kind: type[BaseException], value: BaseException, trace: TracebackType | None) -> None:
+        previous(kind, value, trace)
+        _end_all(comm, 1)
+
+    sys.excepthook = hook
+
+
+def abort(exit_code: int = 1) -> None:
+    """End every rank with `exit_code`, waiting ones too; returns only in a world of one rank."""
+    if world().size > 1:
+        from mpi4py import MPI
+
+        _end_all(MPI.COMM_WORLD, exit_code)
+
+
+def _end_all(comm: Any, exit_code: int) -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # mpiexec reads the ranks' output through pipes and drops what is still in them when the ranks are killed.
+    time.sleep(LAST_WORDS_SECONDS)
+    comm.Abort(exit_code)

@@ -1,0 +1,233 @@
+"""A run: its ranks, its target, when to stop; the only thing of the run layer that applications hold."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from copy import copy
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcvdj.errors import HpcvdjError, LostRankError, StoppedError
+from hpcvdj.kernels.backends import Backend
+from hpcvdj.runs.binding import bind
+from hpcvdj.runs.folder import Identity, RunFolder, raise_if_complete
+from hpcvdj.runs.provenance import rank_facts, run_facts
+from hpcvdj.runs.ranks import World, caught
+from hpcvdj.runs.stopping import Agreement, StopRequest, StopWorkError
+from hpcvdj.storage.files import exclusive_lock, require_distinct, require_writable
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+SAVE_SECONDS = 20.0
+"""How long finished work may wait to be saved."""
+
+
+class Run:
+    """A computation over the ranks of a world, with or without a result file.
+
+    target        the result file; None for a computation in memory, which is not saved
+    resume        continue an unfinished run
+    overwrite     replace an existing result
+    save_seconds  how long finished work may wait to be saved
+    request       notes signals; entered by whoever runs the command
+    shown         whether this rank shows progress
+    """
+
+    def __init__(self, world: World | None = None) -> None:
+        self.world = world or World()
+        self.target: Path | None = None
+        self.resume = self.overwrite = False
+        self.save_seconds = SAVE_SECONDS
+        self.request = StopRequest()
+        self.shown = self.world.is_root
+        self._agreement: Agreement | None = None
+
+    def to(
+        self, target: Path, *, resume: bool = False, overwrite: bool = False, save_seconds: float = SAVE_SECONDS
+    ) -> Run:
+        """The same ranks and signals, with a result file."""
+        run = copy(self)
+        run.target, run.resume, run.overwrite, run.save_seconds = target, resume, overwrite, save_seconds
+        return run
+
+    def alone(self) -> Run:
+        """A run of this rank alone, in memory, that shows no progress."""
+        run = Run()
+        run.shown = False
+        return run
+
+    @property
+    def is_root(self) -> bool:
+        """Whether this rank reads, writes and prints."""
+        return self.world.is_root
+
+    @property
+    def rank(self) -> int:
+        """This rank's number."""
+        return self.world.rank
+
+    @property
+    def ranks(self) -> int:
+        """How many ranks there are."""
+        return self.world.size
+
+    def on_root(self, work: Callable[[], T]) -> T | None:
+        """`work()` on root, None on the other ranks; an HpcvdjError on root is raised on every rank."""
+        return self.world.on_root(work)
+
+    def from_root(self, work: Callable[[], T]) -> T:
+        """What `work` returns on root, on every rank (any picklable object, small); errors as of `on_root`."""
+        shared: T = self.world.broadcast(self.world.on_root(work))
+        return shared
+
+    def share_arrays(self, arrays: dict[str, NDArray[Any]] | None) -> dict[str, NDArray[Any]]:
+        """Root's arrays on every rank; the other ranks pass None."""
+        names = self.world.broadcast(list(arrays) if arrays is not None else None)
+        return {name: self.world.broadcast_array(arrays[name] if arrays is not None else None) for name in names}
+
+    def gather(self, value: T) -> list[T] | None:
+        """Every rank's `value` in rank order on root, None on the other ranks."""
+        return self.world.gather(value)
+
+    def gather_everywhere(self, value: T) -> list[T]:
+        """Every rank's `value` in rank order, on every rank."""
+        gathered: list[T] = self.world.broadcast(self.world.gather(value))
+        return gathered
+
+    def slowest(self, *seconds: float) -> list[float]:
+        """The element-wise maximum over ranks, on every rank: a step takes as long as its slowest rank."""
+        maximum: list[float] = self.world.maximum(np.array(seconds)).tolist()
+        return maximum
+
+    def barrier(self) -> None:
+        """Wait for every rank."""
+        self.world.barrier()
+
+    def bind(self, backend: str, *, strict: bool = False, sharing_pays: bool = False) -> Backend:
+        """Open this rank's backend: see `hpcvdj.runs.binding.bind`."""
+        return bind(backend, self.world, strict=strict, sharing_pays=sharing_pays)
+
+    @contextmanager
+    def exclusive(self, *inputs: Path) -> Iterator[Path]:
+        """Check that the target can be written and keep other runs from writing it; yields it.
+
+        inputs  files that must not be the target
+        """
+        target = self.target
+        assert target is not None
+        with ExitStack() as stack:
+
+            def lock() -> None:
+                require_writable(target, overwrite=self.overwrite or self.resume)
+                require_distinct(target, *inputs)
+                stack.enter_context(exclusive_lock(target))
+
+            self.on_root(lock)
+            yield target
+
+    def open_folder(
+        self, suffix: str, identity: Identity, items: str, facts: dict[str, Any] | None = None
+    ) -> tuple[RunFolder, dict[str, Any]]:
+        """The folder of this run, NAME.suffix beside the target NAME, and its facts; arguments as of `RunFolder.open`.
+
+        With `resume`, CompleteError if the result is complete, InputError if it, or the folder, is of another run.
+        """
+        target = self.target
+        assert target is not None
+        folder = RunFolder(target.with_name(f"{target.name}.{suffix}"), identity)
+
+        def open_it() -> dict[str, Any]:
+            if self.resume and target.exists() and not self.overwrite:
+                raise_if_complete(target, folder)
+            return folder.open(items, facts or {}, resume=self.resume, overwrite=self.overwrite)
+
+        return folder, self.from_root(open_it)
+
+    def provenance(self) -> dict[str, Any]:
+        """What every output of this run records."""
+        return run_facts(self.world)
+
+    def rank_facts(self, backend: Backend) -> list[dict[str, str]]:
+        """Where each rank runs, and on what; on root."""
+        return self.gather(rank_facts(backend.describe(), backend.software())) or []
+
+    def raise_if_stopping(self) -> None:
+        """Between two steps of what a rank does on its own: leave if a rank wants to stop."""
+        if self._agreement is not None and self._agreement.passed():
+            raise StopWorkError
+
+    @contextmanager
+    def _agreeing(self) -> Iterator[Agreement]:
+        """While the block runs, `raise_if_stopping` asks whether a rank wants to stop."""
+        self._failure: HpcvdjError | None = None
+        agreement = self._agreement = Agreement(self.world, lambda: bool(self.request) or self._failure is not None)
+        try:
+            yield agreement
+        finally:
+            self._agreement = None
+
+    def each(self, items: Iterable[T], work: Callable[[T], None], saved: str) -> None:
+        """This rank's items, one after another; all ranks leave together.
+
+        items  may read: `raise_if_stopping` is to be called between steps, in `items` and in `work`
+        saved  what users are told of the work that is done, if a signal stops the run
+
+        StoppedError on every rank if a rank had a signal and not everything is done; the HpcvdjError of a rank, once
+        all have left their work.
+        """
+        finished = False
+        with self._agreeing() as agreement:
+            try:
+                for item in items:
+                    self.raise_if_stopping()
+                    work(item)
+                finished = True
+            except StopWorkError:
+                pass
+            except LostRankError:
+                raise
+            except HpcvdjError as error:
+                self._failure = error
+            agreement.end()
+        outcomes = self.gather_everywhere((self._failure, finished))
+        for failure, _ in outcomes:
+            if failure is not None:
+                failure.on_every_rank = True
+                raise failure
+        if not all(done for _, done in outcomes):
+            raise self.stopped(saved)
+
+    def root_works(self, work: Callable[[], T], saved: str) -> T:
+        """`work()` on root, what it returns on every rank; the other ranks notice if root hangs.
+
+        Root calls `raise_if_stopping` between steps.  Errors as of `on_root`; StoppedError as of `each`.
+        """
+        result: T | None = None
+        error: HpcvdjError | None = None
+        stopped = False
+        with self._agreeing() as agreement:
+            if self.is_root:
+                try:
+                    result, error = caught(work)
+                except StopWorkError:
+                    stopped = True
+            agreement.end()
+        self.world.agree_on(None, error)
+        result, stopped = self.world.broadcast((result, stopped))
+        if stopped:
+            raise self.stopped(saved)
+        return result  # type: ignore[return-value]
+
+    def stopped(self, saved: str) -> StoppedError:
+        """What every rank is to raise when a signal stops the run; `saved` says what is saved."""
+        names = sorted({name for name in self.gather_everywhere(self.request.name) if name})
+        error = StoppedError(f"{' and '.join(names) or 'a signal'}: stopped {saved}")
+        error.on_every_rank = True
+        return error

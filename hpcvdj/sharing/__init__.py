@@ -1,0 +1,1 @@
+"""Which junctions individuals share."""

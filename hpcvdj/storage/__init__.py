@@ -1,0 +1,1 @@
+"""Files that appear whole under their name or not at all."""

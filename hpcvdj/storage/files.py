@@ -1,0 +1,128 @@
+"""Which files may be written, files that appear whole or not at all, and locks."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from hpcvdj.errors import InputError, MachineError
+
+
+@contextmanager
+def atomic_path(target: Path, *, overwrite: bool, temporary: Path | None = None, keep: bool = False) -> Iterator[Path]:
+    """Yield a temporary path beside `target`; it becomes `target` if the block succeeds and is removed if not.
+
+    temporary  the temporary path, if it should have a given name; it must be on the same file system
+    keep       leave the temporary file if the block fails: a checkpoint refers to it
+
+    The temporary file exists, empty, when the block starts.  InputError before that if `target` exists (and
+    `overwrite` is false) or cannot be written; MachineError if writing fails, as on a full disk.
+    """
+    require_writable(target, overwrite=overwrite)
+    if temporary is None:
+        temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        with suppress(FileNotFoundError):
+            temporary.unlink()
+        # O_EXCL does not follow a symbolic link that somebody else put there.
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        yield temporary
+        _sync(temporary)
+        os.replace(temporary, target)
+        _sync(target.parent)
+    except OSError as error:
+        raise _write_failure(target, error) from None
+    finally:
+        if not keep:
+            temporary.unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _write_failure(target: Path, error: OSError) -> MachineError:
+    if error.errno == errno.ENOSPC or "No space left" in str(error):
+        return MachineError(f"{target}: the disk is full; no file was left there. Free space, or write elsewhere")
+    return MachineError(f"{target}: writing failed ({error}); no file was left there")
+
+
+def require_text_name(path: Path) -> None:
+    """Raise InputError unless a path is text: pyarrow cannot open other names, and results cannot record them."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        shown = os.fsencode(path).decode(errors="backslashreplace")
+        raise InputError(f"{shown}: the file name is not UTF-8; rename the file") from None
+
+
+def require_distinct(target: Path, *inputs: Path) -> None:
+    """Raise InputError if `target` is one of the `inputs`, whatever path leads there."""
+    for path in inputs:
+        if target.exists() and path.exists() and target.samefile(path):
+            raise InputError(f"{target}: is an input of this run; name another output file")
+
+
+def require_writable(target: Path, *, overwrite: bool) -> None:
+    """Raise InputError with the remedy unless a file may be written at `target`."""
+    require_text_name(target)
+    if target.is_dir():
+        raise InputError(f"{target}: is a folder; name a file")
+    if target.exists() and not target.is_file():
+        raise InputError(f"{target}: is not a regular file, and would be replaced by one; name a file")
+    if target.exists() and not overwrite:
+        raise InputError(f"{target}: exists already; give another name, or --overwrite to replace it")
+    folder = target.parent
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder; create it first, or write elsewhere")
+    probe = target.with_name(f".{target.name}.{os.getpid()}.probe")
+    try:
+        probe.touch(exist_ok=False)
+        probe.unlink()
+    except OSError as error:
+        raise InputError(f"{target}: cannot be written ({error.strerror}); write elsewhere") from None
+
+
+@contextmanager
+def exclusive_lock(target: Path) -> Iterator[None]:
+    """Keep other runs from writing `target` while the block runs; InputError if another run writes it.
+
+    The lock is an flock on `.NAME.lock` beside the target, so it ends with its process.
+    """
+    path = target.with_name(f".{target.name}.lock")
+    try:
+        descriptor = _locked(path)
+    except BlockingIOError:
+        raise InputError(f"{target}: another run is writing it; wait for that run, or give another name") from None
+    except OSError as error:
+        raise MachineError(
+            f"{path}: cannot be locked ({error.strerror}), so another run could write the same result; remove that "
+            "file, or write to a file system with locks"
+        ) from None
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def _locked(path: Path) -> int:
+    while True:
+        descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Another run may have ended, and removed the file, between the two calls.
+            if path.exists() and os.path.samestat(os.fstat(descriptor), path.stat()):
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)

@@ -1,0 +1,303 @@
+"""HDF5 files that appear whole or not at all, and datasets that are packed while they are written."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcvdj.errors import InputError
+from hpcvdj.storage.files import atomic_path
+
+try:
+    from isal import isal_zlib as deflate
+except ImportError:  # a processor that ISA-L does not support
+    import zlib as deflate  # type: ignore[no-redef]
+
+CHUNK_BYTES = 1 << 19
+"""Approximate bytes of a chunk before packing; a chunk is packed, and read, as a whole."""
+
+LEVEL = 1
+"""Level of deflate: higher levels of ISA-L pack counters hardly better and take several times as long."""
+
+
+class _SafeFile(io.FileIO):
+    """The file below HDF5, which crashes at exit if it cannot write what it holds.
+
+    The first write that fails is kept in `fault`.  That write and all later ones go to memory, so that HDF5 can read
+    what it wrote and close normally; then the caller raises the fault.
+    """
+
+    fault: OSError | None = None
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "r+b")
+        self._unwritten: list[tuple[int, bytes]] = []
+
+    def write(self, data: Any) -> int:
+        """Write all of `data`, or note the fault."""
+        view = memoryview(data).cast("B")
+        done = 0
+        while done < len(view) and self.fault is None:
+            try:
+                done += super().write(view[done:]) or 0
+            except OSError as error:
+                self.fault = error
+        if done < len(view):
+            self._unwritten.append((self.tell(), bytes(view[done:])))
+            self.seek(len(view) - done, os.SEEK_CUR)
+        return len(view)
+
+    def readinto(self, buffer: Any) -> int:
+        """Read what was written, on disk or not."""
+        if not self._unwritten:
+            return super().readinto(buffer) or 0
+        view = memoryview(buffer).cast("B")
+        first = self.tell()
+        size = super().readinto(view) or 0
+        view[size:] = bytes(len(view) - size)
+        for position, data in self._unwritten:
+            low, high = max(position, first), min(position + len(data), first + len(view))
+            if low < high:
+                view[low - first : high - first] = data[low - position : high - position]
+        self.seek(first + len(view))
+        return len(view)
+
+    def truncate(self, size: int | None = None) -> int:
+        """Set the size, or note the fault."""
+        try:
+            return super().truncate(size)
+        except OSError as error:
+            self.fault = self.fault or error
+            return size or 0
+
+
+class Hdf5Writer:
+    """A new HDF5 file, open for writing: `file` is h5py's."""
+
+    def __init__(self, file: h5py.File, raw: _SafeFile) -> None:
+        self.file, self._raw = file, raw
+
+    def check(self) -> None:
+        """Raise the first fault of writing."""
+        if self._raw.fault is not None:
+            raise self._raw.fault
+
+    def sync(self) -> None:
+        """Have everything written so far on disk."""
+        self.file.flush()
+        os.fsync(self._raw.fileno())
+        self.check()
+
+
+@contextmanager
+def atomic_hdf5(
+    target: Path, *, overwrite: bool, temporary: Path | None = None, keep: bool = False
+) -> Iterator[Hdf5Writer]:
+    """Yield a writer of a new HDF5 file that becomes `target` if the block succeeds; arguments as of `atomic_path`.
+
+    InputError and MachineError as `atomic_path` raises them.
+    """
+    with atomic_path(target, overwrite=overwrite, temporary=temporary, keep=keep) as path:
+        with _SafeFile(path) as raw, h5py.File(raw, "w") as file:
+            yield Hdf5Writer(file, raw)
+        if raw.fault is not None:
+            raise raw.fault
+
+
+class PackedDataset:
+    """A dataset of one or two dimensions that is packed while it is written.
+
+    The filters are HDF5's own (shuffle, deflate, fletcher32: HDF5 User's Guide, section 5.6), so any HDF5 reader
+    opens the dataset.  They are applied here, chunk by chunk and by several threads, with a deflate that is several
+    times as fast as that of HDF5's zlib.
+
+    columns  columns of a chunk; all of them by default.  Blocks of one column can then be written column by column
+    """
+
+    def __init__(
+        self, group: h5py.Group, name: str, shape: tuple[int, ...], dtype: Any, *, columns: int | None = None
+    ) -> None:
+        self._columns = columns or (shape[1] if len(shape) > 1 else 1)
+        row_bytes = max(1, np.dtype(dtype).itemsize * self._columns)
+        self._rows = max(1, min(shape[0], CHUNK_BYTES // row_bytes))
+        chunk = (self._rows, self._columns)[: len(shape)]
+        filters = {
+            "chunks": chunk, "shuffle": True, "compression": "gzip", "compression_opts": LEVEL, "fletcher32": True,
+        }  # fmt: skip
+        # HDF5 has no chunks in a dataset without rows.
+        self.dataset = group.create_dataset(name, shape, dtype, **(filters if 0 not in shape else {}))
+        across = -(-shape[1] // self._columns) if len(shape) > 1 else 1
+        self._filled = np.zeros((-(-shape[0] // self._rows), across), dtype=np.int64)
+        self._held: dict[tuple[int, int], NDArray[Any]] = {}
+        self._packing: deque[tuple[tuple[int, int], Future[bytes]]] = deque()
+
+    def put(self, values: NDArray[Any], row: int = 0, column: int = 0) -> None:
+        """Write a block whose first value is at (`row`, `column`); blocks of a column come in the order of the rows.
+
+        The block's columns are whole chunks.
+        """
+        if not len(values):
+            return
+        values = values.reshape(len(values), -1)
+        for across in range(column // self._columns, -(-(column + values.shape[1]) // self._columns)):
+            left = across * self._columns - column
+            self._put(values[:, left : left + self._columns], row, across)
+
+    def _put(self, values: NDArray[Any], row: int, across: int) -> None:
+        done = 0
+        while done < len(values):
+            down, within = divmod(row + done, self._rows)
+            key = down, across
+            if within != self._filled[key]:
+                raise ValueError(f"{self.dataset.name}: rows from {row + done} on do not follow those written before")
+            taken = min(self._size(down) - within, len(values) - done)
+            held = self._held.get(key)
+            if held is None:
+                held = self._held[key] = np.zeros((self._rows, self._columns), self.dataset.dtype)
+            held[within : within + taken, : values.shape[1]] = values[done : done + taken]
+            self._filled[key] += taken
+            done += taken
+            if self._filled[key] == self._size(down):
+                self._packing.append((key, _threads().submit(_pack, self._held.pop(key))))
+                self._write(waiting=2 * _thread_count())
+
+    def _size(self, down: int) -> int:
+        """Rows of a chunk that the dataset has."""
+        return min(self._rows, len(self.dataset) - down * self._rows)
+
+    def _write(self, waiting: int = 0) -> None:
+        """Write chunks in their order until at most so many are `waiting` to be packed."""
+        while len(self._packing) > waiting:
+            key, packed = self._packing.popleft()
+            self.dataset.id.write_direct_chunk(self._start(key), packed.result())
+
+    def _start(self, key: tuple[int, int]) -> tuple[int, ...]:
+        return (key[0] * self._rows, key[1] * self._columns)[: self.dataset.ndim]
+
+    def close(self) -> None:
+        """Write what was not written yet; ValueError unless all rows were put."""
+        self._write()
+        if self._held or any((self._filled[down] < self._size(down)).any() for down in range(len(self._filled))):
+            raise ValueError(f"{self.dataset.name}: rows are missing")
+
+    def missing(self) -> list[tuple[range, range]]:
+        """(columns, rows) of what was not put: for each column of chunks, the runs of rows, in order."""
+        runs: list[tuple[range, range]] = []
+        width = self.dataset.shape[1] if self.dataset.ndim > 1 else 1
+        for across in range(self._filled.shape[1]):
+            columns = range(across * self._columns, min(width, (across + 1) * self._columns))
+            for down in range(len(self._filled)):
+                start = down * self._rows
+                rows = range(start + int(self._filled[down, across]), start + self._size(down))
+                if not rows:
+                    continue
+                if runs and runs[-1][0] == columns and runs[-1][1].stop == rows.start:
+                    rows = range(runs.pop()[1].start, rows.stop)
+                runs.append((columns, rows))
+        return runs
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """What `restore` needs: where each written chunk is in the file, and the rows of chunks that are not full."""
+        self._write()
+        chunks = []
+        for down, across in np.argwhere(self._filled).tolist():
+            if (down, across) not in self._held:
+                info = self.dataset.id.get_chunk_info_by_coord(self._start((down, across)))
+                chunks.append((down, across, info.byte_offset, info.size))
+        found = {"chunks": np.array(chunks, dtype=np.int64).reshape(-1, 4)}
+        for (down, across), held in self._held.items():
+            found[f"held {down} {across}"] = held[: self._filled[down, across]]
+        return found
+
+    def restore(self, state: dict[str, NDArray[Any]], path: Path) -> None:
+        """Take over what another dataset of the same shape had in the file `path`; ValueError if it is damaged."""
+        with open(path, "rb") as stream:
+            for down, across, offset, size in state["chunks"].tolist():
+                stream.seek(offset)
+                packed = stream.read(size)
+                if len(packed) != size or _fletcher32(packed[:-_SUM_BYTES]) != packed[-_SUM_BYTES:]:
+                    raise ValueError(f"chunk {down}, {across} of {self.dataset.name} has a wrong checksum")
+                self.dataset.id.write_direct_chunk(self._start((down, across)), packed)
+                self._filled[down, across] = self._size(down)
+        for name, rows in state.items():
+            if name != "chunks":
+                down, across = map(int, name.removeprefix("held ").split())
+                self._put(rows, down * self._rows, across)
+
+
+_SUM_BYTES = 4
+
+
+@cache
+def _thread_count() -> int:
+    return int(os.environ.get("NUMBA_NUM_THREADS", "1"))
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_thread_count(), "hpcvdj-pack")
+
+
+def _pack(values: NDArray[Any]) -> bytes:
+    """A chunk as HDF5 stores it."""
+    # Shuffle: the first bytes of all values, then the second ones, and so on.
+    planes = np.ascontiguousarray(values.view(np.uint8).reshape(-1, values.itemsize).T)
+    packed: bytes = deflate.compress(planes, LEVEL)
+    return packed + _fletcher32(packed)
+
+
+def _fletcher32(data: bytes) -> bytes:
+    """HDF5's checksum of a chunk: sums of its 16-bit big-endian words modulo 65535, with 65535 in the place of 0.
+
+    An odd last byte is the upper half of a word (HDF5 User's Guide, section 5.6; H5_checksum_fletcher32).
+    """
+    words = np.frombuffer(data + b"\0" * (len(data) % 2), dtype=">u2").astype(np.uint64)
+    sums = int(words.sum()), int((words * np.arange(len(words), 0, -1, dtype=np.uint64)).sum())
+    first, second = (value and (value - 1) % 0xFFFF + 1 for value in sums)
+    return (second << 16 | first).to_bytes(_SUM_BYTES, "little")
+
+
+def write_attributes(file: h5py.File, attributes: dict[str, Any]) -> None:
+    """Write attributes of the root group; lists and dicts as JSON text."""
+    for name, value in attributes.items():
+        file.attrs[name] = json.dumps(value) if isinstance(value, dict | list) else value
+
+
+def open_hdf5(path: Path, command: str, form: str, version: int) -> h5py.File:
+    """Open a result file that `command` wrote.
+
+    InputError if it does not exist, is not HDF5, or is not of the format `form` in `version` or an earlier one.
+    """
+    if path.is_dir():
+        results = sorted(path.glob("*.h5"))
+        inside = f"; it holds {len(results):,} results such as {results[0]}" if results else ""
+        raise InputError(f"{path}: is a folder; name a result file{inside}")
+    if not path.exists() and path.with_name(path.name + ".checkpoint").is_dir():
+        raise InputError(f"{path}: is not complete; `{command}` with --resume continues it")
+    if not path.is_file():
+        raise InputError(f"{path}: no such result file; `{command}` writes one")
+    try:
+        file = h5py.File(path, "r")
+    except OSError as error:
+        raise InputError(f"{path}: not a readable HDF5 file ({error}); run `{command}` again") from None
+    file_form, file_version = file.attrs.get("format"), int(file.attrs.get("format_version", 0))
+    if file_form == form and file_version <= version:
+        return file
+    file.close()
+    if file_form != form:
+        raise InputError(f"{path}: its format is {file_form!r}, not {form!r}; give a file that `{command}` wrote")
+    raise InputError(
+        f"{path}: format {form} version {file_version} is newer than this hpcvdj reads ({version}); update hpcvdj"
+    )

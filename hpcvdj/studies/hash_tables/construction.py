@@ -1,0 +1,250 @@
+"""Construction of the meta-tables on the CPU (sections 2.b, 2.d and 2.e): chained buckets, then arrays."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from math import comb, gcd
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcvdj.errors import MachineError
+from hpcvdj.kernels.kmers.kmers import Kmers, require_parameters
+from hpcvdj.runs.pacing import Pace
+from hpcvdj.studies.hash_tables.encoding import Encoding, encoding_for
+from hpcvdj.studies.hash_tables.hashing import HashFunction, bucket_of
+from hpcvdj.studies.hash_tables.options import TableOptions
+
+ALIGNMENT = 32
+"""A sub-table's places are a multiple of this, so that every sub-table begins at a multiple of 128 bytes of k-mers."""
+
+MOST_NARROW = 65535
+"""The most occurrences in a sequence for which 16 bits hold every counter and every offset."""
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The meta-tables 0 … d of each of some sequences, as arrays (the lower half of the thesis's Figures 1 and 2).
+
+    Sub-table s of sequence i holds the first offsets[i, s, buckets] of keys[i, s] and counts[i, s]; bucket b of it is
+    from offsets[i, s, b] to offsets[i, s, b + 1], ascending.  All sub-tables have the same number of places, so where
+    one begins can be computed.
+
+    keys     uint32 or uint64 [sequences, sub-tables, places]: words of the encoding, wildcards zero
+    counts   uint16 or uint32 [sequences, sub-tables, places]: occurrences
+    offsets  the type of counts [sequences, sub-tables, buckets + 1]
+    d, k, encoding
+    most     occurrences of all k-mers of one sequence, at most
+    """
+
+    keys: NDArray[Any]
+    counts: NDArray[Any]
+    offsets: NDArray[Any]
+    k: int
+    d: int
+    encoding: Encoding
+    most: int
+
+    def __len__(self) -> int:
+        """Sequences."""
+        return len(self.keys)
+
+    @property
+    def buckets(self) -> int:
+        """Buckets per sub-table."""
+        return int(self.offsets.shape[2] - 1)
+
+    @property
+    def ends(self) -> NDArray[np.int32]:
+        """int32 [d + 1]: the sub-tables of meta-tables 0 … m end before ends[m]."""
+        return np.cumsum([comb(self.k, m) for m in range(self.d + 1)], dtype=np.int32)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the three arrays."""
+        return int(self.keys.nbytes + self.counts.nbytes + self.offsets.nbytes)
+
+
+def subtables(k: int, d: int) -> int:
+    """Sub-tables of a sequence, sum over m ≤ d of C(k, m): 37, 79, 211 for k = 8, 12, 20 and d = 2 (section 3.b).
+
+    >>> [subtables(k, 2) for k in (8, 12, 20)]
+    [37, 79, 211]
+    """
+    return sum(comb(k, m) for m in range(d + 1))
+
+
+def build(kmers: Kmers, d: int, options: TableOptions, pace: Pace | None = None) -> Tables:
+    """The tables of each sequence, with options.built_with buckets a sub-table; some sequences at a time, at `pace`.
+
+    InputError for k and d outside what the encoding and the project have, MachineError if the arrays exceed the
+    memory of the machine.
+    """
+    require_parameters(kmers.k, d)
+    encoding = encoding_for(options.encoding, kmers.k)
+    hashed = HashFunction(options.hash, encoding, kmers.k, options.built_with, options.seed)
+    words = encoding.encode(kmers.key, kmers.k)
+    tables = _empty(kmers, d, encoding, options.built_with)
+    masks = np.concatenate([encoding.masks(kmers.k, m) for m in range(d + 1)])
+    if options.builder == "chained":
+        sizes = np.diff(kmers.offsets)
+        steps = np.array([_step(int(size)) for size in sizes], dtype=np.int64)
+        whole = [(0, len(kmers))]
+        for a, b in pace.pieces(len(kmers), numba.get_num_threads()) if pace else whole:
+            _chain(
+                words, kmers.count, kmers.offsets[a : b + 1], steps[a:b], masks, hashed.parameters,
+                tables.keys[a:b], tables.counts[a:b], tables.offsets[a:b],
+            )  # fmt: skip
+    else:
+        _by_sorting(words, kmers, masks, hashed, tables)
+    return tables
+
+
+def _empty(kmers: Kmers, d: int, encoding: Encoding, buckets: int) -> Tables:
+    longest = int(np.diff(kmers.offsets).max(initial=0))
+    places = max(1, -(-longest // ALIGNMENT)) * ALIGNMENT
+    most = int(kmers.totals.max(initial=0))
+    narrow = np.uint16 if most <= MOST_NARROW else np.uint32
+    shape = (len(kmers), subtables(kmers.k, d))
+    entry, offset = np.dtype(encoding.dtype).itemsize + np.dtype(narrow).itemsize, np.dtype(narrow).itemsize
+    size = shape[0] * shape[1] * (places * entry + (buckets + 1) * offset)
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if size > memory:
+        raise MachineError(
+            f"the hash tables take {size / 1e9:.1f} GB ({shape[0]:,} sequences of {places} places in {shape[1]} "
+            f"sub-tables) and the machine has {memory / 1e9:.1f}: take fewer sequences, or another method"
+        )
+    return Tables(
+        np.zeros((*shape, places), encoding.dtype),
+        np.zeros((*shape, places), narrow),
+        np.zeros((*shape, buckets + 1), narrow),
+        kmers.k,
+        d,
+        encoding,
+        most,
+    )
+
+
+def _step(size: int) -> int:
+    """A step that visits all of `size` places in an order far from sorted, as the text's order is."""
+    step = max(1, int(size * 0.618))
+    while gcd(step, size) != 1 and size:
+        step += 1
+    return step
+
+
+@numba.njit(parallel=True, cache=True)
+def _chain(words, counts, first, steps, masks, parameters, out_keys, out_counts, out_offsets):  # type: ignore[no-untyped-def]
+    """Insert each k-mer into the sorted chain of its bucket, sub-table by sub-table; then write the chains one by one.
+
+    k-mers come with their occurrences already counted, so one insertion stands for the thesis's insertion and updates.
+    """
+    buckets = out_offsets.shape[2] - 1
+    divisor = np.uint64(buckets)
+    for i in numba.prange(len(first) - 1):
+        size = first[i + 1] - first[i]
+        key, count = np.empty(size, dtype=np.uint64), np.empty(size, dtype=np.uint32)
+        after, head = np.empty(size, dtype=np.int32), np.empty(buckets, dtype=np.int32)
+        for s in range(len(masks)):
+            head[:] = -1
+            used = 0
+            for q in range(size):
+                at = first[i] + q * steps[i] % size
+                word = words[at] & masks[s]
+                b = bucket_of(word, parameters, divisor)
+                before, node = -1, head[b]
+                while node >= 0 and key[node] < word:
+                    before, node = node, after[node]
+                if node >= 0 and key[node] == word:
+                    count[node] += counts[at]
+                    continue
+                key[used], count[used], after[used] = word, counts[at], node
+                if before < 0:
+                    head[b] = used
+                else:
+                    after[before] = used
+                used += 1
+            place = 0
+            for b in range(buckets):
+                out_offsets[i, s, b] = place
+                node = head[b]
+                while node >= 0:
+                    out_keys[i, s, place] = key[node]
+                    out_counts[i, s, place] = count[node]
+                    place += 1
+                    node = after[node]
+            out_offsets[i, s, buckets] = place
+
+
+def _by_sorting(
+    words: NDArray[np.uint64], kmers: Kmers, masks: NDArray[np.uint64], hashed: HashFunction, tables: Tables
+) -> None:
+    """The same arrays from sorting by sequence, bucket and word."""
+    sequence, buckets = kmers.sequence.astype(np.int64), hashed.buckets
+    for s, mask in enumerate(masks):
+        masked = words & mask
+        where = sequence * buckets + hashed(masked)
+        order = np.lexsort((masked, where))
+        masked, where = masked[order], where[order]
+        new = np.ones(len(order), dtype=bool)
+        new[1:] = (masked[1:] != masked[:-1]) | (where[1:] != where[:-1])
+        runs = np.flatnonzero(new)
+        count = np.add.reduceat(kmers.count[order], runs) if len(runs) else kmers.count[:0]
+        masked, where = masked[runs], where[runs]
+        bounds = np.searchsorted(where, np.arange(len(tables) * buckets + 1))
+        starts = bounds[:-1].reshape(len(tables), buckets)
+        tables.offsets[:, s, :-1] = starts - starts[:, :1]
+        tables.offsets[:, s, -1] = bounds[buckets::buckets] - starts[:, 0]
+        owner = where // buckets
+        place = np.arange(len(where)) - starts[owner, 0]
+        tables.keys[owner, s, place], tables.counts[owner, s, place] = masked, count
+
+
+def merge_buckets(tables: Tables, buckets: int) -> Tables:
+    """The same tables in fewer buckets: bucket b takes in buckets b, b + buckets, … (section 3.b).
+
+    Where `buckets` divides the former number, djb2 and 2umt give the same when built with `buckets`.
+    """
+    if buckets == tables.buckets:
+        return tables
+    shape = (*tables.offsets.shape[:2], buckets + 1)
+    keys, counts = np.zeros_like(tables.keys), np.zeros_like(tables.counts)
+    offsets = np.zeros(shape, tables.offsets.dtype)
+    _merge(tables.keys, tables.counts, tables.offsets, keys, counts, offsets)
+    return replace(tables, keys=keys, counts=counts, offsets=offsets)
+
+
+@numba.njit(parallel=True, cache=True)
+def _merge(keys, counts, offsets, out_keys, out_counts, out_offsets):  # type: ignore[no-untyped-def]
+    before, buckets = offsets.shape[2] - 1, out_offsets.shape[2] - 1
+    for i in numba.prange(keys.shape[0]):
+        for s in range(keys.shape[1]):
+            place = 0
+            for b in range(buckets):
+                start = place
+                out_offsets[i, s, b] = place
+                for old in range(b, before, buckets):
+                    for p in range(offsets[i, s, old], offsets[i, s, old + 1]):
+                        out_keys[i, s, place] = keys[i, s, p]
+                        out_counts[i, s, place] = counts[i, s, p]
+                        place += 1
+                order = np.argsort(out_keys[i, s, start:place])
+                out_keys[i, s, start:place] = out_keys[i, s, start:place][order]
+                out_counts[i, s, start:place] = out_counts[i, s, start:place][order]
+            out_offsets[i, s, buckets] = place
+
+
+def bucket_variance(tables: Tables) -> tuple[float, float]:
+    """(mean, variance) of the k-mers in a bucket over the buckets of a sub-table, averaged over all sub-tables.
+
+    A fair function scatters like dice: variance ≈ mean (1 - 1 / buckets) (section 5.c).
+    """
+    mean = variance = 0.0
+    for one in tables.offsets:
+        sizes = np.diff(one.astype(np.int64), axis=1)
+        mean += float(sizes.mean())
+        variance += float(sizes.var(axis=1).mean())
+    return mean / max(1, len(tables)), variance / max(1, len(tables))
