@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
+from hpcvdj.counting.compute import count_in_memory
 from hpcvdj.counting.config import DEFAULT_MAX_N, Config
-from hpcvdj.counting.count import count_in_memory
 from hpcvdj.errors import InputError, require_choice, require_integer
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.kernels.pathways.methods import Direct
@@ -94,30 +94,31 @@ def explain(
     *,
     max_n: int | Literal["all"] = DEFAULT_MAX_N,
     d_forms: str = PaperDForms.name,
-    reading: Reading | None = None,
+    sequence_field: SequenceField = "junction",
+    ambiguous_calls: Policy = "exclude",
+    unlisted_alleles: Policy = "exclude",
 ) -> Explanation:
-    """The pathways of one junction (or CDR3, as `reading` says) with a V and a J call.
+    """The pathways of one junction (or CDR3, as `sequence_field` says) with a V and a J call.
 
-    Calls and sequence are read as `count` reads them, with `reading`; InputError with the reason if it would exclude
-    them.
+    Arguments as of `count`; InputError with the reason if that would exclude the junction.
 
     >>> from hpcvdj.recombination.germline import from_sequences
     >>> germline = from_sequences(["CA"], ["GA"], ["TC"], max_p=1)
-    >>> explanation = explain("CATGATC", "V1", "J1", germline, max_n=1, reading=Reading("cdr3"))
+    >>> explanation = explain("CATGATC", "V1", "J1", germline, max_n=1, sequence_field="cdr3")
     >>> explanation.counters
     [3, 18]
     >>> [explanation.track(pathway) for pathway in explanation.most_direct(3)]
     ['VVvDDJJ', 'VVvDDdJ', 'VVvDjJJ']
     """
-    reading = reading or Reading()
+    reading = Reading(sequence_field, CallPolicy(ambiguous_calls, unlisted_alleles))
     germline = germline if isinstance(germline, Germline) else read_germline(germline)
     require_choice("d_forms", d_forms, choices(DFormConvention))
-    row = {"v_call": [v_call], "j_call": [j_call], reading.sequence_field: [sequence]}
+    row = {"v_call": [v_call], "j_call": [j_call], sequence_field: [sequence]}
     read = read_table(pa.table(row), germline, reading)
     if len(read.excluded):
         raise InputError(
             f"{sequence or 'the empty sequence'} ({v_call}, {j_call}): {read.excluded.exclusion(0)}; give a "
-            f"{reading.sequence_field} of A, C, G, T and calls that {germline.name} lists"
+            f"{sequence_field} of A, C, G, T and calls that {germline.name} lists"
         )
     cdr3 = read.repertoire.cdr3(0)
     v, j = read.repertoire.pairs[0]

@@ -1,4 +1,4 @@
-"""What the plots of the commands share: matplotlib, if it is there, colours, and files that appear whole."""
+"""What the plots of all commands share: matplotlib if it is installed, colours, and atomic figure files."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from hpcvdj.errors import InputError
-from hpcvdj.storage import atomic_path, require_writable
+from hpcvdj.storage.files import atomic_path, require_writable
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9")
-"""Okabe and Ito's palette, which the colour-blind can tell apart."""
+"""Okabe and Ito's palette, which colour-blind readers can distinguish."""
 
 
 def pyplot() -> Any:
@@ -25,7 +25,7 @@ def pyplot() -> Any:
 
 
 def require_plottable(target: Path, *, overwrite: bool) -> None:
-    """InputError unless a plot can be drawn to `target`, a new .png or .svg; asked before the work is done."""
+    """Raise InputError unless a plot can be drawn to `target`, a new .png or .svg; checked before the work is done."""
     if target.suffix.lower() not in (".png", ".svg"):
         raise InputError(f"{target}: the name must end in .png or .svg")
     require_writable(target, overwrite=overwrite)
@@ -33,7 +33,7 @@ def require_plottable(target: Path, *, overwrite: bool) -> None:
 
 
 def save(figure: Any, target: Path, *, overwrite: bool) -> None:
-    """Write a figure of `pyplot` to `target`, in the format that its name ends in, and close it."""
+    """Write a figure of `pyplot` to `target`, in the format of its suffix, and close the figure."""
     with atomic_path(target, overwrite=overwrite) as temporary:
         figure.savefig(temporary, dpi=150, format=target.suffix[1:].lower())
     pyplot().close(figure)

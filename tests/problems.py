@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from hpcvdj.kernels.pathways.methods import Problem, method_named
-from hpcvdj.runs.partition import block_range
+from hpcvdj.counting.config import Config
+from hpcvdj.counting.count import count_tables
+from hpcvdj.counting.summary import Summary
+from hpcvdj.kernels.backends import open_backend
+from hpcvdj.kernels.pathways.methods import Method, everything
 from hpcvdj.recombination.germline import Germline, d_forms, from_sequences, j_forms, v_forms
-from hpcvdj.repertoires.junctions import Repertoire, build
+from hpcvdj.recombination.repertoire import LONGEST_CDR3, Problem, Repertoire
+from hpcvdj.registry import choice, choices
+from hpcvdj.repertoires.inputs import Inputs, tables_of
+from hpcvdj.repertoires.junctions import Junctions, Reading, Source, read_junctions
+from hpcvdj.runs.partition import block_range
+from hpcvdj.runs.run import Run
+
+METHODS = list(choices(Method))
 
 bases = st.text("ACGT", max_size=7)
 """A segment; empty and one-letter ones are among them."""
@@ -29,9 +40,33 @@ def junction_table(rows: list[tuple[str, str, str]]) -> pa.RecordBatch:
     )
 
 
+def method_named(name: str) -> Method:
+    """The method of that name."""
+    return choice(Method, name, "method")
+
+
+def junctions_of_rows(
+    germline: Germline, rows: list[tuple[str, str, str]], longest: int = LONGEST_CDR3, **options
+) -> Junctions:
+    """The junctions of (v_call, j_call, cdr3) rows."""
+    reading = Reading(longest=longest, **options)
+    return read_junctions([junction_table(rows)], germline, reading, [Source(Path("rows"))])
+
+
 def repertoire_of_rows(germline: Germline, rows: list[tuple[str, str, str]], **options) -> Repertoire:
     """The repertoire of (v_call, j_call, cdr3) rows."""
-    return build([junction_table(rows)], germline, **options)
+    return junctions_of_rows(germline, rows, **options).repertoire
+
+
+def repertoire_of_file(path: Path, germline: Germline, longest: int = LONGEST_CDR3) -> Repertoire:
+    """The repertoire of a table file."""
+    return Inputs.of_file(path, Reading(longest=longest)).read(germline).repertoire
+
+
+def sample(repertoire: Repertoire, size: int, seed: int = 1) -> Repertoire:
+    """Some random sequences of a repertoire."""
+    rows = np.random.default_rng(seed).choice(len(repertoire), size, replace=False)
+    return repertoire.subset(np.sort(rows))
 
 
 @dataclass
@@ -82,14 +117,40 @@ def count_with(
     problem: Problem, method: str, *, ranks: int = 1, threads_per_block: int = 4, backend: str = "cpu"
 ) -> np.ndarray:
     """Counters of a method on a backend, its tasks split over `ranks` as the driver splits them."""
-    from hpcvdj.kernels.backends import open_backend
-
-    opened = open_backend(backend)
-    kernel = opened.load(method, problem, threads_per_block)
+    opened, chosen = open_backend(backend), method_named(method)
+    kernel = opened.load(chosen, problem, threads_per_block)
     counters = np.zeros((len(problem.repertoire), problem.max_n + 1), dtype=np.uint64)
-    for unit in method_named(method).units(problem, opened.unit_work):
+    for unit in chosen.units(problem, opened.unit_work, everything(problem)):
         rows = slice(unit.rows.start, unit.rows.stop)
         columns = slice(unit.n_lengths.start, unit.n_lengths.stop)
         for rank in range(ranks):
             counters[rows, columns] += kernel(unit, *block_range(unit.tasks, threads_per_block, rank, ranks))
     return counters
+
+
+def count_to(
+    target: Path,
+    tables: Path | list[Path],
+    germline: Germline,
+    config: Config | None = None,
+    *,
+    rows: int = 0,
+    run: Run | None = None,
+    strict: bool = False,
+    **options,
+) -> Summary:
+    """Count one table, or a list of tables together, into `target`, in slices of `rows` rows if that is not 0.
+
+    run      its ranks and signals; `options` are those of `Run.to`
+    """
+    run = (run or Run()).to(target, **options)
+    reading = Reading(strict=strict)
+    inputs = tables_of(tables, reading) if isinstance(tables, list) else Inputs.of_file(tables, reading)
+    return count_tables(inputs, germline, config or Config(2), run, rows)
+
+
+def signalled_run() -> Run:
+    """A run that had a signal."""
+    run = Run()
+    run.request.name = "SIGTERM"
+    return run

@@ -9,7 +9,6 @@ import pytest
 from pyarrow import csv
 
 import hpcvdj
-from hpcvdj.recombination.explanation import explain
 from tests.conftest import GERMLINE, SMALL
 
 
@@ -59,18 +58,18 @@ def test_errors(table):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"d_forms": "Distinct"}, "d_forms 'Distinct': there are paper, distinct"),
-        ({"unlisted_alleles": "frist"}, "unlisted_alleles 'frist': there are exclude, first"),
-        ({"ambiguous_calls": True}, "ambiguous_calls True: there are exclude, first"),
-        ({"sequence_field": "cdr3_nt"}, "sequence_field 'cdr3_nt': there are junction, cdr3"),
+        ({"d_forms": "Distinct"}, "d_forms must be one of paper, distinct (got 'Distinct')"),
+        ({"unlisted_alleles": "frist"}, "unlisted_alleles must be one of exclude, first (got 'frist')"),
+        ({"ambiguous_calls": True}, "ambiguous_calls must be one of exclude, first (got True)"),
+        ({"sequence_field": "cdr3_nt"}, "sequence_field must be one of junction, cdr3 (got 'cdr3_nt')"),
         ({"max_n": 3.5}, "max_n 3.5: give a number, or all"),
         ({"max_n": "ALL"}, "max_n 'ALL': give a number, or all"),
-        ({"max_n": -1}, "n-lengths lie in 0 … 128"),
+        ({"max_n": -1}, "max_n -1: give a number from 0 to 128, or all"),
         ({"method": "fast"}, "fast"),
-        ({"backend": "gpu"}, "no backend 'gpu'"),
+        ({"backend": "gpu"}, "backend must be one of auto, cuda, cpu (got 'gpu')"),
     ],
 )
-def test_a_choice_that_there_is_not(table, options, message):
+def test_wrong_choices(table, options, message):
     with pytest.raises(hpcvdj.InputError, match=re.escape(message)):
         hpcvdj.count(table.slice(0, 5), GERMLINE, **options)
 
@@ -81,18 +80,18 @@ def test_a_choice_that_there_is_not(table, options, message):
         ({"max_p": -1}, "max_p -1: give a number from 0 to 10"),
         ({"max_p": 11}, "max_p 11: give a number from 0 to 10"),
         ({"max_p": 2.5}, "max_p 2.5: give a number from 0 to 10"),
-        ({"d_alleles": "x"}, "d_alleles 'x': there are first, all"),
+        ({"d_alleles": "x"}, "d_alleles must be one of first, all (got 'x')"),
     ],
 )
-def test_a_germline_that_there_is_not(options, message):
+def test_wrong_germline_options(options, message):
     with pytest.raises(hpcvdj.InputError, match=re.escape(message)):
         hpcvdj.read_germline(GERMLINE, **options)
 
 
 @pytest.mark.parametrize("options", [{"d_forms": "q"}, {"max_n": "foo"}, {"sequence_field": "x"}])
-def test_nor_is_it_explained(paper_germline, options):
+def test_wrong_options_of_explain(paper_germline, options):
     with pytest.raises(hpcvdj.InputError, match=next(iter(options))):
-        explain("TGTGCCTTT", "TRBV26", "TRBJ2-5", paper_germline, **options)
+        hpcvdj.explain("TGTGCCTTT", "TRBV26", "TRBJ2-5", paper_germline, **options)
 
 
 def test_a_column_of_mixed_types(table):

@@ -1,7 +1,7 @@
 """The command `hpcvdj`: one module per subcommand, each a thin layer over one function of the package.
 
-Results go to the named file, a short summary to stdout, log and progress to stderr.  Under MPI root speaks.
-Exit codes: 0 done; 1 failed; 2 usage or bad input; 75 stopped by a signal, with a checkpoint to resume from.
+Results go to the named file, a short summary to stdout, log and progress to stderr.  Under MPI only root prints.
+Exit codes: 0 done; 1 failed; 2 wrong usage or bad input; 75 stopped by a signal, with a checkpoint to resume from.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from hpcvdj.cli import (
     study,
     verify,
 )
-from hpcvdj.cli.common import complain, hush
+from hpcvdj.cli.common import complain, mute_nonroot_ranks
 from hpcvdj.errors import HpcvdjError
 from hpcvdj.runs.ranks import ROOT, abort, launched_rank, world
 
@@ -55,7 +55,8 @@ for panel, modules in PANELS.items():
         if hasattr(module, "app"):
             app.add_typer(module.app, name=module.NAME, rich_help_panel=panel)
         else:
-            app.command(module.NAME, rich_help_panel=panel)(module.command)
+            kind = getattr(module, "Command", None)
+            app.command(module.NAME, cls=kind, rich_help_panel=panel)(module.command)
 
 
 def _print_version(asked: bool) -> None:
@@ -78,7 +79,7 @@ def options(
 
 def main() -> None:
     """Run the command; never returns."""
-    hush()
+    mute_nonroot_ranks()
     try:
         app()
     except HpcvdjError as error:
@@ -90,11 +91,11 @@ def main() -> None:
 
 
 def _leave(error: HpcvdjError) -> None:
-    """One line from one rank, and every rank's end."""
-    alone = error.on_every_rank or error.before_ranks
-    if launched_rank() == ROOT or not alone:
+    """Print one line from one rank, and end every rank."""
+    orderly = error.on_every_rank or error.before_ranks
+    if launched_rank() == ROOT or not orderly:
         complain(error)
-    if not alone and world().size > 1:
+    if not orderly and world().size > 1:
         # The other ranks wait in a collective that this one will never join.
         abort(error.exit_code)
     sys.exit(error.exit_code)

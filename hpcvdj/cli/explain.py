@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from enum import StrEnum
 from itertools import groupby
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from hpcvdj.cli import common
+from hpcvdj.cli import common, options
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,16 +22,9 @@ STYLES = {
     "V": "bold blue", "v": "cyan", "D": "bold magenta", "d": "bright_magenta", "J": "bold green", "j": "bright_green",
     "n": "bold yellow", "·": "dim",
 }  # fmt: skip
-"""Colour of each letter of a track; the letters say the same without colour."""
+"""Style of each letter of a track; the letters alone say the same."""
 
 WIDTH_WITHOUT_TERMINAL = 160
-
-
-class Format(StrEnum):
-    """What is printed."""
-
-    table = "table"
-    json = "json"
 
 
 def command(
@@ -41,101 +33,106 @@ def command(
     ],
     v: Annotated[str, typer.Option("--v", metavar="CALL", help="V gene or allele, as TRBV5 or TRBV5*01.")],
     j: Annotated[str, typer.Option("--j", metavar="CALL", help="J gene or allele.")],
-    germline: common.GermlineFile,
-    max_n: Annotated[
-        str, typer.Option("--max-n", metavar="N", help="Largest n-length; all: up to the CDR3's length.")
-    ] = "10",
+    germline: options.GermlineFile,
+    max_n: options.MaxN = "10",
     output_format: Annotated[
-        Format, typer.Option("--format", help="Tables and an alignment for people, or JSON.")
-    ] = Format.table,
+        Literal["table", "json"], typer.Option("--format", help="Tables and an alignment for people, or JSON.")
+    ] = "table",
     top: Annotated[
         int, typer.Option("--top", min=0, max=100_000, help="Most direct pathways to list; the sums cover all.")
     ] = 10,
-    d_forms: common.DFormsOption = common.DForms.paper,
-    d_alleles: common.DAllelesOption = common.DAlleles.first,
-    max_p: common.MaxP = common.MAX_P_DEFAULT,
-    sequence_field: common.FieldOption = common.SequenceField.junction,
-    ambiguous_calls: common.AmbiguousOption = common.Policy.exclude,
-    unlisted_alleles: common.UnlistedOption = common.Policy.exclude,
+    d_forms: options.DForms = "paper",
+    d_alleles: options.DAllelesOption = "first",
+    max_p: options.MaxP = 4,
+    sequence_field: options.Field = "junction",
+    ambiguous_calls: options.AmbiguousCalls = "exclude",
+    unlisted_alleles: options.UnlistedAlleles = "exclude",
 ) -> None:
     """List the recombination pathways of one junction.
 
-    Every pathway is counted, by n-length and by D gene: the counters of `hpcvdj count`. Listed are the most direct
-    ones: fewest n-nucleotides, then fewest bases lost by V, D and J. Pathways that differ only in how D was chewed
-    away whole, and where it stood, are one line.
+    Every pathway is counted, by n-length and by D gene: the counters of `hpcvdj count`. The most direct pathways are
+    listed: fewest n-nucleotides, then fewest bases lost by V, D and J. Pathways that differ only in how D was chewed
+    away completely, and where it was, share one line.
 
     Example: hpcvdj explain TGTGCCAGCAGTCTGGGACAGGGTAACCAAGACACCCAGTACTTT --v TRBV26 --j TRBJ2-5
     -g inputs/germline/mouse_trb.tsv
     """
-    world = common.begin()
-    if not world.is_root:
+    run = common.begin()
+    if not run.is_root:
         return
-    from hpcvdj.recombination.explanation import explain
-    from hpcvdj.repertoires.junctions import CallPolicy
+    from hpcvdj.api import explain
+    from hpcvdj.recombination.germline import read_germline
 
-    limit: Any = common.parse_max_n(max_n)
-    table = common.load_germline(germline, max_p, d_alleles)
-    found = explain(
-        junction, v, j, table, max_n=limit, d_forms=d_forms.value, sequence_field=sequence_field.value,
-        calls=CallPolicy(ambiguous_calls.value, unlisted_alleles.value),
-    )  # fmt: skip
-    if output_format is Format.json:
-        common.say(json.dumps(found.as_json(top), indent=1))
+    table = read_germline(germline, max_p=max_p, d_alleles=d_alleles)
+    explanation = explain(
+        junction,
+        v,
+        j,
+        table,
+        max_n=options.parse_max_n(max_n),
+        d_forms=d_forms,
+        sequence_field=sequence_field,
+        ambiguous_calls=ambiguous_calls,
+        unlisted_alleles=unlisted_alleles,
+    )
+    if output_format == "json":
+        common.say(json.dumps(explanation.as_json(top), indent=1))
         return
-    anchors = (junction[:3].upper(), junction[-3:].upper()) if sequence_field.value == "junction" else ("", "")
-    _report(_console(), found, found.most_direct(top), anchors)
+    anchors = (junction[:3].upper(), junction[-3:].upper()) if sequence_field == "junction" else ("", "")
+    _report(_console(), explanation, explanation.most_direct(top), anchors)
 
 
 def _console() -> Console:
     from rich.console import Console
 
     console = Console(highlight=False)
-    # A file or a pipe has no width, and rows cut at rich's 80 columns would lose their right half.
+    # A file or a pipe has no width, and rich would cut the rows at 80 columns.
     return console if console.is_terminal else Console(highlight=False, width=WIDTH_WITHOUT_TERMINAL)
 
 
-def _report(console: Console, found: Explanation, listed: list[Pathway], anchors: tuple[str, str]) -> None:
-    total = sum(found.counters)
-    d_genes = f"{len(found.d)} D genes" if found.d else "no D genes"
-    console.print(f"CDR3       {len(found.cdr3)} nt; {found.v.allele}, {found.j.allele}; {d_genes} of {found.v.locus}")
-    germline = f"{found.longest_v} from V on, {found.longest_j} from J back, P-nucleotides included"
-    console.print(f"germline   bases as in the germline: {germline}")
-    console.print(f"pathways   {total:,}, n-lengths 0-{found.max_n}, D forms {found.d_forms}", end="\n\n")
+def _report(console: Console, explanation: Explanation, listed: list[Pathway], anchors: tuple[str, str]) -> None:
+    total = sum(explanation.counters)
+    d_genes = f"{len(explanation.d)} D genes" if explanation.d else "no D genes"
+    calls = f"{explanation.v.allele}, {explanation.j.allele}; {d_genes} of {explanation.v.locus}"
+    console.print(f"CDR3       {len(explanation.cdr3)} nt; {calls}")
+    germline = f"{explanation.longest_v} at the V end, {explanation.longest_j} at the J end, P-nucleotides included"
+    console.print(f"germline   bases that match the germline: {germline}")
+    console.print(f"pathways   {total:,}, n-lengths 0-{explanation.max_n}, D forms {explanation.d_forms}", end="\n\n")
     if not total:
-        console.print(f"No pathway has at most {found.max_n} n-nucleotides; --max-n all goes on to the end.")
+        console.print(f"No pathway has at most {explanation.max_n} n-nucleotides; --max-n all counts every n-length.")
         return
-    console.print(_by_n_length(found, total))
-    if found.d:
-        console.print(_by_gene(found))
+    console.print(_by_n_length(explanation, total))
+    if explanation.d:
+        console.print(_by_gene(explanation))
     if not listed:
         return
     shown = sum(pathway.multiplicity for pathway in listed)
     console.print(f"\nThe most direct: {shown:,} of {total:,} pathways in {len(listed):,} line(s)")
-    _align(console, found, listed, anchors)
-    console.print(_listing(found, listed))
+    _align(console, explanation, listed, anchors)
+    console.print(_listing(explanation, listed))
 
 
-def _by_n_length(found: Explanation, total: int) -> Any:
+def _by_n_length(explanation: Explanation, total: int) -> Any:
     from rich.table import Table
 
     table = Table("n-nucleotides", "pathways", "share", "up to here", title="By n-length", title_justify="left")
     _right(table, 4)
     done = 0
-    for m, count in enumerate(found.counters):
+    for m, count in enumerate(explanation.counters):
         done += count
         if count:
             table.add_row(str(m), f"{count:,}", f"{100 * count / total:.2f} %", f"{100 * done / total:.2f} %")
     return table
 
 
-def _by_gene(found: Explanation) -> Any:
+def _by_gene(explanation: Explanation) -> Any:
     from rich.table import Table
 
     table = Table(
         "D gene", "with bases of it", "fewest n", "chewed away", "total", title="By D gene", title_justify="left"
     )
     _right(table, 5, first=1)
-    for gene in found.genes:
+    for gene in explanation.genes:
         fewest = "–" if gene.fewest_n is None else str(gene.fewest_n)
         cells = f"{sum(gene.with_bases):,}", fewest, f"{sum(gene.chewed_away):,}", f"{gene.total:,}"
         table.add_row(gene.allele, *cells)
@@ -150,13 +147,13 @@ def _right(table: Any, columns: int, first: int = 0) -> None:
         column.justify = "right"
 
 
-def _align(console: Console, found: Explanation, listed: list[Pathway], anchors: tuple[str, str]) -> None:
-    """The junction, and beneath it what each base of it is in each pathway."""
+def _align(console: Console, explanation: Explanation, listed: list[Pathway], anchors: tuple[str, str]) -> None:
+    """Print the junction, and below it what each of its bases is in each pathway."""
     margin = len(str(len(listed))) + 2
     left, right = anchors
-    console.print(" " * margin + f"[dim]{left}[/dim]{found.cdr3}[dim]{right}[/dim]", soft_wrap=True)
+    console.print(" " * margin + f"[dim]{left}[/dim]{explanation.cdr3}[dim]{right}[/dim]", soft_wrap=True)
     for number, pathway in enumerate(listed, start=1):
-        track = "·" * len(left) + found.track(pathway) + "·" * len(right)
+        track = "·" * len(left) + explanation.track(pathway) + "·" * len(right)
         console.print(_coloured(f"{number:>{margin - 2}}  ", track), soft_wrap=True)
     legend = _coloured(" " * margin, "VDJ")
     legend.append(" of the germline, ").append_text(_coloured("", "vdj"))
@@ -173,19 +170,19 @@ def _coloured(margin: str, track: str) -> Text:
     return line
 
 
-def _listing(found: Explanation, listed: list[Pathway]) -> Any:
+def _listing(explanation: Explanation, listed: list[Pathway]) -> Any:
     from rich.table import Table
 
     heads = ["", "n", "V lost", "V P", "n (V–D)", "D gene", "D 5' lost", "D 5' P", "D", "D 3' P", "D 3' lost"]
     heads += ["n' (D–J)", "J P"]
-    if not found.d:
+    if not explanation.d:
         heads = ["", "n", "V lost", "V P", "n", "J P"]
     table = Table(*heads, "J lost", "pathways")
     _right(table, len(table.columns))
     for number, pathway in enumerate(listed, start=1):
-        facts = found.describe(pathway)
+        facts = explanation.describe(pathway)
         names = ["n_length", "v_trim", "p3v_length", "n1"]
-        if found.d:
+        if explanation.d:
             names += ["d_call", "d_trim_5", "p5d_length", "d_piece", "p3d_length", "d_trim_3", "n2"]
         if pathway.d is not None and pathway.d.empty:
             n = f"{facts['n']}, cut anywhere" if facts["n"] else ""

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hpcvdj.cli import common
+from hpcvdj.cli import common, options
 
 if TYPE_CHECKING:
-    from hpcvdj.studies.memory import FormsTable
+    from hpcvdj.studies.memory import FormsRow
 
 NAME = "forms"
 
@@ -20,49 +20,48 @@ def command(
     in_vivo: Annotated[
         int | None, typer.Option("--in-vivo", min=0, help="Also the bytes of this many in vivo sequences.")
     ] = None,
-    d_forms: common.DFormsOption = common.DForms.paper,
-    d_alleles: common.DAllelesOption = common.DAlleles.first,
-    max_p: common.MaxP = common.MAX_P_DEFAULT,
+    d_forms: options.DForms = "paper",
+    d_alleles: options.DAllelesOption = "first",
+    max_p: options.MaxP = 4,
 ) -> None:
     """Count the forms of each segment type and their bytes: the paper's Table III.
 
     Baseline is one byte a base, bit-wise two bits a base with every form padded to whole bytes. Every V and J allele
     of the table is counted; of the D alleles, those that take part in recombination.
     """
+    from hpcvdj.recombination.germline import read_germline
     from hpcvdj.studies.memory import forms_tables
 
     common.begin()
-    table = common.load_germline(germline, max_p, d_alleles)
-    for part in forms_tables(table, d_forms.value):
-        _report(part)
+    table = read_germline(germline, max_p=max_p, d_alleles=d_alleles)
+    for locus, rows in forms_tables(table, d_forms).items():
+        _report(locus, rows)
     if in_vivo is not None:
         _report_in_vivo(in_vivo)
 
 
-def _report(table: FormsTable) -> None:
-    common.say(f"{table.locus}")
+def _report(locus: str, rows: list[FormsRow]) -> None:
+    from hpcvdj.studies.memory import PAPER_TABLE_3
+
+    common.say(locus)
     common.say("  type  segments    forms  baseline (bytes)  bit-wise (bytes)  reduction")
-    for row in table.rows:
+    for row in rows:
         common.say(
             f"  {row.segment_type:4} {row.segments:9,} {row.forms:8,} {row.baseline_bytes:17,} {row.bitwise_bytes:17,}"
             f" {row.reduction:9.2f} %"
         )
-    common.say(f"  in silico sequences per n-nucleotide string (V x J x D forms): {table.in_silico_per_string:,}")
-    common.say(f"  threads of the V-J alternative (V x J forms): {table.v_j_threads:,}")
-    if table.is_paper_set():
-        _report_misprint(table)
-
-
-def _report_misprint(table: FormsTable) -> None:
-    from hpcvdj.studies.memory import PAPER_TABLE_3
-
-    d = next(row for row in table.rows if row.segment_type == "D")
-    left = PAPER_TABLE_3["V"]
+    v, d, j = rows
     common.say(
-        "  The paper's Table III prints these V bytes in its row J and these J bytes in its row D: its rows stand one\n"
-        f"  line off. The figures that remain, {left[0]:,} and {left[1]:,} in its row V, must be D's; the D forms\n"
-        f"  counted here have {d.baseline_bytes:,} and {d.bitwise_bytes:,}, and no convention tried gives the paper's."
+        f"  in silico sequences per n-nucleotide string (V x J x D forms): {v.forms * j.forms * max(1, d.forms):,}"
     )
+    common.say(f"  threads of the V-J alternative (V x J forms): {v.forms * j.forms:,}")
+    if (v.bytes, j.bytes) == (PAPER_TABLE_3["J"], PAPER_TABLE_3["D"]):
+        left = PAPER_TABLE_3["V"]
+        common.say(
+            "  The paper's Table III prints these V bytes in its row J and these J bytes in its row D: its rows are one\n"
+            f"  line off. The figures that remain, {left[0]:,} and {left[1]:,} in its row V, must be D's; the D forms\n"
+            f"  counted here have {d.baseline_bytes:,} and {d.bitwise_bytes:,}, and no convention tried gives the paper's."
+        )
 
 
 def _report_in_vivo(count: int) -> None:

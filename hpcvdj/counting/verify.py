@@ -7,14 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcvdj.counting.compute import count_in_memory, shared_repertoire
 from hpcvdj.counting.config import Config
-from hpcvdj.counting.count import count_in_memory
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.kernels.pathways.methods import Method
-from hpcvdj.recombination.germline import d_forms, j_forms, v_forms
+from hpcvdj.recombination.germline import Germline, d_forms, j_forms, v_forms
 from hpcvdj.recombination.pathways import algorithm_1, direct_sum
 from hpcvdj.recombination.repertoire import Problem, Repertoire
 from hpcvdj.registry import choices
+from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.runs.run import Run
 
 
@@ -33,11 +34,20 @@ class Check:
     first: str = ""
 
 
-def sample(repertoire: Repertoire, size: int, seed: int, longest: int) -> Repertoire:
-    """`size` random sequences of at most `longest` nt, without replacement; all of them if there are fewer."""
-    fits = np.flatnonzero(repertoire.lengths <= longest)
+def sampled_problem(
+    run: Run, inputs: Inputs, germline: Germline, max_n: int, sample: int | None, seed: int, d_forms: str
+) -> tuple[Problem, int]:
+    """A problem with `sample` random sequences of a table (None: all), on every rank, and how many there are in all."""
+    junctions = run.on_root(lambda: inputs.read(germline))
+    whole = shared_repertoire(junctions, run)
+    return Problem(whole if sample is None else _sample(whole, sample, seed), germline, max_n, d_forms), len(whole)
+
+
+def _sample(repertoire: Repertoire, size: int, seed: int) -> Repertoire:
+    """`size` random sequences without replacement; all of them if there are fewer."""
     rng = np.random.default_rng(seed)
-    return repertoire.subset(np.sort(rng.choice(fits, size=min(size, len(fits)), replace=False)))
+    rows = rng.choice(np.arange(len(repertoire)), size=min(size, len(repertoire)), replace=False)
+    return repertoire.subset(np.sort(rows))
 
 
 def verify(problem: Problem, run: Run, *, literal_max_n: int = 1, backend: str = AUTO) -> list[Check]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.alphabet import BASES, encode
 from hpcvdj.recombination.germline import Germline, Segment, d_forms, extended_j, extended_v
-from hpcvdj.repertoires.junctions import LONGEST_CDR3, PAPER_LONGEST_CDR3
+from hpcvdj.recombination.repertoire import LONGEST_CDR3, PAPER_LONGEST_CDR3
 
 PAPER_SEQUENCES = 101_822
 """In vivo sequences of the paper's mouse data set."""

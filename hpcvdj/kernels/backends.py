@@ -8,15 +8,12 @@ import os
 import platform
 import shutil
 import tempfile
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
-
-from numpy.typing import NDArray
+from typing import Any, ClassVar
 
 from hpcvdj.errors import InputError, MachineError, require_choice
-from hpcvdj.kernels.pathways.methods import Method, Unit
+from hpcvdj.kernels.kernel import Kernel, Loadable, Unit
 from hpcvdj.recombination.repertoire import Problem
 from hpcvdj.registry import choices
 
@@ -24,52 +21,6 @@ AUTO = "auto"
 """The name that stands for a GPU if there is one, else the CPU."""
 
 INSTALL_CUPY = "install hpcvdj[cuda13] (or hpcvdj[cuda12] for a driver older than CUDA 13)"
-
-
-class Started(Protocol):
-    """Tasks that are being computed."""
-
-    def result(self) -> NDArray[Any]:
-        """Wait for the values: [sequences of the unit, its n-lengths].
-
-        The array is the kernel's own: the second `start` after this one may overwrite it.
-        """
-        ...
-
-
-class Kernel(Protocol):
-    """A method's kernel, loaded with a problem."""
-
-    def start(self, unit: Unit, first: int, last: int) -> Started:
-        """Begin to compute what tasks first … last-1 of `unit` contribute."""
-        ...
-
-    def __call__(self, unit: Unit, first: int, last: int) -> NDArray[Any]:
-        """`start` and wait."""
-        ...
-
-
-@dataclass(frozen=True)
-class Done:
-    """Tasks that were computed before `start` returned."""
-
-    values: NDArray[Any]
-
-    def result(self) -> NDArray[Any]:
-        """The values."""
-        return self.values
-
-
-class SynchronousKernel:
-    """A kernel that computes when it is called."""
-
-    def __call__(self, unit: Unit, first: int, last: int) -> NDArray[Any]:
-        """Compute tasks first … last-1 of `unit`."""
-        raise NotImplementedError
-
-    def start(self, unit: Unit, first: int, last: int) -> Started:
-        """Compute them now."""
-        return Done(self(unit, first, last))
 
 
 class Backend:
@@ -102,11 +53,11 @@ class Backend:
         """Versions of what compiles and runs the kernels, for results."""
         raise NotImplementedError
 
-    def load(self, method: Method, problem: Problem, threads_per_block: int) -> Kernel:
+    def load(self, method: Loadable, problem: Problem, threads_per_block: int) -> Kernel:
         """The kernel of a method, compiled, with the problem's data where the kernel needs them."""
         raise NotImplementedError
 
-    def _kernel_class(self, method: Method) -> Any:
+    def _kernel_class(self, method: Loadable) -> Any:
         kernel = method.kernels.get(self.name)
         if kernel is None:
             raise InputError(f"--method {method.name} has no kernel for --backend {self.name}")
@@ -135,11 +86,7 @@ class CudaBackend(Backend):
         use_job_cache()
         cupy.cuda.Device(self.device).use()
         self._name = cupy.cuda.runtime.getDeviceProperties(self.device)["name"].decode()
-        # From the driver: cupy's device properties cut the UUID at its first zero byte.
-        buffer = ctypes.create_string_buffer(16)
-        ctypes.CDLL("libcuda.so.1").cuDeviceGetUuid(buffer, ctypes.c_int(self.device))
-        raw = buffer.raw.hex()
-        self.uuid = "GPU-" + "-".join((raw[:8], raw[8:12], raw[12:16], raw[16:20], raw[20:32]))
+        self.uuid = gpu_uuid(self.device)
 
     @classmethod
     def available(cls) -> bool:
@@ -159,7 +106,7 @@ class CudaBackend(Backend):
         named = (f"{name} {number // 1000}.{number % 1000 // 10}" for name, number in versions.items())
         return ", ".join((f"cupy {cupy.__version__}", *named))
 
-    def load(self, method: Method, problem: Problem, threads_per_block: int) -> Kernel:
+    def load(self, method: Loadable, problem: Problem, threads_per_block: int) -> Kernel:
         """The kernel, compiled or taken from cupy's cache, with the problem's tables on the GPU."""
         from hpcvdj.kernels.device import gpu_errors
 
@@ -192,7 +139,7 @@ class CpuBackend(Backend):
 
         return f"numba {numba.__version__}"
 
-    def load(self, method: Method, problem: Problem, threads_per_block: int = 0) -> Kernel:
+    def load(self, method: Loadable, problem: Problem, threads_per_block: int = 0) -> Kernel:
         """The kernel with the germline's tables ready."""
         kernel: Kernel = self._kernel_class(method)(problem)
         if problem.repertoire.pairs:
@@ -219,6 +166,15 @@ def gpu_count() -> int:
         return int(cupy.cuda.runtime.getDeviceCount())
     except Exception:  # cupy's import and its runtime fail in many ways where there is no CUDA
         return 0
+
+
+def gpu_uuid(device: int) -> str:
+    """The UUID of a GPU, as `nvidia-smi -L` prints it."""
+    # From the driver: cupy's device properties cut the UUID at its first zero byte.
+    buffer = ctypes.create_string_buffer(16)
+    ctypes.CDLL("libcuda.so.1").cuDeviceGetUuid(buffer, ctypes.c_int(device))
+    raw = buffer.raw.hex()
+    return "GPU-" + "-".join((raw[:8], raw[8:12], raw[12:16], raw[16:20], raw[20:32]))
 
 
 def use_job_cache() -> None:

@@ -9,8 +9,8 @@ part of its extended segment: a prefix for V, a suffix for J, any part for D.
 from __future__ import annotations
 
 import csv
-import gzip
 import hashlib
+import io
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,6 +20,7 @@ from typing import ClassVar, Literal, get_args
 from hpcvdj.errors import InputError, require_choice, require_integer
 from hpcvdj.recombination.alphabet import reverse_complement
 from hpcvdj.registry import choice
+from hpcvdj.storage.text import read_text
 
 SegmentType = Literal["V", "D", "J"]
 
@@ -217,14 +218,10 @@ def read_germline(path: str | Path, *, max_p: int = MAX_P, d_alleles: DAlleles =
     InputError names the file, the line and the remedy.
     """
     path = Path(path)
+    text = read_text(path, "germline table", "inputs/germline/ has tables for mouse and human")
     try:
-        with open(path, "rb") as stream:
-            opener = gzip.open if stream.read(2) == b"\x1f\x8b" else open
-        with opener(path, "rt", encoding="utf-8-sig", newline="") as stream:
-            rows = list(csv.DictReader(stream, delimiter="\t", quoting=csv.QUOTE_NONE))
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such germline table; inputs/germline/ has tables for mouse and human") from None
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
+        rows = list(csv.DictReader(io.StringIO(text, newline=""), delimiter="\t", quoting=csv.QUOTE_NONE))
+    except csv.Error as error:
         raise InputError(f"{path}: not a readable germline table ({error}); give a tab-separated file") from None
     _require_columns(path, rows)
     segments = tuple(_segment(path, line, row) for line, row in enumerate(rows, start=2))

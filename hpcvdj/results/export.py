@@ -16,7 +16,7 @@ from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.repertoires.tables import file_digest, open_table, read_batches, table_suffix, write_table
 from hpcvdj.results.joining import Lookup
 from hpcvdj.results.reader import CountedTable, Result
-from hpcvdj.results.schema import sequence_columns
+from hpcvdj.results.schema import exported_columns
 from hpcvdj.storage.files import require_distinct, require_writable
 
 REQUIRED = (
@@ -48,7 +48,7 @@ def export(
     with Result(result_path) as result:
         tables = counted_tables(result, Path(junctions) if junctions else None)
         together = result.together
-        exported = [c.name for c in sequence_columns(together=together) if c.exported and c.name in result.columns]
+        exported = [name for name in exported_columns() if name in result.columns]
         further = {name: np.asarray(result.dataset(f"sequences/{name}")[:]) for name in exported}
         lookup = Lookup(result.quantity, result.to_numpy(), result.row, result.excluded, further)
     require_distinct(target, *(table.path for table in tables))

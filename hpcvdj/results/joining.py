@@ -76,7 +76,7 @@ class Lookup:
 
 
 def beside(original: Any, table: pa.Table, columns: dict[str, pa.Array]) -> Any:
-    """A table of the kind of `original`, pandas or pyarrow (`table`), with columns beside it; equal names are replaced."""
+    """A table of the kind of `original`, pandas or pyarrow (`table`), with columns beside it, replacing equal names."""
     if type(original).__module__.partition(".")[0] == "pandas":
         return original.assign(**{name: pandas_column(column) for name, column in columns.items()})
     for name, column in columns.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.quantities import Pathways, Quantity
-from hpcvdj.recombination.exclusions import ExcludedRows, Exclusion, ExclusionKind
+from hpcvdj.recombination.exclusions import ExcludedRows, Exclusion, ExclusionKind, counts_from_json
 from hpcvdj.registry import choice
 from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.results.joining import join
@@ -129,6 +130,14 @@ class Result:
             ]
         repertoires = strings(group[REPERTOIRE]) if self.together else []
         return ExcludedRows.of(group["row"], strings(group["sequence_id"]), exclusions, repertoires)
+
+    @property
+    def excluded_counts(self) -> list[tuple[Exclusion, int]]:
+        """Each exclusion and how many rows have it, the most frequent first."""
+        counts = counts_from_json(json.loads(self._file.attrs.get("excluded_counts", "[]")))
+        if sum(rows for _, rows in counts) == len(self._file["excluded/row"]):
+            return counts
+        return self.excluded.counts()  # version 1, or too many for the attribute
 
     @property
     def together(self) -> bool:

@@ -114,7 +114,7 @@ class _Call(SequenceColumn):
         repertoire = junctions.repertoire
         alleles = _bytes([pair[self._segment].allele for pair in repertoire.pairs])
         first, last, _ = rows.indices(len(repertoire))
-        sizes = np.diff(np.clip(repertoire.offsets, first, last))
+        sizes = np.asarray(np.diff(np.clip(repertoire.offsets, first, last)), dtype=np.int64)
         return np.repeat(alleles, sizes)
 
 
@@ -264,7 +264,7 @@ GROUPS: dict[str, tuple[Field, ...]] = {
         Field("path", TEXT, "T", "[together](#together): the tables, absolute paths"),
         Field("sha256", TEXT, "T", "SHA-256 of the file's bytes"),
         Field(REPERTOIRE, TEXT, "T", "the table's name: the repertoire of rows that do not name theirs"),
-        Field("first_row", np.int64, "T", "the number of its first data row: row r of the input is its row r − `first_row`"),
+        Field("first_row", np.int64, "T", "its first data row: row r of the input is its row r − `first_row`"),
         Field("rows", np.int64, "T", "data rows of it"),
     ),
     "ranks": (
@@ -285,6 +285,11 @@ def sequence_columns(*, together: bool) -> list[SequenceColumn]:
 def excluded_columns(*, together: bool) -> list[ExcludedColumn]:
     """The columns of /excluded."""
     return [kind() for kind in choices(ExcludedColumn).values() if together or not kind.together]
+
+
+def exported_columns() -> list[str]:
+    """The columns of /sequences that `hpcvdj export` writes."""
+    return [name for name, kind in choices(SequenceColumn).items() if kind.exported]
 
 
 def _bytes(texts: Iterable[str]) -> NDArray[np.bytes_]:

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, MachineError
-from hpcvdj.kernels.pathways.methods import Method, Missing, Unit
+from hpcvdj.kernels.kernel import Unit
+from hpcvdj.kernels.pathways.methods import Method, Missing
 from hpcvdj.repertoires.inputs import Inputs, Table
 from hpcvdj.repertoires.junctions import Junctions
 from hpcvdj.results.schema import (
@@ -125,9 +126,9 @@ class ResultWriter:
             self.nonzero = np.unpackbits(nonzero, count=len(self.nonzero)).astype(bool)
             begun = None
             if partial is not None:
-                unit = Unit(*(range(*part) for part in meta["unit"]), meta["tasks"])
-                begun = Partial(unit, meta["tasks_done"], partial)
-        except (OSError, ValueError, KeyError, TypeError, IndexError, zipfile.BadZipFile) as error:
+                pairs, rows, n_lengths = (range(*part) for part in meta["unit"])
+                begun = Partial(Unit(pairs, rows, n_lengths, meta["tasks"]), meta["tasks_done"], partial)
+        except (OSError, EOFError, ValueError, KeyError, TypeError, IndexError, zipfile.BadZipFile) as error:
             raise InputError(f"{path}: is damaged ({error}); --overwrite starts again") from None
         self.save(begun)
         return begun
@@ -144,8 +145,8 @@ class ResultWriter:
                 packed.put(values.astype(dtype, copy=False), first)
             packed.close()
         for excluded in excluded_columns(together=together):
-            values = excluded.values(junctions.excluded)
-            array = as_text(values) if excluded.dtype is TEXT else np.asarray(values, dtype=excluded.dtype)
+            found = excluded.values(junctions.excluded)
+            array = as_text(found) if excluded.dtype is TEXT else np.asarray(found, dtype=excluded.dtype)
             packed = PackedDataset(file, f"excluded/{excluded.name}", array.shape, array.dtype)
             packed.put(array)
             packed.close()

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.errors import StoppedError
-from hpcvdj.kernels.backends import Kernel, Started
-from hpcvdj.kernels.pathways.methods import Method, Unit
+from hpcvdj.kernels.kernel import Kernel, Started, Unit
+from hpcvdj.kernels.pathways.methods import Method
 from hpcvdj.runs.pacing import STEP_SECONDS, Pacer
 from hpcvdj.runs.partition import block_range
 from hpcvdj.runs.progress import Progress

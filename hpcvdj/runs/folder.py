@@ -41,16 +41,23 @@ class RunFolder:
         InputError if the folder has items and neither `resume` nor `overwrite` says what to do with them, if it is of
         another run, or if it is not hpcvdj's.
         """
-        if self.path.exists():
-            self._require_own()
-            if any(self.path.glob(items)) and not overwrite:
+        if self.path.exists() or self.path.is_symlink():
+            record = self._own_record()
+            if record and any(self.path.glob(items)) and not overwrite:
                 if not resume:
                     raise InputError(
                         f"{self.path}: has the work of an unfinished run; --resume continues it, --overwrite starts "
                         "again"
                     )
-                self.require_same()
-                return dict(self._read()["facts"])
+                changes = differences(record["identity"], self.identity)
+                if changes:
+                    raise InputError(
+                        f"{self.path}: belongs to another run ({changes}); start that run with its own options, or "
+                        "--overwrite"
+                    )
+                for unfinished in self.path.glob(".*"):
+                    unfinished.unlink()
+                return dict(record["facts"])
             self.remove()
         try:
             self.path.mkdir(exist_ok=True)
@@ -61,41 +68,31 @@ class RunFolder:
             raise InputError(f"{self.path}: cannot be made ({error.strerror}); write elsewhere") from None
         return facts
 
-    def _require_own(self) -> None:
+    def _own_record(self) -> dict[str, Any] | None:
+        """What run.json says, None in an empty folder; InputError if the folder is not a run's."""
         if not self.path.is_dir() or self.path.is_symlink():
             raise InputError(f"{self.path}: is not a folder, but a run needs a folder of that name; move it away")
-        foreign = [path.name for path in self.path.iterdir() if not path.name.startswith(".")]
-        if foreign and self._read(missing={}).get("format") != _FORMAT:
+        record = self._record()
+        if record is None and any(not path.name.startswith(".") for path in self.path.iterdir()):
             raise InputError(
-                f"{self.path}: is not a folder of hpcvdj's (it has {min(foreign)} and no run.json); move it away, or "
-                "write elsewhere"
+                f"{self.path}: is not the folder of a run: its {_RUN} is missing, damaged, or of another version of "
+                "hpcvdj; move the folder away, or write elsewhere"
             )
+        return record
 
-    def _read(self, missing: dict[str, Any] | None = None) -> dict[str, Any]:
-        path = self.path / _RUN
+    def _record(self) -> dict[str, Any] | None:
+        """What run.json says; None unless hpcvdj wrote it."""
         try:
-            record = json.loads(path.read_text())
-            if not all(isinstance(record[name], dict) for name in ("identity", "facts")):
-                raise ValueError("identity or facts are missing")
-            return dict(record)
-        except FileNotFoundError as error:
-            if missing is not None:
-                return missing
-            raise InputError(f"{path}: cannot be read ({error.strerror}); --overwrite starts again") from None
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise InputError(f"{path}: cannot be read ({error}); --overwrite starts again") from None
-
-    def require_same(self) -> None:
-        """Raise InputError, with what differs, unless the folder is of this run."""
-        changes = differences(self._read()["identity"], self.identity)
-        if changes:
-            raise InputError(
-                f"{self.path}: belongs to another run ({changes}); start that run with its own options, or --overwrite"
-            )
+            record = json.loads((self.path / _RUN).read_text())
+            own = record["format"] == _FORMAT and all(isinstance(record[key], dict) for key in ("identity", "facts"))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return record if own else None
 
     def is_same(self) -> bool:
         """Whether the folder is of this run."""
-        return self._read(missing={}).get("identity") == self.identity
+        record = self._record()
+        return record is not None and record["identity"] == self.identity
 
     def leave(self, items: str) -> None:
         """The run ends without a result: keep the folder if it has items, else remove it."""
@@ -106,7 +103,7 @@ class RunFolder:
         """Remove the folder if it is hpcvdj's, its mark last, so that a half-removed folder is still known as such."""
         if self.path.is_symlink() or not self.path.is_dir():
             return
-        if self._read(missing={}).get("format") != _FORMAT and any(self.path.iterdir()):
+        if self._record() is None and any(not path.name.startswith(".") for path in self.path.iterdir()):
             return
         mark = self.path / _RUN
         for path in sorted(self.path.iterdir(), key=lambda path: path == mark):
@@ -154,6 +151,8 @@ def _of_lists(name: str, was: Sequence[Sequence[str]], now: Sequence[Sequence[st
     old, new = (Counter(map(tuple, entries)) for entries in (was, now))
     gone, added = ([str(entry[0]) for entry in (a - b).elements()] for a, b in ((old, new), (new, old)))
     changed = [entry for entry in gone if entry in added]
+    if gone and added and len(gone) == len(was) and len(added) == len(now) and not changed:
+        return f"other {name}"
     parts = [
         f"{few(entries)} {what}"
         for entries, what in (

@@ -9,6 +9,9 @@ from collections.abc import Callable, Iterator
 STEP_SECONDS = 2.0
 """How long a step should take: two of them pass at most between a signal and a boundary."""
 
+SAVE_SECONDS = 20.0
+"""How long finished work may wait to be saved."""
+
 
 class Pacer:
     """Sizes steps so that each takes about `seconds`, by the speed of the step before.

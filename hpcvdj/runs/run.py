@@ -16,6 +16,7 @@ from hpcvdj.errors import HpcvdjError, LostRankError, StoppedError
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.runs.binding import bind
 from hpcvdj.runs.folder import Identity, RunFolder, raise_if_complete
+from hpcvdj.runs.pacing import SAVE_SECONDS
 from hpcvdj.runs.provenance import rank_facts, run_facts
 from hpcvdj.runs.ranks import World, caught
 from hpcvdj.runs.stopping import Agreement, StopRequest, StopWorkError
@@ -24,9 +25,6 @@ from hpcvdj.storage.files import exclusive_lock, require_distinct, require_writa
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-SAVE_SECONDS = 20.0
-"""How long finished work may wait to be saved."""
 
 
 class Run:

@@ -6,7 +6,7 @@ import io
 import json
 import os
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
@@ -30,6 +30,9 @@ CHUNK_BYTES = 1 << 19
 
 LEVEL = 1
 """Level of deflate: higher levels of ISA-L pack counters hardly better and take several times as long."""
+
+FILTERS = {"shuffle": True, "compression": "gzip", "compression_opts": LEVEL, "fletcher32": True}
+"""The filters of packed datasets, as arguments of h5py."""
 
 
 class _SafeFile(io.FileIO):
@@ -131,13 +134,11 @@ class PackedDataset:
     ) -> None:
         self._columns = columns or (shape[1] if len(shape) > 1 else 1)
         row_bytes = max(1, np.dtype(dtype).itemsize * self._columns)
-        self._rows = max(1, min(shape[0], CHUNK_BYTES // row_bytes))
+        self._rows = int(max(1, min(shape[0], CHUNK_BYTES // row_bytes)))
         chunk = (self._rows, self._columns)[: len(shape)]
-        filters = {
-            "chunks": chunk, "shuffle": True, "compression": "gzip", "compression_opts": LEVEL, "fletcher32": True,
-        }  # fmt: skip
         # HDF5 has no chunks in a dataset without rows.
-        self.dataset = group.create_dataset(name, shape, dtype, **(filters if 0 not in shape else {}))
+        filters = {"chunks": chunk, **FILTERS} if 0 not in shape else {}
+        self.dataset = group.create_dataset(name, shape, dtype, **filters)
         across = -(-shape[1] // self._columns) if len(shape) > 1 else 1
         self._filled = np.zeros((-(-shape[0] // self._rows), across), dtype=np.int64)
         self._held: dict[tuple[int, int], NDArray[Any]] = {}
@@ -175,7 +176,7 @@ class PackedDataset:
 
     def _size(self, down: int) -> int:
         """Rows of a chunk that the dataset has."""
-        return min(self._rows, len(self.dataset) - down * self._rows)
+        return min(self._rows, int(self.dataset.shape[0]) - down * self._rows)
 
     def _write(self, waiting: int = 0) -> None:
         """Write chunks in their order until at most so many are `waiting` to be packed."""
@@ -248,6 +249,11 @@ def _thread_count() -> int:
 @cache
 def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_thread_count(), "hpcvdj-pack")
+
+
+def packed_chunks(chunks: Iterable[NDArray[Any]]) -> Iterator[bytes]:
+    """Chunks as HDF5 stores them with `FILTERS`, packed by several threads, in order."""
+    return _threads().map(_pack, chunks)
 
 
 def _pack(values: NDArray[Any]) -> bytes:

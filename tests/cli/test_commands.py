@@ -10,36 +10,13 @@ import pytest
 
 import hpcvdj
 from hpcvdj.results.reader import Result
+from tests.commands import error_line, hpcvdj_command, new_process
 from tests.conftest import GERMLINE, ROOT, SMALL
 
 COMMANDS = (
     "count", "explain", "convergence", "verify", "forms", "simulate", "export", "report", "info", "scaling", "study",
     "germline", "motifs",
 )  # fmt: skip
-
-
-def hpcvdj_command(*arguments, code=0, **options):
-    """Run the command; its stdout and stderr, once its exit code is `code`."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PMI", "HYD", "MPI"))}
-    done = subprocess.run(
-        [sys.executable, "-m", "hpcvdj", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**environment, "COLUMNS": "200", **options.pop("env", {})},
-        check=False,
-        **options,
-    )
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout, done.stderr
-
-
-def error_line(stderr):
-    """The one error line there is; no traceback."""
-    lines = [line for line in stderr.splitlines() if "error:" in line]
-    assert len(lines) == 1, stderr
-    assert "Traceback" not in stderr
-    return lines[0]
 
 
 def test_help_has_each_command_in_a_panel():
@@ -70,7 +47,7 @@ def test_each_command_explains_itself(name):
 
 
 def test_version():
-    assert hpcvdj_command("--version")[0] == f"hpcvdj {hpcvdj.__version__}\n"
+    assert new_process("--version")[0] == f"hpcvdj {hpcvdj.__version__}\n"
 
 
 def test_count_and_export(tmp_path):
@@ -100,7 +77,7 @@ def test_exclusions_are_summed_up(tmp_path):
     count = SMALL.read_text().count("TRBV31*01")
     assert f"{500 - count} counted + {count} excluded" in out
     assert re.search(rf"{count}  V allele TRBV31\*05 is not in the germline table", err)
-    assert f"--unlisted-alleles first would let {count} of them in" in err
+    assert "--unlisted-alleles first lets them in" in err
     assert "--ambiguous-calls" not in err
     line = error_line(hpcvdj_command("count", table, "-g", GERMLINE, "-o", tmp_path / "p.h5", "--strict", code=2)[1])
     assert "TRBV31*05" in line
@@ -116,7 +93,7 @@ def test_a_table_without_a_row_to_count_is_said(tmp_path):
     assert "t.tsv: no row could be counted" in err
     (tmp_path / "c.tsv").write_text("sequence_id\tv_call\tj_call\tcdr3\na\tTRBV1\tTRBJ1-1\tGCC\n")
     _, err = hpcvdj_command("count", tmp_path / "c.tsv", "-g", GERMLINE, "-o", tmp_path / "p.h5", code=2)
-    assert "c.tsv, line 1: no column junction; --sequence-field cdr3 reads that column" in error_line(err)
+    assert "c.tsv, line 1: no column junction; --sequence-field cdr3 reads the column cdr3" in error_line(err)
 
 
 def test_forms_is_table_3():
@@ -215,7 +192,7 @@ def test_an_input_is_never_the_output(tmp_path, words):
 def test_a_pipe_is_refused_for_what_it_is(tmp_path, command):
     os.mkfifo(tmp_path / "pipe")
     _, err = hpcvdj_command(*command, "-o", "o.h5", code=2, cwd=tmp_path)
-    assert "is no plain file" in error_line(err)
+    assert "not a regular file" in error_line(err)
 
 
 @pytest.mark.parametrize("arguments", [["count"], ["nothing"], ["count", SMALL, "--method", "guess"]])
@@ -224,9 +201,9 @@ def test_usage_errors_exit_2(arguments):
 
 
 def test_cuda_without_a_gpu_names_the_remedy(tmp_path):
-    from hpcvdj.kernels.cuda import device_count
+    from hpcvdj.kernels.backends import gpu_count
 
-    if device_count():
+    if gpu_count():
         pytest.skip("there is a GPU")
     _, err = hpcvdj_command("count", SMALL, "-g", GERMLINE, "-o", tmp_path / "o.h5", "--backend", "cuda", code=1)
     assert re.search(r"install hpcvdj\[cuda13\]|nvidia-smi", error_line(err))
@@ -280,7 +257,7 @@ def test_a_full_disk(tmp_path):
         pytest.skip("mounting a small disk takes root")
     try:
         _, err = hpcvdj_command("count", SMALL, "-g", GERMLINE, "-o", disk / "o.h5", code=1)
-        assert "disk has 0.0 MB free" in error_line(err)
+        assert "the disk is full" in error_line(err)
         _, err = hpcvdj_command("simulate", "-g", GERMLINE, "-n", "5000", "-o", disk / "o.tsv", code=1)
         assert "the disk is full" in error_line(err)
         assert os.listdir(disk) == []

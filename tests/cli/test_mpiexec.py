@@ -3,6 +3,8 @@
 Not in tests/mpi: pytest-mpi takes all that lies in a folder of that name for tests to run on every rank.
 """
 
+import hashlib
+import json
 import os
 import re
 import shutil
@@ -16,6 +18,8 @@ import numpy as np
 import pytest
 
 from hpcvdj.results.reader import Result
+from hpcvdj.results.writer import STATE
+from tests.commands import hpcvdj_command
 from tests.conftest import GERMLINE, ROOT, SMALL
 from tests.robustness.kill_and_resume import ranks_of
 
@@ -35,7 +39,7 @@ def launch(ranks, *arguments, timeout=240):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+@pytest.mark.parametrize("ranks", [2, *(pytest.param(ranks, marks=pytest.mark.slow) for ranks in (1, 3, 4))])
 def test_rank_tests(ranks):
     """The tests of test_ranks.py, on every rank, under both guards against a stuck collective."""
     arguments = ["-m", "mpi4py", "-m", "pytest", "--with-mpi", "--timeout=60", "--timeout-method=thread"]
@@ -47,36 +51,22 @@ def test_rank_tests(ranks):
     assert " skipped" not in done.stdout
 
 
-def counted(tmp_path, ranks, *options):
-    path = tmp_path / f"{ranks}.h5"
-    done = launch(ranks, "-m", "hpcvdj", "count", SMALL, "-g", GERMLINE, "-o", path, *options)
-    assert done.returncode == 0, done.stderr
-    with Result(path) as result:
-        assert result.provenance["mpi_size"] == ranks
-        return result.counters[:], done
+MODES = {
+    "direct": ("table", "--max-n", "4"),
+    "bitwise": ("table", "--max-n", "2", "--method", "bitwise"),
+    "slices": ("table", "--max-n", "4", "--batch-rows", "120"),
+    "together": ("folder", "--max-n", "2", "--together"),
+    "together in slices": ("folder", "--max-n", "2", "--together", "--batch-rows", "70"),
+    "together, bitwise": ("folder", "--max-n", "2", "--together", "--method", "bitwise"),
+}
+"""Ways to count: what is counted, and the options."""
 
-
-@pytest.mark.parametrize("method", ["direct", "bitwise"])
-def test_result_files_do_not_depend_on_ranks(tmp_path, method):
-    one, _ = counted(tmp_path, 1, "--method", method, "--max-n", "2")
-    for ranks in (2, 3, 4, 7):
-        many, done = counted(tmp_path, ranks, "--method", method, "--max-n", "2")
-        assert (one == many).all()
-        assert done.stdout.count("500 counted") == 1, "root alone speaks"
-
-
-def test_slices_do_not_depend_on_ranks(tmp_path):
-    """More ranks than slices among them; the parts are the ranks' own work."""
-    whole, _ = counted(tmp_path, 1, "--max-n", "4")
-    with Result(tmp_path / "1.h5") as result:
-        rows = result.row
-    for ranks in (1, 2, 3, 7):
-        (tmp_path / f"{ranks}.h5").unlink(missing_ok=True)
-        many, done = counted(tmp_path, ranks, "--max-n", "4", "--batch-rows", "120")
-        with Result(tmp_path / f"{ranks}.h5") as result:
-            assert (many[np.argsort(result.row)] == whole[np.argsort(rows)]).all()
-        assert done.stdout.count("500 counted") == 1, "root alone speaks"
-        assert len(list((tmp_path / f"{ranks}.h5.parts").glob("part-*.h5"))) == 5
+ONE_AFTER_ANOTHER = """
+import json, sys
+from hpcvdj.cli import app
+for words in json.loads(sys.argv[1]):
+    app(words, standalone_mode=False)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -89,30 +79,65 @@ def repertoires(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize(
-    "options", [(), ("--batch-rows", "70"), ("--method", "bitwise")], ids=["whole", "parts", "bitwise"]
-)
-def test_tables_together_do_not_depend_on_ranks(tmp_path, repertoires, options):
-    """More ranks than tables or parts among them; every table alone gives the same."""
+def count_words(mode, repertoires, target):
+    what, *options = MODES[mode]
+    path = SMALL if what == "table" else repertoires
+    return ["count", str(path), "-g", str(GERMLINE), "-o", str(target), *options]
+
+
+def digest(path):
+    """All that a result says of its input's rows, in their order, whatever the ranks and the slices."""
+    with Result(path) as result:
+        assert result.provenance["config"]
+        table = result.to_table().sort_by("row")
+        excluded = result.excluded
+        facts = [result.provenance[name] for name in ("sums", "nonzero", "rows_read", "excluded_counts")]
+        text = json.dumps([table.to_pydict(), excluded.row.tolist(), excluded.messages, list(map(str, facts))])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@pytest.fixture(scope="module")
+def expected(repertoires, tmp_path_factory):
+    """The digest of each mode on one rank, in this process."""
+    folder = tmp_path_factory.mktemp("expected")
+    digests = {}
+    for mode in MODES:
+        target = folder / f"{mode}.h5"
+        hpcvdj_command(*count_words(mode, repertoires, target))
+        digests[mode] = digest(target)
+    assert digests["together"] == digests["together in slices"] == digests["together, bitwise"]
+    return digests
+
+
+@pytest.mark.parametrize("ranks", [2, 3, pytest.param(4, marks=pytest.mark.slow), 7])
+def test_results_do_not_depend_on_ranks(tmp_path, repertoires, expected, ranks):
+    """More ranks than tables, slices or pairs among them."""
+    commands = [count_words(mode, repertoires, tmp_path / f"{mode}.h5") for mode in MODES]
+    program = tmp_path / "program.py"
+    program.write_text(ONE_AFTER_ANOTHER)
+    done = launch(ranks, program, json.dumps(commands))
+    assert done.returncode == 0, done.stderr
+    for mode in MODES:
+        assert digest(tmp_path / f"{mode}.h5") == expected[mode], mode
+        with Result(tmp_path / f"{mode}.h5") as result:
+            assert result.provenance["mpi_size"] == ranks
+            assert len(result.dataset("ranks/host")) == ranks
+    assert done.stdout.count("500 counted") == 3, "root alone prints"
+    assert done.stdout.count("tables     5, of 5 repertoire(s)") == 3
+    assert len(list((tmp_path / "slices.h5.parts").glob("part-*.h5"))) == 5
+
+
+def test_together_is_what_each_table_gives_alone(repertoires, tmp_path):
     alone = []
     for path in sorted(repertoires.iterdir()):
-        target = tmp_path / f"{path.stem}.h5"
-        done = launch(1, "-m", "hpcvdj", "count", path, "-g", GERMLINE, "-o", target, "--max-n", "2")
-        assert done.returncode == 0, done.stderr
-        with Result(target) as result:
-            alone.append(result.counters[:][np.argsort(result.row)])
-    for ranks in (1, 2, 3, 7):
-        target = tmp_path / f"{ranks}.h5"
-        done = launch(ranks, "-m", "hpcvdj", "count", repertoires, "-g", GERMLINE, "-o", target, "--max-n", "2",
-                      "--together", *options)  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        assert done.stdout.count("tables     5, of 5 repertoire(s)") == 1, "root alone speaks"
-        with Result(target) as result:
-            order = np.argsort(result.row)
-            assert (result.counters[:][order] == np.concatenate(alone)).all()
-            whose = result.repertoire_id[order].tolist()
-        assert whose == [name for name, size in zip((b"a", b"b", b"c", b"d", b"e"), map(len, alone), strict=True)
-                         for _ in range(size)]  # fmt: skip
+        hpcvdj_command("count", path, "-g", GERMLINE, "-o", tmp_path / f"{path.stem}.h5", "--max-n", 2)
+        with Result(tmp_path / f"{path.stem}.h5") as result:
+            alone += [(path.stem.encode(), values) for values in result.counters[:][np.argsort(result.row)].tolist()]
+    hpcvdj_command(*count_words("together", repertoires, tmp_path / "all.h5"))
+    with Result(tmp_path / "all.h5") as result:
+        order = np.argsort(result.row)
+        both = zip(result.repertoire_id[order].tolist(), result.counters[:][order].tolist(), strict=True)
+        assert list(both) == alone
 
 
 def test_a_bad_table_of_many_is_one_line_whoever_reads_it(tmp_path, repertoires):
@@ -184,40 +209,33 @@ def test_a_rank_that_leaves_ends_all(tmp_path):
 def test_a_rank_that_hangs_is_given_up(tmp_path):
     """Stopped by SIGSTOP in the midst of counting; what was saved before is there to resume from."""
     output = tmp_path / "o.h5"
-    options = [
-        "--method",
-        "bitwise",
-        "--max-n",
-        "4",
-        "--backend",
-        "cpu",
-        "--patience",
-        "3",
-        "--checkpoint-every",
-        "0.1",
-    ]
+    options = ["--method", "bitwise", "--max-n", "4", "--backend", "cpu"]
+    impatient = ["--patience", "3", "--checkpoint-every", "0.1"]
     words = [MPIEXEC, "-n", "3", sys.executable, "-m", "hpcvdj", "-q", "count", SMALL, "-g", GERMLINE, "-o", output]
     running = subprocess.Popen(
-        [*map(str, words), *options], stderr=subprocess.PIPE, text=True, env={**os.environ, "NUMBA_NUM_THREADS": "1"}
+        [*map(str, words), *options, *impatient],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "NUMBA_NUM_THREADS": "1"},
     )
     deadline = time.monotonic() + 60
-    while not list(tmp_path.glob("o.h5.checkpoint/part-*.zip")):
+    while not (tmp_path / "o.h5.checkpoint" / STATE).exists():
         assert time.monotonic() < deadline
         time.sleep(0.05)
     victim = ranks_of(running.pid)[1]
     os.kill(victim, signal.SIGSTOP)
     _, err = running.communicate(timeout=60)
     assert running.returncode != 0
-    said = re.search(r"rank ([02]) waited (\d+) s for the other ranks", err)
-    assert said, err
-    assert int(said[2]) == 3 + int(said[1]), "ranks lose patience a second apart"
+    found = re.search(r"rank ([02]) waited (\d+) s for the other ranks", err)
+    assert found, err
+    assert int(found[2]) == 3 + int(found[1]), "ranks lose patience a second apart"
     assert "Traceback" not in err
     assert not output.exists()
-    done = launch(2, "-m", "hpcvdj", "count", SMALL, "-g", GERMLINE, "-o", output, *options[:6], "--resume")
+    done = launch(2, "-m", "hpcvdj", "count", SMALL, "-g", GERMLINE, "-o", output, *options, "--resume")
     assert done.returncode == 0, done.stderr
-    direct, _ = counted(tmp_path, 1, "--max-n", "4")
-    with Result(output) as result:
-        assert (result.counters[:] == direct).all()
+    hpcvdj_command("count", SMALL, "-g", GERMLINE, "-o", tmp_path / "direct.h5", "--max-n", 4)
+    with Result(output) as result, Result(tmp_path / "direct.h5") as direct:
+        assert (result.counters[:] == direct.counters[:]).all()
 
 
 def test_an_uncaught_exception_in_a_script_ends_all(tmp_path):

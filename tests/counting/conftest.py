@@ -2,21 +2,20 @@
 
 import pytest
 
-from hpcvdj.counting import batched
-from hpcvdj.runs.stopping import StopRequest
+from hpcvdj.counting import slices
+from hpcvdj.runs.run import Run
 
 
 @pytest.fixture
 def signal_after_a_slice(monkeypatch):
-    """A request that hears a signal once a slice is counted, and the indices of those that were."""
-    request = StopRequest()
-    right, counted = batched._count_slice, []
+    """A run that has a signal once a slice is counted, and the indices of the slices that were counted."""
+    run, counted = Run(), []
+    right = slices._SliceWork.count
 
-    def one_then_signal(one, *arguments, **options):
-        counted.append(one.index)
-        seconds = right(one, *arguments, **options)
-        request.name = "SIGTERM"
-        return seconds
+    def count_then_signal(self, some_run, part, batches):
+        counted.append(part.index)
+        right(self, some_run, part, batches)
+        run.request.name = "SIGTERM"
 
-    monkeypatch.setattr(batched, "_count_slice", one_then_signal)
-    return request, counted
+    monkeypatch.setattr(slices._SliceWork, "count", count_then_signal)
+    return run, counted

@@ -4,7 +4,6 @@ import gzip
 import json
 import os
 import re
-from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
@@ -12,24 +11,20 @@ import pyarrow.parquet as pq
 import pytest
 
 import hpcvdj
-from hpcvdj.sharing.convergence import nucleotide_level, read
-from hpcvdj.counting import batched
-from hpcvdj.counting.batched import count_in_slices
-from hpcvdj.runs.checkpoint import folder_of
-from hpcvdj.counting.config import Config, Inputs
-from hpcvdj.counting.together import inputs_together
-from hpcvdj.counting.whole import count_file
+from hpcvdj.counting import count, slices
+from hpcvdj.counting.config import Config
 from hpcvdj.errors import CompleteError, InputError, StoppedError
-from hpcvdj.runs.stopping import StopRequest
-from hpcvdj.runs.ranks import World
-from hpcvdj.repertoires.many import rows_of
-from hpcvdj.repertoires.tables import read_batches
+from hpcvdj.repertoires.inputs import Inputs, tables_of
+from hpcvdj.repertoires.junctions import Reading
+from hpcvdj.repertoires.tables import file_digest, read_batches
 from hpcvdj.report.survey import survey
-from hpcvdj.results import parts
 from hpcvdj.results.reader import Result
-from tests.cli.test_commands import error_line, hpcvdj_command
+from hpcvdj.runs.run import Run
+from hpcvdj.sharing.convergence import nucleotide_level, read
+from tests.commands import error_line, hpcvdj_command
 from tests.conftest import GERMLINE, SMALL
-from tests.repertoires.test_many import of_sizes
+from tests.problems import count_to, method_named
+from tests.repertoires.test_inputs import of_sizes
 
 MAX_N = 3
 ROWS = {"a": 60, "b": 110, "c": 90, "e": 0}
@@ -62,10 +57,12 @@ def write(path, rows, names):
     path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
 
 
-def counted_together(paths, germline, target, *, config=None, rows=0, **options):
-    inputs = inputs_together(paths, World(), strict=options.pop("strict", False))
-    arguments = inputs, germline, target, config or Config(MAX_N), World()
-    return count_in_slices(*arguments, rows, **options) if rows else count_file(*arguments, **options)
+def counted_together(paths, germline, target, config=None, **options):
+    return count_to(target, list(paths), germline, config or Config(MAX_N), **options)
+
+
+def surveyed(*paths):
+    return slices.surveyed(tables_of(list(paths), Reading()), Run())
 
 
 @pytest.fixture(scope="module", params=[0, 40, 10_000])
@@ -73,7 +70,7 @@ def path(request, folder, paper_germline, tmp_path_factory):
     """The result: one file, parts of pieces of tables, one part of all tables."""
     target = tmp_path_factory.mktemp("result") / "all.h5"
     counted_together([folder], paper_germline, target, rows=request.param)
-    assert parts.folder_of(target).is_dir() == bool(request.param)
+    assert target.with_name("all.h5.parts").is_dir() == bool(request.param)
     return target
 
 
@@ -106,7 +103,7 @@ def test_every_row_has_its_counters_and_its_repertoire(path, expected):
     assert excluded.row.tolist() == left.index.tolist()
     assert len(left) > 2
     assert excluded.repertoire_id == left.repertoire_id.tolist()
-    assert excluded.reason == left.pathways_excluded.tolist()
+    assert excluded.messages == left.pathways_excluded.tolist()
 
 
 def test_repertoires_and_tables_are_listed(path, folder, expected):
@@ -121,7 +118,7 @@ def test_repertoires_and_tables_are_listed(path, folder, expected):
         ]  # fmt: skip
         for table in result.tables:
             assert table.path.parent == folder.resolve()
-            assert table.sha256 == hpcvdj.repertoires.tables.file_digest(table.path)
+            assert table.sha256 == file_digest(table.path)
         facts = result.provenance
         assert (facts["rows_read"], facts["repertoire_id"], facts["junctions_path"]) == (260, "", str(folder.resolve()))
 
@@ -155,7 +152,7 @@ def test_export_gives_all_tables_back(path, expected, tmp_path, suffix):
 def test_export_of_a_folder_that_moved(path, folder, tmp_path):
     moved = tmp_path / "moved"
     moved.mkdir()
-    with pytest.raises(InputError, match=r"a\.tsv: the counted table is not there"):
+    with pytest.raises(InputError, match=r"a\.tsv: the counted table is missing; say where"):
         hpcvdj.export(path, tmp_path / "o.tsv", junctions=moved)
     for file in folder.iterdir():
         (moved / file.name).write_bytes(file.read_bytes())
@@ -163,7 +160,7 @@ def test_export_of_a_folder_that_moved(path, folder, tmp_path):
     with pytest.raises(InputError, match="counts 4 tables; name the folder"):
         hpcvdj.export(path, tmp_path / "p.tsv", junctions=moved / "a.tsv")
     (moved / "c.parquet").write_bytes((folder / "a.tsv").read_bytes())
-    with pytest.raises(InputError, match=r"c\.parquet: not the table that"):
+    with pytest.raises(InputError, match=r"c\.parquet: is not the table that"):
         hpcvdj.export(path, tmp_path / "p.tsv", junctions=moved)
 
 
@@ -176,12 +173,12 @@ def test_choosing_by_repertoire(path, expected):
         both = result.select(sequence_id="s41")
         assert len(both) > 1
         assert len(both.select(repertoire_id="a")) == 1
-        with pytest.raises(InputError, match=r"no repertoire_id mouse 3; it has a, b, mouse 1, mouse 2, c …"):
+        with pytest.raises(InputError, match=r"no repertoire_id mouse 3; it has a, b, mouse 1, mouse 2, c and 1 more"):
             result.select(repertoire_id="mouse 3")
 
 
 def test_one_table_alone_is_one_repertoire(folder, paper_germline, tmp_path):
-    count_file(Inputs(folder / "c.parquet"), paper_germline, tmp_path / "c.h5", Config(1), World())
+    count_to(tmp_path / "c.h5", folder / "c.parquet", paper_germline)
     with hpcvdj.open(tmp_path / "c.h5") as result:
         assert not result.together
         assert "repertoire_id" not in result.to_table().column_names
@@ -212,7 +209,7 @@ def test_convergence_of_one_result_is_that_of_several(path, folder, paper_germli
         rows.drop(columns="repertoire_id").to_csv(tmp_path / f"{name}.tsv", sep="\t", index=False)
     files = [folder / "a.tsv", folder / "b.tsv.gz", *sorted(tmp_path.glob("*.tsv"))]
     for k, file in enumerate(files):
-        count_file(Inputs(file), paper_germline, tmp_path / f"{k}.h5", Config(MAX_N), World())
+        count_to(tmp_path / f"{k}.h5", file, paper_germline, Config(MAX_N))
     several = read([tmp_path / f"{k}.h5" for k in range(len(files))], rows="all")
     for options in ({}, {"individual": "repertoire_id"}):
         seen = read([path], rows="all", **options)
@@ -250,13 +247,13 @@ def small(path, ids, junction="TGTGCCAGCAGTTTT", **columns):
 
 
 @pytest.mark.parametrize("rows", [0, 100])
-def test_an_id_stands_once_in_a_repertoire(tmp_path, paper_germline, rows):
+def test_an_id_is_unique_within_a_repertoire(tmp_path, paper_germline, rows):
     a = small(tmp_path / "a.tsv", ["x", "y", "x", "z"], repertoire_id=["m", "m", "n", ""])
     b = small(tmp_path / "b.tsv", ["w", "y", "z", "z"], repertoire_id=["", "m", "n", "n"])
     counted_together([a, b], paper_germline, tmp_path / "o.h5", rows=rows)
     with Result(tmp_path / "o.h5") as result:
         assert result.excluded.row.tolist() == [5, 7]
-        assert result.excluded.reason == [
+        assert result.excluded.messages == [
             "sequence_id repeats that of data row 2 of a.tsv", "sequence_id repeats that of data row 3"
         ]  # fmt: skip
         assert result.excluded.repertoire_id == ["m", "n"]
@@ -277,26 +274,26 @@ def test_what_cannot_be_told_apart_is_refused(tmp_path):
     a, b = tmp_path / "x" / "a.tsv", tmp_path / "y" / "a.tsv"
     (tmp_path / "link.tsv").symlink_to(a)
     for paths, message in (
-        ([a, a], r"a\.tsv: named twice; name each table once"),
-        ([a.parent, a], r"a\.tsv: named twice"),
-        ([a, tmp_path / "link.tsv"], r"link\.tsv: is .*a\.tsv again"),
+        ([a, a], r"a\.tsv: is named twice; name each table once"),
+        ([a.parent, a], r"a\.tsv: is named twice"),
+        ([a, tmp_path / "link.tsv"], r"link\.tsv: is the same file as .*a\.tsv"),
         ([a, b], r"x/a\.tsv: its repertoire would be called a, like one of .*y/a\.tsv; rename a file"),
         ([a, small(tmp_path / "c.tsv", ["s"], repertoire_id=["a"])], "its repertoire would be called a, like one of"),
     ):
         with pytest.raises(InputError, match=message):
-            inputs_together(paths, World())
+            surveyed(*paths)
     for file, name in ((a, "m"), (b, "n")):
         small(file, ["s"], repertoire_id=[name])
-    assert inputs_together([a, b], World()).repertoires == ["m", "n"]
+    assert surveyed(a, b).repertoires == ["m", "n"]
     # Nobody is called m for the name of m.tsv, so that m is the other table's alone.
     m = small(tmp_path / "m.tsv", ["s"], repertoire_id=["o"])
-    assert inputs_together([a, m], World()).repertoires == ["m", "o"]
+    assert surveyed(a, m).repertoires == ["m", "o"]
 
 
 def test_the_same_bytes_are_warned_of(tmp_path, caplog):
-    inputs = inputs_together([small(tmp_path / f"{name}.tsv", ["s"]) for name in "ab"], World())
+    inputs = surveyed(*(small(tmp_path / f"{name}.tsv", ["s"]) for name in "ab"))
     assert inputs.repertoires == ["a", "b"]
-    assert re.search(r"(?m)the same bytes twice: \S*b\.tsv as \S*a\.tsv$", caplog.text)
+    assert re.search(r"(?m)tables with the same content: \S*b\.tsv and \S*a\.tsv$", caplog.text)
 
 
 def test_a_table_that_cannot_be_read_is_named_before_anything_is_written(folder, tmp_path):
@@ -311,7 +308,7 @@ def test_a_table_that_cannot_be_read_is_named_before_anything_is_written(folder,
     ):
         spoil()
         with pytest.raises(InputError, match=re.escape(message)):
-            inputs_together([good, cut_short], World())
+            surveyed(good, cut_short)
     for rows in (0, 50):
         arguments = ["count", good, cut_short, "-g", GERMLINE, "-o", tmp_path / "o.h5", "--batch-rows", rows]
         _, err = hpcvdj_command(*arguments, "--together", code=2)
@@ -322,24 +319,29 @@ def test_a_table_that_cannot_be_read_is_named_before_anything_is_written(folder,
 def test_tables_without_rows(tmp_path, caplog):
     empty = small(tmp_path / "e.tsv", [])
     with pytest.raises(InputError, match="no data rows in any table"):
-        inputs_together([empty], World())
-    inputs = inputs_together([empty, small(tmp_path / "f.tsv", ["s"])], World())
+        surveyed(empty)
+    inputs = surveyed(empty, small(tmp_path / "f.tsv", ["s"]))
     assert inputs.repertoires == ["e", "f"]
     assert "e.tsv: no data rows; repertoire e is empty" in caplog.text
 
 
 @pytest.mark.parametrize("rows", [0, 40])
-def test_a_table_that_changes_meanwhile_is_refused(folder, paper_germline, tmp_path, rows):
-    table = tmp_path / "a.tsv"
-    for add in (b"", b"x\tTRBV1\t\tTRBJ1-1\tTGTTTT\tT\t0\t0\n"):
-        table.write_bytes((folder / "a.tsv").read_bytes())
-        inputs = inputs_together([table, folder / "b.tsv.gz"], World())
-        table.write_bytes(table.read_bytes() + add)
+@pytest.mark.parametrize("added", [b"", b"x\tTRBV1\t\tTRBJ1-1\tTGTTTT\tT\t0\t0\n"])
+def test_a_table_that_changes_meanwhile_is_refused(folder, paper_germline, tmp_path, monkeypatch, rows, added):
+    table, target = tmp_path / "a.tsv", tmp_path / "o.h5"
+    table.write_bytes((folder / "a.tsv").read_bytes())
+    right = count.surveyed
+
+    def change_then(inputs, run):
+        found = right(inputs, run)
+        table.write_bytes(table.read_bytes() + added)
         os.utime(table, ns=(1, 1))
-        arguments = inputs, paper_germline, tmp_path / "o.h5", Config(1), World()
-        with pytest.raises(InputError, match=r"a\.tsv: changed while it was read"):
-            count_in_slices(*arguments, rows, overwrite=True) if rows else count_file(*arguments)
-        assert not (tmp_path / "o.h5").exists()
+        return found
+
+    monkeypatch.setattr(count, "surveyed", change_then)
+    with pytest.raises(InputError, match=r"a\.tsv: changed while it was read"):
+        counted_together([table, folder / "b.tsv.gz"], paper_germline, target, rows=rows)
+    assert not target.exists()
 
 
 @pytest.mark.parametrize("rows", [0, 40])
@@ -358,76 +360,76 @@ def test_a_complete_result_is_known_by_its_tables(folder, paper_germline, tmp_pa
         again()
     a, b, c, e = (copy / name for name in ("a.tsv", "b.tsv.gz", "c.parquet", "e.tsv"))
     for paths, message in (
-        ([a, c, e], r"holds another run \(b\.tsv\.gz no longer among the tables\)"),
+        ([a, c, e], r"is the result of another run \(b\.tsv\.gz no longer among the tables\)"),
         ([copy, small(tmp_path / "f.tsv", ["s"])], r"\(f\.tsv new among the tables\)"),
         ([b, a, c, e], r"\(the tables in another order\)"),
     ):
         with pytest.raises(InputError, match=message):
             again(*paths)
     a.write_text(a.read_text().replace("T\t0", "T\t1"))
-    with pytest.raises(InputError, match=r"holds another run \(a\.tsv changed\)"):
+    with pytest.raises(InputError, match=r"is the result of another run \(a\.tsv changed\)"):
         again()
-    with pytest.raises(InputError, match=r"holds another run \(its junctions_sha256 differ\)"):
-        count_file(Inputs(a), paper_germline, target, Config(MAX_N), World(), resume=True)
+    with pytest.raises(InputError, match=r"is the result of another run \(other tables; together was True, is False\)"):
+        count_to(target, a, paper_germline, Config(MAX_N), resume=True)
 
 
 def test_a_checkpoint_is_known_by_its_tables(folder, paper_germline, tmp_path):
     target = tmp_path / "o.h5"
-    request = StopRequest()
-    request.begin_counting()
-    request.name = "SIGTERM"
+    checkpoint = tmp_path / "o.h5.checkpoint"
+    run = Run()
+    run.request.begin = lambda: setattr(run.request, "name", "SIGTERM")
     config = Config(MAX_N, "bitwise")
     with pytest.raises(StoppedError):
-        counted_together([folder], paper_germline, target, config=config, request=request, checkpoint_every=0.0)
-    saved = json.loads((folder_of(target) / "run.json").read_text())
-    assert [name for name, _ in saved["tables"]] == ["a.tsv", "b.tsv.gz", "c.parquet", "e.tsv"]
-    with pytest.raises(InputError, match=r"of another run \(c\.parquet, e\.tsv no longer among the tables\)"):
-        counted_together([folder / "a.tsv", folder / "b.tsv.gz"], paper_germline, target, config=config, resume=True)
-    with pytest.raises(InputError, match=r"of another run \(of tables counted together\)"):
-        count_file(Inputs(folder / "a.tsv"), paper_germline, target, config, World(), resume=True)
-    counted_together([folder], paper_germline, target, config=config, resume=True)
-    assert not folder_of(target).exists()
+        counted_together([folder], paper_germline, target, config, run=run, save_seconds=0.0)
+    saved = json.loads((checkpoint / "run.json").read_text())
+    assert [name for name, _ in saved["identity"]["tables"]] == ["a.tsv", "b.tsv.gz", "c.parquet", "e.tsv"]
+    with pytest.raises(InputError, match=r"to another run \(c\.parquet, e\.tsv no longer among the tables\)"):
+        counted_together([folder / "a.tsv", folder / "b.tsv.gz"], paper_germline, target, config, resume=True)
+    with pytest.raises(InputError, match=r"to another run \(other tables; together"):
+        count_to(target, folder / "a.tsv", paper_germline, config, resume=True)
+    counted_together([folder], paper_germline, target, config, resume=True)
+    assert not checkpoint.exists()
 
 
-def test_a_run_that_was_stopped_goes_on_with_its_parts(folder, paper_germline, tmp_path, signal_after_a_slice):
+def test_a_stopped_run_continues_with_its_parts(folder, paper_germline, tmp_path, signal_after_a_slice):
     target = tmp_path / "o.h5"
-    request, counted = signal_after_a_slice
+    run, counted = signal_after_a_slice
     with pytest.raises(StoppedError):
-        counted_together([folder], paper_germline, target, rows=40, request=request)
+        counted_together([folder], paper_germline, target, rows=40, run=run)
     assert len(counted) == 1
-    with pytest.raises(InputError, match="parts of slices of another size"):
-        counted_together([folder], paper_germline, target, rows=35, resume=True)
-    with pytest.raises(InputError, match=r"of another run \(b\.tsv\.gz no longer among the tables\)"):
-        counted_together([folder / "a.tsv", folder / "c.parquet", folder / "e.tsv"], paper_germline, target, rows=40,
-                         resume=True)  # fmt: skip
-    counted_together([folder], paper_germline, target, rows=40, resume=True)
+    some = [folder / "a.tsv", folder / "c.parquet", folder / "e.tsv"]
+    with pytest.raises(InputError, match=r"to another run \(b\.tsv\.gz no longer among the tables\)"):
+        counted_together(some, paper_germline, target, rows=40, resume=True)
+    counted_together([folder], paper_germline, target, rows=35, resume=True)
     assert sorted(counted) == list(range(len(counted)))
     with Result(target) as result:
+        assert result.provenance["slice_rows"] == 40
         assert result.row.tolist() != sorted(result.row.tolist())
         assert sorted([*result.row.tolist(), *result.excluded.row.tolist()]) == list(range(260))
 
 
-def test_rows_that_come_or_go_are_noticed(tmp_path):
-    """Where another rank's view of the file is an old one, its state says nothing."""
-    table = inputs_together([small(tmp_path / "a.tsv", "xyz")], World()).tables[0]
-    assert sum(batch.num_rows for batch in rows_of(table)) == 3
+def test_added_or_missing_rows_are_noticed(tmp_path):
+    """Where another rank's view of the file is an old one, its state does not tell."""
+    inputs = surveyed(small(tmp_path / "a.tsv", "xyz"))
+    (table,) = inputs.tables
+    assert sum(batch.num_rows for batch in inputs.rows_of(table)) == 3
     for ids in ("xy", "wxyz"):
         small(table.path, ids)
         with pytest.raises(InputError, match="changed while it was read"):
-            list(rows_of(table))
+            list(inputs.rows_of(table))
 
 
 def test_more_rows_than_one_rank_should_hold_are_counted_in_parts():
-    half = batched.AUTO_ROWS // 2
+    half = count.AUTO_ROWS // 2
     for sizes, method, asked, rows in (
         ([half, half], "direct", None, 0),
-        ([half, half, 1], "direct", None, batched.SLICE_ROWS),
+        ([half, half, 1], "direct", None, count.SLICE_ROWS),
         ([half, half, 1], "bitwise", None, 0),
         ([half, half, 1], "direct", 0, 0),
         ([1, 1], "direct", 7, 7),
     ):
-        inputs = Inputs(Path(), tables=of_sizes(sizes))
-        assert batched.slice_rows(inputs, method, asked) == rows
+        inputs = Inputs(of_sizes(sizes), together=True)
+        assert count._slice_rows(inputs, method_named(method), asked) == rows
 
 
 def test_the_command(folder, tmp_path):
@@ -460,7 +462,8 @@ def test_a_table_of_many_repertoires_alone(tmp_path, paper_germline):
 @pytest.mark.parametrize("rows", [0, 2])
 def test_no_row_can_be_counted(tmp_path, paper_germline, rows):
     tables = [small(tmp_path / f"{name}.tsv", "xyz", "TG") for name in "ab"]
-    counted_together(tables, paper_germline, tmp_path / "o.h5", rows=rows)
+    summary = counted_together(tables, paper_germline, tmp_path / "o.h5", rows=rows)
+    assert (summary.rows_read, summary.counted, [rows for _, rows in summary.excluded]) == (6, 0, [6])
     with Result(tmp_path / "o.h5") as result:
         assert (len(result), len(result.excluded), result.repertoires) == (0, 6, {"a": 0, "b": 0})
         assert result.repertoire_id.tolist() == result.to_table()["repertoire_id"].to_pylist() == []
@@ -474,13 +477,13 @@ def test_tables_that_are_cut_do_not_stay_open(paper_germline, tmp_path, monkeypa
     for k in range(12):
         name = tmp_path / f"t{k}.tsv"
         name.write_text("\n".join([header, *lines[8 * k : 8 * k + 8]]) + "\n")
-    right, opened = batched._count_slice, []
+    right, opened = slices._SliceWork.count, []
 
-    def watched(*arguments, **options):
+    def watched(*arguments):
         opened.append(len(os.listdir("/proc/self/fd")))
-        return right(*arguments, **options)
+        right(*arguments)
 
-    monkeypatch.setattr(batched, "_count_slice", watched)
+    monkeypatch.setattr(slices._SliceWork, "count", watched)
     counted_together(sorted(tmp_path.glob("*.tsv")), paper_germline, tmp_path / "o.h5", rows=5)
     assert len(opened) == 24
     assert max(opened) <= opened[0] + 1

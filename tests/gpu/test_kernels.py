@@ -8,16 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hpcvdj.kernels.cuda import device_count
-from hpcvdj.counting.verify import reference, sample
-from hpcvdj.kernels.pathways.methods import METHODS, Problem
+from hpcvdj.counting.verify import reference
+from hpcvdj.kernels.backends import gpu_count
 from hpcvdj.recombination.alphabet import unpack
 from hpcvdj.recombination.germline import from_sequences, read_germline
-from hpcvdj.repertoires.junctions import PAPER_LONGEST_CDR3, read_repertoire
+from hpcvdj.recombination.repertoire import PAPER_LONGEST_CDR3, Problem
 from tests.conftest import SMALL, TABLES
-from tests.problems import cases, count_with, repertoire_of_rows
+from tests.problems import METHODS, cases, count_with, repertoire_of_file, repertoire_of_rows, sample
 
-pytestmark = pytest.mark.skipif(device_count() == 0, reason="no GPU")
+pytestmark = pytest.mark.skipif(gpu_count() == 0, reason="no GPU")
 
 
 def gpu(problem, method, **options):
@@ -36,8 +35,8 @@ def test_random_and_hostile_problems(method, kind, case, ranks):
 @pytest.mark.parametrize("threads", [32, 64, 96, 128, 256, 512, 1024])
 @pytest.mark.parametrize("method", METHODS)
 def test_block_sizes(paper_germline, method, threads):
-    problem = Problem(read_repertoire(SMALL, paper_germline, longest=60), paper_germline, 4)
-    problem = Problem(sample(problem.repertoire, 40, 1, 60), paper_germline, 4)
+    whole = repertoire_of_file(SMALL, paper_germline, longest=60)
+    problem = Problem(sample(whole, 40), paper_germline, 4)
     expected = reference(problem)
     assert gpu(problem, method, threads_per_block=threads).tolist() == expected.tolist()
     assert gpu(problem, method, threads_per_block=threads, ranks=3).tolist() == expected.tolist()
@@ -76,15 +75,15 @@ def test_every_locus_and_every_length(path):
 
 
 def test_all_short_n_lengths_on_the_small_example(paper_germline):
-    problem = Problem(read_repertoire(SMALL, paper_germline, longest=60), paper_germline, 6)
+    problem = Problem(repertoire_of_file(SMALL, paper_germline, longest=60), paper_germline, 6)
     expected = count_with(problem, "direct")
     for method in METHODS:
         assert np.array_equal(gpu(problem, method, threads_per_block=64), expected)
 
 
 def test_the_longest_n_lengths_on_a_sample(paper_germline):
-    whole = read_repertoire(SMALL, paper_germline, longest=60)
-    problem = Problem(sample(whole, 24, 5, 60), paper_germline, 10)
+    whole = repertoire_of_file(SMALL, paper_germline, longest=60)
+    problem = Problem(sample(whole, 24, 5), paper_germline, 10)
     expected = reference(problem)
     for method in METHODS:
         assert np.array_equal(gpu(problem, method, threads_per_block=128, ranks=5), expected)
@@ -108,7 +107,7 @@ def test_short_memory_shrinks_the_batch(paper_germline, monkeypatch):
 
     from hpcvdj.kernels.pathways.direct_cuda import DirectKernel
 
-    problem = Problem(read_repertoire(SMALL, paper_germline), paper_germline, 5)
+    problem = Problem(repertoire_of_file(SMALL, paper_germline), paper_germline, 5)
     right = DirectKernel._count
 
     def scarce(self, first, last, counters):
@@ -124,15 +123,15 @@ def test_short_memory_shrinks_the_batch(paper_germline, monkeypatch):
 def test_memory_that_never_suffices_is_one_line(paper_germline, monkeypatch):
     import cupy
 
-    from hpcvdj.kernels.pathways.bitwise_cuda import BitwiseKernel
     from hpcvdj.errors import MachineError
+    from hpcvdj.kernels.pathways.enumerating_cuda import BitwiseKernel
 
     def none(self):
         raise cupy.cuda.memory.OutOfMemoryError(1 << 40, 0)
 
     monkeypatch.setattr(BitwiseKernel, "sequences", none)
-    with pytest.raises(MachineError, match=r"GPU's memory does not suffice .* GB free"):
-        gpu(Problem(read_repertoire(SMALL, paper_germline, longest=60), paper_germline, 1), "bitwise")
+    with pytest.raises(MachineError, match=r"the GPU has too little memory .* GB free"):
+        gpu(Problem(repertoire_of_file(SMALL, paper_germline, longest=60), paper_germline, 1), "bitwise")
 
 
 def test_what_lies_on_the_gpu(paper_germline):
@@ -140,7 +139,7 @@ def test_what_lies_on_the_gpu(paper_germline):
     from hpcvdj.kernels.backends import open_backend
     from hpcvdj.studies.memory import memory_rows
 
-    problem = Problem(read_repertoire(SMALL, paper_germline, longest=60), paper_germline, 0)
+    problem = Problem(repertoire_of_file(SMALL, paper_germline, longest=60), paper_germline, 0)
     for row in memory_rows(problem, open_backend("cuda")):
         assert row.baseline_uploaded == (60 if row.kind == "D" else 64) * row.items
         assert row.bitwise_uploaded == 16 * row.items
@@ -152,10 +151,10 @@ def test_page_locked_memory_is_used_again(paper_germline, method):
     import cupy
 
     pool = cupy.get_default_pinned_memory_pool()
-    whole = read_repertoire(SMALL, paper_germline, longest=60)
+    whole = repertoire_of_file(SMALL, paper_germline, longest=60)
     left = []
     for count in range(33, 65):
-        gpu(Problem(sample(whole, count, 1, 60), paper_germline, 0), method)
+        gpu(Problem(sample(whole, count), paper_germline, 0), method)
         left.append(pool.n_free_blocks())
     assert left[-1] == left[4]
 
@@ -180,10 +179,10 @@ def test_ranks_that_share_a_gpu_are_told(paper_germline, caplog):
 
 def test_unpacked_and_packed_sequences_are_the_same(paper_germline):
     """The baseline's bytes are the bitwise method's words."""
-    from hpcvdj.kernels.pathways.baseline_cuda import BaselineKernel
+    from hpcvdj.kernels.pathways.enumerating_cuda import BaselineKernel
 
-    repertoire = read_repertoire(SMALL, paper_germline, longest=60)
-    raw = BaselineKernel(Problem(repertoire, paper_germline, 1), 64).sequences().get()
+    repertoire = repertoire_of_file(SMALL, paper_germline, longest=60)
+    raw = BaselineKernel(Problem(repertoire, paper_germline, 1), 64).sequences()
     for row in range(0, len(repertoire), 50):
         length = int(repertoire.lengths[row])
         assert raw[row, :length].tolist() == unpack(repertoire.words[row], length).tolist()

@@ -11,7 +11,7 @@ from hpcvdj.errors import MachineError
 from hpcvdj.kernels.kmers.kmers import Kmers
 from hpcvdj.studies.hash_tables import TableOptions, TablesComparison
 from hpcvdj.studies.hash_tables.options import KERNELS
-from tests.motifs.tables.cases import ENCODINGS, exact, hostile, kmers, random_text, raw, upper
+from tests.kernels.kmers.cases import ENCODINGS, exact, hostile, kmers, random_text, raw, upper
 
 pytestmark = pytest.mark.skipif(device_count() == 0, reason="no GPU")
 

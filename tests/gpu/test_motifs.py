@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from hpcvdj.kernels.cuda import device_count
-from hpcvdj.kernels.kmers.profile import profile
+from hpcvdj.kernels.kmers.kmers import profile
 from hpcvdj.kernels.kmers.costs import Choice
 from hpcvdj.kernels.kmers.methods import LONGEST_K, load
-from hpcvdj.motifs.reference import exact_counters, raw_counters
-from hpcvdj.motifs.sequences import sequence_set
-from tests.motifs.tables.cases import hostile, random_text
+from hpcvdj.kernels.kmers.reference import exact_counters, raw_counters
+from hpcvdj.kernels.kmers.sequences import sequence_set
+from tests.kernels.kmers.cases import hostile, random_text
 
 pytestmark = pytest.mark.skipif(device_count() == 0, reason="no GPU")
 

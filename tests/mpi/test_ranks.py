@@ -8,52 +8,65 @@ import time
 import numpy as np
 import pytest
 
+from hpcvdj.counting.compute import ArrayStore, Work, shared_repertoire
 from hpcvdj.counting.config import Config
-from hpcvdj.counting.count import ArrayStore, count
-from hpcvdj.counting.verify import reference, sample
+from hpcvdj.counting.verify import reference
 from hpcvdj.errors import InputError, LostRankError
-from hpcvdj.kernels.pathways.methods import METHODS, Problem
-from hpcvdj.runs.ranks import root_does, usable_cores, world
-from hpcvdj.repertoires.junctions import read_repertoire
-from hpcvdj.repertoires.sharing import share
+from hpcvdj.kernels.backends import open_backend
+from hpcvdj.recombination.repertoire import Problem
+from hpcvdj.repertoires.inputs import Inputs
+from hpcvdj.runs.ranks import usable_cores, world
+from hpcvdj.runs.run import Run
+from hpcvdj.runs.stopping import Agreement
 from tests.conftest import SMALL
+from tests.problems import METHODS, repertoire_of_file, sample
 
 pytestmark = pytest.mark.mpi
 
 
+@pytest.fixture
+def run():
+    """A computation in memory over all ranks."""
+    return Run(world())
+
+
 def problem_of(paper_germline, max_n, size=12):
     """A sample of the small example, read by each rank for itself."""
-    whole = read_repertoire(SMALL, paper_germline, longest=60)
-    return Problem(sample(whole, size, 3, 60), paper_germline, max_n)
+    whole = repertoire_of_file(SMALL, paper_germline, longest=60)
+    return Problem(sample(whole, size, 3), paper_germline, max_n)
+
+
+def counted(problem, config, run):
+    """Root's values, and the timings, of a count."""
+    store = ArrayStore(problem, config.method_class()) if run.is_root else None
+    computed = Work(problem, config, open_backend("cpu"), run).compute(store)
+    return store.values.tolist() if store else None, computed.timings
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("threads_per_block", [1, 64])
-def test_counters_do_not_depend_on_ranks(paper_germline, method, threads_per_block):
+def test_counters_do_not_depend_on_ranks(paper_germline, run, method, threads_per_block):
     """With 64 tasks to a block and 4^3 tasks, ranks above root have none."""
     problem = problem_of(paper_germline, 3)
-    store = ArrayStore(len(problem.repertoire), 3)
-    count(problem, Config(3, method, threads_per_block=threads_per_block), world(), store)
-    if world().is_root:
-        assert store.counters.tolist() == reference(problem).tolist()
+    values, _ = counted(problem, Config(3, method, threads_per_block=threads_per_block), run)
+    if run.is_root:
+        assert values == reference(problem).tolist()
 
 
-def test_more_ranks_than_tasks(paper_germline):
+def test_more_ranks_than_tasks(paper_germline, run):
     problem = problem_of(paper_germline, 0, size=1)
-    store = ArrayStore(1, 0)
-    tally = count(problem, Config(0, "bitwise"), world(), store)
-    assert tally.timings.kernel.shape == (1,)
-    if world().is_root:
-        assert store.counters.tolist() == reference(problem).tolist()
+    values, timings = counted(problem, Config(0, "bitwise"), run)
+    assert timings.kernel.shape == (1,)
+    if run.is_root:
+        assert values == reference(problem).tolist()
 
 
-def test_share(paper_germline):
-    mine = read_repertoire(SMALL, paper_germline) if world().is_root else None
-    shared = share(world(), mine)
-    whole = read_repertoire(SMALL, paper_germline)
-    assert np.array_equal(shared.words, whole.words)
-    assert np.array_equal(shared.lengths, whole.lengths)
-    assert np.array_equal(shared.offsets, whole.offsets)
+def test_the_repertoire_of_root_is_every_ranks(paper_germline, run):
+    junctions = run.on_root(lambda: Inputs.of_file(SMALL).read(paper_germline))
+    shared = shared_repertoire(junctions, run)
+    whole = repertoire_of_file(SMALL, paper_germline)
+    for name in ("words", "lengths", "offsets"):
+        assert np.array_equal(getattr(shared, name), getattr(whole, name))
     assert shared.pairs == whole.pairs
 
 
@@ -64,12 +77,12 @@ def test_broadcast_in_pieces(monkeypatch):
     assert np.array_equal(found, array)
 
 
-def test_an_error_of_root_is_every_ranks():
+def test_an_error_of_root_is_every_ranks(run):
     def fail():
         raise InputError("file: no")
 
     with pytest.raises(InputError, match="file: no") as caught:
-        root_does(world(), fail)
+        run.on_root(fail)
     assert caught.value.on_every_rank
 
 
@@ -77,7 +90,7 @@ def test_counters_past_32_bits_add_up():
     world_ = world()
     counters = np.array([2**61 + world_.rank, world_.rank], dtype=np.uint64)
     ranks = range(world_.size)
-    assert world_.sum_counters(counters).tolist() == [2**61 * len(ranks) + sum(ranks), sum(ranks)]
+    assert world_.sum(counters).tolist() == [2**61 * len(ranks) + sum(ranks), sum(ranks)]
 
 
 def test_maximum():
@@ -86,40 +99,61 @@ def test_maximum():
 
 def test_cores_are_shared():
     """Ranks that see the same cores take equal shares of them, one at least; a bound rank has its own."""
-    mine = len(usable_cores())
-    assert world().cores() in (max(1, mine // world().size), mine)
+    cores = len(usable_cores())
+    assert world().cores() in (max(1, cores // world().size), cores)
 
 
-def test_a_watch_ends_when_all_have_ended():
-    """Ranks with as many pieces as their number, from none on."""
-    watch = world().watch(lambda: False)
-    assert not any(watch.passed() for _ in range(world().rank))
-    assert not watch.end()
+def test_a_round_ends_when_all_have_ended():
+    """Ranks with as many steps as their number, from none on."""
+    agreement = Agreement(world(), lambda: False)
+    assert not any(agreement.passed() for _ in range(world().rank))
+    assert not agreement.end()
 
 
-def test_one_wish_stops_all():
-    """A rank hears it between its pieces, or at the end."""
+def test_one_rank_stops_all():
+    """A rank hears it between its steps, or at the end."""
     last = world().size - 1
-    watch = world().watch(lambda: world().rank == last)
-    pieces = 0
-    while not watch.passed():
-        pieces += 1
+    agreement = Agreement(world(), lambda: world().rank == last)
+    steps = 0
+    while not agreement.passed():
+        steps += 1
         time.sleep(0.01)
-    assert pieces == 0 or world().rank != last
-    assert watch.end()
+    assert steps == 0 or world().rank != last
+    assert agreement.end()
 
 
-def test_a_watch_notices_who_hangs():
+def test_a_rank_that_hangs_is_noticed():
     """The last rank sleeps longer than the others have patience, which then comes back."""
     current, patience = world(), world().patience
-    watch = current.watch(lambda: False)
+    agreement = Agreement(current, lambda: False)
     current.patience = 0.5
     try:
         if current.size > 1 and current.rank < current.size - 1:
             with pytest.raises(LostRankError, match=r"waited \d s for the other ranks"):
-                watch.end()
+                agreement.end()
         else:
             time.sleep(current.size + 2)
     finally:
         current.patience = patience
-    watch.end()
+    agreement.end()
+
+
+def test_arrays_and_values_of_root_are_every_ranks(run):
+    arrays = {"a": np.arange(5), "b": np.ones((2, 3), dtype=np.uint64)} if run.is_root else None
+    shared = run.share_arrays(arrays)
+    assert shared["a"].tolist() == list(range(5))
+    assert shared["b"].tolist() == [[1, 1, 1], [1, 1, 1]]
+    assert run.from_root(lambda: {"x": run.rank}) == {"x": 0}
+    assert run.gather_everywhere(run.rank) == list(range(run.ranks))
+    assert run.slowest(float(run.rank), 1.0) == [run.ranks - 1.0, 1.0]
+
+
+def test_each_leaves_together_with_the_failure_of_one_rank(run):
+    def work(item):
+        if run.rank == run.ranks - 1:
+            raise InputError("file: no")
+        time.sleep(0.01)
+
+    with pytest.raises(InputError, match="file: no") as caught:
+        run.each(range(200), work, "")
+    assert caught.value.on_every_rank

@@ -5,9 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hpcvdj.repertoires import slices as slices_module
 from hpcvdj.repertoires import tables
-from hpcvdj.repertoires.slices import slices
 
 GROUP_ROWS, GROUPS = 10_000, 30
 GROUP_BYTES = 100 * GROUP_ROWS
@@ -40,9 +38,10 @@ def test_a_table_read_through(table, monkeypatch):
 
 def test_tables_of_which_a_rank_reads_a_slice_each(table, monkeypatch):
     """They stay open: the rank may have another slice of theirs."""
-    monkeypatch.setattr(slices_module, "_READ_ROWS", GROUP_ROWS)
+    monkeypatch.setattr(tables, "PARQUET_ROWS", GROUP_ROWS)
     before = pa.total_allocated_bytes()
-    streams = [slices(table, COLUMNS, 5 * GROUP_ROWS, lambda index: index == 1) for _ in range(10)]
+    second_slice = range(5 * GROUP_ROWS, 10 * GROUP_ROWS)
+    streams = [tables.open_table(table).ranges(COLUMNS, [second_slice]) for _ in range(10)]
     for stream in streams:
-        assert sum(batch.num_rows for batch in next(stream).batches) == 5 * GROUP_ROWS
+        assert sum(batch.num_rows for batch in next(stream)) == 5 * GROUP_ROWS
     assert pa.total_allocated_bytes() - before < 5 * GROUP_BYTES

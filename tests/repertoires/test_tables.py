@@ -26,7 +26,7 @@ BAD = {
     "truncated gzip": (gzip.compress(TEXT.encode())[:-400], "gzip stream is damaged"),
     "corrupt gzip": (gzip.compress(TEXT.encode())[:60] + b"\0" * 60, "gzip stream is damaged"),
     "gzip of nothing": (gzip.compress(b""), "the file is empty"),
-    "binary file": (binary(), "not a text table but a binary file|not UTF-8"),
+    "binary file": (binary(), "a binary file; give|not UTF-8"),
     "latin-1": (TEXT.encode().replace(b"s1500", b"s\xe9500"), "line 1502: not UTF-8"),
     "parquet magic only": (b"PAR1 and then nothing", "not a readable Parquet file"),
     "short row": (TEXT.replace("s1500\tTRBV1", "s1500").encode(), "line 1502: 3 values for 4 columns"),
@@ -45,10 +45,10 @@ def test_bad_files(tmp_path, content, message):
     assert "\n" not in str(caught.value)
 
 
-def test_a_column_that_stands_there_twice(tmp_path):
+def test_a_duplicate_column(tmp_path):
     path = tmp_path / "t.tsv"
     path.write_text("sequence_id\tv_call\tj_call\tjunction\tv_call\na\tb\tc\td\te\n")
-    with pytest.raises(InputError, match="v_call stands there twice"):
+    with pytest.raises(InputError, match="line 1: duplicate column v_call"):
         list(read_batches(path, COLUMNS))
 
 

@@ -5,12 +5,11 @@ import pandas as pd
 import pytest
 
 import hpcvdj
-from hpcvdj.counting.config import Config, Inputs
-from hpcvdj.counting.whole import count_file
+from hpcvdj.api import primary_chains
+from hpcvdj.counting.config import Config
 from hpcvdj.errors import InputError
-from hpcvdj.runs.ranks import World
-from hpcvdj.results.joining import primary_chains
 from tests.conftest import GERMLINE, SMALL
+from tests.problems import count_to
 
 ak = pytest.importorskip("awkward")
 anndata = pytest.importorskip("anndata")
@@ -75,11 +74,11 @@ def test_cells_counted_with_a_germline_table(adata, frame):
 
 
 def test_cells_joined_to_a_result(adata, frame, tmp_path, paper_germline):
-    count_file(Inputs(SMALL), paper_germline, tmp_path / "o.h5", Config(4), World())
+    count_to(tmp_path / "o.h5", SMALL, paper_germline, Config(4))
     with hpcvdj.open(tmp_path / "o.h5") as result:
         hpcvdj.annotate_cells(adata, result)
         check(adata, frame, "not in the result")
-        with pytest.raises(InputError, match="max_n has no meaning for a result"):
+        with pytest.raises(InputError, match="max_n does not apply to a result"):
             hpcvdj.annotate_cells(adata, result, max_n=3)
 
 

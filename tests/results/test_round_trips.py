@@ -7,13 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hpcvdj.counting.config import Config, Inputs
-from hpcvdj.counting.whole import count_file
-from hpcvdj.runs.ranks import World
+from hpcvdj.counting.config import Config
 from hpcvdj.recombination.germline import read_germline
 from hpcvdj.results.export import REQUIRED, export
 from hpcvdj.results.reader import Result
 from tests.conftest import GERMLINE, ROOT, SMALL
+from tests.problems import count_to
 
 REAL = ROOT.parent / "shared" / "data"
 REPERTOIRES = {
@@ -34,7 +33,7 @@ def counted(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("round_trip")
     with (gzip.open if source.suffix == ".gz" else open)(source, "rt") as stream:
         (folder / "in.tsv").write_text("".join(islice(stream, 1 + ROWS)))
-    count_file(Inputs(folder / "in.tsv"), read_germline(germline), folder / "o.h5", Config(4), World())
+    count_to(folder / "o.h5", folder / "in.tsv", read_germline(germline), Config(4))
     return folder / "o.h5"
 
 

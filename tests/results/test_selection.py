@@ -6,16 +6,13 @@ import pyarrow as pa
 import pytest
 
 import hpcvdj
-from hpcvdj.counting.batched import count_in_slices
-from hpcvdj.counting.config import Config, Inputs
-from hpcvdj.counting.whole import count_file
+from hpcvdj.counting.config import Config
 from hpcvdj.errors import InputError
-from hpcvdj.runs.ranks import World
 from hpcvdj.recombination.germline import d_forms, j_forms, v_forms
 from hpcvdj.recombination.pathways import direct_sum
 from hpcvdj.results import selection
-from hpcvdj.results.parts import folder_of
 from tests.conftest import SMALL
+from tests.problems import count_to
 
 MAX_N = 5
 EXCLUDED = (3, 140, 410)
@@ -38,11 +35,9 @@ def table(tmp_path_factory):
 def path(request, table, paper_germline, tmp_path_factory):
     """A result of one file, and the same of parts."""
     target = tmp_path_factory.mktemp("result") / "out.h5"
-    if request.param == "parts":
-        count_in_slices(Inputs(table), paper_germline, target, Config(MAX_N), World(), rows=137)
-        assert folder_of(target).is_dir()
-    else:
-        count_file(Inputs(table), paper_germline, target, Config(MAX_N), World())
+    in_parts = request.param == "parts"
+    count_to(target, table, paper_germline, Config(MAX_N), rows=137 * in_parts)
+    assert target.with_name("out.h5.parts").is_dir() == in_parts
     return target
 
 
@@ -120,7 +115,7 @@ def test_chosen_by_id(result, frame):
 
 
 def test_chosen_by_pathways_and_calls(result, frame, monkeypatch):
-    monkeypatch.setattr(selection, "PIECE_ROWS", 50)
+    monkeypatch.setattr(selection, "BLOCK_ROWS", 50)
     totals = result.counters[:].sum(axis=1)
     for least in (0, 1, 1000, int(np.median(totals)), int(totals.max()), int(totals.max()) + 1, 1 << 70):
         chosen = result.select(min_pathways=least)
@@ -137,7 +132,7 @@ def test_chosen_by_pathways_and_calls(result, frame, monkeypatch):
 
 def test_all_of_it(result, monkeypatch):
     table = result.to_table()
-    monkeypatch.setattr(selection, "PIECE_ROWS", 7)
+    monkeypatch.setattr(selection, "BLOCK_ROWS", 7)
     assert isinstance(table, pa.Table)
     assert result.to_table().equals(table)
     assert result.to_pandas().equals(table.to_pandas())
@@ -175,7 +170,7 @@ def test_a_join_that_would_be_wrong(result, frame):
         result.join(frame.assign(junction=[*frame.junction[:5], "TGTTTT", *frame.junction[6:]]))
     with pytest.raises(InputError, match="row 0 of the table has another junction"):
         result.join(frame[::-1], on="row")
-    with pytest.raises(InputError, match="counts a table of 500 rows, this one has 499"):
+    with pytest.raises(InputError, match="counts a table of 500 rows, this table has 499"):
         result.join(frame[1:], on="row")
     with pytest.raises(InputError, match="no column sequence_id"):
         result.join(frame.drop(columns="sequence_id"))
@@ -185,27 +180,27 @@ def test_a_join_that_would_be_wrong(result, frame):
         result.join(pa.table({"sequence_id": ["a"]}))
 
 
-def test_an_id_that_stands_twice_is_no_key(tmp_path, paper_germline, frame):
+def test_a_repeated_id_is_not_a_key(tmp_path, paper_germline, frame):
     twice = frame.head(10).copy()
     twice.loc[9, "sequence_id"] = twice.loc[0, "sequence_id"]
     twice.to_csv(tmp_path / "t.tsv", sep="\t", index=False)
-    count_file(Inputs(tmp_path / "t.tsv"), paper_germline, tmp_path / "o.h5", Config(2), World())
+    count_to(tmp_path / "o.h5", tmp_path / "t.tsv", paper_germline)
     with hpcvdj.open(tmp_path / "o.h5") as result:
-        with pytest.raises(InputError, match="stands in several rows of the counted table; join on='row'"):
+        with pytest.raises(InputError, match=r"several rows .* have sequence_id insilico_0; join on='row'"):
             result.join(twice)
         assert result.join(twice, on="row").pathways_excluded[9].startswith("sequence_id repeats")
         assert result.join(twice[1:9]).pathways_total.notna().sum() == 7
 
 
-def test_an_id_that_repeats_in_another_part_is_no_key(tmp_path, paper_germline, frame):
+def test_an_id_that_repeats_in_another_part_is_not_a_key(tmp_path, paper_germline, frame):
     """Slices do not see each other's ids."""
     twice = frame.head(10).copy()
     twice.loc[9, "sequence_id"] = twice.loc[0, "sequence_id"]
     twice.to_csv(tmp_path / "t.tsv", sep="\t", index=False)
-    count_in_slices(Inputs(tmp_path / "t.tsv"), paper_germline, tmp_path / "o.h5", Config(2), World(), rows=5)
+    count_to(tmp_path / "o.h5", tmp_path / "t.tsv", paper_germline, rows=5)
     with hpcvdj.open(tmp_path / "o.h5") as result:
         assert len(result.select(sequence_id=twice.sequence_id[0])) == 2
-        with pytest.raises(InputError, match="stands in several rows of the counted table"):
+        with pytest.raises(InputError, match="several rows of the counted table have"):
             result.join(twice)
         counted = hpcvdj.count(twice.drop(columns="sequence_id"), paper_germline, max_n=2)
         joined = result.join(twice[1:9])
@@ -215,7 +210,7 @@ def test_an_id_that_repeats_in_another_part_is_no_key(tmp_path, paper_germline, 
 
 def test_a_result_without_its_parts_is_refused(path, tmp_path):
     """HDF5 would read zeros."""
-    if not folder_of(path).is_dir():
+    if not path.with_name("out.h5.parts").is_dir():
         pytest.skip("one file")
     alone = tmp_path / "out.h5"
     alone.write_bytes(path.read_bytes())

@@ -1,16 +1,17 @@
-"""Kill runs at random moments, resume them, and compare the counters with those of a run that went through.
+"""Kill runs at random moments, resume them, and compare the counters with those of a run that was not killed.
 
-python tests/robustness/kill_and_resume.py --runs 200 --seed 1 -o results/kill_test/raw.csv
-python tests/robustness/kill_and_resume.py --of parts --runs 40 --seed 1 -o results/kill_test_parts/raw.csv
-python tests/robustness/kill_and_resume.py --of motifs --runs 60 --seed 1 -o results/kill_test_motifs/raw.csv
+python tests/robustness/kill_and_resume.py --runs 50 --seed 1 -o results/kill_test/raw.csv
+python tests/robustness/kill_and_resume.py --of slices --runs 50 --seed 1 -o results/kill_test_slices/raw.csv
+python tests/robustness/kill_and_resume.py --of together --runs 50 --seed 1 -o results/kill_test_together/raw.csv
+python tests/robustness/kill_and_resume.py --of motifs --runs 50 --seed 1 -o results/kill_test_motifs/raw.csv
 
-A case draws the method, the ranks, what dies by SIGKILL (the whole job, one rank, or root) and when; the resumed run,
+A case draws the method, the ranks, what SIGKILL ends (the whole job, one rank, or root) and when; the resumed run,
 with ranks of its own, is killed again half of the time.  After every kill the result must be absent, or complete and
-right.  After the last --resume it must be right, and nothing may lie beside it.  Needs Linux, mpiexec and no GPU.
+right.  After the last --resume it must be right, and nothing else may be left.  Needs Linux, mpiexec and no GPU.
 
-Cases of parts count slices (--batch-rows), and are compared with the table counted as a whole.
-Cases of motifs also draw what is kept (all pairs, or edges), a method for each start, whether kills wait for
-a tile to be done, and root while it stores.
+Cases of slices (--batch-rows) are compared with the table counted as a whole; cases of several tables (--together),
+half of them in slices, with the tables counted together as a whole.  Cases of motifs also draw what is kept (all
+pairs, or edges), a method for each start, whether kills wait for a tile to be done, and root while it stores.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ import sys
 import tempfile
 import time
 from dataclasses import asdict, dataclass, fields
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 
-from hpcvdj.motifs.edges import joined
-from hpcvdj.motifs.results import MotifResult
 from hpcvdj.results.reader import Result
 
 ROOT = Path(__file__).parents[2]
@@ -45,6 +46,13 @@ VICTIMS = ("job", "rank", "root")
 MOTIF_METHODS = ("pigeonhole", "index", "matrix", "bitslice", "tables")
 MOTIF_KINDS = {"dense": [], "edges": ["--top", "3", "--score", "cosine"]}
 MOTIF_SEQUENCES, MOTIF_BASES = 600, 40
+TOGETHER = ("together", "together in slices")
+TABLE_BOUNDS = (0, 1, 7_000, 7_000, 90_000, 91_000, 150_000, MANY)
+"""Rows at which the tables of cases of `together` begin and end: one of a row, one without rows, larger ones."""
+
+SAVED = ("state.npz", "part-*.h5", "tile-*")
+"""What runs save."""
+
 AFTER_SECONDS = 0.3
 """How long after what it waited for a kill comes, at most."""
 MPIEXEC = shutil.which("mpiexec", path=Path(sys.executable).parent) or shutil.which("mpiexec") or "mpiexec"
@@ -62,7 +70,7 @@ class Case:
     awaited: str = ""
     kills: int = 0
     after: str = ""
-    parts: int = 0
+    saved: int = 0
     finished_before_kill: bool = False
     final_ranks: int = 0
     equal: bool = False
@@ -79,9 +87,13 @@ def command(case: Case, output: Path, ranks: int, *, resume: bool) -> list[str]:
         return [*launcher, *command]
     options = ["--method", case.method, "--max-n", str(MAX_N[case.method]), "--backend", "cpu"]
     saving = ["--checkpoint-every", "0.1", *(["--resume"] if resume else [])]
-    if case.kind == "parts" and case.number >= 0:
+    if case.kind in ("slices", "together in slices") and case.number >= 0:
         saving += ["--batch-rows", str(SLICE_ROWS)]
-    junctions = output.parents[1] / "many.parquet" if case.method == "direct" else SMALL
+    work = output.parents[1]
+    junctions = work / "many.parquet" if case.method == "direct" else SMALL
+    if case.kind.startswith("together"):
+        junctions = work / "tables"
+        options.append("--together")
     files = [str(junctions), "-g", str(GERMLINE), "-o", str(output)]
     return [*launcher, sys.executable, "-m", "hpcvdj", "-q", "count", *files, *options, *saving]
 
@@ -134,13 +146,14 @@ def kill(case: Case, process: subprocess.Popen[bytes], chance: random.Random) ->
 
 
 def content(output: Path, kind: str) -> list[np.ndarray]:
-    """All that a result has counted; sequences of slices in the order of the table, edges in one of their own."""
-    if kind == "parts":
+    """All that a result has: sequences in the order of their rows, edges in an order of their own."""
+    if kind not in MOTIF_KINDS:
         with Result(output) as result:
-            return [result.counters[:][np.argsort(result.row)]]
-    if kind == "counts":
-        with Result(output) as result:
-            return [result.counters[:]]
+            order = np.argsort(result.row)
+            return [result.counters[:][order], result.repertoire_id[order]]
+    from hpcvdj.motifs.edges import joined
+    from hpcvdj.motifs.results import MotifResult
+
     with MotifResult(output) as result:
         if result.dense:
             return [result.counters(strand) for strand in range(result.strands)]
@@ -154,7 +167,7 @@ def right(output: Path, kind: str, expected: list[np.ndarray]) -> bool:
 
 
 def wait_for(process: subprocess.Popen[bytes], folder: Path, pattern: str) -> None:
-    """Until there is such a file in the checkpoint or among the parts, or the run is over."""
+    """Until such a file is in the run's folder, or the run is over."""
     while process.poll() is None and not list(folder.glob(f"out.h5.*/{pattern}")):
         time.sleep(0.005)
 
@@ -181,8 +194,8 @@ def run(case: Case, folder: Path, expected: list[np.ndarray], seconds: float, ch
             case.kills += 1
         process.wait(120)
         moments.append(f"{moment:.2f}")
-        names = [path.name for path in folder.glob("out.h5.*/*-*")]
-        case.parts = max(case.parts, sum(not name.endswith(".new") and name[0] != "." for name in names))
+        saved = [path for pattern in SAVED for path in folder.glob(f"out.h5.*/{pattern}")]
+        case.saved = max(case.saved, len(saved))
         if output.exists():
             case.finished_before_kill = True
             assert right(output, case.kind, expected), f"case {case.number}: a wrong result under the final name"
@@ -201,8 +214,8 @@ def run(case: Case, folder: Path, expected: list[np.ndarray], seconds: float, ch
 
 
 def left_beside(output: Path, kind: str) -> list[Path]:
-    """What is not of the result."""
-    if kind != "parts":
+    """Files that are not of the result."""
+    if not kind.endswith("slices"):
         return [path for path in output.parent.iterdir() if path != output]
     folder = output.with_name(output.name + ".parts")
     own = {output, folder, folder / "run.json", *folder.glob("part-*.h5")}
@@ -218,13 +231,20 @@ def inputs_of(work: Path, of: str) -> None:
         return
     simulate = [sys.executable, "-m", "hpcvdj", "simulate", "-g", str(GERMLINE), "-n", str(MANY), "--seed", "1"]
     subprocess.run([*simulate, "-o", str(work / "many.parquet")], check=True, capture_output=True)
+    if of == "together":
+        (work / "tables").mkdir()
+        table = pq.read_table(work / "many.parquet")
+        for number, (first, last) in enumerate(pairwise(TABLE_BOUNDS)):
+            pq.write_table(table.slice(first, last - first), work / "tables" / f"{number}.parquet")
 
 
 def drawn(number: int, of: str, chance: random.Random) -> Case:
-    """A case of `counts`, `parts` or `motifs`."""
-    if of == "parts":
+    """A case of `counts`, `slices`, `together` or `motifs`."""
+    if of in ("slices", "together"):
         case = Case(number, of, "direct", chance.randint(1, 3), chance.choice(VICTIMS))
-        case.awaited = chance.choice(("", "part-*.h5"))
+        if of == "together":
+            case.kind = chance.choice(("together", "together in slices"))
+        case.awaited = chance.choice(("", "part-*.h5")) if case.kind.endswith("slices") else ""
         return case
     if of == "counts":
         return Case(number, of, chance.choice(list(MAX_N)), chance.randint(1, 3), chance.choice(VICTIMS))
@@ -254,14 +274,16 @@ def serial(work: Path, kinds: dict[str, tuple[str, ...]]) -> tuple[dict[tuple[st
 def main() -> int:
     """Run the cases; exit code 1 if any went wrong."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--of", choices=("counts", "parts", "motifs"), default="counts", help="which command's runs")
+    parser.add_argument(
+        "--of", choices=("counts", "slices", "together", "motifs"), default="counts", help="which command's runs"
+    )
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("-o", "--output", type=Path, help="raw rows, CSV")
     options = parser.parse_args()
     kinds: dict[str, tuple[str, ...]] = {"counts": tuple(MAX_N)}
-    if options.of == "parts":
-        kinds = {"parts": ("direct",)}
+    if options.of in ("slices", "together"):
+        kinds = dict.fromkeys(("slices",) if options.of == "slices" else TOGETHER, ("direct",))
     elif options.of == "motifs":
         kinds = dict.fromkeys(MOTIF_KINDS, MOTIF_METHODS)
     with tempfile.TemporaryDirectory() as work:
@@ -283,7 +305,8 @@ def main() -> int:
             print(f"{number + 1}/{options.runs} {time.monotonic() - started:.0f} s {case}", flush=True)
     good = sum(case.equal and not case.debris for case in cases)
     killed = sum(case.kills for case in cases)
-    print(f"{good} of {len(cases)} cases right and clean; {killed} kills, {sum(c.parts > 0 for c in cases)} with parts")
+    saved = sum(case.saved > 0 for case in cases)
+    print(f"{good} of {len(cases)} cases right and clean; {killed} kills; {saved} cases with saved work")
     return 0 if good == len(cases) else 1
 
 

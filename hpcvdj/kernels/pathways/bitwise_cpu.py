@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit, prange
+
 from hpcvdj.kernels.pathways.enumerating_cpu import TASK_SLICE, EnumeratingKernel
 from hpcvdj.kernels.pathways.forms import WORDS
 

@@ -42,8 +42,8 @@ class DTable:
             text = extended_d(segment.sequence, problem.germline.max_p)
             if len(text) > WORD_BITS:
                 raise InputError(
-                    f"{problem.germline.name}: {segment.allele} with its P-nucleotides has {len(text)} bases, and method "
-                    f"direct takes at most {WORD_BITS}; use --method bitwise"
+                    f"{problem.germline.name}: {segment.allele} with its P-nucleotides has {len(text)} bases, and "
+                    f"method direct takes at most {WORD_BITS}; use --method bitwise"
                 )
             fits = (w for w in words if sum(map(len, w)) + len(w) + len(text) <= WORD_BITS)
             room = next(fits, None)

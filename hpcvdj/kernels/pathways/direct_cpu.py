@@ -16,10 +16,9 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
-from hpcvdj.kernels.backends import SynchronousKernel
 from hpcvdj.kernels.bits import popcount
+from hpcvdj.kernels.kernel import SynchronousKernel, Unit
 from hpcvdj.kernels.pathways.d_table import DTable
-from hpcvdj.kernels.pathways.methods import Unit
 from hpcvdj.recombination.alphabet import BASES_PER_WORD, encode
 from hpcvdj.recombination.germline import extended_j, extended_v
 from hpcvdj.recombination.repertoire import LONGEST_CDR3, Problem

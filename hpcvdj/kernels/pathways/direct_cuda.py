@@ -17,9 +17,9 @@ from hpcvdj.kernels.device import (
     shared_limit,
     shrinking,
 )
-from hpcvdj.kernels.pathways.tiles import split_pairs
+from hpcvdj.kernels.kernel import Unit
 from hpcvdj.kernels.pathways.d_table import DTable
-from hpcvdj.kernels.pathways.methods import Unit
+from hpcvdj.kernels.pathways.tiles import split_pairs
 from hpcvdj.recombination.alphabet import BASES_PER_WORD, encode, pack
 from hpcvdj.recombination.germline import extended_j, extended_v
 from hpcvdj.recombination.repertoire import Problem

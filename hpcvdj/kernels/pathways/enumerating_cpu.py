@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.kernels.backends import SynchronousKernel
+from hpcvdj.kernels.kernel import SynchronousKernel, Unit
 from hpcvdj.kernels.pathways.forms import Forms, FormTable
-from hpcvdj.kernels.pathways.methods import Unit
 from hpcvdj.recombination.repertoire import Problem, Repertoire
 
 TASK_SLICE = 1024

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import groupby
-from typing import Any
+from typing import Any, ClassVar
 
 import cupy
 import numpy as np
@@ -20,8 +20,8 @@ from hpcvdj.kernels.device import (
     set_constant,
     shared_limit,
 )
+from hpcvdj.kernels.kernel import Unit
 from hpcvdj.kernels.pathways.forms import PADDED, WORDS, Forms, FormTable, padded_codes
-from hpcvdj.kernels.pathways.methods import Unit
 from hpcvdj.kernels.pathways.tiles import split_pairs
 from hpcvdj.recombination.alphabet import BASES_PER_WORD
 from hpcvdj.recombination.repertoire import PAPER_LONGEST_CDR3, Problem
@@ -49,14 +49,14 @@ class EnumeratingKernel:
     """
 
     file: str
-    constants: dict[str, int]
+    constants: ClassVar[dict[str, int]]
 
     def __init__(self, problem: Problem, threads_per_block: int) -> None:
         self.repertoire = problem.repertoire
         self.clock = DeviceClock()
         self.forms = Forms(problem)
         self.loci = problem.loci
-        self._module = compile_kernels(f"kernels/pathways/{self.file}.cu", **self.constants)
+        self._module = compile_kernels(f"kernels/pathways/{self.file}.cu", (), **self.constants)
         self._kernel = self._module.get_function(self.file)
         self._multiprocessors = int(cupy.cuda.Device().attributes["MultiProcessorCount"])
         self._load_pairs()
@@ -187,7 +187,7 @@ class BitwiseKernel(EnumeratingKernel):
 
     file = "bitwise"
     # 3,072 D forms of 16 bytes and a length each: 51 kB of the 64 kB of constant memory.
-    constants = {
+    constants: ClassVar[dict[str, int]] = {
         "BASES_PER_WORD": BASES_PER_WORD, "TILE_ROWS": TILE_ROWS, "TILE_BYTES": TILE.itemsize, "MOST_D_FORMS": 3072,
         "REST_BYTES": 24,
     }  # fmt: skip
@@ -214,7 +214,7 @@ class BaselineKernel(EnumeratingKernel):
 
     file = "baseline"
     # 1,024 D forms of 60 bytes and a length each: 62 kB of the 64 kB of constant memory.
-    constants = {
+    constants: ClassVar[dict[str, int]] = {
         "BASES_PER_WORD": BASES_PER_WORD, "TILE_ROWS": TILE_ROWS, "TILE_BYTES": TILE.itemsize, "MOST_D_FORMS": 1024,
         "START_BYTES": 6, "PADDED": PADDED, "D_BYTES": PAPER_LONGEST_CDR3,
     }  # fmt: skip

@@ -7,12 +7,12 @@ equation (2).  How a task is done is up to the kernels, which each method names.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from hpcvdj.errors import InputError
+from hpcvdj.kernels.kernel import Unit
 from hpcvdj.kernels.quantities import Pathways, Quantity
 from hpcvdj.recombination.repertoire import LONGEST_CDR3, PAPER_LONGEST_CDR3, Problem
 
@@ -27,22 +27,6 @@ LONGEST_ENUMERATED_N = 15
 
 Missing = Sequence[tuple[range, range]]
 """(n-lengths, rows) that are to be counted."""
-
-
-@dataclass(frozen=True)
-class Unit:
-    """A part of the count that is done, combined and stored at once.
-
-    pairs      the V–J pairs it covers, a range of indices into `Repertoire.pairs`
-    rows       the sequences it covers, a range of rows
-    n_lengths  the n-lengths it covers: columns of the result
-    tasks      how many tasks it has; a rank does a block range of them
-    """
-
-    pairs: range
-    rows: range
-    n_lengths: range
-    tasks: int
 
 
 class Method:

@@ -1,0 +1,147 @@
+"""Options and arguments that several commands share; their choices come from where they are declared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+
+import typer
+
+from hpcvdj.errors import InputError
+from hpcvdj.kernels.backends import AUTO, Backend
+from hpcvdj.kernels.pathways.methods import THREADS_PER_BLOCK, Method
+from hpcvdj.recombination.calls import Policy
+from hpcvdj.recombination.germline import LARGEST_MAX_P, DAlleles, DFormConvention
+from hpcvdj.recombination.repertoire import SequenceField
+from hpcvdj.registry import choices
+from hpcvdj.runs.pacing import SAVE_SECONDS
+from hpcvdj.runs.ranks import PATIENCE_SECONDS
+
+if TYPE_CHECKING:
+    MethodName: TypeAlias = str
+    BackendName: TypeAlias = str
+    DFormsName: TypeAlias = str
+else:
+    MethodName = Literal[tuple(choices(Method))]
+    BackendName = Literal[(AUTO, *choices(Backend))]
+    DFormsName = Literal[tuple(choices(DFormConvention))]
+
+
+def listed(base: type[Any]) -> str:
+    """What each choice means, for the help."""
+    return "; ".join(f"{name}: {kind.summary}" for name, kind in choices(base).items())
+
+
+Junctions = Annotated[
+    Path,
+    typer.Argument(
+        help="AIRR rearrangement table: TSV (plain or .gz) or Parquet with sequence_id, v_call, j_call, junction.",
+        metavar="JUNCTIONS",
+        show_default=False,
+    ),
+]
+ResultFile = Annotated[
+    Path, typer.Argument(help="Result file of `hpcvdj count`.", metavar="OUT.h5", show_default=False)
+]
+GermlineFile = Annotated[
+    Path,
+    typer.Option(
+        "--germline",
+        "-g",
+        metavar="TSV",
+        help="Germline table; inputs/germline/ has tables for mouse and human.",
+        show_default=False,
+    ),
+]
+OutputTable = Annotated[
+    Path,
+    typer.Option(
+        "--output", "-o", metavar="OUT", help="Table to write: .tsv, .tsv.gz or .parquet.", show_default=False
+    ),
+]
+MaxN = Annotated[
+    str,
+    typer.Option(
+        "--max-n", metavar="N|all", help="Largest number of n-nucleotides; all: up to the longest CDR3's length."
+    ),
+]
+MethodOption = Annotated[MethodName, typer.Option("--method", help=f"How to count. {listed(Method)}.")]
+BackendOption = Annotated[
+    BackendName,
+    typer.Option("--backend", help=f"Where to compute. {listed(Backend)}; auto: a GPU if there is one."),
+]
+DForms = Annotated[DFormsName, typer.Option("--d-forms", help=f"How D forms are counted. {listed(DFormConvention)}.")]
+DAllelesOption = Annotated[
+    DAlleles,
+    typer.Option(
+        "--d-alleles", help="D alleles that take part: of each gene the first functional one, or all functional ones."
+    ),
+]
+MaxP = Annotated[
+    int,
+    typer.Option("--max-p", min=0, max=LARGEST_MAX_P, help="Largest number of P-nucleotides at one end of a segment."),
+]
+Field = Annotated[
+    SequenceField,
+    typer.Option(
+        "--sequence-field",
+        help="AIRR field to read: junction (with the Cys and Phe/Trp codons, which are removed) or cdr3.",
+    ),
+]
+AmbiguousCalls = Annotated[
+    Policy,
+    typer.Option("--ambiguous-calls", help="Rows with several calls (TRBV6-2,TRBV6-3): exclude, or use the first."),
+]
+UnlistedAlleles = Annotated[
+    Policy,
+    typer.Option(
+        "--unlisted-alleles",
+        help="Rows with an allele that the germline table lacks, of a gene that it lists: exclude, or use the gene's "
+        "first allele.",
+    ),
+]
+Threads = Annotated[
+    int | None,
+    typer.Option("--threads", min=1, help="CPU threads per rank.", show_default="the host's cores over its ranks"),
+]
+ThreadsPerBlock = Annotated[
+    int,
+    typer.Option(
+        "--threads-per-block",
+        min=1,
+        max=1024,
+        help="Tasks in a block; ranks share work in whole blocks (the paper's equation 2). Tunes bitwise and baseline "
+        "on a GPU; never changes a counter.",
+    ),
+]
+DEFAULT_THREADS_PER_BLOCK = THREADS_PER_BLOCK
+StrictBinding = Annotated[
+    bool, typer.Option("--strict-binding", help="Fail, not warn, if two ranks have the same GPU.")
+]
+Patience = Annotated[
+    float, typer.Option("--patience", min=1.0, help="Seconds to wait for a rank that hangs before giving up.")
+]
+DEFAULT_PATIENCE = PATIENCE_SECONDS
+Resume = Annotated[bool, typer.Option("--resume", help="Continue an unfinished run, if there is one.")]
+CheckpointEvery = Annotated[
+    float, typer.Option("--checkpoint-every", min=0.0, help="Seconds after which finished work is saved.")
+]
+DEFAULT_CHECKPOINT_SECONDS = SAVE_SECONDS
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the output if it exists.")]
+
+
+def parse_max_n(text: str) -> int | Literal["all"]:
+    """`--max-n`: a number, or `all`."""
+    if text == "all":
+        return "all"
+    if not text.isdigit():
+        raise InputError(f"--max-n {text!r}: give a number such as 10, or all")
+    return int(text)
+
+
+def parse_range(option: str, text: str) -> range:
+    """`0-10`, or one number, as the range from the first to the last, both included."""
+    first, _, last = text.partition("-")
+    if not first.isdigit() or not (last or first).isdigit() or int(last or first) < int(first):
+        raise InputError(f"{option} {text!r}: give a range such as 0-10, or one number")
+    return range(int(first), int(last or first) + 1)

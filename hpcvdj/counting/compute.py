@@ -1,0 +1,90 @@
+"""Computing a problem over the ranks: its units, one after another, into a store."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcvdj.counting.config import Config
+from hpcvdj.kernels.backends import Backend
+from hpcvdj.kernels.kernel import Unit
+from hpcvdj.kernels.pathways.methods import Method, Missing, everything
+from hpcvdj.recombination.repertoire import Problem, Repertoire
+from hpcvdj.repertoires.junctions import Junctions
+from hpcvdj.runs.driver import Driver, Partial, Store, Timings
+from hpcvdj.runs.run import Run
+
+
+class ArrayStore:
+    """Values in memory: `values` [sequences, columns]."""
+
+    def __init__(self, problem: Problem, method: Method) -> None:
+        self.values = np.zeros((len(problem.repertoire), problem.max_n + 1), dtype=method.quantity.dtype)
+
+    def put(self, unit: Unit, values: NDArray[Any]) -> None:
+        """Take a unit's values."""
+        n_lengths = unit.n_lengths
+        self.values[unit.rows.start : unit.rows.stop, n_lengths.start : n_lengths.stop] = values
+
+    def save(self, partial: Partial | None) -> None:
+        """Nothing: a computation in memory has no checkpoint."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is computed, and on what."""
+
+    problem: Problem
+    config: Config
+    backend: Backend
+    run: Run
+
+    def compute(self, store: Store | None, begun: Partial | None = None, missing: Missing | None = None) -> Computed:
+        """Compute what is `missing` (by default everything) into root's `store`; `begun` is the unit under way."""
+        method, threads = self.config.method_class(), self.config.threads_per_block
+        started = time.perf_counter()
+        kernel = self.backend.load(method, self.problem, threads)
+        (prepare,) = self.run.slowest(time.perf_counter() - started)
+        unit_work = self.run.from_root(lambda: self.backend.unit_work)
+        full = everything(self.problem)
+        units = list(method.units(self.problem, unit_work, full if missing is None else missing))
+        done = 0.0
+        if missing is not None:
+            done = sum(map(method.work, method.units(self.problem, unit_work, full))) - sum(map(method.work, units))
+        if begun is not None:
+            units = [begun.unit, *units]
+            done -= method.work(begun.unit)
+        driver = Driver(kernel, method, threads, self.run)
+        timings = driver.compute(units, store, begun, max(0.0, done))
+        return Computed(timings, prepare, driver.save_seconds, driver.store_seconds)
+
+
+@dataclass(frozen=True)
+class Computed:
+    """Seconds of a computation: of its units, of loading the kernel, of saving and of storing."""
+
+    timings: Timings
+    prepare: float
+    save: float
+    store: float
+
+
+def count_in_memory(problem: Problem, config: Config, run: Run) -> NDArray[Any] | None:
+    """The values of a problem, [sequences, columns], on root; None on the other ranks."""
+    config.method_class().require(problem.max_n)
+    store = ArrayStore(problem, config.method_class()) if run.is_root else None
+    Work(problem, config, run.bind(config.backend, strict=config.strict_binding), run).compute(store)
+    return store.values if store is not None else None
+
+
+def shared_repertoire(junctions: Junctions | None, run: Run) -> Repertoire:
+    """Root's repertoire on every rank."""
+    own = junctions.repertoire if junctions is not None else None
+    pairs = run.from_root(lambda: own.pairs if own is not None else [])
+    names = ("words", "lengths", "offsets")
+    arrays = run.share_arrays({name: getattr(own, name) for name in names} if own is not None else None)
+    return own if own is not None else Repertoire(pairs=pairs, **arrays)

@@ -1,0 +1,69 @@
+"""hpcvdj.counting.species: when a germline table of another species or locus is suspected, and when not."""
+
+from hpcvdj.counting.species import species_warning
+from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
+from hpcvdj.recombination.germline import read_germline
+from tests.commands import hpcvdj_command
+from tests.conftest import GERMLINE, SMALL
+
+FOLDER = GERMLINE.parent
+MOUSE = FOLDER / "mouse_trb.tsv"
+
+
+def gene(name, segment="V"):
+    return Exclusion.of(ExclusionKind.UNLISTED_GENE, segment=segment, gene=name)
+
+
+def allele(name, segment="V"):
+    return Exclusion.of(ExclusionKind.UNLISTED_ALLELE, segment=segment, allele=name, gene=name.partition("*")[0])
+
+
+def warning(excluded, rows, counted, reached=None, max_n=10):
+    return species_warning(
+        excluded, rows, counted, counted if reached is None else reached, max_n, read_germline(MOUSE)
+    )
+
+
+def test_the_table_that_lists_the_calls_is_named():
+    text = warning([(gene("TRBV7-9"), 6), (gene("TRBV20-1"), 1), (gene("TRBV99"), 0)], 10, 3)
+    assert text == (
+        f"7 of 10 rows have a V or J call that {MOUSE} does not list, and {FOLDER / 'human_trb.tsv'} lists that of 7: "
+        "are they of another species or locus?"
+    )
+    assert str(FOLDER / "mouse_tra.tsv") in warning([(gene("TRAV7-2"), 9), (gene("TRAJ9", "J"), 1)], 10, 0)
+    assert "human_trb.tsv" in warning([(allele("TRBV7-9*01"), 10)], 10, 0)
+
+
+def test_an_allele_that_neither_table_lists_speaks_for_neither():
+    unlisted = allele("TRBV19*99")
+    assert "human_trb.tsv lists that of 6" in warning([(gene("TRBV7-9"), 6), (unlisted, 4)], 10, 0)
+    assert "human_trb.tsv" not in warning([(gene("TRBV7-9"), 4), (unlisted, 6)], 10, 0)
+    assert "human_trb.tsv lists that of 10" in warning([(allele("TRBV7-9*99"), 10)], 10, 0)
+
+
+def test_no_table_is_named_that_does_not_list_them():
+    assert warning([(gene("TRBV99"), 9)], 10, 1).endswith("does not list: are they of another species or locus?")
+    assert warning([(gene("TRBV99"), 6), (gene("TRBV7-9"), 1)], 10, 3) is None
+
+
+def test_no_warning_of_what_is_usual():
+    assert warning([], 10, 10) is None
+    assert warning([(gene("TRBV7-9"), 4)], 10, 6) is None
+    ambiguous = Exclusion.of(ExclusionKind.AMBIGUOUS_CALL, segment="V", call="TRBV1,TRBV2")
+    assert warning([(ambiguous, 10)], 10, 0) is None
+    assert warning([], 10, 10, reached=1, max_n=10) is None
+
+
+def test_junctions_that_no_segment_fits():
+    text = warning([], 100, 100, reached=9, max_n=8)
+    assert text.startswith("only 9 of 100 junctions have a pathway: ")
+    assert warning([], 100, 100, reached=9, max_n=7) is None
+    assert warning([], 100, 100, reached=10, max_n=8) is None
+
+
+def test_the_command_warns_and_goes_on(tmp_path):
+    _, err = hpcvdj_command("-q", "count", SMALL, "-g", FOLDER / "human_trb.tsv", "-o", tmp_path / "o.h5")
+    assert f"{FOLDER / 'mouse_trb.tsv'} lists that of" in err
+    assert (tmp_path / "o.h5").exists()
+    _, err = hpcvdj_command("-q", "count", SMALL, "-g", GERMLINE, "-o", tmp_path / "p.h5")
+    assert "species" not in err

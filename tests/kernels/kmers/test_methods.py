@@ -1,0 +1,202 @@
+"""Every method of comparing against the definition, on the CPU."""
+
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hpcvdj.errors import InputError
+from hpcvdj.kernels.kmers.kmers import profile
+from hpcvdj.kernels.kmers import masks
+from hpcvdj.kernels.kmers.join_cpu import Index
+from hpcvdj.kernels.kmers.methods import KmerMethod, best_blocks, best_method, choose, load, markdown
+from hpcvdj.kernels.kmers.reference import exact_counters, opposite_strand_counters, raw_counters
+from hpcvdj.kernels.kmers.sequences import sequence_set
+from hpcvdj.registry import choices
+from tests.conftest import ROOT
+from tests.kernels.kmers.cases import exact, hostile, random_text
+
+METHODS = tuple(choices(KmerMethod))
+SETTINGS = settings(
+    max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+def loaded(method, texts, k, d, *, distinct=False, blocks=0):
+    some = profile(sequence_set(texts), k, d, distinct=distinct)
+    return load(choose(method, k, d, "cpu", blocks), some, d, "cpu"), some
+
+
+def usable(method, k):
+    return k <= choices(KmerMethod)[method].longest_k.get("cpu", 32)
+
+
+@pytest.mark.parametrize("distinct", [False, True])
+@pytest.mark.parametrize(("k", "d"), [(4, 3), (5, 0), (8, 2), (11, 1), (12, 2), (16, 3), (17, 2), (31, 1), (32, 3)])
+@pytest.mark.parametrize("method", METHODS)
+def test_hostile_sets(method, k, d, distinct):
+    if not usable(method, k):
+        pytest.skip("k is too long for the method")
+    comparison, sequences = loaded(method, hostile(), k, d, distinct=distinct)
+    expected = exact(hostile(), k, d, distinct=distinct)
+    assert np.array_equal(comparison.counters(None), expected)
+    assert np.array_equal(comparison.counters(sequences), expected)
+    # Some rows, each of which needs only the columns from its own on.
+    counters = comparison.counters(None, 3, 9)
+    assert np.array_equal(np.triu(counters, 3), np.triu(expected[:, 3:9], 3))
+
+
+@SETTINGS
+@given(data=st.data())
+def test_random_sets(data):
+    letters = data.draw(st.sampled_from(["ACGT", "ACGTN", "AC", "A"]))
+    texts = data.draw(st.lists(st.text(letters, max_size=40), min_size=1, max_size=6))
+    k, d = data.draw(st.integers(4, 12)), data.draw(st.integers(0, 3))
+    method = data.draw(st.sampled_from(METHODS))
+    if not usable(method, k):
+        return
+    blocks = data.draw(st.integers(d + 1, k)) if method == "pigeonhole" else 0
+    comparison, _ = loaded(method, texts, k, d, blocks=blocks)
+    assert np.array_equal(comparison.counters(None), exact_counters(texts, k, d))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_opposite_strands(method):
+    texts = hostile()
+    comparison, sequences = loaded(method, texts, 8, 2)
+    reverse = load(choose(method, 8, 2, "cpu"), sequences.reverse_complement(), 2, "cpu")
+    expected = opposite_strand_counters(texts, 8, 2)
+    assert np.array_equal(reverse.counters(sequences), expected)
+    assert np.array_equal(expected, expected.transpose(0, 2, 1))
+    assert np.array_equal(np.triu(reverse.counters(sequences, 0)), np.triu(expected))
+    assert not np.array_equal(comparison.counters(None), expected)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_more_sequences_than_a_group(method):
+    """Groups of 512 and tiles of 64: two and a part of each; against a method that shares nothing with this one."""
+    rng = np.random.default_rng(5)
+    texts = [random_text(rng, int(rng.integers(0, 40)), "ACGT"[: 2 + i % 3]) for i in range(1100)]
+    comparison, sequences = loaded(method, texts, 8, 2)
+    other = "pigeonhole" if method == "matrix" else "matrix"
+    expected = load(choose(other, 8, 2, "cpu"), sequences, 2, "cpu").counters(None)
+    for first, last in ((0, 1100), (512, 1024), (1024, 1100), (100, 700)):
+        counters = comparison.counters(None, first, last)
+        assert np.array_equal(np.triu(counters, first), np.triu(expected[:, first:last], first))
+    assert np.array_equal(comparison.counters(sequences.part(37, 661)), expected[:, 37:661])
+
+
+def test_index_gives_the_raw_counters():
+    comparison, _ = loaded("index", hostile(), 8, 2)
+    assert isinstance(comparison, Index)
+    assert np.array_equal(comparison.raw(None), raw_counters(hostile(), 8, 2))
+
+
+def test_repeats_whose_neighbourhoods_pass_a_byte():
+    """matrix counts in bytes as long as it can: 600 A have 593 k-mers of one kind."""
+    texts = ["A" * 600, "A" * 300 + "C" * 300, "ACGT" * 20]
+    for method in METHODS:
+        comparison, _ = loaded(method, texts, 8, 2)
+        assert comparison.counters(None)[0, 0, 0] == 593**2
+        assert np.array_equal(comparison.counters(None), exact_counters(texts, 8, 2))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_no_k_mers_at_all(method):
+    for texts in (["ACG"], ["NNNNNNNN", ""], ["ACG", "TTT", "A"]):
+        comparison, _ = loaded(method, texts, 4, 2)
+        assert not comparison.counters(None).any()
+
+
+def test_windows_without_an_ambiguous_base():
+    for texts in (hostile(), ["ACG", "NACGT", "ACGTACGTN"], ["", "AC"], []):
+        sequences = profile(sequence_set(texts), 4, 0)
+        assert sequences.windows.tolist() == sequences.kmers.totals.tolist()
+        windows = [text[p : p + 4] for text in texts for p in range(len(text) - 3)]
+        assert sequences.skipped == sum("N" in window for window in windows)
+
+
+def test_wrong_parameters():
+    with pytest.raises(InputError, match=r"--method matrix with --backend cpu takes k up to 11 \(got 16\)"):
+        choose("matrix", 16, 2, "cpu")
+    with pytest.raises(InputError, match="--method must be one of auto, pigeonhole, index, matrix"):
+        choose("magic", 16, 2, "cpu")
+    with pytest.raises(InputError, match=r"--blocks 2: give a number from d \+ 1 = 3 to k = 16"):
+        choose("pigeonhole", 16, 2, "cpu", 2)
+    with pytest.raises(InputError, match="-k 33: a k-mer has 4 to 32 bases"):
+        profile(sequence_set(["ACGT"]), 33, 2)
+    with pytest.raises(InputError, match="-d 4: the largest Hamming distance is 0 to 3"):
+        profile(sequence_set(["ACGT"]), 8, 4)
+    with pytest.raises(InputError, match="cut it into parts"):
+        profile(sequence_set(["ACGT" * 20_000]), 8, 2).kmers.key.sum()
+
+
+@pytest.mark.parametrize("backend", ["cpu", "cuda"])
+def test_auto_chooses_what_the_backend_can_do(backend):
+    for k in range(4, 33):
+        for d in range(4):
+            chosen = choose("auto", k, d, backend)
+            assert chosen.method.name == best_method(k, d, backend)
+            if chosen.method.name == "pigeonhole":
+                assert d < chosen.blocks == best_blocks(k, d) <= k
+
+
+def test_raw_counters_wrap_without_a_warning():
+    """In arithmetic modulo 2^32: 3 and 1 - 12 * 3, and back."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        raw = np.array([3, 1], dtype=np.uint32)
+        exact_of_raw = masks.exact_from_raw(raw, 12)
+        assert exact_of_raw.tolist() == [3, (1 - 36) % 2**32]
+        assert masks.raw_from_exact(exact_of_raw, 12).tolist() == [3, 1]
+
+
+TOY = """
+import sys
+from hpcvdj.kernels.kmers import methods
+from hpcvdj.kernels.kmers.join_cpu import Index
+
+
+class Toy(methods.KmerMethod):
+    name = "toy"
+    summary = "the toy of a test"
+    how = "as index"
+    cost = "nothing"
+    longest_k = {"cpu": 7}
+    comparisons = {"cpu": Index}
+
+
+print(methods.markdown())
+from hpcvdj.cli import main
+
+sys.argv = ["hpcvdj", *sys.argv[1:]]
+main()
+"""
+
+
+def test_a_method_is_one_class(tmp_path):
+    """A toy method is in the help and the documentation, is checked, and works."""
+    program, fasta = tmp_path / "program.py", tmp_path / "some.fasta"
+    program.write_text(TOY)
+    fasta.write_text(">a\nACGTACGTAC\n>b\nACGTTTTTAC\n")
+
+    def start(*words):
+        command = [sys.executable, program, "motifs", "compare", *words]
+        return subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, cwd=ROOT)
+
+    shown = start("--help")
+    assert "| `toy` | as index | nothing | 7 (cpu) |" in shown.stdout
+    assert "toy: the toy of a test" in " ".join(shown.stdout.split()).replace("│ │ ", "")
+    done = start(fasta, "-k", 6, "--backend", "cpu", "--method", "toy", "-o", tmp_path / "o.h5")
+    assert done.returncode == 0, done.stderr
+    assert "method     toy on" in done.stdout
+    refused = start(fasta, "-k", 8, "--backend", "cpu", "--method", "toy", "-o", tmp_path / "p.h5")
+    assert "--method toy with --backend cpu takes k up to 7 (got 8)" in refused.stderr
+
+
+def test_the_documentation_lists_the_methods():
+    assert markdown() in (ROOT / "docs" / "motifs.md").read_text()

@@ -1,0 +1,87 @@
+"""Every kernel compiles for every architecture that hpcvdj supports, without a GPU."""
+
+import pkgutil
+
+import pytest
+
+from hpcvdj.kernels.source import OPTIONS, source
+from tests.conftest import ROOT
+from tests.kernels.host import fake_cupy
+from tests.kernels.nvrtc import compile_for
+
+NARROW, WIDE = (
+    "unsigned int, unsigned short, unsigned short, unsigned int",
+    "unsigned long long, unsigned short, unsigned int, unsigned long long",
+)
+"""Types of k-mers, of counters and offsets of rows and columns, and of sums."""
+
+KERNELS = {
+    "kernels/pathways/bitwise.cu": (),
+    "kernels/pathways/baseline.cu": (),
+    "kernels/pathways/direct.cu": tuple(
+        f"direct<{width}, {count}>" for width in (2, 4) for count in ("int", "long long")
+    ),
+    "kernels/kmers/join.cu": tuple(
+        f"{name}<{key}{raw}>"
+        for key in ("unsigned", "word")
+        for name, raw in (("fill_buckets", ""), ("join", ", false"), ("join", ", true"))
+    ),
+    "kernels/kmers/matrix.cu": (),
+    "kernels/kmers/windows.cu": (),
+    "studies/hash_tables/tables.cu": (
+        *(f"compare_buckets<{NARROW}, {team}, {kept}, true, 1, 1, 128, 1>" for team in (0, 32) for kept in (-1, 0)),
+        f"compare_buckets<{NARROW}, 1, 4, true, 4, 4, 256, 3>",
+        f"compare_buckets<{WIDE}, 1, 3, false, 2, 3, 1024, 1>",
+        f"compare_pairs<{NARROW}>",
+        f"compare_pairs<{WIDE}>",
+    ),
+}
+"""Template instances to compile, by file."""
+
+
+ARCHITECTURES = ["sm_90", *(pytest.param(name, marks=pytest.mark.slow) for name in ("sm_75", "sm_80", "sm_100"))]
+
+HOSTS = {
+    "kernels/pathways/bitwise.cu": "hpcvdj.kernels.pathways.enumerating_cuda.BitwiseKernel.constants",
+    "kernels/pathways/baseline.cu": "hpcvdj.kernels.pathways.enumerating_cuda.BaselineKernel.constants",
+    "kernels/pathways/direct.cu": "hpcvdj.kernels.pathways.direct_cuda.CONSTANTS",
+    "kernels/kmers/join.cu": "hpcvdj.kernels.kmers.join_cuda.CONSTANTS",
+    "studies/hash_tables/tables.cu": "hpcvdj.studies.hash_tables.compare_cuda.CONSTANTS",
+}
+"""The constants that the host passes to the compiler, by file."""
+
+
+@pytest.fixture
+def constants(tmp_path, monkeypatch):
+    """What the host passes to a kernel file; its modules import the stand-in for cupy."""
+
+    def constants(name):
+        return pkgutil.resolve_name(HOSTS[name]) if name in HOSTS else {}
+
+    with fake_cupy.Fake(tmp_path).installed(monkeypatch):
+        yield constants
+
+
+def test_every_kernel_file_is_listed():
+    files = {str(path.relative_to(ROOT / "hpcvdj")) for path in (ROOT / "hpcvdj").rglob("*.cu")}
+    assert files == set(KERNELS)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("name", KERNELS)
+def test_it_compiles_without_a_warning(name, architecture, constants):
+    cubin, log = compile_for(architecture, source(name, **constants(name)), OPTIONS, KERNELS[name])
+    assert cubin.startswith(b"\x7fELF")
+    assert log.strip("\0\n ") == ""
+
+
+def test_headers_are_in_place_once():
+    text = source("kernels/pathways/bitwise.cu", TILE_ROWS=32)
+    assert text.startswith("#define TILE_ROWS 32\n")
+    assert "#include" not in text
+    assert text.count("struct Packed") == 1
+
+
+def test_what_does_not_compile_fails():
+    with pytest.raises(AssertionError, match="error"):
+        compile_for("sm_90", "__global__ void kernel() { nothing; }", OPTIONS)

@@ -1,0 +1,87 @@
+"""hpcvdj.repertoires.inputs: where results go, and which rank counts which slice."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hpcvdj.errors import InputError
+from hpcvdj.repertoires.inputs import Inputs, Table, cut, dealt, numbered, repertoire_name, targets_of
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [("a.tsv", "a"), ("a.b.tsv.gz", "a.b"), ("x/a.parquet", "a"), ("a.csv", "a.csv"), (".tsv", ".tsv")],
+)
+def test_names(file, name):
+    assert repertoire_name(Path(file)) == name
+
+
+def test_one_file_goes_to_a_file():
+    assert targets_of([Path("a.tsv")], Path("o.h5")) == [(Path("a.tsv"), Path("o.h5"))]
+
+
+def test_several_files_and_folders_go_to_a_folder(tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name in ("b.tsv.gz", "a.parquet", "notes.txt"):
+        (folder / name).touch()
+    out = tmp_path / "out"
+    assert targets_of([folder], out) == [(folder / "a.parquet", out / "a.h5"), (folder / "b.tsv.gz", out / "b.h5")]
+    assert targets_of([Path("c.tsv"), folder], out)[0] == (Path("c.tsv"), out / "c.h5")
+
+
+def test_targets_that_are_refused(tmp_path):
+    with pytest.raises(InputError, match="has no table"):
+        targets_of([tmp_path], tmp_path / "out")
+    with pytest.raises(InputError, match="like that of"):
+        targets_of([Path("x/a.tsv"), Path("y/a.parquet")], tmp_path / "out")
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="need an output folder"):
+        targets_of([Path("a.tsv"), Path("b.tsv")], tmp_path / "file")
+    with pytest.raises(InputError, match=r"o\.h5: the results of several repertoires go to a folder.*--together"):
+        targets_of([Path("a.tsv"), Path("b.tsv")], tmp_path / "o.h5")
+    (tmp_path / "o.h5").mkdir()
+    assert len(targets_of([Path("a.tsv"), Path("b.tsv")], tmp_path / "o.h5")) == 2, "it is a folder already"
+
+
+def test_a_link_to_nowhere_is_not_left_out(tmp_path):
+    folder = tmp_path / "in"
+    (folder / "b.tsv").mkdir(parents=True)
+    (folder / "a.tsv").symlink_to(tmp_path / "nowhere")
+    assert targets_of([folder], tmp_path / "out") == [(folder / "a.tsv", tmp_path / "out" / "a.h5")]
+
+
+def of_sizes(sizes):
+    tables = [Table(Path(f"{k}.tsv"), str(k), n, n, {str(k): n}) for k, n in enumerate(sizes)]
+    return numbered(Inputs((), together=True), tables).tables
+
+
+def test_slices_are_whole_tables_or_even_pieces():
+    slices = cut(of_sizes([3, 4, 0, 4, 25, 1, 10]), 10)
+    assert [(part.first_row, part.rows, part.tables, part.piece) for part in slices] == [
+        (0, 7, (0, 1), None), (7, 4, (3,), None), (11, 9, (4,), 0), (20, 9, (4,), 1), (29, 7, (4,), 2),
+        (36, 1, (5,), None), (37, 10, (6,), None),
+    ]  # fmt: skip
+    assert [part.index for part in slices] == list(range(7))
+
+
+@given(st.lists(st.integers(0, 300), min_size=1, max_size=30).filter(any), st.integers(1, 120), st.integers(1, 9))
+def test_every_slice_is_dealt_once_and_ranks_end_together(sizes, rows, ranks):
+    slices = cut(of_sizes(sizes), rows)
+    assert all(0 < part.rows <= rows for part in slices)
+    ends = np.cumsum([part.rows for part in slices])
+    assert [part.first_row for part in slices] == [0, *ends[:-1]]
+    assert ends[-1] == sum(sizes)
+    hands = [dealt(slices, rank, ranks) for rank in range(ranks)]
+    assert sorted(part.index for hand in hands for part in hand) == list(range(len(slices)))
+    rounds = max(map(len, hands))
+    largest = [max(hand[k].rows for hand in hands if k < len(hand)) for k in range(rounds)]
+    assert sum(largest) <= largest[0] + sum(sizes) / ranks
+    for hand in hands:  # A table's pieces come in its order: it is read once.
+        pieces = {}
+        for part in hand:
+            assert pieces.get(part.tables, -1) < (part.piece or 0) or part.piece is None
+            pieces[part.tables] = part.piece or 0

@@ -1,0 +1,108 @@
+"""Results in parts: HDF5 reads zeros in silence where it cannot open a part, so such a result is refused."""
+
+import os
+import resource
+import shutil
+from contextlib import ExitStack
+
+import numpy as np
+import pytest
+
+from hpcvdj.errors import InputError, MachineError
+from hpcvdj.results import parts
+from hpcvdj.results.reader import Result
+from tests.conftest import SMALL
+from tests.problems import count_to
+
+ROWS = 8
+
+
+@pytest.fixture
+def path(paper_germline, tmp_path):
+    """A result in nine parts; of the third all rows are excluded."""
+    header, *lines = SMALL.read_text().splitlines()[: 9 * ROWS + 1]
+    lines[2 * ROWS : 3 * ROWS] = [line.replace("TRBV", "TRBX", 1) for line in lines[2 * ROWS : 3 * ROWS]]
+    table = tmp_path / "t.tsv"
+    table.write_text("\n".join([header, *lines]) + "\n")
+    count_to(tmp_path / "o.h5", table, paper_germline, rows=ROWS)
+    return tmp_path / "o.h5"
+
+
+def part(path, index):
+    return path.parent / f"{path.name}.parts" / f"part-{index:06}.h5"
+
+
+def test_every_part_is_one_of_the_result(path):
+    with Result(path) as result:
+        assert result.parts == [part(path, index) for index in range(9)]
+        assert len(result.excluded.row) == ROWS
+
+
+@pytest.mark.parametrize("index", [0, 2, 8])
+def test_a_part_that_is_missing(path, index):
+    part(path, index).unlink()
+    with pytest.raises(InputError, match=rf"o\.h5: its part .*part-00000{index}\.h5 is missing"):
+        Result(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"rubbish"])
+def test_a_part_that_cannot_be_read(path, content):
+    part(path, 4).write_bytes(content)
+    with pytest.raises(InputError, match=r"its part .*part-000004\.h5 cannot be read"):
+        Result(path)
+
+
+@pytest.mark.parametrize("index", [0, 2])
+def test_a_part_of_another_run(path, paper_germline, tmp_path, index):
+    other = tmp_path / "other.h5"
+    count_to(other, SMALL, paper_germline, rows=ROWS + 1)
+    shutil.copy(part(other, 1), part(path, index))
+    with pytest.raises(InputError, match=r"its parts in .*o\.h5\.parts are of another run"):
+        Result(path)
+
+
+@pytest.fixture
+def few_files():
+    """As many files as are open, and some more, may be open; gives the number."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    def let(more):
+        limit = len(os.listdir("/proc/self/fd")) + more
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, before[1]))
+        return limit
+
+    yield let
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_more_parts_than_files_may_be_open(path, few_files, monkeypatch):
+    monkeypatch.setattr(parts, "_OPEN_BEFORE", 8)
+    with Result(path) as result:
+        expected = result.counters[:]
+    assert expected[-ROWS:].any()
+    limit = few_files(6)
+    with Result(path) as result:
+        assert np.array_equal(result.counters[:], expected)
+    assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] > limit
+
+
+def test_several_results_that_are_open_at_a_time(path, few_files, monkeypatch):
+    """HDF5 opens the parts when a dataset is read, and closes them with the dataset."""
+    monkeypatch.setattr(parts, "_OPEN_BEFORE", 8)
+    with Result(path) as result:
+        expected = result.counters[:]
+    for copy in range(5):
+        shutil.copytree(path.parent, path.parent / str(copy), ignore=shutil.ignore_patterns("[0-9]"))
+    few_files(20)
+    with ExitStack() as stack:
+        some = [stack.enter_context(Result(path.parent / str(copy) / path.name)).counters for copy in range(5)]
+        for counters in some:
+            assert np.array_equal(counters[:], expected)
+    assert parts.HeldParts._held == 0
+
+
+def test_a_limit_that_cannot_be_raised_is_one_line(path, monkeypatch):
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (40, 40))
+    with pytest.raises(MachineError, match=r"o\.h5: has 9 parts, .* may open 40 files here; raise the limit"):
+        Result(path)
+    assert parts.HeldParts._held == 0

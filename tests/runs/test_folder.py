@@ -1,0 +1,154 @@
+"""hpcvdj.runs.folder: which folders a run makes, continues, refuses and removes."""
+
+import json
+
+import h5py
+import pytest
+
+from hpcvdj.errors import CompleteError, InputError
+from hpcvdj.runs.folder import RunFolder, differences, raise_if_complete
+
+IDENTITY = {"max_n": 2, "calls": {"ambiguous": "exclude"}, "tables": [["a", "1"], ["b", "2"]]}
+ITEM = "item-*"
+
+
+def folder_at(tmp_path, identity=IDENTITY):
+    return RunFolder(tmp_path / "out.h5.checkpoint", identity)
+
+
+def opened(tmp_path, identity=IDENTITY, *, facts=None, resume=False, overwrite=False):
+    folder = folder_at(tmp_path, identity)
+    return folder, folder.open(ITEM, facts or {"layout": 1}, resume=resume, overwrite=overwrite)
+
+
+def with_item(tmp_path, **options):
+    folder, _ = opened(tmp_path, **options)
+    (folder.path / "item-1").write_text("x")
+    return folder
+
+
+def test_a_new_folder_says_which_run_it_is_of(tmp_path):
+    folder, facts = opened(tmp_path)
+    assert facts == {"layout": 1}
+    record = json.loads((folder.path / "run.json").read_text())
+    assert record == {"format": "hpcvdj-run", "identity": IDENTITY, "facts": {"layout": 1}}
+    assert folder.is_same()
+    assert not folder_at(tmp_path, {"max_n": 3}).is_same()
+
+
+def test_a_folder_with_work_is_continued_only_if_asked(tmp_path):
+    folder = with_item(tmp_path)
+    (folder.path / ".item-2.77.part").write_text("half")
+    with pytest.raises(InputError, match="has the work of an unfinished run; --resume continues it, --overwrite"):
+        opened(tmp_path)
+    _, facts = opened(tmp_path, facts={"layout": 2}, resume=True)
+    assert facts == {"layout": 1}, "the layout of the first run holds"
+    assert sorted(path.name for path in folder.path.iterdir()) == ["item-1", "run.json"]
+    _, facts = opened(tmp_path, facts={"layout": 2}, overwrite=True)
+    assert facts == {"layout": 2}
+    assert not (folder.path / "item-1").exists()
+
+
+def test_a_folder_without_work_is_made_again(tmp_path):
+    opened(tmp_path, {"max_n": 9})
+    _, facts = opened(tmp_path, facts={"layout": 5})
+    assert facts == {"layout": 5}
+
+
+def test_another_run_is_refused_by_what_differs(tmp_path):
+    with_item(tmp_path)
+    other = {**IDENTITY, "max_n": 3, "tables": [["b", "9"], ["c", "3"]]}
+    with pytest.raises(InputError) as caught:
+        opened(tmp_path, other, resume=True)
+    assert "belongs to another run (max_n was 2, is 3; " in str(caught.value)
+    assert "b changed, a no longer among the tables, c new among the tables" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("now", "text"),
+    [
+        ([["b", "2"], ["a", "1"]], "the tables in another order"),
+        ([["a", "1"], ["b", "2"], *([str(k), "3"] for k in range(5))], "0, 1, 2 and 2 more new among the tables"),
+        ([], "a, b no longer among the tables"),
+    ],
+)
+def test_differences_of_tables(now, text):
+    assert differences(IDENTITY, {**IDENTITY, "tables": now}) == text
+    assert differences(IDENTITY, dict(IDENTITY)) == ""
+
+
+@pytest.mark.parametrize("content", [None, "[]", "{", '{"format": "other"}', '{"format": "hpcvdj-run"}'])
+@pytest.mark.parametrize("options", [{}, {"resume": True}, {"overwrite": True}])
+def test_a_foreign_or_damaged_folder_is_refused_and_kept(tmp_path, content, options):
+    folder = folder_at(tmp_path)
+    folder.path.mkdir()
+    (folder.path / "item-1").write_text("mine")
+    if content is not None:
+        (folder.path / "run.json").write_text(content)
+    with pytest.raises(InputError, match="is not the folder of a run"):
+        folder.open(ITEM, {}, **{"resume": False, "overwrite": False, **options})
+    folder.remove()
+    assert (folder.path / "item-1").read_text() == "mine"
+
+
+def test_a_file_or_link_of_that_name_is_refused(tmp_path):
+    folder = folder_at(tmp_path)
+    folder.path.write_text("x")
+    with pytest.raises(InputError, match="is not a folder, but a run needs"):
+        folder.open(ITEM, {}, resume=False, overwrite=True)
+    folder.path.unlink()
+    (tmp_path / "elsewhere").mkdir()
+    folder.path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match="is not a folder, but a run needs"):
+        folder.open(ITEM, {}, resume=False, overwrite=True)
+    folder.remove()
+    assert (tmp_path / "elsewhere").is_dir()
+
+
+def test_leaving_keeps_work_and_nothing_else(tmp_path):
+    folder, _ = opened(tmp_path)
+    folder.leave(ITEM)
+    assert not folder.path.exists()
+    folder = with_item(tmp_path)
+    folder.leave(ITEM)
+    assert (folder.path / "item-1").exists()
+
+
+def test_a_folder_that_was_half_removed_is_still_known(tmp_path):
+    folder = with_item(tmp_path)
+    (folder.path / "item-1").unlink()
+    folder, facts = opened(tmp_path, {"max_n": 7})
+    assert facts == {"layout": 1}
+
+
+def result_at(tmp_path, identity):
+    target = tmp_path / "out.h5"
+    with h5py.File(target, "w") as file:
+        if identity is not None:
+            file.attrs["identity"] = json.dumps(identity)
+    return target
+
+
+def test_a_complete_result_is_known_by_its_identity(tmp_path):
+    target = result_at(tmp_path, IDENTITY)
+    with pytest.raises(CompleteError, match="is complete already"):
+        raise_if_complete(target, folder_at(tmp_path))
+    with pytest.raises(InputError, match=r"is the result of another run \(max_n was 2, is 5\)"):
+        raise_if_complete(target, folder_at(tmp_path, {**IDENTITY, "max_n": 5}))
+    with pytest.raises(InputError, match="does not say which run it is of"):
+        raise_if_complete(result_at(tmp_path, None), folder_at(tmp_path))
+
+
+def test_what_a_run_left_that_was_killed_after_its_result_got_its_name(tmp_path):
+    folder = with_item(tmp_path)
+    with pytest.raises(CompleteError):
+        raise_if_complete(result_at(tmp_path, IDENTITY), folder_at(tmp_path))
+    assert not folder.path.exists()
+
+
+def test_the_folder_of_another_run_stays_beside_a_complete_result(tmp_path):
+    """Such as that of a run that was to replace the result, and was stopped."""
+    folder = with_item(tmp_path, identity={"max_n": 8})
+    with pytest.raises(CompleteError):
+        raise_if_complete(result_at(tmp_path, IDENTITY), folder_at(tmp_path))
+    assert (folder.path / "item-1").exists()

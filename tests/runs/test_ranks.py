@@ -1,0 +1,68 @@
+"""hpcvdj.runs.ranks in a world of one rank, and what it makes of a launcher's environment."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from hpcvdj.runs.ranks import World, launched_rank, launched_ranks
+
+NO_MPI = (
+    "import sys; sys.modules['mpi4py'] = None\n"
+    "import logging; logging.basicConfig(level=logging.INFO, stream=sys.stdout)\n"
+    "from hpcvdj.errors import HpcvdjError\n"
+    "from hpcvdj.runs.ranks import log_if_serial, world\n"
+    "try: print('size', world().size); log_if_serial(world())\n"
+    "except HpcvdjError as error: print('error', error)\n"
+)
+
+
+def test_a_world_of_one():
+    world = World()
+    counters = np.arange(3, dtype=np.uint64)
+    assert world.is_root
+    assert world.size == 1
+    assert world.sum(counters) is counters
+    assert world.broadcast("x") == "x"
+    assert world.gather("x") == ["x"]
+    assert world.cores() >= 1
+    world.barrier()
+
+
+@pytest.mark.parametrize(
+    ("environment", "rank", "ranks"),
+    [
+        ({}, 0, 1),
+        ({"PMI_SIZE": "4", "PMI_RANK": "3"}, 3, 4),
+        ({"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "1"}, 1, 2),
+        ({"SLURM_STEP_NUM_TASKS": "8", "SLURM_PROCID": "5"}, 5, 8),
+        ({"SLURM_PROCID": "0"}, 0, 1),
+    ],
+)
+def test_the_launchers_environment(launcher_free, monkeypatch, environment, rank, ranks):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert (launched_rank(), launched_ranks()) == (rank, ranks)
+
+
+def test_without_an_mpi_library_it_runs_serially_and_can_say_so(launcher_free):
+    done = subprocess.run([sys.executable, "-c", NO_MPI], capture_output=True, text=True, check=True)
+    assert done.stdout.count("running serially") == 1
+    assert "size 1" in done.stdout
+
+
+def test_ranks_without_an_mpi_library_are_refused(launcher_free, monkeypatch):
+    monkeypatch.setenv("PMI_SIZE", "4")
+    done = subprocess.run([sys.executable, "-c", NO_MPI], capture_output=True, text=True, check=True)
+    assert "error started as 4 ranks, but there is no MPI library" in done.stdout
+    assert "hpcvdj[mpich]" in done.stdout
+
+
+def test_a_launcher_of_another_library_is_refused(launcher_free, monkeypatch):
+    pytest.importorskip("mpi4py")
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "3")
+    code = NO_MPI.split("\n", 1)[1].replace("import logging", "import sys, logging")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "started 3 ranks, but the MPI library" in done.stdout
+    assert "sees 1" in done.stdout

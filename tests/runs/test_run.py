@@ -1,0 +1,109 @@
+"""hpcvdj.runs.run on one rank: what it locks, how work is left, which failures it passes on."""
+
+import os
+import signal
+
+import pytest
+
+from hpcvdj.errors import InputError, MachineError, StoppedError
+from hpcvdj.runs.run import Run
+
+
+def test_a_target_is_checked_and_locked(tmp_path):
+    run = Run().to(tmp_path / "out.h5")
+    with run.exclusive() as target:
+        assert target == tmp_path / "out.h5"
+        with pytest.raises(InputError, match="another run is writing it"), run.exclusive():
+            pass
+    target.write_text("x")
+    with pytest.raises(InputError, match="exists already"), run.exclusive():
+        pass
+    with pytest.raises(InputError, match="is an input of this run"), run.to(target, overwrite=True).exclusive(target):
+        pass
+    assert os.listdir(tmp_path) == ["out.h5"]
+
+
+def test_a_signal_between_two_items_leaves_the_rest():
+    run, done = Run(), []
+
+    def work(item):
+        done.append(item)
+        if item == 2:
+            run.request.name = "SIGTERM"
+
+    with pytest.raises(StoppedError, match="SIGTERM: stopped with items saved") as caught:
+        run.each(range(1, 5), work, "with items saved")
+    assert done == [1, 2]
+    assert caught.value.on_every_rank
+
+
+def test_a_signal_during_the_last_item_finds_nothing_left():
+    run = Run()
+    run.each([1], lambda item: setattr(run.request, "name", "SIGTERM"), "")
+
+
+def test_a_signal_within_an_item_or_while_reading_is_heard():
+    run, read = Run(), []
+
+    def items():
+        for number in range(3):
+            read.append(number)
+            run.request.name = "SIGUSR1"
+            run.raise_if_stopping()
+            yield number
+
+    with pytest.raises(StoppedError, match="SIGUSR1"):
+        run.each(items(), lambda item: None, "")
+    assert read == [0]
+
+
+def test_the_failure_of_an_item_is_everybodys():
+    def work(item):
+        raise MachineError("no space")
+
+    with pytest.raises(MachineError, match="no space") as caught:
+        Run().each([1, 2], work, "")
+    assert caught.value.on_every_rank
+
+
+def test_other_exceptions_are_not_hidden():
+    def work(item):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        Run().each([1], work, "")
+    run = Run()
+    run.request.name = "SIGTERM"
+    run.raise_if_stopping()  # outside of `each` there is nothing to leave
+
+
+def test_work_on_root_can_be_stopped_too():
+    run = Run()
+    assert run.root_works(lambda: 5, "") == 5
+    with pytest.raises(InputError) as caught:
+        run.root_works(lambda: (_ for _ in ()).throw(InputError("bad")), "")
+    assert caught.value.on_every_rank
+    run.request.name = "SIGTERM"
+    with pytest.raises(StoppedError, match="stopped while writing"):
+        run.root_works(run.raise_if_stopping, "while writing")
+
+
+def test_signals_are_noted_once_work_has_begun():
+    run = Run()
+    with run.request:
+        with pytest.raises(StoppedError, match="SIGTERM: stopped before any result"):
+            os.kill(os.getpid(), signal.SIGTERM)
+        run.request.name = ""
+        run.request.begin()
+        assert not run.request
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert run.request
+        assert run.request.name == "SIGTERM"
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_a_copy_for_a_target_shares_ranks_and_signals(tmp_path):
+    run = Run()
+    copy = run.to(tmp_path / "a.h5", resume=True)
+    assert (copy.request, copy.world) == (run.request, run.world)
+    assert (run.target, run.resume, copy.resume) == (None, False, True)

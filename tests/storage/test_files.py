@@ -1,0 +1,176 @@
+"""hpcvdj.storage.files: which files may be written, files that appear whole, and locks."""
+
+import errno
+import fcntl
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hpcvdj.errors import InputError, MachineError
+from hpcvdj.storage.files import atomic_path, exclusive_lock, require_distinct, require_text_name, require_writable
+
+HOLD = """
+import sys
+from pathlib import Path
+from hpcvdj.storage.files import exclusive_lock
+with exclusive_lock(Path(sys.argv[1])):
+    print("locked", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def other(tmp_path):
+    """Another process that is writing o.h5."""
+    words = [sys.executable, "-c", HOLD, str(tmp_path / "o.h5")]
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "locked\n"
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_one_run_at_a_time_writes_a_result(tmp_path, other):
+    target = tmp_path / "o.h5"
+    with pytest.raises(InputError, match="another run is writing it"), exclusive_lock(target):
+        pass
+    with exclusive_lock(tmp_path / "p.h5"):
+        pass
+    other.communicate("")
+    with exclusive_lock(target):
+        pass
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_lock_ends_with_its_process(tmp_path, other):
+    other.kill()
+    other.wait()
+    assert os.listdir(tmp_path) == [".o.h5.lock"]
+    with exclusive_lock(tmp_path / "o.h5"):
+        pass
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_lock_that_was_removed_meanwhile_is_taken_again(tmp_path, monkeypatch):
+    right, tries = fcntl.flock, []
+
+    def removed_once(descriptor, operation):
+        right(descriptor, operation)
+        tries.append(descriptor)
+        if len(tries) == 1:
+            (tmp_path / ".o.h5.lock").unlink()
+
+    monkeypatch.setattr(fcntl, "flock", removed_once)
+    with exclusive_lock(tmp_path / "o.h5"):
+        assert (tmp_path / ".o.h5.lock").exists()
+    assert len(tries) == 2
+
+
+def test_a_lock_that_cannot_be_taken_is_an_error(tmp_path, monkeypatch):
+    """Two runs would otherwise write the same result."""
+
+    def refuse(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(MachineError, match=r"cannot be locked \(No locks available\)"), exclusive_lock(tmp_path / "o"):
+        pass
+
+
+def test_a_lock_does_not_follow_a_link(tmp_path):
+    precious = tmp_path / "precious"
+    precious.write_text("kept")
+    (tmp_path / ".o.h5.lock").symlink_to(precious)
+    with pytest.raises(MachineError, match="remove that file"), exclusive_lock(tmp_path / "o.h5"):
+        pass
+    assert precious.read_text() == "kept"
+
+
+def test_a_file_appears_whole_or_not_at_all(tmp_path):
+    target = tmp_path / "a.tsv"
+    with pytest.raises(ZeroDivisionError), atomic_path(target, overwrite=False) as path:
+        path.write_text("half")
+        raise ZeroDivisionError
+    assert os.listdir(tmp_path) == []
+    with atomic_path(target, overwrite=False) as path:
+        assert path.read_bytes() == b""
+        path.write_text("whole")
+        assert not target.exists()
+    assert target.read_text() == "whole"
+    with pytest.raises(InputError, match="exists already"), atomic_path(target, overwrite=False):
+        pass
+    with pytest.raises(ZeroDivisionError), atomic_path(target, overwrite=True) as path:
+        raise ZeroDivisionError
+    assert target.read_text() == "whole"
+    assert os.listdir(tmp_path) == ["a.tsv"]
+
+
+def test_a_temporary_file_can_be_kept(tmp_path):
+    part = tmp_path / "part"
+    with (
+        pytest.raises(ZeroDivisionError),
+        atomic_path(tmp_path / "a", overwrite=False, temporary=part, keep=True) as path,
+    ):
+        assert path == part
+        path.write_text("half")
+        raise ZeroDivisionError
+    assert part.read_text() == "half"
+
+
+def test_a_link_in_place_of_the_temporary_file_is_not_followed(tmp_path):
+    precious, part = tmp_path / "precious", tmp_path / "part"
+    precious.write_text("kept")
+    part.symlink_to(precious)
+    with atomic_path(tmp_path / "a", overwrite=False, temporary=part) as path:
+        path.write_text("new")
+    assert precious.read_text() == "kept"
+    assert (tmp_path / "a").read_text() == "new"
+    assert not (tmp_path / "a").is_symlink()
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [(errno.ENOSPC, "the disk is full; no file was left there"), (errno.EIO, "writing failed .*Input/output error")],
+)
+def test_faults_of_the_disk_are_the_machines(tmp_path, fault, message):
+    with pytest.raises(MachineError, match=message), atomic_path(tmp_path / "a", overwrite=False):
+        raise OSError(fault, os.strerror(fault))
+    assert os.listdir(tmp_path) == []
+
+
+def test_an_input_is_not_overwritten(tmp_path):
+    path, link = tmp_path / "a.tsv", tmp_path / "link"
+    path.touch()
+    link.symlink_to(path)
+    require_distinct(tmp_path / "b.h5", path, tmp_path / "missing")
+    for target in (path, link):
+        with pytest.raises(InputError, match="is an input of this run"):
+            require_distinct(target, tmp_path / "missing", path)
+
+
+def test_a_name_that_is_not_text_is_refused(tmp_path):
+    strange = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.tsv"))
+    for check in (require_text_name, lambda path: require_writable(path, overwrite=True)):
+        with pytest.raises(InputError, match=r"caf\\xe9.*: the file name is not UTF-8"):
+            check(strange)
+    require_text_name(tmp_path / "café.tsv")
+
+
+def test_only_regular_files_are_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for target in (tmp_path / "pipe", tmp_path):
+        with pytest.raises(InputError, match="name a file"):
+            require_writable(target, overwrite=True)
+
+
+def test_a_place_that_cannot_be_written_is_noticed(tmp_path):
+    with pytest.raises(InputError, match="no such folder; create it first"):
+        require_writable(tmp_path / "missing" / "a", overwrite=False)
+    if os.geteuid() != 0:
+        tmp_path.chmod(0o500)
+        with pytest.raises(InputError, match="cannot be written"):
+            require_writable(tmp_path / "a", overwrite=False)
+        tmp_path.chmod(0o700)

@@ -1,0 +1,276 @@
+"""hpcvdj.storage.hdf5: HDF5 reads what was packed; checkpoints carry it over; a full disk is noted."""
+
+import json
+import resource
+import zlib
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hpcvdj.errors import InputError, MachineError
+from hpcvdj.storage import hdf5
+from hpcvdj.storage.hdf5 import PackedDataset, atomic_hdf5, open_hdf5, write_attributes
+
+TYPES = [np.uint64, np.float64, np.int64, np.uint8, h5py.string_dtype("utf-8", 1), h5py.string_dtype("utf-8", 23)]
+
+
+@pytest.fixture(params=["isal", "zlib"])
+def library(request, monkeypatch):
+    """With ISA-L, and as on a processor that it does not support."""
+    if request.param == "zlib":
+        monkeypatch.setattr(hdf5, "deflate", zlib)
+
+
+def random_values(rng, shape, dtype):
+    raw = rng.integers(1, 127, (*shape, np.dtype(dtype).itemsize), dtype=np.uint8)
+    return raw.reshape(-1).view(dtype).reshape(shape)
+
+
+def put_in_steps(dataset, values, rng, first=0):
+    """Put rows in blocks of random sizes."""
+    while first < len(values):
+        step = int(rng.choice([1, 7, 64, 200]))
+        dataset.put(values[first : first + step], first)
+        first += step
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+@pytest.mark.parametrize("rest", [(), (1,), (11,)], ids=str)
+@pytest.mark.parametrize("rows", [0, 1, 2, 63, 64, 65, 1000])
+def test_hdf5_reads_what_was_put(tmp_path, monkeypatch, library, rows, rest, dtype):
+    row_bytes = np.dtype(dtype).itemsize * int(np.prod(rest))
+    monkeypatch.setattr(hdf5, "CHUNK_BYTES", 64 * row_bytes + row_bytes // 2)
+    rng = np.random.default_rng(rows)
+    expected = random_values(rng, (rows, *rest), dtype)
+    with h5py.File(tmp_path / "o.h5", "w") as file:
+        dataset = PackedDataset(file, "x", expected.shape, dtype)
+        put_in_steps(dataset, expected, rng)
+        dataset.close()
+    with h5py.File(tmp_path / "o.h5") as file:
+        read = file["x"]
+        assert read.dtype == np.dtype(dtype)
+        assert read[:].tolist() == expected.tolist()
+        if rows:
+            assert read.shuffle
+            assert read.fletcher32
+            assert read.compression == "gzip"
+            assert read.chunks == (min(rows, 64), *rest)
+            assert read[rows // 2 : rows // 2 + 3].tolist() == expected[rows // 2 : rows // 2 + 3].tolist()
+
+
+@given(st.binary(max_size=3000))
+def test_checksums_are_those_of_hdf5(data):
+    """HDF5 checks them when it reads, so a dataset of these bytes can be read if they are right."""
+    if not data:
+        assert hdf5._fletcher32(data) == bytes(4)
+        return
+    with h5py.File.in_memory() as file:
+        dataset = file.create_dataset("x", len(data), np.uint8, chunks=(len(data),), fletcher32=True)
+        dataset.id.write_direct_chunk((0,), data + hdf5._fletcher32(data))
+        assert dataset[:].tobytes() == data
+
+
+@pytest.mark.parametrize("size", [1, 2, 65_535, 65_536, 1 << 20])
+@pytest.mark.parametrize("byte", [0, 255])
+def test_checksums_of_extreme_data(size, byte):
+    data = bytes([byte]) * size
+    with h5py.File.in_memory() as file:
+        dataset = file.create_dataset("x", size, np.uint8, chunks=(size,), fletcher32=True)
+        dataset.id.write_direct_chunk((0,), data + hdf5._fletcher32(data))
+        assert dataset[:].tobytes() == data
+
+
+def test_damage_is_noticed_when_read(tmp_path):
+    path = tmp_path / "o.h5"
+    with h5py.File(path, "w") as file:
+        dataset = PackedDataset(file, "x", (1000,), np.int64)
+        dataset.put(np.arange(1000))
+        dataset.close()
+        offset = dataset.dataset.id.get_chunk_info(0).byte_offset
+    data = bytearray(path.read_bytes())
+    data[offset + 40] ^= 1
+    path.write_bytes(data)
+    with h5py.File(path) as file, pytest.raises(OSError, match="filter returned failure"):
+        file["x"][:]
+
+
+def test_repeated_values_take_less(tmp_path):
+    values = np.arange(1 << 20, dtype=np.int64)
+    with h5py.File(tmp_path / "o.h5", "w") as file:
+        dataset = PackedDataset(file, "row", values.shape, np.int64)
+        dataset.put(values)
+        dataset.close()
+        assert dataset.dataset.id.get_storage_size() < values.nbytes / 3
+
+
+def test_a_row_larger_than_a_chunk_is_a_chunk(monkeypatch):
+    monkeypatch.setattr(hdf5, "CHUNK_BYTES", 10)
+    values = np.arange(12, dtype=np.uint64).reshape(3, 4)
+    with h5py.File.in_memory() as file:
+        dataset = PackedDataset(file, "counters", values.shape, np.uint64)
+        dataset.put(values)
+        dataset.close()
+        assert dataset.dataset[:].tolist() == values.tolist()
+
+
+def test_missing_rows_are_noticed():
+    with h5py.File.in_memory() as file:
+        dataset = PackedDataset(file, "row", (5,), np.int64)
+        dataset.put(np.arange(4))
+        with pytest.raises(ValueError, match="rows are missing"):
+            dataset.close()
+
+
+def test_rows_out_of_order_are_refused():
+    with h5py.File.in_memory() as file:
+        dataset = PackedDataset(file, "row", (5,), np.int64)
+        with pytest.raises(ValueError, match="rows from 1 on do not follow"):
+            dataset.put(np.arange(4), 1)
+        dataset.put(np.arange(2))
+        with pytest.raises(ValueError, match="rows from 0 on do not follow"):
+            dataset.put(np.arange(2))
+
+
+def by_columns(file, values):
+    return PackedDataset(file, "x", values.shape, values.dtype, columns=1)
+
+
+@pytest.fixture
+def values(monkeypatch):
+    """300 rows of 3 columns; a chunk has 64 rows of a column."""
+    monkeypatch.setattr(hdf5, "CHUNK_BYTES", 8 * 64)
+    return random_values(np.random.default_rng(7), (300, 3), np.uint64)
+
+
+def test_columns_are_written_one_after_another_or_together(values):
+    rng = np.random.default_rng(8)
+    with h5py.File.in_memory() as file:
+        dataset = by_columns(file, values)
+        assert dataset.missing() == [(range(k, k + 1), range(300)) for k in range(3)]
+        dataset.put(values[:100, 1:], 0, 1)
+        dataset.put(values[:70, :1])
+        assert dataset.missing() == [
+            (range(1), range(70, 300)), (range(1, 2), range(100, 300)), (range(2, 3), range(100, 300))
+        ]  # fmt: skip
+        dataset.put(values[70:, :1], 70)
+        dataset.put(values[100:, 2:], 100, 2)
+        assert dataset.missing() == [(range(1, 2), range(100, 300))]
+        for first in range(100, 300, 40):
+            dataset.put(values[first : first + 40, 1:2], first, 1)
+        assert dataset.missing() == []
+        dataset.close()
+        assert (dataset.dataset[:] == values).all()
+        del file["x"]
+        whole = PackedDataset(file, "x", values.shape, values.dtype)
+        put_in_steps(whole, values, rng)
+        assert whole.missing() == []
+
+
+@pytest.mark.parametrize("done", [0, 1, 63, 64, 65, 130, 299, 300])
+def test_another_file_takes_over_what_was_put(tmp_path, values, library, done):
+    first, second = tmp_path / "1.h5", tmp_path / "2.h5"
+    with h5py.File(first, "w") as file:
+        dataset = by_columns(file, values)
+        dataset.put(values[:done, :2])
+        state = dataset.state()
+        missing = dataset.missing()
+        # What is put after the checkpoint is lost.
+        dataset.put(values[done : done + 70, :2], done)
+    with h5py.File(second, "w") as file:
+        dataset = by_columns(file, values)
+        dataset.restore(state, first)
+        assert dataset.missing() == missing
+        dataset.put(values[done:, :2], done)
+        dataset.put(values[:, 2:], 0, 2)
+        dataset.close()
+    with h5py.File(second) as file:
+        assert (file["x"][:] == values).all()
+
+
+def test_damage_to_saved_chunks_is_noticed(tmp_path, values):
+    path = tmp_path / "1.h5"
+    with h5py.File(path, "w") as file:
+        dataset = by_columns(file, values)
+        dataset.put(values)
+        state = dataset.state()
+    _, _, offset, size = state["chunks"][1].tolist()
+    data = bytearray(path.read_bytes())
+    for position in (offset, offset + size - 1):
+        damaged = data.copy()
+        damaged[position] ^= 1
+        path.write_bytes(damaged)
+        with h5py.File.in_memory() as file, pytest.raises(ValueError, match="wrong checksum"):
+            by_columns(file, values).restore(state, path)
+    path.write_bytes(data[: offset + size - 1])
+    with h5py.File.in_memory() as file, pytest.raises(ValueError, match="wrong checksum"):
+        by_columns(file, values).restore(state, path)
+
+
+def test_a_file_appears_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "o.h5"
+    with pytest.raises(ZeroDivisionError), atomic_hdf5(path, overwrite=False) as writer:
+        writer.file["x"] = 1
+        raise ZeroDivisionError
+    assert list(tmp_path.iterdir()) == []
+    with atomic_hdf5(path, overwrite=False) as writer:
+        write_attributes(writer.file, {"format": "test", "format_version": 3, "list": [1, 2], "text": "é"})
+        writer.check()
+        writer.sync()
+        assert not path.exists()
+    assert list(tmp_path.iterdir()) == [path]
+    with open_hdf5(path, "hpcvdj count", "test", 3) as file:
+        assert json.loads(file.attrs["list"]) == [1, 2]
+        assert file.attrs["text"] == "é"
+
+
+def test_a_fault_of_the_disk_is_noted_and_hdf5_still_closes(tmp_path):
+    path = tmp_path / "o.h5"
+    rng = np.random.default_rng(1)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with pytest.raises(MachineError, match=r"writing failed .*File too large"):  # noqa: SIM117
+        with atomic_hdf5(path, overwrite=False) as writer:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, hard))
+            try:
+                values = rng.integers(0, 1 << 60, (4, 4000))
+                for number in range(4):
+                    writer.file[f"x{number}"] = values[number]
+                writer.file.flush()
+                # HDF5 reads what the disk did not take.
+                assert (writer.file["x3"][:] == values[3]).all()
+                with pytest.raises(OSError, match="File too large"):
+                    writer.check()
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ({"format": "other", "format_version": 1}, "its format is 'other', not 'test'; give a file that `hpcvdj x`"),
+        ({}, "its format is None"),
+        ({"format": "test", "format_version": 4}, "version 4 is newer than this hpcvdj reads"),
+    ],
+)
+def test_other_files_are_refused(tmp_path, attributes, message):
+    with h5py.File(tmp_path / "o.h5", "w") as file:
+        write_attributes(file, attributes)
+    with pytest.raises(InputError, match=message):
+        open_hdf5(tmp_path / "o.h5", "hpcvdj x", "test", 3)
+
+
+def test_what_is_not_a_result_file_is_refused(tmp_path):
+    path = tmp_path / "o.h5"
+    with pytest.raises(InputError, match="no such result file; `hpcvdj x` writes one"):
+        open_hdf5(path, "hpcvdj x", "test", 1)
+    path.with_name("o.h5.checkpoint").mkdir()
+    with pytest.raises(InputError, match="is not complete; `hpcvdj x` with --resume continues it"):
+        open_hdf5(path, "hpcvdj x", "test", 1)
+    path.write_text("no HDF5")
+    with pytest.raises(InputError, match="not a readable HDF5 file"):
+        open_hdf5(path, "hpcvdj x", "test", 1)
+    with pytest.raises(InputError, match=r"is a folder.*holds 1 results such as"):
+        open_hdf5(tmp_path, "hpcvdj x", "test", 1)

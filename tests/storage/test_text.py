@@ -1,0 +1,64 @@
+"""Small text files: plain or gzip, and one clear line about those that are damaged."""
+
+import gzip
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from hpcvdj.errors import InputError
+from hpcvdj.recombination.germline import read_germline
+from hpcvdj.storage.text import read_text
+from tests.conftest import GERMLINE
+
+PACKED = gzip.compress(GERMLINE.read_bytes(), mtime=0)
+
+
+def flipped(place):
+    changed = bytearray(PACKED)
+    changed[place] ^= 0xFF
+    return bytes(changed)
+
+
+@pytest.mark.parametrize(
+    "pack", [lambda data: data, gzip.compress, lambda data: gzip.compress(data[:9]) + gzip.compress(data[9:])]
+)
+def test_plain_and_gzip(tmp_path, pack):
+    path = tmp_path / "t"
+    path.write_bytes(pack("\ufeffé\tb\r\nc\n".encode()))
+    assert read_text(path, "table", "") == "é\tb\r\nc\n"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        PACKED[:5],
+        PACKED[:-9],
+        PACKED + b"x",
+        flipped(2),
+        flipped(40),
+        flipped(-6),
+        flipped(-2),
+        b"\x1f\x8b",
+        b"\xff\xfea",
+    ],
+    ids=["head", "cut", "more after it", "unknown method", "deflate stream", "checksum", "length", "magic", "UTF-16"],
+)
+def test_damage_is_one_line(tmp_path, content):
+    path = tmp_path / "g.tsv.gz"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"g\.tsv\.gz: not a readable germline table \(.+\); ") as error:
+        read_germline(path)
+    assert "\n" not in str(error.value)
+
+
+def test_what_is_not_a_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path, tmp_path / "pipe", Path("/dev/null")):
+        with pytest.raises(InputError, match=re.escape(f"{path}: not a regular file; name a germline table on disk")):
+            read_germline(path)
+    with pytest.raises(InputError, match="none: no such table; write it first"):
+        read_text(tmp_path / "none", "table", "write it first")
+    with pytest.raises(InputError, match="the file name is not UTF-8"):
+        read_text(tmp_path / os.fsdecode(b"\xff"), "table", "")
