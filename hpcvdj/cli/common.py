@@ -6,6 +6,8 @@ import io
 import sys
 from typing import TYPE_CHECKING, Any
 
+from typer.core import TyperCommand
+
 from hpcvdj.errors import CompleteError, HpcvdjError, StoppedError
 from hpcvdj.runs.ranks import ROOT, launched_rank, set_threads, world
 
@@ -13,6 +15,36 @@ if TYPE_CHECKING:
     from hpcvdj.runs.run import Run
 
 _streams: list[Any] = []
+
+
+class Command(TyperCommand):
+    """A command whose help may name `{columns}` and `{tables}`: see `fill`."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help."""
+        for described in (self, *self.params):
+            if getattr(described, "help", None):
+                described.help = fill(described.help)  # type: ignore[union-attr]
+        super().format_help(ctx, formatter)
+
+
+def fill(text: str) -> str:
+    """Help in which `{columns}` are those that `export` adds, and `{tables}` the endings of tables that are read.
+
+    They are read from where they are declared, and only here: those modules are slow to import.
+    """
+    if "{columns}" in text:
+        from hpcvdj.kernels.quantities import Pathways
+        from hpcvdj.results.schema import exported_columns
+
+        names = ", ".join([*exported_columns(), *Pathways().columns(2), "... and pathways_total"])
+        columns = f"{names}, empty for a row that could not be counted, and {Pathways.excluded} with the reason"
+        text = text.replace("{columns}", columns)
+    if "{tables}" in text:
+        from hpcvdj.repertoires.tables import table_suffixes
+
+        text = text.replace("{tables}", ", ".join(f"*{suffix}" for suffix in table_suffixes()))
+    return text
 
 
 def mute_nonroot_ranks() -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hpcvdj.cli import common
+from hpcvdj.cli import common, options
 from hpcvdj.errors import InputError
+from hpcvdj.sharing import Rows
 
 if TYPE_CHECKING:
     from hpcvdj.sharing.convergence import Level, Observations
@@ -18,13 +18,6 @@ NAME = "convergence"
 
 MOST_SHOWN = 5
 """Numbers of individuals that have a line of their own in the summary."""
-
-
-class Rows(StrEnum):
-    """Which rows go in."""
-
-    productive = "productive"
-    all = "all"
 
 
 def command(
@@ -49,110 +42,110 @@ def command(
         str | None,
         typer.Option(
             "--individual", metavar="COLUMN", help="Column of the counted table that names the individual.",
-            show_default="the result's repertoire_id: each table is one",
+            show_default="the result's repertoire_id: each table is one individual",
         ),
     ] = None,
     rows: Annotated[
-        Rows, typer.Option("--rows", help="Rows that the table's column `productive`, if it has one, calls so; or all.")
-    ] = Rows.productive,
+        Rows, typer.Option("--rows", help="Use only productive rows (if the counted table says which), or all rows.")
+    ] = "productive",
     public: Annotated[
-        int, typer.Option("--public", min=2, help="Individuals that make a junction public: what the AUC is for.")
+        int, typer.Option("--public", min=2, help="Individuals that make a junction public, which the AUC is about.")
     ] = 2,
     with_genes: Annotated[
-        bool, typer.Option("--aa-with-genes", help="Tell amino-acid junctions of different V or J genes apart.")
+        bool, typer.Option("--aa-with-genes", help="Distinguish amino-acid junctions of different V or J genes.")
     ] = False,
     junctions: Annotated[
         Path | None,
         typer.Option(
-            "--junctions", help="Where the counted table (a folder: tables) lies now.",
+            "--junctions", help="Where the counted table is now (a folder, for several).",
             show_default="where it was counted",
         ),
     ] = None,
-    overwrite: common.Overwrite = False,
+    overwrite: options.Overwrite = False,
 ) -> None:  # fmt: skip
-    """Compare in how many individuals junctions occur with how many pathways they have.
+    """Compare the number of individuals that have a junction with its number of pathways.
 
-    Writes each distinct nucleotide junction with its pathways, its weight (pathways with m n-nucleotides count 4^-m:
-    every n-nucleotide string as likely as any other) and the number of individuals that have it; with --aa the same
-    summed over the nucleotide junctions of each amino-acid junction. Printed is how well pathways, weight and length
+    Writes each distinct nucleotide junction with its pathways, its weight (a pathway with m n-nucleotides counts 4^-m,
+    as if every n-nucleotide string were equally likely) and the number of individuals that have it; with --aa the same,
+    summed over the nucleotide junctions of each amino-acid junction. Prints how well pathways, weight and length
     predict which junctions are public: areas under the ROC curve with 95 % intervals (DeLong).
 
     Example: hpcvdj convergence mice.h5 --individual subject -o shared.tsv --aa shared_aa.tsv --plot shared.png
     """
-    world = common.begin()
-    if not world.is_root:
+    if not common.begin().is_root:
         return
     from hpcvdj.sharing.convergence import amino_acid_level, nucleotide_level, read
-    from hpcvdj.plotting import require_plottable
-    from hpcvdj.repertoires.tables import table_suffix
-    from hpcvdj.results.reader import Result
-    from hpcvdj.storage import require_apart, require_writable
 
     tables = [path for path in (output, amino_acids) if path is not None]
-    for path in tables:
-        table_suffix(path)
-    targets = [*tables, *([plot] if plot is not None else [])]
-    if len(set(targets)) < len(targets):
-        raise InputError(f"{output}: named for two outputs; give each its own name")
-    for path in tables:
-        require_writable(path, overwrite=overwrite)
-    if plot is not None:
-        require_plottable(plot, overwrite=overwrite)
-    for path in results:
-        with Result(path) as result:
-            inputs = [table.path for table in result.tables] + ([junctions] if junctions else [])
-        for target in targets:
-            require_apart(target, *inputs)
-    seen = read(results, individual=individual, rows=rows.value, junctions=junctions)
-    if not len(seen):
-        remedy = "--rows all takes all that were counted" if seen.not_productive else "see what was excluded, and why"
-        raise InputError(f"{results[0]}: no row goes in ({_left_out(seen)}); {remedy}")
-    levels = [nucleotide_level(seen), amino_acid_level(seen, with_genes=with_genes)]
-    levels[0].write(output, overwrite=overwrite)
-    if amino_acids is not None:
-        levels[1].write(amino_acids, overwrite=overwrite)
+    _require_targets(results, tables, plot, junctions, overwrite=overwrite)
+    observations = read(results, individual=individual, rows=rows, junctions=junctions)
+    if not len(observations):
+        remedy = "--rows all uses all counted rows" if observations.not_productive else "see what was excluded, and why"
+        raise InputError(f"{results[0]}: no row can be used ({_left_out(observations)}); {remedy}")
+    levels = [nucleotide_level(observations), amino_acid_level(observations, with_genes=with_genes)]
+    for level, target in zip(levels, tables, strict=False):
+        level.write(target, overwrite=overwrite)
     if plot is not None:
         from hpcvdj.sharing.plot import draw
 
-        draw(levels, plot, public, seen.max_n, overwrite=overwrite)
-    _report(seen, levels, public, individual)
-    common.say(f"written    {', '.join(map(str, targets))}")
-
-
-def _left_out(seen: Observations) -> str:
-    without = f"{seen.without_individual:,} of no named individual"
-    return f"{seen.counted:,} counted, {seen.not_productive:,} not productive, {without}"
-
-
-def _report(seen: Observations, levels: list[Level], public: int, individual: str | None) -> None:
-    column = f"column {individual}" if individual else "repertoire_id"
-    common.say(f"results    {seen.results:,}, of {len(seen.individual[0]):,} individual(s), by {column}")
-    if not individual and len(seen.individual[0]) == 1:
+        draw(levels, plot, public, observations.max_n, overwrite=overwrite)
+    by = f"column {individual}" if individual else "repertoire_id"
+    common.say(f"results    {len(results):,}, of {len(observations.individuals):,} individual(s), by {by}")
+    if not individual and len(observations.individuals) == 1:
         common.say("           a column of the counted table can name them: --individual COLUMN; or count --together")
-    unsaid = "" if seen.productive_column else "; whether productive was not asked"
-    common.say(f"rows       {len(seen):,} of {_left_out(seen)}{unsaid}")
+    unknown = "" if observations.productive_column else "; not checked whether productive"
+    common.say(f"rows       {len(observations):,} of {_left_out(observations)}{unknown}")
     for level in levels:
-        _report_level(level, public, seen.max_n)
+        _report(level, public, observations.max_n)
+    common.say(f"written    {', '.join(str(path) for path in (output, amino_acids, plot) if path is not None)}")
 
 
-def _report_level(level: Level, public: int, max_n: int) -> None:
+def _require_targets(
+    results: list[Path], tables: list[Path], plot: Path | None, junctions: Path | None, *, overwrite: bool
+) -> None:
+    """Raise InputError unless every output can be written, before anything is computed."""
+    from hpcvdj.plotting import require_plottable
+    from hpcvdj.repertoires.tables import table_suffix
+    from hpcvdj.results.reader import Result
+    from hpcvdj.storage.files import require_distinct, require_writable
+
+    targets = [*tables, *([plot] if plot is not None else [])]
+    if len(set(targets)) < len(targets):
+        raise InputError(f"{tables[0]}: named for two outputs; give each its own name")
+    for path in tables:
+        table_suffix(path)
+        require_writable(path, overwrite=overwrite)
+    if plot is not None:
+        require_plottable(plot, overwrite=overwrite)
+    for result_path in results:
+        with Result(result_path) as result:
+            inputs = [table.path for table in result.tables] + ([junctions] if junctions else [])
+        for target in targets:
+            require_distinct(target, *inputs)
+
+
+def _left_out(observations: Observations) -> str:
+    without = f"{observations.without_individual:,} without individual"
+    return f"{observations.counted:,} counted, {observations.not_productive:,} not productive, {without}"
+
+
+def _report(level: Level, public: int, max_n: int) -> None:
     import numpy as np
 
-    shared = int((level.individuals >= public).sum())
+    individuals, pathways, weight = (level.column(name) for name in ("individuals", "pathways_total", "weight"))
+    shared = int((individuals >= public).sum())
     share = 100 * shared / max(1, len(level))
     common.say(
         f"\n{level.name} junctions: {len(level):,}, of which {shared:,} ({share:.2f} %) in >= {public} individuals"
     )
     common.say(f"  individuals  junctions  median pathways (n 0-{max_n})  median weight")
-    most = int(level.individuals.max(initial=0))
+    most = int(individuals.max(initial=0))
     for number in range(1, min(most, MOST_SHOWN) + 1):
         last = number == MOST_SHOWN < most
-        chosen = level.individuals >= number if last else level.individuals == number
+        chosen = individuals >= number if last else individuals == number
         if chosen.any():
-            pathways = float(np.median(level.columns["pathways_total"][chosen]))
-            weight = float(np.median(level.columns["weight"][chosen]))
-            label = f"{number}{'+' if last else ''}"
-            common.say(f"  {label:>11}  {int(chosen.sum()):9,}  {pathways:25,.1f}  {weight:13.4g}")
+            medians = f"{np.median(pathways[chosen]):25,.1f}  {np.median(weight[chosen]):13.4g}"
+            common.say(f"  {f'{number}+' if last else number:>11}  {int(chosen.sum()):9,}  {medians}")
     _report_aucs(level, public)
 
 

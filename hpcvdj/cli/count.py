@@ -26,8 +26,8 @@ def command(
     junctions: Annotated[
         list[Path],
         typer.Argument(
-            help="AIRR rearrangement tables: TSV (plain or .gz) or Parquet with sequence_id, v_call, j_call, junction; "
-            "or a folder, of which all *.tsv, *.tsv.gz and *.parquet are taken.",
+            help="AIRR rearrangement tables ({tables}) with sequence_id, v_call, j_call, junction; or folders, of "
+            "which all such files are taken.",
             metavar="JUNCTIONS...",
             show_default=False,
         ),

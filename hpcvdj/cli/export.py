@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperCommand
 
 from hpcvdj.cli import common, options
 
@@ -40,17 +39,3 @@ def command(
     rows = export(result, output, junctions=junctions, airr=airr, overwrite=overwrite)
     common.say(f"rows       {rows:,}")
     common.say(f"written    {output}")
-
-
-class Command(TyperCommand):
-    """The command, whose help lists the columns from where they are declared."""
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Print the help."""
-        from hpcvdj.kernels.quantities import Pathways
-        from hpcvdj.results.schema import exported_columns
-
-        names = ", ".join([*exported_columns(), *Pathways().columns(2), "... and pathways_total"])
-        columns = f"{names}, empty for a row that could not be counted, and {Pathways.excluded} with the reason"
-        self.help = (self.help or "").replace("{columns}", columns)
-        super().format_help(ctx, formatter)

@@ -35,7 +35,7 @@ def listed(base: type[Any]) -> str:
 Junctions = Annotated[
     Path,
     typer.Argument(
-        help="AIRR rearrangement table: TSV (plain or .gz) or Parquet with sequence_id, v_call, j_call, junction.",
+        help="AIRR rearrangement table ({tables}) with sequence_id, v_call, j_call, junction.",
         metavar="JUNCTIONS",
         show_default=False,
     ),

@@ -73,8 +73,9 @@ def count_in_slices(inputs: Inputs, germline: Germline, config: Config, run: Run
     target = run.target
     assert target is not None
     attributes = run.from_root(lambda: attributes_of(inputs, germline, config, int(config.max_n), run))
-    run.on_root(lambda: parts.discard_view(target) if run.overwrite else None)
-    folder, facts = run.open_folder(parts.SUFFIX, attributes["identity"], parts.PART, {"slice_rows": rows})
+    folder, facts = run.open_folder(
+        parts.SUFFIX, attributes["identity"], parts.PART, {"slice_rows": rows}, lambda: parts.discard_view(target)
+    )
     rows = int(facts["slice_rows"])
     slices = cut(inputs.tables, rows)
     # Root alone looks, before any rank writes: all ranks must see the same parts.

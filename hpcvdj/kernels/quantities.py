@@ -14,13 +14,15 @@ class Quantity:
     name      in the attributes of results
     dataset   of result files
     dtype     of the values
-    meaning   for the documentation
+    axis      the columns, for the documentation
+    meaning   likewise
     excluded  column of exported tables that says why a row has no values
     """
 
     name: ClassVar[str]
     dataset: ClassVar[str]
     dtype: ClassVar[type[np.generic]]
+    axis: ClassVar[str]
     meaning: ClassVar[str]
     excluded: ClassVar[str]
 
@@ -45,6 +47,7 @@ class Pathways(Quantity):
     name = "pathways"
     dataset = "counters"
     dtype = np.uint64
+    axis = "N + 1"
     meaning = "pathways of each junction; column m has those with m n-nucleotides"
     excluded = "pathways_excluded"
 

@@ -33,7 +33,7 @@ READ_BYTES = 1 << 20
 PARQUET_ROWS = 1 << 17
 """Parquet is read in batches of this many rows."""
 
-_HEAD_BYTES = 4
+_HEAD_BYTES = 1 << 16
 _HEADER_BYTES = 1 << 20
 
 State = tuple[int, ...]
@@ -147,7 +147,7 @@ class ParquetReader(TableReader):
     """Parquet: columns of any type except binary and nested ones."""
 
     name = "parquet"
-    summary = "Parquet; columns of any type except binary and nested ones are read as text"
+    summary = "columns of any type except binary and nested ones are read as text"
     suffixes = (".parquet",)
 
     @staticmethod

@@ -331,7 +331,7 @@ def strings(values: NDArray[Any]) -> list[str]:
 def described() -> Iterator[tuple[str, str, str, str]]:
     """(dataset, type, shape, meaning) of every dataset, for the documentation."""
     for quantity in choices(Quantity).values():
-        yield f"/{quantity.dataset}", np.dtype(quantity.dtype).name, "[S, columns]", quantity.meaning
+        yield f"/{quantity.dataset}", np.dtype(quantity.dtype).name, f"[S, {quantity.axis}]", quantity.meaning
     for group, columns, axis in (
         ("sequences", choices(SequenceColumn).values(), "S"),
         ("excluded", choices(ExcludedColumn).values(), "X"),

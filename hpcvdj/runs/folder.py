@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -32,11 +32,20 @@ class RunFolder:
         # As it is after a round trip, so that it compares equal with what run.json says.
         self.identity: Identity = json.loads(json.dumps(identity))
 
-    def open(self, items: str, facts: dict[str, Any], *, resume: bool, overwrite: bool) -> dict[str, Any]:
+    def open(
+        self,
+        items: str,
+        facts: dict[str, Any],
+        *,
+        resume: bool,
+        overwrite: bool,
+        before_removal: Callable[[], None] = lambda: None,
+    ) -> dict[str, Any]:
         """Make the folder, or continue the one that exists; returns its facts.
 
-        items  the pattern of the files that a run keeps there
-        facts  further JSON values that a new folder records; an existing folder has its own
+        items           the pattern of the files that a run keeps there
+        facts           further JSON values that a new folder records; an existing folder has its own
+        before_removal  called before an old folder of a run is removed
 
         InputError if the folder has items and neither `resume` nor `overwrite` says what to do with them, if it is of
         another run, or if it is not hpcvdj's.
@@ -58,6 +67,7 @@ class RunFolder:
                 for unfinished in self.path.glob(".*"):
                     unfinished.unlink()
                 return dict(record["facts"])
+            before_removal()
             self.remove()
         try:
             self.path.mkdir(exist_ok=True)

@@ -131,7 +131,12 @@ class Run:
             yield target
 
     def open_folder(
-        self, suffix: str, identity: Identity, items: str, facts: dict[str, Any] | None = None
+        self,
+        suffix: str,
+        identity: Identity,
+        items: str,
+        facts: dict[str, Any] | None = None,
+        before_removal: Callable[[], None] = lambda: None,
     ) -> tuple[RunFolder, dict[str, Any]]:
         """The folder of this run, NAME.suffix beside the target NAME, and its facts; arguments as of `RunFolder.open`.
 
@@ -144,7 +149,9 @@ class Run:
         def open_it() -> dict[str, Any]:
             if self.resume and target.exists() and not self.overwrite:
                 raise_if_complete(target, folder)
-            return folder.open(items, facts or {}, resume=self.resume, overwrite=self.overwrite)
+            return folder.open(
+                items, facts or {}, resume=self.resume, overwrite=self.overwrite, before_removal=before_removal
+            )
 
         return folder, self.from_root(open_it)
 

@@ -1,0 +1,135 @@
+"""The layout of result files: what the page says, one class for a column, and files of version 1."""
+
+import re
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import hpcvdj
+from hpcvdj.recombination.exclusions import ExclusionKind
+from hpcvdj.repertoires.tables import read_batches
+from hpcvdj.results import schema
+from hpcvdj.results.export import export
+from tests.commands import error_line, hpcvdj_command
+from tests.conftest import GERMLINE, ROOT, SMALL
+from tests.problems import count_to
+
+PAGE = (ROOT / "docs" / "file_format.md").read_text()
+VERSION_1 = Path(__file__).parent / "version_1"
+
+
+def test_the_page_has_the_declared_datasets():
+    assert schema.markdown() in PAGE
+
+
+def test_the_page_has_every_kind_of_exclusion():
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", PAGE.partition("### Rows that are excluded")[2], re.MULTILINE))
+    assert {kind.name.lower() for kind in ExclusionKind} <= set(rows)
+    for kind in ExclusionKind:
+        for text in re.split(r"\{[^}]*\}|no |V|J", kind.message)[:1] if kind is not ExclusionKind.AMINO_ACIDS else ():
+            assert text.strip("'") in rows[kind.name.lower()], kind
+
+
+@pytest.mark.parametrize("rows", [0, 100])
+def test_the_file_has_the_declared_datasets(tmp_path, paper_germline, rows):
+    count_to(tmp_path / "o.h5", [SMALL], paper_germline, rows=rows)
+    declared = {name for name, *_ in schema.described()}
+    with h5py.File(tmp_path / "o.h5") as file:
+        names = []
+        file.visititems(lambda name, item: names.append(f"/{name}") if isinstance(item, h5py.Dataset) else None)
+    missing = declared - set(names)
+    assert set(names) <= declared
+    assert missing == ({"/timings/rank_kernel_seconds", "/timings/rank_reduce_seconds"} if rows else set())
+
+
+def test_the_page_has_every_attribute(tmp_path, paper_germline):
+    section = PAGE.partition("### Attributes of the root group")[2].partition("### Versions")[0]
+    for rows in (0, 100):
+        count_to(tmp_path / f"{rows}.h5", SMALL, paper_germline, rows=rows)
+        with h5py.File(tmp_path / f"{rows}.h5") as file:
+            for name in file.attrs:
+                assert name.startswith("version_") or f"`{name}`" in section, name
+
+
+@pytest.fixture
+def toy_column():
+    """One class: the length of the CDR3."""
+
+    class Length(schema.SequenceColumn):
+        """The length of the CDR3."""
+
+        name = "cdr3_length"
+        dtype = np.uint8
+        meaning = "length of the CDR3 in nucleotides"
+        exported = True
+
+        def values(self, junctions, rows):
+            return junctions.repertoire.lengths[rows]
+
+    yield "cdr3_length"
+    del Length
+    import gc
+
+    gc.collect()
+
+
+@pytest.mark.parametrize("rows", [0, 100])
+def test_one_class_adds_a_column_everywhere(tmp_path, paper_germline, toy_column, rows):
+    """To the file, the parts, the table of a result, a selection, the export, and the documentation."""
+    count_to(tmp_path / "o.h5", SMALL, paper_germline, rows=rows)
+    with hpcvdj.open(tmp_path / "o.h5") as result:
+        table = result.to_table()
+        lengths = [len(text) for text in table["cdr3"].to_pylist()]
+        assert table[toy_column].to_pylist() == lengths
+        assert result.select(rows=[3]).to_pandas()[toy_column].tolist() == [lengths[result.row.tolist().index(3)]]
+        assert result.dataset(f"sequences/{toy_column}").dtype == np.uint8
+    export(tmp_path / "o.h5", tmp_path / "o.tsv")
+    exported = pa.Table.from_batches(read_batches(tmp_path / "o.tsv"))
+    by_row = dict(zip(table["row"].to_pylist(), lengths, strict=True))
+    assert exported[toy_column].to_pylist() == [str(by_row[row]) for row in range(500)]
+    export(tmp_path / "o.h5", tmp_path / "o.parquet")
+    assert f"| `/sequences/{toy_column}` | uint8 | [S] | length of the CDR3 in nucleotides |" in schema.markdown()
+    assert toy_column in hpcvdj_command("export", "--help")[0]
+
+
+@pytest.mark.parametrize("name", ["whole", "parts", "together"])
+def test_version_1_is_read(name):
+    """Files that hpcvdj 0.1.0 wrote; user, host and paths are replaced."""
+    with hpcvdj.open(VERSION_1 / f"{name}.h5") as result:
+        assert result.provenance["format_version"] == 1
+        counted = hpcvdj.count(pa.Table.from_batches(read_batches(VERSION_1 / "t.tsv")), GERMLINE, max_n=result.max_n)
+        table = result.to_table().sort_by("row")
+        rows = table["row"].to_pylist()
+        for column in [f"pathways_n{m}" for m in range(4)] + ["pathways_total", "sequence_id"]:
+            assert table[column].to_pylist() == counted.take(rows)[column].to_pylist()
+        excluded = result.excluded
+        assert excluded.messages == counted.take(excluded.row)["pathways_excluded"].to_pylist()
+        assert next(kind for kind, _ in result.excluded_counts).kind is ExclusionKind.OTHER
+        assert sum(rows for _, rows in result.excluded_counts) == 3
+        assert result.repertoires == {"t": 8}
+        assert result.tables[0].sha256
+        assert len(result.select(min_pathways=1)) == 4
+
+
+@pytest.mark.parametrize("name", ["whole", "parts", "together"])
+def test_version_1_is_exported(tmp_path, name):
+    assert export(VERSION_1 / f"{name}.h5", tmp_path / "o.tsv", junctions=VERSION_1 / "t.tsv") == 11
+
+
+def test_a_run_of_version_1_is_not_continued_and_nothing_is_lost(tmp_path):
+    import shutil
+
+    shutil.copytree(VERSION_1, tmp_path / "v1")
+    target = tmp_path / "v1" / "parts.h5"
+    arguments = ("count", tmp_path / "v1" / "t.tsv", "-g", GERMLINE, "-o", target, "--max-n", 3, "--batch-rows", 5)
+    before = target.read_bytes()
+    _, err = hpcvdj_command(*arguments, "--resume", code=2)
+    assert "does not say which run it is of; give another name, or --overwrite" in error_line(err)
+    _, err = hpcvdj_command(*arguments, "--overwrite", code=2)
+    assert "of another version of hpcvdj; move the folder away" in error_line(err)
+    assert target.read_bytes() == before
+    with hpcvdj.open(target) as result:
+        assert len(result) == 8
