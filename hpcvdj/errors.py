@@ -7,7 +7,7 @@ from numbers import Integral
 
 
 class HpcvdjError(Exception):
-    """A failure that users are told about in one line; the command exits with `exit_code`."""
+    """A failure that the command reports in one line before it exits with `exit_code`."""
 
     exit_code = 1
 

@@ -1,35 +1,56 @@
-"""The documentation: what it shows and names is what there is."""
+"""The documentation: its examples run, and it names every command, option and public name."""
 
+import contextlib
 import doctest
 import importlib.util
+import io
+import re
+import shlex
 
 import pytest
 import typer.main
 
 import hpcvdj
 from hpcvdj.cli import app
-from hpcvdj.counting.config import Config, Inputs
-from hpcvdj.counting.together import inputs_together
-from hpcvdj.counting.whole import count_file
-from hpcvdj.runs.ranks import World
+from hpcvdj.counting.config import Config
+from tests.commands import hpcvdj_command
 from tests.conftest import GERMLINE, ROOT, SMALL
+from tests.problems import count_to
 
 API = ROOT / "docs" / "api.md"
 
+EXAMPLE = re.compile(r"^```(sh|python)\n(.*?)^```\n\n((?:    [^\n]*\n|\n+(?=    ))+)", re.MULTILINE | re.DOTALL)
+"""A command or a Python block, and the indented output below it."""
 
-def test_the_page_of_the_api_is_true(tmp_path, monkeypatch, paper_germline):
+
+def test_the_examples_of_the_api_page_run(tmp_path, monkeypatch, paper_germline):
     pytest.importorskip("pandas")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "inputs").symlink_to(ROOT / "inputs")
-    assert f"hpcvdj count {SMALL.relative_to(ROOT)} -g {GERMLINE.relative_to(ROOT)} -o out.h5\n" in API.read_text()
-    count_file(Inputs(SMALL), paper_germline, tmp_path / "out.h5", Config(), World())
     both = [SMALL, SMALL.with_name("repertoire.tsv.gz")]
-    named = " ".join(str(path.relative_to(ROOT)) for path in both)
-    assert f"hpcvdj count {named} -g {GERMLINE.relative_to(ROOT)} -o all.h5 --together\n" in API.read_text()
-    count_file(inputs_together(both, World()), paper_germline, tmp_path / "all.h5", Config(), World())
+    for tables, target, option in ((SMALL, "out.h5", ""), (both, "all.h5", " --together")):
+        names = " ".join(str(path.relative_to(ROOT)) for path in (tables if isinstance(tables, list) else [tables]))
+        command = f"hpcvdj count {names} -g {GERMLINE.relative_to(ROOT)} -o {target}{option}\n"
+        assert command in API.read_text()
+        count_to(tmp_path / target, tables, paper_germline, Config())
     done = doctest.testfile(str(API), module_relative=False)
     assert done.attempted > 12
     assert done.failed == 0
+
+
+@pytest.mark.parametrize(("page", "number"), [pytest.param("algorithm", 2, marks=pytest.mark.slow), ("explain", 2)])
+def test_the_examples_of_a_page_print_what_it_shows(page, number, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    examples = EXAMPLE.findall((ROOT / "docs" / f"{page}.md").read_text())
+    assert len(examples) == number
+    for language, code, shown in examples:
+        if language == "sh":
+            out, _ = hpcvdj_command(*shlex.split(code)[1:])
+        else:
+            with contextlib.redirect_stdout(io.StringIO()) as stream:
+                exec(code, {})
+            out = stream.getvalue()
+        assert out.split() == shown.split()
 
 
 def test_every_name_is_on_the_page():
@@ -50,7 +71,7 @@ def test_the_map_of_the_house_shows_every_room():
 
 
 def site_module(name):
-    """A module of docs/site, which is no package."""
+    """A module of docs/site, which is not a package."""
     spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / "site" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -71,6 +92,9 @@ def test_the_reference_has_every_command_and_option():
     assert all(f"# {name}\n" in page for name in names)
     assert len(names) > 15
     assert "None" not in page
+    assert "| `--d-forms` | `paper`, `distinct` | `paper` |" in page
+    assert "{tables}" not in page
+    assert "{columns}" not in page
 
 
 def test_columns_of_a_docstring_become_a_list():

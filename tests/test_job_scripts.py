@@ -1,4 +1,4 @@
-"""The job scripts without Slurm: shellcheck, and what they make of signals and exit codes, with srun played by bash."""
+"""The job scripts without Slurm: shellcheck, and how they handle signals and exit codes, with a stand-in for srun."""
 
 import mmap
 import os
@@ -28,10 +28,10 @@ def test_shellcheck():
 
 @pytest.fixture
 def job(tmp_path):
-    """A function that starts a job script as Slurm would, with commands of the test's own in place of the real ones.
+    """A function that starts a job script as Slurm would, with stand-ins for the commands.
 
-    srun leaves its options out and runs the rest; scontrol notes what it was asked, and caches that are left; `count`
-    is what hpcvdj count does.
+    srun runs its command without options; scontrol records its arguments and the caches that exist; hpcvdj runs the
+    shell code `count`.
     """
     started = []
 
@@ -48,8 +48,8 @@ def job(tmp_path):
             path.write_text(f"#!/usr/bin/env bash\n{body}\n")
             path.chmod(0o755)
         slurm = {"JOB_ID": "7", "JOB_NODELIST": "n1", "JOB_NUM_NODES": "1", "CPUS_PER_TASK": "2"}
-        found = {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "TMPDIR": str(tmp_path), "SLURM_SUBMIT_DIR": str(ROOT)}
-        variables = found | {f"SLURM_{name}": value for name, value in slurm.items()} | environment
+        paths = {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "TMPDIR": str(tmp_path), "SLURM_SUBMIT_DIR": str(ROOT)}
+        variables = paths | {f"SLURM_{name}": value for name, value in slurm.items()} | environment
         with open(tmp_path / "log", "a") as log:
             process = subprocess.Popen(
                 ["bash", ROOT / "slurm" / script, *arguments],
@@ -66,11 +66,11 @@ def job(tmp_path):
 
 
 READY = 'trap "sleep 0.2; exit 75" USR1 TERM; touch ready; while :; do sleep 0.05; done'
-"""A count that saves its work when it is asked to stop, in a moment that `wait` must outlast."""
+"""A count that takes a moment to save its work when a signal arrives; the script must wait for it."""
 
 
-def ask(process, folder, number):
-    """Send the job script a signal once it counts; its exit code."""
+def send(process, folder, number):
+    """Send the job script a signal as soon as it counts; returns its exit code."""
     end = time.monotonic() + 30
     while not (folder / "ready").exists():
         assert time.monotonic() < end, (folder / "log").read_text()
@@ -80,37 +80,37 @@ def ask(process, folder, number):
 
 
 def lines(path):
-    """Lines of a file that may not be there."""
+    """The lines of a file; none if the file does not exist."""
     return path.read_text().splitlines() if path.exists() else []
 
 
 def test_a_job_near_its_time_limit_goes_back_to_the_queue(job, tmp_path):
-    assert ask(job(READY), tmp_path, signal.SIGUSR1) == 75
+    assert send(job(READY), tmp_path, signal.SIGUSR1) == 75
     assert lines(tmp_path / "scontrol") == ["requeue 7"]
     command = "count in.tsv --germline g.tsv --output out.h5 --resume --backend cpu"
     assert lines(tmp_path / "hpcvdj") == ["info", command]
 
 
-def test_a_rank_too_young_for_the_signal_is_no_failure(job, tmp_path):
-    """Before Python has its handlers, USR1 ends it; srun gives 128 + 10."""
-    assert ask(job("touch ready; exec sleep 30"), tmp_path, signal.SIGUSR1) == 128 + signal.SIGUSR1
+def test_a_rank_that_cannot_handle_the_signal_yet_is_no_failure(job, tmp_path):
+    """USR1 ends Python before its handlers are installed; srun then returns 128 + 10."""
+    assert send(job("touch ready; exec sleep 30"), tmp_path, signal.SIGUSR1) == 128 + signal.SIGUSR1
     assert lines(tmp_path / "scontrol") == ["requeue 7"]
 
 
-def test_a_cancelled_job_saves_its_work_and_stays_away(job, tmp_path):
-    assert ask(job(READY), tmp_path, signal.SIGTERM) == 75
+def test_a_cancelled_job_saves_its_work_and_is_not_requeued(job, tmp_path):
+    assert send(job(READY), tmp_path, signal.SIGTERM) == 75
     assert lines(tmp_path / "scontrol") == []
     assert "stopped with a checkpoint" in (tmp_path / "log").read_text()
 
 
-def test_a_job_is_given_up_after_so_many_restarts(job, tmp_path):
-    assert ask(job(READY, SLURM_RESTART_COUNT="3", HPCVDJ_MAX_RESTARTS="3"), tmp_path, signal.SIGUSR1) == 75
+def test_a_job_is_not_requeued_after_the_largest_number_of_restarts(job, tmp_path):
+    assert send(job(READY, SLURM_RESTART_COUNT="3", HPCVDJ_MAX_RESTARTS="3"), tmp_path, signal.SIGUSR1) == 75
     assert lines(tmp_path / "scontrol") == []
-    assert "given up" in (tmp_path / "log").read_text()
+    assert "time limit reached 4 times, not requeued" in (tmp_path / "log").read_text()
 
 
-def test_a_job_that_ends_before_its_time_limit_all_the_same_is_done(job, tmp_path):
-    assert ask(job('trap "exit 0" USR1; touch ready; while :; do sleep 0.05; done'), tmp_path, signal.SIGUSR1) == 0
+def test_a_job_that_finishes_after_the_signal_is_not_requeued(job, tmp_path):
+    assert send(job('trap "exit 0" USR1; touch ready; while :; do sleep 0.05; done'), tmp_path, signal.SIGUSR1) == 0
     assert lines(tmp_path / "scontrol") == []
 
 
@@ -121,13 +121,13 @@ def test_the_exit_code_is_that_of_the_ranks(job, tmp_path, code):
     assert not (tmp_path / "hpcvdj-7").exists()
 
 
-def test_nothing_is_counted_where_info_fails(job, tmp_path):
+def test_nothing_is_counted_if_info_fails(job, tmp_path):
     assert job("exit 0", INFO="1").wait(timeout=30) == 1
     assert lines(tmp_path / "hpcvdj") == ["info"]
     assert not (tmp_path / "hpcvdj-7").exists()
 
 
-def test_caches_are_the_jobs_own(job, tmp_path):
+def test_each_job_has_its_own_caches(job, tmp_path):
     written = f'echo "$CUPY_CACHE_DIR $NUMBA_CACHE_DIR $NUMBA_NUM_THREADS" >{tmp_path}/caches'
     assert job(written).wait(timeout=30) == 0
     assert lines(tmp_path / "caches") == [f"{tmp_path}/hpcvdj-7/cupy {tmp_path}/hpcvdj-7/numba 2"]
@@ -135,8 +135,8 @@ def test_caches_are_the_jobs_own(job, tmp_path):
 
 @pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no /dev/shm")
 @pytest.mark.parametrize(("restarts", "left"), [("0", True), ("1", False)])
-def test_a_restart_sweeps_what_killed_ranks_left(job, restarts, left):
-    """Not what a process uses, nor what is new."""
+def test_a_restart_removes_the_shared_memory_of_killed_ranks(job, restarts, left):
+    """Shared memory that a process uses, or that is new, remains."""
     paths = [Path(f"/dev/shm/mpich_shm_hpcvdj{os.getpid()}_{name}") for name in ("killed", "used", "new")]
     try:
         for path in paths:
@@ -154,12 +154,12 @@ def test_a_restart_sweeps_what_killed_ranks_left(job, restarts, left):
 @pytest.mark.parametrize("script", JOBS)
 def test_too_few_arguments_are_refused(job, tmp_path, script):
     assert job("exit 0", script, ("in.tsv",)).wait(timeout=30) == 2
-    assert f"{script}: error: give" in (tmp_path / "log").read_text()
+    assert f"{script}: error: expected" in (tmp_path / "log").read_text()
     assert lines(tmp_path / "hpcvdj") == []
 
 
 @pytest.mark.parametrize("script", JOBS)
-def test_scripts_that_do_not_find_the_others_say_so(job, tmp_path, script):
+def test_a_script_that_does_not_find_common_sh_says_so(job, tmp_path, script):
     assert job("exit 0", script, SLURM_SUBMIT_DIR=str(tmp_path)).wait(timeout=30) == 2
     assert "set HPCVDJ_SLURM" in (tmp_path / "log").read_text()
 
@@ -175,26 +175,26 @@ MOTIFS = "motifs compare s.fasta --output o.h5 --resume"
         ({"SLURM_MEM_PER_CPU": "2048", "SLURM_GPUS_PER_TASK": "1"}, "--backend cuda --strict-binding"),
     ],
 )
-def test_motifs_take_what_the_job_has(job, tmp_path, environment, options):
+def test_motifs_use_the_resources_of_the_job(job, tmp_path, environment, options):
     assert job("exit 0", "motifs.sbatch", ("s.fasta", "o.h5", "-k", "8"), **environment).wait(timeout=30) == 0
     assert lines(tmp_path / "hpcvdj") == ["info", f"{MOTIFS} {options} -k 8"]
 
 
 def test_motifs_near_their_time_limit_go_back_to_the_queue(job, tmp_path):
-    assert ask(job(READY, "motifs.sbatch", ("s.fasta", "o.h5")), tmp_path, signal.SIGUSR1) == 75
+    assert send(job(READY, "motifs.sbatch", ("s.fasta", "o.h5")), tmp_path, signal.SIGUSR1) == 75
     assert lines(tmp_path / "scontrol") == ["requeue 7"]
 
 
 def array(job, tmp_path, listed, **environment):
-    """Start an array's element over a list of repertoires; its exit code."""
+    """Start an element of an array with a list of repertoires; returns its exit code."""
     (tmp_path / "list").write_text(listed)
     return job("exit 0", "array.sbatch", ("list", "g.tsv", "out"), **environment).wait(timeout=30)
 
 
-def test_an_element_takes_its_line(job, tmp_path):
+def test_an_element_counts_the_repertoire_in_its_line(job, tmp_path):
     assert array(job, tmp_path, "x/a.tsv.gz\nx/b.parquet\nx/c c.tsv\n", SLURM_ARRAY_TASK_ID="3") == 0
-    written = "count x/c c.tsv --germline g.tsv --output out/c c.h5 --resume --backend cpu"
-    assert lines(tmp_path / "hpcvdj")[1:] == [written]
+    command = "count x/c c.tsv --germline g.tsv --output out/c c.h5 --resume --backend cpu"
+    assert lines(tmp_path / "hpcvdj")[1:] == [command]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""docs/notebooks: they run, and their stored outputs are those of the run (figures excepted)."""
+"""The notebooks in docs/notebooks run, and their stored outputs are those of a run (except figures)."""
 
 import os
 import sys
@@ -11,11 +11,11 @@ from tests.conftest import ROOT
 FOLDER = ROOT / "docs" / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 
-AGAIN = "if the new one is right: jupyter execute --inplace docs/notebooks/"
+REMEDY = "if the new output is right: jupyter execute --inplace docs/notebooks/"
 
 
-def texts(notebook):
-    """What each cell of code prints and shows, as text."""
+def output_texts(notebook):
+    """The text that each code cell prints and shows."""
     return [
         "".join(output.get("text", output.get("data", {}).get("text/plain", "")) for output in cell.outputs)
         for cell in notebook.cells
@@ -36,13 +36,13 @@ def test_the_stored_outputs_are_those_of_a_run(path, monkeypatch):
     pytest.importorskip("pandas")
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     notebook = nbformat.read(path, as_version=4)
-    stored = texts(notebook)
+    stored = output_texts(notebook)
     nbclient.NotebookClient(
         notebook, timeout=120, coalesce_streams=True, resources={"metadata": {"path": str(FOLDER)}}
     ).execute()
-    for number, (was, now) in enumerate(zip(stored, texts(notebook), strict=True)):
-        if not was.startswith(("<Figure", "<PIL")):
-            assert now == was, f"cell of code {number}; {AGAIN}{path.name}"
+    for number, (before, after) in enumerate(zip(stored, output_texts(notebook), strict=True)):
+        if not before.startswith(("<Figure", "<PIL")):
+            assert after == before, f"code cell {number}; {REMEDY}{path.name}"
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

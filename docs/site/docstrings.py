@@ -1,4 +1,4 @@
-"""The house's docstrings as Markdown, which would join their lists of parameters: columns of plain text."""
+"""Docstrings as Markdown: lists of parameters, which are columns of plain text, become Markdown lists."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from typing import Any
 import griffe
 
 ENTRY = re.compile(r"^(\w+(?:, \w+)*)  +(\S.*)$")
-"""A parameter, or several, and behind two blanks or more what it is."""
+"""One or several parameter names, two or more spaces, and their meaning."""
 
 
 class Columns(griffe.Extension):
-    """Turns every column list of a docstring into a Markdown list, and doctests into code blocks."""
+    """Converts the docstring of every object that griffe reads."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
+        """Replace the object's docstring by its Markdown."""
         if obj.docstring:
             obj.docstring.value = markdown(obj.docstring.value)
 
 
 def markdown(text: str) -> str:
-    """A docstring's text as Markdown."""
+    """A docstring as Markdown: parameter columns as a list, doctests as code blocks."""
     out: list[str] = []
     in_list = in_code = False
     for line in text.splitlines():
@@ -34,9 +35,9 @@ def markdown(text: str) -> str:
         if in_code:
             out.append(line)
         elif entry:
-            out += ([] if in_list else [""]) + [
-                f"- {', '.join(f'`{name}`' for name in entry.group(1).split(', '))}: {entry.group(2)}"
-            ]
+            names = ", ".join(f"`{name}`" for name in entry.group(1).split(", "))
+            out += [] if in_list else [""]
+            out.append(f"- {names}: {entry.group(2)}")
             in_list = True
         elif in_list and line.startswith("  "):
             out.append("    " + line.strip())

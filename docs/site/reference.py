@@ -1,4 +1,4 @@
-"""Reference pages made from the code when the site is built: the commands, and the names of the package."""
+"""Reference pages made from the code: the commands with their options, and the public names of the package."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Iterator
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -15,32 +14,35 @@ from typer.models import ArgumentInfo, OptionInfo
 
 import hpcvdj
 from hpcvdj.cli import app, options
+from hpcvdj.cli.common import fill
 
-NAMED = {int: "NUMBER", float: "NUMBER", str: "TEXT", Path: "PATH"}
-"""What stands for a value whose option does not name it."""
+VALUE_NAMES = {int: "NUMBER", float: "NUMBER", str: "TEXT", Path: "PATH"}
+"""How the value of an option is called, by its type, unless the option has a metavar."""
 
 
 def pages() -> dict[str, str]:
-    """The text of each page by its path on the site."""
+    """The Markdown of each page, by its path on the site."""
     return {"reference/commands.md": commands(), "reference/python.md": python()}
 
 
 def commands() -> str:
+    """The page of all commands."""
     lines = [
         "# Commands",
         "",
-        "Made from the program itself: what `hpcvdj COMMAND --help` says. Results go to the named file, a short "
-        "summary to stdout, log and progress to stderr; [exit codes](../cluster.md#5-exit-codes).",
+        "What `hpcvdj COMMAND --help` prints. Results go to the named file, a short summary to stdout, log and "
+        "progress to stderr. See also the [exit codes](../cluster.md#5-exit-codes).",
         "",
-        "Options of `hpcvdj` itself stand before the command's name:",
+        "Options of `hpcvdj` itself come before the name of the command:",
         "",
-        *_parameters(options, OptionInfo),
+        *_parameter_table(options, OptionInfo),
     ]
     lines += _commands("hpcvdj", app, 2)
-    return "\n".join(lines) + "\n"
+    return fill("\n".join(lines)) + "\n"
 
 
 def _commands(prefix: str, application: typer.Typer, level: int) -> list[str]:
+    """The sections of an application's commands and groups, with headings of `level`."""
     lines = []
     for command in application.registered_commands:
         if command.callback is not None and not command.hidden:
@@ -54,7 +56,7 @@ def _commands(prefix: str, application: typer.Typer, level: int) -> list[str]:
 
 
 def _command(name: str, function: Callable[..., Any], level: int) -> list[str]:
-    arguments = [_metavar(parameter, kind, info) for parameter, kind, info in _declared(function, ArgumentInfo)]
+    arguments = [_value(parameter, kind, info) for parameter, kind, info in _parameters(function, ArgumentInfo)]
     lines = ["#" * level + f" {name}", ""]
     for paragraph in inspect.cleandoc(function.__doc__ or "").split("\n\n"):
         example = paragraph.removeprefix("Example: ")
@@ -62,59 +64,63 @@ def _command(name: str, function: Callable[..., Any], level: int) -> list[str]:
             paragraph = f"```sh\n{' '.join(example.split())}\n```"
         lines += [paragraph, ""]
     lines += ["```text", " ".join([name, *arguments, "[OPTIONS]"]), "```", ""]
-    return lines + _parameters(function, ArgumentInfo) + _parameters(function, OptionInfo)
+    return lines + _parameter_table(function, ArgumentInfo) + _parameter_table(function, OptionInfo)
 
 
-def _declared(function: Callable[..., Any], wanted: type) -> Iterator[tuple[inspect.Parameter, Any, Any]]:
-    """Each parameter with its type and what typer was told of it."""
+def _parameters(function: Callable[..., Any], info_type: type) -> Iterator[tuple[inspect.Parameter, Any, Any]]:
+    """Each parameter whose typer information is an `info_type`: the parameter, its type, and the information."""
     hints = typing.get_type_hints(function, include_extras=True)
     for parameter in inspect.signature(function).parameters.values():
-        kind, *told = hints[parameter.name], parameter.default
+        kind, *extras = hints[parameter.name], parameter.default
         if typing.get_origin(kind) is typing.Annotated:
-            kind, *told = typing.get_args(kind)
-        for info in told:
-            if isinstance(info, wanted):
-                yield parameter, _bare(kind), info
+            kind, *extras = typing.get_args(kind)
+        for info in extras:
+            if isinstance(info, info_type):
+                yield parameter, _value_type(kind), info
 
 
-def _bare(kind: Any) -> Any:
-    """The type of one value: of `list[Path]` and of `Path | None`, Path."""
+def _value_type(kind: Any) -> Any:
+    """The type of a single value: Path for `list[Path]` and for `Path | None`."""
     if typing.get_origin(kind) in (list, types.UnionType, typing.Union):
-        return _bare(next(inner for inner in typing.get_args(kind) if inner is not type(None)))
+        return _value_type(next(inner for inner in typing.get_args(kind) if inner is not type(None)))
     return kind
 
 
-def _parameters(function: Callable[..., Any], wanted: type) -> list[str]:
+def _parameter_table(function: Callable[..., Any], info_type: type) -> list[str]:
+    """The table of a command's arguments or of its options; empty if it has none."""
     rows = []
-    for parameter, kind, info in _declared(function, wanted):
-        value = _metavar(parameter, kind, info)
-        if wanted is ArgumentInfo:
+    for parameter, kind, info in _parameters(function, info_type):
+        value = _value(parameter, kind, info)
+        if info_type is ArgumentInfo:
             rows.append(f"| `{value}` | {_cell(info.help)} |")
         else:
-            shown = ", ".join(f"`{name}`" for name in _names(parameter, info))
-            limits = f"`{value.replace('|', '`, `')}`{_limits(info)}" if kind is not bool else ""
-            rows.append(f"| {shown} | {limits} | {_default(parameter, info)} | {_cell(info.help)} |")
+            names = ", ".join(f"`{name}`" for name in _names(parameter, info))
+            values = "" if kind is bool else f"`{value.replace('|', '`, `')}`{_limits(info)}"
+            rows.append(f"| {names} | {values} | {_default(parameter, info)} | {_cell(info.help)} |")
     if not rows:
         return []
-    if wanted is ArgumentInfo:
+    if info_type is ArgumentInfo:
         return ["| argument | |", "|---|---|", *rows, ""]
     return ["| option | value | default | |", "|---|---|---|---|", *rows, ""]
 
 
 def _names(parameter: inspect.Parameter, info: Any) -> list[str]:
-    """An option's names, the long ones first."""
+    """An option's names, the longest first."""
     names = list(info.param_decls or ())
     if parameter.default is not info and isinstance(info.default, str):
-        names.append(info.default)  # In an annotation typer.Option's first argument is a name, not the default.
+        names.append(info.default)  # In an annotation, the first argument of typer.Option is a name, not the default.
     return sorted(names or [f"--{parameter.name.replace('_', '-')}"], key=len, reverse=True)
 
 
-def _metavar(parameter: inspect.Parameter, kind: Any, info: Any) -> str:
+def _value(parameter: inspect.Parameter, kind: Any, info: Any) -> str:
+    """What stands for the value in the usage line: its metavar, its choices, or a word for its type."""
     if info.metavar:
         return str(info.metavar)
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return "|".join(str(choice.value) for choice in kind)
-    return parameter.name.upper() if isinstance(info, ArgumentInfo) else NAMED.get(kind, parameter.name.upper())
+    if typing.get_origin(kind) is typing.Literal:
+        return "|".join(map(str, typing.get_args(kind)))
+    if isinstance(info, ArgumentInfo):
+        return parameter.name.upper()
+    return VALUE_NAMES.get(kind, parameter.name.upper())
 
 
 def _limits(info: Any) -> str:
@@ -125,7 +131,7 @@ def _limits(info: Any) -> str:
 
 def _default(parameter: inspect.Parameter, info: Any) -> str:
     default = parameter.default
-    if default is info:  # the older form, `= typer.Option(default)`
+    if default is info:  # the form `parameter = typer.Option(default)`
         default = info.default
     if isinstance(info.show_default, str):
         return _cell(info.show_default)
@@ -133,25 +139,26 @@ def _default(parameter: inspect.Parameter, info: Any) -> str:
         return "required"
     if default is None or default is False:
         return ""
-    return f"`{default.value if isinstance(default, Enum) else default}`"
+    return f"`{default}`"
 
 
 def _cell(text: str | None) -> str:
+    """Text for one cell of a table."""
     return " ".join((text or "").split()).replace("|", "\\|")
 
 
 def python() -> str:
+    """The page of the package's public names, which mkdocstrings fills."""
     lines = [
         "# Python",
         "",
-        "Made from the code. [From Python](../api.md) shows the names at work. Whatever is not listed here may change.",
-        "",
-        "All of it is imported as `hpcvdj.NAME`.",
+        "The public names of the package, imported as `hpcvdj.NAME`. [From Python](../api.md) shows how to use them. "
+        "Anything else may change between versions.",
         "",
     ]
     for name in hpcvdj.__all__:
         if not name.startswith("__"):
-            thing = getattr(hpcvdj, name)
-            lines += [f"::: {thing.__module__}.{thing.__qualname__}", "    options:"]
+            member = getattr(hpcvdj, name)
+            lines += [f"::: {member.__module__}.{member.__qualname__}", "    options:"]
             lines += ["      heading_level: 2", f"      heading: hpcvdj.{name}", f"      toc_label: hpcvdj.{name}", ""]
     return "\n".join(lines) + "\n"

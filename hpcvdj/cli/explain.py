@@ -183,10 +183,10 @@ def _listing(explanation: Explanation, listed: list[Pathway]) -> Any:
         facts = explanation.describe(pathway)
         names = ["n_length", "v_trim", "p3v_length", "n1"]
         if explanation.d:
-            names += ["d_call", "d_trim_5", "p5d_length", "d_piece", "p3d_length", "d_trim_3", "n2"]
+            names += ["d_call", "d_trim_5", "p5d_length", "d_form", "p3d_length", "d_trim_3", "n2"]
         if pathway.d is not None and pathway.d.empty:
             n = f"{facts['n']}, cut anywhere" if facts["n"] else ""
-            facts |= {"n1": n, "n2": "", "d_piece": "all lost"}
+            facts |= {"n1": n, "n2": "", "d_form": "all lost"}
         cells = [facts[name] for name in [*names, "p5j_length", "j_trim"]]
         texts = ["" if cell is None else str(cell) for cell in cells]
         table.add_row(str(number), *texts, f"{pathway.multiplicity:,}")

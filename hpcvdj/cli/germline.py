@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from hpcvdj.cli import common
+from hpcvdj.cli import common, options
+from hpcvdj.germline_import import AUTO, Source, import_germline, summaries
+from hpcvdj.registry import choices
+from hpcvdj.storage.files import require_writable
 
 if TYPE_CHECKING:
     from hpcvdj.germline_import import Imported
 
+    FormatName = str
+else:
+    FormatName = Literal[(AUTO, *choices(Source))]
+
 NAME = "germline"
 
 app = typer.Typer(help="Germline tables: make one from what databases publish.", no_args_is_help=True)
-
-
-class Format(StrEnum):
-    """Kinds of source."""
-
-    auto = "auto"
-    fasta = "fasta"
-    airr = "airr"
-    model = "model"
 
 
 @app.callback()
@@ -35,12 +33,7 @@ def group() -> None:
 @app.command("import")
 def import_(
     sources: Annotated[
-        list[Path],
-        typer.Argument(
-            help="IMGT-gapped FASTA, AIRR GermlineSet JSON (OGRDB), either plain or .gz, or IGoR/OLGA model folders.",
-            metavar="SOURCE...",
-            show_default=False,
-        ),
+        list[Path], typer.Argument(help=f"Files or folders. {summaries()}.", metavar="SOURCE...", show_default=False)
     ],
     output: Annotated[
         Path,
@@ -56,15 +49,15 @@ def import_(
         list[str] | None,
         typer.Option(
             "--locus",
-            help="Keep this locus alone, such as TRB; may be given several times. Also the locus of alleles whose "
-            "names tell none.",
-            show_default="all there are",
+            help="Keep only this locus, such as TRB; may be given several times. Also the locus of alleles whose names "
+            "do not tell theirs.",
+            show_default="all",
         ),
     ] = None,
     species: Annotated[
         str | None,
         typer.Option(
-            "--species", help="Keep this species alone, as the source names it: 'Homo sapiens'.", show_default="all"
+            "--species", help="Keep only this species, as the source names it: 'Homo sapiens'.", show_default="all"
         ),
     ] = None,
     anchors: Annotated[
@@ -72,43 +65,40 @@ def import_(
         typer.Option(
             "--anchors",
             metavar="CSV",
-            help="Anchors that the source lacks or has wrong: allele,anchor_index (base from 0 of codon 104 or 118), "
-            "and perhaps function, strand, reads, note, refuse.",
+            help="Anchors that the source lacks or has wrong: allele,anchor_index (base of codon 104 or 118, from 0), "
+            "and optionally function, strand, reads, note, refuse.",
             show_default="none",
         ),
     ] = None,
     source_format: Annotated[
-        Format, typer.Option("--format", help="Kind of the sources; auto tells it by their content.")
-    ] = Format.auto,
+        FormatName, typer.Option("--format", help="Kind of the sources; auto detects it from their content.")
+    ] = AUTO,
     source_note: Annotated[
         str | None,
         typer.Option("--source-note", help="Text for the column source.", show_default="the source's own name"),
     ] = None,
     species_note: Annotated[
         str | None,
-        typer.Option("--species-note", help="Added to the column source, such as the species.", show_default="none"),
+        typer.Option(
+            "--species-note", help="Text to add to the column source, such as the species.", show_default="none"
+        ),
     ] = None,
-    overwrite: common.Overwrite = False,
+    overwrite: options.Overwrite = False,
 ) -> None:
-    """Make a germline table: the parts of V, D and J genes that lie in the CDR3.
+    """Make a germline table: the parts of V, D and J genes that are in the CDR3.
 
-    A V gene is cut behind Cys 104, found by IMGT's numbering of gapped sequences, by coordinates or by the model's
-    anchors; a J gene before Phe/Trp 118, found by the motif F/W-G-X-G or likewise. Alleles are kept. One that cannot
-    be cut for certain is refused and listed with the reason.
+    A V gene is cut after Cys 104, which is found by IMGT's numbering of gapped sequences, by coordinates or by the
+    model's anchors; a J gene before Phe/Trp 118, which is found by the motif F/W-G-X-G or likewise. Alleles that cannot
+    be cut with certainty are refused and listed with the reason.
 
     Example: hpcvdj germline import TRBV.fasta TRBD.fasta TRBJ.fasta --species 'Homo sapiens' -o human_trb.tsv
     """
-    world = common.begin()
-    if not world.is_root:
+    if not common.begin().is_root:
         return
-    from hpcvdj.germline_import import import_germline
-    from hpcvdj.storage import require_writable
-
     require_writable(output, overwrite=overwrite)
     imported = import_germline(
         sources,
-        name=output.name,
-        source_format=source_format.value,
+        source_format=source_format,
         loci=locus or (),
         species=species,
         anchors=anchors,
@@ -122,11 +112,14 @@ def import_(
 
 
 def _report(imported: Imported) -> None:
-    for locus, counts in imported.counts().items():
+    counts: Counter[tuple[str, str, str]] = Counter()
+    for row in imported.rows:
+        counts[row.locus, row.segment_type, row.functional] += 1
+    for locus in dict.fromkeys(row.locus for row in imported.rows):
         cells = []
-        for kind in "VDJ":
-            numbers = [counts[kind, status] for status in ("F", "ORF", "P")]
-            cells.append(f"{kind} {' / '.join(f'{number:,}' for number in numbers)}")
+        for segment_type in "VDJ":
+            numbers = [counts[locus, segment_type, status] for status in ("F", "ORF", "P")]
+            cells.append(f"{segment_type} {' / '.join(f'{number:,}' for number in numbers)}")
         common.say(f"{locus:10} {', '.join(cells)}  (F / ORF / P)")
     common.say(f"refused    {len(imported.refusals):,}")
     for reason, count in imported.reasons():

@@ -27,7 +27,7 @@ PAPER_LARGEST_PAIR = 3_249
 """In vivo sequences of its largest V–J pair (section VI)."""
 
 CYS, PHE = "TGT", "TTT"
-"""The anchor codons written around each CDR3; which codon stands there does not enter any count."""
+"""The anchor codons written around each CDR3; counts do not depend on these codons."""
 
 _LETTERS = np.frombuffer(BASES.encode(), dtype=np.uint8)
 _STOPS = ("TAA", "TAG", "TGA")
@@ -119,9 +119,9 @@ def _check(plan: Simulation) -> None:
     if not plan.n_lengths or plan.n_lengths.start < 0:
         raise InputError("give n-lengths as A-B with 0 <= A <= B")
     if not 0 < plan.largest_share <= 1:
-        raise InputError("the share of the largest V–J pair lies above 0 and at most at 1")
+        raise InputError("the share of the largest V–J pair must be above 0 and at most 1")
     if not 0 <= plan.longest <= LONGEST_CDR3:
-        raise InputError(f"the longest CDR3 lies in 0 … {LONGEST_CDR3} nt")
+        raise InputError(f"the longest CDR3 must have 0 to {LONGEST_CDR3} nt")
 
 
 def _used(germline: Germline, kind: str, locus: str, statuses: tuple[str, ...]) -> list[Segment]:

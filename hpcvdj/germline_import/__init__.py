@@ -6,29 +6,27 @@ docs/germline_import.md says what is read, how segments are cut, and why alleles
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Literal, get_args
 
 from hpcvdj.errors import InputError
-from hpcvdj.germline_import.anchors import read_anchors
-from hpcvdj.germline_import.genes import Gene, Row
-from hpcvdj.germline_import.reading import bytes_of
-from hpcvdj.germline_import.table import Imported, Refusal
+from hpcvdj.germline_import.anchors import AnchorEntry, read_anchors
+from hpcvdj.germline_import.fasta import GappedFasta
+from hpcvdj.germline_import.genes import Gene, Reason, RefusalKind
+from hpcvdj.germline_import.germline_set import GermlineSet
+from hpcvdj.germline_import.models import ModelFolder
+from hpcvdj.germline_import.sources import AUTO, Source, source_kind, summaries
+from hpcvdj.germline_import.table import Imported, assemble
 
-__all__ = ["FORMATS", "Imported", "Refusal", "Row", "SourceFormat", "format_of", "import_germline"]
-
-SourceFormat = Literal["auto", "fasta", "airr", "model"]
-"""Kinds of source: IMGT-gapped FASTA, AIRR GermlineSet JSON, IGoR or OLGA model folder."""
-
-FORMATS = get_args(SourceFormat)
+__all__ = [
+    "AUTO", "GappedFasta", "GermlineSet", "Imported", "ModelFolder", "Source", "import_germline",
+    "source_kind", "summaries",
+]  # fmt: skip
 
 
 def import_germline(
     sources: str | Path | Sequence[str | Path],
     *,
-    name: str = "germline.tsv",
-    source_format: SourceFormat = "auto",
+    source_format: str = AUTO,
     loci: Sequence[str] = (),
     species: str | None = None,
     anchors: str | Path | None = None,
@@ -38,77 +36,46 @@ def import_germline(
     """The germline table of one or several sources, and the alleles that were left out, each with its reason.
 
     sources        files (FASTA or JSON, plain or gzip) and model folders
-    name           what the table is called in messages and in the list of refusals
-    source_format  `auto` tells each source's kind by its content
-    loci           keep these alone (TRB); also the locus of alleles whose names do not tell one, if it is one
-    species        keep this one alone, of sources that name it (Homo sapiens)
-    anchors        an anchors file: places of codons 104 and 118 that the sources lack or have wrong
-    source_note    stands in the column `source` in place of the source's name; `species_note` behind it
+    source_format  the name of a `Source`; `auto` detects the kind of each source
+    loci           keep these only (TRB); if it is one, also the locus of alleles whose names do not tell theirs
+    species        keep this one only, of sources that name it (Homo sapiens)
+    anchors        an anchors file: positions of codons 104 and 118 that the sources lack or have wrong
+    source_note    text for the column `source` in place of the source's name; `species_note` is added to it
 
     InputError names the source and the remedy.
-
-    >>> import tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> path = Path(folder.name, "genes.fasta")
-    >>> j_genes = ">TRBJ9*01\\nacaattttggcaaaggcacac\\n>TRBJ8*01\\nacgtt\\n"
-    >>> _ = path.write_text(">TRBV9*01\\n" + "." * 309 + "tgtgccagc\\n" + j_genes)
-    >>> imported = import_germline(path)
-    >>> [(row.allele, row.sequence) for row in imported.rows]
-    [('TRBV9*01', 'GCCAGC'), ('TRBJ9*01', 'ACAAT')]
-    >>> imported.refusals[0].allele, imported.refusals[0].reason[:47]
-    ('TRBJ8*01', 'no anchor: the motif F/W-G-X-G is not there in ')
     """
-    from hpcvdj.germline_import.table import assemble
-
-    listed = [sources] if isinstance(sources, str | Path) else list(sources)
-    if not listed:
-        raise InputError("no source; name a FASTA file, a GermlineSet JSON or a model folder")
-    given = read_anchors(Path(anchors)) if anchors is not None else {}
-    genes: list[Gene] = []
-    for path in map(Path, listed):
-        genes += _noted(_read(path, source_format, source_note, species), species_note)
-    there = dict.fromkeys(gene.species for gene in genes if gene.species)
-    if len(there) > 1 and species is None:
-        raise InputError(
-            f"{', '.join(map(str, listed))}: alleles of {', '.join(there)}; choose one species with --species"
-        )
-    return assemble(genes, name=name, loci=[locus.upper() for locus in loci], given=given)
-
-
-def _noted(genes: list[Gene], note: str | None) -> list[Gene]:
-    return genes if not note else [replace(gene, source=f"{gene.source}; {' '.join(note.split())}") for gene in genes]
-
-
-def _read(path: Path, source_format: SourceFormat, source: str | None, species: str | None) -> list[Gene]:
-    source = " ".join(source.split()) if source is not None else None
-    kind = format_of(path) if source_format == "auto" else source_format
-    if kind == "model":
-        from hpcvdj.germline_import.models import read_model
-
-        return read_model(path, source)
-    if path.is_dir():
-        raise InputError(f"{path}: a folder, not a file as --format {kind} reads; name the file in it")
-    if kind == "airr":
-        from hpcvdj.germline_import.airr_json import read_germline_set
-
-        return read_germline_set(path, source, species)
-    from hpcvdj.germline_import.fasta import read_fasta
-
-    return read_fasta(path, source, species)
+    paths = [Path(source) for source in ([sources] if isinstance(sources, str | Path) else sources)]
+    if not paths:
+        raise InputError(f"no source; name one or several of {summaries()}")
+    entries = read_anchors(Path(anchors)) if anchors is not None else {}
+    genes = [gene for path in paths for gene in source_kind(path, source_format).read(path)]
+    by_species = {gene.species.lower(): gene.species for gene in genes if gene.species}
+    if len(by_species) > 1 and species is None:
+        files, names = ", ".join(map(str, paths)), ", ".join(by_species.values())
+        raise InputError(f"{files}: alleles of {names}; choose one species with --species")
+    wanted = [locus.upper() for locus in loci]
+    for gene in genes:
+        notes = [gene.source if source_note is None else source_note, species_note or ""]
+        gene.source = "; ".join(" ".join(note.split()) for note in notes if note)
+        _require_in_scope(gene, wanted, species)
+        entries.get(gene.allele, AnchorEntry(gene.allele)).apply(gene)
+    for allele in entries.keys() - {gene.allele for gene in genes}:
+        genes.append(Gene("V", allele, "", "", "", refusal=Reason(RefusalKind.NOT_IN_SOURCES)))
+    return assemble(genes)
 
 
-def format_of(path: Path) -> SourceFormat:
-    """The kind of a source, by its content: a folder is a model, `>` begins a FASTA file, `{` or `[` JSON."""
-    if path.is_dir():
-        return "model"
-    head = bytes_of(path).removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
-    if head == b">":
-        return "fasta"
-    if head and head in b"{[":
-        return "airr"
-    if not head:
-        raise InputError(f"{path}: the file is empty; download it again")
-    raise InputError(
-        f"{path}: neither FASTA (it does not begin with >) nor JSON; name IMGT's FASTA, a GermlineSet JSON "
-        "or a model folder, or force the kind with --format"
-    )
+def _require_in_scope(gene: Gene, loci: Sequence[str], species: str | None) -> None:
+    """Refuse an allele that is not of this species and one of these loci; set its locus if there is no other choice."""
+    if species is not None and gene.species and gene.species.lower() != species.lower():
+        gene.refusal = Reason(RefusalKind.OTHER_SPECIES, gene.species)
+    if gene.outside:
+        return
+    if gene.locus == "TRA" and "TRD" in loci and "TRA" not in loci and "/DV" in gene.allele:
+        # TRAV14/DV4 and the like are V genes of both loci.
+        gene.locus = "TRD"
+    if not gene.locus and len(loci) == 1:
+        gene.locus = loci[0]
+    if not gene.locus:
+        gene.refusal = Reason(RefusalKind.NO_LOCUS)
+    elif loci and gene.locus not in loci:
+        gene.refusal = Reason(RefusalKind.OTHER_LOCUS, gene.locus)

@@ -1,241 +1,210 @@
-"""Alleles as a source has them, and their cut into segments: what of a gene lies in the CDR3 (IMGT 105-117).
+"""Alleles as a source has them, and the part of a gene that is in the CDR3 (IMGT positions 105 to 117).
 
-    V  what follows the codon of Cys 104, up to the gene's 3' end
+    V  from after the codon of Cys 104 to the gene's 3' end
     D  the whole gene
-    J  the gene's 5' end up to, not including, the codon of Phe/Trp 118
+    J  from the gene's 5' end to before the codon of Phe/Trp 118
 
-The conserved codon itself may be mutated: the cut is made at its *position*, the anchor, and a note says what it reads.
+The conserved codon itself may be mutated: the cut is made at its *position*, the anchor, and a note has the codon.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
 
-from hpcvdj.recombination.alphabet import reverse_complement
-from hpcvdj.recombination.germline import SegmentType
+from hpcvdj.recombination.germline import Segment, SegmentType
 
 CODON = 3
 CYS = ("TGT", "TGC")
 PHE_TRP = ("TTT", "TTC", "TGG")
-STOP = ("TAA", "TAG", "TGA")
+STOP = {"TAA", "TAG", "TGA"}
 
-FUNCTIONAL = {"F": "F", "ORF": "ORF", "P": "P", "(F)": "F", "[F]": "F", "(ORF)": "ORF", "[ORF]": "ORF", "(P)": "P",
-              "[P]": "P"}  # fmt: skip
-"""IMGT's functionality codes, and what the table writes for them."""
+NUCLEOTIDES = set("ACGTURYSWKMBDHVN")
+"""IUPAC's letters for nucleotides."""
+
+SEGMENT_TYPES: dict[str, SegmentType] = {"V": "V", "D": "D", "J": "J"}
+
+PLAIN_FUNCTIONS = ("F", "ORF", "P")
+
+FUNCTIONAL = {"": "F"} | {code: plain for plain in PLAIN_FUNCTIONS for code in (plain, f"({plain})", f"[{plain}]")}
+"""IMGT's functionality codes, or none, and what the table has for them."""
 
 EVIDENCE = {"(": "known from rearranged sequences only", "[": "not known whether germline or rearranged"}
 """What IMGT's brackets around a functionality code mean."""
 
-NUCLEOTIDES = frozenset("ACGTURYSWKMBDHVN")
-"""IUPAC's letters: any other is no nucleotide sequence."""
 
-_NAME = re.compile(r"(IG[HKL]|TR[ABDG])([VDJ])(?!\*)")
+class RefusalKind(Enum):
+    """A kind of reason why an allele is refused.
 
-
-class NoSegmentError(Exception):
-    """An allele has no segment that can be relied on; the message is the reason."""
-
-
-@dataclass(frozen=True)
-class Gene:
-    """One allele as a source has it.
-
-    sequence   upper case, without gaps, 5' to 3'; a whole V-, D- or J-REGION, perhaps with what stands around it
-    anchor     0-based place in `sequence` of the first base of codon 104 (V) or 118 (J); None, if not found, with
-               the reason in `no_anchor`
-    function   the source's own functionality code (`authority` says whose); empty, if not stated
-    species    as FASTA headers name it; empty, if not stated
-    source     the beginning of the table's column of that name; notes go behind it, `closing` ones last
-    called     what reasons call the sequence
-    refusal    why the allele cannot be used; `outside`: why it is not of this table at all
+    text     what users read about all alleles of the kind
+    outside  whether the allele does not belong in the table anyway: its gene is then not reported as lost
     """
 
-    kind: SegmentType
+    NO_ANCHOR = "no anchor"
+    NO_MODEL_ANCHOR = "the model gives no anchor for it"
+    NO_MODEL_SEQUENCE = "the model lists an anchor but no sequence"
+    ANCHOR_OUTSIDE = "its anchor is outside the sequence"
+    ANCHOR_MISMATCH = "the sequence differs from what the anchors file expects"
+    TRUNCATED = "truncated"
+    LONGER = "reads on beyond the germline end"
+    AMBIGUOUS = "ambiguous"
+    NOT_NUCLEOTIDES = "not a nucleotide sequence"
+    NO_SEQUENCE = "no sequence"
+    UNKNOWN_FUNCTION = "its functionality is not IMGT's F, ORF or P, in brackets or not"
+    SEVERAL_SEGMENTS = "listed several times with different segments or functionality"
+    NOT_ACTIVE = "not active in the set"
+    BY_HAND = ""
+    REPEATED = "listed again with the same segment; kept once", True
+    OTHER_SPECIES = "of another species", True
+    OTHER_LOCUS = "of another locus", True
+    OTHER_REGION = "not a V, D or J region", True
+    NO_LOCUS = "its name does not tell the locus; give --locus", True
+    NOT_IN_SOURCES = "the anchors file lists it, but no source has it", True
+
+    def __init__(self, text: str, outside: bool = False) -> None:
+        self.text, self.outside = text, outside
+
+
+class Reason(NamedTuple):
+    """Why an allele is refused: a kind, and what there is to say of this allele."""
+
+    kind: RefusalKind
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return ": ".join(filter(None, (self.kind.text, self.detail)))
+
+
+@dataclass
+class Gene:
+    """One allele: as a source has it, and after `cut` as the table has it.
+
+    sequence    upper case, without gaps, 5' to 3': a V-, D- or J-REGION and what is around it; then the segment
+    anchor      0-based position in `sequence` of the first base of codon 104 (V) or 118 (J), or why it is not known;
+                without meaning for D
+    function    the source's functionality code (`authority` says whose), empty if it is not stated
+    functional  the table's functionality code, set by `cut`
+    species     empty if it is not stated
+    source      the beginning of the table's column `source`; `notes` come after it, `last_notes` after all others
+    called      what reasons call the sequence
+    refusal     why the allele is not in the table; `lost`: no allele of its gene is
+    note_stops  whether stop codons before Cys 104, in its frame, are noted
+    """
+
+    segment_type: SegmentType
     allele: str
     locus: str
     sequence: str
     source: str
-    anchor: int | None = None
-    no_anchor: str = ""
+    anchor: int | Reason = 0
     function: str = ""
+    functional: str = ""
     authority: str = "IMGT"
     species: str = ""
     called: str = "the sequence"
-    notes: tuple[str, ...] = ()
-    closing: tuple[str, ...] = ()
-    refusal: str = ""
-    outside: str = ""
-
-
-@dataclass(frozen=True)
-class Given:
-    """What an anchors file says of an allele (see `anchors.read_anchors`)."""
-
-    anchor: int | None = None
-    function: str = ""
-    reverse: bool = False
-    reads: str = ""
-    note: str = ""
-    refuse: str = ""
-
-
-@dataclass(frozen=True)
-class Row:
-    """One row of a germline table.  `function` is the source's own code, of which `functional` is made."""
-
-    locus: str
-    segment_type: SegmentType
-    allele: str
-    functional: str
-    sequence: str
-    source: str
-    function: str = ""
-    authority: str = "IMGT"
+    notes: list[str] = field(default_factory=list)
+    last_notes: list[str] = field(default_factory=list)
+    refusal: Reason | None = None
+    lost: bool = False
+    note_stops: bool = True
 
     @property
     def gene(self) -> str:
-        """The gene's name: the allele's, less `*01`."""
-        return gene_of(self.allele)
+        """The gene's name: the allele's, without `*01`."""
+        return self.allele.partition("*")[0]
 
-    def noted(self, *notes: str) -> Row:
-        """This row with `notes` appended to its source."""
-        return replace(self, source="; ".join([self.source, *notes]))
+    @property
+    def outside(self) -> bool:
+        """Whether the allele does not belong in the table."""
+        return self.refusal is not None and self.refusal.kind.outside
+
+    @property
+    def reason(self) -> str:
+        """Why the allele is not in the table, in words."""
+        return f"{self.refusal}; the gene is lost" if self.lost else str(self.refusal)
+
+    @property
+    def row(self) -> Segment:
+        """The table's row of an allele that was cut."""
+        source = "; ".join([self.source, *self.notes, *self.last_notes])
+        return Segment(self.locus, self.segment_type, self.allele, self.functional, self.sequence, source)
+
+    def require(self, condition: object, kind: RefusalKind, detail: str = "") -> None:
+        """Refuse the allele unless the condition holds; the first reason stays."""
+        if not condition and self.refusal is None:
+            self.refusal = Reason(kind, detail)
 
 
-def gene_of(allele: str) -> str:
-    """The gene's name: the allele's, less `*01`."""
-    return allele.partition("*")[0]
-
-
-def natural_key(allele: str) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
-    """Sort key by which TRBV2 stands before TRBV12-1, and *01 before *02.
+def natural_key(allele: str) -> list[list[tuple[int, str]]]:
+    """Sort key that orders TRBV2 before TRBV12-1, and *01 before *02.
 
     >>> sorted(["TRBV12-1*01", "TRBV2*02", "TRBV2*01"], key=natural_key)
     ['TRBV2*01', 'TRBV2*02', 'TRBV12-1*01']
     """
-    gene, _, number = allele.partition("*")
-    return _parts(gene), _parts(number)
-
-
-def _parts(text: str) -> list[tuple[int, str]]:
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", text)]
+    halves = (re.split(r"(\d+)", half) for half in allele.partition("*")[::2])
+    return [[(int(part), "") if part.isdecimal() else (-1, part) for part in parts] for parts in halves]
 
 
 def named_locus(allele: str) -> tuple[str, str]:
-    """Locus and segment type that an allele's name tells, empty where it does not.
+    """Locus and segment type by an allele's name, empty if it does not tell them.
 
-    IGHD*01 is the constant gene of IgD, no D segment.
+    IGHD*01 is the constant gene of IgD, not a D segment.
 
     >>> named_locus("TRBV1*01"), named_locus("TRAV14/DV4*01"), named_locus("IGHD*01")
     (('TRB', 'V'), ('TRA', 'V'), ('', ''))
     """
-    found = _NAME.match(allele)
-    return (found[1], found[2]) if found else ("", "")
+    match = re.match(r"(IG[HKL]|TR[ABDG])([VDJ])(?!\*)", allele)
+    return (match[1], match[2]) if match else ("", "")
 
 
-def cut(gene: Gene, given: Given | None = None) -> Row:
-    """The row of one allele, or NoSegmentError."""
-    given = given or Given()
-    for reason in (given.refuse, gene.refusal):
-        if reason:
-            raise NoSegmentError(reason)
-    _require_nucleotides(gene)
-    row = _labelled(gene, given.function or gene.function)
-    if gene.kind == "D":
-        return _cut_d(gene, row, given)
-    sequence, anchor = _placed(gene, given)
-    segment, codon_notes = (_cut_v if gene.kind == "V" else _cut_j)(gene, sequence, anchor)
-    at_hand = given.anchor is not None and given.note
-    # Who moves an anchor says why, and what the frame before it reads is then no news.
-    stops = [given.note] if at_hand else _stop_notes(sequence, anchor) if gene.kind == "V" else []
-    last = [] if at_hand or not given.note else [given.note]
-    notes = [*gene.notes, *stops, *codon_notes, *_name_notes(gene.allele), *last, *gene.closing]
-    return replace(row, sequence=segment).noted(*notes)
-
-
-def _require_nucleotides(gene: Gene) -> None:
-    if not gene.sequence:
-        raise NoSegmentError("no sequence")
-    odd = sorted(set(gene.sequence) - NUCLEOTIDES)
-    if odd:
-        raise NoSegmentError(f"not a nucleotide sequence: it holds {odd[0]!r}")
-
-
-def _labelled(gene: Gene, function: str) -> Row:
-    """The row without its segment: functionality and what there is to say of it."""
-    if function and function not in FUNCTIONAL:
-        raise NoSegmentError(f"unknown functionality code {function!r}; IMGT has F, ORF and P, in brackets or not")
-    row = Row(gene.locus, gene.kind, gene.allele, FUNCTIONAL.get(function, "F"), "", gene.source, function)
-    row = replace(row, authority=gene.authority)
-    if function[:1] in EVIDENCE:
-        return row.noted(f"{gene.authority} {function}: {EVIDENCE[function[0]]}")
-    if not function and gene.kind != "D":
-        return row.noted("functionality not stated in the source, taken as F")
-    return row
-
-
-def _placed(gene: Gene, given: Given) -> tuple[str, int]:
-    """Sequence and anchor, after what the anchors file says."""
-    if given.anchor is None:
-        if gene.anchor is None:
-            raise NoSegmentError(gene.no_anchor)
-        return gene.sequence, gene.anchor
-    sequence = reverse_complement(gene.sequence) if given.reverse else gene.sequence
-    found = sequence[given.anchor : given.anchor + len(given.reads)]
-    if found != given.reads:
-        raise NoSegmentError(
-            f"the anchors file expects {given.reads} from base {given.anchor} on, there stands {found or 'nothing'}"
-        )
-    return sequence, given.anchor
-
-
-def _cut_v(gene: Gene, sequence: str, anchor: int) -> tuple[str, list[str]]:
-    """What follows the codon of Cys 104, and notes."""
-    codon, segment = sequence[anchor : anchor + CODON], sequence[anchor + CODON :]
-    if len(codon) < CODON:
-        raise NoSegmentError(f"truncated: {gene.called} ends before codon 104 is complete")
-    if not segment:
-        raise NoSegmentError(f"truncated: {gene.called} ends with codon 104 and leaves no segment")
-    _require_plain(segment)
-    return segment, [] if codon in CYS else [f"codon 104 reads {codon}"]
-
-
-def _cut_j(gene: Gene, sequence: str, anchor: int) -> tuple[str, list[str]]:
-    """What precedes the codon of Phe/Trp 118, and notes."""
-    codon = sequence[anchor : anchor + CODON]
-    if anchor <= 0 or len(codon) < CODON:
-        raise NoSegmentError(f"its anchor, {anchor}, lies outside the sequence of {len(sequence)} nt")
-    _require_plain(sequence[:anchor])
-    return sequence[:anchor], [] if codon in PHE_TRP else [f"codon 118 reads {codon}"]
-
-
-def _cut_d(gene: Gene, row: Row, given: Given) -> Row:
-    """The whole gene, and notes."""
-    _require_plain(gene.sequence)
-    row = replace(row, sequence=gene.sequence)
+def cut(gene: Gene) -> None:
+    """Replace the sequence of an allele by its segment, and note what is unusual; or refuse it."""
+    code = gene.function
+    gene.require(gene.sequence, RefusalKind.NO_SEQUENCE)
+    other = _others(gene.sequence, NUCLEOTIDES)
+    gene.require(not other, RefusalKind.NOT_NUCLEOTIDES, f"it contains {other!r}")
+    gene.require(code in FUNCTIONAL, RefusalKind.UNKNOWN_FUNCTION, repr(code))
+    gene.functional = FUNCTIONAL.get(code, "")
     orphon = re.search(r"/OR(\d+)", gene.allele)
-    notes = [*gene.notes, *filter(None, [given.note])]
-    if orphon and row.functional == "F":
-        where = f"orphon on chromosome {orphon[1]}: cannot take part in {gene.locus} recombination, so ORF"
-        return replace(row, functional="ORF").noted(where, *notes)
-    if not row.function:
-        notes.insert(0, "functionality not stated in the source, taken as F")
-    return row.noted(*notes)
+    if orphon and gene.segment_type == "D" and gene.functional == "F":
+        gene.functional, where = "ORF", f"orphon on chromosome {orphon[1]}"
+        gene.notes.insert(0, f"{where}: cannot take part in {gene.locus} recombination, so ORF")
+    elif not code:
+        gene.notes.insert(0, "functionality not stated in the source, taken as F")
+    if code[:1] in EVIDENCE:
+        gene.notes.insert(0, f"{gene.authority} {code}: {EVIDENCE[code[0]]}")
+    if gene.segment_type != "D":
+        _cut_at_anchor(gene)
+    other = _others(gene.sequence, set("ACGT"))
+    gene.require(not other, RefusalKind.AMBIGUOUS, f"the segment contains {other!r}, not only A, C, G, T")
 
 
-def _require_plain(segment: str) -> None:
-    odd = sorted(set(segment) - set("ACGT"))
-    if odd:
-        raise NoSegmentError(f"ambiguous: the segment holds {odd[0]!r}, not only A, C, G, T")
+def _others(sequence: str, letters: set[str]) -> str:
+    """The first, in the alphabet, of other letters in a sequence."""
+    return min(set(sequence) - letters, default="")
 
 
-def _stop_notes(sequence: str, anchor: int) -> list[str]:
-    """A note if a stop codon stands upstream of Cys 104 in its frame: no such gene can be functional."""
-    codons = (sequence[start : start + CODON] for start in range(anchor % CODON, anchor, CODON))
-    return ["stop codon in frame before Cys 104"] if any(codon in STOP for codon in codons) else []
-
-
-def _name_notes(allele: str) -> list[str]:
-    """A note if the part behind `*` is not an allele number (01 ...) but names a variant found in data."""
-    return [] if re.fullmatch(r"[^*]+\*\d\d", allele) else ["not an IMGT allele name"]
+def _cut_at_anchor(gene: Gene) -> None:
+    """Remove the conserved codon and what is beyond it, and note an unusual codon."""
+    if isinstance(gene.anchor, Reason):
+        gene.require(False, *gene.anchor)
+        return
+    is_v = gene.segment_type == "V"
+    anchor, end = gene.anchor, gene.anchor + CODON
+    codon, segment = gene.sequence[anchor:end], gene.sequence[end:] if is_v else gene.sequence[:anchor]
+    complete = len(codon) == CODON
+    if is_v:
+        gene.require(complete, RefusalKind.TRUNCATED, f"{gene.called} ends before codon 104 is complete")
+        gene.require(segment, RefusalKind.TRUNCATED, f"{gene.called} ends with codon 104 and leaves no segment")
+        codons = {gene.sequence[start : start + CODON] for start in range(anchor % CODON, anchor, CODON)}
+        if gene.note_stops and codons & STOP:
+            gene.notes.append("stop codon in frame before Cys 104")
+    gene.require(complete and segment, RefusalKind.ANCHOR_OUTSIDE, f"base {anchor} of {len(gene.sequence)} nt")
+    if codon not in (CYS if is_v else PHE_TRP):
+        gene.notes.append(f"codon {104 if is_v else 118} reads {codon}")
+    if not re.fullmatch(r"[^*]+\*\d\d", gene.allele):
+        # What follows `*` is not an allele number (01 …) but names a variant found in data.
+        gene.notes.append("not an IMGT allele name")
+    gene.sequence = segment

@@ -18,7 +18,7 @@ from hpcvdj.recombination.repertoire import Problem
 from hpcvdj.registry import choices
 
 AUTO = "auto"
-"""The name that stands for a GPU if there is one, else the CPU."""
+"""The name that means a GPU if there is one, else the CPU."""
 
 INSTALL_CUPY = "install hpcvdj[cuda13] (or hpcvdj[cuda12] for a driver older than CUDA 13)"
 

@@ -17,7 +17,7 @@ BASES_PER_WORD = 32
 """Bases in one 64-bit word."""
 
 INVALID = 255
-"""What `CODE_OF_BYTE` gives for a byte that is none of A, C, G, T (either case)."""
+"""The entry of `CODE_OF_BYTE` for a byte other than A, C, G, T in either case."""
 
 _COMPLEMENT = str.maketrans("ACGT", "TGCA")
 
@@ -39,7 +39,7 @@ def encode(sequence: str) -> NDArray[np.uint8]:
     codes = CODE_OF_BYTE[raw]
     bad = np.flatnonzero(codes == INVALID)
     if bad.size:
-        raise ValueError(f"{chr(raw[bad[0]])!r} at position {bad[0] + 1} is none of A, C, G, T")
+        raise ValueError(f"{chr(raw[bad[0]])!r} at position {bad[0] + 1} is not A, C, G or T")
     return codes
 
 
@@ -54,7 +54,7 @@ def reverse_complement(sequence: str) -> str:
 
 
 def words_for(length: int) -> int:
-    """64-bit words that hold `length` bases; at least one."""
+    """64-bit words for `length` bases; at least one."""
     return max(1, -(-length // BASES_PER_WORD))
 
 
@@ -64,7 +64,7 @@ def packed_bytes(length: int) -> int:
 
 
 def pack(codes: NDArray[np.uint8], words: int | None = None) -> NDArray[np.uint64]:
-    """Pack `codes` into `words` 64-bit words (as few as hold them by default), uint64 [words].
+    """Pack `codes` into `words` 64-bit words (by default as few as possible), uint64 [words].
 
     ValueError if they do not fit.
     """

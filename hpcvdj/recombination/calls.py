@@ -1,4 +1,4 @@
-"""Gene calls of AIRR tables: the names in them, and which listed segment they stand for."""
+"""Gene calls of AIRR tables: the names in them, and the listed segment that they mean."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class CallPolicy:
         require_choice("unlisted_alleles", self.unlisted, POLICIES)
 
     def resolve(self, germline: Germline, segment: SegmentType, call: str) -> Segment | Exclusion:
-        """The segment of an AIRR `v_call` or `j_call`, or why there is none."""
+        """The segment of an AIRR `v_call` or `j_call`, or the reason why it has none."""
         names = names_in(call)
         if not names:
             return Exclusion.of(ExclusionKind.NO_CALL, segment=segment)

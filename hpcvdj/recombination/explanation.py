@@ -1,9 +1,9 @@
 """The pathways of one junction, one by one: which forms, which n-nucleotides, how many ways.
 
 The definition is that of `hpcvdj.recombination.pathways` (docs/algorithm.md, sections 2 and 4).  Once a D form and
-its place in the CDR3 are chosen, the lengths of the V and the J form are all that is left to choose, and what stands
-between the three is the n-nucleotides.  So a junction's pathways are its **placements** of D forms, each with a range
-of V and of J lengths; sums over them are closed, and single pathways are written out only as far as they are asked for.
+its place in the CDR3 are chosen, only the lengths of the V and the J form are left to choose; the bases between the
+three are the n-nucleotides.  So a junction's pathways are its **placements** of D forms, each with a range of V and of
+J lengths.  Sums over placements have a closed form; single pathways are listed only as far as they are asked for.
 
 Positions are 0-based bases of the CDR3 (IMGT 105–117), lengths are nucleotides.
 """
@@ -19,14 +19,14 @@ from typing import Any
 from hpcvdj.recombination.germline import PaperDForms, Segment, extended_d, extended_j, extended_v
 
 _D_FIELDS = (
-    "d_piece", "d_chew_backs", "d_chew_5", "d_chew_3", "d_trim_5", "d_trim_3", "p5d_length", "p3d_length",
+    "d_form", "d_chew_backs", "d_chew_5", "d_chew_3", "d_trim_5", "d_trim_3", "p5d_length", "p3d_length",
 )  # fmt: skip
 _LEFT_FIELDS = ("n1", "n1_length", "np1", "np1_length")
 _RIGHT_FIELDS = ("n2", "n2_length", "np2", "np2_length")
 
 
 @dataclass(frozen=True, slots=True)
-class DPiece:
+class DForm:
     """A form of a D gene: bases `start` to `stop` of its extended segment, which has `p5` P-nucleotides at its 5' end.
 
     `chew_backs` is the number of pairs (bases lost 5', bases lost 3') of the extended segment that give these letters
@@ -87,12 +87,12 @@ class DPiece:
 class Placement:
     """A D form at a place of the CDR3, with every V form up to `longest_v` and J form up to `longest_j` that fits.
 
-    piece       the form; None in a locus without D
-    at          its first base in the CDR3; None if it has no bases: it then stands at any of the n-length + 1 cuts
+    form        the form; None in a locus without D
+    at          its first base in the CDR3; None if it has no bases: it is then at any of the n-length + 1 cuts
     gap         bases that V, J and n-nucleotides share: the CDR3's length less the form's
     """
 
-    piece: DPiece | None
+    form: DForm | None
     at: int | None
     gap: int
     longest_v: int
@@ -105,9 +105,9 @@ class Placement:
 
     def multiplicity(self, n_length: int, d_forms: str) -> int:
         """Pathways for each of `v_lengths`: cuts × empty forms if D is chewed away, else 1."""
-        if self.piece is None or not self.piece.empty:
+        if self.form is None or not self.form.empty:
             return 1
-        return (n_length + 1) * (self.piece.chew_backs if d_forms == PaperDForms.name else 1)
+        return (n_length + 1) * (self.form.chew_backs if d_forms == PaperDForms.name else 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class Pathway:
     n_length: int
     v_length: int
     j_length: int
-    d: DPiece | None
+    d: DForm | None
     d_at: int | None
     multiplicity: int
 
@@ -177,30 +177,30 @@ class Explanation:
         for segment in self.d:
             extended = extended_d(segment.sequence, self.max_p)
             p5 = min(self.max_p, len(segment.sequence))
-            found.append(Placement(DPiece(segment, 0, 0, p5, len(extended)), None, length, a, b))
+            found.append(Placement(DForm(segment, 0, 0, p5, len(extended)), None, length, a, b))
             for at in range(length):
                 if at - a > self.max_n:
                     break
-                for piece in self._pieces_at(segment, extended, p5, at):
-                    stop = at + piece.stop - piece.start
-                    placement = Placement(piece, at, length - stop + at, min(a, at), min(b, length - stop))
+                for form in self._forms_at(segment, extended, p5, at):
+                    stop = at + form.stop - form.start
+                    placement = Placement(form, at, length - stop + at, min(a, at), min(b, length - stop))
                     if placement.gap - placement.longest_v - placement.longest_j <= self.max_n:
                         found.append(placement)
         return tuple(found)
 
-    def _pieces_at(self, segment: Segment, extended: str, p5: int, at: int) -> Iterator[DPiece]:
+    def _forms_at(self, segment: Segment, extended: str, p5: int, at: int) -> Iterator[DForm]:
         """The forms of a gene, but the empty one, that the CDR3 reads from base `at` on."""
         rest = self.cdr3[at:]
         matches = [(start, _common_prefix(rest, extended[start:])) for start in range(len(extended))]
         if self.d_forms == PaperDForms.name:
             for start, most in matches:
                 for size in range(1, most + 1):
-                    yield DPiece(segment, start, start + size, p5, 1)
+                    yield DForm(segment, start, start + size, p5, 1)
             return
         for size in range(1, max(most for _, most in matches) + 1):
             starts = [start for start, most in matches if most >= size]
-            pieces = [DPiece(segment, start, start + size, p5, len(starts)) for start in starts]
-            yield min(pieces, key=lambda piece: piece.lost)
+            forms = [DForm(segment, start, start + size, p5, len(starts)) for start in starts]
+            yield min(forms, key=lambda form: form.lost)
 
     @cached_property
     def genes(self) -> tuple[GeneCounts, ...]:
@@ -209,8 +209,8 @@ class Explanation:
         if not self.d:
             counts[""] = ([0] * (self.max_n + 1), [0] * (self.max_n + 1))
         for placement in self.placements:
-            piece = placement.piece
-            into = counts[piece.segment.allele if piece else ""][1 if piece is None or piece.empty else 0]
+            form = placement.form
+            into = counts[form.segment.allele if form else ""][1 if form is None or form.empty else 0]
             first = placement.gap - placement.longest_v - placement.longest_j
             for m in range(max(0, first), min(self.max_n, placement.gap) + 1):
                 into[m] += len(placement.v_lengths(m)) * placement.multiplicity(m, self.d_forms)
@@ -235,7 +235,7 @@ class Explanation:
             multiplicity = placement.multiplicity(m, self.d_forms)
             for v_length in placement.v_lengths(m):
                 j_length = placement.gap - m - v_length
-                yield Pathway(m, v_length, j_length, placement.piece, placement.at, multiplicity)
+                yield Pathway(m, v_length, j_length, placement.form, placement.at, multiplicity)
 
     def most_direct(self, number: int) -> list[Pathway]:
         """The first `number` of `pathways`: fewest n-nucleotides first, then fewest bases lost by V, D and J."""
@@ -249,9 +249,9 @@ class Explanation:
     def _order(self, pathway: Pathway) -> tuple[int, int, str, int, int]:
         lost_v = max(0, len(self.v.sequence) - pathway.v_length)
         lost_j = max(0, len(self.j.sequence) - pathway.j_length)
-        piece = pathway.d
-        lost = lost_v + lost_j + (piece.lost if piece else 0)
-        return lost, -pathway.v_length, piece.segment.allele if piece else "", pathway.d_at or 0, pathway.j_length
+        form = pathway.d
+        lost = lost_v + lost_j + (form.lost if form else 0)
+        return lost, -pathway.v_length, form.segment.allele if form else "", pathway.d_at or 0, pathway.j_length
 
     def describe(self, pathway: Pathway) -> dict[str, Any]:
         """A pathway in words: AIRR Rearrangement names where that schema has them, plain names elsewhere.
@@ -276,32 +276,32 @@ class Explanation:
 
     def _middle(self, pathway: Pathway, n: slice, np: slice) -> dict[str, Any]:
         """What `describe` says of D and the n-nucleotides; V and J forms leave the bases `n`, their segments `np`."""
-        cdr3, piece, at = self.cdr3, pathway.d, pathway.d_at
-        if piece is None:
+        cdr3, form, at = self.cdr3, pathway.d, pathway.d_at
+        if form is None:
             return {
                 "d_call": None, "n": cdr3[n], "n1": cdr3[n], "n1_length": pathway.n_length,
                 "np1": cdr3[np], "np1_length": len(cdr3[np]), **dict.fromkeys((*_D_FIELDS, *_RIGHT_FIELDS)),
             }  # fmt: skip
         if at is None:
             unknown = dict.fromkeys((*_D_FIELDS, *_LEFT_FIELDS, *_RIGHT_FIELDS))
-            ways = piece.chew_backs if self.d_forms == PaperDForms.name else 1
-            known = {"d_chew_backs": ways, "d_piece": "", "p5d_length": 0, "p3d_length": 0}
-            return {"d_call": piece.segment.allele, "n": cdr3[n], **unknown, **known}
-        stop = at + piece.stop - piece.start
+            ways = form.chew_backs if self.d_forms == PaperDForms.name else 1
+            known = {"d_chew_backs": ways, "d_form": "", "p5d_length": 0, "p3d_length": 0}
+            return {"d_call": form.segment.allele, "n": cdr3[n], **unknown, **known}
+        stop = at + form.stop - form.start
         n1, n2 = cdr3[n.start : at], cdr3[stop : n.stop]
-        np1, np2 = cdr3[np.start : at + piece.p5d], cdr3[stop - piece.p3d : np.stop]
+        np1, np2 = cdr3[np.start : at + form.p5d], cdr3[stop - form.p3d : np.stop]
         return {
-            "d_call": piece.segment.allele,
+            "d_call": form.segment.allele,
             "n": n1 + n2,
             **dict(zip(_LEFT_FIELDS, (n1, len(n1), np1, len(np1)), strict=True)),
-            "d_piece": cdr3[at:stop],
-            "d_chew_backs": piece.chew_backs,
-            "d_chew_5": piece.chew_5,
-            "d_chew_3": piece.chew_3,
-            "d_trim_5": piece.trim_5,
-            "d_trim_3": piece.trim_3,
-            "p5d_length": piece.p5d,
-            "p3d_length": piece.p3d,
+            "d_form": cdr3[at:stop],
+            "d_chew_backs": form.chew_backs,
+            "d_chew_5": form.chew_5,
+            "d_chew_3": form.chew_3,
+            "d_trim_5": form.trim_5,
+            "d_trim_3": form.trim_3,
+            "p5d_length": form.p5d,
+            "p3d_length": form.p3d,
             **dict(zip(_RIGHT_FIELDS, (n2, len(n2), np2, len(np2)), strict=True)),
         }
 
@@ -310,10 +310,10 @@ class Explanation:
         v = min(pathway.v_length, len(self.v.sequence))
         j = min(pathway.j_length, len(self.j.sequence))
         letters = "V" * v + "v" * (pathway.v_length - v)
-        piece = pathway.d
-        if piece is not None and pathway.d_at is not None:
-            core = piece.stop - piece.start - piece.p5d - piece.p3d
-            letters += "n" * (pathway.d_at - len(letters)) + "d" * piece.p5d + "D" * core + "d" * piece.p3d
+        form = pathway.d
+        if form is not None and pathway.d_at is not None:
+            core = form.stop - form.start - form.p5d - form.p3d
+            letters += "n" * (pathway.d_at - len(letters)) + "d" * form.p5d + "D" * core + "d" * form.p3d
         letters += "n" * (len(self.cdr3) - pathway.j_length - len(letters))
         return letters + "j" * (pathway.j_length - j) + "J" * j
 

@@ -132,7 +132,7 @@ class Inputs:
 
     @property
     def path(self) -> Path:
-        """The table, or the folder that has all tables, at whatever depth."""
+        """The table, or the folder that has all tables, at any depth."""
         if not self.together:
             return self.tables[0].path
         return Path(os.path.commonpath([table.path.resolve().parent for table in self.tables]))
@@ -229,7 +229,7 @@ def with_repertoire(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
 def tables_of(paths: Sequence[Path], reading: Reading) -> Inputs:
     """The tables at `paths` to count together, a folder meaning those in it; they are not surveyed yet.
 
-    InputError if a table lacks a column, or if a file is named twice, by whatever path.
+    InputError if a table lacks a column, or if a file is named twice, under any path.
     """
     found: dict[tuple[int, int], Path] = {}
     tables = []

@@ -61,7 +61,7 @@ def changed(path: Path) -> InputError:
 
 
 class TableReader:
-    """A table file, of the kind that its first bytes tell.
+    """A table file; its first bytes determine its kind.
 
     name      of the kind
     summary   for the help and the documentation
@@ -351,7 +351,7 @@ def _as_text(column: pa.Array) -> pa.Array:
     if pa.types.is_boolean(column.type):
         column = pc.if_else(column, "T", "F")
     if pa.types.is_binary(column.type) or pa.types.is_nested(column.type):
-        raise InputError(f"a column holds {column.type}, which AIRR TSV does not have; drop or convert it")
+        raise InputError(f"a column of type {column.type} cannot be read as text; drop or convert it")
     return column.cast(pa.large_string()).fill_null("")
 
 

@@ -1,4 +1,4 @@
-"""Values beside tables: by input row for the counted table, by sequence_id for tables of others."""
+"""Values beside tables: by input row for the counted table, by sequence_id for other tables."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def pandas_column(column: pa.Array) -> Any:
 def join(result: Result, table: Any, on: Literal["sequence_id", "row"] = "sequence_id") -> Any:
     """A pandas AIRR table with the values of a result beside it; its rows, order and index stay as they are.
 
-    on  `sequence_id`: each row of `table` gets the values of its id, whatever table it is; in a result of tables that
+    on  `sequence_id`: each row of `table` gets the values of its id, in any table; in a result of tables that
         were counted together, those of its id in its repertoire, if `table` has a column `repertoire_id`.  `row`: row
         k of `table` is data row k of the counted input
 

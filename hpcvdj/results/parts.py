@@ -34,7 +34,7 @@ PART = "part-*.h5"
 _JOINED = ".part-joined"
 _VIEWS = ("sequences", "excluded")
 _OPEN_BEFORE = 64
-"""Files that a process opens besides parts, at most."""
+"""The most files that a process opens in addition to parts."""
 
 
 def part_path(folder: RunFolder, index: int) -> Path:
@@ -105,7 +105,7 @@ class _Part:
 
 def _join_views(file: h5py.File, name: str, parts: list[_Part], folder: str) -> None:
     shapes = [part.datasets[name][0] for part in parts]
-    # The widths of texts differ from part to part; the widest type holds them all.
+    # The widths of texts differ from part to part; the widest type fits all.
     dtype = max((part.datasets[name][1] for part in parts), key=lambda dtype: dtype.itemsize)
     layout = h5py.VirtualLayout((sum(shape[0] for shape in shapes), *shapes[0][1:]), dtype)
     first = 0

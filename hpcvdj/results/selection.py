@@ -145,7 +145,7 @@ class Selection:
         return keep
 
     def _called(self, v_call: str | None, j_call: str | None) -> NDArray[np.bool_]:
-        """Which have these calls: the pairs tell, without reading a call of every sequence."""
+        """Which have these calls, by their V–J pairs: the calls of single sequences are not read."""
         keep = np.zeros(len(self.result), dtype=bool)
         for v, j, rows in self.result.pairs:
             keep[rows] = _is_call(v, v_call) and _is_call(j, j_call)

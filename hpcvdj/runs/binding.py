@@ -16,7 +16,7 @@ def bind(name: str, world: World, *, strict: bool = False, sharing_pays: bool = 
 
     Two ranks on one GPU are a warning; with `strict` they are a MachineError, on every rank.
 
-    sharing_pays  ranks do more beside the GPU than on it, so that they may share one without a warning
+    sharing_pays  the ranks do most of their work on the CPU, so they may share a GPU without a warning
     """
     backend = open_backend(name, world.local_rank())
     world.barrier()

@@ -64,7 +64,7 @@ def launched_rank() -> int:
 
 
 NO_LIBRARY = "none (serial)"
-"""The name of the MPI library where there is none."""
+"""The name of the MPI library of a serial run."""
 
 
 class World:

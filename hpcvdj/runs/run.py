@@ -1,4 +1,4 @@
-"""A run: its ranks, its target, when to stop; the only thing of the run layer that applications hold."""
+"""A run: its ranks, its target, when to stop; the only part of the run layer that applications use."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ class Run:
         """This rank's items, one after another; all ranks leave together.
 
         items  may read: `raise_if_stopping` is to be called between steps, in `items` and in `work`
-        saved  what users are told of the work that is done, if a signal stops the run
+        saved  the end of the message if a signal stops the run: what is saved
 
         StoppedError on every rank if a rank had a signal and not everything is done; the HpcvdjError of a rank, once
         all have left their work.

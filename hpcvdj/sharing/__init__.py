@@ -1,1 +1,6 @@
 """Which junctions individuals share."""
+
+from typing import Literal
+
+Rows = Literal["productive", "all"]
+"""Which counted rows are used."""

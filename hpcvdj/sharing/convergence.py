@@ -1,11 +1,11 @@
 """Convergent recombination: do junctions with more pathways occur in more individuals?
 
-An observation is a counted row of a result with the individual that it is of.  Observations are gathered by nucleotide
-junction (V allele, J allele, CDR3) and by amino-acid junction (translated CDR3), each with its pathways, its weight and
-the number of individuals that have it.
+An observation is a counted row of a result, and the individual that it comes from.  Observations are grouped by
+nucleotide junction (V allele, J allele, CDR3) and by amino-acid junction (translated CDR3), each with its pathways, its
+weight and the number of individuals that have it.
 
-The **weight** of a junction is Σ count[m] · 4^−m over its n-lengths m: its pathways, each n-nucleotide string of a
-length as likely as any other.  It is no generation probability: forms, genes and n-lengths are not weighted.
+The **weight** of a junction is Σ count[m] · 4^−m over its n-lengths m: its pathways, if every n-nucleotide string of a
+length is as likely as any other.  It is not a generation probability: forms, genes and n-lengths are not weighted.
 """
 
 from __future__ import annotations
@@ -15,35 +15,38 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hpcvdj.sharing.ranking import Auc, auc
 from hpcvdj.errors import InputError
-from hpcvdj.repertoires.many import REPERTOIRE
-from hpcvdj.repertoires.tables import TableWriter, column_names, read_batches, table_suffix
+from hpcvdj.recombination.translation import translate
+from hpcvdj.repertoires.junctions import REPERTOIRE
+from hpcvdj.repertoires.tables import open_table, write_table
 from hpcvdj.results.export import counted_tables
-from hpcvdj.results.reader import CountedTable, Result
-from hpcvdj.storage import atomic_path
+from hpcvdj.results.reader import Result
+from hpcvdj.sharing import Rows
+from hpcvdj.sharing.ranking import Auc, auc
 
 log = logging.getLogger(__name__)
 
-Rows = Literal["productive", "all"]
-
 ROWS_AT_ONCE = 1 << 18
-"""Counters are read in pieces of this many rows."""
+"""Counters are read in blocks of this many rows."""
 
 PRODUCTIVE = "productive"
 _TRUE = ("t", "true", "1")
 
-GENETIC_CODE = "FFLLSSSSYY**CC*WLLLLPPPPHHQQRRRRIIIMTTTTNNKKSSRRVVVVAAAADDEEGGGG"
-"""The standard genetic code, NCBI's translation table 1: codons in the order TTT, TTC, TTA, TTG, TCT …; * is a stop."""
+_JUNCTION = ["v_call", "j_call", "cdr3"]
+"""The columns that distinguish nucleotide junctions."""
 
-_CODE_ORDER = "TCAG"
+_PATHWAYS = [("pathways", "max"), ("weight", "max")]
+"""The pathways and weight of a nucleotide junction: all its rows have the same."""
+
+LENGTH = "length"
+"""The predictor that needs no pathways."""
 
 
 def weights(counters: NDArray[np.uint64]) -> NDArray[np.float64]:
@@ -59,50 +62,33 @@ def weights(counters: NDArray[np.uint64]) -> NDArray[np.float64]:
     return total
 
 
-def translate(sequences: Sequence[str]) -> list[str]:
-    """The amino acids of CDR3s in A, C, G, T; the empty string if the length is no multiple of three.
-
-    >>> translate(["GCCAGCAGT", "GCCTGA", "GCCA"])
-    ['ASS', 'A*', '']
-    """
-    if not sequences:
-        return []
-    letters = np.array([sequence.encode() for sequence in sequences], dtype=np.bytes_)
-    width = -(-max(1, letters.dtype.itemsize) // 3) * 3
-    values = np.full(256, 255, dtype=np.uint8)
-    values[np.frombuffer(_CODE_ORDER.encode(), np.uint8)] = np.arange(4)
-    bases = values[letters.astype(f"S{width}").view(np.uint8).reshape(len(letters), width)].reshape(-1, width // 3, 3)
-    whole = (bases != 255).all(axis=2)
-    codons = np.where(whole, bases @ np.array([16, 4, 1], dtype=np.uint8), 0)
-    amino = np.where(whole, np.frombuffer(GENETIC_CODE.encode(), np.uint8)[codons], 0).astype(np.uint8)
-    texts = amino.view(f"S{width // 3}").reshape(-1).tolist()
-    return ["" if len(sequence) % 3 else text.decode() for sequence, text in zip(sequences, texts, strict=True)]
-
-
 @dataclass
 class Observations:
-    """Rows that go in, one after another over all results.
+    """Observations of all results, one after another.
 
-    v, j, cdr3, individual  dictionaries: names, and int64 codes [rows]
-    pathways                uint64 [rows], n-lengths 0 to `max_n`
-    weight                  float64 [rows]
+    rows               v_call, j_call, cdr3 and individual as codes (int64), pathways (uint64, n-lengths 0 to `max_n`)
+                       and weight (float64)
+    texts              the distinct texts of each coded column, ascending: a code is an index
+    counted            rows that were counted; those not used are `not_productive` or `without_individual`
+    productive_column  whether a counted table says which rows are productive
     """
 
-    v: tuple[list[str], NDArray[np.int64]]
-    j: tuple[list[str], NDArray[np.int64]]
-    cdr3: tuple[list[str], NDArray[np.int64]]
-    individual: tuple[list[str], NDArray[np.int64]]
-    pathways: NDArray[np.uint64]
-    weight: NDArray[np.float64]
+    rows: pa.Table
+    texts: dict[str, pa.Array]
     max_n: int
-    results: int
     counted: int
     not_productive: int
     without_individual: int
     productive_column: bool
 
     def __len__(self) -> int:
-        return len(self.pathways)
+        return len(self.rows)
+
+    @property
+    def individuals(self) -> list[str]:
+        """The names of the individuals, ascending."""
+        names: list[str] = self.texts["individual"].to_pylist()
+        return names
 
 
 def read(
@@ -115,63 +101,68 @@ def read(
     """The observations of result files.
 
     individual  the column of the counted table that names the individual; None: each row's `repertoire_id`, so that
-                a table is one individual unless tables that were counted together say otherwise
+                a table is one individual unless tables were counted together
     rows        `productive`: rows whose column `productive` is true, if the table has that column; `all`: every row
-    junctions   where the counted table lies now (a folder, for several), if not where it was counted
+    junctions   where the counted table is now (a folder, for several results), if it was moved
 
-    InputError if a table is needed and is not there, or if the results were not counted alike.
+    InputError if a table is needed and missing, or if the results were not counted alike.
     """
     if not results:
-        raise InputError("no result files; name those that `hpcvdj count` wrote")
-    parts: list[_Part] = []
-    alike: tuple[str, dict[str, tuple[Any, str]]] | None = None
+        raise InputError("no result files; name files that `hpcvdj count` wrote")
+    if junctions is not None and len(results) > 1 and not junctions.is_dir():
+        raise InputError(f"{junctions}: is one table, for several results; name the folder that has their tables")
+    parts: list[pa.Table] = []
+    first: dict[str, tuple[Any, str]] = {}
+    max_n = 0
     for path in results:
         with Result(path) as result:
-            found = _how_counted(result)
-            if alike is None:
-                alike = str(path), found
-            _require_alike(alike, str(path), found)
-            parts.append(_part(result, individual, rows, junctions, several=len(results) > 1))
-    _warn_of_namesakes(results, parts, individual)
+            how_counted = _how_counted(result)
+            first = first or how_counted
+            for name, (value, shown) in how_counted.items():
+                if value != first[name][0]:
+                    raise InputError(
+                        f"{path}: was not counted like {results[0]}: {name} {shown}, there {first[name][1]}; count "
+                        "them alike"
+                    )
+            parts.append(_observations(result, individual, rows, junctions))
+            max_n = max(max_n, result.max_n)
+    if individual is None:
+        _warn_of_namesakes(results, parts)
+    table = pa.concat_tables(parts)
+    productive = pc.fill_null(table[PRODUCTIVE], True)
+    named = pc.not_equal(table["individual"], "")
+    used = table.filter(pc.and_(productive, named)).drop_columns([PRODUCTIVE])
+    texts = {}
+    for k, name in enumerate(used.column_names):
+        if pa.types.is_large_string(used[name].type):
+            codes, texts[name] = _encoded(used[name])
+            used = used.set_column(k, name, pa.array(codes))
     return Observations(
-        v=_encode([part.v for part in parts]),
-        j=_encode([part.j for part in parts]),
-        cdr3=_encode([part.cdr3 for part in parts]),
-        individual=_encode([part.individual for part in parts]),
-        pathways=np.concatenate([part.pathways for part in parts]),
-        weight=np.concatenate([part.weight for part in parts]),
-        max_n=max(part.max_n for part in parts),
-        results=len(parts),
-        counted=sum(part.counted for part in parts),
-        not_productive=sum(part.not_productive for part in parts),
-        without_individual=sum(part.without_individual for part in parts),
-        productive_column=any(part.productive_column for part in parts),
+        used,
+        texts,
+        max_n,
+        counted=len(table),
+        not_productive=len(table) - pc.sum(productive, min_count=0).as_py(),
+        without_individual=pc.sum(pc.and_not(productive, named), min_count=0).as_py(),
+        productive_column=table[PRODUCTIVE].null_count < len(table),
     )
 
 
-@dataclass
-class _Part:
-    """The observations of one result; texts as pyarrow string arrays."""
-
-    v: Any
-    j: Any
-    cdr3: Any
-    individual: Any
-    pathways: NDArray[np.uint64]
-    weight: NDArray[np.float64]
-    max_n: int
-    counted: int
-    not_productive: int
-    without_individual: int
-    productive_column: bool
+def _encoded(texts: pa.ChunkedArray) -> tuple[NDArray[np.int64], pa.Array]:
+    """Codes of texts, and the distinct texts in ascending order: a code is an index."""
+    encoded = texts.combine_chunks().dictionary_encode()
+    order = pc.sort_indices(encoded.dictionary)
+    rank = np.empty(len(order), np.int64)
+    rank[order.to_numpy()] = np.arange(len(order))
+    return rank[encoded.indices.to_numpy()], encoded.dictionary.take(order)
 
 
 def _how_counted(result: Result) -> dict[str, tuple[Any, str]]:
-    """What results must have in common, and how to call it."""
+    """What results must have in common, and how messages show it."""
     facts = result.provenance
     config = json.loads(facts.get("config", "{}"))
     digest = str(facts.get("germline_sha256"))
-    # Counted to the end, tables of different longest sequences differ in columns of zeros only.
+    # With all n-lengths, tables of different longest sequences differ in columns of zeros only.
     n_lengths = "all" if config.get("max_n_asked") == "all" else f"0-{result.max_n}"
     return {
         "germline table": (digest, f"{facts.get('germline_path')} (SHA-256 {digest[:12]}…)"),
@@ -180,249 +171,161 @@ def _how_counted(result: Result) -> dict[str, tuple[Any, str]]:
     }
 
 
-def _require_alike(first: tuple[str, dict[str, tuple[Any, str]]], path: str, found: dict[str, tuple[Any, str]]) -> None:
-    for name, (value, said) in found.items():
-        theirs, theirs_said = first[1][name]
-        if value != theirs:
-            raise InputError(
-                f"{path}: was not counted like {first[0]}: {name} {said}, there {theirs_said}; count them alike"
-            )
-
-
-def _part(result: Result, individual: str | None, rows: Rows, junctions: Path | None, *, several: bool) -> _Part:
-    total = len(result)
-    keep = np.ones(total, dtype=bool)
-    if individual == REPERTOIRE and result.together:
-        individual = None
-    productive, names, has_column = _from_tables(result, individual, rows, junctions, several=several)
-    if productive is not None:
-        keep &= productive
-    not_productive = int(total - keep.sum())
-    if names is None:
-        names = pa.array([text.decode() for text in result.repertoire_id.tolist()], pa.string())
-    nameless = keep & ~np.asarray(pc.greater(pc.utf8_length(names), 0).to_numpy(zero_copy_only=False), dtype=bool)
-    keep &= ~nameless
-    pathways, weight = np.empty(total, np.uint64), np.empty(total)
-    for first in range(0, total, ROWS_AT_ONCE):
-        piece = slice(first, min(total, first + ROWS_AT_ONCE))
-        counters = result.counters[piece]
-        pathways[piece], weight[piece] = counters.sum(axis=1, dtype=np.uint64), weights(counters)
-    chosen = pa.array(keep)
-    v, j = _calls(result)
-    cdr3 = pa.array(result.cdr3).cast(pa.string())
-    return _Part(
-        v.filter(chosen), j.filter(chosen), cdr3.filter(chosen), names.filter(chosen), pathways[keep], weight[keep],
-        result.max_n, total, not_productive, int(nameless.sum()), has_column,
-    )  # fmt: skip
-
-
-def _calls(result: Result) -> tuple[Any, Any]:
-    """V and J allele of each row."""
-    pairs = result.pairs
-    sizes = [rows.stop - rows.start for _, _, rows in pairs]
-    which = pa.array(np.repeat(np.arange(len(pairs)), sizes))
-    v, j = (pa.array([pair[k] for pair in pairs], pa.string()).take(which) for k in (0, 1))
-    return v, j
-
-
-def _from_tables(
-    result: Result, individual: str | None, rows: Rows, junctions: Path | None, *, several: bool
-) -> tuple[NDArray[np.bool_] | None, Any, bool]:
-    """Of each counted row, from the counted tables: whether it is productive, and its individual; None if not asked.
-
-    Also whether a table says what is productive.
-    """
-    if rows == "all" and individual is None:
-        return None, None, False
-    if junctions is not None and several and not junctions.is_dir():
-        raise InputError(f"{junctions}: is one table, for several results; name the folder that holds their tables")
-    found = [_from_table(table, individual, rows) for table in counted_tables(result, junctions)]
-    productive = np.concatenate([one for one, _, _ in found])[result.row]
-    names = None
-    if individual is not None:
-        names = pa.chunked_array([one for _, one, _ in found], pa.string()).take(pa.array(result.row)).combine_chunks()
-    return productive, names, any(has for _, _, has in found)
-
-
-def _from_table(table: CountedTable, individual: str | None, rows: Rows) -> tuple[NDArray[np.bool_], Any, bool]:
-    """Of each row of a table whether it is productive, and its individual; whether the table says the former."""
-    has_column = rows == "productive" and PRODUCTIVE in column_names(table.path)
-    if rows == "productive" and not has_column:
-        log.info("%s: no column %s; every counted row goes in", table.path, PRODUCTIVE)
-    wanted = [PRODUCTIVE] * has_column + ([individual] if individual is not None else [])
-    productive, names = np.ones(table.rows, dtype=bool), pa.array([], pa.string())
-    if not wanted or not table.rows:
-        return productive, names, has_column
-    read = pa.Table.from_batches(read_batches(table.path, wanted))
-    if has_column:
-        truth = pc.is_in(pc.utf8_lower(read.column(0)), value_set=pa.array(_TRUE, read.column(0).type))
-        productive = np.asarray(truth.to_numpy(), dtype=bool)
-    if individual is not None:
-        names = read.column(len(wanted) - 1).combine_chunks().cast(pa.string())
-    return productive, names, has_column
-
-
-def _warn_of_namesakes(results: Sequence[str | Path], parts: list[_Part], individual: str | None) -> None:
-    if individual is not None:
-        return
+def _warn_of_namesakes(results: Sequence[str | Path], parts: Sequence[pa.Table]) -> None:
     first: dict[str, str | Path] = {}
     for path, part in zip(results, parts, strict=True):
-        for name in part.individual.unique().to_pylist():
+        for name in part["individual"].unique().to_pylist():
             if name in first:
                 log.warning("%s and %s both have repertoire_id %s: taken as one individual", first[name], path, name)
             first.setdefault(name, path)
 
 
-def _encode(columns: list[Any]) -> tuple[list[str], NDArray[np.int64]]:
-    """Distinct texts in ascending order, and the place of each row's among them."""
-    # Above 2 GiB a column comes in chunks, and 32 bits do not number the bytes of all.
-    pieces = [piece.cast(pa.large_string()) for column in columns for piece in getattr(column, "chunks", [column])]
-    encoded = pa.chunked_array(pieces, pa.large_string()).combine_chunks().dictionary_encode()
-    order = pc.sort_indices(encoded.dictionary)
-    place = np.empty(len(order), dtype=np.int64)
-    place[order.to_numpy()] = np.arange(len(order))
-    return encoded.dictionary.take(order).to_pylist(), place[encoded.indices.to_numpy(zero_copy_only=False)]
+def _observations(result: Result, individual: str | None, rows: Rows, junctions: Path | None) -> pa.Table:
+    """All counted rows with the columns of `Observations.rows`, and `productive`, null if the table does not say it."""
+    if individual == REPERTOIRE and result.together:
+        individual = None
+    wanted = (PRODUCTIVE if rows == "productive" else None, individual)
+    names = list(dict.fromkeys(name for name in wanted if name is not None))
+    given = _from_tables(result, names, junctions) if names else {}
+    said = given[PRODUCTIVE] if rows == "productive" else pa.nulls(len(result), pa.large_string())
+    true = pc.is_in(pc.utf8_lower(said), value_set=pa.array(_TRUE, pa.large_string()))
+    pathways, weight = np.empty(len(result), np.uint64), np.empty(len(result))
+    for first in range(0, len(result), ROWS_AT_ONCE):
+        block = slice(first, min(len(result), first + ROWS_AT_ONCE))
+        counters = result.counters[block]
+        pathways[block], weight[block] = counters.sum(axis=1, dtype=np.uint64), weights(counters)
+    return pa.table(
+        {
+            **{name: _texts(result.dataset(f"sequences/{name}")[:]) for name in _JUNCTION},
+            "individual": _texts(result.repertoire_id) if individual is None else given[individual].fill_null(""),
+            "pathways": pathways,
+            "weight": weight,
+            PRODUCTIVE: pc.if_else(pc.is_null(said), pa.scalar(None, pa.bool_()), true),
+        }
+    )
+
+
+def _texts(values: NDArray[Any]) -> pa.Array:
+    return pa.array(values.astype(np.bytes_), pa.large_binary()).cast(pa.large_string())
+
+
+def _from_tables(result: Result, names: Sequence[str], junctions: Path | None) -> dict[str, pa.ChunkedArray]:
+    """Columns of the counted tables, for each counted row; `productive` is null where a table does not have it."""
+    chunks: dict[str, list[pa.Array]] = {name: [] for name in names}
+    for table in counted_tables(result, junctions):
+        reader = open_table(table.path)
+        present = [name for name in names if name != PRODUCTIVE or name in reader.columns]
+        for name in set(names) - set(present):
+            log.info("%s: no column %s; every counted row is used", table.path, name)
+            chunks[name].append(pa.nulls(table.rows, pa.large_string()))
+        for batch in reader.batches(present) if present else ():
+            for name in present:
+                chunks[name].append(batch[name].cast(pa.large_string()))
+    row = pa.array(result.row)
+    return {name: pa.chunked_array(arrays, pa.large_string()).take(row) for name, arrays in chunks.items()}
 
 
 @dataclass
 class Level:
-    """Junctions of one kind, those of most individuals first, then of most pathways.
+    """Junctions of one kind: those of most individuals first, then those of most pathways.
 
-    columns      the table: numpy arrays [junctions] or lists of str
-    individuals  int64 [junctions]
-    scores       name of each predictor and its values [junctions]; higher is taken to mean more individuals
+    table       a row for each junction; column `individuals` counts those that have it
+    predictors  columns that should grow with the number of individuals, by the name of the predictor
     """
 
     name: str
-    columns: dict[str, Any]
-    individuals: NDArray[np.int64]
-    scores: dict[str, NDArray[Any]]
+    table: pa.Table
+    predictors: dict[str, str]
 
     def __len__(self) -> int:
-        return len(self.individuals)
+        return len(self.table)
+
+    def column(self, name: str) -> NDArray[Any]:
+        """The values of a column [junctions]."""
+        return np.asarray(self.table[name].to_numpy())
+
+    @property
+    def scores(self) -> dict[str, NDArray[Any]]:
+        """The values [junctions] of each predictor, and of length: shorter junctions are shared by more individuals."""
+        sequences = self.table["cdr3" if "cdr3" in self.table.column_names else "cdr3_aa"]
+        length = -pc.utf8_length(sequences).to_numpy()
+        return {name: self.column(column) for name, column in self.predictors.items()} | {LENGTH: length}
 
     def aucs(self, public: int = 2) -> dict[str, Auc]:
-        """Of each predictor, the AUC for occurring in at least `public` individuals; none if all or no junction is."""
-        areas = {name: auc(score, self.individuals >= public) for name, score in self.scores.items()}
+        """The AUC of each predictor for being in at least `public` individuals; empty if all junctions are, or none."""
+        areas = {name: auc(score, self.column("individuals") >= public) for name, score in self.scores.items()}
         return {name: area for name, area in areas.items() if area is not None}
-
-    def table(self) -> pa.RecordBatch:
-        """The columns as one record batch."""
-        return pa.RecordBatch.from_pydict({name: pa.array(values) for name, values in self.columns.items()})
 
     def write(self, target: Path, *, overwrite: bool = False) -> None:
         """Write the table to `target` (.tsv, .tsv.gz or .parquet)."""
-        suffix = table_suffix(target)
-        with atomic_path(target, overwrite=overwrite) as temporary, open(temporary, "wb") as stream:
-            writer = TableWriter(stream, suffix)
-            writer.write(self.table())
-            writer.close()
+        batches = self.table.combine_chunks().to_batches()
+        write_table(target, batches or [pa.RecordBatch.from_pylist([], self.table.schema)], overwrite=overwrite)
 
 
-PATHWAYS, WEIGHT, LENGTH = "pathways", "weight", "length"
-PATHWAYS_SUM, WEIGHT_SUM = "pathways, summed", "weight, summed"
-PATHWAYS_MEAN, WEIGHT_MEAN = "pathways, mean", "weight, mean"
-
-
-def nucleotide_level(seen: Observations) -> Level:
+def nucleotide_level(observations: Observations) -> Level:
     """Distinct (V allele, J allele, CDR3)."""
-    first, which = _distinct(_nucleotide_key(seen))
-    individuals = _individuals(which, seen.individual)
-    order = _most_first(individuals, seen.pathways[first])
-    first, individuals = first[order], individuals[order]
-    sequences = _texts(seen.cdr3, first)
-    columns: dict[str, Any] = {
-        "v_call": _texts(seen.v, first),
-        "j_call": _texts(seen.j, first),
-        "cdr3": sequences,
-        "cdr3_aa": translate(sequences),
-        "individuals": individuals,
-        "rows": np.bincount(which)[order],
-        "pathways_total": seen.pathways[first],
-        "weight": seen.weight[first],
+    groups = _ordered(_grouped(observations.rows, _JUNCTION, _PATHWAYS), _JUNCTION, "pathways_max")
+    texts = {name: observations.texts[name].take(groups[name]) for name in _JUNCTION}
+    columns = {
+        **texts,
+        "cdr3_aa": pa.array(translate(texts["cdr3"].to_pylist()), pa.large_string()),
+        "individuals": groups["individual_count_distinct"],
+        "rows": groups["count_all"],
+        "pathways_total": groups["pathways_max"],
+        "weight": groups["weight_max"],
     }
-    scores = {
-        PATHWAYS: columns["pathways_total"],
-        WEIGHT: columns["weight"],
-        LENGTH: -np.array([len(text) for text in sequences], dtype=np.int64),
-    }
-    return Level("nucleotide", columns, individuals, scores)
+    return Level("nucleotide", pa.table(columns), {"pathways": "pathways_total", "weight": "weight"})
 
 
-def amino_acid_level(seen: Observations, *, with_genes: bool = False) -> Level:
-    """Distinct translated CDR3s, those out of frame left out; `with_genes`: distinct with their V and J gene.
+def amino_acid_level(observations: Observations, *, with_genes: bool = False) -> Level:
+    """Distinct translated CDR3s, without those out of frame; `with_genes`: distinct with their V and J gene.
 
-    Pathways and weights are summed over the observed nucleotide junctions.  The sum grows with the number of those,
-    and so with the individuals that a junction was seen in; the mean over them does not.
+    Pathways and weights are summed over the observed nucleotide junctions.  The sum grows with their number, and so
+    with the number of individuals; the mean over them does not.
     """
-    names, amino = _places(translate(seen.cdr3[0]))
-    v_names, v_gene = _places([allele.partition("*")[0] if with_genes else "" for allele in seen.v[0]])
-    j_names, j_gene = _places([allele.partition("*")[0] if with_genes else "" for allele in seen.j[0]])
-    v, j, letters = v_gene[seen.v[1]], j_gene[seen.j[1]], amino[seen.cdr3[1]]
-    in_frame = np.array([name != "" for name in names], dtype=bool)
-    kept = np.flatnonzero(in_frame[letters])
-    first, which = _distinct(((v * len(j_names) + j) * len(names) + letters)[kept])
-    individuals = _individuals(which, (seen.individual[0], seen.individual[1][kept]))
-    # Each nucleotide junction adds what it has once, however many rows and individuals it is of.
-    once = np.zeros(len(seen), dtype=bool)
-    once[_distinct(_nucleotide_key(seen))[0]] = True
-    adds = once[kept]
-    junctions = np.bincount(which[adds], minlength=len(first))
-    pathways = np.zeros(len(first), dtype=np.uint64)
-    np.add.at(pathways, which[adds], seen.pathways[kept[adds]])
-    weight = np.bincount(which[adds], seen.weight[kept[adds]], minlength=len(first))
-    order = _most_first(individuals, pathways)
-    place = kept[first][order]
-    genes = {"v_gene": _texts((v_names, v), place), "j_gene": _texts((j_names, j), place)}
-    columns: dict[str, Any] = {
-        **(genes if with_genes else {}),
-        "cdr3_aa": _texts((names, letters), place),
-        "individuals": individuals[order],
-        "rows": np.bincount(which, minlength=len(first))[order],
-        "nucleotide_junctions": junctions[order],
-        "pathways_total": pathways[order],
-        "weight": weight[order],
-        "pathways_mean": (pathways / junctions)[order],
-        "weight_mean": (weight / junctions)[order],
+    rows, texts = observations.rows, {}
+    sources = {"v_gene": "v_call", "j_gene": "j_call", "cdr3_aa": "cdr3"} if with_genes else {"cdr3_aa": "cdr3"}
+    for name, source in sources.items():
+        distinct = observations.texts[source].to_pylist()
+        derived = translate(distinct) if source == "cdr3" else [allele.partition("*")[0] for allele in distinct]
+        codes, texts[name] = _encoded(pa.chunked_array([derived], pa.large_string()))
+        rows = rows.append_column(name, pa.array(codes[rows[source].to_numpy()]))
+    keys = list(sources)
+    rows = rows.filter(pc.not_equal(texts["cdr3_aa"].take(rows["cdr3_aa"]), ""))
+    rows = rows.append_column("row", pa.array(np.arange(len(rows))))
+    # One thread adds weights in the order of the rows: the last digit does not depend on the machine.
+    junctions = _grouped(rows, [*keys, *_JUNCTION], [*_PATHWAYS, ("row", "min")]).sort_by("row_min")
+    summed = [([], "count_all"), ("pathways_max", "sum"), ("weight_max", "sum")]
+    sums = junctions.group_by(keys, use_threads=False).aggregate(summed)
+    groups = _ordered(_grouped(rows, keys, []).join(sums, keys, right_suffix="_junctions"), keys, "pathways_max_sum")
+    count, pathways, weight = (
+        groups[name].to_numpy() for name in ("count_all_junctions", "pathways_max_sum", "weight_max_sum")
+    )
+    columns = {
+        **{name: texts[name].take(groups[name]) for name in keys},
+        "individuals": groups["individual_count_distinct"],
+        "rows": groups["count_all"],
+        "nucleotide_junctions": count,
+        "pathways_total": pathways,
+        "weight": weight,
+        "pathways_mean": pathways / count,
+        "weight_mean": weight / count,
     }
-    scores = {
-        PATHWAYS_SUM: columns["pathways_total"],
-        WEIGHT_SUM: columns["weight"],
-        PATHWAYS_MEAN: columns["pathways_mean"],
-        WEIGHT_MEAN: columns["weight_mean"],
-        LENGTH: -np.array([len(text) for text in columns["cdr3_aa"]], dtype=np.int64),
+    predictors = {
+        "pathways, summed": "pathways_total",
+        "weight, summed": "weight",
+        "pathways, mean": "pathways_mean",
+        "weight, mean": "weight_mean",
     }
-    return Level("amino acid", columns, columns["individuals"], scores)
+    return Level("amino acid", pa.table(columns), predictors)
 
 
-def _nucleotide_key(seen: Observations) -> NDArray[np.int64]:
-    """A number for each row, the same for the same (V allele, J allele, CDR3); ascending in that order."""
-    return (seen.v[1] * len(seen.j[0]) + seen.j[1]) * len(seen.cdr3[0]) + seen.cdr3[1]
+def _grouped(rows: pa.Table, keys: list[str], values: list[tuple[str, str]]) -> pa.Table:
+    """Distinct individuals, number of rows, and combined `values` of rows with equal keys."""
+    return rows.group_by(keys).aggregate([("individual", "count_distinct"), ([], "count_all"), *values])
 
 
-def _distinct(key: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The first row of each distinct key, in ascending order of keys, and the place of each row's key among them."""
-    _, first, which = np.unique(key, return_index=True, return_inverse=True)
-    return first, which
-
-
-def _places(texts: list[str]) -> tuple[list[str], NDArray[np.int64]]:
-    """Distinct texts in ascending order, and the place of each text among them."""
-    return _encode([pa.array(texts, pa.string())])
-
-
-def _texts(column: tuple[list[str], NDArray[np.int64]], rows: NDArray[np.int64]) -> list[str]:
-    names, codes = column
-    return [names[k] for k in codes[rows]]
-
-
-def _individuals(which: NDArray[np.int64], individual: tuple[list[str], NDArray[np.int64]]) -> NDArray[np.int64]:
-    """In how many individuals each junction is; `which` is the junction of each row, `individual` its individual."""
-    names, codes = individual
-    met = np.unique(which * max(1, len(names)) + codes)
-    return np.asarray(np.bincount(met // max(1, len(names))), dtype=np.int64)
-
-
-def _most_first(individuals: NDArray[np.int64], pathways: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """The order of the tables: most individuals, then most pathways, then as the keys are."""
-    return np.lexsort((np.iinfo(np.uint64).max - pathways, -individuals))
+def _ordered(groups: pa.Table, keys: list[str], pathways: str) -> pa.Table:
+    """Groups of most individuals first, then of most pathways, then by their keys."""
+    first = [("individual_count_distinct", "descending"), (pathways, "descending")]
+    return groups.sort_by([*first, *((key, "ascending") for key in keys)])

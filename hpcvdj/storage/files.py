@@ -65,7 +65,7 @@ def require_text_name(path: Path) -> None:
 
 
 def require_distinct(target: Path, *inputs: Path) -> None:
-    """Raise InputError if `target` is one of the `inputs`, whatever path leads there."""
+    """Raise InputError if `target` is one of the `inputs`, under any path."""
     for path in inputs:
         if target.exists() and path.exists() and target.samefile(path):
             raise InputError(f"{target}: is an input of this run; name another output file")

@@ -288,7 +288,7 @@ def open_hdf5(path: Path, command: str, form: str, version: int) -> h5py.File:
     """
     if path.is_dir():
         results = sorted(path.glob("*.h5"))
-        inside = f"; it holds {len(results):,} results such as {results[0]}" if results else ""
+        inside = f"; it has {len(results):,} results, such as {results[0]}" if results else ""
         raise InputError(f"{path}: is a folder; name a result file{inside}")
     if not path.exists() and path.with_name(path.name + ".checkpoint").is_dir():
         raise InputError(f"{path}: is not complete; `{command}` with --resume continues it")

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Derive the germline tables of this folder from the model files of OLGA 1.3.0.
 
-OLGA (PyPI package `olga`) carries, for ten human and mouse loci, the full germline sequences of V, D and J
-genes (`model_params.txt`, under #GeneChoice) and the position of the first base of the codon of Cys 104 in
-each V gene and of Phe/Trp 118 in each J gene (`*_gene_CDR3_anchors.csv`).  This script reads these files as
-data, runs none of OLGA's code, and imports them as `hpcvdj germline import` does.
+For ten human and mouse loci, OLGA (PyPI package `olga`) has the full germline sequences of V, D and J genes
+(`model_params.txt`, under #GeneChoice), and the position of the first base of the codon of Cys 104 in each V gene
+and of Phe/Trp 118 in each J gene (`*_gene_CDR3_anchors.csv`).  This script reads these files as data, without
+running OLGA's code, and imports them as `hpcvdj germline import` does.
 
-What is known to be wrong with a model, and put right or refused, stands in `anchors/`.  No allele disappears
-silently: each one left out is printed and written, with the reason, to REFUSED.tsv.
+The files in `anchors/` correct or refuse what is known to be wrong with a model.  No allele disappears silently:
+each one that is left out is printed, and written to REFUSED.tsv, with the reason.
 """
 
 from __future__ import annotations
@@ -22,10 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hpcvdj.errors import InputError
-from hpcvdj.germline_import import Imported, Refusal, Row, import_germline
-from hpcvdj.germline_import.genes import natural_key
-from hpcvdj.germline_import.table import REFUSED_COLUMNS, as_tsv
-from hpcvdj.recombination.germline import COLUMNS
+from hpcvdj.germline_import import Imported, import_germline
+from hpcvdj.germline_import.genes import RefusalKind, natural_key
 
 FOLDER = Path(__file__).resolve().parent
 OLGA_VERSION = "1.3.0"
@@ -72,6 +70,14 @@ PAPER_J_LENGTHS = [17, 17, 19, 20, 19, 22, 19, 20, 18, 18, 18, 16]
 PAPER_V_LENGTHS = {14: 10, 13: 5, 12: 2, 11: 3}
 FUNCTIONAL_MOUSE_TRBV = 22
 
+UNEXPECTED = (
+    RefusalKind.ANCHOR_MISMATCH,
+    RefusalKind.ANCHOR_OUTSIDE,
+    RefusalKind.NOT_IN_SOURCES,
+    RefusalKind.UNKNOWN_FUNCTION,
+)
+"""Reasons that do not occur with the models for which the anchors files were written."""
+
 
 class DerivationError(Exception):
     """The model files are not what this script was written for; the message says where."""
@@ -87,16 +93,14 @@ def derive_locus(model: Model, models: Path) -> Imported:
     """The table of one model, as `hpcvdj germline import` makes it, and what was left out."""
     imported = import_germline(
         models / model.name,
-        name=model.table,
         source_format="model",
         loci=[model.locus],
         anchors=anchors_file(model),
         source_note=f"{model.origin}, from OLGA {OLGA_VERSION} {model.name}",
     )
-    for refusal in imported.refusals:
-        # A refusal that the models do not call for: they are others than the anchors files were written for.
-        if "the anchors file" in refusal.reason or "anchor, " in refusal.reason or "unknown" in refusal.reason:
-            raise DerivationError(f"{model.name}: {refusal.allele}: {refusal.reason}")
+    for gene in imported.refusals:
+        if gene.refusal and gene.refusal.kind in UNEXPECTED:
+            raise DerivationError(f"{model.name}: {gene.allele}: {gene.reason}")
     return imported
 
 
@@ -109,9 +113,9 @@ def require(condition: bool, what: str) -> None:
         raise DerivationError(f"the derived tables do not have the reference figures: {what}")
 
 
-def check_reference_figures(tables: dict[str, list[Row]]) -> None:
+def check_reference_figures(tables: dict[str, Imported]) -> None:
     """The mouse TRB set whose figures the paper prints."""
-    paper = {row.gene: row.sequence for row in tables[PAPER_NAME]}
+    paper = {row.gene: row.sequence for row in tables[PAPER_NAME].rows}
     require(list(paper) == sorted(PAPER_GENES, key=lambda g: ("VDJ".index(g[3]), natural_key(g))), "paper's genes")
     lengths = {gene: len(sequence) for gene, sequence in paper.items()}
     v_lengths = Counter(length for gene, length in lengths.items() if gene[3] == "V")
@@ -120,36 +124,38 @@ def check_reference_figures(tables: dict[str, list[Row]]) -> None:
     require(j_lengths == PAPER_J_LENGTHS, f"J segment lengths {j_lengths}")
     require(paper["TRBV1"] == "ACCTGCAGTGCAGA" and paper["TRBV31"] == "GCCTGGAGTCT", "TRBV1, TRBV31")
     require(paper["TRBD1"] == "GGGACAGGGGGC" and paper["TRBD2"] == "GGGACTGGGGGGGC", "TRBD1, TRBD2")
-    functional = [row for row in tables["mouse_trb.tsv"] if (row.segment_type, row.functional) == ("V", "F")]
+    mouse = tables["mouse_trb.tsv"].rows
+    functional = [row for row in mouse if (row.segment_type, row.functional) == ("V", "F")]
     require(len(functional) == FUNCTIONAL_MOUSE_TRBV, f"{len(functional)} functional mouse TRBV")
 
 
 # --- Files
 
 
-def derive(models: Path) -> tuple[dict[str, list[Row]], list[Refusal]]:
-    """All tables by file name, and all refusals."""
-    imported = [derive_locus(model, models) for model in MODELS]
-    tables = {one.name: list(one.rows) for one in imported}
-    refusals = [refusal for one in imported for refusal in one.refusals]
-    tables[PAPER_NAME] = [row for row in tables["mouse_trb.tsv"] if row.gene in PAPER_GENES]
+def derive(models: Path) -> dict[str, Imported]:
+    """All tables by file name, each with its refusals."""
+    tables = {model.table: derive_locus(model, models) for model in MODELS}
+    paper = tuple(row for row in tables["mouse_trb.tsv"].rows if row.gene in PAPER_GENES)
+    tables[PAPER_NAME] = Imported(paper, ())
     check_reference_figures(tables)
-    return tables, refusals
+    return tables
 
 
-def texts(tables: dict[str, list[Row]], refusals: list[Refusal]) -> dict[str, str]:
+def texts(tables: dict[str, Imported]) -> dict[str, str]:
     """The content of every file, by name."""
-    files = {name: as_tsv(COLUMNS, rows) for name, rows in tables.items()}
-    return files | {REFUSED_NAME: as_tsv(REFUSED_COLUMNS, refusals)}
+    files = {name: imported.texts(name) for name, imported in tables.items()}
+    header, _, _ = files[PAPER_NAME][1].partition("\n")
+    refused = "".join(listed.removeprefix(f"{header}\n") for _, listed in files.values())
+    return {name: table for name, (table, _) in files.items()} | {REFUSED_NAME: f"{header}\n{refused}"}
 
 
-def counts_table(tables: dict[str, list[Row]]) -> str:
+def counts_table(tables: dict[str, Imported]) -> str:
     """The number of alleles by functionality, F / ORF / P, as the Markdown table of README.md."""
     lines = ["| table | V: F / ORF / P | D: F / ORF / P | J: F / ORF / P | rows |", "|---|---|---|---|---|"]
-    for name, rows in tables.items():
-        counts = Counter((row.segment_type, row.functional) for row in rows)
-        cells = [" / ".join(str(counts[kind, status]) for status in ("F", "ORF", "P")) for kind in "VDJ"]
-        lines.append(f"| `{name}` | {' | '.join(cells)} | {len(rows)} |")
+    for name, imported in tables.items():
+        counts = Counter(f"{row.segment_type} {row.functional}" for row in imported.rows)
+        cells = [" / ".join(str(counts[f"{kind} {status}"]) for status in ("F", "ORF", "P")) for kind in "VDJ"]
+        lines.append(f"| `{name}` | {' | '.join(cells)} | {len(imported.rows)} |")
     return "\n".join(lines)
 
 
@@ -188,7 +194,7 @@ def write(files: dict[str, str], folder: Path) -> None:
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(
-        description="Derive the germline tables of this folder (V, D and J segments as they lie in the CDR3) "
+        description="Derive the germline tables of this folder (the parts of V, D and J genes in the CDR3) "
         f"from the model files of OLGA {OLGA_VERSION}, which are read as data. Prints every allele that is "
         "left out, with the reason, and the number of alleles in each table.",
         epilog="Exit status: 0 done, or all files as derived; 1 with --check, if a file differs; 2 if the "
@@ -220,8 +226,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Derive, then write or compare; the exit status."""
     options = parse_arguments(arguments)
     try:
-        tables, refusals = derive(find_models(options.models))
-        files = texts(tables, refusals)
+        tables = derive(find_models(options.models))
+        files = texts(tables)
         if options.check:
             wrong = differing(files, options.out)
             print("\n".join(f"differs: {name}" for name in wrong) or f"{len(files)} files are as derived")
@@ -230,8 +236,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (DerivationError, InputError, OSError, KeyError) as error:
         print(f"derive.py: {error}", file=sys.stderr)
         return 2
-    for refusal in refusals:
-        print(f"left out of {refusal.table}: {refusal.allele}: {refusal.reason}")
+    for name, imported in tables.items():
+        for gene in imported.refusals:
+            print(f"left out of {name}: {gene.allele}: {gene.reason}")
     print(counts_table(tables))
     return 0
 

@@ -39,7 +39,7 @@ def launch(ranks, *arguments, timeout=240):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("ranks", [2, *(pytest.param(ranks, marks=pytest.mark.slow) for ranks in (1, 3, 4))])
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
 def test_rank_tests(ranks):
     """The tests of test_ranks.py, on every rank, under both guards against a stuck collective."""
     arguments = ["-m", "mpi4py", "-m", "pytest", "--with-mpi", "--timeout=60", "--timeout-method=thread"]

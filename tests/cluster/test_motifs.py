@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from tests.conftest import ROOT
-from tests.motifs.tables.cases import random_text
-from tests.motifs.test_run import content
+from tests.kernels.kmers.cases import random_text
+from tests.motifs.test_compare import content
 
 pytestmark = pytest.mark.timeout(900)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hpcvdj.germline_import.anchors import ungapped
 from hpcvdj.recombination.germline import Segment, read_germline
 from tests.conftest import GERMLINE
 
@@ -86,6 +87,34 @@ def fasta(segments: list[Segment], species: str = "Homo sapiens") -> str:
         lines.append(">" + imgt_header(segment, species))
         lines += [sequence[k : k + 60] for k in range(0, len(sequence), 60)]
     return "\n".join(lines) + "\n"
+
+
+def allele_description(segment: Segment, gapped: bool) -> dict:
+    """An allele as OGRDB publishes it."""
+    coding = region(segment).upper()
+    bare = ungapped(coding)
+    entry = {
+        "allele_description_id": "OGRDB:A00001",
+        "label": segment.allele,
+        "sequence": "GGTTCC" + bare + "CACAGTG",
+        "coding_sequence": coding if gapped else bare,
+        "locus": segment.locus,
+        "sequence_type": segment.segment_type,
+        "functional": segment.functional == "F",
+        "inference_type": "genomic_and_rearranged",
+        "species": {"id": "NCBITAXON:9606", "label": "Homo sapiens"},
+        "gene_start": 7,
+        "gene_end": 6 + len(bare),
+        "status": "active",
+        "curational_tags": None,
+    }
+    if segment.segment_type == "J":
+        entry["j_cdr3_end"] = 6 + len(segment.sequence) + 1
+        entry["j_codon_frame"] = {0: 1, 2: 2, 1: 3}[len(segment.sequence) % 3]
+    if segment.segment_type == "V":
+        cdr3_start = 313 if gapped else len(bare) - len(segment.sequence) + 1
+        entry["v_gene_delineations"] = [{"delineation_scheme": "IMGT", "fwr1_start": 1, "cdr3_start": cdr3_start}]
+    return entry
 
 
 def model_folder(name: str) -> Path:

@@ -7,20 +7,20 @@ import json
 
 import pytest
 
-from hpcvdj.germline_import import import_germline
+from hpcvdj.germline_import import ModelFolder, import_germline
 from hpcvdj.germline_import.anchors import ungapped
-from hpcvdj.recombination.germline import Segment, read_germline
+from hpcvdj.recombination.germline import read_germline
 from tests.germline_import.conftest import (
     CODON_104,
     FOLDER,
     MODELS,
     NAMES,
     SPECIES,
+    allele_description,
     codon,
     fasta,
     gapped_v,
     model_folder,
-    region,
     shipped,
 )
 
@@ -49,7 +49,6 @@ def test_a_model_folder_gives_the_shipped_table_byte_by_byte(name, tmp_path):
     origin = "OGRDB" if name.startswith("mouse_ig") else "IMGT"
     imported = import_germline(
         folder,
-        name=f"{name}.tsv",
         anchors=anchors if anchors.exists() else None,
         source_note=f"{origin}, from OLGA 1.3.0 {folder.name}",
     )
@@ -98,51 +97,21 @@ def test_imgt_gapped_fasta_gives_the_shipped_segments(name, tmp_path):
 @pytest.mark.parametrize("name", NAMES)
 def test_imgt_fasta_of_the_models_own_sequences(name, tmp_path):
     """Real V and J regions, gapped so that codon 104 stands at its place: the motif finds no wrong anchor."""
-    from hpcvdj.germline_import.models import read_model
-
-    genes = [gene for gene in read_model(model_folder(name)) if gene.sequence and gene.anchor is not None]
+    genes = [gene for gene in ModelFolder().read(model_folder(name)) if gene.sequence and isinstance(gene.anchor, int)]
     lines = []
     for gene in genes:
-        gaps = "." * (CODON_104 - gene.anchor) if gene.kind == "V" else ""
+        gaps = "." * (CODON_104 - gene.anchor) if gene.segment_type == "V" else ""
         where = 30 if len(gaps) % 3 == 0 else 0
         lines.append(f">{gene.allele}\n{gene.sequence[:where].lower()}{gaps}{gene.sequence[where:].lower()}\n")
     path = tmp_path / "bare.fasta"
     path.write_text("".join(lines))
     expected = {gene.allele: gene for gene in genes}
     imported = import_germline(path)
-    assert len(imported.rows) > 0.8 * sum(gene.kind != "D" for gene in genes)
+    assert len(imported.rows) > 0.8 * sum(gene.segment_type != "D" for gene in genes)
     for row in imported.rows:
         gene = expected[row.allele]
-        cut = gene.sequence[gene.anchor + 3 :] if gene.kind == "V" else gene.sequence[: gene.anchor]
+        cut = gene.sequence[gene.anchor + 3 :] if gene.segment_type == "V" else gene.sequence[: gene.anchor]
         assert row.sequence == cut, row.allele
-
-
-def allele_description(segment: Segment, gapped: bool) -> dict:
-    """An allele as OGRDB publishes it."""
-    coding = region(segment).upper()
-    bare = ungapped(coding)
-    entry = {
-        "allele_description_id": "OGRDB:A00001",
-        "label": segment.allele,
-        "sequence": "GGTTCC" + bare + "CACAGTG",
-        "coding_sequence": coding if gapped else bare,
-        "locus": segment.locus,
-        "sequence_type": segment.segment_type,
-        "functional": segment.functional == "F",
-        "inference_type": "genomic_and_rearranged",
-        "species": {"id": "NCBITAXON:9606", "label": "Homo sapiens"},
-        "gene_start": 7,
-        "gene_end": 6 + len(bare),
-        "status": "active",
-        "curational_tags": None,
-    }
-    if segment.segment_type == "J":
-        entry["j_cdr3_end"] = 6 + len(segment.sequence) + 1
-        entry["j_codon_frame"] = {0: 1, 2: 2, 1: 3}[len(segment.sequence) % 3]
-    if segment.segment_type == "V":
-        cdr3_start = 313 if gapped else len(bare) - len(segment.sequence) + 1
-        entry["v_gene_delineations"] = [{"delineation_scheme": "IMGT", "fwr1_start": 1, "cdr3_start": cdr3_start}]
-    return entry
 
 
 @pytest.mark.parametrize("gapped", [True, False])
@@ -172,7 +141,7 @@ def test_germline_set_json_gives_the_shipped_segments(name, gapped, tmp_path):
 
 def test_what_is_written_is_what_is_read(tmp_path):
     (tmp_path / "a.fasta").write_text(fasta(shipped("mouse_trb")))
-    imported = import_germline(tmp_path / "a.fasta", name="x.tsv", species_note="strain C57BL/6")
+    imported = import_germline(tmp_path / "a.fasta", species_note="strain C57BL/6")
     for target in ("x.tsv", "x.tsv.gz"):
         imported.write(tmp_path / target, overwrite=True)
         read = read_germline(tmp_path / target)

@@ -8,13 +8,13 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from hpcvdj.kernels.kmers.profile import Profile, profile
-from hpcvdj.kernels.kmers.join_cpu import Pigeonhole
-from hpcvdj.kernels.kmers.matrix_cpu import Matrix
-from hpcvdj.motifs.edges import Selection, joined
-from hpcvdj.motifs.results import Header, MotifStore
-from hpcvdj.motifs.scores import base_frequencies, scoring, terms_of
-from hpcvdj.motifs.sequences import SequenceSet, sequence_set
+from hpcvdj.kernels.kmers.kmers import Profile, profile
+from hpcvdj.kernels.kmers.methods import choose, load
+from hpcvdj.kernels.kmers.sequences import SequenceSet, sequence_set
+from hpcvdj.kernels.kmers.tile_cpu import clear_lower
+from hpcvdj.motifs.edges import EdgeFilter, EdgeFinder, joined
+from hpcvdj.motifs.results import Header, motif_writer
+from hpcvdj.motifs.scores import Scoring, base_frequencies, make_score, terms_of
 
 K, D = 6, 2
 
@@ -30,36 +30,34 @@ class Written:
 
 
 def write_result(
-    path, sequences, k=K, d=D, *, strands=1, kind="cosine", dense=True, selection=None, tile=256, method=Pigeonhole
+    path, sequences, k=K, d=D, *, strands=1, score="cosine", dense=True, edge_filter=None, tile=256, method="pigeonhole"
 ):
-    """Compare `sequences` and write a result file; what it holds."""
-    mine = profile(sequences, k, d)
-    profiles: list[Profile] = [mine, mine.reverse_complement()][:strands]
-    frequencies = base_frequencies(mine, both_strands=strands > 1)
-    terms = tuple(terms_of(some, d, frequencies) for some in profiles)
-    how = scoring(kind, None, k, d)
+    """Compare `sequences` and write a result file; what it has."""
+    forward = profile(sequences, k, d)
+    profiles: list[Profile] = [forward, forward.reverse_complement()][:strands]
+    frequencies = base_frequencies(forward, both_strands=strands > 1)
+    scoring = Scoring(make_score(score, None, k, d), [terms_of(side, d, frequencies) for side in profiles])
     n = len(sequences)
-    counters = []
-    for columns in profiles:
-        loaded = Pigeonhole(columns, d, d + 2) if method is Pigeonhole else Matrix(columns, d)
-        counters.append(loaded.counters(mine))
-    scores = [how.of(counters[s], terms[0], terms[s]) for s in range(strands)]
-    selection = selection or Selection(0.05)
-    header = Header(sequences.names, sequences.lengths, k, d, strands, False, how, terms)
-    parts = []
-    with MotifStore(path, header, dense=dense) as store:
-        for s in range(strands):
-            for row in range(0, n, tile):
-                for column in range(row, n, tile):
-                    part = counters[s][:, row : row + tile, column : column + tile]
-                    if dense:
-                        store.put_tile(s, row, column, part)
-                    else:
-                        score = scores[s][row : row + tile, column : column + tile]
-                        parts.append(selection.from_tile(part, score, row, column, s))
-        if not dense:
-            store.put_edges(selection.finish(joined(parts, d)))
-        store.finish({}, [{"host": "here"}])
+    counters = [load(choose(method, k, d, "cpu"), columns, d, "cpu").counters(forward) for columns in profiles]
+    edge_filter = edge_filter or EdgeFilter(0.05)
+    finder = EdgeFinder(scoring, edge_filter, n)
+    header = Header(sequences.names, sequences.lengths, k, d, strands, False, scoring)
+    tiles = [
+        (s, row, column, counters[s][:, row : row + tile, column : column + tile].copy())
+        for s in range(strands) for row in range(0, n, tile) for column in range(row, n, tile)
+    ]  # fmt: skip
+    edges = None
+    if not dense:
+        parts = [finder.of_tile(part, s, row, column, clear_lower(part, row, column)[1]) for s, row, column, part in tiles]
+        edges = edge_filter.best(joined(parts, d))
+    with motif_writer(path, header, edges=None if dense else len(edges)) as writer:
+        if dense:
+            for s, row, column, part in tiles:
+                writer.put_tile(s, row, column, part)
+        else:
+            writer.put_edges(edges)
+        writer.finish({}, [{"host": "here"}])
+    scores = [scoring.rectangle(counters[s], s, 0, 0) for s in range(strands)]
     return Written(path, sequences, np.array(counters), np.array(scores))
 
 

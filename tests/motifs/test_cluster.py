@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from hpcvdj.cli import motifs_cluster
 from hpcvdj.errors import InputError
 from hpcvdj.motifs.clusters import cluster, modularity, read_clusters
-from hpcvdj.motifs.edges import Selection
+from hpcvdj.motifs.edges import EdgeFilter
 from hpcvdj.motifs.graph import score_matrix, selected_edges
 from hpcvdj.motifs.results import MotifResult
 from tests.conftest import ROOT
@@ -87,8 +87,8 @@ def test_families_are_found_on_both_strands(results):
     """Each fifth sequence of a family lies on the other strand: only two strands bring it in."""
     names = results[False, 2].sequences.names
     with MotifResult(results[False, 2].path) as result:
-        both = cluster(score_matrix(selected_edges(result, Selection(0.25)), len(result)), "components")
-        same = cluster(score_matrix(selected_edges(result, Selection(0.25), [0]), len(result)), "components")
+        both = cluster(score_matrix(selected_edges(result, EdgeFilter(0.25)), len(result)), "components")
+        same = cluster(score_matrix(selected_edges(result, EdgeFilter(0.25), [0]), len(result)), "components")
     assert both.sizes.tolist() == [5] * 12
     for family in range(0, 60, 5):
         members = [names.index(f"gene{i}") for i in range(family, family + 5)]
@@ -131,10 +131,10 @@ def test_the_same_seed_gives_the_same_file(results, run, tmp_path, method):
     )
     code = (
         "import sys; from pathlib import Path; from hpcvdj.motifs.clusters import cluster\n"
-        "from hpcvdj.motifs.edges import Selection; from hpcvdj.motifs.graph import score_matrix, selected_edges\n"
+        "from hpcvdj.motifs.edges import EdgeFilter; from hpcvdj.motifs.graph import score_matrix, selected_edges\n"
         "from hpcvdj.motifs.results import MotifResult\n"
         f"with MotifResult({str(written.path)!r}) as result:\n"
-        "    matrix = score_matrix(selected_edges(result, Selection(0.02)), len(result))\n"
+        "    matrix = score_matrix(selected_edges(result, EdgeFilter(0.02)), len(result))\n"
         f"    cluster(matrix, {method!r}, seed=7).write(result.names, Path({str(tmp_path / 'b.tsv')!r}))\n"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "12345", "PYTHONPATH": str(ROOT)}

@@ -7,11 +7,11 @@ from scipy import sparse
 from hpcvdj.cli import motifs_cluster, motifs_export, motifs_plot, motifs_show
 from hpcvdj.errors import InputError
 from hpcvdj.motifs import graph
-from hpcvdj.motifs.edges import Selection
+from hpcvdj.motifs.edges import EdgeFilter
 from hpcvdj.motifs.export import export
 from hpcvdj.motifs.graph import score_matrix, selected_edges
 from hpcvdj.motifs.results import MotifResult
-from hpcvdj.motifs.sequences import sequence_set
+from hpcvdj.kernels.kmers.sequences import sequence_set
 from tests.motifs.conftest import D, K, families, write_result
 
 KINDS = [(dense, strands) for dense in (True, False) for strands in (1, 2)]
@@ -57,7 +57,7 @@ def test_a_table_has_every_pair_once(results, run, tmp_path, kind, ending):
 
 
 def test_raw_counters_are_those_of_the_sub_tables(results, tmp_path):
-    from hpcvdj.motifs.reference import raw_counters
+    from hpcvdj.kernels.kmers.reference import raw_counters
 
     written = results[False, 1]
     with MotifResult(written.path) as result:
@@ -119,9 +119,9 @@ def test_the_best_of_each_sequence(results, kind, top, monkeypatch):
         )
         best |= {key for *_, key in ranked[:top]}
     with MotifResult(written.path) as result:
-        whole = [edge for piece in selected_edges(result, Selection(LEAST, top)) for edge in keys(written, piece)]
+        whole = [edge for piece in selected_edges(result, EdgeFilter(LEAST, top)) for edge in keys(written, piece)]
         monkeypatch.setattr(graph, "PIECE", 256)  # Columns one by one; the best are chosen again and again.
-        cut = [edge for piece in selected_edges(result, Selection(LEAST, top)) for edge in keys(written, piece)]
+        cut = [edge for piece in selected_edges(result, EdgeFilter(LEAST, top)) for edge in keys(written, piece)]
     assert whole == cut
     assert len(whole) == len(best)
     assert set(whole) == best
@@ -139,7 +139,7 @@ def keys(written, piece):
 def test_a_higher_score_takes_fewer(results, kind):
     written = results[kind]
     with MotifResult(written.path) as result:
-        found = [edge for piece in selected_edges(result, Selection(0.3)) for edge in keys(written, piece)]
+        found = [edge for piece in selected_edges(result, EdgeFilter(0.3)) for edge in keys(written, piece)]
     assert set(found) == set(expected_pairs(written, 0.3))
     assert 20 < len(found) < len(expected_pairs(written, LEAST))
 
@@ -147,10 +147,10 @@ def test_a_higher_score_takes_fewer(results, kind):
 def test_several_tiles_give_what_one_gives(tmp_path, monkeypatch):
     some = families(n=560, length=40)
     dense = write_result(tmp_path / "d.h5", some, k=8, d=1, strands=2, dense=True)
-    edges = write_result(tmp_path / "e.h5", some, k=8, d=1, strands=2, dense=False, selection=Selection(0.1))
+    edges = write_result(tmp_path / "e.h5", some, k=8, d=1, strands=2, dense=False, edge_filter=EdgeFilter(0.1))
     monkeypatch.setattr(graph, "PIECE", 256 * 256)
     with MotifResult(dense.path) as a, MotifResult(edges.path) as b:
-        pieces = list(selected_edges(a, Selection(0.1)))
+        pieces = list(selected_edges(a, EdgeFilter(0.1)))
         assert len(pieces) > 6
         one = {key for piece in pieces for key in keys(dense, piece)}
         two = {key for piece in selected_edges(b) for key in keys(edges, piece)}
@@ -187,7 +187,6 @@ def test_a_score_of_zero_keeps_its_place():
         ((False, 1), "x.csv", {}, "must end in .tsv"),
         ((False, 1), "x.tsv", {"strand": "-"}, "--strands both"),
         ((False, 1), "x.npz", {"raw": True}, "leave out --raw"),
-        ((False, 1), "x.tsv", {"selection": Selection(top=0)}, "--top 0"),
         ((False, 1), "none/x.tsv", {}, "no such folder"),
     ],
 )

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 from hpcvdj.cli import motifs_compare, motifs_export
-from hpcvdj.kernels.kmers.profile import profile
+from hpcvdj.kernels.kmers.kmers import profile
 from hpcvdj.kernels.kmers.costs import Choice
 from hpcvdj.kernels.kmers.masks import raw_from_exact
 from hpcvdj.kernels.kmers.methods import LONGEST_K, METHODS, load
 from hpcvdj.motifs.scores import scoring, terms_of
 from hpcvdj.motifs.sequences import read_junctions, sequence_set
 from tests.conftest import SMALL
-from tests.motifs.tables.cases import hostile, random_text
+from tests.kernels.kmers.cases import hostile, random_text
 
 
 def loaded(method, some, d):

@@ -9,10 +9,10 @@ import pytest
 from hpcvdj.cli import motifs_cluster, motifs_plot
 from hpcvdj.errors import InputError
 from hpcvdj.motifs import graph, plots
-from hpcvdj.motifs.edges import Selection
+from hpcvdj.motifs.edges import EdgeFilter
 from hpcvdj.motifs.plots import heatmap, histogram
 from hpcvdj.motifs.results import MotifResult
-from hpcvdj.motifs.sequences import sequence_set
+from hpcvdj.kernels.kmers.sequences import sequence_set
 from tests.motifs.conftest import families, write_result
 
 KINDS = [(dense, strands) for dense in (True, False) for strands in (1, 2)]
@@ -47,7 +47,7 @@ def test_the_heatmap_of_all_pairs_brings_families_together(tmp_path, strands):
     written = write_result(tmp_path / "r.h5", some, strands=strands)
     best = best_scores(written)
     with MotifResult(written.path) as result:
-        found = heatmap(result, Selection(), list(range(strands)))
+        found = heatmap(result, EdgeFilter(), list(range(strands)))
     order = permutation(found.values, best)
     assert sorted(order) == list(range(60))
     np.testing.assert_array_equal(found.values, best[np.ix_(order, order)])
@@ -60,7 +60,7 @@ def test_the_heatmap_of_edges_has_those(results):
     written = results[False, 2]
     best = best_scores(written)
     with MotifResult(written.path) as result:
-        found = heatmap(result, Selection(0.25), [0, 1])
+        found = heatmap(result, EdgeFilter(0.25), [0, 1])
     best[~(best >= 0.25)] = np.nan
     linked = np.flatnonzero((best >= 0.25).any(axis=1))
     assert found.shown == len(linked) == 60
@@ -70,17 +70,17 @@ def test_the_heatmap_of_edges_has_those(results):
 
 def test_clusters_order_the_rows(results):
     rng = np.random.default_rng(1)
-    for kind, selection in (((True, 1), Selection()), ((False, 1), Selection(0.1))):
+    for kind, edge_filter in (((True, 1), EdgeFilter()), ((False, 1), EdgeFilter(0.1))):
         written = results[kind]
         clusters = rng.integers(0, 4, len(written.sequences))
         with MotifResult(written.path) as result:
-            found = heatmap(result, selection, [0], clusters)
+            found = heatmap(result, edge_filter, [0], clusters)
         ranks = [9 if c == 0 else c for c in found.cluster.tolist()]
         assert ranks == sorted(ranks)
         best = best_scores(written)
         if not written.path.name.startswith("dense"):
             best[~(best >= 0.1)] = np.nan
-        keep = np.flatnonzero((best >= 0.1).any(axis=1)) if selection.minimum else np.arange(len(best))
+        keep = np.flatnonzero((best >= 0.1).any(axis=1)) if edge_filter.minimum else np.arange(len(best))
         order = sorted(keep, key=lambda i: (clusters[i] == 0, clusters[i], i))
         np.testing.assert_array_equal(found.values, best[np.ix_(order, order)])
 
@@ -88,12 +88,12 @@ def test_clusters_order_the_rows(results):
 def test_many_sequences_are_sampled_or_pooled(tmp_path, monkeypatch):
     some = families(n=560, length=40).part(0, 560)
     dense = write_result(tmp_path / "d.h5", some, k=8, d=1)
-    edges = write_result(tmp_path / "e.h5", some, k=8, d=1, dense=False, selection=Selection(0.2))
+    edges = write_result(tmp_path / "e.h5", some, k=8, d=1, dense=False, edge_filter=EdgeFilter(0.2))
     monkeypatch.setattr(plots, "MOST", 100)
     monkeypatch.setattr(graph, "PIECE", 256 * 300)
     best = best_scores(dense)
     with MotifResult(dense.path) as a, MotifResult(edges.path) as b:
-        sample, pooled = heatmap(a, Selection(), [0]), heatmap(b, Selection(), [0])
+        sample, pooled = heatmap(a, EdgeFilter(), [0]), heatmap(b, EdgeFilter(), [0])
     assert (sample.shown, len(sample.values)) == (100, 100)
     chosen = np.arange(100) * 560 // 100
     part = best[np.ix_(chosen, chosen)]
@@ -109,19 +109,19 @@ def test_many_sequences_are_sampled_or_pooled(tmp_path, monkeypatch):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_distribution_of_scores_counts_each_pair_once(results, kind):
     written = results[kind]
-    selection = Selection() if kind[0] else Selection(0.1)
+    edge_filter = EdgeFilter() if kind[0] else EdgeFilter(0.1)
     strands = list(range(kind[1]))
     with MotifResult(written.path) as result:
-        borders, counts = histogram(lambda: plots._scores(result, selection, strands), strands)
+        borders, counts = histogram(lambda: plots._scores(result, edge_filter, strands), strands)
     for s in strands:
         upper = np.triu(np.ones(written.scores[s].shape, bool), 1)
-        kept = upper & written.counters[s].any(axis=0) & (written.scores[s] >= (selection.minimum or -9))
+        kept = upper & written.counters[s].any(axis=0) & (written.scores[s] >= (edge_filter.minimum or -9))
         np.testing.assert_array_equal(counts[s], np.histogram(written.scores[s][kept], borders)[0])
     assert counts.sum() > 50
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("figure", plots.KINDS)
+@pytest.mark.parametrize("figure", ("heatmap", "degree", "scores"))
 def test_figures_are_drawn(results, run, tmp_path, kind, figure):
     written = results[kind]
     more = ["--min-score", 0.1] if figure == "degree" else []
@@ -149,10 +149,10 @@ def test_wrong_usage_is_said_in_a_line(results, run, tmp_path, monkeypatch):
         ((dense, "-o", out, "--kind", "degree"), "--min-score or --top"),
         ((edges, "-o", tmp_path / "f.pdf"), r"must end in \.png or \.svg"),
         ((edges, "-o", out, "--strand", "-"), "--strands both"),
-        ((edges, "-o", out, "--kind", "scores", "--order", "c.tsv"), "is for --kind heatmap"),
+        ((edges, "-o", out, "--kind", "scores", "--order", "c.tsv"), "applies to --kind heatmap"),
         ((edges, "-o", out, "--order", tmp_path / "no.tsv"), "no such file"),
         ((tmp_path / "no.h5", "-o", out), "no such result file"),
-        *(((lonely, "-o", out, "--kind", kind), "take a lower --min-score") for kind in plots.KINDS),
+        *(((lonely, "-o", out, "--kind", kind), "give a lower --min-score") for kind in ("heatmap", "degree", "scores")),
     ):
         with pytest.raises(InputError, match=message):
             run(motifs_plot, *arguments)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.cli.test_mpiexec import MPIEXEC
-from tests.motifs.test_run import EXACT, TEXTS, K, content
+from tests.motifs.test_compare import EXACT, TEXTS, K, content
 from tests.robustness.kill_and_resume import ranks_of
 
 pytest.importorskip("mpi4py")
@@ -19,17 +19,18 @@ pytestmark = pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
 EDGES = ["--top", "3", "--score", "cosine"]
 SLOW = """
 import errno, os, sys, time
-import hpcvdj.motifs.run as run, hpcvdj.motifs.tiles as tiles
-from hpcvdj.motifs.work import Work
-from hpcvdj.motifs.results import MotifStore
+import hpcvdj.motifs.compare as compare, hpcvdj.motifs.results as results, hpcvdj.motifs.tiles as tiles
+from hpcvdj.motifs.compare import _TileWork
+from hpcvdj.motifs.results import MotifWriter
 from hpcvdj.runs.ranks import world
-run.layout_of = lambda *ignored: {"load": 6, "height": 4}
-compare, put, savez, done = Work._compare, MotifStore.put_tile, tiles.np.savez, []
-def slow(self, *arguments):
+compare.layout_of = lambda *ignored: {"load": 6, "height": 4}
+results.CHUNK = 2
+compute, put, savez, done = _TileWork.compute, MotifWriter.put_tile, tiles.np.savez, []
+def slow(self, tile):
     time.sleep(0.2)
-    done.append(arguments)
-    return compare(self, *arguments)
-Work._compare = slow
+    done.append(tile)
+    return compute(self, tile)
+_TileWork.compute = slow
 """
 """Small tiles, each of which takes its time."""
 
@@ -126,7 +127,7 @@ def test_a_rank_that_hangs_is_given_up(start, tmp_path):
 
 
 def test_root_that_hangs_while_it_stores_is_given_up(start, tmp_path):
-    hang = "MotifStore.put_tile = lambda *arguments: time.sleep(1000)\n"
+    hang = "MotifWriter.put_tile = lambda *arguments: time.sleep(1000)\n"
     code, err = end(start("--patience", "2", ranks=3, planted=hang))
     assert code not in (0, 75)
     assert err.count("hpcvdj: error: rank 1 waited 3 s for the other ranks") == 1
@@ -146,11 +147,11 @@ def test_a_killed_rank_ends_all(start, tmp_path, rank):
 
 def test_a_rank_that_raises_ends_all(start, tmp_path):
     wrong = """
-def wrong(self, *arguments):
+def wrong(self, tile):
     if len(done) > 3 and world().rank == 1:
         raise ZeroDivisionError("planted")
-    return slow(self, *arguments)
-Work._compare = wrong
+    return slow(self, tile)
+_TileWork.compute = wrong
 """
     code, err = end(start("--patience", "50", ranks=3, planted=wrong))
     assert code not in (0, 75)
@@ -171,8 +172,9 @@ tiles.np.savez = full
     code, err = end(start(ranks=3, planted=full))
     assert code == 1, err
     assert err.count("error:") == 1
-    assert "o.h5.checkpoint: the disk is full; what was saved before is whole: free space" in err
-    assert not list(tmp_path.glob("o.h5.checkpoint/*.new"))
+    assert "the disk is full" in err
+    assert "What was saved before is complete: free space, then continue with --resume" in err
+    assert not list(tmp_path.glob("o.h5.checkpoint/.*"))
     assert len(list(tmp_path.glob("o.h5.checkpoint/tile-*.npz"))) >= 3
     assert np.array_equal(resumed(start, tmp_path, ranks=2), EXACT)
 
@@ -183,16 +185,16 @@ def full(self, strand, row, *arguments):
     if row:
         raise OSError(errno.ENOSPC, "No space left on device")
     put(self, strand, row, *arguments)
-MotifStore.put_tile = full
+MotifWriter.put_tile = full
 """
     code, err = end(start(ranks=3, planted=full))
     assert code == 1, err
     assert err.count("error:") == 1
     assert "o.h5: the disk is full" in err
-    assert "what was compared is kept, and --resume puts it together" in err
+    assert "What was saved before is complete: free space, then continue with --resume" in err
     assert [path.name for path in tmp_path.glob("*o.h5*")] == ["o.h5.checkpoint"]
     assert not (tmp_path / "o.h5.checkpoint" / "result.part").exists()
-    forbidden = "Work._compare = None\n"
+    forbidden = "_TileWork.compute = None\n"
     code, err = end(start("--resume", planted=forbidden))
     assert code == 0, err
     assert np.array_equal(content(tmp_path / "o.h5"), EXACT)
@@ -207,5 +209,5 @@ def test_changed_input_is_refused_by_name(start, tmp_path, fasta):
     code, err = end(start("--resume"))
     assert code == 2
     assert err.count("error:") == 1
-    assert "o.h5.checkpoint: is of another run (sequences_sha256 was" in err
+    assert "o.h5.checkpoint: belongs to another run (sequences_sha256 was" in err
     assert list(tmp_path.glob("o.h5.checkpoint/tile-*.npz"))

@@ -10,9 +10,9 @@ import pytest
 from hpcvdj.cli import motifs_show
 from hpcvdj.errors import InputError
 from hpcvdj.motifs import shared
-from hpcvdj.kernels.kmers.profile import profile
-from hpcvdj.kernels.kmers.join_cpu import Pigeonhole
-from hpcvdj.motifs.sequences import sequence_set
+from hpcvdj.kernels.kmers.kmers import profile
+from hpcvdj.kernels.kmers.methods import choose, load
+from hpcvdj.kernels.kmers.sequences import sequence_set
 from hpcvdj.motifs.shared import find, shared_kmers
 from tests.conftest import SMALL
 from tests.motifs.conftest import families
@@ -50,7 +50,7 @@ def test_totals_are_the_counters_and_regions_hold_all_pairs(case, k, d):
     found = shared_kmers(some, a, b, k, d, strands=2)
     mine = profile(some, k, d)
     for strand, columns in (("+", mine), ("-", mine.reverse_complement())):
-        counters = Pigeonhole(columns, d, d + 1).counters(mine)[:, a, b]
+        counters = load(choose("pigeonhole", k, d, "cpu"), columns, d, "cpu").counters(mine)[:, a, b]
         assert list(found.totals[strand]) == counters.tolist()
         x, y = some.text(a), some.text(b)
         y = y if strand == "+" else y.translate(FLIP)[::-1]

@@ -123,25 +123,25 @@ def test_each_listed_pathway_makes_the_junction(mouse, paper_germline, forms):
             j_part = j_forms(j.sequence, max_p)[len(j.sequence) - facts["j_trim"] + facts["p5j_length"]]
             d = paper_germline.find("D", facts["d_call"]).sequence
             middle = facts["n"]
-            if facts["d_piece"]:
+            if facts["d_form"]:
                 extended = extended_d(d, max_p)
-                assert extended[facts["d_chew_5"] : len(extended) - facts["d_chew_3"]] == facts["d_piece"]
+                assert extended[facts["d_chew_5"] : len(extended) - facts["d_chew_3"]] == facts["d_form"]
                 assert facts["d_trim_5"] == min(max(0, facts["d_chew_5"] - max_p), len(d))
                 assert facts["d_trim_3"] == min(max(0, facts["d_chew_3"] - max_p), len(d))
-                core = len(facts["d_piece"]) - facts["p5d_length"] - facts["p3d_length"]
+                core = len(facts["d_form"]) - facts["p5d_length"] - facts["p3d_length"]
                 assert core == len(d) - facts["d_trim_5"] - facts["d_trim_3"]
                 assert facts["n"] == facts["n1"] + facts["n2"]
                 assert facts["n1_length"] + facts["n2_length"] == facts["n_length"]
                 assert facts["np1_length"] == facts["p3v_length"] + facts["n1_length"] + facts["p5d_length"]
                 assert facts["np2_length"] == facts["p3d_length"] + facts["n2_length"] + facts["p5j_length"]
                 assert cdr3[len(v_part) - facts["p3v_length"] :].startswith(facts["np1"])
-                middle = facts["n1"] + facts["d_piece"] + facts["n2"]
+                middle = facts["n1"] + facts["d_form"] + facts["n2"]
             assert v_part + middle + j_part == cdr3
             track = found.track(pathway)
             assert len(track) == len(cdr3)
             assert (track.count("n"), track.count("v")) == (facts["n_length"], facts["p3v_length"])
             key = tuple(value for name, value in facts.items() if name != "pathways")
-            key += () if facts["d_piece"] else (pathway.v_length,)
+            key += () if facts["d_form"] else (pathway.v_length,)
             assert key not in seen
             seen.add(key)
 

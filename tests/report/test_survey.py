@@ -1,18 +1,24 @@
 """hpcvdj.report.survey: its numbers are those of the result, read whole and summed independently."""
 
+from pathlib import Path
+
+import h5py
 import numpy as np
 import pytest
 
-from hpcvdj.counting.config import Config, Inputs
-from hpcvdj.counting.whole import count_file
+from hpcvdj.counting.config import Config
 from hpcvdj.errors import InputError
-from hpcvdj.runs.ranks import World
+from hpcvdj.recombination.exclusions import ExclusionKind, by_summary
 from hpcvdj.recombination.germline import read_germline
 from hpcvdj.report import survey as module
-from hpcvdj.report.survey import EDGES, FINE_EDGES, PerJunction, coarse, kind_of, survey
-from hpcvdj.report.translation import CODE, translate
+from hpcvdj.report.bins import FINE_BINS, doublings
+from hpcvdj.report.survey import survey
 from hpcvdj.results.reader import Result
+from hpcvdj.sharing.convergence import weights
 from tests.conftest import GERMLINE, SMALL
+from tests.problems import count_to
+
+VERSION_1 = Path(__file__).parent.parent / "results" / "version_1"
 
 
 @pytest.fixture(scope="module")
@@ -34,125 +40,152 @@ def counted(tmp_path_factory):
     cells[300][place["sequence_id"]] = cells[299][place["sequence_id"]]
     table = folder / "t.tsv"
     table.write_text("\n".join([header, *("\t".join(row) for row in cells)]) + "\n")
-    count_file(Inputs(table), read_germline(GERMLINE), folder / "t.h5", Config(6), World())
+    count_to(folder / "t.h5", table, read_germline(GERMLINE), Config(6))
     return folder / "t.h5"
+
+
+def histogram(values):
+    """Junctions with no pathway, and in each doubling."""
+    edges = [0, *(2.0 ** np.arange(64)), np.inf]
+    return np.histogram(np.asarray(values, float), edges)[0].tolist()
 
 
 @pytest.mark.parametrize("block_bytes", [1 << 25, 3000])
 def test_every_number_is_the_results(counted, monkeypatch, block_bytes):
     monkeypatch.setattr(module, "BLOCK_BYTES", block_bytes)
-    found = survey(counted, "t")
+    seen = survey(counted, "t")
     with Result(counted) as result:
         frame = result.to_table().to_pandas()
         counters = result.counters[:].astype(object)
-        assert found.excluded == len(result.excluded) == 5
-        assert sum(rows for _, rows, _ in found.reasons) == 5
+        assert seen.rows_read - seen.counted == len(result.excluded) == 5
+        assert seen.excluded == result.excluded.counts()
     totals = counters.sum(axis=1)
-    assert found.counted == len(frame)
-    assert found.by_n == counters.sum(axis=0).tolist()
-    assert found.pathways == totals.sum()
-    assert found.with_pathway == (totals > 0).sum() < found.counted
-    assert found.most == totals.max()
+    assert seen.counted == len(frame)
+    assert seen.by_n == counters.sum(axis=0).tolist()
+    assert seen.pathways == totals.sum()
+    assert seen.with_pathway == (totals > 0).sum() < seen.counted
+    assert seen.most == totals.max()
     first = [next(m for m, ways in enumerate(row) if ways) for row in counters.tolist() if any(row)]
-    assert found.reached.tolist() == [first.count(m) for m in range(7)]
+    assert seen.reached.tolist() == [first.count(m) for m in range(7)]
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
-        assert found.per_junction.quantile(share) == (np.quantile(totals.astype(float), share), True)
+        assert seen.quantiles.quantile(share) == (np.quantile(totals.astype(float), share), True)
     sizes = frame["cdr3"].str.len()
-    assert found.in_frame == (sizes % 3 == 0).sum() < found.counted
+    assert seen.sizes.tolist() == np.bincount(sizes, minlength=129).tolist()
     genes = frame.assign(v=frame["v_call"].str.split("*").str[0], j=frame["j_call"].str.split("*").str[0])
     pairs = genes.groupby(["v", "j"])["pathways_total"].agg(["size", "sum"])
-    assert {key: tuple(cell) for key, cell in found.pairs.items()} == {
+    assert {key: tuple(cell) for key, cell in seen.pairs.items()} == {
         key: (int(size), int(total)) for key, size, total in pairs.itertuples()
     }
-    edges = [0, *EDGES.astype(float), np.inf]
-    assert coarse(found.totals).tolist() == np.histogram(totals.astype(float), edges)[0].tolist()
+    assert seen.allele_pairs == len(frame.groupby(["v_call", "j_call"]))
+    assert seen.bins_by_n.shape == (7, FINE_BINS)
     for m in range(7):
-        expected = np.histogram(counters[:, m].astype(float), edges)[0]
-        assert coarse(found.totals_by_n)[m].tolist() == expected.tolist()
+        assert doublings(seen.bins_by_n[m])[:65].tolist() == histogram(counters[:, m])
     for size in range(129):
-        chosen = totals[(sizes == size).to_numpy()].astype(float)
-        assert coarse(found.totals_by_size)[size].tolist() == np.histogram(chosen, edges)[0].tolist()
+        assert doublings(seen.bins_by_size[size])[:65].tolist() == histogram(totals[(sizes == size).to_numpy()])
 
 
 @pytest.mark.parametrize("block_bytes", [1 << 25, 3000])
-def test_the_most_convergent(counted, monkeypatch, block_bytes):
+def test_the_largest_weights(counted, monkeypatch, block_bytes):
     monkeypatch.setattr(module, "BLOCK_BYTES", block_bytes)
-    found = survey(counted, "t")
+    seen = survey(counted, "t")
     with Result(counted) as result:
         frame = result.to_table().to_pandas()
+    frame["weight"] = sum(frame[f"pathways_n{m}"].astype(float) / 4**m for m in range(7))
     frame["place"] = range(len(frame))
     groups = frame.groupby(["v_call", "j_call", "cdr3"]).agg(
-        total=("pathways_total", "first"), rows=("row", "size"), place=("place", "min"), name=("sequence_id", "first")
-    )
-    best = groups.sort_values(["total", "place"], ascending=[False, True]).head(module.MOST_CONVERGENT)
-    assert [(one.v_call, one.j_call, one.cdr3) for one in found.convergent] == best.index.tolist()
-    assert [one.rows for one in found.convergent] == best["rows"].tolist()
-    assert [one.pathways for one in found.convergent] == best["total"].tolist()
-    assert [one.sequence_id for one in found.convergent] == best["name"].tolist()
-    (_, first), (_, typical) = found.shown
-    assert first == found.convergent[0]
+        weight=("weight", "first"), total=("pathways_total", "first"), rows=("row", "size"), place=("place", "min"),
+        name=("sequence_id", "first"),
+    )  # fmt: skip
+    best = groups.sort_values(["weight", "place"], ascending=[False, True]).head(module.TOP)
+    assert len(best) == module.TOP
+    assert [(each.v_call, each.j_call, each.cdr3) for each in seen.top] == best.index.tolist()
+    assert [each.weight for each in seen.top] == best["weight"].tolist()
+    assert [each.rows for each in seen.top] == best["rows"].tolist()
+    assert max(each.rows for each in seen.top) >= 6
+    assert [each.pathways for each in seen.top] == best["total"].tolist()
+    assert [each.sequence_id for each in seen.top] == best["name"].tolist()
+    (_, first), (_, typical) = seen.shown
+    assert first is seen.top[0]
     with_pathway = frame["pathways_total"][frame["pathways_total"] > 0]
     assert typical.pathways == int(np.sort(with_pathway)[(len(with_pathway) - 1) // 2])
+    row = frame[frame["pathways_total"] == typical.pathways].iloc[0]
+    assert (typical.sequence_id, typical.cdr3, typical.v_call) == (row["sequence_id"], row["cdr3"], row["v_call"])
 
 
-def test_repeats_are_one_junction(counted, monkeypatch):
-    monkeypatch.setattr(module, "MOST_CONVERGENT", 1000)
-    found = survey(counted, "t")
-    assert max(one.rows for one in found.convergent) >= 6
-    assert all(one.pathways for one in found.convergent)
+def test_the_order_is_not_that_of_pathways(tmp_path):
+    """With all n-lengths the longest junctions have the most pathways, though few of them without n-nucleotides."""
+    header = "sequence_id\tv_call\tj_call\tjunction\n"
+    reached = "TGTACCTGCAGTGCAGACACAGAAGTCTTCTTT"
+    far = reached.replace("GACACAG", "GA" + "GGATTTTA" * 4 + "CACAG")
+    table = tmp_path / "t.tsv"
+    table.write_text(f"{header}far\tTRBV1\tTRBJ1-1\t{far}\nnear\tTRBV1\tTRBJ1-1\t{reached}\n")
+    count_to(tmp_path / "t.h5", table, read_germline(GERMLINE), Config("all"))
+    near, far = survey(tmp_path / "t.h5", "t").top
+    assert (near.sequence_id, far.sequence_id) == ("near", "far")
+    assert near.pathways < far.pathways
+    assert near.weight > 1 > far.weight
+
+
+def test_weights_do_not_depend_on_further_n_lengths():
+    counters = np.array([[3, 18, 42, 5], [0, 0, 7, 1], [0, 0, 0, 0]], np.uint64)
+    assert weights(counters).tolist() == [3 + 18 / 4 + 42 / 16 + 5 / 64, 7 / 16 + 1 / 64, 0]
+    assert weights(np.pad(counters, ((0, 0), (0, 90)))).tolist() == weights(counters).tolist()
 
 
 def test_a_junction_by_its_name(counted):
-    found = survey(counted, "t", "again3")
-    assert [junction.sequence_id for _, junction in found.shown] == ["again3"]
+    assert [junction.sequence_id for _, junction in survey(counted, "t", "again3").shown] == ["again3"]
     assert survey(counted, "t", "nobody").shown == []
 
 
-def test_reasons_are_grouped(counted):
-    reasons = {kind: (rows, words) for kind, rows, words in survey(counted, "t").reasons}
-    assert reasons["V gene not in the germline table"] == (2, [("V gene TRBV999 is not in the germline table", 2)])
-    assert reasons["no V call"] == (1, [])
-    assert reasons["sequence_id repeats that of an earlier row"] == (1, [])
-    assert reasons["ambiguous V call: several genes or alleles"][0] == 1
-    assert kind_of("CDR3 of 130 nt is longer than 128 nt") == "CDR3 longer than 128 nt"
-    assert kind_of("junction of 4 nt is shorter than its two anchor codons").startswith("junction shorter")
-    assert kind_of("junction holds 'N', not only A, C, G, T") == "junction holds another letter than A, C, G, T"
-    assert kind_of("something new") == "something new"
+def test_amino_acids(counted):
+    letters = {junction.amino_acids for junction in survey(counted, "t").top}
+    assert "ASS" in {text[:3] for text in letters}
+    junction = survey(counted, "t").top[0]
+    junction.cdr3 = "GCCAGCAGTTG"
+    assert junction.amino_acids == "out of frame"
+    junction.cdr3 = "GCCAGCAGTTGA"
+    assert junction.amino_acids == "ASS*"
+    junction.cdr3 = ""
+    assert junction.amino_acids == "(empty)"
 
 
-def test_quantiles_beyond_the_exact_values():
-    rng = np.random.default_rng(3)
-    totals = np.floor(10 ** rng.uniform(0, 15, 5000)).astype(np.uint64)
-    found = PerJunction()
-    for part in np.array_split(totals, 7):
-        found.add(part)
-    for share in (0.1, 0.5, 0.99, 1.0):
-        value, exact = found.quantile(share)
-        true = np.quantile(totals.astype(float), share)
-        assert exact == (true < module.EXACT)
-        assert value == true if exact else abs(value / true - 1) < 1 / 128
-    assert PerJunction().quantile(0.5) == (0.0, True)
+def test_reasons_are_counted(counted, tmp_path):
+    seen = {reason: rows for reason, rows, _ in by_summary(survey(counted, "t").excluded)}
+    assert seen == {
+        "V gene that is not in the germline table": 2,
+        "no V call": 1,
+        "ambiguous V call": 1,
+        "sequence_id that repeats that of an earlier row": 1,
+    }
+    # A result with more reasons than its attributes sum up.
+    cut = tmp_path / "cut.h5"
+    cut.write_bytes(counted.read_bytes())
+    with h5py.File(cut, "a") as file:
+        file.attrs["excluded_counts"] = "[]"
+    assert survey(cut, "t").excluded == survey(counted, "t").excluded
 
 
-def test_bins_start_at_whole_numbers():
-    assert EDGES[:6].tolist() == [1, 2, 4, 6, 10, 18]
-    assert (np.diff(FINE_EDGES.astype(float)) >= 0).all()
-    assert module.binned(np.array([0, 1, 2**63], np.uint64)).tolist()[0] == 0
-    assert module.binned(np.array([2**63], np.uint64))[0] == len(FINE_EDGES)
+@pytest.mark.parametrize("name", ["whole", "parts", "together"])
+def test_version_1_is_read(name):
+    seen = survey(VERSION_1 / f"{name}.h5", name)
+    with Result(seen.path) as result:
+        assert seen.counted == len(result)
+        assert seen.by_n == result.counters[:].sum(axis=0).tolist()
+        assert seen.rows_read == int(result.provenance["rows_read"]) > seen.counted
+    assert {exclusion.kind for exclusion, _ in seen.excluded} == {ExclusionKind.OTHER}
 
 
-def test_translation():
-    assert translate("TGTGCCAGCAGTTTTTGGTAA") == "CASSFW*"
-    assert translate("") == ""
-    assert translate("ACGT") is None
-    assert len(CODE) == 64
-    counts = {letter: list(CODE.values()).count(letter) for letter in "LSRMW*"}
-    assert counts == {"L": 6, "S": 6, "R": 6, "M": 1, "W": 1, "*": 3}
+def test_sums_above_64_bits_are_exact(counted, tmp_path):
+    large = tmp_path / "large.h5"
+    large.write_bytes(counted.read_bytes())
+    with h5py.File(large, "a") as file:
+        shape = file["counters"].shape
+        del file["counters"]
+        file["counters"] = np.full(shape, 2**61 - 1, np.uint64)
+    assert survey(large, "t").by_n == [shape[0] * (2**61 - 1)] * shape[1]
 
 
 def test_damage_is_named(counted, tmp_path):
-    import h5py
-
     broken = tmp_path / "broken.h5"
     broken.write_bytes(counted.read_bytes())
     with h5py.File(broken, "a") as file:

@@ -1,6 +1,6 @@
 // Method `baseline`: the enumeration that the paper compares against (its reference 9), one byte a base.
 //
-// A thread is one n-nucleotide string; forms stand in constant memory, in vivo sequences in rows of 64 bytes.  The
+// A thread is one n-nucleotide string; forms are in constant memory, in vivo sequences in rows of 64 bytes.  The
 // tiling, the order of the loops and the grid are those of bitwise.cu, so that what differs is the representation:
 // letters are copied and compared one by one, up to the first that differs.
 

@@ -16,7 +16,7 @@ from hpcvdj.kernels.pathways.forms import PADDED, padded_codes
 
 @njit(cache=True, nogil=True, inline="always")
 def _equal(text, start, form, length):  # type: ignore[no-untyped-def]
-    """Whether `form` stands in `text` at `start`, letter by letter."""
+    """Whether `text` has `form` at `start`, letter by letter."""
     for k in range(length):
         if text[start + k] != form[k]:
             return False

@@ -1,9 +1,9 @@
 // Method `bitwise`: the paper's Algorithms 2 and 3, exhaustive enumeration at two bits a base.
 //
 // A thread is one n-nucleotide string.  It forms every nDn' of its string and compares it with every in vivo sequence
-// of the V-J pair behind every V form that the sequence starts with; a match goes on to the J forms.  The loops stand
-// in another order than in Algorithm 2: in vivo sequences and V forms are innermost, so that an nDn' is formed once
-// and compared many times.  The combinations formed and compared are the same; the first 16 bases are compared first.
+// of the V-J pair behind every V form that the sequence starts with; a match is then compared with the J forms.  The
+// loops are nested in another order than in Algorithm 2: in vivo sequences and V forms are innermost, so that an nDn'
+// is formed once and compared many times.  The combinations are the same; the first 16 bases are compared first.
 //
 // The grid's first dimension is the rank's block range of strings (equations 1 and 2), its second the tiles of in vivo
 // sequences, which fill the GPU when 4^m threads cannot, its third runs of D forms, which keep a block's time short.
@@ -129,7 +129,7 @@ extern "C" __global__ void bitwise(
     for (int k = d_first; k < d_last; k++) {
         const Packed d = {d_words[2 * k], d_words[2 * k + 1]};
         const int d_length = d_lengths[k], taken = m + d_length;
-        // D forms stand in order of length, so the heads change a few dozen times in all.
+        // D forms are in order of length, so the heads change a few dozen times in all.
         if (k == d_first || d_lengths[k - 1] != d_length) padded = list_heads(rests, listed, taken, heads, owners, &live);
         if (task >= last) continue;
         for (int p = m; p >= (has_d ? 0 : m); p--) {

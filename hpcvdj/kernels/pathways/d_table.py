@@ -1,4 +1,4 @@
-"""The D genes as the `direct` kernels take them: which places of the extended segments hold which base."""
+"""The D genes as the `direct` kernels take them: which base each place of the extended segments has."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ WORD_BITS = 64
 class DTable:
     """The D genes of each locus as bit masks, and how many empty forms they have.
 
-    ends    uint64 [loci, words, 4]      bit k of ends[l, w, c]: place k of the word holds base c
-    genes   uint64 [loci, words, genes]  the places of each gene in a word (zero where there is none)
+    ends    uint64 [loci, words, 4]      bit k of ends[l, w, c]: place k of the word is base c
+    genes   uint64 [loci, words, genes]  the places of each gene in a word (zero: not in this word)
     words   int64  [loci]                words in use; 0 for a locus without D genes
     empty   int64  [loci]                empty D forms
     """

@@ -6,8 +6,8 @@ are the D forms equal to S[q:e], all D genes at once, and it is empty after a fe
 
 For such a form, m is (n-nucleotides left of D) + (right of D), which run through two independent intervals
 [left, q] and [right, L-e], so its contribution over m is a trapezoid: the second difference of four impulses.
-The impulses are added up, and two running sums at the end give the counts.  The three factors of the sum stay
-apart: what stands left of D (`left`, `lefts`), D's occurrences (`found`), what stands right (`right`, `rights`).
+The impulses are added up, and two running sums at the end give the counts.  The three factors of the sum are kept
+apart: the part left of D (`left`, `lefts`), D's occurrences (`found`), and the part right of D (`right`, `rights`).
 """
 
 from __future__ import annotations

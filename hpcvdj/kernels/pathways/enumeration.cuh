@@ -11,7 +11,7 @@ struct Tile {
 };
 static_assert(sizeof(Tile) == TILE_BYTES, "host and device agree on Tile");
 
-// Where the forms of a V-J pair stand in the tables of forms; shortest first.
+// Where the forms of a V-J pair are in the tables of forms; the shortest first.
 struct Pair {
     int v_first, v_forms;
     int j_first, j_forms;

@@ -190,7 +190,7 @@ def test_a_method_is_one_class(tmp_path):
 
     shown = start("--help")
     assert "| `toy` | as index | nothing | 7 (cpu) |" in shown.stdout
-    assert "toy: the toy of a test" in " ".join(shown.stdout.split()).replace("│ │ ", "")
+    assert "toy: the toy of a test" in " ".join(shown.stdout.replace("│", "").split())
     done = start(fasta, "-k", 6, "--backend", "cpu", "--method", "toy", "-o", tmp_path / "o.h5")
     assert done.returncode == 0, done.stderr
     assert "method     toy on" in done.stdout

@@ -6,7 +6,7 @@ import pytest
 from hpcvdj.errors import InputError
 from hpcvdj.studies.hash_tables.encoding import ENCODINGS, encoding_for
 from hpcvdj.studies.hash_tables.hashing import HASHES, LARGEST_PRIME, HashFunction, group_bits
-from tests.motifs.tables.cases import kmers, random_text
+from tests.kernels.kmers.cases import kmers, random_text
 
 THESIS_CODES = {"A": 0b100, "C": 0b101, "G": 0b110, "T": 0b111, "*": 0}
 
@@ -42,13 +42,13 @@ def test_wildcards_and_bases_of_every_length(name):
 
 @pytest.mark.parametrize(("name", "k"), [("3x64", 22), ("2x32", 17)])
 def test_a_k_that_does_not_fit(name, k):
-    with pytest.raises(InputError, match=rf"k = {k}: encoding {name} holds {k - 1} bases"):
+    with pytest.raises(InputError, match=rf"-k {k}: encoding {name} takes up to {k - 1} bases"):
         encoding_for(name, k)
 
 
 def test_the_narrowest_encoding():
     assert [encoding_for("auto", k).name for k in (4, 16, 17, 32)] == ["2x32", "2x32", "2x64", "2x64"]
-    with pytest.raises(InputError, match="choose auto, 3x64, 2x32, 2x64"):
+    with pytest.raises(InputError, match="encoding must be one of auto, 3x64, 2x32, 2x64"):
         encoding_for("ascii", 8)
 
 

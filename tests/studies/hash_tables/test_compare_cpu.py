@@ -10,7 +10,7 @@ from hpcvdj.kernels.kmers.kmers import Kmers
 from hpcvdj.studies.hash_tables import TableOptions, TablesComparison
 from hpcvdj.studies.hash_tables.compare_cpu import compare
 from hpcvdj.studies.hash_tables.hashing import HASHES
-from tests.motifs.tables.cases import ENCODINGS, exact, hostile, kmers, raw, upper
+from tests.kernels.kmers.cases import ENCODINGS, exact, hostile, kmers, raw, upper
 
 TEXTS = st.lists(st.text(st.sampled_from("AACGTN"), max_size=30), min_size=1, max_size=5).map(tuple)
 
@@ -78,7 +78,7 @@ def test_what_cannot_be_compared():
         comparison.raw(kmers(["ACGTACGT"], 5))
     with pytest.raises(InputError, match="rows 1 to 1 of 1 columns"):
         comparison.raw(some, 1)
-    with pytest.raises(InputError, match="choose cpu or cuda"):
+    with pytest.raises(InputError, match="backend must be one of cuda, cpu"):
         TablesComparison(some, 1, backend="tpu")
-    with pytest.raises(InputError, match="encoding 2x32 holds 16"):
+    with pytest.raises(InputError, match="encoding 2x32 takes up to 16"):
         TablesComparison(kmers(["A" * 30], 20), 1, TableOptions("2x32"))

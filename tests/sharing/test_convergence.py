@@ -1,6 +1,5 @@
 """Junctions and the individuals that share them: against plain loops over the rows."""
 
-import itertools
 import re
 from collections import defaultdict
 from fractions import Fraction
@@ -12,18 +11,11 @@ from pyarrow import csv, parquet
 
 import hpcvdj
 from hpcvdj import InputError
-from hpcvdj.sharing.convergence import _encode, amino_acid_level, nucleotide_level, read, translate, weights
+from hpcvdj.sharing.convergence import _encoded, amino_acid_level, nucleotide_level, read, weights
 from hpcvdj.sharing.plot import bins, wilson
-from tests.cli.test_commands import error_line, hpcvdj_command
+from tests.commands import error_line, hpcvdj_command
 from tests.conftest import GERMLINE, ROOT, SMALL
-
-CODONS = {
-    "A": "GCT GCC GCA GCG", "R": "CGT CGC CGA CGG AGA AGG", "N": "AAT AAC", "D": "GAT GAC", "C": "TGT TGC",
-    "Q": "CAA CAG", "E": "GAA GAG", "G": "GGT GGC GGA GGG", "H": "CAT CAC", "I": "ATT ATC ATA",
-    "L": "TTA TTG CTT CTC CTA CTG", "K": "AAA AAG", "M": "ATG", "F": "TTT TTC", "P": "CCT CCC CCA CCG",
-    "S": "TCT TCC TCA TCG AGT AGC", "T": "ACT ACC ACA ACG", "W": "TGG", "Y": "TAT TAC", "V": "GTT GTC GTA GTG",
-    "*": "TAA TAG TGA",
-}  # fmt: skip
+from tests.recombination.test_translation import amino
 
 MAX_N = 6
 
@@ -84,20 +76,8 @@ def by_hand(folder, key, only_productive=True):
     return mice, rows, counters
 
 
-def amino(letters):
-    one = {codon: name for name, codons in CODONS.items() for codon in codons.split()}
-    return "".join(one[letters[k : k + 3]] for k in range(0, len(letters), 3)) if len(letters) % 3 == 0 else ""
-
-
 def exact_weight(counters):
     return float(sum(Fraction(count, 4**m) for m, count in enumerate(counters)))
-
-
-def test_the_genetic_code():
-    codons = ["".join(letters) for letters in itertools.product("ACGT", repeat=3)]
-    assert translate(codons) == [amino(codon) for codon in codons]
-    assert translate(["".join(codons), "", "A", "AC", "TGTA", "ATGGCC"]) == [amino("".join(codons)), *[""] * 4, "MA"]
-    assert translate([]) == []
 
 
 def test_weights_are_the_sum():
@@ -112,7 +92,7 @@ def test_weights_are_the_sum():
 def test_nucleotide_junctions(folder, rows):
     level = nucleotide_level(read([folder / "all.h5"], individual="mouse", rows=rows))
     mice, times, counters = by_hand(folder, lambda *key: key, rows == "productive")
-    columns = level.columns
+    columns = level.table.to_pydict()
     keys = list(zip(columns["v_call"], columns["j_call"], columns["cdr3"], strict=True))
     assert len(keys) == len(set(keys)) == len(mice)
     assert max(len(names) for names in mice.values()) > 2
@@ -122,8 +102,8 @@ def test_nucleotide_junctions(folder, rows):
         assert columns["pathways_total"][k] == sum(counters[key][key])
         assert columns["weight"][k] == pytest.approx(exact_weight(counters[key][key]), rel=1e-14)
         assert columns["cdr3_aa"][k] == amino(key[2])
-    order = [(-n, -p) for n, p in zip(level.individuals.tolist(), columns["pathways_total"].tolist(), strict=True)]
-    assert order == sorted(order)
+    order = [(-n, -p) for n, p in zip(columns["individuals"], columns["pathways_total"], strict=True)]
+    assert list(zip(order, keys, strict=True)) == sorted(zip(order, keys, strict=True))
 
 
 @pytest.mark.parametrize("with_genes", [False, True])
@@ -134,7 +114,7 @@ def test_amino_acid_junctions(folder, with_genes):
 
     level = amino_acid_level(read([folder / "all.h5"], individual="mouse"), with_genes=with_genes)
     mice, times, counters = by_hand(folder, key)
-    columns = level.columns
+    columns = level.table.to_pydict()
     names = ["v_gene", "j_gene", "cdr3_aa"] if with_genes else ["cdr3_aa"]
     keys = list(zip(*(columns[name] for name in names), strict=True))
     assert len(keys) == len(set(keys)) == len(mice)
@@ -154,28 +134,26 @@ def test_a_result_of_each_individual_is_the_same_as_a_column(folder):
     whole = read([folder / "all.h5"], individual="mouse")
     files = [folder / f"mouse {mouse}.h5" for mouse in (3, 1, 0, 2, 4)]
     parts = read(files)
-    assert parts.individual[0] == whole.individual[0] == [f"mouse {mouse}" for mouse in range(5)]
+    assert parts.individuals == whole.individuals == [f"mouse {mouse}" for mouse in range(5)]
     assert whole.without_individual > 0
     for level in (nucleotide_level, amino_acid_level):
         one, other = level(whole), level(parts)
-        for name, values in one.columns.items():
-            assert list(values) == pytest.approx(list(other.columns[name])), name
+        for name in one.table.column_names:
+            assert one.table[name].to_pylist() == pytest.approx(other.table[name].to_pylist()), name
         assert one.aucs().keys() == other.aucs().keys()
 
 
 def test_the_auc_is_that_of_all_pairs(folder):
     level = nucleotide_level(read([folder / "all.h5"], individual="mouse"))
     for public in (2, 3):
-        shared = level.individuals >= public
+        shared = level.column("individuals") >= public
         for name, area in level.aucs(public).items():
             score = level.scores[name]
             pairs = [(a > b) + 0.5 * (a == b) for a in score[shared] for b in score[~shared]]
             assert area.area == pytest.approx(np.mean(pairs), abs=1e-12)
     assert level.aucs(99) == {}
-    short, long = (
-        len(level.columns["cdr3"][k]) for k in (np.argmax(level.scores["length"]), np.argmin(level.scores["length"]))
-    )
-    assert short < long
+    cdr3, length = level.column("cdr3"), level.scores["length"]
+    assert len(cdr3[np.argmax(length)]) < len(cdr3[np.argmin(length)])
 
 
 def test_tables_that_have_no_column_productive(tmp_path):
@@ -184,11 +162,32 @@ def test_tables_that_have_no_column_productive(tmp_path):
     table.write_text(head.replace("productive", "other") + "".join(rows[:50]))
     hpcvdj_command("-q", "count", table, "-g", GERMLINE, "-o", tmp_path / "t.h5")
     seen = read([tmp_path / "t.h5"])
-    assert (len(seen), seen.productive_column, seen.individual[0]) == (50, False, ["t"])
+    assert (len(seen), seen.productive_column, seen.individuals) == (50, False, ["t"])
     out, err = hpcvdj_command("convergence", tmp_path / "t.h5", "-o", tmp_path / "o.tsv")
     assert "no AUC" in out
     assert "of 1 individual(s), by repertoire_id\n           a column of the counted table can name them" in out
-    assert "t.tsv: no column productive; every counted row goes in" in err
+    assert "t.tsv: no column productive; every counted row is used" in err
+
+
+def test_the_individual_may_be_any_column(folder):
+    seen = read([folder / "all.h5"], individual="productive")
+    assert seen.individuals == ["T", "True", "true"]
+    assert set(read([folder / "all.h5"], individual="productive", rows="all").individuals) > {"F", "T"}
+
+
+def test_no_row_that_can_be_used(folder, tmp_path):
+    table = tmp_path / "t.tsv"
+    table.write_text(
+        (folder / "mouse 1.tsv").read_text().replace("True", "F").replace("true", "F").replace("\tT\t", "\tF\t")
+    )
+    hpcvdj_command("-q", "count", table, "-g", GERMLINE, "-o", tmp_path / "t.h5")
+    _, err = hpcvdj_command("convergence", tmp_path / "t.h5", "-o", tmp_path / "o.tsv", code=2)
+    assert "t.h5: no row can be used (" in error_line(err)
+    assert "--rows all uses all counted rows" in error_line(err)
+    empty = read([tmp_path / "t.h5"])
+    assert [len(level(empty)) for level in (nucleotide_level, amino_acid_level)] == [0, 0]
+    nucleotide_level(empty).write(tmp_path / "e.tsv")
+    assert (tmp_path / "e.tsv").read_text().startswith("v_call\tj_call\tcdr3\tcdr3_aa\tindividuals\t")
 
 
 def test_counted_to_the_end_tables_of_different_length_go_together(folder, tmp_path):
@@ -218,18 +217,18 @@ def test_what_is_refused(folder, tmp_path):
     hpcvdj_command("-q", "count", folder / "all.tsv", "-g", table, "-o", tmp_path / "g.h5", "--max-n", MAX_N)
     with pytest.raises(InputError, match=r"germline table .*another\.tsv \(SHA-256 .*…\), there .*paper\.tsv \(SHA"):
         read([everything, tmp_path / "g.h5"])
-    with pytest.raises(InputError, match="name the folder that holds their tables"):
+    with pytest.raises(InputError, match="name the folder that has their tables"):
         read([everything, folder / "mouse 1.h5"], junctions=folder / "all.tsv")
     with pytest.raises(InputError, match="its SHA-256 differs"):
         read([everything], junctions=folder / "mouse 1.tsv")
     moved = read([everything, folder / "mouse 1.h5"], junctions=folder, individual="mouse")
-    assert len(moved.individual[0]) == 5
+    assert len(moved.individuals) == 5
 
 
 def test_namesakes_are_one_individual_and_are_named(folder, tmp_path, caplog):
     (tmp_path / "mouse 1.h5").write_bytes((folder / "mouse 1.h5").read_bytes())
     seen = read([folder / "mouse 1.h5", tmp_path / "mouse 1.h5"])
-    assert seen.individual[0] == ["mouse 1"]
+    assert seen.individuals == ["mouse 1"]
     assert "both have repertoire_id mouse 1" in caplog.text
 
 
@@ -239,16 +238,18 @@ def test_the_command(folder, tmp_path):
         "convergence", folder / "all.h5", "--individual", "mouse", "-o", outputs[0], "--aa", outputs[1]
     )  # fmt: skip
     level = nucleotide_level(read([folder / "all.h5"], individual="mouse"))
-    shared = int((level.individuals >= 2).sum())
+    shared = int((level.column("individuals") >= 2).sum())
     assert f"nucleotide junctions: {len(level):,}, of which {shared:,} (" in out
     area = level.aucs()["weight"]
     assert f"weight                 {area.area:.3f}   {area.interval[0]:.3f} to {area.interval[1]:.3f}" in out
     table = csv.read_csv(outputs[0], parse_options=csv.ParseOptions(delimiter="\t"))
-    assert table["weight"].to_pylist() == level.columns["weight"].tolist()
+    assert table["weight"].to_pylist() == level.table["weight"].to_pylist()
     amino_table = parquet.read_table(outputs[1])
     assert amino_table.schema.field("pathways_total").type == pa.uint64()
     assert amino_table["weight"].type == pa.float64()
-    assert sum(amino_table["nucleotide_junctions"].to_pylist()) == sum(text != "" for text in level.columns["cdr3_aa"])
+    assert sum(amino_table["nucleotide_junctions"].to_pylist()) == sum(
+        text != "" for text in level.table["cdr3_aa"].to_pylist()
+    )
 
 
 @pytest.mark.parametrize(("name", "magic"), [("f.png", b"\x89PNG"), ("f.svg", b"<?xml")])
@@ -261,14 +262,15 @@ def test_the_figure(folder, tmp_path, name, magic):
 
 def test_bins_have_every_junction_once():
     pathways = np.array([0] * 40 + list(range(1, 61)), dtype=np.uint64)
-    found = bins(pathways, pathways > 30)
-    assert sum(count for _, _, count in found) == 100
+    medians, shares, counts = bins(pathways, pathways > 30)
     # 0 with 1-9, 10-31, 32-60: quarter decades of fewer than 20 junctions are joined to the one below.
-    assert [(share, count) for _, share, count in found] == [(0, 49), (1 / 22, 22), (1, 29)]
-    assert [point[0] for point in found] == sorted(point[0] for point in found)
-    assert bins(np.array([7, 7], dtype=np.uint64), np.array([True, False])) == [(7.0, 0.5, 2)]
+    assert counts.tolist() == [49, 22, 29]
+    assert shares.tolist() == [0, 1 / 22, 1]
+    assert medians.tolist() == [0, 20.5, 46]
+    assert [part.tolist() for part in bins(np.array([7, 7], np.uint64), np.array([True, False]))] == [[7], [0.5], [2]]
+    assert all(len(part) == 0 for part in bins(np.array([], np.uint64), np.array([], bool)))
     # Wilson's interval of 3 of 20, by its formula with z = 1.96.
-    assert wilson(0.15, 20) == pytest.approx((0.0524, 0.3604), abs=2e-4)
+    assert wilson(np.array([0.15]), np.array([20])) == pytest.approx(np.array([[0.0524], [0.3604]]), abs=2e-4)
 
 
 @pytest.mark.parametrize(
@@ -302,12 +304,11 @@ def test_mice(tmp_path, shared_data):
     path = shared_data / "mouse_TRB_dash2017.tsv.gz"
     hpcvdj_command("-q", "count", path, "-g", germline, "-o", tmp_path / "o.h5", "--unlisted-alleles", "first")
     seen = read([tmp_path / "o.h5"], individual="repertoire_id")
-    assert len(seen.individual[0]) == 78
+    assert len(seen.individuals) == 78
     areas = nucleotide_level(seen).aucs()
     assert [round(areas[name].area, 3) for name in ("pathways", "weight", "length")] == [0.700, 0.749, 0.496]
 
 
 def test_a_column_of_more_than_2_gib_comes_in_chunks():
-    some = [pa.chunked_array([["b"], [], ["a"]], pa.string()), pa.array(["c", "a"], pa.string())]
-    names, codes = _encode(some)
-    assert (names, codes.tolist()) == (["a", "b", "c"], [1, 0, 2, 0])
+    codes, texts = _encoded(pa.chunked_array([["b"], [], ["a"], ["c", "a"]], pa.large_string()))
+    assert (texts.to_pylist(), codes.tolist()) == (["a", "b", "c"], [1, 0, 2, 0])

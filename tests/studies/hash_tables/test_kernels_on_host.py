@@ -11,16 +11,14 @@ from hpcvdj.errors import InputError, MachineError
 from hpcvdj.kernels.kmers.kmers import Kmers
 from hpcvdj.studies.hash_tables import TableOptions, TablesComparison
 from hpcvdj.studies.hash_tables.options import KERNELS
-from tests.backends.host import fake_cupy
-from tests.motifs.tables import on_host
-from tests.motifs.tables.cases import exact, hostile, kmers, random_text, raw, upper
+from tests.kernels.host import fake_cupy
+from tests.kernels.kmers import on_host
+from tests.kernels.kmers.cases import exact, hostile, kmers, random_text, raw, upper
 
 pytestmark = pytest.mark.skipif(fake_cupy.COMPILER is None, reason="no g++")
 
 VARIANTS = [
-    *((kernel, {"linear": linear, "keep": 0}) for kernel in KERNELS[:3] for linear in (True, False)),
-    ("sequential-bucket", {"cache_counts": False}),
-    ("thread-to-bucket", {"keep": 3}),
+    *((kernel, {"linear": linear}) for kernel in KERNELS[:3] for linear in (True, False)),
     ("thread-to-pair", {}),
 ]
 
@@ -39,7 +37,7 @@ def host(kernels, monkeypatch):
 
 
 def compared(some, d, **options):
-    options = {"threads_per_block": 64, "buckets": 8, "keep": 2, **options}
+    options = {"threads_per_block": 64, "buckets": 8, **options}
     return TablesComparison(some, d, TableOptions(**options), "cuda")
 
 
@@ -77,62 +75,23 @@ def test_block_sizes(host, kernel, threads):
     assert np.array_equal(comparison.counters(some), exact(hostile(), 8, 2))
 
 
-@pytest.mark.parametrize(
-    ("rows", "columns", "keep", "cache"), [(1, 1, 1, True), (1, 8, 8, False), (2, 3, 4, False), (8, 1, 0, True)]
-)
-def test_tiles(host, rows, columns, keep, cache):
-    some = kmers(hostile(), 8)
-    comparison = compared(some, 2, tile_rows=rows, tile_columns=columns, keep=keep, cache_counts=cache)
-    assert np.array_equal(comparison.raw(some), raw(hostile(), 8, 2))
-    assert np.array_equal(comparison.counters(some, 0), upper(exact(hostile(), 8, 2)))
-
-
-def test_more_row_tiles_than_share_columns(host):
-    """Seventeen row tiles: a whole group of sixteen and a rest."""
+def test_more_rows_than_share_columns(host):
+    """Thirty-four rows: two groups of sixteen and a rest."""
     rng = np.random.default_rng(4)
     texts = tuple(random_text(rng, 12) for _ in range(34))
-    some = kmers(texts, 4)
-    comparison = compared(some, 1, tile_rows=2, tile_columns=3, threads_per_block=32)
-    assert np.array_equal(comparison.counters(some), exact(texts, 4, 1))
-    assert np.array_equal(comparison.counters(some, 0), upper(exact(texts, 4, 1)))
+    sequences = kmers(texts, 4)
+    comparison = compared(sequences, 1, threads_per_block=32)
+    assert np.array_equal(comparison.counters(sequences), exact(texts, 4, 1))
+    assert np.array_equal(comparison.counters(sequences, 0), upper(exact(texts, 4, 1)))
 
 
-@pytest.mark.parametrize("size", [1800, 2500])
-@pytest.mark.parametrize(("kernel", "variant"), VARIANTS)
-def test_tables_larger_than_shared_memory(host, kernel, variant, size):
-    """Long sequences among short ones, one bucket or many, in a few parts or one."""
-    rng = np.random.default_rng(5)
-    texts = (random_text(rng, 150), random_text(rng, 20), random_text(rng, 280, "AC"), "A" * 50, random_text(rng, 200))
-    some = kmers(texts, 5)
-    for buckets in (1, 6):
-        comparison = compared(some, 1, kernel=kernel, **variant, buckets=buckets, shared_bytes=size, chunk=3)
-        assert np.array_equal(comparison.counters(some), exact(texts, 5, 1))
-
-
-def test_tiles_in_stages(host, monkeypatch):
-    cuda = importlib.import_module("hpcvdj.studies.hash_tables.compare_cuda")
-    fitted = []
-
-    def fit(*sizes):
-        fitted.append(cuda.Fit(2, 3, 32, 64))
-        return fitted[-1]
-
-    monkeypatch.setattr(cuda, "fit", fit)
-    rng = np.random.default_rng(6)
-    texts = tuple(random_text(rng, length) for length in (150, 20, 90, 200, 0, 64, 100))
-    some = kmers(texts, 5)
-    for order in fake_cupy.ORDERS:
-        host.order = order
-        assert np.array_equal(compared(some, 1, buckets=3).counters(some), exact(texts, 5, 1))
-
-
-def test_a_kmer_of_ones_and_buckets_longer_than_what_is_kept(host):
-    """Poly-G fills its word with ones where k is the largest; so is the filling of short buckets."""
+def test_a_kmer_of_ones(host):
+    """Poly-G fills its word with ones where k is the largest."""
     texts = ("G" * 20, "G" * 16, "C" * 17, "ACGTTGCAACGTACGTGACCATTA", "G" * 15 + "A" + "G" * 16)
-    some = kmers(texts, 16)
-    for buckets, keep in ((1, 2), (40, 4)):
-        found = compared(some, 1, buckets=buckets, keep=keep, encoding="2x32").counters(some)
-        assert np.array_equal(found, exact(texts, 16, 1))
+    sequences = kmers(texts, 16)
+    for buckets in (1, 40):
+        counters = compared(sequences, 1, buckets=buckets, encoding="2x32").counters(sequences)
+        assert np.array_equal(counters, exact(texts, 16, 1))
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -147,11 +106,13 @@ def test_counts_past_16_and_32_bits(host, kernel):
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_parts_other_rows_and_small_launches(host, kernel):
+def test_parts_other_rows_and_small_launches(host, kernel, monkeypatch):
+    cuda = importlib.import_module("hpcvdj.studies.hash_tables.compare_cuda")
+    monkeypatch.setattr(cuda, "LAUNCH_BYTES", 3 * 14 * 4 * 2)
     texts = hostile()
     some = kmers(texts, 6)
     expected = raw(texts, 6, 2)
-    comparison = compared(some, 2, kernel=kernel, tile_bytes=3 * 14 * 4 * 2)
+    comparison = compared(some, 2, kernel=kernel)
     for first, last in ((0, 5), (7, 14), (13, 14)):
         assert np.array_equal(comparison.raw(some.part(first, last), first), upper(expected[:, first:last], first))
         assert np.array_equal(comparison.raw(some.part(first, last)), expected[:, first:last])
@@ -180,12 +141,20 @@ def test_random_sets(host, texts, kernel, d, k, order):
     assert np.array_equal(compared(some, d, kernel=kernel).counters(some), exact(texts, k, d))
 
 
-def test_too_little_shared_memory_is_one_line(host):
-    some = kmers(hostile(), 8)
-    with pytest.raises(InputError, match="hold no part of two sub-tables"):
-        compared(some, 1, shared_bytes=300).raw(some)
-    with pytest.raises(InputError, match="8 k-mers for each of 64 threads leave no room in 2000 bytes"):
-        compared(some, 1, kernel="thread-to-pair", shared_bytes=2000).raw(some)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_too_little_shared_memory_is_one_line(host, kernel):
+    """The stand-in has 100,000 bytes for a block."""
+    rng = np.random.default_rng(9)
+    for length, fits in ((7_000, True), (40_000, False)):
+        texts = (random_text(rng, length), "ACGTACGTAC")
+        sequences = kmers(texts, 10)
+        comparison = compared(sequences, 0, kernel=kernel, chunk=2)
+        if fits:
+            expected = TablesComparison(sequences, 0).raw(sequences)
+            assert np.array_equal(comparison.raw(sequences), expected)
+            continue
+        with pytest.raises(InputError, match="of a block's shared memory, and the GPU has 100,000"):
+            comparison.raw(sequences)
 
 
 def test_memory_that_does_not_suffice_is_one_line(host, monkeypatch):
@@ -197,10 +166,10 @@ def test_memory_that_does_not_suffice_is_one_line(host, monkeypatch):
     some = kmers(hostile(), 8)
     comparison = compared(some, 1)
     monkeypatch.setattr(cupy, "zeros", none)
-    with pytest.raises(MachineError, match="the GPU's memory does not suffice"):
+    with pytest.raises(MachineError, match="the GPU has too little memory"):
         comparison.raw(some)
     monkeypatch.setattr(cupy, "empty", none)
-    with pytest.raises(MachineError, match="the GPU's memory does not suffice"):
+    with pytest.raises(MachineError, match="the GPU has too little memory"):
         compared(some, 1)
 
 
@@ -224,7 +193,7 @@ def test_a_missing_barrier_shows(host, kernel):
         same = []
         for order in fake_cupy.ORDERS:
             host.order = order
-            found = compared(some, 1, kernel=kernel, buckets=70, shared_bytes=2400, tile_rows=1, tile_columns=1)
+            found = compared(some, 1, kernel=kernel, buckets=70)
             same.append(np.array_equal(found.counters(some), expected))
         if all(same):
             unseen.append(barrier)

@@ -7,29 +7,53 @@ import numpy as np
 import pytest
 
 from hpcvdj.errors import InputError, MachineError
-from hpcvdj.motifs import pace
 from hpcvdj.kernels.kmers.kmers import Kmers
-from hpcvdj.runs.pacing import Pace
-from hpcvdj.motifs.reference import kmer_counts
+from hpcvdj.kernels.kmers.reference import kmer_counts
 from hpcvdj.studies.hash_tables import construction
 from hpcvdj.studies.hash_tables.construction import bucket_variance, build, merge_buckets, subtables
 from hpcvdj.studies.hash_tables.encoding import ENCODINGS as BY_NAME
+from hpcvdj.studies.hash_tables.encoding import encoding_for
 from hpcvdj.studies.hash_tables.hashing import HASHES, HashFunction
 from hpcvdj.studies.hash_tables.options import TableOptions
-from tests.motifs.tables.cases import ENCODINGS, hostile, kmers, random_text
+from tests.kernels.kmers.cases import ENCODINGS, hostile, kmers, random_text
 
 
 def arrays(tables):
     return [tables.keys.tolist(), tables.counts.tolist(), tables.offsets.tolist()]
 
 
+def build_by_sorting(kmers, d, options):
+    """The same arrays from sorting by sequence, bucket and word."""
+    encoding = encoding_for(options.encoding, kmers.k)
+    function = HashFunction(options.hash, encoding, kmers.k, options.built_with, options.seed)
+    tables = construction.empty_tables(kmers, d, encoding, options.built_with)
+    words, sequence, buckets = encoding.encode(kmers.key, kmers.k), kmers.sequence.astype(np.int64), options.built_with
+    for s, mask in enumerate(encoding.masks_up_to(kmers.k, d)):
+        masked = words & mask
+        where = sequence * buckets + function(masked)
+        order = np.lexsort((masked, where))
+        masked, where = masked[order], where[order]
+        new = np.ones(len(order), dtype=bool)
+        new[1:] = (masked[1:] != masked[:-1]) | (where[1:] != where[:-1])
+        runs = np.flatnonzero(new)
+        count = np.add.reduceat(kmers.count[order], runs)
+        masked, where = masked[runs], where[runs]
+        bounds = np.searchsorted(where, np.arange(len(tables) * buckets + 1))
+        starts = bounds[:-1].reshape(len(tables), buckets)
+        tables.offsets[:, s, :-1] = starts - starts[:, :1]
+        tables.offsets[:, s, -1] = bounds[buckets::buckets] - starts[:, 0]
+        owner = where // buckets
+        place = np.arange(len(where)) - starts[owner, 0]
+        tables.keys[owner, s, place], tables.counts[owner, s, place] = masked, count
+    return tables
+
+
 @pytest.mark.parametrize("buckets", [1, 3, 16, 200])
 @pytest.mark.parametrize("name", HASHES)
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_both_constructions_give_the_same_arrays(encoding, name, buckets):
-    some = kmers(hostile(), 9)
-    made = [build(some, 2, TableOptions(encoding, name, buckets=buckets, builder=one)) for one in ("chained", "sorted")]
-    assert arrays(made[0]) == arrays(made[1])
+    some, options = kmers(hostile(), 9), TableOptions(encoding, name, buckets=buckets)
+    assert arrays(build(some, 2, options)) == arrays(build_by_sorting(some, 2, options))
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
@@ -133,26 +157,14 @@ def test_tables_beyond_memory_are_one_line(monkeypatch):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"kernel": "magic"}, "kernel 'magic': choose sequential-bucket"),
-        ({"builder": "magic"}, "choose chained, sorted"),
+        ({"kernel": "magic"}, r"kernel must be one of sequential-bucket, .* \(got 'magic'\)"),
         ({"buckets": 0}, "0 buckets"),
         ({"buckets": 9, "construction_buckets": 8}, "9 buckets of 8 constructed"),
         ({"threads_per_block": 48}, "a multiple of 32"),
-        ({"keep": 9}, "9 k-mers kept"),
-        ({"resident_threads": 0}, "0 resident threads"),
         ({"chunk": 0}, "0 k-mers a chunk"),
-        ({"tile_rows": 9}, "a tile of 9 x 1"),
     ],
 )
 def test_options_that_cannot_be(wrong, message):
     with pytest.raises(InputError, match=message):
         TableOptions(**wrong)
 
-
-def test_tables_built_in_pieces_are_the_same(monkeypatch):
-    monkeypatch.setattr(pace, "PIECE_SECONDS", 0)
-    between = []
-    some = kmers(hostile(), 7)
-    made = build(some, 2, TableOptions(buckets=50), Pace(lambda: between.append(1)))
-    assert arrays(made) == arrays(build(some, 2, TableOptions(buckets=50)))
-    assert len(between) > 2

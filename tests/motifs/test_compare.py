@@ -1,32 +1,38 @@
 """A comparison from file to result: every layout, ranks, selections, stopping and going on, bad input."""
 
 import errno
-import json
+import math
 import os
 import shutil
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
 
-from hpcvdj import storage
 from hpcvdj.errors import CompleteError, InputError, MachineError, StoppedError
-from hpcvdj.motifs import assembly, pace, run, tiles, work
-from hpcvdj.kernels.kmers.profile import profile
-from hpcvdj.motifs.config import MotifConfig, choose, layout_of
-from hpcvdj.motifs.cpu import bitslice
-from hpcvdj.motifs.edges import Selection
-from hpcvdj.motifs.reference import exact_counters, opposite_strand_counters
+from hpcvdj.kernels.kmers import join_cpu
+from hpcvdj.kernels.kmers.kmers import profile
+from hpcvdj.kernels.kmers.methods import KmerMethod
+from hpcvdj.kernels.kmers.reference import exact_counters, opposite_strand_counters
+from hpcvdj.kernels.kmers.sequences import sequence_set
+from hpcvdj.motifs import compare as module
+from hpcvdj.motifs import results, tiles
+from hpcvdj.motifs.compare import compare_file
+from hpcvdj.motifs.config import MotifConfig, layout_of
+from hpcvdj.motifs.edges import EdgeFilter
 from hpcvdj.motifs.results import MotifResult
-from hpcvdj.motifs.run import compare_file
-from hpcvdj.motifs.scores import base_frequencies, scoring, terms_of
-from hpcvdj.motifs.sequences import sequence_set
-from hpcvdj.motifs.tiles import Tile, TileFolder, of_rank, plan
+from hpcvdj.motifs.scores import Scoring, base_frequencies, make_score, markdown, terms_of
+from hpcvdj.motifs.tiles import plan, tiles_of_rank
+from hpcvdj.registry import choices
+from hpcvdj.runs.pacing import Pacer
+from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import StopRequest
-from hpcvdj.runs.ranks import World
+from hpcvdj.storage import hdf5
 from tests.cli.test_mpiexec import MPIEXEC, launch
-from tests.motifs.tables.cases import hostile, random_text
+from tests.conftest import ROOT
+from tests.kernels.kmers.cases import hostile, random_text
 
 K, D = 6, 2
 TEXTS = (*hostile(), *(random_text(np.random.default_rng(s), 30, "AACGT") for s in range(9)))
@@ -42,9 +48,14 @@ def fasta(tmp_path):
 def compare(fasta, target, *, layout=None, monkeypatch=None, request=None, **options):
     chosen = {name: options.pop(name) for name in ("resume", "overwrite") if name in options}
     if layout is not None:
-        monkeypatch.setattr(run, "layout_of", lambda *ignored: dict(zip(("load", "height"), layout, strict=True)))
+        monkeypatch.setattr(module, "layout_of", lambda *ignored: dict(zip(("load", "height"), layout, strict=True)))
+        # Tiles begin chunks.
+        monkeypatch.setattr(results, "CHUNK", math.gcd(*layout))
     config = MotifConfig(**{"k": K, "d": D, "backend": "cpu", **options})
-    return compare_file(fasta, target, config, World(), request=request, **chosen)
+    run = Run().to(target, **chosen)
+    if request is not None:
+        run.request = request
+    return compare_file(fasta, config, run)
 
 
 def content(path):
@@ -64,7 +75,9 @@ def content(path):
 EXACT = np.stack([exact_counters(TEXTS, K, D), opposite_strand_counters(TEXTS, K, D)])
 
 
-@pytest.mark.parametrize("layout", [(512, 512), (7, 3), (5, 5), (1, 1), (100, 4)])
+@pytest.mark.parametrize(
+    "layout", [(512, 512), (7, 3), (5, 5), pytest.param((1, 1), marks=pytest.mark.slow), (100, 4)]
+)
 def test_all_pairs_whatever_the_tiles(fasta, tmp_path, monkeypatch, layout):
     summary = compare(fasta, tmp_path / "o.h5", layout=layout, monkeypatch=monkeypatch, strands=2)
     assert np.array_equal(content(tmp_path / "o.h5"), EXACT)
@@ -78,13 +91,13 @@ def test_all_pairs_whatever_the_tiles(fasta, tmp_path, monkeypatch, layout):
 
 def expected_edges(kind, weights, strands, minimum, top):
     """By the definition of a selection, pair by pair."""
-    some = profile(sequence_set(TEXTS), K, D)
-    marks = scoring(kind, weights, K, D)
-    frequencies = base_frequencies(some, both_strands=strands == 2)
-    terms = [terms_of(p, D, frequencies) for p in (some, some.reverse_complement())]
+    forward = profile(sequence_set(TEXTS), K, D)
+    frequencies = base_frequencies(forward, both_strands=strands == 2)
+    terms = [terms_of(side, D, frequencies) for side in (forward, forward.reverse_complement())]
+    scoring = Scoring(make_score(kind, weights, K, D), terms)
     n, found = len(TEXTS), []
     for s in range(strands):
-        scores = marks.of(EXACT[s].astype(np.uint32), terms[0], terms[s])
+        scores = scoring.rectangle(EXACT[s].astype(np.uint32), s, 0, 0)
         for i in range(n):
             for j in range(i + 1, n):
                 if EXACT[s, :, i, j].any() and (minimum is None or scores[i, j] >= minimum):
@@ -104,9 +117,9 @@ def expected_edges(kind, weights, strands, minimum, top):
 @pytest.mark.parametrize(("minimum", "top"), [(0.2, None), (None, 2), (0.05, 3), (None, 100), (9.0, 1)])
 @pytest.mark.parametrize(("kind", "strands"), [("weights", 1), ("cosine", 2), ("background", 2)])
 def test_edges_are_those_of_the_definition(fasta, tmp_path, monkeypatch, kind, strands, minimum, top, layout):
-    selection = Selection(minimum, top)
+    edges = EdgeFilter(minimum, top)
     summary = compare(
-        fasta, tmp_path / "o.h5", layout=layout, monkeypatch=monkeypatch, selection=selection, score=kind,
+        fasta, tmp_path / "o.h5", layout=layout, monkeypatch=monkeypatch, edges=edges, score=kind,
         strands=strands, method="pigeonhole",
     )  # fmt: skip
     expected = expected_edges(kind, None, strands, minimum, top)
@@ -134,68 +147,67 @@ def test_background_is_the_product_of_centred_counts():
     total = sum(w * centred @ (distance == h) @ centred.T for h, w in enumerate(weights))
     expected = total / np.sqrt(np.outer(total.diagonal(), total.diagonal()))
     terms = terms_of(some, d, q)
-    found = scoring("background", weights, k, d).of(exact_counters(texts, k, d).astype(np.uint32), terms, terms)
+    scoring = Scoring(make_score("background", weights, k, d), [terms])
+    found = scoring.rectangle(exact_counters(texts, k, d).astype(np.uint32), 0, 0, 0)
     # Sums of some hundred products in another order: 10 times the largest difference seen.
     assert np.allclose(found, expected, rtol=0, atol=1e-13)
 
 
 class StopWhen(StopRequest):
-    """A signal that comes when so many files of a kind lie in a folder."""
+    """A signal that comes when there are so many files of a kind in a folder."""
 
     def __init__(self, folder, pattern, files=1):
         super().__init__()
         self._files = lambda: len(list(folder.glob(pattern))) >= files
 
-    def asked(self):
+    def __bool__(self):
         self.name = "SIGTERM" if self._files() else ""
         return bool(self.name)
 
 
-@pytest.mark.parametrize("selection", [None, Selection(0.2, 3)])
-def test_stopped_and_resumed(fasta, tmp_path, monkeypatch, selection):
+@pytest.mark.parametrize("edges", [None, EdgeFilter(0.2, 3)])
+def test_stopped_and_resumed(fasta, tmp_path, monkeypatch, edges):
     whole, target = tmp_path / "whole.h5", tmp_path / "o.h5"
-    options = {"selection": selection, "layout": (6, 4), "monkeypatch": monkeypatch, "strands": 2}
+    options = {"edges": edges, "layout": (6, 4), "monkeypatch": monkeypatch, "strands": 2}
     compare(fasta, whole, **options)
     folder = tmp_path / "o.h5.checkpoint"
-    with pytest.raises(StoppedError, match=r"SIGTERM: stopped with 5 of \d+ tiles done"):
+    with pytest.raises(StoppedError, match="SIGTERM: stopped with the finished tiles saved; --resume"):
         compare(fasta, target, request=StopWhen(folder, "tile-*.npz", 5), **options)
     assert not target.exists()
     assert len(list(folder.glob("tile-*.npz"))) == 5
-    with pytest.raises(InputError, match="--resume goes on"):
+    with pytest.raises(InputError, match="--resume continues it"):
         compare(fasta, target, **options)
     with pytest.raises(InputError, match="distinct was False, is True"):
         compare(fasta, target, resume=True, distinct=True, **options)
     # What a killed run leaves; and other sizes, of which those of the first run hold.
     for name in ("tile-9.npz.new", "result.part"):
         (folder / name).write_bytes(b"half")
-    compare(fasta, target, resume=True, **{**options, "layout": (512, 512)}, method="bitslice")
+    compare(fasta, target, resume=True, **{**options, "layout": (6, 8)}, method="index")
     one, other = content(target), content(whole)
-    assert np.array_equal(one, other) if selection is None else sorted(one) == sorted(other)
+    assert np.array_equal(one, other) if edges is None else sorted(one) == sorted(other)
     assert not folder.exists()
     # What a run leaves that is killed right after the result has its name, and one that was to replace the result.
-    for theirs in (None, {"distinct": True}, {}):
-        if theirs is None:
-            folder.mkdir()
-        else:
-            with pytest.raises(StoppedError):
-                compare(fasta, target, overwrite=True, request=StopWhen(folder, "tile-*.npz", 2), **options, **theirs)
+    for theirs in ({"distinct": True}, {}):
+        with pytest.raises(StoppedError):
+            compare(fasta, target, overwrite=True, request=StopWhen(folder, "tile-*.npz", 2), **options, **theirs)
         with pytest.raises(CompleteError, match="complete already"):
             compare(fasta, target, resume=True, **options)
         assert folder.exists() == bool(theirs)
         shutil.rmtree(folder, ignore_errors=True)
-    with pytest.raises(InputError, match=r"its d, weights differ"):
+    with pytest.raises(InputError, match=r"another run \(d was 2, is 1; weights was"):
         compare(fasta, target, resume=True, d=1, **options)
 
 
-@pytest.mark.parametrize("selection", [None, Selection(0.2, 3)])
-def test_stopped_while_the_result_is_put_together(fasta, tmp_path, monkeypatch, selection):
+@pytest.mark.parametrize("edges", [None, EdgeFilter(0.2, 3)])
+def test_stopped_while_the_result_is_put_together(fasta, tmp_path, monkeypatch, edges):
     target, folder = tmp_path / "o.h5", tmp_path / "o.h5.checkpoint"
-    options = {"selection": selection, "layout": (6, 4), "monkeypatch": monkeypatch}
+    options = {"edges": edges, "layout": (6, 4), "monkeypatch": monkeypatch}
+    tiles_in_all = len(plan(len(TEXTS), 1, 6, 4))
     with pytest.raises(StoppedError, match="SIGTERM: stopped while the result was put together"):
-        compare(fasta, target, request=StopWhen(folder, "result.part"), **options)
+        compare(fasta, target, request=StopWhen(folder, "tile-*.npz", tiles_in_all), **options)
     assert not target.exists()
     assert not (folder / "result.part").exists()
-    monkeypatch.setattr(work, "load", None)
+    monkeypatch.setattr(module, "load", None)
     compare(fasta, target, resume=True, **options)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["o.h5", "some.fasta"], "no debris"
 
@@ -205,18 +217,18 @@ def test_stopped_between_the_pieces_of_a_tile(fasta, tmp_path, monkeypatch):
     target, pieces = tmp_path / "o.h5", []
 
     class StopAtThird(StopRequest):
-        def asked(self):
+        def __bool__(self):
             self.name = "SIGTERM" if len(pieces) == 3 else ""
             return bool(self.name)
 
     def piece(*arguments):
         pieces.append(arguments)
 
-    options = {"layout": (512, 512), "monkeypatch": monkeypatch, "method": "bitslice"}
+    options = {"layout": (512, 512), "monkeypatch": monkeypatch, "method": "index"}
     with monkeypatch.context() as slow:
-        slow.setattr(bitslice, "_compare", piece)
-        slow.setattr(pace, "PIECE_SECONDS", 0)
-        with pytest.raises(StoppedError, match="with 0 of 1 tiles done"):
+        slow.setattr(join_cpu, "_join", piece)
+        slow.setattr(module, "Pacer", partial(Pacer, seconds=0.0))
+        with pytest.raises(StoppedError, match="stopped with the finished tiles saved"):
             compare(fasta, target, request=StopAtThird(), **options)
     assert len(pieces) == 3
     assert sorted(path.name for path in tmp_path.iterdir()) == ["some.fasta"]
@@ -224,19 +236,21 @@ def test_stopped_between_the_pieces_of_a_tile(fasta, tmp_path, monkeypatch):
     assert np.array_equal(content(target)[0], EXACT[0])
 
 
-@pytest.mark.parametrize("method", ["pigeonhole", "index", "matrix", "bitslice", "tables"])
+@pytest.mark.parametrize("method", list(choices(KmerMethod)))
 def test_pieces_add_up(tmp_path, monkeypatch, method):
     """Several pieces a tile, of one thread's work each, whatever the method cuts."""
     rng = np.random.default_rng(2)
     many = tmp_path / "many.fasta"
     many.write_text("".join(f">{i}\n{random_text(rng, 30, 'AACG')}\n" for i in range(1100)))
     compare(many, tmp_path / "whole.h5", k=5, d=1, method="index")
-    monkeypatch.setattr(pace, "PIECE_SECONDS", 0)
-    between = []
-    for module in (assembly, work):
-        monkeypatch.setattr(module, "go_on", lambda watch: between.append(1))
+    pieces = []
+
+    def paced(between):
+        return Pacer(seconds=0.0, between=lambda: pieces.append(between()))
+
+    monkeypatch.setattr(module, "Pacer", paced)
     compare(many, tmp_path / "o.h5", k=5, d=1, method=method, layout=(1024, 1024), monkeypatch=monkeypatch)
-    assert len(between) > 2 * 3, "more than before each tile, compared or stored"
+    assert len(pieces) > 3, "more than there are tiles"
     assert np.array_equal(content(tmp_path / "o.h5"), content(tmp_path / "whole.h5"))
 
 
@@ -255,7 +269,7 @@ def test_a_damaged_tile_is_named(fasta, tmp_path, monkeypatch):
 
 
 def test_a_full_disk_while_storing_loses_nothing(fasta, tmp_path, monkeypatch):
-    target, write = tmp_path / "o.h5", storage._SafeFile.write
+    target, write = tmp_path / "o.h5", hdf5._SafeFile.write
 
     def failing(self, data):
         # As on a disk that has room for the first few bytes.
@@ -264,11 +278,11 @@ def test_a_full_disk_while_storing_loses_nothing(fasta, tmp_path, monkeypatch):
         return write(self, data)
 
     with monkeypatch.context() as full:
-        full.setattr(storage._SafeFile, "write", failing)
-        with pytest.raises(MachineError, match=r"the disk is full; .* --resume puts it together"):
+        full.setattr(hdf5._SafeFile, "write", failing)
+        with pytest.raises(MachineError, match=r"the disk is full; .* What was saved before is complete: .* --resume"):
             compare(fasta, target)
     assert not target.exists()
-    monkeypatch.setattr(work, "load", None)
+    monkeypatch.setattr(module, "load", None)
     compare(fasta, target, resume=True)
     assert np.array_equal(content(target)[0], EXACT[0])
 
@@ -297,14 +311,14 @@ def test_tiles_of_the_ranks_are_all_tiles_once(ranks):
         every = plan(n, 2, load, height)
         assert sum(tile.pairs for tile in every) == 2 * n * (n + 1) // 2
         for few_loads in (False, True):
-            shares = [of_rank(every, rank, ranks, few_loads=few_loads) for rank in range(ranks)]
+            shares = [tiles_of_rank(every, rank, ranks, few_loads=few_loads) for rank in range(ranks)]
             assert sorted(tile for share in shares for tile in share) == sorted(every)
 
 
 def test_a_rank_may_have_few_loads():
     """Of 100,000 columns in 11 loads: as many pairs on each of 4 ranks, and a load begun is shared by two at most."""
     every = plan(100_000, 1, 9216, 6144)
-    shares = [of_rank(every, rank, 4, few_loads=True) for rank in range(4)]
+    shares = [tiles_of_rank(every, rank, 4, few_loads=True) for rank in range(4)]
     pairs = [sum(tile.pairs for tile in share) for share in shares]
     assert max(pairs) / min(pairs) < 1.05
     loads = [{tile.column for tile in share} for share in shares]
@@ -314,14 +328,14 @@ def test_a_rank_may_have_few_loads():
 
 def test_the_ranks_have_about_as_much_each():
     every = plan(51_200, 1, 51_200, 512)
-    work = [sum(tile.pairs for tile in of_rank(every, rank, 4)) for rank in range(4)]
+    work = [sum(tile.pairs for tile in tiles_of_rank(every, rank, 4)) for rank in range(4)]
     # Of the 25 tiles of a rank one is without its counterpart: twice the mean at most, against none.
     assert max(work) / min(work) < 26 / 24
 
 
 def test_loads_of_one_tile_are_shared():
     every = plan(10_240, 1, 512, 10_240)
-    work = [sum(tile.pairs for tile in of_rank(every, rank, 4)) for rank in range(4)]
+    work = [sum(tile.pairs for tile in tiles_of_rank(every, rank, 4)) for rank in range(4)]
     assert max(work) / min(work) < 1.5
 
 
@@ -350,9 +364,11 @@ def command(*arguments):
     )  # fmt: skip
 
 
-def test_a_score_that_is_no_number():
+def test_filters_that_keep_nothing():
     with pytest.raises(InputError, match="--min-score nan: give a number"):
-        Selection(float("nan"))
+        EdgeFilter(float("nan"))
+    with pytest.raises(InputError, match="--top 0: give at least 1"):
+        EdgeFilter(top=0)
 
 
 def test_sequences_without_a_kmer_are_said(tmp_path):
@@ -371,11 +387,11 @@ def test_bad_input_is_one_line(tmp_path, fasta):
     out = tmp_path / "o.h5"
     for arguments, message in (
         ((tmp_path / "none.fasta",), "no such file"),
-        ((empty,), "no sequences in it"),
+        ((empty,), "has no sequences"),
         ((twice,), "two sequences are called 'a'"),
-        ((fasta, "--weights", "1,2"), "2 given; one finite number"),
+        ((fasta, "--weights", "1,2"), "2 given; give a finite number"),
         ((fasta, "--weights", "1,x,2"), "give numbers such as"),
-        ((fasta, "-k", "20", "--method", "matrix", "--backend", "cpu"), "for k up to 11; not 20"),
+        ((fasta, "-k", "20", "--method", "matrix", "--backend", "cpu"), "takes k up to 11 (got 20)"),
         ((fasta, "--method", "pigeonhole", "--blocks", "2"), "--blocks 2"),
         ((fasta, "--sequence-field", "cdr3", "-o", tmp_path), "is a folder"),
     ):
@@ -411,28 +427,26 @@ def test_junctions_of_a_table_are_taken_once(tmp_path):
         assert result.names == ["b", "d"]
 
 
-def test_run_json_that_cannot_be_read(tmp_path):
-    folder = TileFolder(tmp_path / "o.h5")
-    folder.open({"k": 4}, {"load": 1, "height": 1}, resume=False, overwrite=False)
-    folder.save(Tile(0, 0, 1, 0, 1), np.zeros((1, 1, 1), np.uint32), np.zeros(1, np.int64))
-    (folder.folder / "run.json").write_text("{")
-    with pytest.raises(InputError, match=r"run\.json: cannot be read"):
-        folder.open({"k": 4}, {"load": 1, "height": 1}, resume=True, overwrite=False)
-    (folder.folder / "run.json").write_text(json.dumps({"k": 5, "layout": {"load": 1, "height": 1}}))
-    with pytest.raises(InputError, match="k was 5, is 4"):
-        folder.open({"k": 4}, {"load": 1, "height": 1}, resume=True, overwrite=False)
+def test_run_json_that_cannot_be_read(fasta, tmp_path, monkeypatch):
+    target, folder = tmp_path / "o.h5", tmp_path / "o.h5.checkpoint"
+    options = {"layout": (6, 4), "monkeypatch": monkeypatch}
+    with pytest.raises(StoppedError):
+        compare(fasta, target, request=StopWhen(folder, "tile-*.npz", 3), **options)
+    (folder / "run.json").write_text("{")
+    with pytest.raises(InputError, match=r"run\.json"):
+        compare(fasta, target, resume=True, **options)
 
 
 def test_a_name_that_a_result_cannot_hold(tmp_path):
     (tmp_path / "nul.fasta").write_text(">a\0b\nACGTACGT\n>b\nACGTACGA\n")
-    with pytest.raises(InputError, match=r"nul\.fasta: the name 'a\\x00b' holds a NUL"):
+    with pytest.raises(InputError, match=r"nul\.fasta: the name 'a\\x00b' has a NUL"):
         compare(tmp_path / "nul.fasta", tmp_path / "o.h5")
 
 
 def test_more_edges_asked_for_than_there_can_be(fasta, tmp_path):
     edges = []
     for name, top in (("all.h5", None), ("o.h5", 10**12)):
-        compare(fasta, tmp_path / name, strands=2, selection=Selection(0.0, top))
+        compare(fasta, tmp_path / name, strands=2, edges=EdgeFilter(0.0, top))
         with MotifResult(tmp_path / name) as result:
             edges.append([tuple(map(int, cells)) for some in result.edges()
                           for cells in zip(some.strand, some.row, some.column, strict=True)])  # fmt: skip
@@ -445,7 +459,7 @@ def test_a_load_takes_no_more_of_a_gpu_than_memory_says(method, k, each):
     """`each` bytes of a sequence of 100 bases: the neighbourhoods, or key, payload, position and bucket of an entry."""
     some = profile(sequence_set([random_text(np.random.default_rng(1), 100)] * 8192), k, 2)
     config = MotifConfig(k=k, d=2, method=method, memory=1 << 29)
-    layout = layout_of(some, config, choose(some, config, "cuda"), "cuda", World())
+    layout = layout_of(some, config, config.choose("cuda"), "cuda", 1)
     assert layout["load"] >= 512
     assert layout["load"] * each <= config.memory
 
@@ -454,12 +468,72 @@ def test_ranks_of_different_backends_share_the_tiles_alike(fasta, tmp_path):
     pytest.importorskip("mpi4py")
     program = tmp_path / "program.py"
     program.write_text(
-        "import sys\nimport hpcvdj.motifs.run as run, hpcvdj.motifs.work as work\n"
-        "from hpcvdj.cli import main\nfrom hpcvdj.runs.ranks import world\n"
-        "run.layout_of = lambda *ignored: {'load': 3, 'height': 2}\n"
-        "work.rows_need_no_tables = lambda *ignored: world().is_root\n"
+        "import sys\nimport hpcvdj.motifs.compare as compare\n"
+        "from hpcvdj.cli import main\nfrom hpcvdj.kernels.kmers.methods import KmerMethod\n"
+        "from hpcvdj.runs.ranks import world\n"
+        "import hpcvdj.motifs.results as results\n"
+        "results.CHUNK = 1\n"
+        "compare.layout_of = lambda *ignored: {'load': 3, 'height': 2}\n"
+        "KmerMethod.rows_need_tables = lambda *ignored: not world().is_root\n"
         "sys.argv = ['hpcvdj', 'motifs', 'compare', *sys.argv[1:]]\nmain()\n"
     )
-    done = launch(2, program, fasta, "-k", K, "-d", D, "--strands", "both", "-o", tmp_path / "o.h5", "--backend", "cpu")
+    done = launch(2, program, fasta, "-k", K, "-d", D, "--strands", "both", "-o", tmp_path / "o.h5", "--backend", "cpu",
+                  "--method", "matrix")  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert np.array_equal(content(tmp_path / "o.h5"), EXACT)
+
+
+TOY = """
+import sys
+from hpcvdj.motifs.scores import Score, markdown
+
+
+class Toy(Score):
+    name = "toy"
+    formula = "the largest D_h"
+    summary = "the toy of a test"
+    use = "never"
+    normalised = False
+
+    def of(self, counters, rows, columns, chance):
+        return counters.max(axis=0).astype(float)
+
+
+print(markdown())
+from hpcvdj.cli import main
+
+sys.argv = ["hpcvdj", *sys.argv[1:]]
+main()
+"""
+
+
+def test_a_score_is_one_class(fasta, tmp_path):
+    """A toy score is in the help and the documentation, and works."""
+    program = tmp_path / "program.py"
+    program.write_text(TOY)
+
+    def start(*words):
+        command = [sys.executable, program, "motifs", "compare", *words]
+        return subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, cwd=ROOT)
+
+    shown = start("--help")
+    assert "| `toy` | the largest D_h | never |" in shown.stdout
+    assert "toy: the toy of a test" in " ".join(shown.stdout.replace("│", "").split())
+    done = start(fasta, "-k", K, "--backend", "cpu", "--score", "toy", "--min-score", 2, "-o", tmp_path / "o.h5")
+    assert done.returncode == 0, done.stderr
+    expected = np.triu(EXACT[0].max(axis=0), 1)
+    edges = content_of_toy(tmp_path / "o.h5")
+    assert edges == {(int(i), int(j)): float(expected[i, j]) for i, j in zip(*np.nonzero(expected >= 2), strict=True)}
+
+
+def content_of_toy(path):
+    """Edges and scores, read without the toy class."""
+    import h5py
+
+    with h5py.File(path) as file:
+        columns = [file[f"edges/{name}"][:].tolist() for name in ("row", "column", "score")]
+    return {(i, j): score for i, j, score in zip(*columns, strict=True)}
+
+
+def test_the_documentation_lists_the_scores():
+    assert markdown() in (ROOT / "docs" / "motifs.md").read_text()

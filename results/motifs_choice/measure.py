@@ -1,0 +1,112 @@
+"""Time each method and number of blocks on one set of sequences; append a row for each to a CSV file.
+
+python results/motifs_choice/measure.py random -n 1024 --k 8,9,10 --d 2 -o results/motifs_choice/cpu.csv
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hpcvdj.errors import InputError
+from hpcvdj.kernels.kmers.kmers import MAX_K, Profile
+from hpcvdj.kernels.kmers.methods import Choice, KmerMethod, Pigeonhole, load
+from hpcvdj.kernels.kmers.sequences import SequenceSet
+from hpcvdj.registry import choices
+
+COLUMNS = (
+    "backend", "source", "n", "bases", "k", "d", "method", "blocks", "repeat", "load_s", "load_cpu_s", "compare_s",
+    "compare_cpu_s",
+)  # fmt: skip
+PANEL = 2048
+
+
+def sequences_of(source: str, n: int, bases: int) -> SequenceSet:
+    """The first n sequences of a file, or so many random ones."""
+    if source != "random":
+        from hpcvdj.motifs.sequences import read_sequences
+
+        sequences = read_sequences(Path(source))
+        return sequences.part(0, min(n, len(sequences)))
+    codes = np.random.default_rng(1).integers(0, 4, n * bases, dtype=np.uint8)
+    return SequenceSet([str(i) for i in range(n)], codes, np.arange(n + 1, dtype=np.int64) * bases)
+
+
+def candidates(k: int, d: int, backend: str, most_blocks: int, names: list[str]) -> list[Choice]:
+    """Each method that takes k, `pigeonhole` with each number of blocks."""
+    chosen = []
+    for name, kind in choices(KmerMethod).items():
+        if name not in names:
+            continue
+        try:
+            kind().require(k, backend)
+        except InputError:
+            continue
+        numbers = range(d + 1, min(k, most_blocks) + 1) if kind is Pigeonhole else range(1)
+        chosen += [Choice(kind(), blocks) for blocks in numbers]
+    return chosen
+
+
+def once(sequences: SequenceSet, k: int, d: int, chosen: Choice, backend: str) -> list[float]:
+    """Seconds of wall clock and of all cores: to load, to compare all pairs."""
+
+    def clocks() -> tuple[float, float]:
+        if backend == "cuda":
+            import cupy
+
+            cupy.cuda.Device().synchronize()
+        return time.perf_counter(), time.process_time()
+
+    profile = Profile(sequences, k)
+    if backend == "cpu":
+        profile.kmers  # noqa: B018 (the same for all methods)
+    times: list[Any] = [clocks()]
+    comparison = load(chosen, profile, d, backend)
+    times.append(clocks())
+    n = len(sequences)
+    panel = n if backend == "cuda" else PANEL
+    for first in range(0, n, panel):
+        comparison.counters(None, first, min(n, first + panel))
+    times.append(clocks())
+    return [b - a for before, after in zip(times, times[1:]) for a, b in zip(before, after)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("source", help="random, a FASTA file or an AIRR table")
+    parser.add_argument("-n", type=int, default=1024)
+    parser.add_argument("--bases", type=int, default=500)
+    parser.add_argument("--k", default="8,9,10,11,12,14,16,20")
+    parser.add_argument("--d", default="1,2,3")
+    parser.add_argument("--methods", default="pigeonhole,index,matrix")
+    parser.add_argument("--most-blocks", type=int, default=MAX_K)
+    parser.add_argument("--backend", default="cpu")
+    parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("-o", "--output", type=Path, required=True)
+    options = parser.parse_args()
+    sequences = sequences_of(options.source, options.n, options.bases)
+    new = not options.output.exists()
+    with open(options.output, "a", newline="") as stream:
+        writer = csv.writer(stream)
+        if new:
+            writer.writerow(COLUMNS)
+        for k in map(int, options.k.split(",")):
+            for d in map(int, options.d.split(",")):
+                for chosen in candidates(k, d, options.backend, options.most_blocks, options.methods.split(",")):
+                    once(sequences.part(0, min(16, len(sequences))), k, d, chosen, options.backend)
+                    for repeat in range(options.repeats):
+                        seconds = once(sequences, k, d, chosen, options.backend)
+                        facts = [options.backend, Path(options.source).name, len(sequences), int(sequences.lengths.max())]
+                        row = [*facts, k, d, chosen.method.name, chosen.blocks, repeat]
+                        writer.writerow([*row, *(f"{value:.4f}" for value in seconds)])
+                        stream.flush()
+                        print(*row, *(f"{value:.3f}" for value in seconds), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""`hpcvdj motifs compare` with the CUDA backend executed on the CPU (tests/kernels/host), from end to end."""
+
+import numpy as np
+import pytest
+
+from hpcvdj.cli import motifs_compare
+from hpcvdj.kernels.kmers.methods import KmerMethod
+from hpcvdj.motifs.edges import EdgeFilter
+from hpcvdj.registry import choices
+from tests.kernels.host import fake_cupy
+from tests.kernels.kmers import on_host
+from tests.motifs.test_compare import EXACT, TEXTS, compare, content
+
+pytestmark = pytest.mark.skipif(fake_cupy.COMPILER is None, reason="no g++")
+
+
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory):
+    """A folder of compiled kernels."""
+    return tmp_path_factory.mktemp("kernels")
+
+
+@pytest.fixture
+def host(kernels, monkeypatch):
+    """The CUDA backend on the host."""
+    yield on_host.begin(kernels, monkeypatch)
+    on_host.forget()
+
+
+@pytest.fixture
+def fasta(tmp_path):
+    path = tmp_path / "some.fasta"
+    path.write_text("".join(f">s{i}\n{text}\n" for i, text in enumerate(TEXTS)))
+    return path
+
+
+@pytest.mark.parametrize("method", ["auto", *choices(KmerMethod)])
+def test_the_command_gives_all_pairs(host, fasta, tmp_path, run, method):
+    out = tmp_path / "o.h5"
+    options = ("-k", 6, "-d", 2, "--strands", "both", "--backend", "cuda", "--method", method)
+    run(motifs_compare, fasta, *options, "-o", out)
+    assert np.array_equal(content(out), EXACT)
+
+
+@pytest.mark.parametrize("options", [("--min-score", 0.2), ("--top", 2), ("--min-score", 0.05, "--top", 3)])
+@pytest.mark.parametrize("score", ["weights", "cosine", "background"])
+def test_the_command_gives_the_edges_of_the_cpu(host, fasta, tmp_path, run, score, options):
+    found = []
+    for backend in ("cuda", "cpu"):
+        out = tmp_path / f"{backend}.h5"
+        chosen = ("-k", 6, "-d", 2, "--strands", "both", "--score", score, "--method", "pigeonhole", *options)
+        run(motifs_compare, fasta, *chosen, "--backend", backend, "-o", out)
+        found.append(content(out))
+    assert found[0] == found[1]
+    assert len(found[0]) > 10
+
+
+@pytest.mark.parametrize("layout", [(7, 3), (100, 4)])
+@pytest.mark.parametrize("edges", [None, EdgeFilter(0.2, None), EdgeFilter(None, 2)])
+def test_tiles_on_a_gpu_and_on_the_cpu(host, fasta, tmp_path, monkeypatch, edges, layout):
+    found = []
+    for backend in ("cuda", "cpu"):
+        out = tmp_path / f"{backend}.h5"
+        options = {"layout": layout, "monkeypatch": monkeypatch, "strands": 2, "edges": edges}
+        summary = compare(fasta, out, **options, backend=backend, method="index", score="cosine")
+        found.append((content(out), summary.pairs))
+    assert found[0][1] == found[1][1]
+    if edges is None:
+        assert np.array_equal(found[0][0], EXACT)
+    else:
+        assert sorted(found[0][0]) == sorted(found[1][0])

@@ -1,0 +1,28 @@
+"""The genetic code, against a table by amino acid."""
+
+import itertools
+
+import numpy as np
+
+from hpcvdj.recombination.translation import translate
+
+CODONS = {
+    "A": "GCT GCC GCA GCG", "R": "CGT CGC CGA CGG AGA AGG", "N": "AAT AAC", "D": "GAT GAC", "C": "TGT TGC",
+    "Q": "CAA CAG", "E": "GAA GAG", "G": "GGT GGC GGA GGG", "H": "CAT CAC", "I": "ATT ATC ATA",
+    "L": "TTA TTG CTT CTC CTA CTG", "K": "AAA AAG", "M": "ATG", "F": "TTT TTC", "P": "CCT CCC CCA CCG",
+    "S": "TCT TCC TCA TCG AGT AGC", "T": "ACT ACC ACA ACG", "W": "TGG", "Y": "TAT TAC", "V": "GTT GTC GTA GTG",
+    "*": "TAA TAG TGA",
+}  # fmt: skip
+
+
+def amino(letters):
+    one = {codon: name for name, codons in CODONS.items() for codon in codons.split()}
+    return "".join(one[letters[k : k + 3]] for k in range(0, len(letters), 3)) if len(letters) % 3 == 0 else ""
+
+
+def test_the_genetic_code():
+    codons = ["".join(letters) for letters in itertools.product("ACGT", repeat=3)]
+    assert translate(codons) == [amino(codon) for codon in codons]
+    assert translate(["".join(codons), "", "A", "AC", "TGTA", "ATGGCC"]) == [amino("".join(codons)), *[""] * 4, "MA"]
+    assert translate(np.array([b"ATGGCC", b"TGTA", b""])) == ["MA", "", ""]
+    assert translate([]) == []
