@@ -1,7 +1,7 @@
 """FastSK's kernel of sequences in a file: the peer of benchmarks/motifs.py.
 
-FastSK (Apache-2.0) is imported, and nothing of it is copied.  It has a process of its own, since it keeps the memory
-of every kernel and prints on stdout.
+FastSK (Apache-2.0) is imported; nothing of it is copied.  It has a process of its own, since it keeps the memory of
+every kernel and prints to stdout.
 
 python benchmarks/_fastsk.py SEQUENCES.npz TARGET.npz K M THREADS
 """
@@ -15,11 +15,11 @@ from itertools import pairwise
 import numpy as np
 
 CHECKED = 500
-"""Of so many sequences at most the kernel comes back: FastSK gives it as Python lists."""
+"""The largest number of sequences whose kernel comes back: FastSK returns it as Python lists."""
 
 
 def main(source: str, target: str, k: int, m: int, threads: int) -> None:
-    """From letters as lists of numbers, which is what it takes, to its normalised kernel, left where it is."""
+    """Time FastSK from letters as lists of numbers, which it takes, to its normalised kernel, left where it is."""
     from fastsk import FastSK
 
     with np.load(source) as stored:

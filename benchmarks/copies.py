@@ -1,9 +1,9 @@
-"""Tables of very many junctions, made of fewer: a Parquet table's rows again and again, each copy with ids of its own.
+"""Tables of very many junctions: the rows of a Parquet table again and again, each copy with ids of its own.
 
 python benchmarks/copies.py five_million.parquet FOLDER --copies 200 --files 40
 
-makes 40 Parquet files of five copies each, by as many processes as there are cores.  Counting does not get cheaper by
-the copies: every row is read, counted and written for itself.
+makes 40 Parquet files of five copies each, on all cores.  Copies are not cheaper to count: hpcvdj reads, counts and
+writes every row.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ GROUP_ROWS = 1 << 20
 
 
 def write(table: Path, target: Path, copies: Iterable[int]) -> int:
-    """`copies` of the rows of `table` into `target`, which appears whole; how many rows that is."""
+    """Write `copies` of the rows of `table` to `target`, atomically; returns the number of rows."""
     rows = parquet.read_table(table, columns=COLUMNS)
     ids = rows["sequence_id"].cast(pa.string())
     rows = rows.set_column(0, "sequence_id", ids)
@@ -39,24 +39,19 @@ def write(table: Path, target: Path, copies: Iterable[int]) -> int:
     return written
 
 
-def arguments() -> argparse.Namespace:
-    """The command line."""
+def main() -> None:
+    """Write the files."""
     parser = argparse.ArgumentParser(
         description="Write the rows of a Parquet table again and again, each copy with ids of its own.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     add = parser.add_argument
     add("table", metavar="TABLE.parquet", type=Path, help="junctions, as `hpcvdj simulate` writes them")
-    add("folder", metavar="FOLDER", type=Path, help="folder to make, for the files")
+    add("folder", metavar="FOLDER", type=Path, help="new folder for the files")
     add("--copies", metavar="N", type=int, default=20, help="copies of the rows, over all files")
     add("--files", metavar="N", type=int, default=1, help="files to write; each takes a copy in turn")
     add("--processes", metavar="N", type=int, default=os.cpu_count(), help="files written at a time")
-    return parser.parse_args()
-
-
-def main() -> None:
-    """Write the files."""
-    options = arguments()
+    options = parser.parse_args()
     options.folder.mkdir(parents=True)
     digits = len(str(options.files - 1))
     targets = [options.folder / f"part{number:0{digits}}.parquet" for number in range(options.files)]

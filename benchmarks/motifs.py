@@ -1,43 +1,46 @@
 """Comparing motifs on CPU cores: hpcvdj beside FastSK, the same kernel of the same sequences, in one run.
 
 python benchmarks/motifs.py --fasta some.fasta   measure, write results/motifs_fastsk/{raw.csv,README.md}
-python benchmarks/motifs.py --render             remake README.md from raw.csv
+python benchmarks/motifs.py --render             make README.md again from raw.csv
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import _common as common
-from _common import duration, markdown, say, spread_of_durations
+import numpy as np
+from _common import cores_used, durations, say
+
+from hpcvdj.studies.pages import Block, Check
+from hpcvdj.studies.tables import grouped, listing, middle
 
 PANEL = 2048
-"""Rows at a time, of which hpcvdj holds all counters."""
+"""Rows whose counters hpcvdj holds at a time."""
 
 MOST_DIFFERENT = 6.5 * 2**-53
 """Relative: hpcvdj divides by two roots, FastSK by the root of a product."""
 
-
 ONE, BOTH, PEER = "hpcvdj", "hpcvdj, strands", "FastSK"
+"""The programs; BOTH is hpcvdj with the pairs of each sequence and each other strand only once."""
 
 
 @dataclass(frozen=True)
 class Row:
     """One repeat of one program.
 
-    program      FastSK, hpcvdj, or hpcvdj of one strand with both: the same values, without those that are there twice
-    sequences    so many of `of`; of both strands as many of each
+    sequences    of the `of` sequences of the source; of both strands, the same number of each
     seconds      wall, from the sequences in memory to the kernel of all pairs in memory
-    counters     hpcvdj: seconds of these until D_0 … D_m of all pairs were counted
+    counters     of these, hpcvdj's seconds until D_0 … D_m of all pairs were counted
     different    the largest relative difference of a kernel's value from the other program's; NaN: not compared
     """
 
@@ -56,277 +59,226 @@ class Row:
     method: str = ""
 
 
-def weights(k: int, m: int) -> list[float]:
-    """With which the sum of w_h D_h is R_m."""
-    return [float(math.comb(k - h, m - h)) for h in range(m + 1)]
+def kernel_of(sequences: Any, k: int, m: int, strands: int) -> tuple[Any, float, str]:
+    """hpcvdj's cosine of R_m [strands, sequences, sequences] of all pairs on and above the diagonal.
 
-
-def kernel_of(sequences: Any, k: int, m: int, threads: int, strands: int) -> tuple[Any, float, str]:
-    """hpcvdj's: the cosine of R_m [strands, sequences, sequences] of all pairs on and above the diagonal; seconds of
-    counting, and by which method.
+    Also returns the seconds of counting, and the method.
     """
-    import numpy as np
-
-    from hpcvdj.kernels.kmers.profile import profile
-    from hpcvdj.kernels.kmers.costs import estimates
-    from hpcvdj.kernels.kmers.methods import load
-    from hpcvdj.motifs.scores import base_frequencies, scoring, terms_of
+    from hpcvdj.kernels.kmers.kmers import profile
+    from hpcvdj.kernels.kmers.methods import choose
+    from hpcvdj.motifs.scores import Cosine, Scoring, base_frequencies, terms_of
 
     start = time.perf_counter()
-    some = profile(sequences, k, m)
-    choice = estimates(some, m, "cpu", threads)[0]
+    forward = profile(sequences, k, m)
+    method = choose("auto", k, m, "cpu")
     counting = time.perf_counter() - start
     # A sequence has the same counters with itself as its other strand has.
-    terms = terms_of(some, m, base_frequencies(some, both_strands=strands > 1))
-    how = scoring("cosine", weights(k, m), k, m)
-    kernel = np.empty((strands, len(some), len(some)))
-    for strand, columns in enumerate([some, some.reverse_complement()][:strands]):
+    terms = terms_of(forward, m, base_frequencies(forward, both_strands=strands > 1))
+    scoring = Scoring(Cosine([math.comb(k - h, m - h) for h in range(m + 1)]), [terms] * strands)
+    kernel = np.empty((strands, len(forward), len(forward)))
+    for strand, columns in enumerate([forward, forward.reverse_complement()][:strands]):
         start = time.perf_counter()
-        comparison = load(choice, columns, m, "cpu")
+        comparison = method.load(columns)
         counting += time.perf_counter() - start
-        for first in range(0, len(some), PANEL):
-            last = min(len(some), first + PANEL)
+        for first in range(0, len(forward), PANEL):
+            last = min(len(forward), first + PANEL)
             start = time.perf_counter()
-            counters = (
-                comparison.counters(some.part(first, last), first) if strand else comparison.counters(None, first, last)
-            )
+            counters = comparison.counters(forward.part(first, last) if strand else None, first, last)
             counting += time.perf_counter() - start
-            parts = terms.part(first, last), terms.part(first, len(some))
-            kernel[strand, first:last, first:] = how.of(counters[:, :, first:], *parts)
-    return kernel, counting, f"{choice.method}, {choice.blocks} blocks" if choice.blocks else choice.method
+            kernel[strand, first:last, first:] = scoring.rectangle(counters[:, :, first:], strand, first, first)
+    return kernel, counting, str(method)
 
 
-def measure_hpcvdj(
-    options: argparse.Namespace, some: Any, threads: int, like: Row, strands: int
-) -> tuple[list[Row], Any]:
+def measure_hpcvdj(options: argparse.Namespace, sequences: Any, like: Row, strands: int) -> tuple[list[Row], Any]:
     """Rows and the kernel, after a small comparison that is not timed and loads what is compiled."""
-    kernel_of(some.part(0, 16), options.k, options.m, threads, strands)
-    program, rows = BOTH if strands > 1 else ONE, []
+    kernel_of(sequences.part(0, 16), options.k, options.m, strands)
+    program, rows, kernel = BOTH if strands > 1 else ONE, [], None
     for repeat in range(options.repeats):
         start, cpu = time.perf_counter(), time.process_time()
-        kernel, counters, method = kernel_of(some, options.k, options.m, threads, strands)
+        kernel, counters, method = kernel_of(sequences, options.k, options.m, strands)
         times = {"seconds": time.perf_counter() - start, "cpu_seconds": time.process_time() - cpu}
-        rows.append(row_like(like, program=program, repeat=repeat, counters=counters, method=method, **times))
-        say(f"{like.source}, {like.sequences:,}: {program} {duration(rows[-1].seconds)}")
+        rows.append(replace(like, program=program, repeat=repeat, counters=counters, method=method, **times))
+        say(f"{like.source}, {like.sequences:,}: {program} {durations([rows[-1].seconds])}")
     return rows, kernel
 
 
-def measure_fastsk(options: argparse.Namespace, some: Any, threads: int, like: Row, kernels: Any) -> Iterator[Row]:
-    """The same of FastSK, compared with hpcvdj's `kernels` as far as it comes back."""
-    import numpy as np
-
+def measure_fastsk(options: argparse.Namespace, sequences: Any, like: Row, kernels: list[Any]) -> Iterator[Row]:
+    """FastSK's rows; its kernel, if it comes back, is compared with hpcvdj's."""
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder) / "sequences.npz", Path(folder) / "kernel.npz"
-        np.savez(source, codes=some.codes, offsets=some.offsets)
-        arguments = (source, target, options.k, options.m, threads)
+        np.savez(source, codes=sequences.codes, offsets=sequences.offsets)
+        words = (source, target, options.k, options.m, options.threads)
         for repeat in range(options.peer_repeats):
-            common.run([sys.executable, "benchmarks/_fastsk.py", *map(str, arguments)])
-            with np.load(target) as found:
-                times = {name: float(found[name]) for name in ("seconds", "cpu_seconds")}
-                other = found["kernel"]
-            say(f"{like.source}, {like.sequences:,}: {PEER} {duration(times['seconds'])}")
+            common.run([sys.executable, "benchmarks/_fastsk.py", *words])
+            with np.load(target) as stored:
+                times = {name: float(stored[name]) for name in ("seconds", "cpu_seconds")}
+                other = stored["kernel"]
+            say(f"{like.source}, {like.sequences:,}: {PEER} {durations([times['seconds']])}")
             different = max(largest_difference(kernel, other) for kernel in kernels) if len(other) else math.nan
-            yield row_like(like, program=PEER, repeat=repeat, different=different, **times)
-
-
-def row_like(like: Row, **values: Any) -> Row:
-    """`like` with other values."""
-    return Row(**{**vars(like), **values})
+            yield replace(like, program=PEER, repeat=repeat, different=different, **times)
 
 
 def largest_difference(kernel: Any, other: Any) -> float:
-    """Of the values of `kernel` [strands, sequences, sequences] on and above the diagonal, relative to FastSK's.
+    """The largest relative difference of `kernel` [strands, sequences, sequences] from FastSK's.
 
-    FastSK has the other strands as so many sequences more.  Infinite if not the same values are above zero.
+    Only values on and above the diagonal count.  FastSK has the other strands as further sequences.  Infinite unless
+    the same values are above zero.
     """
-    import numpy as np
-
     number = kernel.shape[1]
     corner = np.triu_indices(number)
-    mine = np.concatenate([strand[corner] for strand in kernel])
-    theirs = np.concatenate([other[:number, s * number : (s + 1) * number][corner] for s in range(len(kernel))])
-    some = theirs > 0
-    if not np.array_equal(mine > 0, some):
+    own = np.concatenate([strand[corner] for strand in kernel])
+    peer = np.concatenate([other[:number, s * number : (s + 1) * number][corner] for s in range(len(kernel))])
+    positive = peer > 0
+    if not np.array_equal(own > 0, positive):
         return math.inf
-    return float((np.abs(mine - theirs)[some] / theirs[some]).max())
+    return float((np.abs(own - peer)[positive] / peer[positive]).max())
 
 
-def measure_source(options: argparse.Namespace, source: Any, name: str, threads: int) -> Iterator[Row]:
+def measure_source(options: argparse.Namespace, source: Any, name: str) -> Iterator[Row]:
     """Both programs on more and more of the sequences; FastSK as long as it is expected to end in time."""
-    from hpcvdj.motifs.sequences import SequenceSet
-
-    theirs: list[Row] = []
-    whole: SequenceSet = source.read()[0]
-    if whole.ambiguous or whole.lengths.min() < options.k:
-        sys.exit(f"{name}: ambiguous bases or sequences shorter than k, which FastSK does not take; leave them out")
+    sequences, _ = source.read()
+    if sequences.ambiguous or sequences.lengths.min() < options.k:
+        sys.exit(f"{name}: FastSK takes neither ambiguous bases nor sequences shorter than k; leave them out")
     strands = 2 if source.both_strands else 1
-    for size in sorted({min(size, len(whole)) for size in (*options.sizes, len(whole))}):
-        some = replace(source, number=size // strands).read()[0].part(0, size // strands * strands)
+    peer_rows: list[Row] = []
+    for size in sorted({min(size, len(sequences)) for size in (*options.sizes, len(sequences))}):
+        part, _ = replace(source, number=size // strands).read()
+        number = len(part)
         like = Row(
-            source=name, k=options.k, m=options.m, bases=int(some.lengths.max()), sequences=len(some), of=len(whole)
+            source=name, k=options.k, m=options.m, bases=int(part.lengths.max()), sequences=number, of=len(sequences)
         )
         kernels = []
-        for part in range(1, strands + 1):
-            ours, kernel = measure_hpcvdj(options, some.part(0, len(some) // part), threads, like, part)
+        for used in range(1, strands + 1):
+            rows, kernel = measure_hpcvdj(options, part.part(0, number // used), like, used)
             kernels.append(kernel)
-            yield from ours
-        if theirs and expected(theirs, len(some)) > options.longest:
-            say(f"{name}, {len(some):,}: FastSK left out, it would take about {duration(expected(theirs, len(some)))}")
+            yield from rows
+        if peer_rows and expected(peer_rows, number) > options.longest:
+            say(f"{name}, {number:,}: FastSK left out, about {durations([expected(peer_rows, number)])}")
             continue
-        for row in measure_fastsk(options, some, threads, like, kernels):
-            theirs.append(row)
+        for row in measure_fastsk(options, part, like, kernels):
+            peer_rows.append(row)
             yield row
 
 
 def power(rows: list[Row]) -> float:
-    """p of seconds that grow with sequences^p, between the two largest sizes; 2 if there is but one."""
-    sizes = sorted({row.sequences for row in rows})[-2:]
-    if len(sizes) < 2:
+    """p of seconds that grow with sequences^p, between the two largest sizes; 2 if there is only one."""
+    by_size = sorted(grouped(rows, "sequences").items())[-2:]
+    if len(by_size) < 2:
         return 2.0
-    low, high = (median(rows, size) for size in sizes)
-    return math.log(high / low) / math.log(sizes[1] / sizes[0])
+    (small, few), (large, many) = by_size
+    return math.log(middle(many, "seconds") / middle(few, "seconds")) / math.log(large / small)
 
 
 def expected(rows: list[Row], size: int) -> float:
-    """Seconds for `size` sequences, as the largest sizes measured let expect."""
-    largest = max(row.sequences for row in rows)
-    return median(rows, largest) * (size / largest) ** power(rows)
+    """Seconds for `size` sequences, by the largest measured sizes."""
+    largest, repeats = max(grouped(rows, "sequences").items())
+    return middle(repeats, "seconds") * (size / largest) ** power(rows)
 
 
-def median(rows: list[Row], size: int) -> float:
-    """Median seconds of the rows of one size."""
-    return statistics.median(row.seconds for row in rows if row.sequences == size)
+class Motifs(common.Benchmark):
+    """hpcvdj and FastSK."""
 
+    name = "motifs_fastsk"
+    title = "Comparing motifs beside FastSK"
+    row = Row
+    renderer = "python benchmarks/motifs.py --render"
+    about = "Time hpcvdj and FastSK on the same kernel of the same sequences, on CPU cores, in one run."
+    output = Path("results/motifs_fastsk")
+    notes = """
+    Wall time, median (min…max), from sequences in memory to the kernel in memory; FastSK in a process of its own, its
+    kernel left where it is. Its time grows with sequences^p from the line before. Cores used: in the order of the
+    columns. †: FastSK was left out, since it would take too long; scaled with the last p (2 if there is none).
 
-def measure(options: argparse.Namespace) -> tuple[dict[str, str], list[Row]]:
-    """Everything, as facts and raw rows."""
-    from hpcvdj.runs.ranks import World, set_threads
+    One strand with both: among sequences and their other strands, half of all pairs repeat the other half. hpcvdj
+    leaves them out with `--strands both`; FastSK has no such setting.
+    """
 
-    # numba reads its thread count when it is imported, so this comes before the first use of a kernel.
-    common.forget_thread_settings()
-    threads = set_threads(World(), options.threads)
-    facts = common.environment("motifs.py", threads) | {"fastsk": fastsk_version()}
-    from hpcvdj.studies.motif_sources import Source
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """What to compare, and for how long."""
+        add = parser.add_argument
+        sizes = [500, 1000, 2000, 4000]
+        add("--fasta", metavar="FASTA", type=Path, default=None, help="also both strands of its first N / 2 sequences")
+        add("--number", metavar="N", type=int, default=9184, help="sequences, random ones of 500 bases")
+        add("--sizes", metavar="N", nargs="*", type=int, default=sizes, help="compare the first N before all of them")
+        add("-k", metavar="K", type=int, default=12, help="bases of a k-mer; FastSK calls it g")
+        add("-m", metavar="M", type=int, default=2, help="mismatches")
+        add("--threads", metavar="N", type=int, default=0, help="threads of each program; 0: all usable cores")
+        add("--repeats", metavar="N", type=int, default=3, help="repeats of hpcvdj")
+        add("--peer-repeats", metavar="N", type=int, default=1, help="repeats of FastSK")
+        add("--longest", metavar="SECONDS", type=float, default=900.0, help="leave FastSK out if it would take longer")
+        add("--seed", metavar="S", type=int, default=1, help="seed of the random sequences")
 
-    number = options.number
-    sources = {"random": Source(None, number, seed=options.seed)}
-    if options.fasta:
-        name = f"{options.fasta.name}, first {number // 2:,}, both strands"
-        sources[name] = Source(common.ROOT / options.fasta, number // 2, both_strands=True)
-    rows: list[Row] = []
-    for name, source in sources.items():
-        rows += measure_source(options, source, name, threads)
-    return facts, rows
+    def facts(self, options: argparse.Namespace) -> dict[str, str]:
+        """FastSK's version; ends the benchmark if it is not installed."""
+        try:
+            return {"fastsk": metadata.version("fastsk")}
+        except metadata.PackageNotFoundError:
+            sys.exit("FastSK is not installed; CONTRIBUTING.md says how to install it")
 
+    def measure(self, options: argparse.Namespace) -> Iterator[Row]:
+        """Random sequences, and those of the file."""
+        from hpcvdj.studies.motif_sources import Source
 
-def fastsk_version() -> str:
-    """FastSK's version; ends the benchmark if it is absent."""
-    from importlib import metadata
+        yield from measure_source(options, Source(None, options.number, seed=options.seed), "random")
+        if options.fasta is not None:
+            half = options.number // 2
+            name = f"{options.fasta.name}, first {half:,}, both strands"
+            yield from measure_source(options, Source(common.ROOT / options.fasta, half, both_strands=True), name)
 
-    try:
-        return metadata.version("fastsk")
-    except metadata.PackageNotFoundError:
-        sys.exit("FastSK is not installed; CONTRIBUTING.md says how, or use --render")
+    def page(self, rows: list[Row]) -> Iterator[Block]:
+        """A table for each source, and whether the kernels are equal."""
+        first = rows[0]
+        yield f"""
+            The gapped k-mer kernel of all pairs, normalised: R_{first.m} at k = {first.k}; FastSK's g = {first.k}, m =
+            {first.m}. FastSK computes it exactly (`approx=False`). hpcvdj counts D_0 … D_{first.m} first and computes
+            this kernel from them.
+        """
+        compared = [row for row in rows if not math.isnan(row.different)]
+        if compared:
+            worst, most = (max(getattr(row, name) for row in compared) for name in ("different", "sequences"))
+            yield Check(worst <= MOST_DIFFERENT, "values of the kernels (to rounding)", "programs")
+            yield f"{len(compared)} kernel(s), up to {most:,} sequences; largest relative difference {worst:.1e}."
+        for source, part in grouped(rows, "source").items():
+            yield f"## {part[0].of:,} sequences of up to {part[0].bases} bases: {source}"
+            yield source_table(part)
 
 
 def source_table(rows: list[Row]) -> str:
-    """Both programs by the number of sequences."""
-    ours = {name: [row for row in rows if row.program == name] for name in (ONE, BOTH)}
-    theirs = [row for row in rows if row.program == PEER]
-    lines = []
-    for size in sorted({row.sequences for row in ours[ONE]}):
-        other = [row for row in theirs if row.sequences == size]
-        upto = [row for row in theirs if row.sequences <= size]
-        mark = "" if other else " †"
-        peer = median(other, size) if other else expected(theirs, size)
-        cells = [f"{size:,}", spread_of_durations([row.seconds for row in other]) if other else duration(peer) + mark]
-        cells.append(f"{power(upto):.2f}" if other and len({row.sequences for row in upto}) > 1 else "")
-        for some in filter(None, ours.values()):
-            mine = [row for row in some if row.sequences == size]
-            cells.append(spread_of_durations([row.counters for row in mine]))
-            cells.append(f"{spread_of_durations([row.seconds for row in mine])}, {mine[0].method}")
-            cells.append(f"**{peer / median(mine, size):.3g}**{mark}")
-        busy = [[row for row in some if row.sequences == size] for some in (theirs, *ours.values())]
-        cells.append(", ".join(cores_used(repeats) for repeats in busy if repeats))
-        lines.append(cells)
-    head = ["sequences", "FastSK", "p", "hpcvdj: counters", "hpcvdj: kernel", "times as fast"]
-    if ours[BOTH]:
-        head += ["one strand with both: counters", "one strand with both: kernel", "times as fast"]
-    return markdown([*head, "cores used"], lines)
+    """A line for each number of sequences."""
+    peer_rows = [row for row in rows if row.program == PEER]
+    programs = grouped(rows, "program", "sequences")
 
+    def peer(size: int) -> float:
+        return middle(programs[PEER, size], "seconds") if (PEER, size) in programs else expected(peer_rows, size)
 
-def cores_used(repeats: list[Row]) -> str:
-    """Processor seconds over wall seconds; less than the threads asked for when others use the machine too."""
-    return f"{statistics.median(row.cpu_seconds / row.seconds for row in repeats):.2f}"
+    def mark(size: int) -> str:
+        return "" if (PEER, size) in programs else " †"
 
+    def growth(size: int) -> str:
+        upto = [row for row in peer_rows if row.sequences <= size]
+        return f"{power(upto):.2f}" if not mark(size) and len(grouped(upto, "sequences")) > 1 else ""
 
-def verdict(rows: list[Row]) -> str:
-    """Whether the kernels that were compared are the same."""
-    compared = [row for row in rows if not math.isnan(row.different)]
-    if not compared:
-        return "none was compared"
-    worst = max(row.different for row in compared)
-    sets = f"{len(compared)} kernel(s) of up to {max(row.sequences for row in compared):,} sequences"
-    same = "equal" if worst <= MOST_DIFFERENT else "DIFFERENT"
-    return f"{same} in {sets}: the largest relative difference is {worst:.1e}"
+    def peer_cell(size: int) -> str:
+        return durations([row.seconds for row in programs.get((PEER, size), [])] or [peer(size)]) + mark(size)
 
-
-def render(folder: Path) -> bool:
-    """README.md from raw.csv; whether the kernels agree."""
-    facts, rows = common.read_raw(folder, Row)
-    first = rows[0]
-    tables = "\n".join(
-        f"## {some[0].of:,} sequences of up to {some[0].bases} bases: {source}\n\n{source_table(some)}"
-        for source in dict.fromkeys(row.source for row in rows)
-        for some in [[row for row in rows if row.source == source]]
+    columns: dict[str, Any] = {"sequences": "{:,}".format, PEER: peer_cell, "p": growth}
+    for program, title in ((ONE, "hpcvdj"), (BOTH, "one strand with both")):
+        if program in grouped(rows, "program"):
+            repeats = {size: part for (name, size), part in programs.items() if name == program}
+            columns |= {
+                f"{title}: counters": lambda size, of=repeats: durations([row.counters for row in of[size]]),
+                f"{title}: kernel": lambda size, of=repeats: (
+                    f"{durations([row.seconds for row in of[size]])}, {of[size][0].method}"
+                ),
+                f"{title}: times as fast": lambda size, of=repeats: (
+                    f"**{peer(size) / middle(of[size], 'seconds'):.3g}**{mark(size)}"
+                ),
+            }
+    columns["cores used"] = lambda size: ", ".join(
+        cores_used(programs[program, size]) for program in (PEER, ONE, BOTH) if (program, size) in programs
     )
-    strands = (
-        "One strand with both: of sequences and their other strands half of all pairs say what the other half says.\n"
-        "hpcvdj leaves them out if it is told so (`--strands both`); FastSK has no such setting.\n"
-    )
-    left_out = "† FastSK was left out, since it would take too long: scaled with the last p (2 where there is none).\n"
-    text = f"""# Comparing motifs beside FastSK
-
-The gapped k-mer kernel of all pairs, normalised: R_{first.m} at k = {first.k}; FastSK's g = {first.k}, m = {first.m}.
-FastSK computes it exactly (`approx=False`). hpcvdj counts D_0 … D_{first.m} first, of which this kernel follows.
-Made from `raw.csv` by `python benchmarks/motifs.py --render`; not edited by hand.
-
-{common.facts_table(facts)}
-{tables}
-Wall time, median (min…max), from sequences in memory to the kernel in memory; FastSK in a process of its own, its
-kernel left where it is. Its time grows with sequences^p from the line before. Cores used: in the order of the columns.
-{strands if any(row.program == BOTH for row in rows) else ""}{left_out if "†" in tables else ""}
-Values of the kernels: {verdict(rows)}.
-"""
-    (folder / common.REPORT).write_text(text)
-    return not verdict(rows).startswith("DIFFERENT")
-
-
-def arguments() -> argparse.Namespace:
-    """The command line."""
-    parser = common.parser(
-        "Time hpcvdj and FastSK on the same kernel of the same sequences, on CPU cores, in one run.",
-        Path("results/motifs_fastsk"),
-    )
-    add = parser.add_argument
-    add("--fasta", metavar="FASTA", type=Path, default=None, help="both strands of its first N / 2 sequences as well")
-    add("--number", metavar="N", type=int, default=9184, help="sequences, random ones of 500 bases")
-    sizes = [500, 1000, 2000, 4000]
-    add("--sizes", metavar="N", nargs="*", type=int, default=sizes, help="first so many of them, before all")
-    add("-k", metavar="K", type=int, default=12, help="bases of a k-mer; FastSK calls it g")
-    add("-m", metavar="M", type=int, default=2, help="mismatches")
-    add("--threads", metavar="N", type=int, default=0, help="threads of either program; 0: all usable cores")
-    add("--repeats", metavar="N", type=int, default=3, help="repeats of hpcvdj")
-    add("--peer-repeats", metavar="N", type=int, default=1, help="repeats of FastSK")
-    add("--longest", metavar="SECONDS", type=float, default=900.0, help="FastSK is left out if it would take longer")
-    add("--seed", metavar="S", type=int, default=1, help="seed of the random sequences")
-    return parser.parse_args()
-
-
-def main() -> int:
-    """Measure and render; 1 if the kernels differ."""
-    return common.study(arguments(), measure, render, "kernels equal", "KERNELS DIFFER")
+    return listing(sorted(grouped(rows, "sequences")), columns)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(Motifs().main())

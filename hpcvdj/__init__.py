@@ -11,8 +11,6 @@ docs/api.md shows the rest: opening results, choosing sequences, joining tables 
 From the shell, `hpcvdj --help`.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

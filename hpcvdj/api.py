@@ -1,7 +1,5 @@
 """hpcvdj from a script or a notebook: one function for each question."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, Literal
 

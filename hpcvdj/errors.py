@@ -1,7 +1,5 @@
 """The errors that hpcvdj raises on purpose; each message names the file, the place and the remedy."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from numbers import Integral
 

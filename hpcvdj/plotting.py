@@ -1,7 +1,5 @@
 """What the plots of all commands share: matplotlib if it is installed, colours, and atomic figure files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -4,8 +4,6 @@ The command line, the Python functions, validation and the documentation read th
 reader or score is one class.
 """
 
-from __future__ import annotations
-
 from typing import TypeVar
 
 from hpcvdj.errors import InputError

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Strong scaling over GPUs: one job for each number of them, since each has a shape of its own.  On a login node:
+# Measure strong scaling over GPUs: one job per number of GPUs, because each needs another shape.  On a login node:
 #
 #   slurm/scaling.sh JUNCTIONS GERMLINE FOLDER [options of hpcvdj scaling measure]
 #
 # ---- your site: account, partition and time limit are at the top of scaling.sbatch
-gpus=${HPCVDJ_GPUS:-1 2 3 4 5 6 7 8}      # the numbers of GPUs to measure
-per_node=${HPCVDJ_GPUS_PER_NODE:-8}       # GPUs that one node has
+gpus=${HPCVDJ_GPUS:-1 2 3 4 5 6 7 8}      # numbers of GPUs to measure
+per_node=${HPCVDJ_GPUS_PER_NODE:-8}       # GPUs per node
 set -euo pipefail
 
 if [ $# -lt 3 ]; then
@@ -19,4 +19,4 @@ for n in $gpus; do
     nodes=$(((n + per_node - 1) / per_node))
     sbatch --nodes="$nodes" --ntasks="$n" --job-name="hpcvdj-scaling-$n" "$here/scaling.sbatch" "$@"
 done
-echo "When all are done (squeue --me), make the tables and the plot: hpcvdj scaling render $3"
+echo "When all jobs have ended (squeue --me), make the tables and the plot: hpcvdj scaling render $3"

@@ -1,18 +1,18 @@
 # shellcheck shell=bash disable=SC2034
-# Your site: the one place to edit for modules, environment and MPI.  Every job script reads it, through common.sh.
-# Account, partition and time limit stand at the top of each job script, where sbatch looks for them.
+# Your site: modules, environment and MPI.  Every job script reads this file through common.sh.
+# Account, partition and time limit are at the top of each job script, where sbatch reads them.
 
-# hpcvdj's environment.  Left as it is, the job has that of the shell that submitted it.
+# The environment of hpcvdj.  Without these lines, a job uses the environment of the shell that submitted it.
 # module purge
 # module load python/3.12 openmpi/5.0
 # . "$HOME/hpcvdj/.venv/bin/activate"
 
-# How srun starts MPI (`srun --mpi=list` shows what there is): pmi2 for the mpich wheel, pmix for Open MPI.
+# How srun starts MPI, one of `srun --mpi=list`: pmi2 for the mpich wheel, pmix for Open MPI.
 HPCVDJ_MPI=${HPCVDJ_MPI:-pmi2}
 
-# The command itself; the second line is for the container of hpcvdj.def.
+# The command.  For the container of hpcvdj.def, use the second line instead.
 hpcvdj=(hpcvdj)
 # hpcvdj=(apptainer run --nv "$HOME/hpcvdj.sif")
 
-# A job that ran into its time limit so often is given up.
+# A job that reaches its time limit more often than this is not requeued.
 HPCVDJ_MAX_RESTARTS=${HPCVDJ_MAX_RESTARTS:-100}

@@ -4,8 +4,6 @@ Results go to the named file, a short summary to stdout, log and progress to std
 Exit codes: 0 done; 1 failed; 2 wrong usage or bad input; 75 stopped by a signal, with a checkpoint to resume from.
 """
 
-from __future__ import annotations
-
 import logging
 import sys
 import traceback
@@ -29,7 +27,7 @@ from hpcvdj.cli import (
     study,
     verify,
 )
-from hpcvdj.cli.common import complain, mute_nonroot_ranks
+from hpcvdj.cli.common import Command, complain, mute_nonroot_ranks
 from hpcvdj.errors import HpcvdjError
 from hpcvdj.runs.ranks import ROOT, abort, launched_rank, world
 
@@ -55,8 +53,7 @@ for panel, modules in PANELS.items():
         if hasattr(module, "app"):
             app.add_typer(module.app, name=module.NAME, rich_help_panel=panel)
         else:
-            kind = getattr(module, "Command", None)
-            app.command(module.NAME, cls=kind, rich_help_panel=panel)(module.command)
+            app.command(module.NAME, cls=Command, rich_help_panel=panel)(module.command)
 
 
 def _print_version(asked: bool) -> None:

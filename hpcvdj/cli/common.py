@@ -24,7 +24,7 @@ class Command(TyperCommand):
         """Print the help."""
         for described in (self, *self.params):
             if getattr(described, "help", None):
-                described.help = fill(described.help)  # type: ignore[union-attr]
+                described.help = fill(described.help)  # type: ignore[attr-defined]
         super().format_help(ctx, formatter)
 
 

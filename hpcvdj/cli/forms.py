@@ -56,11 +56,12 @@ def _report(locus: str, rows: list[FormsRow]) -> None:
     )
     common.say(f"  threads of the V-J alternative (V x J forms): {v.forms * j.forms:,}")
     if (v.bytes, j.bytes) == (PAPER_TABLE_3["J"], PAPER_TABLE_3["D"]):
-        left = PAPER_TABLE_3["V"]
+        left, counted = (" and ".join(f"{size:,}" for size in sizes) for sizes in (PAPER_TABLE_3["V"], d.bytes))
         common.say(
-            "  The paper's Table III prints these V bytes in its row J and these J bytes in its row D: its rows are one\n"
-            f"  line off. The figures that remain, {left[0]:,} and {left[1]:,} in its row V, must be D's; the D forms\n"
-            f"  counted here have {d.baseline_bytes:,} and {d.bitwise_bytes:,}, and no convention tried gives the paper's."
+            "  The paper's Table III prints these V bytes in its row J and these J bytes in its row D: its rows are "
+            "one\n"
+            f"  line off. The figures that remain, {left} in its row V, must be D's; the D forms counted here have\n"
+            f"  {counted}, and no convention tried gives the paper's."
         )
 
 

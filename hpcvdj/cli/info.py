@@ -1,7 +1,5 @@
 """`hpcvdj info`."""
 
-from __future__ import annotations
-
 import os
 import platform
 import socket

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from hpcvdj.cli import common, motifs_options
-
-if TYPE_CHECKING:
-    from hpcvdj.motifs.clusters import Clustering
+from hpcvdj.cli import common, motifs_options, options
+from hpcvdj.motifs.clusters import Clustering, Method, Singletons, cluster, require_networkx
 
 NAME = "cluster"
 
@@ -19,95 +15,77 @@ MOST_SHOWN = 10
 """Clusters whose sizes are printed."""
 
 
-class Method(StrEnum):
-    """How to cluster."""
-
-    louvain = "louvain"
-    components = "components"
-    label_propagation = "label-propagation"
-
-
-class Singletons(StrEnum):
-    """What becomes of a sequence without an edge."""
-
-    none = "none"
-    own = "own"
-
-
 def command(
     result: motifs_options.ResultFile,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o", metavar="OUT", help="Table to write: .tsv, .tsv.gz or .parquet.", show_default=False
-        ),
-    ],
+    output: options.OutputTable,
     method: Annotated[
         Method,
         typer.Option(
             "--method",
-            help="louvain: high modularity; components: what paths of edges join; label-propagation: what most of "
-            "one's neighbours are. All but components need networkx.",
+            help="louvain: high modularity; components: what paths of edges join; label-propagation: each sequence "
+            "joins most of its neighbours. All but components need networkx.",
         ),
-    ] = Method.louvain,
+    ] = "louvain",
     resolution: Annotated[
         float, typer.Option("--resolution", metavar="R", help="Of louvain: above 1, smaller clusters; below, larger.")
     ] = 1.0,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same clusters.")] = 1,
     min_score: motifs_options.MinScore = None,
     top: motifs_options.Top = None,
-    strand: motifs_options.StrandOption = motifs_options.Strand.both,
+    strand: motifs_options.Strand = "both",
     min_size: Annotated[
         int, typer.Option("--min-size", min=1, metavar="N", help="Dissolve smaller clusters: their cluster is 0.")
     ] = 1,
     singletons: Annotated[
         Singletons,
-        typer.Option("--singletons", help="Sequences without an edge: none: their cluster is 0; own: one for each."),
-    ] = Singletons.none,
-    overwrite: common.Overwrite = False,
+        typer.Option(
+            "--singletons",
+            help="Sequences without edges: none puts them in cluster 0, own gives each its own cluster.",
+        ),
+    ] = "none",
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Cluster the similarity graph.
 
     Writes a row for each sequence: name, cluster (1 is the largest; 0: in none), size of the cluster, degree
-    (neighbours) and weighted degree (sum of its edges' scores). An edge weighs its score; of a pair with an edge on
-    both strands, the larger; edges without a positive score are left out.
+    (neighbours) and weighted degree (sum of its edges' scores). The weight of an edge is its score; for a pair with an
+    edge on both strands, the larger score. Edges without a positive score are left out.
 
     Example: hpcvdj motifs cluster genes.h5 --min-score 0.2 -o clusters.tsv
     """
-    world = common.begin()
-    if not world.is_root:
+    run = common.begin()
+    if not run.is_root:
         return
-    from hpcvdj.motifs.clusters import cluster
-    from hpcvdj.motifs.graph import networkx, score_matrix, selected_edges, strands_of
+    from hpcvdj.motifs.graph import score_matrix, selected_edges, strands_of
     from hpcvdj.motifs.results import MotifResult
     from hpcvdj.repertoires.tables import table_suffix
-    from hpcvdj.storage import require_writable
+    from hpcvdj.storage.files import require_writable
 
     table_suffix(output)
     require_writable(output, overwrite=overwrite)
-    if method is not Method.components:
-        networkx()  # Without it, say so before the work.
+    if method != "components":
+        require_networkx()
     with MotifResult(result) as source:
-        chosen = motifs_options.selection(min_score, top)
-        matrix = score_matrix(selected_edges(source, chosen, strands_of(source, strand.value)), len(source))
+        edge_filter = motifs_options.edge_filter(min_score, top)
+        matrix = score_matrix(selected_edges(source, edge_filter, strands_of(source, strand)), len(source))
         names = source.names
-    found = cluster(
-        matrix, method.value, resolution=resolution, seed=seed, min_size=min_size, singletons=singletons.value
+    clustering = cluster(
+        matrix, method, resolution=resolution, seed=seed, min_size=min_size, singletons=singletons
     )  # fmt: skip
-    found.write(names, output, overwrite=overwrite)
-    _report(found)
+    clustering.write(names, output, overwrite=overwrite)
+    _report(clustering)
     common.say(f"written    {output}")
 
 
-def _report(found: Clustering) -> None:
-    sizes = found.sizes
-    edges = int(found.degree.sum(dtype="int64")) // 2
-    dropped = f", {found.left_out:,} without a positive score left out" if found.left_out else ""
-    common.say(f"graph      {len(found.cluster):,} sequences, {edges:,} edges{dropped}")
-    isolated, none = int((found.degree == 0).sum()), int((found.cluster == 0).sum())
+def _report(clustering: Clustering) -> None:
+    sizes = clustering.sizes
+    edges = int(clustering.degree.sum(dtype="int64")) // 2
+    dropped = f", {clustering.left_out:,} without a positive score left out" if clustering.left_out else ""
+    common.say(f"graph      {len(clustering.cluster):,} sequences, {edges:,} edges{dropped}")
+    isolated, none = int((clustering.degree == 0).sum()), int((clustering.cluster == 0).sum())
     common.say(f"clusters   {len(sizes):,}, {none:,} sequences in none; {isolated:,} have no edge")
     if len(sizes):
         more = f", ... {sizes[-1]:,}" if len(sizes) > MOST_SHOWN else ""
         common.say(f"sizes      {', '.join(f'{size:,}' for size in sizes[:MOST_SHOWN])}{more}")
     if edges:
-        common.say(f"modularity {found.modularity:.4f}")
+        common.say(f"modularity {clustering.modularity:.4f}")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hpcvdj.cli import common, motifs_options
+from hpcvdj.cli import common, motifs_options, options
 
 NAME = "export"
 
@@ -25,29 +25,31 @@ def command(
     ],
     min_score: motifs_options.MinScore = None,
     top: motifs_options.Top = None,
-    strand: motifs_options.StrandOption = motifs_options.Strand.both,
+    strand: motifs_options.Strand = "both",
     raw: Annotated[
         bool,
-        typer.Option("--raw", help="Add r0 ... rd: what the thesis's meta-tables count, near matches counted again."),
+        typer.Option(
+            "--raw", help="Add r0 ... rd: the counters of the thesis's meta-tables, which count close matches again."
+        ),
     ] = False,
-    overwrite: common.Overwrite = False,
+    overwrite: options.Overwrite = False,
 ) -> None:  # fmt: skip
     """Write the edges of the similarity graph for other programs.
 
     A table has the columns name_1, name_2, strand (+ or -), d0 ... dd (pairs of k-mers at each Hamming distance) and
-    score. A result that holds all pairs needs --min-score or --top, which are also taken of one that holds edges.
+    score. A result with all pairs needs --min-score or --top; they also apply to a result with edges.
 
     Example: hpcvdj motifs export genes.h5 --min-score 0.2 -o genes.graphml
     """
-    world = common.begin()
-    if not world.is_root:
+    run = common.begin()
+    if not run.is_root:
         return
     from hpcvdj.motifs.export import export
     from hpcvdj.motifs.results import MotifResult
 
-    chosen = motifs_options.selection(min_score, top)
+    edge_filter = motifs_options.edge_filter(min_score, top)
     with MotifResult(result) as source:
-        edges = export(source, output, chosen, strand=strand.value, raw=raw, overwrite=overwrite)
+        edges = export(source, output, edge_filter, strand=strand, raw=raw, overwrite=overwrite)
         common.say(f"sequences  {len(source):,}")
     common.say(f"edges      {edges:,}")
     common.say(f"written    {output}")

@@ -1,57 +1,53 @@
-"""Options that the subcommands of `hpcvdj motifs` on a result share."""
+"""Options that the subcommands of `hpcvdj motifs` share."""
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 if TYPE_CHECKING:
-    from hpcvdj.motifs.edges import Selection
+    from hpcvdj.motifs.edges import EdgeFilter
 
-
-class Strands(StrEnum):
-    """Which strands are compared."""
-
-    one = "one"
-    both = "both"
-
-
-class Strand(StrEnum):
-    """Which relation of a pair: as given, or one of them reverse-complemented."""
-
-    both = "both"
-    same = "+"
-    opposite = "-"
-
-
-SequenceField = Annotated[
-    str, typer.Option("--sequence-field", help="Column of an AIRR table that holds the sequences.")
+Sequences = Annotated[
+    Path,
+    typer.Argument(
+        help="FASTA file (plain or compressed), or AIRR table (TSV, .gz, Parquet) whose distinct junctions are "
+        "compared.",
+        metavar="SEQUENCES",
+        show_default=False,
+    ),
+]
+SequenceField = Annotated[str, typer.Option("--sequence-field", help="Column of an AIRR table that has the sequences.")]
+K = Annotated[int, typer.Option("-k", min=4, max=32, help="Bases of a k-mer.")]
+D = Annotated[int, typer.Option("-d", min=0, max=3, help="Largest Hamming distance between k-mers.")]
+Strands = Annotated[
+    Literal["one", "both"],
+    typer.Option("--strands", help="Compare sequences as given, or also with reverse complements."),
 ]
 ResultFile = Annotated[
     Path, typer.Argument(help="Result file of `hpcvdj motifs compare`.", metavar="RESULT.h5", show_default=False)
 ]
 MinScore = Annotated[
     float | None,
-    typer.Option("--min-score", metavar="X", help="Take pairs of this score or a higher one.", show_default="all"),
+    typer.Option("--min-score", metavar="X", help="Keep pairs with a score of at least X.", show_default="all"),
 ]
 Top = Annotated[
     int | None,
     typer.Option(
         "--top", min=1, metavar="N",
-        help="Take pairs that are among the N best of one of their two sequences.", show_default="all",
+        help="Keep pairs that are among the N best of one of their two sequences.", show_default="all",
     ),
 ]  # fmt: skip
-StrandOption = Annotated[
-    Strand,
+Strand = Annotated[
+    Literal["both", "+", "-"],
     typer.Option("--strand", help="Take pairs as given (+), with one reverse-complemented (-), or both relations."),
 ]
 
 
-def selection(min_score: float | None, top: int | None) -> Selection:
+def edge_filter(min_score: float | None, top: int | None) -> EdgeFilter:
     """What --min-score and --top say."""
-    from hpcvdj.motifs.edges import Selection
+    from hpcvdj.motifs.edges import EdgeFilter
 
-    return Selection(min_score, top)
+    return EdgeFilter(min_score, top)

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from hpcvdj.cli import common, motifs_options
+from hpcvdj.cli import common, motifs_options, options
+from hpcvdj.errors import InputError
 
 NAME = "plot"
-
-
-class Kind(StrEnum):
-    """Which figure."""
-
-    heatmap = "heatmap"
-    degree = "degree"
-    scores = "scores"
 
 
 def command(
@@ -27,13 +19,13 @@ def command(
         Path, typer.Option("--output", "-o", metavar="FIG", help="Figure to write: .png or .svg.", show_default=False)
     ],
     kind: Annotated[
-        Kind,
+        Literal["heatmap", "degree", "scores"],
         typer.Option(
             "--kind",
             help="heatmap: the scores of all pairs; degree: how many sequences have how many neighbours; scores: how "
             "many pairs have which score.",
         ),
-    ] = Kind.heatmap,
+    ] = "heatmap",
     order: Annotated[
         Path | None,
         typer.Option(
@@ -43,32 +35,29 @@ def command(
     ] = None,
     min_score: motifs_options.MinScore = None,
     top: motifs_options.Top = None,
-    strand: motifs_options.StrandOption = motifs_options.Strand.both,
-    overwrite: common.Overwrite = False,
+    strand: motifs_options.Strand = "both",
+    overwrite: options.Overwrite = False,
 ) -> None:  # fmt: skip
     """Draw a result: scores as a heatmap, degrees or scores as a distribution. Needs matplotlib.
 
-    A heatmap leaves sequences without an edge out; of a result that holds all pairs, without --min-score and --top,
-    it draws every pair, of a sample of the sequences if they are more than 1,200. The degrees of such a result need
-    --min-score or --top.
+    A heatmap leaves sequences without edges out. For a result with all pairs, without --min-score and --top, it draws
+    every pair, of a sample if there are more than 1,200 sequences. The degrees of such a result need --min-score or
+    --top.
 
     Example: hpcvdj motifs plot genes.h5 --min-score 0.2 --order clusters.tsv -o genes.png
     """
-    world = common.begin()
-    if not world.is_root:
+    run = common.begin()
+    if not run.is_root:
         return
-    from hpcvdj.errors import InputError
     from hpcvdj.motifs.clusters import read_clusters
     from hpcvdj.motifs.plots import draw
     from hpcvdj.motifs.results import MotifResult
 
-    if order is not None and kind is not Kind.heatmap:
-        raise InputError(f"--order {order}: is for --kind heatmap; leave it out")
+    if order is not None and kind != "heatmap":
+        raise InputError(f"--order {order}: applies to --kind heatmap; leave it out")
     with MotifResult(result) as source:
         clusters = None if order is None else read_clusters(order, source.names)
-        chosen = motifs_options.selection(min_score, top)
-        shown = draw(
-            source, output, kind.value, chosen, strand=strand.value, clusters=clusters, overwrite=overwrite
-        )  # fmt: skip
+        edge_filter = motifs_options.edge_filter(min_score, top)
+        shown = draw(source, output, kind, edge_filter, strand=strand, clusters=clusters, overwrite=overwrite)
     common.say(f"shown      {shown}")
     common.say(f"written    {output}")

@@ -1,7 +1,5 @@
 """Options and arguments that several commands share; their choices come from where they are declared."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 

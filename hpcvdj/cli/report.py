@@ -1,13 +1,11 @@
 """`hpcvdj report`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from hpcvdj.cli import common
+from hpcvdj.cli import common, options
 
 NAME = "report"
 
@@ -16,7 +14,9 @@ def command(
     results: Annotated[
         list[Path],
         typer.Argument(
-            help="Result files of `hpcvdj count`; two or more are compared.", metavar="OUT.h5...", show_default=False
+            help="Result files of `hpcvdj count`; several are shown beside each other.",
+            metavar="OUT.h5...",
+            show_default=False,
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="HTML", help="Page to write.", show_default=False)],
@@ -26,18 +26,20 @@ def command(
             "--germline",
             "-g",
             metavar="TSV",
-            help="Germline table that a result was counted with, to draw one junction's most direct pathways; "
-            "once for each table.",
+            help="Germline table that a result was counted with, to draw the most direct pathways of a junction; once "
+            "for each table.",
             show_default=False,
         ),
     ] = None,
     name: Annotated[
         list[str] | None,
-        typer.Option("--name", help="What to call a result; once for each.", show_default="its file's name"),
+        typer.Option("--name", help="What to call a result; once for each result.", show_default="its file's name"),
     ] = None,
     figures: Annotated[
         Path | None,
-        typer.Option("--figures", metavar="DIR", help="Folder for each figure as PNG and SVG.", show_default=False),
+        typer.Option(
+            "--figures", metavar="DIR", help="Folder to write each figure to, as PNG and SVG.", show_default=False
+        ),
     ] = None,
     junction: Annotated[
         str | None,
@@ -45,19 +47,19 @@ def command(
             "--junction",
             metavar="SEQUENCE_ID",
             help="The junction whose most direct pathways are drawn.",
-            show_default="the most convergent one and a typical one",
+            show_default="the junction with the largest weight and a typical one",
         ),
     ] = None,
-    overwrite: common.Overwrite = False,
+    overwrite: options.Overwrite = False,
 ) -> None:
-    """Make a page of a result, or of several beside each other: tables and figures in one HTML file.
+    """Write a report of one or more results: tables and figures on one HTML page.
 
-    The page needs no network and no other file. It names the run's user, hosts and paths, as the result does.
+    The page needs no network and no other file. It contains the run's user, hosts and paths, as the result does.
 
     Example: hpcvdj report out.h5 -o report.html -g inputs/germline/mouse_trb_paper.tsv
     """
-    world = common.begin()
-    if not world.is_root:
+    run = common.begin()
+    if not run.is_root:
         return
     from hpcvdj.report.page import write_report
 
@@ -71,5 +73,5 @@ def command(
         overwrite=overwrite,
     )
     common.say(f"results    {len(results)}")
-    common.say(f"figures    {drawn}" + (f", PNG and SVG in {figures}" if figures else ""))
+    common.say(f"figures    {drawn}" + (f", as PNG and SVG in {figures}" if figures else ""))
     common.say(f"written    {output}")

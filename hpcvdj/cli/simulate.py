@@ -1,7 +1,5 @@
 """`hpcvdj simulate`."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Literal

@@ -1,7 +1,5 @@
 """`hpcvdj verify`."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

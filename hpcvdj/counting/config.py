@@ -1,7 +1,5 @@
 """What to count and how."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """Counting: tables in, a result out; as a whole, or slice by slice if the input is larger than memory."""
 
-from __future__ import annotations
-
 import time
 from contextlib import ExitStack
 from dataclasses import replace

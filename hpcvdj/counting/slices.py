@@ -1,7 +1,5 @@
 """Input larger than memory: each slice is read, counted and written into a part of the result by one rank."""
 
-from __future__ import annotations
-
 import json
 import logging
 import time
@@ -74,7 +72,12 @@ def count_in_slices(inputs: Inputs, germline: Germline, config: Config, run: Run
     assert target is not None
     attributes = run.from_root(lambda: attributes_of(inputs, germline, config, int(config.max_n), run))
     folder, facts = run.open_folder(
-        parts.SUFFIX, attributes["identity"], parts.PART, {"slice_rows": rows}, lambda: parts.discard_view(target)
+        parts.SUFFIX,
+        attributes["identity"],
+        parts.PART,
+        {"slice_rows": rows},
+        permanent=True,
+        before_removal=lambda: parts.discard_view(target),
     )
     rows = int(facts["slice_rows"])
     slices = cut(inputs.tables, rows)
@@ -93,7 +96,7 @@ def count_in_slices(inputs: Inputs, germline: Germline, config: Config, run: Run
 
         read = read_slices(inputs, rows, own, run.raise_if_stopping)
         try:
-            run.each(read, count_slice, f"with the parts in {folder.path} saved; --resume continues")
+            run.each(read, count_slice, f"with the part files in {folder.path} saved; --resume continues")
         except HpcvdjError:
             if run.is_root:
                 folder.leave(parts.PART)

@@ -1,7 +1,5 @@
 """Whether a repertoire seems to be counted with the germline table of another species or locus."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

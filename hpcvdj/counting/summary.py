@@ -1,7 +1,5 @@
 """What a run says of itself: the summary for people, the attributes of its result, the log."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -106,12 +104,14 @@ def log_exclusions(
         return
     log.warning("%s of %s rows excluded:", f"{sum(rows for _, rows in excluded):,}", f"{rows_read:,}")
     for summary, rows, group in by_summary(excluded):
-        log.warning("  %8s  %s", f"{rows:,}", summary)
-        for exclusion, own_rows in group[:_MOST_LOGGED] if len(group) > 1 or str(group[0][0]) != summary else []:
-            log.warning("            %8s  %s", f"{own_rows:,}", exclusion)
-        if group[_MOST_LOGGED:]:
-            rest = sum(own_rows for _, own_rows in group[_MOST_LOGGED:])
-            log.warning("            %8s  for %d more reasons", f"{rest:,}", len(group) - _MOST_LOGGED)
-        if group[0][0].kind.option:
-            log.warning("            %s lets them in", group[0][0].kind.option)
+        kind = group[0][0].kind
+        log.warning("  %8s  %s", f"{rows:,}", summary if len(group) > 1 else group[0][0])
+        listed = group if kind.listed and len(group) > 1 else []
+        for exclusion, own_rows in listed[:_MOST_LOGGED]:
+            log.warning("            %8s  %s", f"{own_rows:,}", exclusion.particulars)
+        if listed[_MOST_LOGGED:]:
+            rest = sum(own_rows for _, own_rows in listed[_MOST_LOGGED:])
+            log.warning("            %8s  and %d others", f"{rest:,}", len(listed) - _MOST_LOGGED)
+        if kind.option:
+            log.warning("            %s keeps them", kind.option)
     log.warning("the result lists each of them under /excluded")

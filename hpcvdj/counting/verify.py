@@ -1,7 +1,5 @@
 """Every method against the reference, sequence by sequence, on a sample of a repertoire."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

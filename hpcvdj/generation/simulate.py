@@ -4,8 +4,6 @@ A junction is made as recombination makes it: a V form, a J form, a D form and a
 cut, each uniform over all there are, so that every pathway of one n-length is equally likely.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal

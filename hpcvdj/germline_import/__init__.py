@@ -3,8 +3,6 @@
 docs/germline_import.md says what is read, how segments are cut, and why alleles are refused.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Anchors: found by IMGT numbering or by motif, or given in a file."""
 
-from __future__ import annotations
-
 import csv
 import re
 from dataclasses import dataclass, fields

@@ -3,8 +3,6 @@
 A header has IMGT's fields (accession|allele|species|functionality|region|…), or the allele's name alone.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from hpcvdj.errors import InputError

@@ -7,8 +7,6 @@
 The conserved codon itself may be mutated: the cut is made at its *position*, the anchor, and a note has the codon.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 from enum import Enum

@@ -3,8 +3,6 @@
 Schema: https://docs.airr-community.org/en/stable/datarep/germline.html (AlleleDescription, SequenceDelineationV).
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """IGoR's and OLGA's model folders: gene sequences in the model's parameters, anchors in two CSV files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from hpcvdj.errors import InputError

@@ -1,7 +1,5 @@
 """Kinds of source: subclasses of `Source`, which the command line, detection and documentation read."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """The germline table of one or several sources: segments in order, and a list of the alleles that are left out."""
 
-from __future__ import annotations
-
 import gzip
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence

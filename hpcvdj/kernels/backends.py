@@ -1,7 +1,5 @@
 """Backends: where kernels run.  Heavy imports happen when a backend is opened, so `--help` works without a GPU."""
 
-from __future__ import annotations
-
 import atexit
 import ctypes
 import os

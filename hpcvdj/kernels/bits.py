@@ -1,7 +1,5 @@
 """Bit operations that numba has no function for, as single machine instructions."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from numba import types

@@ -1,7 +1,5 @@
 """What the GPU kernels share: compiling, timing, and finding a size that fits into memory."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """What a kernel is: the unit of work that it is given, how it is started, and how a backend finds it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol

@@ -1,7 +1,5 @@
 """Quantities: what kernels return for each junction, and the columns that it has in results and tables."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import numpy as np

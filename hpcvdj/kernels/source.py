@@ -1,7 +1,5 @@
 """Sources of CUDA kernels: packaged files with their headers in place, so that one text is compiled and cached."""
 
-from __future__ import annotations
-
 import re
 from importlib.resources import files
 from pathlib import PurePosixPath

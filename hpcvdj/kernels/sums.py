@@ -1,7 +1,5 @@
 """Sums of counters that may exceed 64 bits, in one pass over the memory."""
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray

@@ -3,8 +3,6 @@
 Text comes as Arrow stores it: one buffer of bytes, and the offset of each row in it.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,10 +1,10 @@
 """Clusters of the similarity graph, by the algorithms of networkx and scipy.
 
-- components  sequences that a path of edges joins
-- louvain     Blondel, Guillaume, Lambiotte and Lefebvre, Fast unfolding of communities in large networks, J Stat Mech
-              (2008) P10008: high modularity; a resolution above 1 gives smaller clusters
+- components         sequences that a path of edges joins
+- louvain            Blondel, Guillaume, Lambiotte and Lefebvre, Fast unfolding of communities in large networks, J Stat
+                     Mech (2008) P10008: high modularity; a resolution above 1 gives smaller clusters
 - label-propagation  Traag and Subelj, Large network community detection by fast label propagation, Sci Rep 13 (2023)
-              2701, with weights
+                     2701, with weights
 """
 
 from __future__ import annotations
@@ -15,13 +15,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
-from hpcvdj.motifs.graph import networkx
-from hpcvdj.repertoires.tables import TableWriter, read_batches, table_suffix
-from hpcvdj.storage import atomic_path
 
 Method = Literal["louvain", "components", "label-propagation"]
 Singletons = Literal["none", "own"]
@@ -31,12 +27,12 @@ COLUMNS = ("name", "cluster", "size", "degree", "weighted_degree")
 
 @dataclass(frozen=True)
 class Clustering:
-    """The cluster of each sequence, and its place in the graph.
+    """The cluster of each sequence, and its neighbours.
 
     cluster          int32 [sequences]: 1 is the largest, of equal ones that with the earliest sequence; 0 for none
     degree           int32 [sequences]: neighbours
     weighted_degree  float64 [sequences]: sum of the scores of the edges
-    modularity       Newman's, with weights, at resolution 1; each sequence of cluster 0 stands alone; NaN without edges
+    modularity       Newman's, with weights, at resolution 1; each sequence of cluster 0 is by itself; NaN without edges
     left_out         edges without a positive score
     """
 
@@ -52,17 +48,15 @@ class Clustering:
         return np.bincount(self.cluster, minlength=1)[1:]
 
     def write(self, names: list[str], target: Path, *, overwrite: bool = False) -> None:
-        """A table of `COLUMNS`, a row for each sequence in order; the size of cluster 0 is given as 0."""
-        suffix = table_suffix(target)
+        """Write a table of `COLUMNS`, a row for each sequence in order; the size of cluster 0 is given as 0."""
+        import pyarrow as pa
+
+        from hpcvdj.repertoires.tables import write_table
+
         sizes = np.concatenate([[0], self.sizes])
         values = names, self.cluster, sizes[self.cluster], self.degree, self.weighted_degree
-        batch = pa.RecordBatch.from_pydict(
-            {name: pa.array(column) for name, column in zip(COLUMNS, values, strict=True)}
-        )  # fmt: skip
-        with atomic_path(target, overwrite=overwrite) as temporary, open(temporary, "wb") as stream:
-            writer = TableWriter(stream, suffix)
-            writer.write(batch)
-            writer.close()
+        batch = pa.RecordBatch.from_arrays([pa.array(column) for column in values], names=COLUMNS)
+        write_table(target, [batch], overwrite=overwrite)
 
 
 def cluster(
@@ -76,13 +70,16 @@ def cluster(
 ) -> Clustering:
     """Cluster the graph of a symmetric sparse matrix of scores (`graph.score_matrix`), the same way for the same seed.
 
-    Edges without a positive score are left out: they tell no similarity.
+    Edges without a positive score are left out, as they do not show similarity.
+
     resolution  of louvain
     min_size    clusters of fewer sequences are dissolved: cluster 0
-    singletons  whether a sequence without an edge is in no cluster (0), or in one of its own
+    singletons  `none` puts sequences without edges in cluster 0, `own` gives each its own cluster
     """
     if singletons == "own" and min_size > 1:
-        raise InputError(f"--singletons own: clusters of one are not of --min-size {min_size}; leave one of them out")
+        raise InputError(
+            f"--singletons own makes clusters of one, which --min-size {min_size} dissolves; give one of them"
+        )
     if not resolution > 0 or not np.isfinite(resolution):
         raise InputError(f"--resolution {resolution}: give a number above 0")
     positive = matrix.copy()
@@ -93,9 +90,18 @@ def cluster(
     label = _labels(positive, method, resolution, seed)
     if singletons == "none":
         label[degree == 0] = -1
-    found = _numbered(label, min_size)
+    clusters = _numbered(label, min_size)
     weighted = np.asarray(positive.sum(axis=1), dtype=np.float64).ravel()
-    return Clustering(found, degree, weighted, modularity(positive, found), left_out)
+    return Clustering(clusters, degree, weighted, modularity(positive, clusters), left_out)
+
+
+def require_networkx() -> Any:
+    """The module networkx; InputError without it."""
+    try:
+        import networkx
+    except ImportError:
+        raise InputError("graphs need networkx: install hpcvdj[graphs]") from None
+    return networkx
 
 
 def _labels(matrix: Any, method: Method, resolution: float, seed: int) -> NDArray[np.int64]:
@@ -104,11 +110,11 @@ def _labels(matrix: Any, method: Method, resolution: float, seed: int) -> NDArra
         from scipy.sparse.csgraph import connected_components
 
         return np.asarray(connected_components(matrix, directed=False)[1], dtype=np.int64)
-    nx = networkx()
-    label = -2 - np.arange(matrix.shape[0])  # alone; -1 is none
+    nx = require_networkx()
+    label = -2 - np.arange(matrix.shape[0])  # each by itself; -1 is none
     linked = np.flatnonzero(np.diff(matrix.indptr))
     graph = nx.Graph()
-    # Nodes are numbers, in order: the algorithms iterate over sets, and those of text change from run to run.
+    # Nodes are numbers, in order: the algorithms iterate over sets, and the order of texts changes from run to run.
     graph.add_nodes_from(linked.tolist())
     upper = matrix.tocoo()
     above = upper.row < upper.col
@@ -154,14 +160,16 @@ def modularity(matrix: Any, label: NDArray[np.int32]) -> float:
 
 def read_clusters(path: Path, names: list[str]) -> NDArray[np.int64]:
     """The cluster of each of `names` in a table of `Clustering.write`, int64 [names]; InputError if one is missing."""
-    found = dict(_rows(path))
-    missing = next((name for name in names if name not in found), None)
+    clusters = dict(_rows(path))
+    missing = next((name for name in names if name not in clusters), None)
     if missing is not None:
         raise InputError(f"{path}: has no row for {missing!r}; give the clusters of this result")
-    return np.array([found[name] for name in names], dtype=np.int64)
+    return np.array([clusters[name] for name in names], dtype=np.int64)
 
 
 def _rows(path: Path) -> Iterator[tuple[str, int]]:
+    from hpcvdj.repertoires.tables import read_batches
+
     for batch in read_batches(path, ("name", "cluster")):
         for name, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             if not text.isdigit():

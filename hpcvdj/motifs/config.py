@@ -1,26 +1,21 @@
-"""What to compare and how; by which method; which tiles its counters are cut into."""
+"""What to compare and how, and the tiles that the counters are cut into."""
 
 from __future__ import annotations
 
-import logging
 import os
 from dataclasses import dataclass
 
-import numba
+from hpcvdj.kernels.backends import AUTO
+from hpcvdj.kernels.kmers.kmers import Profile
+from hpcvdj.kernels.kmers.methods import KmerMethod, choose
+from hpcvdj.motifs.edges import EdgeFilter
+from hpcvdj.motifs.scores import Score, Weights, make_score
 
-from hpcvdj.kernels.kmers.profile import Profile
-from hpcvdj.kernels.kmers.costs import Choice, estimates
-from hpcvdj.kernels.kmers.matrix_cpu import WIDTH
-from hpcvdj.motifs.edges import Selection
-from hpcvdj.kernels.kmers.methods import bytes_for, default_blocks, require_method, rows_need_no_tables, widest_load
-from hpcvdj.motifs.scores import Scoring, scoring
-from hpcvdj.motifs.tiles import ALIGNED
-from hpcvdj.runs.ranks import World
-
-log = logging.getLogger(__name__)
+ALIGNED = 512
+"""Rows and columns at which tiles are cut."""
 
 _TILES_PER_RANK = 8
-"""At least: so that the ranks end together, and a signal is heard soon."""
+"""At least: so that the ranks end together."""
 
 _TILE_BYTES = {"cpu": 128 << 20, "cuda": 1 << 30}
 _MOST_ROWS = 1 << 15
@@ -30,61 +25,49 @@ _MOST_ROWS = 1 << 15
 class MotifConfig:
     """What to compare and how.
 
-    k, d        bases of a k-mer; the largest Hamming distance
-    strands     1: sequences as given; 2: against the reverse complements too
-    distinct    count a k-mer once however often it occurs in a sequence
-    method      `auto` or a name of `methods.METHODS`; blocks: runs of `pigeonhole`, 0 for the best
-    score       a kind of `scores.SCORES`; weights: one for each distance, None for the default
-    selection   None: the counters of all pairs; else edges
-    memory      bytes that a rank's tables may take; 0: a quarter of the machine's, shared by the ranks of the host
+    k, d      bases of a k-mer; the largest Hamming distance
+    strands   1: sequences as given; 2: also against the reverse complements
+    distinct  count a k-mer once, however often it occurs in a sequence
+    method    `auto` or the name of a method; blocks: of `pigeonhole`, 0 for the best number
+    score     the name of a score; weights: one for each distance, None for the default
+    edges     None: the counters of all pairs; else the edges that this filter keeps
+    memory    bytes that a rank's tables may take; 0: a quarter of the host's memory, shared by its ranks, or half of
+              the GPU's
     """
 
     k: int = 12
     d: int = 2
     strands: int = 1
     distinct: bool = False
-    method: str = "auto"
+    method: str = AUTO
     blocks: int = 0
-    backend: str = "auto"
-    score: str = "weights"
+    backend: str = AUTO
+    score: str = Weights.name
     weights: tuple[float, ...] | None = None
-    selection: Selection | None = None
+    edges: EdgeFilter | None = None
     memory: int = 0
     strict_binding: bool = False
 
-    def scoring(self) -> Scoring:
-        """How pairs are scored; InputError for a score or weights that cannot be."""
-        return scoring(self.score, list(self.weights) if self.weights else None, self.k, self.d)
+    def make_score(self) -> Score:
+        """The score; InputError for an unknown name or wrong weights."""
+        return make_score(self.score, self.weights, self.k, self.d)
+
+    def choose(self, backend: str, profile: Profile, name: str = "") -> KmerMethod:
+        """The method, or another one; InputError for an unknown one, or one that does not take such k-mers."""
+        kmers = float(profile.windows.sum() / max(1, len(profile)))
+        return choose(name or self.method, self.k, self.d, backend, blocks=self.blocks, kmers=kmers)
 
 
-def choose(some: Profile, config: MotifConfig, backend: str) -> Choice:
-    """The method that `config` names, or the one of the least estimated cost."""
-    if config.method != "auto":
-        require_method(config.method, config.k, backend)
-        blocks = (config.blocks or default_blocks(config.k, config.d)) if config.method == "pigeonhole" else 0
-        return Choice(config.method, float("nan"), blocks)
-    found = estimates(some, config.d, backend, numba.get_num_threads())
-    best = [next(c for c in found if c.method == name) for name in dict.fromkeys(c.method for c in found)]
-    log.info("auto: %s, by estimate (%s)", best[0], ", ".join(str(other) for other in best[1:]))
-    return best[0]
-
-
-def layout_of(some: Profile, config: MotifConfig, choice: Choice, backend: str, world: World) -> dict[str, int]:
-    n = max(1, len(some))
-    memory = config.memory or _memory(backend) // (world.size if backend == "cpu" else 1)
-    per_sequence = max(1.0, len(some.kmers.key) / n) * bytes_for(choice, config.k, config.d, backend)
-    if choice.method == "matrix" and backend == "cuda":
-        per_sequence += (config.d + 1) * 4**config.k
-    columns = min(n, _down(memory / per_sequence))
-    tiles = _TILES_PER_RANK
-    if world.size > 1 and rows_need_no_tables(choice, backend):
-        # Several loads: tiles twice as high are still more than enough, and each costs the rows' k-mers.
-        columns, tiles = min(columns, _down(widest_load(config.d))), tiles // 2
-    most = _down(n / (tiles * world.size)) if world.size > 1 else n
-    if choice.method == "matrix" and backend == "cpu":
-        # Each tile makes its columns' neighbourhoods anew, which many rows share; a thread takes WIDTH columns.
-        columns, most = min(columns, max(ALIGNED, _down(WIDTH * numba.get_num_threads()))), n
-    height = min(_down(_TILE_BYTES[backend] // (4 * (config.d + 1) * columns)), _MOST_ROWS, most)
+def layout_of(profile: Profile, method: KmerMethod, memory: int, ranks: int) -> dict[str, int]:
+    """Columns of a load, and rows of a tile (its height); `memory` as of `MotifConfig`."""
+    n, backend = max(1, len(profile)), method.backend
+    memory = memory or _memory(backend) // (ranks if backend == "cpu" else 1)
+    per_sequence = max(1.0, profile.windows.sum() / n) * method.bytes_per_kmer + method.bytes_per_sequence
+    columns = min(n, _down(memory / per_sequence), _down(method.load_columns(ranks) or n))
+    # Several loads make enough tiles even if these are twice as high; each tile costs the rows' k-mers.
+    tiles = _TILES_PER_RANK if method.rows_need_tables else _TILES_PER_RANK // 2
+    rows = n if ranks == 1 or method.tall_tiles else _down(n / (tiles * ranks))
+    height = min(_down(_TILE_BYTES[backend] // (4 * (method.d + 1) * columns)), _MOST_ROWS, rows)
     return {"load": max(ALIGNED, columns), "height": max(ALIGNED, height)}
 
 

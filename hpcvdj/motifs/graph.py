@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
-from hpcvdj.motifs.edges import Edges, Selection, joined, no_edges
+from hpcvdj.motifs.edges import EdgeFilter, EdgeFinder, Edges, joined
 from hpcvdj.motifs.results import CHUNK, STRANDS, MotifResult
 
 PIECE = 1 << 20
@@ -17,106 +17,77 @@ PIECE = 1 << 20
 
 
 def strands_of(result: MotifResult, strand: str = "both") -> list[int]:
-    """The strand relations called `strand`: `+`, `-`, or `both` for all there are; InputError if it is not there."""
+    """The strand relations called `strand`: `+`, `-`, or `both` for all of the result; InputError if it lacks one."""
     if strand == "both":
         return list(range(result.strands))
-    s = STRANDS.index(strand)
-    if s >= result.strands:
+    number = STRANDS.index(strand)
+    if number >= result.strands:
         raise InputError(f"{result.path}: opposite strands were not compared; compare again with --strands both")
-    return [s]
+    return [number]
 
 
 def selected_edges(
-    result: MotifResult, selection: Selection | None = None, strands: Sequence[int] | None = None
+    result: MotifResult, edge_filter: EdgeFilter | None = None, strands: Sequence[int] | None = None
 ) -> Iterator[Edges]:
-    """The edges of a result that the selection lets through, at most `PIECE` at a time, each pair once a strand.
+    """The edges of a result that the filter keeps, at most `PIECE` at a time, each pair once a strand.
 
     Stored edges come by strand, row and column; those of dense counters tile by tile, unless `top` is set.
-    InputError for dense counters without a selection: every pair would be an edge.
+    InputError for dense counters without a filter: every pair would be an edge.
     """
-    selection = selection or Selection()
+    edge_filter = edge_filter or EdgeFilter()
     strands = range(result.strands) if strands is None else strands
-    if result.dense and selection == Selection():
-        raise InputError(f"{result.path}: has all pairs, not edges; select some with --min-score or --top")
-    if selection.top is not None and selection.top < 1:
-        raise InputError(f"--top {selection.top}: each sequence keeps at least 1 edge")
-    pieces = _of_tiles(result, selection, strands) if result.dense else _stored(result, selection, strands)
-    if selection.top is None:
+    if result.dense and edge_filter == EdgeFilter():
+        raise InputError(f"{result.path}: has all pairs, not edges; choose some with --min-score or --top")
+    pieces = (_edges_of_tiles if result.dense else _stored_edges)(result, edge_filter, strands)
+    if edge_filter.top is None:
         yield from pieces
         return
-    kept = no_edges(result.d)
-    waiting: list[Edges] = []
-    held = 0
+    best, waiting = Edges.none(result.d), list[Edges]()
     for piece in pieces:
         waiting.append(piece)
-        held += len(piece)
         # What is not among the best of a part is not among the best of the whole.
-        if held > max(PIECE, len(kept)):
-            kept, waiting, held = selection.finish(joined([kept, *waiting], result.d)), [], 0
-    kept = selection.finish(joined([kept, *waiting], result.d))
-    for first in range(0, len(kept), PIECE):
-        yield kept.take(np.arange(first, min(first + PIECE, len(kept))))
+        if sum(map(len, waiting)) > max(PIECE, len(best)):
+            best, waiting = edge_filter.best(joined([best, *waiting], result.d)), []
+    best = edge_filter.best(joined([best, *waiting], result.d))
+    for first in range(0, len(best), PIECE):
+        yield best.take(slice(first, first + PIECE))
 
 
-def _stored(result: MotifResult, selection: Selection, strands: Sequence[int]) -> Iterator[Edges]:
+def _stored_edges(result: MotifResult, edge_filter: EdgeFilter, strands: Sequence[int]) -> Iterator[Edges]:
     for piece in result.edges(PIECE):
-        kept = np.isin(piece.strand, strands)
-        if selection.minimum is not None:
-            kept &= piece.score >= selection.minimum
-        yield piece.take(kept)
+        yield piece.take(np.isin(piece.strand, strands) & edge_filter.allows(piece.score))
 
 
-def _of_tiles(result: MotifResult, selection: Selection, strands: Sequence[int]) -> Iterator[Edges]:
-    for strand, row, column, counters, score in tiles(result, strands):
-        found = selection.from_tile(counters, score, row, column, strand)
-        if len(found):
-            yield found
+def _edges_of_tiles(result: MotifResult, edge_filter: EdgeFilter, strands: Sequence[int]) -> Iterator[Edges]:
+    finder = EdgeFinder(result.scoring, edge_filter, len(result))
+    for strand, row, column, counters in tiles(result, strands):
+        edges = finder.of_tile(counters, strand, row, column)
+        if len(edges):
+            yield edges
 
 
-def tiles(
-    result: MotifResult, strands: Sequence[int]
-) -> Iterator[tuple[int, int, int, NDArray[Any], NDArray[np.float64]]]:
-    """(strand, first row, first column, counters, scores) of the tiles on and above the diagonal of a dense result."""
-    n, scoring = len(result), result.scoring
-    mine = result.terms(0)
+def tiles(result: MotifResult, strands: Sequence[int]) -> Iterator[tuple[int, int, int, NDArray[Any]]]:
+    """(strand, first row, first column, counters) of the tiles on and above the diagonal of a dense result."""
+    n, width = len(result), PIECE // CHUNK
     for strand in strands:
-        theirs = result.terms(strand)
         for row in range(0, n, CHUNK):
-            rows = slice(row, min(row + CHUNK, n))
-            for column in range(row, n, PIECE // CHUNK):
-                columns = slice(column, min(column + PIECE // CHUNK, n))
-                counters = result.counters(strand, rows, columns)
-                score = scoring.of(
-                    counters, mine.part(rows.start, rows.stop), theirs.part(columns.start, columns.stop)
-                )  # fmt: skip
-                yield strand, row, column, counters, score
+            for column in range(row, n, width):
+                rows, columns = slice(row, min(row + CHUNK, n)), slice(column, min(column + width, n))
+                yield strand, row, column, result.counters(strand, rows, columns)
 
 
 def score_matrix(pieces: Iterable[Edges], n: int) -> Any:
     """The scores of edges as a symmetric scipy.sparse.csr_array, float64 [n, n]; the diagonal is empty.
 
-    Of a pair that has an edge on both strands, the larger score stands.
+    A pair with an edge on both strands has the larger score.
     """
     from scipy.sparse import coo_array
 
-    listed = list(pieces)
-    row = np.concatenate([np.empty(0, np.int32), *(piece.row for piece in listed)])
-    column = np.concatenate([np.empty(0, np.int32), *(piece.column for piece in listed)])
-    score = np.concatenate([np.empty(0), *(piece.score for piece in listed)])
-    order = np.lexsort((score, column, row))
-    row, column, score = row[order], column[order], score[order]
-    last = np.ones(len(row), dtype=bool)
-    last[:-1] = (row[1:] != row[:-1]) | (column[1:] != column[:-1])
-    row, column, score = row[last], column[last], score[last]
+    edges = joined(list(pieces), 0)
+    edges = edges.take(np.lexsort((edges.score, edges.column, edges.row)))
+    last = np.ones(len(edges), dtype=bool)
+    last[:-1] = (edges.row[1:] != edges.row[:-1]) | (edges.column[1:] != edges.column[:-1])
+    edges = edges.take(last)
     # Both directions at once: the sum of two triangles would drop scores of 0.
-    ends = np.concatenate([row, column]), np.concatenate([column, row])
-    return coo_array((np.concatenate([score, score]), ends), shape=(n, n)).tocsr()
-
-
-def networkx() -> Any:
-    """The module networkx; InputError without it."""
-    try:
-        import networkx
-    except ImportError:
-        raise InputError("graphs need networkx: install hpcvdj[graphs]") from None
-    return networkx
+    ends = np.concatenate([edges.row, edges.column]), np.concatenate([edges.column, edges.row])
+    return coo_array((np.tile(edges.score, 2), ends), shape=(n, n)).tocsr()

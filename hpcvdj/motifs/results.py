@@ -1,34 +1,41 @@
-"""The HDF5 file of a comparison, format `hpcvdj-motifs`: written whole or not at all, opened, read tile by tile."""
+"""Result files of a comparison, format `hpcvdj-motifs`: written whole or not at all, read piece by piece."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
-import h5py
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
 from hpcvdj.motifs.edges import Edges
-from hpcvdj.kernels.kmers.masks import raw_from_exact
-from hpcvdj.motifs.scores import Scoring, Terms
-from hpcvdj.storage import AtomicHdf5, open_result, write_provenance
+from hpcvdj.motifs.scores import Scoring, Terms, make_score
+from hpcvdj.results.schema import as_text, write_group
+from hpcvdj.storage.hdf5 import (
+    FILTERS,
+    Hdf5Writer,
+    PackedDataset,
+    atomic_hdf5,
+    open_hdf5,
+    packed_chunks,
+    write_attributes,
+)
 
 FORMAT = "hpcvdj-motifs"
-VERSION = 1
+VERSION = 2
 STRANDS = ("+", "-")
 """The relation of a pair: both as given, or one of them reverse-complemented."""
 
-_EDGE_CHUNK = 1 << 14
-_SYNC_BYTES = 1 << 28
-
 CHUNK = 256
 """Rows and columns of a chunk of the dense counters."""
+
+_TERMS = ("kmers", "own", "expected", "chance")
 
 
 @dataclass(frozen=True)
@@ -42,90 +49,81 @@ class Header:
     strands: int
     distinct: bool
     scoring: Scoring
-    terms: tuple[Terms, ...]
+
+    def attributes(self) -> dict[str, Any]:
+        """The parameters as attributes of the file."""
+        parameters = {name: getattr(self, name) for name in ("k", "d", "strands", "distinct")}
+        score = self.scoring.score
+        return {**parameters, "score": score.name, "weights": list(score.weights)}
 
 
-class MotifStore:
-    """Writes a result file; it appears under its name when all went well.
+class MotifWriter:
+    """A result file that is being written: with the counters of all pairs, or with edges."""
 
-    Dense counters (`put_tile`) and edges (`put_edges`) exclude each other.
-    """
-
-    def __init__(
-        self, target: Path, header: Header, *, dense: bool, overwrite: bool = False, temporary: Path | None = None
-    ) -> None:
-        self._header, self._dense = header, dense
-        self._atomic = AtomicHdf5(target, overwrite=overwrite, temporary=temporary)
-        self._unsynced = 0
-
-    def __enter__(self) -> MotifStore:
-        self._file = self._atomic.__enter__()
-        header = self._header
-        group = self._file.create_group("sequences")
-        group.create_dataset("name", data=header.names, dtype=h5py.string_dtype())
-        group.create_dataset("length", data=header.lengths)
-        for s, terms in enumerate(header.terms):
-            part = group.create_group(f"terms_{s}")
-            for name in ("kmers", "own", "expected", "chance"):
-                part.create_dataset(name, data=getattr(terms, name))
-        if self._dense:
-            n = len(header.names)
-            shape = (header.strands, header.d + 1, n, n)
-            chunk = min(CHUNK, max(1, n))
-            options: dict[str, Any] = {"chunks": (1, 1, chunk, chunk), "compression": "lzf", "shuffle": True}
-            self._counters = self._file.create_dataset("counters", shape, np.uint32, **(options if n else {}))
-        return self
+    def __init__(self, writer: Hdf5Writer, header: Header, edges: int | None) -> None:
+        self._writer, self._header = writer, header
+        file, n = writer.file, len(header.names)
+        file["sequences/name"] = as_text(header.names)
+        file["sequences/length"] = header.lengths
+        for strand, terms in enumerate(header.scoring.terms[: header.strands]):
+            for name in _TERMS:
+                file[f"sequences/terms_{strand}/{name}"] = getattr(terms, name)
+        if edges is None:
+            self._side = min(CHUNK, n)
+            shape, chunks = (header.strands, header.d + 1, n, n), (1, 1, self._side, self._side)
+            self._counters = file.create_dataset("counters", shape, np.uint32, chunks=chunks, **FILTERS)
+            return
+        counters = Edges.none(header.d).columns()
+        self._edges = {
+            name: PackedDataset(file, f"edges/{name}", (edges, *column.shape[1:]), column.dtype)
+            for name, column in counters.items()
+        }
+        self._put = 0
 
     def put_tile(self, strand: int, row: int, column: int, counters: NDArray[np.uint32]) -> None:
-        """Counters [d + 1, rows, columns] of rows from `row` and columns from `column` on; whole chunks."""
-        _, rows, columns = counters.shape
-        self._counters[strand, :, row : row + rows, column : column + columns] = counters
-        self._wrote(counters.nbytes)
+        """Counters [d + 1, rows, columns] of rows from `row` and columns from `column` on, which begin chunks."""
+        side = self._side
+        starts, chunks = [], []
+        for h, i, j in np.ndindex(len(counters), *(-(-size // side) for size in counters.shape[1:])):
+            block = counters[h, i * side : (i + 1) * side, j * side : (j + 1) * side]
+            if block.any():
+                # Chunks at the border are whole as well; those that are not written are zero.
+                chunk = np.zeros((side, side), np.uint32)
+                chunk[: block.shape[0], : block.shape[1]] = block
+                starts.append((strand, h, row + i * side, column + j * side))
+                chunks.append(chunk)
+        for start, packed in zip(starts, packed_chunks(chunks), strict=True):
+            self._counters.id.write_direct_chunk(start, packed)
+        self._writer.check()
 
-    def _wrote(self, size: int) -> None:
-        self._atomic.check()
-        self._unsynced += size
-        if self._unsynced > _SYNC_BYTES:
-            self._atomic.sync()
-            self._unsynced = 0
-
-    def put_edges(self, edges: Edges) -> int:
-        """Append edges; how many."""
-        group = self._file.require_group("edges")
-        for name in Edges.__dataclass_fields__:
-            values = getattr(edges, name)
-            if name not in group:
-                group.create_dataset(
-                    name, data=values, maxshape=(None, *values.shape[1:]), chunks=(_EDGE_CHUNK, *values.shape[1:]),
-                    compression="lzf", shuffle=True,
-                )  # fmt: skip
-                continue
-            data = group[name]
-            first = data.shape[0]
-            data.resize(first + len(values), axis=0)
-            data[first:] = values
-        self._wrote(sum(getattr(edges, name).nbytes for name in Edges.__dataclass_fields__))
-        return len(edges)
+    def put_edges(self, edges: Edges) -> None:
+        """Append edges."""
+        for name, column in edges.columns().items():
+            self._edges[name].put(column, self._put)
+        self._put += len(edges)
+        self._writer.check()
 
     def finish(self, attributes: dict[str, Any], ranks: list[dict[str, str]]) -> None:
-        """Write what is known only at the end."""
-        header = self._header
-        known = {
-            "format": FORMAT,
-            "format_version": VERSION,
-            "k": header.k,
-            "d": header.d,
-            "strands": header.strands,
-            "distinct": header.distinct,
-            "score": header.scoring.kind,
-            "weights": list(header.scoring.weights),
-        }
-        write_provenance(self._file, {**known, **attributes}, ranks)
+        """Write what is known only at the end: attributes, and the facts of each rank."""
+        for dataset in vars(self).get("_edges", {}).values():
+            dataset.close()
+        known = {"format": FORMAT, "format_version": VERSION, **self._header.attributes()}
+        write_attributes(self._writer.file, known | attributes)
+        write_group(self._writer.file, "ranks", {name: [facts[name] for facts in ranks] for name in ranks[0]})
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._atomic.__exit__(kind, value, trace)
+
+@contextmanager
+def motif_writer(
+    target: Path, header: Header, *, edges: int | None, overwrite: bool = False, temporary: Path | None = None
+) -> Iterator[MotifWriter]:
+    """Write a result to `target`, which appears if the block succeeds.
+
+    edges  how many there will be; None for the counters of all pairs
+
+    InputError and MachineError as `atomic_hdf5` raises them.
+    """
+    with atomic_hdf5(target, overwrite=overwrite, temporary=temporary) as writer:
+        yield MotifWriter(writer, header, edges)
 
 
 class MotifResult:
@@ -133,7 +131,7 @@ class MotifResult:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self._file = open_result(self.path, "hpcvdj motifs compare", FORMAT, VERSION)
+        self._file = open_hdf5(self.path, "hpcvdj motifs compare", FORMAT, VERSION)
 
     def __enter__(self) -> MotifResult:
         return self
@@ -157,8 +155,7 @@ class MotifResult:
     @property
     def lengths(self) -> NDArray[np.int64]:
         """Bases of each sequence, int64 [sequences]."""
-        found: NDArray[np.int64] = self._file["sequences/length"][:]
-        return found
+        return np.asarray(self._file["sequences/length"][:])
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -177,57 +174,41 @@ class MotifResult:
 
     @property
     def strands(self) -> int:
-        """1 if sequences were compared as given, 2 if against the reverse complements too."""
+        """1 if sequences were compared as given, 2 if also against the reverse complements."""
         return int(self._file.attrs["strands"])
 
-    @property
+    @cached_property
     def scoring(self) -> Scoring:
-        """How pairs are scored."""
-        return Scoring(self._file.attrs["score"], tuple(json.loads(self._file.attrs["weights"])))
+        """How pairs are scored, and what the score knows of each sequence (strand 1: of its reverse complement)."""
+        weights = json.loads(self._file.attrs["weights"])
+        groups = [self._file[f"sequences/terms_{strand}"] for strand in range(self.strands)]
+        terms = [Terms(*(group[name][:] for name in _TERMS)) for group in groups]
+        return Scoring(make_score(str(self._file.attrs["score"]), weights, self.k, self.d), terms)
 
     @property
     def dense(self) -> bool:
-        """Whether the counters of all pairs are there, not edges only."""
+        """Whether it has the counters of all pairs, not edges."""
         return "counters" in self._file
 
-    def terms(self, strand: int = 0) -> Terms:
-        """What the scores know of each sequence (strand 1: of its reverse complement)."""
-        group = self._file[f"sequences/terms_{strand}"]
-        return Terms(*(group[name][:] for name in ("kmers", "own", "expected", "chance")))
-
-    def counters(
-        self, strand: int = 0, rows: slice = slice(None), columns: slice = slice(None), *, raw: bool = False
-    ) -> NDArray[np.uint32] | NDArray[np.uint64]:
-        """D of a rectangle of pairs, uint32 [d + 1, rows, columns]; with `raw` R, uint64.
-
-        InputError if the file has edges only.
-        """
+    def counters(self, strand: int = 0, rows: slice = slice(None), columns: slice = slice(None)) -> NDArray[np.uint32]:
+        """D of a rectangle of pairs, uint32 [d + 1, rows, columns].  InputError if the file has edges."""
         if not self.dense:
             raise InputError(f"{self.path}: has edges only; compare without --min-score and --top for all pairs")
         data = self._file["counters"]
         r0, r1, _ = rows.indices(len(self))
         c0, c1, _ = columns.indices(len(self))
-        # Only what lies on or above the diagonal is stored; the relation is symmetric.
-        upper = data[strand, :, r0:r1, c0:c1]
-        lower = data[strand, :, c0:c1, r0:r1].transpose(0, 2, 1)
-        below = np.arange(r0, r1)[:, None] > np.arange(c0, c1)[None, :]
-        exact: NDArray[np.uint32] = np.where(below, lower, upper)
-        return raw_from_exact(exact.astype(np.uint64), self.k) if raw else exact
-
-    def scores(self, strand: int = 0, rows: slice = slice(None), columns: slice = slice(None)) -> NDArray[np.float64]:
-        """Scores of a rectangle of pairs, float64 [rows, columns]; for dense results."""
-        r0, r1, _ = rows.indices(len(self))
-        c0, c1, _ = columns.indices(len(self))
-        counters = self.counters(strand, rows, columns)
-        found: NDArray[np.float64] = self.scoring.of(
-            counters, self.terms(0).part(r0, r1), self.terms(strand).part(c0, c1)
-        )
-        return found
+        exact: NDArray[np.uint32] = data[strand, :, r0:r1, c0:c1]
+        if c0 < r1:
+            # The relation is symmetric, and only what is on or above the diagonal is stored.
+            below = np.arange(r0, r1)[:, None] > np.arange(c0, c1)[None, :]
+            exact = np.where(below, data[strand, :, c0:c1, r0:r1].transpose(0, 2, 1), exact)
+        return exact
 
     def edges(self, rows: int = 1 << 20) -> Iterator[Edges]:
-        """The stored edges, by strand and tile, `rows` at a time; InputError if the result is dense."""
+        """The stored edges, by strand and tile, `rows` at a time; InputError if the file has all pairs."""
         if self.dense:
-            raise InputError(f"{self.path}: has all pairs, not edges; select some with --min-score or --top")
+            raise InputError(f"{self.path}: has all pairs, not edges; choose some with --min-score or --top")
         group = self._file["edges"]
-        for first in range(0, group["row"].shape[0], rows):
-            yield Edges(*(group[name][first : first + rows] for name in Edges.__dataclass_fields__))
+        names = Edges.none(self.d).columns()
+        for first in range(0, len(group["row"]), rows):
+            yield Edges(**{name: group[name][first : first + rows] for name in names})

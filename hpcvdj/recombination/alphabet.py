@@ -5,8 +5,6 @@ bits.  Written big-endian, the words are byte for byte the paper's packing (firs
 bits, zeros after the last base), so one array serves both the paper's kernels and whole-word arithmetic.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """Gene calls of AIRR tables: the names in them, and the listed segment that they mean."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Literal

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from string import Formatter
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ class ExclusionKind(Enum):
 
     message  what users read about one row; the names in braces are the details of an `Exclusion` of this kind
     summary  what they read about all rows of the kind
-    option   the option that lets such rows in, if there is one
+    option   the option that keeps such rows, if there is one
+    listed   whether it is of interest how many rows have which details
     """
 
     NO_SEQUENCE = "no {field}", "no {field}"
@@ -47,12 +49,14 @@ class ExclusionKind(Enum):
     REPEATED_ID = (
         "sequence_id repeats that of data row {data_row}{table}",
         "sequence_id that repeats that of an earlier row",
+        "",
+        False,
     )
     OTHER = "{message}", "other reasons"
     """A reason of a result of version 1, which has the message only."""
 
-    def __init__(self, message: str, summary: str, option: str = "") -> None:
-        self.message, self.summary, self.option = message, summary, option
+    def __init__(self, message: str, summary: str, option: str = "", listed: bool = True) -> None:
+        self.message, self.summary, self.option, self.listed = message, summary, option, listed
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,12 @@ class Exclusion:
     def summary(self) -> str:
         """What users read about all rows of this kind."""
         return self.kind.summary.format(**dict(self.details))
+
+    @property
+    def particulars(self) -> str:
+        """What the message says in addition to the summary, such as the gene; empty if that is nothing."""
+        fields = [field for _, field, _, _ in Formatter().parse(self.kind.summary)]
+        return " ".join(str(value) for name, value in self.details if name not in fields)
 
 
 @dataclass(frozen=True)

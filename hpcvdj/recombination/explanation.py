@@ -8,8 +8,6 @@ J lengths.  Sums over placements have a closed form; single pathways are listed 
 Positions are 0-based bases of the CDR3 (IMGT 105–117), lengths are nucleotides.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ termini can have is its **extended segment**.  Every **form** that recombination
 part of its extended segment: a prefix for V, a suffix for J, any part for D.
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import io

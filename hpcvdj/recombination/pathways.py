@@ -5,8 +5,6 @@ whose concatenation V + n[:p] + D + n[p:] + J equals S.  In a locus without D ge
 n-nucleotide string): there is no cut, and `d_forms` is None below.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import product
 

@@ -1,7 +1,5 @@
 """Nucleotides to amino acids, by the standard genetic code."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

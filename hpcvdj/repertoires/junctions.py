@@ -4,8 +4,6 @@ AIRR's `junction` has the codons of Cys 104 and Phe/Trp 118 around the CDR3; thi
 them.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ All values travel as pyarrow record batches of string columns, as in AIRR TSV: a
 boolean is T or F.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import os

@@ -1,23 +1,20 @@
-"""The page of a report: results read, sections put into the template, files written."""
-
-from __future__ import annotations
+"""The page of a report: results are read, sections put into the template, files written."""
 
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import hpcvdj
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.germline import MAX_P, Germline, read_germline
 from hpcvdj.report.survey import Survey, survey
 from hpcvdj.results.reader import Result
-from hpcvdj.storage import atomic_path, require_writable
+from hpcvdj.results.selection import require
+from hpcvdj.storage.files import atomic_path, require_distinct, require_writable
 
-if TYPE_CHECKING:
-    from hpcvdj.report.elements import Section
+MOST_RESULTS = 8
 
 
 def write_report(
@@ -32,122 +29,99 @@ def write_report(
 ) -> int:
     """Write the report of `results` to `target`, and its figures into the folder `figures`; returns their number.
 
-    `germlines` are the tables that the results were counted with, in any order: with them the report shows one
-    junction's most direct pathways: that of the most convergent and of a typical one, or of `junction`, a sequence_id.
-    `names` are what the results are called, their files' names by default.
+    germlines  the tables that the results were counted with, in any order: with them the report shows the most direct
+               pathways of the junction with the largest weight and of a typical one, or of `junction`, a sequence_id
+    names      what the results are called; by default as their files
     """
-    require_libraries()
-    from hpcvdj.report.figures.drawing import png_file, svg_file
-    from hpcvdj.report.figures.style import MOST_RESULTS, style
-    from hpcvdj.report.sections import all_sections
-
-    target = Path(target)
-    folder = None if figures is None else Path(figures)
-    _require_usable(results, names, target, folder, MOST_RESULTS, overwrite=overwrite)
+    for library in ("altair", "jinja2", "vl_convert"):
+        require(library, "report")
+    paths, target, folder = [Path(path) for path in results], Path(target), Path(figures) if figures else None
+    _require_usable(paths, names, target, folder, overwrite=overwrite)
     if junction is not None and not germlines:
         raise InputError(f"--junction {junction}: its pathways need --germline, the table that it was counted with")
-    tables = [_germline_of(path, germlines) for path in results]
-    _require_all_used(germlines, tables)
-    surveys = [survey(path, name, junction) for path, name in zip(results, _names(results, names), strict=True)]
-    if junction is not None and not any(one.shown for one in surveys):
-        raise InputError(f"--junction {junction}: no such sequence_id was counted in {', '.join(map(str, results))}")
-    with style():
-        sections = all_sections(surveys, tables, asked=bool(germlines))
-    page = _render(surveys, sections)
-    drawings = [drawing for section in sections for block in section.blocks for drawing in block.drawings]
-    files = [] if folder is None else [(d, folder / (d.name + suffix)) for d in drawings for suffix in (".svg", ".png")]
-    for _, path in files:
+    tables = _germlines(paths, germlines)
+    surveys = [survey(path, name, junction) for path, name in zip(paths, _names(paths, names), strict=True)]
+    if junction is not None and not any(each.shown for each in surveys):
+        raise InputError(f"--junction {junction}: no such sequence_id was counted in {', '.join(map(str, paths))}")
+    # Altair takes time to import, and may be missing.
+    from hpcvdj.report.charts import png, svg
+    from hpcvdj.report.sections import all_sections
+
+    sections = all_sections(surveys, tables, asked=bool(germlines))
+    drawn = [figure for section in sections for figure in section.figures]
+    formats = {".svg": svg, ".png": png} if folder else {}
+    files = [(folder / f"{each.name}{suffix}", each) for each in drawn for suffix in formats if folder]
+    for path, _ in files:
         require_writable(path, overwrite=overwrite)
-    # The page gets its name last, when its figures have theirs.
-    with atomic_path(target, overwrite=overwrite) as whole:
-        whole.write_text(page, encoding="utf-8", errors="replace")
-        for drawing, path in files:
+    # The page gets its name last, after all figures.
+    with atomic_path(target, overwrite=overwrite) as page:
+        page.write_text(_render(surveys, sections), encoding="utf-8", errors="replace")
+        for path, figure in files:
             with atomic_path(path, overwrite=overwrite) as temporary:
-                temporary.write_bytes((svg_file if path.suffix == ".svg" else png_file)(drawing.figure))
-    return len(drawings)
-
-
-def require_libraries() -> None:
-    """InputError that names the extra unless what a report needs is installed."""
-    missing = [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]
-    if missing:
-        raise InputError(f"a report needs {' and '.join(missing)}: install hpcvdj[report]")
+                temporary.write_bytes(formats[path.suffix](figure))
+    return len(drawn)
 
 
 def _require_usable(
-    results: Sequence[str | Path],
-    names: Sequence[str],
-    target: Path,
-    folder: Path | None,
-    most: int,
-    *,
-    overwrite: bool,
+    paths: list[Path], names: Sequence[str], target: Path, folder: Path | None, *, overwrite: bool
 ) -> None:
-    if len(results) > most:
-        raise InputError(f"{len(results)} results: a report compares at most {most}; name fewer")
-    if names and len(names) != len(results):
-        raise InputError(f"{len(names)} names for {len(results)} results; give --name once for each, or not at all")
-    if any(target.resolve() == Path(path).resolve() for path in results):
-        raise InputError(f"{target}: is the result itself; name another file for the report")
+    if len(paths) > MOST_RESULTS:
+        raise InputError(f"{len(paths)} results: a report shows at most {MOST_RESULTS}; name fewer")
+    if names and len(names) != len(paths):
+        raise InputError(f"{len(names)} names for {len(paths)} results; give --name once for each, or not at all")
+    require_distinct(target, *paths)
     require_writable(target, overwrite=overwrite)
-    if folder is None:
-        return
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        if folder:
+            folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder}: cannot be made ({error.strerror}); name another folder with --figures") from None
-    # The first figure of every report: the others' names are known once the results are read.
-    require_writable(folder / "pathways_per_junction.svg", overwrite=overwrite)
 
 
-def _names(results: Sequence[str | Path], names: Sequence[str]) -> list[str]:
-    """What the results are called: apart from each other."""
-    chosen = list(names) or [Path(path).name.removesuffix(".h5") for path in results]
+def _names(paths: list[Path], names: Sequence[str]) -> list[str]:
+    """What the results are called; equal names are numbered."""
+    chosen = list(names) or [path.name.removesuffix(".h5") for path in paths]
     chosen = ["".join(letter if letter.isprintable() else "\ufffd" for letter in name) for name in chosen]
     often = Counter(chosen)
     return [f"{name} ({k})" if often[name] > 1 else name for k, name in enumerate(chosen, start=1)]
 
 
-def _germline_of(path: str | Path, germlines: Sequence[str | Path]) -> tuple[str, Germline] | None:
-    """Of the germline tables the one that the result was counted with, and its path; None if it is not there."""
-    if not germlines:
-        return None
-    with Result(path) as result:
-        facts = result.provenance
-    for table in germlines:
-        germline = read_germline(table, max_p=int(facts.get("max_p", MAX_P)), d_alleles=facts.get("d_alleles", "first"))
-        if germline.digest() == facts.get("germline_sha256"):
-            return str(table), germline
-    return None
-
-
-def _require_all_used(germlines: Sequence[str | Path], found: Sequence[tuple[str, Germline] | None]) -> None:
-    for table in germlines:
-        if not any(one and one[0] == str(table) for one in found):
+def _germlines(paths: list[Path], germlines: Sequence[str | Path]) -> list[Germline | None]:
+    """The germline table of each result, None if it was not given; InputError for a table that no result has."""
+    tables: dict[Path, Germline] = {}
+    for name in germlines:
+        used = False
+        for path in paths:
+            with Result(path) as result:
+                facts = result.provenance
+            d_alleles = facts.get("d_alleles", "first")
+            germline = read_germline(name, max_p=int(facts.get("max_p", MAX_P)), d_alleles=d_alleles)
+            if germline.digest() == facts.get("germline_sha256"):
+                tables[path], used = germline, True
+        if not used:
             raise InputError(
-                f"{table}: no result was counted with it (the digest of its segments differs from theirs); "
-                "name the table that `hpcvdj count` was given"
+                f"{name}: no result was counted with it (the digest of its segments differs); name the table that "
+                "`hpcvdj count` was given"
             )
+    return [tables.get(path) for path in paths]
 
 
-def _render(surveys: list[Survey], sections: list[Section]) -> str:
+def _render(surveys: list[Survey], sections: list[Any]) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
 
-    from hpcvdj.report.figures.drawing import inline_svg
-    from hpcvdj.report.sections.summary import lead
+    from hpcvdj.report import charts, elements, facts
 
     environment = Environment(
         loader=PackageLoader("hpcvdj.report", "templates"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    environment.globals["svg"] = lambda drawing: Markup(inline_svg(drawing.figure, drawing.name))
-    style = environment.get_template("report.css").render()
+    environment.filters["shown"] = elements.shown
     return environment.get_template("report.html").render(
-        title=" and ".join(one.name for one in surveys) if len(surveys) < 4 else f"{len(surveys)} repertoires",
-        lead=lead(surveys),
+        title=" and ".join(each.name for each in surveys) if len(surveys) < 4 else f"{len(surveys)} repertoires",
+        lead=[(each.name, facts.lead(each)) for each in surveys],
         sections=sections,
-        style=Markup(style),
+        config=charts.CONFIG,
+        bundle=charts.bundle(),
         version=hpcvdj.__version__,
         made=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
     )

@@ -1,7 +1,5 @@
 """The counted table with the values beside it: every input row, in the input's order."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace

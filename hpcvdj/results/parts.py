@@ -5,8 +5,6 @@ like any other result; a V–J pair is listed once for each part that has it.  H
 it cannot open; this module raises instead.
 """
 
-from __future__ import annotations
-
 import os
 import resource
 from collections.abc import Sequence

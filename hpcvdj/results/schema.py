@@ -4,8 +4,6 @@ The writer, parts, the reader, the export and docs/file_format.md all read these
 /sequences or /excluded is one class.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """Writing a result file: chunks are packed as values arrive, and chunks in the file are the checkpoint."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """Which device each rank computes on."""
 
-from __future__ import annotations
-
 import logging
 
 from hpcvdj.errors import MachineError

@@ -4,8 +4,6 @@ A long unit is cut into pieces of a few seconds, so that there is always a bound
 and the run can be saved and left.  While the values of one piece are combined, the next one is already computed.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """The folder of a run: what it has done so far, and which run it is."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -25,10 +23,12 @@ class RunFolder:
     """A folder beside a result, in which an unfinished run keeps what it has done.
 
     `run.json` in it marks the folder as hpcvdj's and says which run it is of: only such folders are ever removed.
+
+    permanent  whether the complete result needs the folder
     """
 
-    def __init__(self, path: Path, identity: Identity) -> None:
-        self.path = path
+    def __init__(self, path: Path, identity: Identity, *, permanent: bool = False) -> None:
+        self.path, self.permanent = path, permanent
         # As it is after a round trip, so that it compares equal with what run.json says.
         self.identity: Identity = json.loads(json.dumps(identity))
 
@@ -123,11 +123,11 @@ class RunFolder:
             self.path.rmdir()
 
 
-def raise_if_complete(target: Path, folder: RunFolder) -> None:
+def raise_if_complete(target: Path, folder: RunFolder, items: str) -> None:
     """Raise CompleteError if `target` is the result of the folder's run, InputError if it is of another run.
 
-    The folder of a run that was killed right after the result got its name is removed; one of another run, which was
-    to replace the result, is not.
+    Nothing is raised if the folder's run began to replace the other result: the folder has `items` of it.  The folder
+    of a run that was killed right after the result got its name is removed, unless the result needs it.
     """
     try:
         with h5py.File(target, "r") as file:
@@ -138,8 +138,10 @@ def raise_if_complete(target: Path, folder: RunFolder) -> None:
         ) from None
     changes = differences(identity, folder.identity)
     if changes:
+        if folder.is_same() and any(folder.path.glob(items)):
+            return
         raise InputError(f"{target}: is the result of another run ({changes}); give another name, or --overwrite")
-    if folder.is_same():
+    if folder.is_same() and not folder.permanent:
         folder.remove()
     raise CompleteError(f"{target}: is complete already; there is nothing to resume")
 

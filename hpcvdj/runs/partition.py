@@ -4,8 +4,6 @@ The paper's section VI.  Two of its formulas are misprinted; these functions imp
 prove that every task is done exactly once.
 """
 
-from __future__ import annotations
-
 
 def blocks_per_rank(tasks: int, threads_per_block: int, ranks: int) -> int:
     """Blocks of each rank: floor((tasks - 1) / (threads * ranks)) + 1 (equation 2).

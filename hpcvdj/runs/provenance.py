@@ -1,7 +1,5 @@
 """Where a result comes from: versions, machine, ranks and command line, as attributes of a result file."""
 
-from __future__ import annotations
-
 import getpass
 import os
 import platform

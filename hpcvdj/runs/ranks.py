@@ -4,8 +4,6 @@ Without an MPI library the program runs serially, as a world of one rank.  A lau
 without the library they need is an error: each rank would run alone and write the same file.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import sys

@@ -136,22 +136,27 @@ class Run:
         identity: Identity,
         items: str,
         facts: dict[str, Any] | None = None,
+        *,
+        permanent: bool = False,
         before_removal: Callable[[], None] = lambda: None,
     ) -> tuple[RunFolder, dict[str, Any]]:
-        """The folder of this run, NAME.suffix beside the target NAME, and its facts; arguments as of `RunFolder.open`.
+        """The folder of this run, NAME.suffix beside the target NAME, and its facts; arguments as of `RunFolder`.
 
         With `resume`, CompleteError if the result is complete, InputError if it, or the folder, is of another run.
         """
         target = self.target
         assert target is not None
-        folder = RunFolder(target.with_name(f"{target.name}.{suffix}"), identity)
+        folder = RunFolder(target.with_name(f"{target.name}.{suffix}"), identity, permanent=permanent)
 
         def open_it() -> dict[str, Any]:
-            if self.resume and target.exists() and not self.overwrite:
-                raise_if_complete(target, folder)
-            return folder.open(
+            replaces = self.overwrite or (self.resume and target.exists())
+            if replaces and not self.overwrite:
+                raise_if_complete(target, folder, items)
+            found = folder.open(
                 items, facts or {}, resume=self.resume, overwrite=self.overwrite, before_removal=before_removal
             )
+            self.overwrite = replaces
+            return found
 
         return folder, self.from_root(open_it)
 

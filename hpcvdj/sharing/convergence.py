@@ -8,8 +8,6 @@ The **weight** of a junction is Σ count[m] · 4^−m over its n-lengths m: its 
 length is as likely as any other.  It is not a generation probability: forms, genes and n-lengths are not weighted.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The figure of `hpcvdj convergence`: the share of public junctions by their pathways, and the ROC curves."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

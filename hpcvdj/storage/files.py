@@ -1,7 +1,5 @@
 """Which files may be written, files that appear whole or not at all, and locks."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os

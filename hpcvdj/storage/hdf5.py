@@ -1,7 +1,5 @@
 """HDF5 files that appear whole or not at all, and datasets that are packed while they are written."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """Small text files, read whole: plain or gzip, whatever their names end in."""
 
-from __future__ import annotations
-
 import gzip
 import zlib
 from pathlib import Path

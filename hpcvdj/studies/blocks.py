@@ -1,67 +1,40 @@
-"""Threads per block, the paper's Figure 4: which block size is fastest for each n-length."""
+"""Threads per block, the paper's Figure 4: the fastest block size for each n-length."""
 
-from __future__ import annotations
+from collections.abc import Iterator
 
-from pathlib import Path
-
-from hpcvdj.plotting import pyplot
-from hpcvdj.studies.measuring import Measurement, Point, commands, points, read, totals_identical
-
-PAPER_SIZES = (32, 64, 128, 256)
-"""Threads per block in Figure 4."""
+from hpcvdj.studies.measuring import PART_NOTE, SAME_PATHWAYS, Measurement, part_mark, seconds
+from hpcvdj.studies.pages import Block, Check, Figure, Study
+from hpcvdj.studies.tables import grouped, lines, pivot, same
 
 
-def render(folder: Path) -> str:
-    """Make README.md and blocks.png of a study from its raw rows; returns the Markdown."""
-    rows, facts = read(folder, Measurement)
-    whole = [row for row in rows if row.parts == 1]
-    found = points(rows, "m", "threads_per_block")
-    sizes = sorted({row.threads_per_block for row in rows})
-    same = "identical" if totals_identical(whole) else "DIFFERENT"
-    text = "\n\n".join(
-        [
-            f"# Threads per block\n\n`{rows[0].method}` on {rows[0].hardware}, {rows[0].sequences:,} sequences, "
-            f"{rows[0].ranks} rank(s). Made from the raw rows by `hpcvdj study render`.",
-            f"Totals of the whole passes: **{same}** for all block sizes.",
-            "![time relative to the fastest block size](blocks.png)",
-            _table(found, sizes),
-            "Median wall seconds and, in brackets, relative to the fastest of the row (the paper's Figure 4).\n"
-            "† measured on the first 1/N block range of the n-nucleotide strings and multiplied by N.",
-            commands(facts),
-        ]
-    )
-    _plot(found, sizes, folder / "blocks.png")
-    (folder / "README.md").write_text(text + "\n")
-    return text
+class Blocks(Study):
+    """Time by block size and n-length, relative to the fastest size."""
 
+    name = "blocks"
+    title = "Threads per block"
+    row = Measurement
+    notes = f"Median wall seconds and, in brackets, relative to the fastest of the row. {PART_NOTE}"
 
-def _fastest(found: dict[tuple[int, int], Point], m: int) -> float:
-    return min(point.wall for (length, _), point in found.items() if length == m)
+    def page(self, rows: list[Measurement]) -> Iterator[Block]:
+        """Figure 4 and its table."""
+        rows = sorted(rows, key=lambda row: (row.m, row.threads_per_block))
+        walls = {
+            m: {size: seconds(part) for size, part in grouped(of_m, "threads_per_block").items()}
+            for m, of_m in grouped(rows, "m").items()
+        }
 
+        def relative(repeats: list[Measurement]) -> float:
+            return seconds(repeats) / min(walls[repeats[0].m].values())
 
-def _table(found: dict[tuple[int, int], Point], sizes: list[int]) -> str:
-    lines = ["| n-length | " + " | ".join(map(str, sizes)) + " |", "|---" * (len(sizes) + 1) + "|"]
-    for m in sorted({m for m, _ in found}):
-        best = _fastest(found, m)
-        cells = []
-        for size in sizes:
-            point = found.get((m, size))
-            mark = f" †1/{point.parts}" if point and point.parts > 1 else ""
-            cells.append(f"{point.wall:.4g} ({point.wall / best:.3f}){mark}" if point else "-")
-        lines.append(f"| {m} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
-def _plot(found: dict[tuple[int, int], Point], sizes: list[int], path: Path) -> None:
-    plt = pyplot()
-    figure, axes = plt.subplots(figsize=(8, 3.8), layout="constrained")
-    width = 0.8 / len(sizes)
-    for k, size in enumerate(sizes):
-        lengths = [m for m, s in found if s == size]
-        heights = [found[m, size].wall / _fastest(found, m) for m in lengths]
-        places = [m + (k - (len(sizes) - 1) / 2) * width for m in lengths]
-        axes.bar(places, heights, width, label=f"{size} threads", color=plt.get_cmap("viridis")(k / len(sizes)))
-    axes.set(xlabel="n-length", ylabel="time / fastest", xticks=sorted({m for m, _ in found}))
-    axes.axhline(1, color="0.6", linewidth=0.8, zorder=0)
-    axes.legend(frameon=False, ncols=len(sizes), loc="upper center", bbox_to_anchor=(0.5, 1.14))
-    figure.savefig(path, dpi=130)
+        first = rows[0]
+        yield f"`{first.method}`, {first.sequences:,} sequences, {first.ranks} rank(s) on {first.hardware}."
+        complete = [row for row in rows if row.parts == 1]
+        yield Check(same(complete, *SAME_PATHWAYS), "totals of complete passes", "block sizes")
+        axes = {"xlabel": "n-length", "ylabel": "time / fastest"}
+        sizes = sorted(rows, key=lambda row: row.threads_per_block)
+        panel = lines(sizes, "threads_per_block", "m", relative), axes
+        yield Figure("blocks", "time relative to the fastest block size", [panel], legend="threads per block")
+        yield pivot(
+            rows, "m", "threads_per_block",
+            lambda repeats: f"{seconds(repeats):.4g} ({relative(repeats):.3f}){part_mark(repeats)}", "n-length",
+        )  # fmt: skip

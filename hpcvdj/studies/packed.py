@@ -1,52 +1,52 @@
 """In silico junctions made where they are counted: any rows of a set of any size, packed, without files.
 
-Row k of a set is a function of the set's seed and k alone, so that every rank makes its own rows, whatever their
-number.  Drawn as `hpcvdj simulate` draws them, but each row on its own: rows may repeat.
+Row k of a set depends on the set's seed and on k alone, so each rank makes its own rows, whatever the number of ranks.
+They are drawn as `hpcvdj simulate` draws them, but each row on its own: rows may repeat.
 """
-
-from __future__ import annotations
 
 import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
-from hpcvdj.recombination.alphabet import BASES_PER_WORD, encode
-from hpcvdj.recombination.germline import Germline, d_forms, extended_j, extended_v
 from hpcvdj.generation.simulate import PAPER_LARGEST_PAIR, PAPER_SEQUENCES, pair_sizes, usable_pairs
-from hpcvdj.repertoires.junctions import PAPER_LONGEST_CDR3, Repertoire
+from hpcvdj.recombination.alphabet import BASES_PER_WORD, encode, words_for
+from hpcvdj.recombination.germline import Germline, d_forms, extended_j, extended_v
+from hpcvdj.recombination.repertoire import PAPER_LONGEST_CDR3, Repertoire
 
-WORDS = 2
 _LARGEST_N = 10
 _CHUNK = 1 << 12
-_BASES_PER_WORD = BASES_PER_WORD
+_BASES_PER_WORD = BASES_PER_WORD  # numba takes constants of this module only
 
 
 class PackedSet:
     """`count` junctions of a germline's functional V–J pairs, n-lengths 0 … 10, CDR3s of at most 60 nt.
 
-    The pairs' shares fall off as in the paper's mouse set (see `hpcvdj.generation.simulate.pair_sizes`).
+    The pairs' sizes decrease as in the paper's mouse set (see `hpcvdj.generation.simulate.pair_sizes`).
     """
 
     def __init__(self, germline: Germline, count: int, seed: int) -> None:
+        self.germline, self.seed = germline, seed
         self.pairs = usable_pairs(germline, ("F",))
-        self.seed = seed
         sizes = pair_sizes(count, len(self.pairs), PAPER_LARGEST_PAIR / PAPER_SEQUENCES)
         self.offsets = np.concatenate([[0], np.cumsum(sizes)])
         self._v = _padded([extended_v(v.sequence, germline.max_p) for v, _ in self.pairs])
         self._j = _padded([extended_j(j.sequence, germline.max_p) for _, j in self.pairs])
-        first: dict[str, tuple[int, int]] = {}
+        ranges: dict[str, tuple[int, int]] = {}
         forms: list[str] = []
         for locus in germline.loci:
             genes = germline.d_segments(locus)
-            mine = [form for gene in genes for form in d_forms(gene.sequence, "paper", germline.max_p)] or [""]
-            first[locus] = (len(forms), len(mine))
-            forms += mine
+            of_locus = [form for gene in genes for form in d_forms(gene.sequence, max_p=germline.max_p)] or [""]
+            ranges[locus] = (len(forms), len(of_locus))
+            forms += of_locus
         self._d = _padded(forms)
-        self._d_range = np.array([first[v.locus] for v, _ in self.pairs])
+        self._d_range = np.array([ranges[v.locus] for v, _ in self.pairs])
+
+    def __len__(self) -> int:
+        return int(self.offsets[-1])
 
     def rows(self, first: int, last: int) -> Repertoire:
         """Rows `first` … `last`-1 as a repertoire of the same pairs, on all threads."""
-        words = np.empty((last - first, WORDS), dtype=np.uint64)
+        words = np.empty((last - first, words_for(PAPER_LONGEST_CDR3)), dtype=np.uint64)
         lengths = np.empty(last - first, dtype=np.uint8)
         _make(np.uint64(self.seed), first, self.offsets, *self._v, *self._j, *self._d, self._d_range, words, lengths)
         offsets = np.clip(self.offsets, first, last) - first
@@ -78,12 +78,12 @@ def _below(bits, shift, bound):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _put(codes, begin, count, words, row, place):  # type: ignore[no-untyped-def]
-    """Append `count` of `codes` to a packed row that has `place` bases; returns how many it has then."""
+def _append(codes, begin, count, words, row, length):  # type: ignore[no-untyped-def]
+    """Append `count` of `codes` to a packed row that has `length` bases; returns its new length."""
     for k in range(begin, begin + count):
-        words[row, place // _BASES_PER_WORD] |= np.uint64(codes[k]) << np.uint64(62 - 2 * (place % _BASES_PER_WORD))
-        place += 1
-    return place
+        words[row, length // _BASES_PER_WORD] |= np.uint64(codes[k]) << np.uint64(62 - 2 * (length % _BASES_PER_WORD))
+        length += 1
+    return length
 
 
 @njit(cache=True, nogil=True, parallel=True)
@@ -114,8 +114,8 @@ def _make(seed, first, offsets, v, v_length, j, j_length, d, d_length, d_range, 
                     break
             for word in range(words.shape[1]):
                 words[row, word] = 0
-            place = _put(v[pair], 0, a, words, row, 0)
-            place = _put(n, 0, cut, words, row, place)
-            place = _put(d[form], 0, d_length[form], words, row, place)
-            place = _put(n, cut, m - cut, words, row, place)
-            lengths[row] = _put(j[pair], j_length[pair] - b, b, words, row, place)
+            length = _append(v[pair], 0, a, words, row, 0)
+            length = _append(n, 0, cut, words, row, length)
+            length = _append(d[form], 0, d_length[form], words, row, length)
+            length = _append(n, cut, m - cut, words, row, length)
+            lengths[row] = _append(j[pair], j_length[pair] - b, b, words, row, length)

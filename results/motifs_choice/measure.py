@@ -8,14 +8,14 @@ from __future__ import annotations
 import argparse
 import csv
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hpcvdj.errors import InputError
 from hpcvdj.kernels.kmers.kmers import MAX_K, Profile
-from hpcvdj.kernels.kmers.methods import Choice, KmerMethod, Pigeonhole, load
+from hpcvdj.kernels.kmers.methods import KmerMethod
 from hpcvdj.kernels.kmers.sequences import SequenceSet
 from hpcvdj.registry import choices
 
@@ -37,43 +37,39 @@ def sequences_of(source: str, n: int, bases: int) -> SequenceSet:
     return SequenceSet([str(i) for i in range(n)], codes, np.arange(n + 1, dtype=np.int64) * bases)
 
 
-def candidates(k: int, d: int, backend: str, most_blocks: int, names: list[str]) -> list[Choice]:
+def candidates(k: int, d: int, backend: str, most_blocks: int, names: list[str]) -> list[KmerMethod]:
     """Each method that takes k, `pigeonhole` with each number of blocks."""
-    chosen = []
-    for name, kind in choices(KmerMethod).items():
-        if name not in names:
-            continue
-        try:
-            kind().require(k, backend)
-        except InputError:
-            continue
-        numbers = range(d + 1, min(k, most_blocks) + 1) if kind is Pigeonhole else range(1)
-        chosen += [Choice(kind(), blocks) for blocks in numbers]
-    return chosen
+    kinds = [kind for name, kind in choices(KmerMethod).items() if name in names]
+    return [
+        kind(k, d, backend, blocks)
+        for kind in kinds
+        if k <= kind.longest_k.get(backend, MAX_K)
+        for blocks in (range(d + 1, min(k, most_blocks) + 1) if kind.name == "pigeonhole" else range(1))
+    ]
 
 
-def once(sequences: SequenceSet, k: int, d: int, chosen: Choice, backend: str) -> list[float]:
+def once(sequences: SequenceSet, method: KmerMethod) -> list[float]:
     """Seconds of wall clock and of all cores: to load, to compare all pairs."""
 
     def clocks() -> tuple[float, float]:
-        if backend == "cuda":
+        if method.backend == "cuda":
             import cupy
 
             cupy.cuda.Device().synchronize()
         return time.perf_counter(), time.process_time()
 
-    profile = Profile(sequences, k)
-    if backend == "cpu":
+    profile = Profile(sequences, method.k)
+    if method.backend == "cpu":
         profile.kmers  # noqa: B018 (the same for all methods)
     times: list[Any] = [clocks()]
-    comparison = load(chosen, profile, d, backend)
+    comparison = method.load(profile)
     times.append(clocks())
     n = len(sequences)
-    panel = n if backend == "cuda" else PANEL
+    panel = n if method.backend == "cuda" else PANEL
     for first in range(0, n, panel):
         comparison.counters(None, first, min(n, first + panel))
     times.append(clocks())
-    return [b - a for before, after in zip(times, times[1:]) for a, b in zip(before, after)]
+    return [b - a for before, after in pairwise(times) for a, b in zip(before, after, strict=True)]
 
 
 def main() -> None:
@@ -97,12 +93,17 @@ def main() -> None:
             writer.writerow(COLUMNS)
         for k in map(int, options.k.split(",")):
             for d in map(int, options.d.split(",")):
-                for chosen in candidates(k, d, options.backend, options.most_blocks, options.methods.split(",")):
-                    once(sequences.part(0, min(16, len(sequences))), k, d, chosen, options.backend)
+                for method in candidates(k, d, options.backend, options.most_blocks, options.methods.split(",")):
+                    once(sequences.part(0, min(16, len(sequences))), method)
                     for repeat in range(options.repeats):
-                        seconds = once(sequences, k, d, chosen, options.backend)
-                        facts = [options.backend, Path(options.source).name, len(sequences), int(sequences.lengths.max())]
-                        row = [*facts, k, d, chosen.method.name, chosen.blocks, repeat]
+                        seconds = once(sequences, method)
+                        facts = [
+                            options.backend,
+                            Path(options.source).name,
+                            len(sequences),
+                            int(sequences.lengths.max()),
+                        ]
+                        row = [*facts, k, d, method.name, method.blocks, repeat]
                         writer.writerow([*row, *(f"{value:.4f}" for value in seconds)])
                         stream.flush()
                         print(*row, *(f"{value:.3f}" for value in seconds), flush=True)

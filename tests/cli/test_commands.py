@@ -77,7 +77,7 @@ def test_exclusions_are_summed_up(tmp_path):
     count = SMALL.read_text().count("TRBV31*01")
     assert f"{500 - count} counted + {count} excluded" in out
     assert re.search(rf"{count}  V allele TRBV31\*05 is not in the germline table", err)
-    assert "--unlisted-alleles first lets them in" in err
+    assert "--unlisted-alleles first keeps them" in err
     assert "--ambiguous-calls" not in err
     line = error_line(hpcvdj_command("count", table, "-g", GERMLINE, "-o", tmp_path / "p.h5", "--strict", code=2)[1])
     assert "TRBV31*05" in line

@@ -127,7 +127,7 @@ def test_an_interrupted_run_continues_with_its_parts(tables, paper_germline, tmp
     target = tmp_path / "o.h5"
     run, counted = signal_after_a_slice
     arguments = target, tables / "t.parquet", paper_germline
-    with pytest.raises(StoppedError, match=r"SIGTERM: stopped with the parts in .* saved"):
+    with pytest.raises(StoppedError, match=r"SIGTERM: stopped with the part files in .* saved"):
         count_to(*arguments, Config(6), rows=ROWS, run=run)
     assert counted == [0]
     assert not target.exists()
@@ -146,6 +146,19 @@ def test_an_interrupted_run_continues_with_its_parts(tables, paper_germline, tmp
         count_to(*arguments, Config(6), rows=ROWS, resume=True)
 
 
+def test_a_stopped_run_that_replaces_a_result_continues(tables, paper_germline, tmp_path, signal_after_a_slice):
+    target, table = tmp_path / "o.h5", tables / "t.tsv"
+    count_to(target, table, paper_germline, Config(1))
+    run, _ = signal_after_a_slice
+    with pytest.raises(StoppedError):
+        count_to(target, table, paper_germline, Config(3), rows=ROWS, run=run, overwrite=True)
+    with Result(target) as result:
+        assert result.max_n == 1
+    count_to(target, table, paper_germline, Config(3), rows=ROWS, resume=True)
+    with Result(target) as result:
+        assert result.max_n == 3
+
+
 @pytest.mark.parametrize("name", ["t.tsv", "t.parquet"])
 def test_a_signal_while_a_slice_is_read(tables, paper_germline, tmp_path, monkeypatch, name):
     """It is heard between two batches, also of rows that another rank counts."""
@@ -159,7 +172,7 @@ def test_a_signal_while_a_slice_is_read(tables, paper_germline, tmp_path, monkey
         return len(asked) == 3
 
     monkeypatch.setattr(type(run.request), "__bool__", lambda self: at_the_third())
-    with pytest.raises(StoppedError, match=r"stopped with the parts in .* saved; --resume"):
+    with pytest.raises(StoppedError, match=r"stopped with the part files in .* saved; --resume"):
         count_to(tmp_path / "o.h5", tables / name, paper_germline, Config(1), rows=ROWS, run=run)
     assert len(asked) == 3
     assert [path.name for path in tmp_path.rglob("*")] == []
@@ -181,6 +194,7 @@ def test_parts_that_are_left_tell_their_size(tables, paper_germline, tmp_path, r
     assert len(part_files(tmp_path / "o.h5")) == 4
     with pytest.raises(CompleteError):
         count_to(*arguments, rows=rows, resume=True)
+    assert len(by_row(tmp_path / "o.h5")["pathways_total"]) == 500
 
 
 @pytest.mark.parametrize("name", ["50%.h5", "%b.h5", "a%%b.h5"])

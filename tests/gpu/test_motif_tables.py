@@ -6,18 +6,17 @@ python -m pytest tests/gpu/test_motif_tables.py
 import numpy as np
 import pytest
 
-from hpcvdj.kernels.cuda import device_count
-from hpcvdj.errors import MachineError
+from hpcvdj.errors import InputError, MachineError
+from hpcvdj.kernels.backends import gpu_count
 from hpcvdj.kernels.kmers.kmers import Kmers
 from hpcvdj.studies.hash_tables import TableOptions, TablesComparison
 from hpcvdj.studies.hash_tables.options import KERNELS
 from tests.kernels.kmers.cases import ENCODINGS, exact, hostile, kmers, random_text, raw, upper
 
-pytestmark = pytest.mark.skipif(device_count() == 0, reason="no GPU")
+pytestmark = pytest.mark.skipif(gpu_count() == 0, reason="no GPU")
 
 VARIANTS = [
-    *((kernel, {"linear": linear, "keep": 0}) for kernel in KERNELS[:3] for linear in (True, False)),
-    *(("thread-to-bucket", {"keep": keep, "cache_counts": cache}) for keep in (1, 4, 8) for cache in (True, False)),
+    *((kernel, {"linear": linear}) for kernel in KERNELS[:3] for linear in (True, False)),
     ("thread-to-pair", {}),
 ]
 
@@ -46,31 +45,30 @@ def test_the_largest_k_of_every_encoding(kernel, encoding):
         assert np.array_equal(found, exact((*hostile(), "G" * 40), k, 1))
 
 
-@pytest.mark.parametrize("tile", [(1, 1), (2, 8), (4, 4), (8, 3)])
 @pytest.mark.parametrize("k", [8, 12, 20])
-def test_many_sequences_against_the_cpu(k, tile):
+def test_many_sequences_against_the_cpu(k, monkeypatch):
+    from hpcvdj.studies.hash_tables import compare_cuda
+
+    monkeypatch.setattr(compare_cuda, "LAUNCH_BYTES", 1 << 15)
     rng = np.random.default_rng(k)
     some = kmers([random_text(rng, int(rng.integers(0, 501))) for _ in range(150)], k)
-    options = TableOptions(tile_rows=tile[0], tile_columns=tile[1], tile_bytes=1 << 15)
-    expected = TablesComparison(some, 2, options).raw(some)
+    expected = TablesComparison(some, 2).raw(some)
     for kernel in KERNELS:
-        found = gpu(some, 2, kernel=kernel, tile_rows=tile[0], tile_columns=tile[1], tile_bytes=1 << 15)
-        assert np.array_equal(found.raw(some), expected)
-        assert np.array_equal(found.raw(some.part(40, 90), 40), upper(expected[:, 40:90], 40))
+        comparison = gpu(some, 2, kernel=kernel)
+        assert np.array_equal(comparison.raw(some), expected)
+        assert np.array_equal(comparison.raw(some.part(40, 90), 40), upper(expected[:, 40:90], 40))
 
 
-@pytest.mark.parametrize("size", [4_000, 20_000, None])
 @pytest.mark.parametrize(("kernel", "variant"), VARIANTS)
-def test_long_sequences_in_stages(kernel, variant, size):
-    """The longest pair exceeds any shared memory; a single bucket only where the work is linear in its k-mers."""
+def test_sequences_that_fill_the_shared_memory(kernel, variant):
     rng = np.random.default_rng(9)
-    some = kmers([random_text(rng, length) for length in (24_000, 500, 8_000, 0, 3_000, 23_000)], 10)
-    linear = variant.get("linear", kernel != "thread-to-bucket") and not variant.get("keep")
-    for buckets in (1 if linear else 64, 256):
+    some = kmers([random_text(rng, length) for length in (3_500, 500, 2_000, 0)], 10)
+    for buckets in (64, 256):
         expected = TablesComparison(some, 1, TableOptions(buckets=buckets)).raw(some)
-        threads = 32 if size == 4_000 else 256
-        options = {"kernel": kernel, "buckets": buckets, "shared_bytes": size, "threads_per_block": threads, **variant}
-        assert np.array_equal(gpu(some, 1, **options).raw(some), expected)
+        assert np.array_equal(gpu(some, 1, kernel=kernel, buckets=buckets, **variant).raw(some), expected)
+    longer = kmers([random_text(rng, 120_000), "ACGTACGTAC"], 10)
+    with pytest.raises(InputError, match="of a block's shared memory"):
+        gpu(longer, 0, kernel=kernel, **variant).raw(longer)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -99,5 +97,5 @@ def test_memory_that_does_not_suffice_is_one_line(monkeypatch):
     some = kmers(hostile(), 8)
     comparison = gpu(some, 1)
     monkeypatch.setattr(cupy, "zeros", none)
-    with pytest.raises(MachineError, match=r"GPU's memory does not suffice .* GB free"):
+    with pytest.raises(MachineError, match=r"the GPU has too little memory .* GB free"):
         comparison.raw(some)

@@ -6,25 +6,29 @@ python -m pytest tests/gpu/test_motifs.py
 import numpy as np
 import pytest
 
-from hpcvdj.kernels.cuda import device_count
+from hpcvdj.kernels.backends import gpu_count
 from hpcvdj.kernels.kmers.kmers import profile
-from hpcvdj.kernels.kmers.costs import Choice
-from hpcvdj.kernels.kmers.methods import LONGEST_K, load
-from hpcvdj.kernels.kmers.reference import exact_counters, raw_counters
+from hpcvdj.kernels.kmers.methods import KmerMethod, choose
 from hpcvdj.kernels.kmers.sequences import sequence_set
-from tests.kernels.kmers.cases import hostile, random_text
+from hpcvdj.registry import choices
+from tests.kernels.kmers.cases import exact, hostile, random_text
+from tests.kernels.kmers.reference import exact_counters, raw_counters
 
-pytestmark = pytest.mark.skipif(device_count() == 0, reason="no GPU")
+pytestmark = pytest.mark.skipif(gpu_count() == 0, reason="no GPU")
 
-METHODS = ("pigeonhole", "index", "matrix", "bitslice", "tables")
+METHODS = tuple(choices(KmerMethod))
 
 
 def on_gpu(method, some, d, blocks=0):
-    return load(Choice(method, 0.0, blocks), some, d, "cuda")
+    return choose(method, some.k, d, "cuda", blocks=blocks).load(some)
+
+
+def on_cpu(some, d):
+    return choose("pigeonhole", some.k, d, "cpu").load(some)
 
 
 def usable(method, k):
-    return k <= LONGEST_K.get(method, {}).get("cuda", 32)
+    return k <= choices(KmerMethod)[method].longest_k.get("cuda", 32)
 
 
 @pytest.mark.parametrize("distinct", [False, True])
@@ -35,14 +39,14 @@ def test_hostile_sets(method, k, d, distinct):
         pytest.skip("k is too long for the method")
     some = profile(sequence_set(hostile()), k, d, distinct=distinct)
     comparison = on_gpu(method, some, d)
-    expected = exact_counters(hostile(), k, d, distinct=distinct)
+    expected = exact(hostile(), k, d, distinct=distinct)
     assert np.array_equal(host(comparison.counters(None)), expected)
     assert np.array_equal(host(comparison.counters(some)), expected)
     assert np.array_equal(np.triu(host(comparison.counters(None, 3, 9)), 3), np.triu(expected[:, 3:9], 3))
 
 
 def host(array):
-    return array if isinstance(array, np.ndarray) else array.get()
+    return array.get()
 
 
 @pytest.mark.parametrize("blocks", range(3, 9))
@@ -50,7 +54,7 @@ def host(array):
 def test_any_number_of_blocks(k, blocks):
     rng = np.random.default_rng(k)
     some = profile(sequence_set([random_text(rng, 60, "AACGT") for _ in range(40)]), k, 2)
-    expected = load(Choice("bitslice", 0.0), some, 2, "cpu").counters(None)
+    expected = on_cpu(some, 2).counters(None)
     assert np.array_equal(host(on_gpu("pigeonhole", some, 2, blocks).counters(None)), expected)
 
 
@@ -62,7 +66,7 @@ def test_many_sequences_against_the_cpu(method, k):
     rng = np.random.default_rng(k)
     texts = [random_text(rng, int(rng.integers(0, 501)), "ACGT"[: 2 + i % 3]) for i in range(600)]
     some = profile(sequence_set(texts), k, 2)
-    expected = load(Choice("pigeonhole", 0.0, 6), some, 2, "cpu").counters(None)
+    expected = on_cpu(some, 2).counters(None)
     comparison = on_gpu(method, some, 2)
     for first, last in ((0, 600), (100, 350), (512, 600)):
         found = host(comparison.counters(None, first, last))
@@ -72,12 +76,12 @@ def test_many_sequences_against_the_cpu(method, k):
 
 def test_columns_in_several_shards(monkeypatch):
     """More columns than a block has counters for."""
-    from hpcvdj.motifs.cuda import join
+    from hpcvdj.kernels.kmers import join_cuda
 
-    monkeypatch.setattr(join, "widest_shard", lambda d: 70)
+    monkeypatch.setattr(join_cuda, "widest_shard", lambda d: 70)
     rng = np.random.default_rng(2)
     some = profile(sequence_set([random_text(rng, 80, "ACG") for _ in range(200)]), 10, 2)
-    expected = load(Choice("bitslice", 0.0), some, 2, "cpu").counters(None)
+    expected = on_cpu(some, 2).counters(None)
     for method in ("pigeonhole", "index"):
         comparison = on_gpu(method, some, 2)
         for first, last in ((0, 200), (33, 150), (140, 200)):
@@ -87,9 +91,9 @@ def test_columns_in_several_shards(monkeypatch):
 
 
 def test_sorting_in_several_pieces(monkeypatch):
-    from hpcvdj.motifs.cuda import join
+    from hpcvdj.kernels.kmers import join_cuda
 
-    monkeypatch.setattr(join, "_SORT_ENTRIES", 1000)
+    monkeypatch.setattr(join_cuda, "_SORT_ENTRIES", 1000)
     some = profile(sequence_set(hostile()), 8, 2)
     assert np.array_equal(host(on_gpu("index", some, 2).raw(None)), raw_counters(hostile(), 8, 2))
 
@@ -101,7 +105,7 @@ def test_repeats_whose_neighbourhoods_pass_a_byte():
     # Columns that fit, rows that do not.
     fitting = profile(sequence_set(["ACGTACGTAC", "AAAAAAAAAA"]), 8, 2)
     found = host(on_gpu("matrix", fitting, 2).counters(some))
-    assert np.array_equal(found, load(Choice("bitslice", 0.0), fitting, 2, "cpu").counters(some))
+    assert np.array_equal(found, on_cpu(fitting, 2).counters(some))
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -14,18 +14,17 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from hpcvdj.counting.verify import reference
+from hpcvdj.kernels.kmers.kmers import profile
+from hpcvdj.kernels.kmers.methods import KmerMethod, choose
+from hpcvdj.kernels.kmers.sequences import sequence_set
 from hpcvdj.kernels.pathways.methods import METHODS, Problem
-from hpcvdj.kernels.kmers.profile import profile
-from hpcvdj.kernels.kmers.costs import Choice
-from hpcvdj.kernels.kmers.methods import load
-from hpcvdj.motifs.reference import exact_counters
-from hpcvdj.motifs.sequences import sequence_set
-from hpcvdj.studies.hash_tables import TableOptions, TablesComparison
 from hpcvdj.recombination.germline import from_sequences, read_germline
+from hpcvdj.registry import choices
+from hpcvdj.studies.hash_tables import TableOptions, TablesComparison
 from tests.conftest import TABLES
 from tests.gpu.test_kernels import gpu, random_rows
 from tests.gpu.test_motif_tables import VARIANTS
-from tests.motifs.tables.cases import hostile, kmers, random_text, raw
+from tests.kernels.kmers.cases import exact, hostile, kmers, random_text, raw
 from tests.problems import repertoire_of_rows
 
 
@@ -38,29 +37,27 @@ def check(name: str, problem: Problem, methods: tuple[str, ...], **options: int)
 
 
 def check_tables() -> None:
-    """The comparison kernels: hostile sets whole, longer sequences in stages."""
+    """The comparison kernels, on hostile sets and longer sequences."""
     rng = np.random.default_rng(3)
-    sets = {None: hostile(), 3_000: tuple(random_text(rng, length) for length in (300, 40, 200, 0, 150))}
-    for shared, texts in sets.items():
+    for texts in (hostile(), tuple(random_text(rng, length) for length in (300, 40, 200, 0, 150))):
         some = kmers(texts, 6)
         for kernel, variant in VARIANTS:
             for buckets, threads in ((1, 32), (100, 64)):
-                options = TableOptions(
-                    kernel=kernel, buckets=buckets, threads_per_block=threads, shared_bytes=shared, **variant
-                )
-                found = TablesComparison(some, 1, options, "cuda").raw(some)
-                assert np.array_equal(found, raw(texts, 6, 1)), (kernel, variant, buckets)
-        print(f"motif tables, {shared or 'all'} bytes of shared memory: equal", flush=True)
+                options = TableOptions(kernel=kernel, buckets=buckets, threads_per_block=threads, **variant)
+                counters = TablesComparison(some, 1, options, "cuda").raw(some)
+                assert np.array_equal(counters, raw(texts, 6, 1)), (kernel, variant, buckets)
+        print(f"motif tables, {len(texts)} sequences: equal", flush=True)
 
 
 def check_motifs() -> None:
     """The methods' own kernels, on hostile sets."""
     for k, d in ((6, 1), (8, 2), (17, 2)):
-        expected = exact_counters(hostile(), k, d)
+        expected = exact(hostile(), k, d)
         some = profile(sequence_set(hostile()), k, d)
-        for method in ("pigeonhole", "index", "bitslice", *(["matrix"] if k <= 9 else [])):
-            found = load(Choice(method, 0.0), some, d, "cuda").counters(None).get()
-            assert np.array_equal(found, expected), (method, k)
+        for name, method in choices(KmerMethod).items():
+            if k <= method.longest_k.get("cuda", k):
+                counters = choose(name, k, d, "cuda").load(some).counters(None).get()
+                assert np.array_equal(counters, expected), (name, k)
         print(f"motifs, k = {k}, d = {d}: equal", flush=True)
 
 

@@ -9,7 +9,7 @@ import typer
 from typer.testing import CliRunner
 
 from hpcvdj.kernels.kmers.kmers import Profile, profile
-from hpcvdj.kernels.kmers.methods import choose, load
+from hpcvdj.kernels.kmers.methods import choose
 from hpcvdj.kernels.kmers.sequences import SequenceSet, sequence_set
 from hpcvdj.kernels.kmers.tile_cpu import clear_lower
 from hpcvdj.motifs.edges import EdgeFilter, EdgeFinder, joined
@@ -38,7 +38,7 @@ def write_result(
     frequencies = base_frequencies(forward, both_strands=strands > 1)
     scoring = Scoring(make_score(score, None, k, d), [terms_of(side, d, frequencies) for side in profiles])
     n = len(sequences)
-    counters = [load(choose(method, k, d, "cpu"), columns, d, "cpu").counters(forward) for columns in profiles]
+    counters = [choose(method, k, d, "cpu").load(columns).counters(forward) for columns in profiles]
     edge_filter = edge_filter or EdgeFilter(0.05)
     finder = EdgeFinder(scoring, edge_filter, n)
     header = Header(sequences.names, sequences.lengths, k, d, strands, False, scoring)
@@ -48,7 +48,9 @@ def write_result(
     ]  # fmt: skip
     edges = None
     if not dense:
-        parts = [finder.of_tile(part, s, row, column, clear_lower(part, row, column)[1]) for s, row, column, part in tiles]
+        parts = [
+            finder.of_tile(part, s, row, column, clear_lower(part, row, column)[1]) for s, row, column, part in tiles
+        ]
         edges = edge_filter.best(joined(parts, d))
     with motif_writer(path, header, edges=None if dense else len(edges)) as writer:
         if dense:

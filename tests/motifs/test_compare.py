@@ -15,7 +15,6 @@ from hpcvdj.errors import CompleteError, InputError, MachineError, StoppedError
 from hpcvdj.kernels.kmers import join_cpu
 from hpcvdj.kernels.kmers.kmers import profile
 from hpcvdj.kernels.kmers.methods import KmerMethod
-from hpcvdj.kernels.kmers.reference import exact_counters, opposite_strand_counters
 from hpcvdj.kernels.kmers.sequences import sequence_set
 from hpcvdj.motifs import compare as module
 from hpcvdj.motifs import results, tiles
@@ -33,6 +32,7 @@ from hpcvdj.storage import hdf5
 from tests.cli.test_mpiexec import MPIEXEC, launch
 from tests.conftest import ROOT
 from tests.kernels.kmers.cases import hostile, random_text
+from tests.kernels.kmers.reference import exact_counters, opposite_strand_counters
 
 K, D = 6, 2
 TEXTS = (*hostile(), *(random_text(np.random.default_rng(s), 30, "AACGT") for s in range(9)))
@@ -75,9 +75,7 @@ def content(path):
 EXACT = np.stack([exact_counters(TEXTS, K, D), opposite_strand_counters(TEXTS, K, D)])
 
 
-@pytest.mark.parametrize(
-    "layout", [(512, 512), (7, 3), (5, 5), pytest.param((1, 1), marks=pytest.mark.slow), (100, 4)]
-)
+@pytest.mark.parametrize("layout", [(512, 512), (7, 3), (5, 5), pytest.param((1, 1), marks=pytest.mark.slow), (100, 4)])
 def test_all_pairs_whatever_the_tiles(fasta, tmp_path, monkeypatch, layout):
     summary = compare(fasta, tmp_path / "o.h5", layout=layout, monkeypatch=monkeypatch, strands=2)
     assert np.array_equal(content(tmp_path / "o.h5"), EXACT)
@@ -459,7 +457,7 @@ def test_a_load_takes_no_more_of_a_gpu_than_memory_says(method, k, each):
     """`each` bytes of a sequence of 100 bases: the neighbourhoods, or key, payload, position and bucket of an entry."""
     some = profile(sequence_set([random_text(np.random.default_rng(1), 100)] * 8192), k, 2)
     config = MotifConfig(k=k, d=2, method=method, memory=1 << 29)
-    layout = layout_of(some, config, config.choose("cuda"), "cuda", 1)
+    layout = layout_of(some, config.choose("cuda", some), config.memory, 1)
     assert layout["load"] >= 512
     assert layout["load"] * each <= config.memory
 
@@ -474,7 +472,7 @@ def test_ranks_of_different_backends_share_the_tiles_alike(fasta, tmp_path):
         "import hpcvdj.motifs.results as results\n"
         "results.CHUNK = 1\n"
         "compare.layout_of = lambda *ignored: {'load': 3, 'height': 2}\n"
-        "KmerMethod.rows_need_tables = lambda *ignored: not world().is_root\n"
+        "KmerMethod.rows_need_tables = not world().is_root\n"
         "sys.argv = ['hpcvdj', 'motifs', 'compare', *sys.argv[1:]]\nmain()\n"
     )
     done = launch(2, program, fasta, "-k", K, "-d", D, "--strands", "both", "-o", tmp_path / "o.h5", "--backend", "cpu",

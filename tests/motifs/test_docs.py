@@ -8,11 +8,11 @@ import pytest
 
 from hpcvdj.cli import motifs_cluster, motifs_export, motifs_show
 from hpcvdj.motifs.edges import EdgeFilter
-from hpcvdj.kernels.kmers.reference import exact_counters, kmer_counts, raw_counters
 from hpcvdj.motifs.sequences import read_junctions
 from tests.conftest import ROOT, SMALL
-from tests.motifs.conftest import write_result
 from tests.kernels.kmers.cases import hostile
+from tests.kernels.kmers.reference import exact_counters, kmer_counts, raw_counters
+from tests.motifs.conftest import write_result
 
 PAGE = (ROOT / "docs" / "motifs.md").read_text()
 

@@ -6,12 +6,12 @@ from scipy import sparse
 
 from hpcvdj.cli import motifs_cluster, motifs_export, motifs_plot, motifs_show
 from hpcvdj.errors import InputError
+from hpcvdj.kernels.kmers.sequences import sequence_set
 from hpcvdj.motifs import graph
 from hpcvdj.motifs.edges import EdgeFilter
 from hpcvdj.motifs.export import export
 from hpcvdj.motifs.graph import score_matrix, selected_edges
 from hpcvdj.motifs.results import MotifResult
-from hpcvdj.kernels.kmers.sequences import sequence_set
 from tests.motifs.conftest import D, K, families, write_result
 
 KINDS = [(dense, strands) for dense in (True, False) for strands in (1, 2)]
@@ -57,7 +57,7 @@ def test_a_table_has_every_pair_once(results, run, tmp_path, kind, ending):
 
 
 def test_raw_counters_are_those_of_the_sub_tables(results, tmp_path):
-    from hpcvdj.kernels.kmers.reference import raw_counters
+    from tests.kernels.kmers.reference import raw_counters
 
     written = results[False, 1]
     with MotifResult(written.path) as result:

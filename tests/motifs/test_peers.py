@@ -13,20 +13,23 @@ import pytest
 
 from hpcvdj.cli import motifs_compare, motifs_export
 from hpcvdj.kernels.kmers.kmers import profile
-from hpcvdj.kernels.kmers.costs import Choice
 from hpcvdj.kernels.kmers.masks import raw_from_exact
-from hpcvdj.kernels.kmers.methods import LONGEST_K, METHODS, load
-from hpcvdj.motifs.scores import scoring, terms_of
-from hpcvdj.motifs.sequences import read_junctions, sequence_set
+from hpcvdj.kernels.kmers.methods import KmerMethod, choose
+from hpcvdj.kernels.kmers.sequences import sequence_set
+from hpcvdj.motifs.scores import Scoring, make_score, terms_of
+from hpcvdj.motifs.sequences import read_junctions
+from hpcvdj.registry import choices
 from tests.conftest import SMALL
 from tests.kernels.kmers.cases import hostile, random_text
+
+METHODS = tuple(choices(KmerMethod))
 
 
 def loaded(method, some, d):
     """The method loaded with a profile."""
-    if some.k > LONGEST_K.get(method, {}).get("cpu", 32):
+    if some.k > choices(KmerMethod)[method].longest_k.get("cpu", 32):
         pytest.skip("k is too long for the method")
-    return load(Choice(method, 0.0), some, d, "cpu")
+    return choose(method, some.k, d, "cpu").load(some)
 
 
 def raw(counters, k, m):
@@ -88,7 +91,7 @@ def test_fastsk_with_rows_of_their_own(kernel, method):
     k, m = 8, 2
     texts = fit_for_fastsk(k)
     every = profile(sequence_set(texts), k, m)
-    own = raw(loaded("bitslice", every, m).counters(None), k, m).diagonal()
+    own = raw(loaded("matrix", every, m).counters(None), k, m).diagonal()
     rows, columns = texts[::3], texts[1::3]
     found = loaded(method, profile(sequence_set(columns), k, m), m).counters(profile(sequence_set(rows), k, m))
     expected = cosine(raw(found, k, m), own[::3], own[1::3])
@@ -107,7 +110,8 @@ def test_scores_are_fastsk_s_with_weights_that_make_r(kernel, k, m):
     some = profile(sequence_set(texts), k, m)
     terms = terms_of(some, m, np.full(4, 0.25))
     weights = [float(comb(k - h, m - h)) for h in range(m + 1)]
-    found = scoring("cosine", weights, k, m).of(loaded("pigeonhole", some, m).counters(None), terms, terms)
+    scoring = Scoring(make_score("cosine", weights, k, m), [terms])
+    found = scoring.rectangle(loaded("pigeonhole", some, m).counters(None), 0, 0, 0)
     np.testing.assert_allclose(found, kernel(texts, k, m), rtol=ROUNDING, atol=0)
 
 

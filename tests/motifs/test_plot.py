@@ -8,11 +8,11 @@ import pytest
 
 from hpcvdj.cli import motifs_cluster, motifs_plot
 from hpcvdj.errors import InputError
+from hpcvdj.kernels.kmers.sequences import sequence_set
 from hpcvdj.motifs import graph, plots
 from hpcvdj.motifs.edges import EdgeFilter
 from hpcvdj.motifs.plots import heatmap, histogram
 from hpcvdj.motifs.results import MotifResult
-from hpcvdj.kernels.kmers.sequences import sequence_set
 from tests.motifs.conftest import families, write_result
 
 KINDS = [(dense, strands) for dense in (True, False) for strands in (1, 2)]
@@ -121,7 +121,7 @@ def test_the_distribution_of_scores_counts_each_pair_once(results, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("figure", ("heatmap", "degree", "scores"))
+@pytest.mark.parametrize("figure", ["heatmap", "degree", "scores"])
 def test_figures_are_drawn(results, run, tmp_path, kind, figure):
     written = results[kind]
     more = ["--min-score", 0.1] if figure == "degree" else []
@@ -152,7 +152,10 @@ def test_wrong_usage_is_said_in_a_line(results, run, tmp_path, monkeypatch):
         ((edges, "-o", out, "--kind", "scores", "--order", "c.tsv"), "applies to --kind heatmap"),
         ((edges, "-o", out, "--order", tmp_path / "no.tsv"), "no such file"),
         ((tmp_path / "no.h5", "-o", out), "no such result file"),
-        *(((lonely, "-o", out, "--kind", kind), "give a lower --min-score") for kind in ("heatmap", "degree", "scores")),
+        *(
+            ((lonely, "-o", out, "--kind", kind), "give a lower --min-score")
+            for kind in ("heatmap", "degree", "scores")
+        ),
     ):
         with pytest.raises(InputError, match=message):
             run(motifs_plot, *arguments)

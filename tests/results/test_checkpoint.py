@@ -236,6 +236,20 @@ def test_a_run_killed_right_after_its_result_got_its_name(tmp_path, paper_germli
     assert [path.name for path in tmp_path.iterdir() if not half_removed or path != folder] == ["out.h5"]
 
 
+def test_a_stopped_run_that_replaces_a_result_continues(tmp_path, paper_germline):
+    killed_run(tmp_path, paper_germline, 1)
+    run = Run()
+    run.request.begin = lambda: setattr(run.request, "name", "SIGTERM")
+    arguments = tmp_path / "out.h5", SMALL, paper_germline, Config(3, "bitwise")
+    with pytest.raises(StoppedError):
+        count_to(*arguments, run=run, overwrite=True, save_seconds=0.0)
+    with Result(tmp_path / "out.h5") as result:
+        assert result.max_n == 1
+    count_to(*arguments, resume=True)
+    with Result(tmp_path / "out.h5") as result:
+        assert result.max_n == 3
+
+
 def test_a_folder_of_another_run_stays_beside_a_complete_result(tmp_path, paper_germline):
     """Such as that of a run which was to replace the result, and was stopped."""
     killed_run(tmp_path, paper_germline, 1)

@@ -132,17 +132,17 @@ def result_at(tmp_path, identity):
 def test_a_complete_result_is_known_by_its_identity(tmp_path):
     target = result_at(tmp_path, IDENTITY)
     with pytest.raises(CompleteError, match="is complete already"):
-        raise_if_complete(target, folder_at(tmp_path))
+        raise_if_complete(target, folder_at(tmp_path), "item-*")
     with pytest.raises(InputError, match=r"is the result of another run \(max_n was 2, is 5\)"):
-        raise_if_complete(target, folder_at(tmp_path, {**IDENTITY, "max_n": 5}))
+        raise_if_complete(target, folder_at(tmp_path, {**IDENTITY, "max_n": 5}), "item-*")
     with pytest.raises(InputError, match="does not say which run it is of"):
-        raise_if_complete(result_at(tmp_path, None), folder_at(tmp_path))
+        raise_if_complete(result_at(tmp_path, None), folder_at(tmp_path), "item-*")
 
 
 def test_what_a_run_left_that_was_killed_after_its_result_got_its_name(tmp_path):
     folder = with_item(tmp_path)
     with pytest.raises(CompleteError):
-        raise_if_complete(result_at(tmp_path, IDENTITY), folder_at(tmp_path))
+        raise_if_complete(result_at(tmp_path, IDENTITY), folder_at(tmp_path), "item-*")
     assert not folder.path.exists()
 
 
@@ -150,5 +150,22 @@ def test_the_folder_of_another_run_stays_beside_a_complete_result(tmp_path):
     """Such as that of a run that was to replace the result, and was stopped."""
     folder = with_item(tmp_path, identity={"max_n": 8})
     with pytest.raises(CompleteError):
-        raise_if_complete(result_at(tmp_path, IDENTITY), folder_at(tmp_path))
+        raise_if_complete(result_at(tmp_path, IDENTITY), folder_at(tmp_path), "item-*")
     assert (folder.path / "item-1").exists()
+
+
+def test_the_folder_that_a_complete_result_needs_stays(tmp_path):
+    folder = with_item(tmp_path)
+    needed = RunFolder(folder.path, IDENTITY, permanent=True)
+    with pytest.raises(CompleteError):
+        raise_if_complete(result_at(tmp_path, IDENTITY), needed, "item-*")
+    assert (folder.path / "item-1").exists()
+
+
+def test_a_run_that_replaces_another_result_continues(tmp_path):
+    folder = with_item(tmp_path)
+    target = result_at(tmp_path, {"max_n": 8})
+    raise_if_complete(target, folder, "item-*")
+    (folder.path / "item-1").unlink()
+    with pytest.raises(InputError, match="is the result of another run"):
+        raise_if_complete(target, folder, "item-*")

@@ -272,5 +272,5 @@ def test_what_is_not_a_result_file_is_refused(tmp_path):
     path.write_text("no HDF5")
     with pytest.raises(InputError, match="not a readable HDF5 file"):
         open_hdf5(path, "hpcvdj x", "test", 1)
-    with pytest.raises(InputError, match=r"is a folder.*holds 1 results such as"):
+    with pytest.raises(InputError, match=r"is a folder.*has 1 results, such as"):
         open_hdf5(tmp_path, "hpcvdj x", "test", 1)

@@ -13,12 +13,14 @@ from hpcvdj.kernels.pathways.methods import everything
 from hpcvdj.recombination.repertoire import PAPER_LONGEST_CDR3, Problem
 from hpcvdj.runs.partition import block_range
 from hpcvdj.runs.run import Run
-from hpcvdj.studies import memory
+from hpcvdj.studies import memory, throughput
 from hpcvdj.studies.measuring import SAME_PATHWAYS, Schedule, first_part, measure
 from hpcvdj.studies.methods import Methods
+from hpcvdj.studies.packed import PackedSet
 from hpcvdj.studies.pairs import pair_rows
 from hpcvdj.studies.tables import same
 from tests.conftest import SMALL
+from tests.kernels.host import fake_cupy
 from tests.problems import METHODS, count_with, method_named, repertoire_of_file, sample
 
 
@@ -128,3 +130,24 @@ def test_parts_are_exact_counts(small_problem):
     """All parts together have the pathways of all strings."""
     ranges = [count_of_ranges(small_problem, 4, 4, range(rank, rank + 1), 4) for rank in range(4)]
     assert sum(ranges) == int(np.asarray(count_with(small_problem, "bitwise"))[:, 4].sum())
+
+
+@pytest.mark.skipif(fake_cupy.COMPILER is None, reason="no g++")
+def test_measuring_on_a_gpu(problem, paper_germline, tmp_path, monkeypatch):
+    """On the stand-in: the GPU's clock, and what is uploaded."""
+    with fake_cupy.Fake(tmp_path).installed(monkeypatch):
+        import cupy
+
+        monkeypatch.setattr(cupy.cuda, "get_elapsed_time", lambda start, end: 1000.0)
+        config = Config(1, "bitwise", "cuda", threads_per_block=32)
+        (row,) = measure(problem, 20, config, Run(), Schedule([1], 1))
+        uploaded = memory.memory_rows(problem, open_backend("cuda"))
+        (counted,) = throughput.measure(PackedSet(paper_germline, 200, 1), Config(2, backend="cuda"), Run(), 1)
+    assert row.pathways == int(reference(problem).sum(axis=0)[1])
+    assert row.device_max == row.device_min >= 1.0
+    assert row.hardware == counted.hardware == "host"
+    assert counted.device >= 1.0
+    assert counted.pathways == throughput.measure(PackedSet(paper_germline, 200, 1), Config(2), Run(), 1)[0].pathways
+    for line in uploaded:
+        assert line.baseline_uploaded == (60 if line.kind == "D" else 64) * line.items
+        assert line.bitwise_uploaded == 16 * line.items

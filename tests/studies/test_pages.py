@@ -146,11 +146,11 @@ def test_folders_that_are_not_of_one_study(tmp_path):
         render(tmp_path)
     write_rows(tmp_path / "raw-a.csv", {"study": "toy"}, [ToyRow("saw", 1, 1.0)])
     write_rows(tmp_path / "raw-b.csv", {"study": "pairs"}, [ToyRow("saw", 1, 1.0)])
-    with pytest.raises(InputError, match=r"of one study of .*scaling.*\(got toy, pairs\)"):
+    with pytest.raises(InputError, match=r"of one study: .*scaling.*\(got toy, pairs\)"):
         render(tmp_path)
     (tmp_path / "raw-b.csv").unlink()
     write_rows(tmp_path / "raw-a.csv", {"study": "tables"}, [ToyRow("saw", 1, 1.0)])
-    with pytest.raises(InputError, match=r"of one study .*\(got tables\)"):
+    with pytest.raises(InputError, match=r"of one study: .*\(got tables\)"):
         render(tmp_path)
     (tmp_path / "raw-a.csv").write_text("# study: toy\ntool,size,seconds\n")
     with pytest.raises(InputError, match="have no rows"):

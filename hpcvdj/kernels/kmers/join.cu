@@ -1,121 +1,107 @@
 // Methods `index` and `pigeonhole`: a block takes a row, its warps the row's k-mers, its lanes the k-mers of the columns
-// that lie in the same bucket.  The row's counters are in shared memory.
-#include "motif_join.cuh"
+// in the same bucket.  The row's counters are in shared memory.
+#include "join.cuh"
 
 // order[t * kmers + p] = (t's bucket of k-mer p) << place_bits | p, with the tables' buckets one after another.
-extern "C" __global__ void bucket_order(const word *key, long long kmers, const Table *tables, int first_table, int bits,
-                                        int place_bits, word *order)
+extern "C" __global__ void bucket_order(const u64 *key, i64 kmers, const Table *tables, int first_table, int bits,
+                                        int place_bits, u64 *order)
 {
-    const long long p = blockIdx.x * (long long)blockDim.x + threadIdx.x;
-    if (p >= kmers)
-        return;
+    const i64 p = blockIdx.x * (i64)blockDim.x + threadIdx.x;
+    if (p >= kmers) return;
     const int t = blockIdx.y;
-    const word bucket = ((word)t << bits) | bucket_of(tables[first_table + t], key[p], bits);
-    order[t * kmers + p] = bucket << place_bits | (word)p;
+    const u64 bucket = ((u64)t << bits) | bucket_of(tables[first_table + t], key[p], bits);
+    order[t * kmers + p] = bucket << place_bits | (u64)p;
 }
 
-// Entries in their order: key, and sequence | count << 16.  offsets[b] is the first entry of bucket b; position[t, p]
-// is where k-mer p's sequence begins in its bucket of table t.  All count from entry `base` on.
+// The entries in their order: key, and sequence | count << 16.  offsets[b] is the first entry of bucket b; position[t, p]
+// is the first entry of k-mer p's sequence in its bucket of table t.  All are numbered from `base`.
 template <typename Key>
-__global__ void fill_buckets(const word *order, long long entries, long long kmers, int bits, int place_bits,
-                             unsigned base, const word *key, const int *sequence, const unsigned *count,
-                             unsigned buckets, Key *sorted, unsigned *payload, unsigned *offsets, unsigned *position)
+__global__ void fill_buckets(const u64 *order, i64 entries, i64 kmers, int bits, int place_bits, u32 base,
+                             const u64 *key, const int *sequence, const u32 *count, u32 buckets, Key *sorted,
+                             u32 *payload, u32 *offsets, u32 *position)
 {
-    const long long e = blockIdx.x * (long long)blockDim.x + threadIdx.x;
-    if (e >= entries)
-        return;
-    const word low_bits = ((word)1 << place_bits) - 1, place = order[e] & low_bits;
+    const i64 e = blockIdx.x * (i64)blockDim.x + threadIdx.x;
+    if (e >= entries) return;
+    const u64 low_bits = ((u64)1 << place_bits) - 1, place = order[e] & low_bits;
     sorted[e] = (Key)key[place];
-    payload[e] = (unsigned)sequence[place] | count[place] << 16;
-    const unsigned bucket = (unsigned)(order[e] >> place_bits);
-    long long begin = e;
-    const word lowest = (word)bucket << place_bits;
-    while (begin && order[begin - 1] >= lowest && sequence[order[begin - 1] & low_bits] == sequence[place])
-        begin--;
-    position[(long long)(bucket >> bits) * kmers + place] = base + (unsigned)begin;
-    const unsigned before = e ? (unsigned)(order[e - 1] >> place_bits) + 1 : 0;
-    for (unsigned b = before; b <= bucket; b++)
-        offsets[b] = base + (unsigned)e;
+    payload[e] = (u32)sequence[place] | count[place] << 16;
+    const u32 bucket = (u32)(order[e] >> place_bits);
+    i64 begin = e;
+    const u64 lowest = (u64)bucket << place_bits;
+    while (begin && order[begin - 1] >= lowest && sequence[order[begin - 1] & low_bits] == sequence[place]) begin--;
+    position[(i64)(bucket >> bits) * kmers + place] = base + (u32)begin;
+    const u32 before = e ? (u32)(order[e - 1] >> place_bits) + 1 : 0;
+    for (u32 b = before; b <= bucket; b++) offsets[b] = base + (u32)e;
     if (e == entries - 1)
-        for (unsigned b = bucket + 1; b <= buckets; b++)
-            offsets[b] = base + (unsigned)entries;
+        for (u32 b = bucket + 1; b <= buckets; b++) offsets[b] = base + (u32)entries;
 }
 
-// found[(h * rows + r) * columns + j]: D_h (exact) or R_h (raw) of row r and column j; row r is sequence first + r of
-// the columns' set, and columns before it are left out, if first >= 0.  For rows that are columns themselves, `position`
-// tells where their k-mers lie, the rows' k-mer 0 being k-mer `shift` of the columns; what stands before them in their
-// buckets is of columns before them.
+// counters[(h * rows + r) * columns + j]: D_h, or R_h if raw, of row r and column j.
+//
+// If first >= 0, row r is sequence first + r of the columns' set, and columns before it are left out.  For rows that are
+// columns themselves, `position` says where their k-mers are in the tables, the rows' k-mer 0 being k-mer `shift` of the
+// columns; what precedes them in their buckets is of earlier columns.
 template <typename Key, bool raw>
-__global__ void join(const word *row_key, const unsigned *row_count, const long long *row_offsets, int rows, int first,
-                     const Table *tables, int table_count, int bits, const Key *key, const unsigned *payload,
-                     const unsigned *offsets, const unsigned *position, long long shift, long long kmers, int columns,
-                     int d, const unsigned short *run_bit,
-                     const short *first_table, unsigned *found)
+__global__ void join(const u64 *row_key, const u32 *row_count, const i64 *row_offsets, int rows, int first,
+                     const Table *tables, int table_count, int bits, const Key *key, const u32 *payload,
+                     const u32 *offsets, const u32 *position, i64 shift, i64 kmers, int columns, int d, u32 *counters)
 {
-    extern __shared__ unsigned counters[];
+    extern __shared__ u32 local[];
     const int r = blockIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
-    const int low = first >= 0 ? first + r : 0;
+    const int first_column = first >= 0 ? first + r : 0;
     const int size = (d + 1) * columns;
-    for (int c = threadIdx.x; c < size; c += blockDim.x)
-        counters[c] = 0;
+    for (int c = threadIdx.x; c < size; c += blockDim.x) local[c] = 0;
     __syncthreads();
-    const long long mine = row_offsets[r];
-    const int own = (int)(row_offsets[r + 1] - mine);
-    const long long items = (long long)own * table_count;
-    for (long long base = warp * 32ll; base < items; base += warps * 32ll) {
-        // Each lane looks up one k-mer in one table; then all lanes go over what each of them has found.
-        const long long item = base + lane;
-        word x = 0;
-        unsigned start = 0, stop = 0, f = 0;
+    const i64 first_kmer = row_offsets[r];
+    const int own = (int)(row_offsets[r + 1] - first_kmer);
+    const i64 items = (i64)own * table_count;
+    for (i64 base = warp * 32ll; base < items; base += warps * 32ll) {
+        // Each lane looks up one k-mer in one table; then all lanes go through what each of them found.
+        const i64 item = base + lane;
+        u64 x = 0;
+        u32 start = 0, stop = 0, f = 0;
         int t = 0;
         if (item < items) {
             t = (int)(item / own);
-            const long long p = mine + item % own;
+            const i64 p = first_kmer + item % own;
             x = row_key[p];
             f = row_count[p];
-            const unsigned long long bucket = ((word)t << bits) | bucket_of(tables[t], x, bits);
+            const u64 bucket = ((u64)t << bits) | bucket_of(tables[t], x, bits);
             start = position ? position[t * kmers + p + shift] : offsets[bucket];
             stop = offsets[bucket + 1];
         }
-        unsigned busy = __ballot_sync(0xffffffffu, start < stop);
+        u32 busy = __ballot_sync(0xffffffffu, start < stop);
         while (busy) {
             const int owner = __ffs(busy) - 1;
             busy &= busy - 1;
-            const unsigned from = __shfl_sync(0xffffffffu, start, owner), to = __shfl_sync(0xffffffffu, stop, owner);
-            const word wanted = __shfl_sync(0xffffffffu, x, owner);
-            const unsigned times = __shfl_sync(0xffffffffu, f, owner);
-            const int table = __shfl_sync(0xffffffffu, t, owner);
-            const word mask = raw ? tables[table].mask : 0;
-            const int plane = raw ? tables[table].plane : 0;
-            for (unsigned e = from + lane; e < to; e += 32) {
-                word z = (word)key[e] ^ wanted;
+            const u32 from = __shfl_sync(0xffffffffu, start, owner), to = __shfl_sync(0xffffffffu, stop, owner);
+            const u64 wanted = __shfl_sync(0xffffffffu, x, owner);
+            const u32 times = __shfl_sync(0xffffffffu, f, owner);
+            const Table &table = tables[__shfl_sync(0xffffffffu, t, owner)];
+            const u64 mask = table.mask;
+            const int plane = raw ? table.plane : 0;
+            for (u32 e = from + lane; e < to; e += 32) {
+                u64 z = (u64)key[e] ^ wanted;
+                if (z & mask) continue;
                 int h = plane;
-                bool hit;
-                if (raw) {
-                    hit = !(z & mask);
-                } else {
+                if (!raw) {
                     z = (z | z >> 1) & 0x5555555555555555ull;
                     h = __popcll(z);
-                    hit = h <= d;
-                    if (hit) {
-                        unsigned differing = 0;
-                        for (; z; z &= z - 1)
-                            differing |= run_bit[__ffsll((long long)z) - 1];
-                        hit = first_table[differing] == table;
-                    }
+                    if (h > d) continue;
+                    u32 differing = 0;
+                    #pragma unroll
+                    for (int u = 0; u < MAX_D; u++) differing |= (u32)((z & table.left_out[u]) != 0) << u;
+                    if (!(table.counts >> differing & 1)) continue;
                 }
-                if (hit) {
-                    const unsigned load = payload[e];
-                    const int j = (int)(load & 0xffff);
-                    if (j >= low)
-                        atomicAdd(&counters[h * columns + j], times * (load >> 16));
-                }
+                const u32 load = payload[e];
+                const int j = (int)(load & 0xffff);
+                if (j >= first_column) atomicAdd(&local[h * columns + j], times * (load >> 16));
             }
         }
     }
     __syncthreads();
     for (int c = threadIdx.x; c < size; c += blockDim.x) {
         const int h = c / columns;
-        found[((long long)h * rows + r) * columns + (c - h * columns)] = counters[c];
+        counters[((i64)h * rows + r) * columns + (c - h * columns)] = local[c];
     }
 }

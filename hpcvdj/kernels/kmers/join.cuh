@@ -1,27 +1,33 @@
 #pragma once
-// Tables of k-mers by some of their positions.
+// Tables of k-mers by some of their positions (join.py).  The host defines MAX_D, FIELDS, TABLE_BYTES and the halves of
+// HASH_FACTOR.
 
-typedef unsigned long long word;
+#include "../sequence.cuh"
 
-// The kept positions of a table are at most four runs, which close up to a number of 2 bases bits.
+// The kept positions of a table are at most FIELDS runs; without the gaps they are a number of key_bits bits.
 struct Field {
     int right, left;
-    word mask;
+    u64 mask;
 };
 
 struct Table {
-    Field field[4];
-    word mask;
+    Field field[FIELDS];
+    u64 mask;
+    u64 left_out[MAX_D];
+    u32 counts;  // bit p: whether the table counts pairs that differ on the runs p of left_out
     int key_bits;
-    int plane;
+    int plane;   // of `index`: the counter that it adds to
+    int unused;
 };
+static_assert(sizeof(Table) == TABLE_BYTES, "host and device agree on Table");
 
-// The bucket of a k-mer: its kept positions, spread over the buckets if they are fewer, hashed (Knuth, TAOCP 3, 6.4) if
-// they are more.  Spread, since a gap between two buckets in use is filled by one thread.
-__device__ inline unsigned bucket_of(const Table &table, word key, int bits)
+// The bucket of a k-mer: its kept positions, spread over the buckets if there are fewer, hashed if there are more.  Spread,
+// as a gap between two used buckets is filled by one thread.
+__device__ inline u32 bucket_of(const Table &table, u64 key, int bits)
 {
-    word closed = 0;
-    for (int f = 0; f < 4; f++)
+    u64 closed = 0;
+    for (int f = 0; f < FIELDS; f++)
         closed |= (key >> table.field[f].right & table.field[f].mask) << table.field[f].left;
-    return table.key_bits <= bits ? (unsigned)(closed << (bits - table.key_bits)) : (unsigned)(closed * 0x9E3779B97F4A7C15ull >> (64 - bits));
+    if (table.key_bits <= bits) return (u32)(closed << (bits - table.key_bits));
+    return (u32)(closed * ((u64)HASH_FACTOR_HIGH << 32 | HASH_FACTOR_LOW) >> (64 - bits));
 }

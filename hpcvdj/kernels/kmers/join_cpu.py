@@ -1,8 +1,14 @@
-"""`index` and `pigeonhole`: the k-mers of two groups of sequences that lie in the same bucket are compared."""
+"""`index` and `pigeonhole` on a CPU: the k-mers of two groups of sequences that are in the same bucket are compared.
+
+The sequences are cut into groups, so that the counters of two groups stay in a core's cache.  A table puts the k-mers
+of each group into buckets by the positions of its mask: two k-mers that agree on them are in the same bucket of their
+groups.  Other k-mers may be in it too; the comparison of whole keys excludes them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numba
 import numpy as np
@@ -10,199 +16,244 @@ from numba import prange
 from numpy.typing import NDArray
 
 from hpcvdj.kernels.bits import popcount
-from hpcvdj.kernels.kmers.buckets import GROUP, Buckets, bucket_bits, make_buckets
-from hpcvdj.kernels.kmers.profile import Profile
-from hpcvdj.kernels.kmers.first_table import first_found
-from hpcvdj.kernels.kmers.masks import block_masks, exact_from_raw, wildcard_masks
-from hpcvdj.runs.pacing import Pace
+from hpcvdj.kernels.kmers.join import HASH_FACTOR
+from hpcvdj.kernels.kmers.kmers import Kmers, Profile
+from hpcvdj.kernels.kmers.masks import exact_from_raw, fields
+from hpcvdj.kernels.kmers.methods import JoinMethod, Pace, key_bytes
+
+_FACTOR = np.uint64(HASH_FACTOR)
+
+GROUP = 512
+"""Sequences of a group.  512 x 512 counters for three distances are 3 MB."""
+
+_MOST_BITS = 18
 
 _PENDING = 4096
-"""Pairs of k-mers found before they are counted: enough that the processor guesses the loop's end right."""
+"""Pairs of k-mers that are listed before they are counted: so many that the processor predicts the loop's end."""
 
 
-class _Join:
-    """The columns in tables, and the tables of each rows they meet."""
+@dataclass(frozen=True)
+class Buckets:
+    """Tables of one set of k-mers, in groups of `GROUP` sequences, each in 2^bits buckets.
 
-    def __init__(self, columns: Profile, masks: list[int], pace: Pace | None) -> None:
-        self._columns, self._masks, self._pace = columns, masks, pace or Pace()
-        self._bits = bucket_bits(columns.kmers, masks)
-        self._tables = self._make(columns)
+    masks     uint64 [tables]: the kept positions
+    bits      log2 of the buckets of a group
+    offsets   int64 [tables, groups * 2^bits + 1]: entries of bucket b of group g of table t begin at
+              offsets[t, g * 2^bits + b]
+    longest   int64 [tables]: entries of the fullest bucket
+    key       uint32 (k ≤ 16) or uint64 [tables, k-mers]
+    sequence  uint16 [tables, k-mers]: within the group, ascending in a bucket
+    count     uint16 [tables, k-mers]
+    """
 
-    def _make(self, some: Profile) -> Buckets:
-        return make_buckets(some.kmers, self._masks, self._bits, self._pace)
+    masks: NDArray[np.uint64]
+    bits: int
+    offsets: NDArray[np.int64]
+    longest: NDArray[np.int64]
+    key: NDArray[np.unsignedinteger]
+    sequence: NDArray[np.uint16]
+    count: NDArray[np.uint16]
+
+
+def bucket_bits(kmers: Kmers, masks: Sequence[int]) -> int:
+    """log2 of the buckets of a group: about one for each of its k-mers, at most as many as `masks` can tell apart."""
+    in_group = len(kmers.key) * GROUP // max(len(kmers), GROUP)
+    kept = max(mask.bit_count() for mask in masks)
+    return max(1, min(in_group.bit_length() - 1, kept, _MOST_BITS))
+
+
+def make_buckets(kmers: Kmers, masks: Sequence[int], bits: int, between: Callable[[], None]) -> Buckets:
+    """The tables of `masks`, made by all threads; `between` is called after each.
+
+    A mask that keeps at most `bits` bits has a bucket for each of its values; the values of others are hashed.
+    """
+    n, groups = len(kmers.key), -(-len(kmers) // GROUP)
+    tables = Buckets(
+        np.array(masks, dtype=np.uint64),
+        bits,
+        np.full((len(masks), (groups << bits) + 1), n, dtype=np.int64),
+        np.zeros(len(masks), dtype=np.int64),
+        np.empty((len(masks), n), dtype=f"u{key_bytes(kmers.k)}"),
+        np.empty((len(masks), n), dtype=np.uint16),
+        np.empty((len(masks), n), dtype=np.uint16),
+    )
+    for t, mask in enumerate(masks):
+        closing = fields(mask) if mask.bit_count() <= bits else []
+        runs = np.array(closing, dtype=np.uint64).reshape(-1, 3)
+        tables.longest[t] = _fill(
+            kmers.key, kmers.count, kmers.offsets, tables.masks[t], runs, bits,
+            tables.offsets[t], tables.key[t], tables.sequence[t], tables.count[t],
+        )  # fmt: skip
+        between()
+    return tables
+
+
+@numba.njit(parallel=True, cache=True)
+def _fill(kmers, counts, begins, mask, runs, bits, offsets, key, sequence, count):  # type: ignore[no-untyped-def]
+    """A counting sort of each group's k-mers for one table; the entries of the fullest bucket."""
+    n = len(begins) - 1
+    groups, buckets = (n + GROUP - 1) // GROUP, 1 << bits
+    longest = np.zeros(groups, dtype=np.int64)
+    for g in prange(groups):
+        first, last = g * GROUP, min((g + 1) * GROUP, n)
+        begin, end = begins[first], begins[last]
+        bucket = np.empty(end - begin, dtype=np.uint32)
+        target = np.zeros(buckets, dtype=np.int64)
+        for e in range(begin, end):
+            x = np.uint64(kmers[e]) & mask
+            value = np.uint64(0)
+            for run in range(len(runs)):
+                value |= (x >> runs[run, 0] & runs[run, 1]) << runs[run, 2]
+            if len(runs) == 0:
+                value = (x * _FACTOR) >> np.uint64(64 - bits)
+            bucket[e - begin] = value
+            target[np.int64(value)] += 1
+        longest[g] = target.max()
+        for b in range(buckets):
+            entries = target[b]
+            target[b] = offsets[(g << bits) + b] = begin
+            begin += entries
+        for i in range(first, last):
+            for e in range(begins[i], begins[i + 1]):
+                b = bucket[e - begins[first]]
+                to, target[b] = target[b], target[b] + 1
+                key[to], sequence[to], count[to] = kmers[e], i - first, counts[e]
+    return longest.max() if groups else 0
+
+
+class Join:
+    """The columns in tables; rows are put into tables like them."""
+
+    def __init__(self, columns: Profile, method: JoinMethod, pace: Pace) -> None:
+        self._columns, self._d, self._tables, self._pace = columns, method.d, method.join, pace
+        self._bits = bucket_bits(columns.kmers, self._tables.masks)
+        self._buckets = self._make(columns)
+
+    def _make(self, sequences: Profile) -> Buckets:
+        return make_buckets(sequences.kmers, self._tables.masks, self._bits, self._pace.between)
 
     def _rows(self, rows: Profile | None, first: int | None, last: int | None) -> tuple[Buckets, int, int]:
-        """Tables that hold the rows, the group that the rows begin with, and their number."""
+        """Tables that have the rows, the group in which the rows begin, and the number of rows."""
         if rows is not None:
             return self._make(rows), 0, len(rows)
         first, last = first or 0, len(self._columns) if last is None else last
-        # Whole groups of the columns lie in their tables already.
+        # The columns' tables have whole groups of them already.
         if first % GROUP == 0 and (last % GROUP == 0 or last == len(self._columns)):
-            return self._tables, first // GROUP, last - first
+            return self._buckets, first // GROUP, last - first
         return self._make(self._columns.part(first, last)), 0, last - first
 
     def _pieces(self, rows: int, first: int | None) -> Iterator[tuple[NDArray[np.int64], int, int]]:
-        """Pairs of groups to join, one for each thread at least, with runs of tables; all of them if that is quick."""
-        groups, tables = -(-len(self._columns) // GROUP), len(self._masks)
-        mine, theirs = np.divmod(np.arange(-(-rows // GROUP) * groups), max(1, groups))
-        # Pairs that nobody asks for would cost nothing, and spoil what is expected of the next.
-        asked = mine >= 0 if first is None else (theirs + 1) * GROUP > first + mine * GROUP
-        cells = np.flatnonzero(asked)
-        for begin, end in self._pace.pieces(len(cells), numba.get_num_threads()):
-            step = max(1, int(tables * min(1.0, self._pace.share(end - begin))))
+        """Pairs of groups to join, one for each thread at least, and a range of tables; all if that is quick."""
+        groups, tables = -(-len(self._columns) // GROUP), len(self._tables)
+        row_group, column_group = np.divmod(np.arange(-(-rows // GROUP) * groups), max(1, groups))
+        # Pairs of groups below the diagonal would take no time, and spoil the estimate for the next piece.
+        needed = row_group >= 0 if first is None else (column_group + 1) * GROUP > first + row_group * GROUP
+        cells = np.flatnonzero(needed)
+        for begin, end in self._pace.steps(len(cells), numba.get_num_threads()):
+            step = max(1, int(tables * self._pace.share(end - begin)))
             for table in range(0, tables, step):
                 if table:
                     self._pace.between()
                 yield cells[begin:end], table, min(tables, table + step)
 
-
-class Pigeonhole(_Join):
-    """Candidates agree on all but d of `blocks` runs of positions; whole keys decide.
-
-    A pair of k-mers is met in every table whose positions it agrees on, and counted in the first of them.
-    """
-
-    def __init__(self, columns: Profile, d: int, blocks: int, pace: Pace | None = None) -> None:
-        runs, masks = block_masks(columns.k, d, blocks)
-        super().__init__(columns, masks, pace)
-        self._d = d
-        self._left_out, self._first = first_found(runs, masks, d)
-
-    def counters(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> NDArray[np.uint32]:
-        """D of `rows` against the columns."""
-        mine, group, n = self._rows(rows, first, last)
-        found = np.zeros((self._d + 1, n, len(self._columns)), dtype=np.uint32)
-        t = self._tables
-        for piece in self._pieces(n, first):
-            _pigeonhole(
-                mine.key, mine.sequence, mine.count, mine.offsets, group,
-                t.masks, t.bits, t.offsets, t.longest, t.key, t.sequence, t.count,
-                self._left_out, self._first, *piece, found,
-            )  # fmt: skip
-        return found
-
-
-class Index(_Join):
-    """For each wildcard configuration, the k-mers that are equal up to it: R, of which D follows."""
-
-    def __init__(self, columns: Profile, d: int, pace: Pace | None = None) -> None:
-        masks = [wildcard_masks(columns.k, m) for m in range(d + 1)]
-        super().__init__(columns, [mask for some in masks for mask in some], pace)
-        self._plane = np.repeat(np.arange(d + 1), [len(some) for some in masks])
-        self._d = d
-
     def raw(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> NDArray[np.uint32]:
-        """R of `rows` against the columns modulo 2^32, of the shape of `counters`."""
-        mine, group, n = self._rows(rows, first, last)
-        found = np.zeros((self._d + 1, n, len(self._columns)), dtype=np.uint32)
-        t = self._tables
+        """What the tables count, modulo 2^32: D, or R if they count by wildcards; arguments as of `counters`."""
+        row_buckets, group, n = self._rows(rows, first, last)
+        counters = np.zeros((self._d + 1, n, len(self._columns)), dtype=np.uint32)
+        r, c, tables = row_buckets, self._buckets, self._tables
         for piece in self._pieces(n, first):
-            _index(
-                mine.key, mine.sequence, mine.count, mine.offsets, group,
-                t.masks, t.bits, t.offsets, t.key, t.sequence, t.count, self._plane, *piece, found,
+            _join(
+                r.key, r.sequence, r.count, r.offsets, group,
+                c.masks, c.bits, c.offsets, c.longest, c.key, c.sequence, c.count,
+                tables.left_out, tables.counts, tables.plane, *piece, counters,
             )  # fmt: skip
-        return found
+        return counters
 
     def counters(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> NDArray[np.uint32]:
         """D of `rows` against the columns."""
-        return exact_from_raw(self.raw(rows, first, last), self._columns.k)
+        counters = self.raw(rows, first, last)
+        return counters if self._tables.plane is None else exact_from_raw(counters, self._columns.k)
 
 
 @numba.njit(parallel=True, cache=True)
-def _pigeonhole(  # type: ignore[no-untyped-def]
+def _join(  # type: ignore[no-untyped-def]
     row_key, row_sequence, row_count, row_offsets, row_group,
-    masks, bits, offsets, longest, key, sequence, count, left_out, is_first,
-    cells, begin_table, end_table, found,
+    masks, bits, offsets, longest, key, sequence, count, left_out, counts, plane,
+    cells, first_table, last_table, counters,
 ):  # fmt: skip
-    d = found.shape[0] - 1
-    rows, columns = found.shape[1], found.shape[2]
+    planes, rows, columns = counters.shape
     groups = (columns + GROUP - 1) // GROUP
     buckets = 1 << bits
     for cell in prange(len(cells)):
         i0, g = cells[cell] // groups, cells[cell] % groups
-        counters = np.zeros((d + 1) * GROUP * GROUP, dtype=np.uint32)
-        near = np.empty((2, _PENDING + longest.max() + 1), dtype=np.uint32)
-        for t in range(begin_table, end_table):
-            my_starts, their_starts = row_offsets[t, (row_group + i0) * buckets :], offsets[t, g * buckets :]
-            _join_bucket_wise(
-                buckets, my_starts, row_key[t], row_sequence[t], row_count[t], their_starts, key[t], sequence[t],
-                count[t], np.uint64(d), masks[t], left_out[t], is_first[t], near[0], near[1], counters,
+        local = np.zeros(planes * GROUP * GROUP, dtype=np.uint32)
+        hits = np.empty((2, _PENDING + longest.max() + 1), dtype=np.uint32)
+        for t in range(first_table, last_table):
+            row_starts, starts = row_offsets[t, (row_group + i0) * buckets :], offsets[t, g * buckets :]
+            _join_buckets(
+                buckets, row_starts, row_key[t], row_sequence[t], row_count[t], starts, key[t], sequence[t], count[t],
+                np.uint64(planes - 1), t, masks[t], left_out[t], counts[t], plane, hits[0], hits[1], local,
             )  # fmt: skip
         height, width = min(GROUP, rows - i0 * GROUP), min(GROUP, columns - g * GROUP)
-        for h in range(d + 1):
+        for h in range(planes):
             for i in range(height):
                 for j in range(width):
-                    found[h, i0 * GROUP + i, g * GROUP + j] += counters[(h * GROUP + i) * GROUP + j]
+                    counters[h, i0 * GROUP + i, g * GROUP + j] += local[(h * GROUP + i) * GROUP + j]
 
 
 @numba.njit(cache=True)
-def _join_bucket_wise(  # type: ignore[no-untyped-def]
-    buckets, my_starts, my_key, my_sequence, my_count, their_starts, their_key, their_sequence, their_count,
-    d, mask, left_out, is_first, near_e, near_c, counters,
+def _join_buckets(  # type: ignore[no-untyped-def]
+    buckets, row_starts, row_key, row_sequence, row_count, starts, key, sequence, count,
+    d, t, mask, left_out, counts, plane, hit_row, hit_column, counters,
 ):  # fmt: skip
     pairs, one, zero = np.uint64(0x5555555555555555), np.uint64(1), np.uint64(0)
     hits = zero
     for b in range(buckets):
-        c0, c1 = np.uint64(their_starts[b]), np.uint64(their_starts[b + 1])
+        c0, c1 = np.uint64(starts[b]), np.uint64(starts[b + 1])
         if c0 == c1:
             continue
-        for e in range(np.uint64(my_starts[b]), np.uint64(my_starts[b + 1])):
-            x = np.uint64(my_key[e])
-            # Listed without a branch, which one candidate in five would take: processors guess that badly.
+        for e in range(np.uint64(row_starts[b]), np.uint64(row_starts[b + 1])):
+            x = np.uint64(row_key[e])
+            # Listed without a branch, which one candidate in five would take: processors predict that badly.
             for c in range(c0, c1):
-                z = np.uint64(their_key[c]) ^ x
-                z = (z | (z >> one)) & pairs
-                near_e[hits], near_c[hits] = e, c
-                hits += np.uint64((np.uint64(popcount(z)) <= d) & ((z & mask) == zero))
+                z = np.uint64(key[c]) ^ x
+                hit_row[hits], hit_column[hits] = e, c
+                if plane is None:
+                    z = (z | (z >> one)) & pairs
+                    hits += np.uint64((np.uint64(popcount(z)) <= d) & ((z & mask) == zero))
+                else:
+                    hits += np.uint64((z & mask) == zero)
             if hits >= np.uint64(_PENDING):
                 _count(
-                    hits, near_e, near_c, my_key, my_sequence, my_count, their_key, their_sequence, their_count,
-                    left_out, is_first, counters,
+                    hits, hit_row, hit_column, row_key, row_sequence, row_count, key, sequence, count,
+                    t, left_out, counts, plane, counters,
                 )  # fmt: skip
                 hits = zero
     _count(
-        hits, near_e, near_c, my_key, my_sequence, my_count, their_key, their_sequence, their_count,
-        left_out, is_first, counters,
+        hits, hit_row, hit_column, row_key, row_sequence, row_count, key, sequence, count,
+        t, left_out, counts, plane, counters,
     )  # fmt: skip
 
 
 @numba.njit(cache=True)
 def _count(  # type: ignore[no-untyped-def]
-    hits, near_e, near_c, my_key, my_sequence, my_count, their_key, their_sequence, their_count,
-    left_out, is_first, counters,
+    hits, hit_row, hit_column, row_key, row_sequence, row_count, key, sequence, count,
+    t, left_out, counts, plane, counters,
 ):  # fmt: skip
-    """Add the pairs of k-mers that this table is the first to find; no branch here either."""
+    """Add the pairs of k-mers that this table counts; without a branch as well."""
     pairs, one, two, zero = np.uint64(0x5555555555555555), np.uint64(1), np.uint64(2), np.uint64(0)
     run_0, run_1, run_2 = left_out
-    plane, group = np.uint64(GROUP * GROUP), np.uint64(GROUP)
+    plane_size, group = np.uint64(GROUP * GROUP), np.uint64(GROUP)
     for q in range(hits):
-        e, c = np.uint64(near_e[q]), np.uint64(near_c[q])
-        z = np.uint64(their_key[c]) ^ np.uint64(my_key[e])
-        z = (z | (z >> one)) & pairs
-        differing = np.uint64((z & run_0) != zero)
-        differing |= np.uint64((z & run_1) != zero) << one
-        differing |= np.uint64((z & run_2) != zero) << two
-        place = np.uint64(popcount(z)) * plane + np.uint64(my_sequence[e]) * group + np.uint64(their_sequence[c])
-        counters[place] += np.uint32(my_count[e]) * np.uint32(their_count[c]) * is_first[differing]
-
-
-@numba.njit(parallel=True, cache=True)
-def _index(  # type: ignore[no-untyped-def]
-    row_key, row_sequence, row_count, row_offsets, row_group,
-    masks, bits, offsets, key, sequence, count, plane, cells, begin_table, end_table, found,
-):  # fmt: skip
-    groups = (found.shape[2] + GROUP - 1) // GROUP
-    buckets = 1 << bits
-    for cell in prange(len(cells)):
-        i0, g = cells[cell] // groups, cells[cell] % groups
-        for t in range(begin_table, end_table):
-            mine, my_sequence, my_count = row_key[t], row_sequence[t], row_count[t]
-            theirs, their_sequence, their_count = key[t], sequence[t], count[t]
-            my_starts, their_starts = row_offsets[t, (row_group + i0) * buckets :], offsets[t, g * buckets :]
-            for b in range(buckets):
-                for e in range(my_starts[b], my_starts[b + 1]):
-                    x = np.uint64(mine[e])
-                    for c in range(their_starts[b], their_starts[b + 1]):
-                        if not ((np.uint64(theirs[c]) ^ x) & masks[t]):
-                            i, j = i0 * GROUP + my_sequence[e], g * GROUP + their_sequence[c]
-                            found[plane[t], i, j] += np.uint32(my_count[e]) * np.uint32(their_count[c])
+        e, c = np.uint64(hit_row[q]), np.uint64(hit_column[q])
+        product = np.uint32(row_count[e]) * np.uint32(count[c])
+        if plane is None:
+            z = np.uint64(key[c]) ^ np.uint64(row_key[e])
+            z = (z | (z >> one)) & pairs
+            differing = np.uint64((z & run_0) != zero)
+            differing |= np.uint64((z & run_1) != zero) << one
+            differing |= np.uint64((z & run_2) != zero) << two
+            h, product = np.uint64(popcount(z)), product * counts[differing]
+        else:
+            h = np.uint64(plane[t])
+        counters[h * plane_size + np.uint64(row_sequence[e]) * group + np.uint64(sequence[c])] += product

@@ -1,9 +1,8 @@
-"""`index` and `pigeonhole` on a GPU: motif_join.cu, tables sorted by cupy."""
+"""`index` and `pigeonhole` on a GPU: join.cu, tables sorted by cupy."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -11,11 +10,12 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.kernels.device import allow_shared, compile_kernels, failures_named, on_gpu, shared_limit
-from hpcvdj.kernels.kmers.profile import Profile
-from hpcvdj.kernels.kmers.kmers_cuda import THREADS, DeviceKmers, device_kmers
-from hpcvdj.kernels.kmers.first_table import first_tables, run_bits
-from hpcvdj.kernels.kmers.masks import block_masks, exact_from_raw, fields, wildcard_masks
+from hpcvdj.kernels.device import allow_shared, gpu_errors, on_gpu, shared_limit
+from hpcvdj.kernels.kmers.join import JoinTables
+from hpcvdj.kernels.kmers.kmers import Kmers, Profile
+from hpcvdj.kernels.kmers.kmers_cuda import TABLE, THREADS, device_kmers, kernel, owners
+from hpcvdj.kernels.kmers.masks import exact_from_raw, fields
+from hpcvdj.kernels.kmers.methods import JoinMethod, Pace, key_bytes
 
 _BLOCK = 512
 _RESERVED = 1024
@@ -23,30 +23,6 @@ _RESERVED = 1024
 
 _SORT_ENTRIES = 1 << 27
 _MOST_BITS = 24
-
-_TABLE = np.dtype(
-    [
-        ("field", [("right", "<i4"), ("left", "<i4"), ("mask", "<u8")], 4),
-        ("mask", "<u8"),
-        ("key_bits", "<i4"),
-        ("plane", "<i4"),
-    ]
-)
-"""struct Table of motif_join.cuh."""
-
-_NAMES = tuple(
-    [f"fill_buckets<{key}>" for key in ("unsigned", "word")]
-    + [f"join<{key}, {raw}>" for key in ("unsigned", "word") for raw in ("false", "true")]
-)
-
-
-@cache
-def _module(device: int) -> Any:
-    return compile_kernels("motif_join.cu", _NAMES)
-
-
-def _kernel(name: str) -> Any:
-    return _module(cupy.cuda.Device().id).get_function(name)
 
 
 def widest_shard(d: int) -> int:
@@ -68,139 +44,121 @@ class _Shard:
     position: Any
 
 
-class _Join:
+class Join:
     """Columns in tables on the GPU, in shards whose counters fit into a block's shared memory."""
 
-    raw_counters = False
-
-    def __init__(self, columns: Profile, d: int, masks: list[int], planes: list[int], runs: list[int]) -> None:
-        self._d, self._n, self._profile = d, len(columns), columns
-        self._key = "unsigned" if columns.k <= 16 else "word"
-        with failures_named():
-            self._tables = on_gpu(_table_array(masks, planes).view(np.uint8))
-            self._table_count, self._kept = len(masks), [mask.bit_count() for mask in masks]
-            self._run_bit = on_gpu(run_bits(runs).astype(np.uint16))
-            self._first_table = on_gpu(first_tables(runs, masks))
+    def __init__(self, columns: Profile, method: JoinMethod, pace: Pace) -> None:
+        self._k, self._d, self._n, self._tables = columns.k, method.d, len(columns), method.join
+        self._key = "u32" if key_bytes(columns.k) == 4 else "u64"
+        with gpu_errors():
+            self._device_tables = on_gpu(_table_array(method.join).view(np.uint8))
             self._kmers = device_kmers(columns)
-            self._starts = self._kmers.offsets.get()
-            shards = -(-self._n // widest_shard(d))
+            offsets: Any = self._kmers.offsets
+            self._starts = offsets.get()
+            shards = -(-self._n // widest_shard(self._d))
             edges = [self._n * s // shards for s in range(shards + 1)] if shards else []
             self._shards = [self._shard(a, b) for a, b in pairwise(edges)]
 
     def _shard(self, first: int, last: int) -> _Shard:
-        kmers = self._kmers.part(first, last)
+        kmers, tables = self._kmers.part(first, last), len(self._tables)
         n = len(kmers.key)
-        bits = max(1, min(max(self._kept), n.bit_length(), _MOST_BITS))
-        key = cupy.empty(self._table_count * n, np.uint32 if self._key == "unsigned" else np.uint64)
-        payload = cupy.empty(self._table_count * n, np.uint32)
-        offsets = cupy.zeros((self._table_count << bits) + 1, np.uint32)
-        position = cupy.empty(self._table_count * n, np.uint32)
-        place_bits = max(1, n.bit_length())
+        longest = max(mask.bit_count() for mask in self._tables.masks)
+        bits = max(1, min(longest, n.bit_length(), _MOST_BITS))
+        shard = _Shard(
+            first,
+            last,
+            bits,
+            cupy.empty(tables * n, np.uint32 if self._key == "u32" else np.uint64),
+            cupy.empty(tables * n, np.uint32),
+            cupy.zeros((tables << bits) + 1, np.uint32),
+            cupy.empty(tables * n, np.uint32),
+        )
         step = max(1, _SORT_ENTRIES // max(1, n))
-        for t in range(0, self._table_count if n else 0, step):
-            tables = min(step, self._table_count - t)
-            order = cupy.empty(tables * n, np.uint64)
-            _kernel("bucket_order")(
-                (-(-n // THREADS), tables),
-                (THREADS,),
-                (kmers.key, np.int64(n), self._tables, np.int32(t), np.int32(bits), np.int32(place_bits), order),
-            )
-            order.sort()
-            buckets = tables << bits
-            part = slice(t * n, (t + tables) * n)
-            _kernel(f"fill_buckets<{self._key}>")(
-                (-(-tables * n // THREADS),),
-                (THREADS,),
-                (
-                    order, np.int64(tables * n), np.int64(n), np.int32(bits), np.int32(place_bits), np.uint32(t * n),
-                    kmers.key, kmers.sequence, kmers.count, np.uint32(buckets), key[part], payload[part],
-                    offsets[t << bits :], position[part],
-                ),
-            )  # fmt: skip
-        return _Shard(first, last, bits, key, payload, offsets, position)
+        for t in range(0, tables if n else 0, step):
+            self._fill(shard, kmers, t, min(step, tables - t))
+        return shard
 
-    @failures_named()
-    def _found(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> Any:
-        """Counters on the GPU, uint32 [d + 1, rows, columns]; rows are `rows`, or the columns first … last-1."""
+    def _fill(self, shard: _Shard, kmers: Kmers, first: int, tables: int) -> None:
+        """Sort the k-mers of a shard into `tables` tables from `first` on."""
+        n, bits = len(kmers.key), shard.bits
+        place_bits = max(1, n.bit_length())
+        order = cupy.empty(tables * n, np.uint64)
+        kernel("join.cu", "bucket_order")(
+            (-(-n // THREADS), tables),
+            (THREADS,),
+            (
+                kmers.key, np.int64(n), self._device_tables, np.int32(first), np.int32(bits), np.int32(place_bits),
+                order,
+            ),
+        )  # fmt: skip
+        order.sort()
+        part = slice(first * n, (first + tables) * n)
+        kernel("join.cu", f"fill_buckets<{self._key}>")(
+            (-(-tables * n // THREADS),),
+            (THREADS,),
+            (
+                order, np.int64(tables * n), np.int64(n), np.int32(bits), np.int32(place_bits), np.uint32(first * n),
+                kmers.key, owners(kmers.offsets, n), kmers.count, np.uint32(tables << bits), shard.key[part],
+                shard.payload[part], shard.offsets[first << bits :], shard.position[part],
+            ),
+        )  # fmt: skip
+
+    def counters(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> Any:
+        """D of `rows` against the columns."""
+        counters = self.raw(rows, first, last)
+        return counters if self._tables.plane is None else exact_from_raw(counters, self._k)
+
+    @gpu_errors()
+    def raw(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> Any:
+        """What the tables count, modulo 2^32: D, or R if they count by wildcards; arguments as of `counters`."""
         begin, end = first or 0, self._n if last is None else last
-        mine = self._kmers.part(begin, end) if rows is None else device_kmers(rows)
-        found = cupy.zeros((self._d + 1, len(mine), self._n), np.uint32)
+        kmers = self._kmers.part(begin, end) if rows is None else device_kmers(rows)
+        counters = cupy.zeros((self._d + 1, len(kmers), self._n), np.uint32)
         for shard in self._shards:
             if first is None:
-                self._join(mine, 0, len(mine), -1, shard, None, found)
+                self._join(kmers, range(len(kmers)), -1, shard, None, counters)
                 continue
             # Rows before the shard meet all its columns, rows in it those from their own on, rows after it none.
-            before = min(max(shard.first - first, 0), len(mine))
-            within = min(max(shard.last - first, 0), len(mine))
+            before = min(max(shard.first - first, 0), len(kmers))
+            within = min(max(shard.last - first, 0), len(kmers))
             shift = int(self._starts[begin] - self._starts[shard.first]) if rows is None else None
-            self._join(mine, 0, before, -1, shard, None, found)
-            self._join(mine, before, within, max(0, first - shard.first), shard, shift, found)
-        return found
+            self._join(kmers, range(before), -1, shard, None, counters)
+            self._join(kmers, range(before, within), max(0, first - shard.first), shard, shift, counters)
+        return counters
 
-    def _join(
-        self, rows: DeviceKmers, begin: int, end: int, first: int, shard: _Shard, shift: int | None, found: Any
-    ) -> None:
-        """Rows begin … end-1 against a shard; `first` and `shift` are the kernel's, None where it has no positions."""
-        if begin >= end:
+    def _join(self, kmers: Kmers, rows: range, first: int, shard: _Shard, shift: int | None, counters: Any) -> None:
+        """Some of the rows against a shard; `first` and `shift` are the kernel's, None if it has no positions."""
+        if not rows:
             return
-        columns = shard.last - shard.first
+        columns, tables = shard.last - shard.first, len(self._tables)
         shared = 4 * (self._d + 1) * columns
-        kernel = _kernel(f"join<{self._key}, {'true' if self.raw_counters else 'false'}>")
-        allow_shared(kernel, shared)
-        whole = columns == self._n and end - begin == len(rows)
-        target = found if whole else cupy.empty((self._d + 1, end - begin, columns), np.uint32)
-        kernel(
-            (end - begin,),
+        join = kernel("join.cu", f"join<{self._key}, {'false' if self._tables.plane is None else 'true'}>")
+        allow_shared(join, shared)
+        everything = columns == self._n and len(rows) == len(kmers)
+        target = counters if everything else cupy.empty((self._d + 1, len(rows), columns), np.uint32)
+        join(
+            (len(rows),),
             (_BLOCK,),
             (
-                rows.key, rows.count, rows.offsets[begin:], np.int32(end - begin), np.int32(first), self._tables,
-                np.int32(self._table_count), np.int32(shard.bits), shard.key, shard.payload, shard.offsets,
+                kmers.key, kmers.count, kmers.offsets[rows.start :], np.int32(len(rows)), np.int32(first),
+                self._device_tables, np.int32(tables), np.int32(shard.bits), shard.key, shard.payload, shard.offsets,
                 np.uintp(0) if shift is None else shard.position, np.int64(shift or 0),
-                np.int64(len(shard.key) // self._table_count), np.int32(columns), np.int32(self._d), self._run_bit,
-                self._first_table, target,
+                np.int64(len(shard.key) // tables), np.int32(columns), np.int32(self._d), target,
             ),
             shared_mem=shared,
         )  # fmt: skip
-        if not whole:
-            found[:, begin:end, shard.first : shard.last] = target
+        if not everything:
+            counters[:, rows.start : rows.stop, shard.first : shard.last] = target
 
 
-class Pigeonhole(_Join):
-    """As `motifs.cpu.join.Pigeonhole`."""
-
-    def __init__(self, columns: Profile, d: int, blocks: int) -> None:
-        runs, masks = block_masks(columns.k, d, blocks)
-        super().__init__(columns, d, masks, [0] * len(masks), runs)
-
-    def counters(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> Any:
-        """D of `rows` against the columns."""
-        return self._found(rows, first, last)
-
-
-class Index(_Join):
-    """As `motifs.cpu.join.Index`."""
-
-    raw_counters = True
-
-    def __init__(self, columns: Profile, d: int) -> None:
-        masks = [wildcard_masks(columns.k, m) for m in range(d + 1)]
-        planes = [m for m, some in enumerate(masks) for _ in some]
-        self._k = columns.k
-        super().__init__(columns, d, [mask for some in masks for mask in some], planes, [])
-
-    def raw(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> Any:
-        """R of `rows` against the columns modulo 2^32."""
-        return self._found(rows, first, last)
-
-    def counters(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> Any:
-        """D of `rows` against the columns."""
-        return exact_from_raw(self.raw(rows, first, last), self._k)
-
-
-def _table_array(masks: list[int], planes: list[int]) -> NDArray[np.void]:
-    tables = np.zeros(len(masks), dtype=_TABLE)
-    for t, mask in enumerate(masks):
+def _table_array(tables: JoinTables) -> NDArray[np.void]:
+    array = np.zeros(len(tables), dtype=TABLE)
+    for t, mask in enumerate(tables.masks):
         for f, (right, kept, left) in enumerate(fields(mask)):
-            tables[t]["field"][f] = (right, left, kept)
-        tables[t]["mask"], tables[t]["key_bits"], tables[t]["plane"] = mask, mask.bit_count(), planes[t]
-    return tables
+            array[t]["field"][f] = (right, left, kept)
+        array[t]["key_bits"] = mask.bit_count()
+    array["mask"], array["left_out"] = tables.masks, tables.left_out
+    array["counts"] = tables.counts @ (1 << np.arange(tables.counts.shape[1], dtype=np.uint32))
+    if tables.plane is not None:
+        array["plane"] = tables.plane
+    return array

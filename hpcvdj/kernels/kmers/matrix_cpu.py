@@ -6,84 +6,70 @@ f_i(x) G_h(x, j).  G has 4^k rows; f_i has few that are not zero, so one row of 
 
 from __future__ import annotations
 
-from itertools import combinations, product
-from math import comb
-
 import numba
 import numpy as np
 from numba import prange
 from numpy.typing import NDArray
 
-from hpcvdj.kernels.kmers.profile import Profile
-from hpcvdj.kernels.kmers.masks import position
-from hpcvdj.runs.pacing import Pace
-
-WIDTH = 64
-"""Columns of a tile: a row of G, 8 bits a counter, is then a cache line for each distance."""
-
-MAX_K = 11
-"""G of a tile takes 64 (d + 1) 4^k bytes for each thread: 0.8 GB at k = 11, d = 2."""
+from hpcvdj.kernels.kmers.kmers import Profile
+from hpcvdj.kernels.kmers.masks import neighbours
+from hpcvdj.kernels.kmers.methods import MATRIX_COLUMNS, KmerMethod, Pace
 
 
 class Matrix:
-    """The columns' k-mers; neighbourhoods are made tile by tile, when rows come."""
+    """The columns' k-mers; neighbourhoods are made tile by tile, when rows come.
 
-    def __init__(self, columns: Profile, d: int, pace: Pace | None = None) -> None:
-        self._pace = pace or Pace()
-        self._columns, self._d, self._k = columns, d, columns.k
-        self._difference, self._distance = neighbours(columns.k, d)
+    G of a tile takes 64 (d + 1) 4^k bytes for each thread: 0.8 GB at k = 11, d = 2.
+    """
+
+    def __init__(self, columns: Profile, method: KmerMethod, pace: Pace) -> None:
+        self._columns, self._d, self._pace = columns, method.d, pace
+        self._difference, self._distance = neighbours(method.k, method.d)
 
     def counters(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> NDArray[np.uint32]:
         """D of `rows` against the columns."""
         rows = self._columns.part(first or 0, len(self._columns) if last is None else last) if rows is None else rows
-        mine, theirs = rows.kmers, self._columns.kmers
-        found = np.zeros((self._d + 1, len(rows), len(self._columns)), dtype=np.uint32)
-        tiles = -(-len(self._columns) // WIDTH)
+        r, c = rows.kmers, self._columns.kmers
+        counters = np.zeros((self._d + 1, len(rows), len(self._columns)), dtype=np.uint32)
+        tiles = -(-len(self._columns) // MATRIX_COLUMNS)
         threads = min(numba.get_num_threads(), max(1, tiles))
-        table = np.zeros((threads, 4**self._k, self._d + 1, WIDTH), dtype=np.uint8)
-        for some in self._pace.pieces(tiles, threads):
+        table = np.zeros((threads, 4**self._columns.k, self._d + 1, MATRIX_COLUMNS), dtype=np.uint8)
+        for step in self._pace.steps(tiles, threads):
             _multiply(
-                mine.key, mine.count, mine.offsets, -1 if first is None else first, theirs.key, theirs.count,
-                theirs.offsets, self._difference, self._distance, table, *some, found,
+                r.key, r.count, r.offsets, -1 if first is None else first, c.key, c.count, c.offsets,
+                self._difference, self._distance, table, *step, counters,
             )  # fmt: skip
-        return found
-
-
-def neighbours(k: int, d: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """What turns a k-mer into each within distance d by XOR, and its distance: sum of C(k, h) 3^h of them."""
-    found = [(0, 0)]
-    for h in range(1, d + 1):
-        for chosen in combinations(range(k), h):
-            steps = [(position(k, p) & (0x5555555555555555 * change)) for p in chosen for change in (1, 2, 3)]
-            found += [(sum(some), h) for some in product(*(steps[3 * q : 3 * q + 3] for q in range(h)))]
-    assert len(found) == sum(comb(k, h) * 3**h for h in range(d + 1))
-    return np.array([x for x, _ in found], dtype=np.uint64), np.array([h for _, h in found])
+        return counters
 
 
 @numba.njit(parallel=True, cache=True)
 def _multiply(  # type: ignore[no-untyped-def]
-    row_key, row_count, row_offsets, first, key, count, offsets, difference, distance, tables, begin, end, found
+    row_key, row_count, row_offsets, first, key, count, offsets, difference, distance, tables, begin, end, counters
 ):
-    rows, columns = found.shape[1], found.shape[2]
+    rows, columns = counters.shape[1], counters.shape[2]
     threads = tables.shape[0]
     for thread in prange(threads):
         table = tables[thread]
-        # Every so many-th tile: those further right have more rows.
+        # Tiles take turns, as those further right have more rows.
         for tile in range(begin + thread, end, threads):
-            j0 = tile * WIDTH
-            width = min(WIDTH, columns - j0)
+            j0 = tile * MATRIX_COLUMNS
+            width = min(MATRIX_COLUMNS, columns - j0)
             stop = min(rows, j0 + width - first) if first >= 0 else rows
             if stop <= 0:
                 continue
             if _spread(key, count, offsets, j0, width, difference, distance, table):
                 for r in range(stop):
-                    _gather(row_key, row_count, row_offsets[r], row_offsets[r + 1], table, found[:, r, j0 : j0 + width])
+                    _gather(
+                        row_key, row_count, row_offsets[r], row_offsets[r + 1], table, counters[:, r, j0 : j0 + width]
+                    )
             else:
-                # Repeats: a neighbourhood of more than 255, which 16 bits hold since no sequence has more k-mers.
+                # Repeats: a neighbourhood of more than 255, which 16 bits hold as no sequence has more k-mers.
                 wide = np.zeros(table.shape, dtype=np.uint16)
                 _spread(key, count, offsets, j0, width, difference, distance, wide)
                 for r in range(stop):
-                    _gather(row_key, row_count, row_offsets[r], row_offsets[r + 1], wide, found[:, r, j0 : j0 + width])
+                    _gather(
+                        row_key, row_count, row_offsets[r], row_offsets[r + 1], wide, counters[:, r, j0 : j0 + width]
+                    )
             table[:] = 0
 
 
@@ -95,28 +81,28 @@ def _spread(key, count, offsets, j0, width, difference, distance, table):  # typ
         for p in range(offsets[j0 + j], offsets[j0 + j + 1]):
             x, f = key[p], np.int64(count[p])
             for q in range(len(difference)):
-                place, h = x ^ difference[q], distance[q]
-                total = np.int64(table[place, h, j]) + f
+                neighbour, h = x ^ difference[q], distance[q]
+                total = np.int64(table[neighbour, h, j]) + f
                 fits &= total <= limit
-                table[place, h, j] = total
+                table[neighbour, h, j] = total
     return fits
 
 
 @numba.njit(cache=True)
-def _gather(key, count, low, high, table, found):  # type: ignore[no-untyped-def]
-    """found[h, j] = sum over k-mers x of count(x) G_h(x, j)."""
-    planes, width = found.shape
-    sums = np.zeros(WIDTH, dtype=np.uint32)
+def _gather(key, count, low, high, table, counters):  # type: ignore[no-untyped-def]
+    """counters[h, j] = sum over k-mers x of count(x) G_h(x, j)."""
+    planes, width = counters.shape
+    sums = np.zeros(MATRIX_COLUMNS, dtype=np.uint32)
     for h in range(planes):
         sums[:] = 0
         for p in range(low, high):
             x, f = key[p], count[p]
             row = table[x, h]
             if f == 1:
-                for j in range(WIDTH):
+                for j in range(MATRIX_COLUMNS):
                     sums[j] += np.uint32(row[j])
             else:
-                for j in range(WIDTH):
+                for j in range(MATRIX_COLUMNS):
                     sums[j] += np.uint32(f) * np.uint32(row[j])
         for j in range(width):
-            found[h, j] = sums[j]
+            counters[h, j] = sums[j]

@@ -1,112 +1,277 @@
-"""The methods by name."""
+"""The methods of comparing sequences by their k-mers; all give the same counters."""
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from math import ceil, log
+from typing import Any, ClassVar, Protocol
 
-from hpcvdj.errors import InputError
-from hpcvdj.kernels.kmers.buckets import bytes_per_kmer
-from hpcvdj.kernels.kmers.profile import Comparison, Profile
-from hpcvdj.kernels.kmers.costs import Choice
-from hpcvdj.kernels.kmers.masks import block_masks, wildcard_masks
-from hpcvdj.runs.pacing import Pace
-from hpcvdj.studies.hash_tables import TablesComparison
+from hpcvdj.errors import InputError, require_choice
+from hpcvdj.kernels.kmers.join import JoinTables, index_tables, pigeonhole_tables
+from hpcvdj.kernels.kmers.kmers import MAX_D, MAX_K, Profile
+from hpcvdj.recombination.alphabet import BASES_PER_WORD
+from hpcvdj.registry import choices
 
-METHODS = ("pigeonhole", "index", "matrix", "bitslice", "tables")
-"""`tables` is the thesis's system; the others are this program's."""
+AUTO = "auto"
+"""The name that stands for the method that `choose` chooses."""
 
-LONGEST_K = {"matrix": {"cpu": 11, "cuda": 9}}
+CHANCE = 24
+"""A k-mer may meet a candidate by chance in every 24th sequence: with fewer blocks of `pigeonhole` there are more."""
 
+KMERS = 500.0
+"""K-mers of a sequence, if nothing is known."""
 
-def require_method(name: str, k: int, backend: str) -> None:
-    """InputError if there is no such method, or none for this k."""
-    if name not in METHODS:
-        raise InputError(f"no method {name!r}; there are auto, {', '.join(METHODS)}")
-    longest = LONGEST_K.get(name, {}).get(backend, k)
-    if k > longest:
-        raise InputError(f"--method {name} on {backend}: its tables have 4^k rows, for k up to {longest}; not {k}")
+NEVER = (0,) * (MAX_D + 1)
 
-
-def default_blocks(k: int, d: int) -> int:
-    """Runs that `pigeonhole` cuts a k-mer into, if nothing speaks for another number."""
-    return min(k, d + 3)
+MATRIX_COLUMNS = 64
+"""Columns of a tile of `matrix` on a CPU: a row of G, 8 bits a counter, is then a cache line for each distance."""
 
 
-def bytes_for(choice: Choice, k: int, d: int, backend: str) -> int:
-    """Bytes of memory for each k-mer of the columns, about."""
-    if choice.method == "pigeonhole":
-        tables = len(block_masks(k, d, choice.blocks or default_blocks(k, d))[1])
-    elif choice.method in ("index", "tables"):
-        tables = sum(len(wildcard_masks(k, m)) for m in range(d + 1))
-    else:
-        tables = 1
-    # A GPU's have positions too, and up to two buckets for an entry.
-    each = bytes_per_kmer(k) + (12 if backend == "cuda" else 0)
-    # What sorting needs beside the tables themselves.
-    return tables * each + 64
+class Comparison(Protocol):
+    """A method loaded with columns."""
+
+    def counters(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> Any:
+        """D of `rows` against the columns, uint32 [d + 1, rows, columns], on the host or the GPU.
+
+        rows   the rows; None for the columns first … last-1 themselves
+        first  row r is the partner of column first + r in a symmetric relation: only columns from that one on are
+               computed, those before it are undefined
+        """
+        ...
 
 
-def rows_need_no_tables(choice: Choice, backend: str) -> bool:
-    """Whether comparing costs nothing more if the rows are not among the columns loaded."""
-    return backend == "cuda" and choice.method in ("pigeonhole", "index")
+class Pace(Protocol):
+    """How work on CPU cores is cut, so that it can be left soon: a `runs.pacing.Pacer`."""
+
+    between: Callable[[], None]
+
+    def steps(self, total: int, grain: int) -> Iterator[tuple[int, int]]:
+        """0 … total-1 as half-open ranges of multiples of `grain`."""
+        ...
+
+    def share(self, work: float) -> float:
+        """The part of so much work that is to be done at once, at most 1."""
+        ...
 
 
-def widest_load(d: int) -> int:
-    """Columns that such a method takes at a time anyway."""
-    from hpcvdj.kernels.kmers.join_cuda import widest_shard
+class Unpaced:
+    """All work at once."""
 
-    return widest_shard(d)
+    def __init__(self) -> None:
+        self.between: Callable[[], None] = lambda: None
 
+    def steps(self, total: int, grain: int) -> Iterator[tuple[int, int]]:
+        """One step, if there is work."""
+        yield from [(0, total)] if total else []
 
-class _Tables:
-    """The thesis's system under the interface of the other methods."""
-
-    def __init__(self, columns: Profile, d: int, backend: str, pace: Pace | None) -> None:
-        self._d, self._backend, self._pace = d, backend, pace or Pace()
-        # Building has a pace of its own: a sequence takes another time there.
-        building = Pace(self._pace.between)
-        self._columns, self._tables = columns, TablesComparison(columns.kmers, d, backend=backend, pace=building)
-
-    def counters(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> NDArray[np.uint32]:
-        """D of `rows` against the columns."""
-        begin, end = first or 0, len(self._columns) if last is None else last
-        mine = self._columns.kmers.part(begin, end) if rows is None else rows.kmers
-        # The tables' `first` takes rows for columns, which those of the other strand are not.
-        own = begin if rows is None and first is not None else None
-        if self._backend == "cuda":
-            return self._tables.counters(mine, own).astype(np.uint32, copy=False)
-        found = np.empty((self._d + 1, len(mine), len(self._columns)), dtype=np.uint32)
-        for a, b in self._pace.pieces(len(mine), 1):
-            found[:, a:b] = self._tables.counters(mine.part(a, b), None if own is None else own + a)
-        return found
+    def share(self, work: float) -> float:
+        """All of it."""
+        return 1.0
 
 
-def load(choice: Choice, columns: Profile, d: int, backend: str, pace: Pace | None = None) -> Comparison:
-    """The method loaded with `columns`; on a CPU it works in pieces, at `pace`."""
-    name, k = choice.method, columns.k
-    require_method(name, k, backend)
-    blocks = choice.blocks or default_blocks(k, d)
-    if name == "pigeonhole" and not d < blocks <= k:
-        raise InputError(f"--blocks {blocks}: between d + 1 = {d + 1} and k = {k}")
-    if name == "tables":
-        return _Tables(columns, d, backend, pace)
-    if backend == "cuda":
-        from hpcvdj.kernels.device import failures_named
-        from hpcvdj.motifs.cuda import bitslice as gpu_bitslice
-        from hpcvdj.motifs.cuda import join as gpu_join
-        from hpcvdj.motifs.cuda import matrix as gpu_matrix
+class KmerMethod:
+    """A way of comparing; an instance is for k-mers of one length, one largest distance and one backend.
 
-        with failures_named():
-            if name == "pigeonhole":
-                return gpu_join.Pigeonhole(columns, d, blocks)
-            if name == "index":
-                return gpu_join.Index(columns, d)
-            return gpu_matrix.Matrix(columns, d) if name == "matrix" else gpu_bitslice.Bitslice(columns, d)
-    from hpcvdj.motifs.cpu import bitslice, join, matrix
+    name         as users give it
+    summary      for the help
+    how          how it works and what its cost grows with, for the documentation
+    longest_k    the longest k-mers that it takes on each backend; `MAX_K` on others
+    fastest_k    for each backend, by d, k up to which it measured fastest (results/motifs_choice)
+    comparisons  the Comparison class for each backend, as `module.Class` or as the class itself; it is made of
+                 (columns, method, pace)
 
-    if name == "pigeonhole":
-        return join.Pigeonhole(columns, d, blocks, pace)
-    if name == "index":
-        return join.Index(columns, d, pace)
-    return matrix.Matrix(columns, d, pace) if name == "matrix" else bitslice.Bitslice(columns, d, pace)
+    blocks              blocks that it cuts k-mers into; 0 if it does not
+    tables              tables of k-mers that it keeps
+    bytes_per_sequence  bytes of memory for each column, beside those for its k-mers
+    rows_need_tables    whether rows that are not among the loaded columns are put into tables first, which takes time
+    tall_tiles          whether a tile should have all rows, as its columns are prepared for each tile
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    how: ClassVar[str]
+    longest_k: ClassVar[Mapping[str, int]] = {}
+    fastest_k: ClassVar[Mapping[str, tuple[int, ...]]] = {}
+    comparisons: ClassVar[Mapping[str, str | type[Any]]]
+    blocks = 0
+    tables = 1
+    bytes_per_sequence = 0
+    rows_need_tables = True
+    tall_tiles = False
+
+    def __init__(self, k: int, d: int, backend: str, blocks: int = 0) -> None:
+        """InputError if it has no kernel for the backend, or none for such long k-mers."""
+        if backend not in self.comparisons:
+            raise InputError(f"--method {self.name} has no kernel for --backend {backend}")
+        longest = self.longest_k.get(backend, MAX_K)
+        if k > longest:
+            raise InputError(f"--method {self.name} with --backend {backend} takes k up to {longest} (got {k})")
+        self.k, self.d, self.backend = k, d, backend
+
+    def __str__(self) -> str:
+        return f"{self.name} with {self.blocks} blocks" if self.blocks else self.name
+
+    @property
+    def bytes_per_kmer(self) -> int:
+        """Bytes of memory for each k-mer of the columns, about."""
+        # Key, sequence and count; a GPU also has positions, and up to two buckets for an entry.
+        entry = key_bytes(self.k) + 4 + (12 if self.backend == "cuda" else 0)
+        # Sorting needs some memory beside the tables.
+        return self.tables * entry + 64
+
+    def load_columns(self, ranks: int) -> int:
+        """Columns of a load at most, as more would not help; 0 if the more the better."""
+        return 0
+
+    def load(self, columns: Profile, pace: Pace | None = None) -> Comparison:
+        """The method loaded with `columns`; on a CPU it works in steps, at `pace`."""
+        kind = self.comparisons[self.backend]
+        if isinstance(kind, str):
+            module, _, name = kind.rpartition(".")
+            kind = getattr(import_module(module), name)
+        comparison: Comparison = kind(columns, self, pace or Unpaced())
+        return comparison
+
+
+class Matrix(KmerMethod):
+    """Occurrences times neighbourhoods."""
+
+    name = "matrix"
+    summary = "occurrences times neighbourhoods, for short k-mers"
+    how = (
+        "occurrences times neighbourhoods (how often each k-mer is met at distance h): on a CPU a sum of table rows, "
+        "on a GPU a product of byte matrices on the tensor cores. Cost grows with 4^k"
+    )
+    longest_k: ClassVar[Mapping[str, int]] = {"cpu": 11, "cuda": 9}
+    fastest_k: ClassVar[Mapping[str, tuple[int, ...]]] = {"cpu": (6, 9, 10, 10), "cuda": (7, 8, 9, 9)}
+    comparisons: ClassVar[Mapping[str, str | type[Any]]] = {
+        "cpu": "hpcvdj.kernels.kmers.matrix_cpu.Matrix",
+        "cuda": "hpcvdj.kernels.kmers.matrix_cuda.Matrix",
+    }
+
+    def __init__(self, k: int, d: int, backend: str, blocks: int = 0) -> None:
+        super().__init__(k, d, backend)
+        # A GPU has the neighbourhoods of all columns, a CPU makes those of some columns for each tile.
+        self.bytes_per_sequence = (d + 1) * 4**k if backend == "cuda" else 0
+        self.tall_tiles = backend == "cpu"
+
+    def load_columns(self, ranks: int) -> int:
+        """A tile of columns for each thread, on a CPU."""
+        if not self.tall_tiles:
+            return 0
+        import numba
+
+        return MATRIX_COLUMNS * int(numba.get_num_threads())
+
+
+class JoinMethod(KmerMethod):
+    """Tables of k-mers by some of their positions.
+
+    join  the tables
+    """
+
+    comparisons: ClassVar[Mapping[str, str | type[Any]]] = {
+        "cpu": "hpcvdj.kernels.kmers.join_cpu.Join",
+        "cuda": "hpcvdj.kernels.kmers.join_cuda.Join",
+    }
+
+    def __init__(self, k: int, d: int, backend: str, join: JoinTables) -> None:
+        super().__init__(k, d, backend)
+        self.join, self.tables = join, len(join)
+        # A GPU looks each k-mer of a row up in the columns' tables.
+        self.rows_need_tables = backend != "cuda"
+
+    def load_columns(self, ranks: int) -> int:
+        """A GPU goes through its columns shard by shard; several ranks share them."""
+        if self.rows_need_tables or ranks == 1:
+            return 0
+        from hpcvdj.kernels.kmers.join_cuda import widest_shard
+
+        return widest_shard(self.d)
+
+
+class Pigeonhole(JoinMethod):
+    """Tables by some blocks of positions; whole keys decide."""
+
+    name = "pigeonhole"
+    summary = "tables by blocks of positions, for long k-mers"
+    how = (
+        "k-mers are cut into blocks of positions. Two k-mers within distance d agree on all but d blocks, so tables by "
+        "the other blocks have every pair; whole keys decide. A pair is counted by the first table that finds it. "
+        "`--blocks` sets their number: more blocks make more tables and fewer candidates. Cost grows with the "
+        "k-mers that agree by chance"
+    )
+
+    def __init__(self, k: int, d: int, backend: str, blocks: int = 0) -> None:
+        if not d < blocks <= k:
+            raise InputError(f"--blocks {blocks}: give a number from d + 1 = {d + 1} to k = {k}")
+        super().__init__(k, d, backend, pigeonhole_tables(k, d, blocks))
+        self.blocks = blocks
+
+
+class Index(JoinMethod):
+    """A table for each wildcard configuration."""
+
+    name = "index"
+    summary = "a table for each choice of wildcards"
+    how = (
+        "a table for each choice of up to d wildcards; pairs of k-mers that agree beside them give R, and R gives D. "
+        "Cost grows with the C(k, m) choices"
+    )
+    fastest_k: ClassVar[Mapping[str, tuple[int, ...]]] = {"cpu": (8, 0, 0, 11)}
+
+    def __init__(self, k: int, d: int, backend: str, blocks: int = 0) -> None:
+        super().__init__(k, d, backend, index_tables(k, d))
+
+
+def key_bytes(k: int) -> int:
+    """Bytes of a key in a table."""
+    return 4 if k <= BASES_PER_WORD // 2 else 8
+
+
+def best_blocks(k: int, d: int, kmers: float = KMERS) -> int:
+    """The fewest blocks with which candidates are rare (`CHANCE`), or k; near the best in results/motifs_choice.
+
+    kmers  of a sequence, on average
+
+    >>> [best_blocks(k, 2) for k in (10, 12, 14, 16, 20, 28)]
+    [9, 6, 5, 4, 4, 3]
+    """
+    kept = ceil(log(CHANCE * max(1.0, kmers), 4))
+    # A table leaves out the d longest blocks at worst.
+    enough = (blocks for blocks in range(d + 1, k) if k - d * (k // blocks) - min(d, k % blocks) >= kept)
+    return next(enough, k)
+
+
+def choose(name: str, k: int, d: int, backend: str, *, blocks: int = 0, kmers: float = KMERS) -> KmerMethod:
+    """The method called `name`, or for `auto` the one that measured fastest.
+
+    blocks  of `pigeonhole`; 0 for `best_blocks`
+
+    InputError for an unknown name, or a method that does not take such k-mers.
+    """
+    known = choices(KmerMethod)
+    require_choice("--method", name, (AUTO, *known))
+    if name == AUTO:
+        fastest = (other for other, kind in known.items() if k <= kind.fastest_k.get(backend, NEVER)[d])
+        name = next(fastest, Pigeonhole.name)
+    return known[name](k, d, backend, blocks or best_blocks(k, d, kmers))
+
+
+def array_module(array: Any) -> Any:
+    """NumPy, or cupy for an array on the GPU."""
+    import sys
+
+    import numpy as np
+
+    return np if isinstance(array, np.ndarray) else sys.modules["cupy"]
+
+
+def markdown() -> str:
+    """The table of methods in docs/motifs.md."""
+    lines = ["| method | how | longest k |", "|---|---|---|"]
+    for name, kind in choices(KmerMethod).items():
+        limits = ", ".join(f"{k} ({backend})" for backend, k in kind.longest_k.items()) or str(MAX_K)
+        lines.append(f"| `{name}` | {kind.how} | {limits} |")
+    return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""What a tile of counters holds: its pairs, found in one pass on all cores."""
+"""The pairs of a tile of counters, listed by all threads."""
 
 from __future__ import annotations
 
@@ -8,66 +8,58 @@ from numba import prange
 from numpy.typing import NDArray
 
 
-def clear_before(counters: NDArray[np.uint32], row: int, column: int) -> NDArray[np.int64]:
-    """Clear the counters of a tile [d + 1, rows, columns] whose column comes before their row.
+def clear_lower(counters: NDArray[np.uint32], row: int, column: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Clear the counters of a tile [d + 1, rows, columns] whose column is before their row.
 
-    The tile begins at `row` and `column`.  Returns its pairs of different sequences by distance, int64 [d + 1].
+    The tile begins at `row` and `column`.  Returns its pairs of different sequences that have a counter: by distance,
+    int64 [d + 1], and by row, at any distance, int64 [rows].
     """
-    pairs = np.zeros((counters.shape[1], counters.shape[0]), dtype=np.int64)
+    pairs = np.zeros((counters.shape[1], counters.shape[0] + 1), dtype=np.int64)
     _clear(counters, row, column, pairs)
-    return np.asarray(pairs.sum(axis=0))
+    return pairs[:, :-1].sum(axis=0), pairs[:, -1]
 
 
-def pairs_of(
-    counters: NDArray[np.uint32], row: int, column: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint32]]:
-    """Rows and columns int64 [pairs], counted from those of the tile, and counters uint32 [d + 1, pairs] of its pairs.
+def list_pairs(
+    counters: NDArray[np.uint32], row: int, column: int, pairs: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows and columns within the tile, int64 [pairs], of its pairs of different sequences that have a counter.
 
-    Pairs of different sequences with any counter, by row and column.
+    pairs  how many there are in each row, from `clear_lower`
     """
-    found = np.zeros(counters.shape[1] + 1, dtype=np.int64)
-    _count(counters, row, column, found)
-    places = np.cumsum(found)
-    i, j = np.empty(places[-1], dtype=np.int64), np.empty(places[-1], dtype=np.int64)
-    _list(counters, row, column, places, i, j)
-    return i, j, counters[:, i, j]
+    offsets = np.concatenate([[0], np.cumsum(pairs)])
+    i, j = np.empty(offsets[-1], dtype=np.int64), np.empty(offsets[-1], dtype=np.int64)
+    _list(counters, row, column, offsets, i, j)
+    return i, j
 
 
 @numba.njit(parallel=True, cache=True)
 def _clear(counters, row, column, pairs):  # type: ignore[no-untyped-def]
     planes, rows, columns = counters.shape
     for r in prange(rows):
+        diagonal = row + r - column
         for h in range(planes):
-            own = row + r - column
-            for c in range(min(max(own, 0), columns)):
+            for c in range(min(max(diagonal, 0), columns)):
                 counters[h, r, c] = 0
-            for c in range(max(own + 1, 0), columns):
+            for c in range(max(diagonal + 1, 0), columns):
                 pairs[r, h] += counters[h, r, c] != 0
+        for c in range(max(diagonal + 1, 0), columns):
+            pairs[r, planes] += _any(counters, r, c)
 
 
 @numba.njit(parallel=True, cache=True)
-def _count(counters, row, column, found):  # type: ignore[no-untyped-def]
-    planes, rows, columns = counters.shape
+def _list(counters, row, column, offsets, i, j):  # type: ignore[no-untyped-def]
+    rows, columns = counters.shape[1:]
     for r in prange(rows):
-        n = 0
+        at = offsets[r]
         for c in range(max(row + r - column + 1, 0), columns):
-            some = counters[0, r, c]
-            for h in range(1, planes):
-                some |= counters[h, r, c]
-            n += some != 0
-        found[r + 1] = n
+            if _any(counters, r, c):
+                i[at], j[at] = r, c
+                at += 1
 
 
-@numba.njit(parallel=True, cache=True)
-def _list(counters, row, column, places, i, j):  # type: ignore[no-untyped-def]
-    planes, rows, columns = counters.shape
-    for r in prange(rows):
-        place = places[r]
-        for c in range(max(row + r - column + 1, 0), columns):
-            some = counters[0, r, c]
-            for h in range(1, planes):
-                some |= counters[h, r, c]
-            if some:
-                i[place] = r
-                j[place] = c
-                place += 1
+@numba.njit(inline="always")
+def _any(counters, r, c):  # type: ignore[no-untyped-def]
+    bits = counters[0, r, c]
+    for h in range(1, counters.shape[0]):
+        bits |= counters[h, r, c]
+    return bits != 0

@@ -5,8 +5,6 @@ one n-nucleotide string, builds every combination letter by letter and compares 
 in vivo sequence of the pair, each padded to 64 bytes.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit, prange
 

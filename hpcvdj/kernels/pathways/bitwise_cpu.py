@@ -4,8 +4,6 @@ A thread of the paper is an iteration over one n-nucleotide string here.  Sequen
 values where the paper's GPU compares a byte at a time: the same bits, the same outcomes.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit, prange
 

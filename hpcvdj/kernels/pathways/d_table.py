@@ -1,7 +1,5 @@
 """The D genes as the `direct` kernels take them: which base each place of the extended segments has."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hpcvdj.errors import InputError

@@ -10,8 +10,6 @@ The impulses are added up, and two running sums at the end give the counts.  The
 apart: the part left of D (`left`, `lefts`), D's occurrences (`found`), and the part right of D (`right`, `rights`).
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray

@@ -1,7 +1,5 @@
 """The `direct` kernel on a GPU: tables, batches of one V–J pair, transfers, launches."""
 
-from __future__ import annotations
-
 import cupy
 import numpy as np
 from numpy.typing import NDArray

@@ -1,7 +1,5 @@
 """What the enumerating kernels share on CPU cores: pair by pair, tables of forms and sequences."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The enumerating kernels on a GPU: tables of forms, tiles of sequences, runs of D forms that fit constant memory."""
 
-from __future__ import annotations
-
 from itertools import groupby
 from typing import Any, ClassVar
 

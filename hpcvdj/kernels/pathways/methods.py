@@ -4,8 +4,6 @@ A **unit** is what is counted, combined and stored at once.  Its **tasks** are s
 equation (2).  How a task is done is up to the kernels, which each method names.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """Runs of sequences of one V–J pair: what a block takes at a time."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

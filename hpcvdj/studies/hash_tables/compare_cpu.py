@@ -23,22 +23,18 @@ def compare(
 ) -> NDArray[Any]:
     """R, uint32 or uint64 [d + 1, row_range, column_range], of sequences of two sets of tables built alike.
 
-    With `diagonal`, row r of row_range is only compared with the columns c ≥ diagonal + r of column_range, both counted
-    from 0; the rest is 0.
+    diagonal  row r of row_range is only compared with the columns c ≥ diagonal + r of column_range, both numbered from
+              0; the other counters are 0
     """
     out = np.zeros((columns.d + 1, len(row_range), len(column_range)), sum_type(rows, columns))
     low = -len(row_range) if diagonal is None else diagonal
-    _compare(
-        rows.keys[row_range.start : row_range.stop],
-        rows.counts[row_range.start : row_range.stop],
-        rows.offsets[row_range.start : row_range.stop],
-        columns.keys[column_range.start : column_range.stop],
-        columns.counts[column_range.start : column_range.stop],
-        columns.offsets[column_range.start : column_range.stop],
-        columns.ends,
-        low,
-        out,
-    )
+    sides = (rows, row_range), (columns, column_range)
+    parts = [
+        array[chosen.start : chosen.stop]
+        for tables, chosen in sides
+        for array in (tables.keys, tables.counts, tables.offsets)
+    ]
+    _compare(*parts, columns.ends, low, out)
     return out
 
 
@@ -57,10 +53,10 @@ def _compare(x_keys, x_counts, x_offsets, y_keys, y_counts, y_offsets, ends, dia
                     x, x_end = np.int64(x_offsets[i, s, b]), np.int64(x_offsets[i, s, b + 1])
                     y, y_end = np.int64(y_offsets[j, s, b]), np.int64(y_offsets[j, s, b + 1])
                     while x < x_end and y < y_end:
-                        mine, theirs = x_keys[i, s, x], y_keys[j, s, y]
-                        if mine == theirs:
+                        x_key, y_key = x_keys[i, s, x], y_keys[j, s, y]
+                        if x_key == y_key:
                             total += np.uint64(x_counts[i, s, x]) * np.uint64(y_counts[j, s, y])
-                        x += mine <= theirs
-                        y += theirs <= mine
+                        x += x_key <= y_key
+                        y += y_key <= x_key
                 s += 1
             out[m, i, j] = total

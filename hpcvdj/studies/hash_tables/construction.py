@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import MachineError
 from hpcvdj.kernels.kmers.kmers import Kmers, require_parameters
-from hpcvdj.runs.pacing import Pace
 from hpcvdj.studies.hash_tables.encoding import Encoding, encoding_for
 from hpcvdj.studies.hash_tables.hashing import HashFunction, bucket_of
 from hpcvdj.studies.hash_tables.options import TableOptions
@@ -27,11 +26,11 @@ MOST_NARROW = 65535
 
 @dataclass(frozen=True)
 class Tables:
-    """The meta-tables 0 … d of each of some sequences, as arrays (the lower half of the thesis's Figures 1 and 2).
+    """The meta-tables 0 … d of some sequences, as arrays (the lower half of the thesis's Figures 1 and 2).
 
-    Sub-table s of sequence i holds the first offsets[i, s, buckets] of keys[i, s] and counts[i, s]; bucket b of it is
-    from offsets[i, s, b] to offsets[i, s, b + 1], ascending.  All sub-tables have the same number of places, so where
-    one begins can be computed.
+    Sub-table s of sequence i has the first offsets[i, s, buckets] of keys[i, s] and counts[i, s].  Its bucket b is from
+    offsets[i, s, b] to offsets[i, s, b + 1], ascending.  All sub-tables have the same number of places, so that the
+    start of any can be computed.
 
     keys     uint32 or uint64 [sequences, sub-tables, places]: words of the encoding, wildcards zero
     counts   uint16 or uint32 [sequences, sub-tables, places]: occurrences
@@ -62,11 +61,6 @@ class Tables:
         """int32 [d + 1]: the sub-tables of meta-tables 0 … m end before ends[m]."""
         return np.cumsum([comb(self.k, m) for m in range(self.d + 1)], dtype=np.int32)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the three arrays."""
-        return int(self.keys.nbytes + self.counts.nbytes + self.offsets.nbytes)
-
 
 def subtables(k: int, d: int) -> int:
     """Sub-tables of a sequence, sum over m ≤ d of C(k, m): 37, 79, 211 for k = 8, 12, 20 and d = 2 (section 3.b).
@@ -77,33 +71,26 @@ def subtables(k: int, d: int) -> int:
     return sum(comb(k, m) for m in range(d + 1))
 
 
-def build(kmers: Kmers, d: int, options: TableOptions, pace: Pace | None = None) -> Tables:
-    """The tables of each sequence, with options.built_with buckets a sub-table; some sequences at a time, at `pace`.
+def build(kmers: Kmers, d: int, options: TableOptions) -> Tables:
+    """The tables of each sequence, with options.built_with buckets a sub-table.
 
-    InputError for k and d outside what the encoding and the project have, MachineError if the arrays exceed the
-    memory of the machine.
+    InputError for k and d that the encoding or hpcvdj does not take, MachineError if the arrays exceed the memory of
+    the machine.
     """
     require_parameters(kmers.k, d)
     encoding = encoding_for(options.encoding, kmers.k)
-    hashed = HashFunction(options.hash, encoding, kmers.k, options.built_with, options.seed)
-    words = encoding.encode(kmers.key, kmers.k)
-    tables = _empty(kmers, d, encoding, options.built_with)
-    masks = np.concatenate([encoding.masks(kmers.k, m) for m in range(d + 1)])
-    if options.builder == "chained":
-        sizes = np.diff(kmers.offsets)
-        steps = np.array([_step(int(size)) for size in sizes], dtype=np.int64)
-        whole = [(0, len(kmers))]
-        for a, b in pace.pieces(len(kmers), numba.get_num_threads()) if pace else whole:
-            _chain(
-                words, kmers.count, kmers.offsets[a : b + 1], steps[a:b], masks, hashed.parameters,
-                tables.keys[a:b], tables.counts[a:b], tables.offsets[a:b],
-            )  # fmt: skip
-    else:
-        _by_sorting(words, kmers, masks, hashed, tables)
+    function = HashFunction(options.hash, encoding, kmers.k, options.built_with, options.seed)
+    tables = empty_tables(kmers, d, encoding, options.built_with)
+    steps = np.array([_step(int(size)) for size in np.diff(kmers.offsets)], dtype=np.int64)
+    _chain(
+        encoding.encode(kmers.key, kmers.k), kmers.count, kmers.offsets, steps, encoding.masks_up_to(kmers.k, d),
+        function.parameters, tables.keys, tables.counts, tables.offsets,
+    )  # fmt: skip
     return tables
 
 
-def _empty(kmers: Kmers, d: int, encoding: Encoding, buckets: int) -> Tables:
+def empty_tables(kmers: Kmers, d: int, encoding: Encoding, buckets: int) -> Tables:
+    """Tables with room for the k-mers.  MachineError if they exceed the memory of the machine."""
     longest = int(np.diff(kmers.offsets).max(initial=0))
     places = max(1, -(-longest // ALIGNMENT)) * ALIGNMENT
     most = int(kmers.totals.max(initial=0))
@@ -115,7 +102,7 @@ def _empty(kmers: Kmers, d: int, encoding: Encoding, buckets: int) -> Tables:
     if size > memory:
         raise MachineError(
             f"the hash tables take {size / 1e9:.1f} GB ({shape[0]:,} sequences of {places} places in {shape[1]} "
-            f"sub-tables) and the machine has {memory / 1e9:.1f}: take fewer sequences, or another method"
+            f"sub-tables) and the machine has {memory / 1e9:.1f}; give fewer sequences"
         )
     return Tables(
         np.zeros((*shape, places), encoding.dtype),
@@ -129,7 +116,7 @@ def _empty(kmers: Kmers, d: int, encoding: Encoding, buckets: int) -> Tables:
 
 
 def _step(size: int) -> int:
-    """A step that visits all of `size` places in an order far from sorted, as the text's order is."""
+    """A step that visits all of `size` places in an order far from sorted, like the order in a text."""
     step = max(1, int(size * 0.618))
     while gcd(step, size) != 1 and size:
         step += 1
@@ -179,34 +166,10 @@ def _chain(words, counts, first, steps, masks, parameters, out_keys, out_counts,
             out_offsets[i, s, buckets] = place
 
 
-def _by_sorting(
-    words: NDArray[np.uint64], kmers: Kmers, masks: NDArray[np.uint64], hashed: HashFunction, tables: Tables
-) -> None:
-    """The same arrays from sorting by sequence, bucket and word."""
-    sequence, buckets = kmers.sequence.astype(np.int64), hashed.buckets
-    for s, mask in enumerate(masks):
-        masked = words & mask
-        where = sequence * buckets + hashed(masked)
-        order = np.lexsort((masked, where))
-        masked, where = masked[order], where[order]
-        new = np.ones(len(order), dtype=bool)
-        new[1:] = (masked[1:] != masked[:-1]) | (where[1:] != where[:-1])
-        runs = np.flatnonzero(new)
-        count = np.add.reduceat(kmers.count[order], runs) if len(runs) else kmers.count[:0]
-        masked, where = masked[runs], where[runs]
-        bounds = np.searchsorted(where, np.arange(len(tables) * buckets + 1))
-        starts = bounds[:-1].reshape(len(tables), buckets)
-        tables.offsets[:, s, :-1] = starts - starts[:, :1]
-        tables.offsets[:, s, -1] = bounds[buckets::buckets] - starts[:, 0]
-        owner = where // buckets
-        place = np.arange(len(where)) - starts[owner, 0]
-        tables.keys[owner, s, place], tables.counts[owner, s, place] = masked, count
-
-
 def merge_buckets(tables: Tables, buckets: int) -> Tables:
     """The same tables in fewer buckets: bucket b takes in buckets b, b + buckets, … (section 3.b).
 
-    Where `buckets` divides the former number, djb2 and 2umt give the same when built with `buckets`.
+    If `buckets` divides the former number, djb2 and 2umt give the same tables when built with `buckets`.
     """
     if buckets == tables.buckets:
         return tables
@@ -242,9 +205,5 @@ def bucket_variance(tables: Tables) -> tuple[float, float]:
 
     A fair function scatters like dice: variance ≈ mean (1 - 1 / buckets) (section 5.c).
     """
-    mean = variance = 0.0
-    for one in tables.offsets:
-        sizes = np.diff(one.astype(np.int64), axis=1)
-        mean += float(sizes.mean())
-        variance += float(sizes.var(axis=1).mean())
-    return mean / max(1, len(tables)), variance / max(1, len(tables))
+    sizes = np.diff(tables.offsets.astype(np.int64), axis=2)
+    return float(sizes.mean()), float(sizes.var(axis=2).mean())

@@ -5,10 +5,10 @@ name   bits a base  bits a word  largest k  (thesis)  wildcard
 2x32   2            32           16         (15)      00, as A
 2x64   2            64           32         -         00, as A
 
-The thesis keeps four bits of its 64-bit word and two of its 32-bit word for bookkeeping; nothing here needs them.
+The thesis reserves four bits of its 64-bit word and two of its 32-bit word for bookkeeping, which is not needed here.
 Three bits are the codes of Figure 3: A=100, C=101, G=110, T=111.  For two bits the thesis prints no codes; they are
-those of `alphabet`.  There a wildcard looks like an A, in the thesis with three bits too; it is told from one by its
-sub-table: every wildcard configuration has its own, so the k-mers of a sub-table have wildcards in the same places.
+those of `alphabet`.  A wildcard then looks like an A, in the thesis with three bits too.  The sub-table tells them
+apart: every wildcard configuration has its own, so all k-mers of a sub-table have wildcards in the same places.
 """
 
 from __future__ import annotations
@@ -20,13 +20,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError
-from hpcvdj.recombination.alphabet import BASES
+from hpcvdj.errors import InputError, require_choice
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """How a k-mer is a word: `bits` a base, the first base highest, the last in the lowest bits of `width`."""
+    """How a k-mer is written as a word of `width` bits: `bits` a base, the last base in the lowest bits."""
 
     name: str
     bits: int
@@ -60,35 +59,31 @@ class Encoding:
 
     def masks(self, k: int, m: int) -> NDArray[np.uint64]:
         """uint64 [C(k, m)]: what to AND a word with for each of the sub-tables of meta-table m."""
-        group = (1 << self.bits) - 1
-        whole = (1 << self.bits * k) - 1
+        group, all_bases = (1 << self.bits) - 1, (1 << self.bits * k) - 1
         chosen = combinations(range(k), m)
-        return np.array(
-            [whole - sum(group << self.bits * (k - 1 - p) for p in places) for places in chosen], dtype=np.uint64
-        )
+        masks = [all_bases - sum(group << self.bits * (k - 1 - p) for p in wildcards) for wildcards in chosen]
+        return np.array(masks, dtype=np.uint64)
 
-    def text(self, word: int, mask: int, k: int) -> str:
-        """The letters of a word of the sub-table with that mask, * for a wildcard."""
-        letters = BASES if self.bits == 2 else "????ACGT"
-        group = (1 << self.bits) - 1
-        shifts = [self.bits * (k - 1 - p) for p in range(k)]
-        return "".join(letters[word >> at & group] if mask >> at & group else "*" for at in shifts)
+    def masks_up_to(self, k: int, d: int) -> NDArray[np.uint64]:
+        """Those of meta-tables 0 … d, one after another."""
+        return np.concatenate([self.masks(k, m) for m in range(d + 1)])
 
     def require(self, k: int) -> None:
         """InputError unless k bases fit."""
         if k > self.largest_k:
-            raise InputError(f"k = {k}: encoding {self.name} holds {self.largest_k} bases; use --encoding 2x64")
+            raise InputError(f"-k {k}: encoding {self.name} takes up to {self.largest_k} bases; use encoding 2x64")
 
 
-ENCODINGS = {one.name: one for one in (Encoding("3x64", 3, 64), Encoding("2x32", 2, 32), Encoding("2x64", 2, 64))}
+ENCODINGS = {
+    encoding.name: encoding for encoding in (Encoding("3x64", 3, 64), Encoding("2x32", 2, 32), Encoding("2x64", 2, 64))
+}
 """Every encoding by name."""
 
 
 def encoding_for(name: str, k: int) -> Encoding:
-    """The encoding of that name, or for `auto` the narrowest that holds k bases; InputError if it does not."""
+    """The encoding of that name, or for `auto` the narrowest for k bases; InputError if k bases do not fit."""
+    require_choice("encoding", name, ("auto", *ENCODINGS))
     if name == "auto":
         name = "2x32" if k <= ENCODINGS["2x32"].largest_k else "2x64"
-    if name not in ENCODINGS:
-        raise InputError(f"encoding {name!r}: choose auto, {', '.join(ENCODINGS)}")
     ENCODINGS[name].require(k)
     return ENCODINGS[name]

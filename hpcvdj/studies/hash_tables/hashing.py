@@ -1,6 +1,6 @@
-"""The thesis's hash functions (section 2.f): which bucket of its sub-table a k-mer falls into.
+"""The thesis's hash functions (section 2.f): the bucket of a k-mer in its sub-table.
 
-All work on the word of the encoding, in arithmetic modulo 2^32 or 2^64, whichever the word has.
+All work on the word of the encoding, in arithmetic modulo 2^32 or 2^64, the bits of the word.
 
 - `djb2`: from 5381, h = 33 h + group for each base, first to last; h mod buckets.  33 is 0 mod 3 and mod 11: as long as
   h does not overflow, h mod 11 is the last base alone, which is the thesis's spike at 11 buckets.
@@ -22,7 +22,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import require_choice
 from hpcvdj.studies.hash_tables.encoding import Encoding
 
 HASHES = ("djb2", "2umt", "xor")
@@ -51,8 +51,7 @@ class HashFunction:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        if self.name not in HASHES:
-            raise InputError(f"hash function {self.name!r}: choose {', '.join(HASHES)}")
+        require_choice("hash function", self.name, HASHES)
 
     @property
     def parameters(self) -> NDArray[np.uint64]:
@@ -63,12 +62,6 @@ class HashFunction:
         function = HASHES.index(self.name)
         numbers = (function, self.k, self.encoding.bits, width, group_bits(self.buckets), a, b, LARGEST_PRIME[width])
         return np.array(numbers, dtype=np.uint64)
-
-    def __call__(self, words: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """The bucket of each word, int64 [words]."""
-        out = np.empty(len(words), dtype=np.int64)
-        _buckets_of(np.ascontiguousarray(words, dtype=np.uint64), self.parameters, np.uint64(self.buckets), out)
-        return out
 
 
 @numba.njit(inline="always")
@@ -96,9 +89,3 @@ def bucket_of(word, parameters, buckets):  # type: ignore[no-untyped-def]
             code ^= rest & group
             rest >>= r
     return np.int64(code % buckets)
-
-
-@numba.njit(cache=True)
-def _buckets_of(words, parameters, buckets, out):  # type: ignore[no-untyped-def]
-    for p in range(len(words)):
-        out[p] = bucket_of(words[p], parameters, buckets)

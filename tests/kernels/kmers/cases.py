@@ -5,8 +5,8 @@ from functools import cache
 import numpy as np
 
 from hpcvdj.kernels.kmers.kmers_cpu import kmers_of
-from hpcvdj.kernels.kmers.reference import exact_counters, raw_counters
 from hpcvdj.kernels.kmers.sequences import sequence_set
+from tests.kernels.kmers.reference import exact_counters, raw_counters
 
 ENCODINGS = {"3x64": 21, "2x32": 16, "2x64": 32}
 """The largest k of each."""

@@ -12,13 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hpcvdj.kernels.kmers.kmers import profile
-from hpcvdj.kernels.kmers.methods import KmerMethod, choose, load
-from hpcvdj.kernels.kmers.reference import opposite_strand_counters
+from hpcvdj.kernels.kmers.methods import KmerMethod, choose
 from hpcvdj.kernels.kmers.sequences import sequence_set
 from hpcvdj.registry import choices
 from tests.kernels.host import fake_cupy
 from tests.kernels.kmers import on_host
 from tests.kernels.kmers.cases import exact, hostile, random_text, raw
+from tests.kernels.kmers.reference import opposite_strand_counters
 
 pytestmark = pytest.mark.skipif(fake_cupy.COMPILER is None, reason="no g++")
 
@@ -44,14 +44,14 @@ def host(kernels, monkeypatch):
 def loaded(method, texts, k, d, *, distinct=False, blocks=0, wide=False):
     """The method with the columns; `wide` if they have counts that `matrix` leaves to another method."""
     sequences = profile(sequence_set(texts), k, d, distinct=distinct)
-    comparison = load(choose(method, k, d, "cuda", blocks), sequences, d, "cuda")
+    comparison = choose(method, k, d, "cuda", blocks=blocks).load(sequences)
     assert method != "matrix" or (comparison._tables is None) == wide
     return comparison, sequences
 
 
 def on_cpu(sequences, d, method="pigeonhole"):
     """The method on a CPU, loaded with a profile."""
-    return load(choose(method, sequences.k, d, "cpu"), sequences, d, "cpu")
+    return choose(method, sequences.k, d, "cpu").load(sequences)
 
 
 def usable(method, k):
@@ -83,9 +83,9 @@ def test_hostile_sets_in_every_order(host, method, k, d, order):
 def test_three_mismatches_and_distinct_k_mers(host, method, k):
     texts = hostile()
     expected = exact(texts, k, 3)
-    comparison, sequences = loaded(method, texts, k, 3)
+    comparison, _ = loaded(method, texts, k, 3)
     assert np.array_equal(comparison.counters(None).get(), expected)
-    comparison, sequences = loaded(method, texts, k, 3, distinct=True)
+    comparison, _ = loaded(method, texts, k, 3, distinct=True)
     once = exact(texts, k, 3, distinct=True)
     assert not np.array_equal(once, expected)
     assert np.array_equal(comparison.counters(None).get(), once)
@@ -114,7 +114,7 @@ def test_any_number_of_blocks(host, blocks):
 @pytest.mark.parametrize("method", METHODS)
 def test_opposite_strands(host, method):
     _, sequences = loaded(method, hostile(), 8, 1)
-    reverse = load(choose(method, 8, 1, "cuda"), sequences.reverse_complement(), 1, "cuda")
+    reverse = choose(method, 8, 1, "cuda").load(sequences.reverse_complement())
     expected = opposite_strand_counters(hostile(), 8, 1)
     assert np.array_equal(reverse.counters(sequences).get(), expected)
     assert np.array_equal(np.triu(reverse.counters(sequences, 0).get()), np.triu(expected))
@@ -183,7 +183,7 @@ def test_a_missing_barrier_shows(host, method, barrier):
         same = []
         for order in fake_cupy.ORDERS:
             host.order = order
-            comparison = load(choose(method, 5, 1, "cuda"), sequences, 1, "cuda")
+            comparison = choose(method, 5, 1, "cuda").load(sequences)
             narrow = getattr(comparison, "_tables", True) is not None
             same.append(narrow and np.array_equal(comparison.counters(None).get(), expected))
         changed.append(not all(same))

@@ -1,5 +1,6 @@
 """Every method of comparing against the definition, on the CPU."""
 
+import csv
 import subprocess
 import sys
 import warnings
@@ -10,15 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hpcvdj.errors import InputError
-from hpcvdj.kernels.kmers.kmers import profile
 from hpcvdj.kernels.kmers import masks
-from hpcvdj.kernels.kmers.join_cpu import Index
-from hpcvdj.kernels.kmers.methods import KmerMethod, best_blocks, best_method, choose, load, markdown
-from hpcvdj.kernels.kmers.reference import exact_counters, opposite_strand_counters, raw_counters
+from hpcvdj.kernels.kmers.kmers import profile
+from hpcvdj.kernels.kmers.methods import KmerMethod, best_blocks, choose, markdown
 from hpcvdj.kernels.kmers.sequences import sequence_set
 from hpcvdj.registry import choices
 from tests.conftest import ROOT
 from tests.kernels.kmers.cases import exact, hostile, random_text
+from tests.kernels.kmers.reference import exact_counters, opposite_strand_counters, raw_counters
 
 METHODS = tuple(choices(KmerMethod))
 SETTINGS = settings(
@@ -28,7 +28,7 @@ SETTINGS = settings(
 
 def loaded(method, texts, k, d, *, distinct=False, blocks=0):
     some = profile(sequence_set(texts), k, d, distinct=distinct)
-    return load(choose(method, k, d, "cpu", blocks), some, d, "cpu"), some
+    return choose(method, k, d, "cpu", blocks=blocks).load(some), some
 
 
 def usable(method, k):
@@ -68,7 +68,7 @@ def test_random_sets(data):
 def test_opposite_strands(method):
     texts = hostile()
     comparison, sequences = loaded(method, texts, 8, 2)
-    reverse = load(choose(method, 8, 2, "cpu"), sequences.reverse_complement(), 2, "cpu")
+    reverse = choose(method, 8, 2, "cpu").load(sequences.reverse_complement())
     expected = opposite_strand_counters(texts, 8, 2)
     assert np.array_equal(reverse.counters(sequences), expected)
     assert np.array_equal(expected, expected.transpose(0, 2, 1))
@@ -83,7 +83,7 @@ def test_more_sequences_than_a_group(method):
     texts = [random_text(rng, int(rng.integers(0, 40)), "ACGT"[: 2 + i % 3]) for i in range(1100)]
     comparison, sequences = loaded(method, texts, 8, 2)
     other = "pigeonhole" if method == "matrix" else "matrix"
-    expected = load(choose(other, 8, 2, "cpu"), sequences, 2, "cpu").counters(None)
+    expected = choose(other, 8, 2, "cpu").load(sequences).counters(None)
     for first, last in ((0, 1100), (512, 1024), (1024, 1100), (100, 700)):
         counters = comparison.counters(None, first, last)
         assert np.array_equal(np.triu(counters, first), np.triu(expected[:, first:last], first))
@@ -92,7 +92,6 @@ def test_more_sequences_than_a_group(method):
 
 def test_index_gives_the_raw_counters():
     comparison, _ = loaded("index", hostile(), 8, 2)
-    assert isinstance(comparison, Index)
     assert np.array_equal(comparison.raw(None), raw_counters(hostile(), 8, 2))
 
 
@@ -121,12 +120,14 @@ def test_windows_without_an_ambiguous_base():
 
 
 def test_wrong_parameters():
+    with pytest.raises(InputError, match="--method matrix has no kernel for --backend tpu"):
+        choose("matrix", 8, 2, "tpu")
     with pytest.raises(InputError, match=r"--method matrix with --backend cpu takes k up to 11 \(got 16\)"):
         choose("matrix", 16, 2, "cpu")
-    with pytest.raises(InputError, match="--method must be one of auto, pigeonhole, index, matrix"):
+    with pytest.raises(InputError, match="--method must be one of auto, matrix, pigeonhole, index"):
         choose("magic", 16, 2, "cpu")
     with pytest.raises(InputError, match=r"--blocks 2: give a number from d \+ 1 = 3 to k = 16"):
-        choose("pigeonhole", 16, 2, "cpu", 2)
+        choose("pigeonhole", 16, 2, "cpu", blocks=2)
     with pytest.raises(InputError, match="-k 33: a k-mer has 4 to 32 bases"):
         profile(sequence_set(["ACGT"]), 33, 2)
     with pytest.raises(InputError, match="-d 4: the largest Hamming distance is 0 to 3"):
@@ -139,10 +140,23 @@ def test_wrong_parameters():
 def test_auto_chooses_what_the_backend_can_do(backend):
     for k in range(4, 33):
         for d in range(4):
-            chosen = choose("auto", k, d, backend)
-            assert chosen.method.name == best_method(k, d, backend)
-            if chosen.method.name == "pigeonhole":
-                assert d < chosen.blocks == best_blocks(k, d) <= k
+            method = choose("auto", k, d, backend)
+            assert k <= method.longest_k.get(backend, 32)
+            assert method.blocks == (best_blocks(k, d) if method.name == "pigeonhole" else 0)
+            assert d < best_blocks(k, d) <= k
+
+
+def test_auto_is_what_was_fastest():
+    """On the GPU of results/motifs_choice: at most a fifth slower than the fastest method and number of blocks."""
+    times = {}
+    for row in csv.DictReader((ROOT / "results" / "motifs_choice" / "h200.csv").read_text().splitlines()):
+        seconds = float(row["load_s"]) + float(row["compare_s"])
+        known = times.setdefault((int(row["k"]), int(row["d"])), {})
+        method = row["method"], int(row["blocks"])
+        known[method] = min(seconds, known.get(method, seconds))
+    for (k, d), known in times.items():
+        method = choose("auto", k, d, "cuda")
+        assert known[method.name, method.blocks] <= 1.2 * min(known.values()), (k, d)
 
 
 def test_raw_counters_wrap_without_a_warning():
@@ -158,16 +172,13 @@ def test_raw_counters_wrap_without_a_warning():
 TOY = """
 import sys
 from hpcvdj.kernels.kmers import methods
-from hpcvdj.kernels.kmers.join_cpu import Index
 
 
-class Toy(methods.KmerMethod):
+class Toy(methods.Index):
     name = "toy"
     summary = "the toy of a test"
     how = "as index"
-    cost = "nothing"
     longest_k = {"cpu": 7}
-    comparisons = {"cpu": Index}
 
 
 print(methods.markdown())
@@ -189,7 +200,7 @@ def test_a_method_is_one_class(tmp_path):
         return subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, cwd=ROOT)
 
     shown = start("--help")
-    assert "| `toy` | as index | nothing | 7 (cpu) |" in shown.stdout
+    assert "| `toy` | as index | 7 (cpu) |" in shown.stdout
     assert "toy: the toy of a test" in " ".join(shown.stdout.replace("│", "").split())
     done = start(fasta, "-k", 6, "--backend", "cpu", "--method", "toy", "-o", tmp_path / "o.h5")
     assert done.returncode == 0, done.stderr

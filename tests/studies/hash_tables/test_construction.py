@@ -8,7 +8,6 @@ import pytest
 
 from hpcvdj.errors import InputError, MachineError
 from hpcvdj.kernels.kmers.kmers import Kmers
-from hpcvdj.kernels.kmers.reference import kmer_counts
 from hpcvdj.studies.hash_tables import construction
 from hpcvdj.studies.hash_tables.construction import bucket_variance, build, merge_buckets, subtables
 from hpcvdj.studies.hash_tables.encoding import ENCODINGS as BY_NAME
@@ -16,6 +15,8 @@ from hpcvdj.studies.hash_tables.encoding import encoding_for
 from hpcvdj.studies.hash_tables.hashing import HASHES, HashFunction
 from hpcvdj.studies.hash_tables.options import TableOptions
 from tests.kernels.kmers.cases import ENCODINGS, hostile, kmers, random_text
+from tests.kernels.kmers.reference import kmer_counts
+from tests.studies.hash_tables.test_encoding import buckets_of, word_text
 
 
 def arrays(tables):
@@ -27,10 +28,11 @@ def build_by_sorting(kmers, d, options):
     encoding = encoding_for(options.encoding, kmers.k)
     function = HashFunction(options.hash, encoding, kmers.k, options.built_with, options.seed)
     tables = construction.empty_tables(kmers, d, encoding, options.built_with)
-    words, sequence, buckets = encoding.encode(kmers.key, kmers.k), kmers.sequence.astype(np.int64), options.built_with
+    words, buckets = encoding.encode(kmers.key, kmers.k), options.built_with
+    sequence = np.repeat(np.arange(len(kmers)), np.diff(kmers.offsets))
     for s, mask in enumerate(encoding.masks_up_to(kmers.k, d)):
         masked = words & mask
-        where = sequence * buckets + function(masked)
+        where = sequence * buckets + buckets_of(function, masked)
         order = np.lexsort((masked, where))
         masked, where = masked[order], where[order]
         new = np.ones(len(order), dtype=bool)
@@ -74,12 +76,12 @@ def test_what_the_tables_hold(encoding, d):
                 expected["".join("*" if p in wildcards else base for p, base in enumerate(x))] += f
             end = tables.offsets[i, s, -1]
             words, counts = tables.keys[i, s, :end], tables.counts[i, s, :end]
-            shown = [BY_NAME[encoding].text(int(word), int(mask), k) for word in words]
+            shown = [word_text(BY_NAME[encoding], int(word), int(mask), k) for word in words]
             assert dict(zip(shown, counts.tolist(), strict=True)) == expected
             for b in range(5):
                 bucket = words[tables.offsets[i, s, b] : tables.offsets[i, s, b + 1]]
                 assert bucket.tolist() == sorted(set(bucket.tolist()))
-                assert set(function(bucket.astype(np.uint64)).tolist()) <= {b}
+                assert set(buckets_of(function, bucket.astype(np.uint64)).tolist()) <= {b}
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
@@ -167,4 +169,3 @@ def test_tables_beyond_memory_are_one_line(monkeypatch):
 def test_options_that_cannot_be(wrong, message):
     with pytest.raises(InputError, match=message):
         TableOptions(**wrong)
-

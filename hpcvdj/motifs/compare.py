@@ -1,0 +1,329 @@
+"""A comparison: read, compare tile by tile over the ranks, put the result together."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcvdj.errors import MachineError
+from hpcvdj.kernels.backends import Backend
+from hpcvdj.kernels.kmers.kmers import Profile, profile, require_parameters
+from hpcvdj.kernels.kmers.methods import Comparison, KmerMethod, array_module
+from hpcvdj.kernels.kmers.sequences import SequenceSet
+from hpcvdj.motifs.config import MotifConfig, layout_of
+from hpcvdj.motifs.edges import EdgeFinder, Edges, joined
+from hpcvdj.motifs.results import Header, motif_writer
+from hpcvdj.motifs.scores import Score, Scoring, Terms, base_frequencies, kmer_totals, terms_of
+from hpcvdj.motifs.sequences import read_sequences
+from hpcvdj.motifs.tiles import TILES, Tile, TileFiles, plan, tiles_of_rank
+from hpcvdj.repertoires.tables import changed, file_digest, file_state
+from hpcvdj.runs.folder import Identity, RunFolder, save_failure
+from hpcvdj.runs.pacing import Pacer
+from hpcvdj.runs.partition import block_range
+from hpcvdj.runs.progress import Progress
+from hpcvdj.runs.run import Run
+
+log = logging.getLogger(__name__)
+
+_KEPT_EDGES = 1 << 24
+"""Edges that wait to be sorted and written."""
+
+_RESULT = "result.part"
+
+
+@dataclass(frozen=True)
+class MotifSummary:
+    """What a comparison found and how long it took; complete on root.
+
+    pairs    pairs of different sequences, each once, that share a k-mer at distance h: by strand, by h
+    edges    None if the result has all pairs
+    seconds  of each stage: read, load (tables; maximum over ranks), compare (likewise), store, total
+    """
+
+    sequences: int
+    bases: int
+    skipped: int
+    method: str
+    hardware: str
+    ranks: int
+    edges: int | None
+    pairs: list[list[int]]
+    seconds: dict[str, float]
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What is compared, and how: the same on every rank, except for the backend."""
+
+    profile: Profile
+    config: MotifConfig
+    method: KmerMethod
+    backend: Backend
+    scoring: Scoring
+
+
+def compare_file(path: Path, config: MotifConfig, run: Run, *, sequence_field: str = "junction") -> MotifSummary:
+    """Compare all sequences of a file with all others: what `hpcvdj motifs compare` does.
+
+    Root reads, each rank compares its tiles and keeps them beside the target of `run`, root puts the result together.
+
+    A signal that the run has seen ends it within seconds: StoppedError, with the finished tiles kept for `resume`.
+    HpcvdjError on bad input and on failure.  CompleteError if `resume` finds the result complete.
+    """
+    started = time.perf_counter()
+    with run.exclusive(path):
+        if not run.is_root:
+            # A signal while root reads ends root's reading, and with it the run.
+            run.request.begin()
+        source = run.on_root(lambda: _read(path, config, sequence_field))
+        run.request.begin()
+        run.barrier()
+        task = _task(_shared(source[0] if source else None, run), config, run)
+        read = time.perf_counter()
+        identity: Identity = {}
+        if source is not None:
+            if not task.profile.windows.any():
+                log.warning("%s: no sequence has %d bases A, C, G, T in a row, so none has a k-mer", path, config.k)
+            identity = _identity(task, source[1], sequence_field)
+        layout = layout_of(task.profile, task.method, config.memory, run.ranks) if run.is_root else {}
+        folder, layout = run.open_folder("checkpoint", identity, TILES, layout)
+        try:
+            tiles = plan(len(task.profile), config.strands, **layout)
+            work = _TileWork(task, TileFiles(folder.path), run)
+            work.compute_all(tiles)
+            compared = time.perf_counter()
+            load_seconds, compare_seconds = run.slowest(work.load_seconds, work.compare_seconds)
+            ranks = run.rank_facts(task.backend)
+            facts = {"sequences_path": str(path), **identity, "method": task.method.name}
+            attributes = {**run.provenance(), **facts, "blocks": task.method.blocks, "identity": identity}
+            pairs, edges = run.root_works(
+                lambda: _Assembly(task, folder, run).write(tiles, attributes, ranks),
+                "while the result was put together; --resume does that",
+            )
+        finally:
+            if run.is_root:
+                folder.leave(TILES)
+    ended = time.perf_counter()
+    seconds = (read - started, load_seconds, compare_seconds, ended - compared, ended - started)
+    return MotifSummary(
+        sequences=len(task.profile),
+        bases=len(task.profile.sequences.codes),
+        skipped=task.profile.skipped,
+        method=str(task.method),
+        hardware=task.backend.describe(),
+        ranks=run.ranks,
+        edges=edges,
+        pairs=pairs,
+        seconds=dict(zip(("read", "load", "compare", "store", "total"), seconds, strict=True)),
+    )
+
+
+def _read(path: Path, config: MotifConfig, sequence_field: str) -> tuple[SequenceSet, str]:
+    """The sequences, and the file's SHA-256; InputError if they cannot be compared like that."""
+    require_parameters(config.k, config.d)
+    config.make_score()
+    before = file_state(path)
+    sequences = read_sequences(path, sequence_field)
+    digest = file_digest(path)
+    if file_state(path) != before:
+        raise changed(path)
+    return sequences, digest
+
+
+def _shared(sequences: SequenceSet | None, run: Run) -> SequenceSet:
+    """Root's sequences on every rank."""
+    names = run.from_root(lambda: sequences.names if sequences else [])
+    arrays = run.share_arrays({"codes": sequences.codes, "offsets": sequences.offsets} if sequences else None)
+    return sequences or SequenceSet(names, **arrays)
+
+
+def _task(sequences: SequenceSet, config: MotifConfig, run: Run) -> _Task:
+    backend = run.bind(config.backend, strict=config.strict_binding)
+    forward = profile(sequences, config.k, config.d, distinct=config.distinct)
+    run.on_root(forward.require_countable)
+    # Root chooses for all ranks, whose backends may differ.
+    name = run.from_root(lambda: config.choose(backend.name, forward).name)
+    method = config.choose(backend.name, forward, name)
+    score = config.make_score()
+    if run.is_root and config.method != name:
+        log.info("%s: the method is %s", config.method, method)
+    return _Task(forward, config, method, backend, Scoring(score, _terms(forward, config, score, run)))
+
+
+def _terms(forward: Profile, config: MotifConfig, score: Score, run: Run) -> list[Terms]:
+    """The terms of each strand, made by the ranks together; only what the score needs.  StoppedError as `Run.each`."""
+    if not score.needs_terms:
+        return [kmer_totals(forward, config.d)] * config.strands
+    import numba
+
+    frequencies = base_frequencies(forward, both_strands=config.strands == 2)
+    part = forward.part(*block_range(len(forward), 1, run.rank, run.ranks))
+    pacer = Pacer(between=run.raise_if_stopping)
+    own: list[Terms] = []
+
+    def compute(strand: int) -> None:
+        side = part.reverse_complement() if strand else part
+        steps = pacer.steps(len(side), numba.get_num_threads())
+        parts = [terms_of(side.part(a, b), config.d, frequencies) for a, b in steps]
+        own.append(Terms.joined(parts or [terms_of(side, config.d, frequencies)]))
+
+    run.each(range(config.strands), compute, "before anything was compared; start again with the same command")
+    return [Terms.joined(parts) for parts in zip(*run.gather_everywhere(own), strict=True)]
+
+
+def _identity(task: _Task, digest: str, sequence_field: str) -> Identity:
+    """What two runs must have in common; ranks, method, tiles and backend may differ."""
+    config, score = task.config, task.scoring.score
+    parameters = {name: getattr(config, name) for name in ("k", "d", "strands", "distinct")}
+    return {
+        "sequences_sha256": digest,
+        "sequence_field": sequence_field,
+        **parameters,
+        "score": score.name,
+        "weights": list(score.weights),
+        "edges": asdict(config.edges) if config.edges else "all pairs",
+    }
+
+
+class _TileWork:
+    """Computes a rank's tiles one after another; keeps the loaded columns as long as tiles need them."""
+
+    def __init__(self, task: _Task, files: TileFiles, run: Run) -> None:
+        self._task, self._files, self._run = task, files, run
+        self._pacer = Pacer(between=run.raise_if_stopping)
+        edges = task.config.edges
+        self._finder = EdgeFinder(task.scoring, edges, len(task.profile)) if edges else None
+        self._loaded: tuple[int, int] | None = None
+        self._comparison: Comparison | None = None
+        self.load_seconds = self.compare_seconds = 0.0
+
+    def compute_all(self, tiles: list[Tile]) -> None:
+        """All tiles that have no file, over the ranks.  StoppedError and errors of ranks as of `Run.each`."""
+        run, task = self._run, self._task
+        # Root decides, as ranks may differ in their backends, and all must share the tiles alike.
+        few_loads = run.from_root(lambda: not task.method.rows_need_tables)
+        own = self._files.missing(tiles_of_rank(tiles, run.rank, run.ranks, few_loads=few_loads))
+        with Progress(sum(tile.pairs for tile in own), "pairs", shown=run.shown, what="comparing") as progress:
+
+            def compute(tile: Tile) -> None:
+                self.compute(tile)
+                progress.advance(tile.pairs)
+
+            run.each(own, compute, "with the finished tiles saved; --resume continues")
+
+    def compute(self, tile: Tile) -> None:
+        """Compare the sequences of one tile and write its file."""
+        begun = time.perf_counter()
+        comparison = self._load(tile)
+        loaded = time.perf_counter()
+        first = tile.row - tile.column if tile.row >= tile.column else None
+        if tile.strand == 0 and first is not None:
+            counters = comparison.counters(None, first, tile.row_stop - tile.column)
+        else:
+            counters = comparison.counters(self._task.profile.part(tile.row, tile.row_stop), first)
+        self._files.save(tile, self._content(counters, tile))
+        self.load_seconds += loaded - begun
+        self.compare_seconds += time.perf_counter() - loaded
+
+    def _load(self, tile: Tile) -> Comparison:
+        if self._comparison is None or self._loaded != (tile.strand, tile.column):
+            self._comparison = None
+            columns = self._task.profile.part(tile.column, tile.column_stop)
+            if tile.strand:
+                columns = columns.reverse_complement()
+            self._comparison = self._task.method.load(columns, self._pacer)
+            self._loaded = tile.strand, tile.column
+        return self._comparison
+
+    def _content(self, counters: Any, tile: Tile) -> dict[str, NDArray[Any]]:
+        """What is kept of a tile: its pairs that share a k-mer, by distance, and its counters or edges."""
+        pairs, in_rows = _count_pairs(counters, tile)
+        if self._finder is None:
+            return {"pairs": pairs, "counters": counters if isinstance(counters, np.ndarray) else counters.get()}
+        edges = self._finder.of_tile(counters, tile.strand, tile.row, tile.column, in_rows)
+        return {"pairs": pairs, "size": np.array(len(edges)), **edges.columns()}
+
+
+def _count_pairs(counters: Any, tile: Tile) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+    """Clear the counters below the diagonal; count the pairs above it by distance and, on a CPU, by row."""
+    xp = array_module(counters)
+    if xp is np:
+        from hpcvdj.kernels.kmers.tile_cpu import clear_lower  # compiled by numba, which is slow to import
+
+        return clear_lower(counters, tile.row, tile.column)
+    rows = xp.arange(tile.row, tile.row_stop)[:, None]
+    columns = xp.arange(tile.column, tile.column_stop)[None, :]
+    counters *= columns >= rows
+    return np.array([int(xp.count_nonzero((plane != 0) & (columns > rows))) for plane in counters]), None
+
+
+class _Assembly:
+    """Root's work after the comparison: the result, put together from the tiles."""
+
+    def __init__(self, task: _Task, folder: RunFolder, run: Run) -> None:
+        self._task, self._folder, self._run = task, folder, run
+        self._files = TileFiles(folder.path)
+        self._pairs = np.zeros((task.config.strands, task.config.d + 1), dtype=np.int64)
+
+    def write(
+        self, tiles: list[Tile], attributes: dict[str, Any], ranks: list[dict[str, str]]
+    ) -> tuple[list[list[int]], int | None]:
+        """Write the result and remove the folder; returns the pairs that share a k-mer and the number of edges."""
+        run, tiles = self._run, sorted(tiles)
+        assert run.target is not None
+        try:
+            edges, pieces = self._edges(tiles)
+            with motif_writer(
+                run.target, self._header(), edges=edges, overwrite=run.overwrite or run.resume,
+                temporary=self._folder.path / _RESULT,
+            ) as writer:  # fmt: skip
+                for piece in pieces:
+                    writer.put_edges(piece)
+                for tile in tiles if edges is None else []:
+                    counters = self._read(tile, "counters")["counters"]
+                    writer.put_tile(tile.strand, tile.row, tile.column, counters)
+                writer.finish(attributes, ranks)
+        except MachineError as error:
+            raise save_failure(error) from None
+        self._folder.remove()
+        return self._pairs.tolist(), edges
+
+    def _header(self) -> Header:
+        config, sequences = self._task.config, self._task.profile.sequences
+        parameters = config.k, config.d, config.strands, config.distinct
+        return Header(sequences.names, sequences.lengths, *parameters, self._task.scoring)
+
+    def _read(self, tile: Tile, *names: str) -> dict[str, NDArray[Any]]:
+        """Some arrays of a tile; its pairs are added up."""
+        self._run.raise_if_stopping()
+        arrays = self._files.read(tile, ["pairs", *names])
+        self._pairs[tile.strand] += arrays.pop("pairs")
+        return arrays
+
+    def _edges(self, tiles: list[Tile]) -> tuple[int | None, Iterator[Edges]]:
+        """How many edges there are, None for all pairs, and the edges in order."""
+        edge_filter = self._task.config.edges
+        if edge_filter is None:
+            return None, iter(())
+        if edge_filter.top is None:
+            return sum(int(self._files.read(tile, ["size"])["size"]) for tile in tiles), self._batches(tiles)
+        best = Edges.none(self._task.config.d)
+        for batch in self._batches(tiles):
+            best = edge_filter.best(joined([best, batch], self._task.config.d))
+        return len(best), iter((best,))
+
+    def _batches(self, tiles: list[Tile]) -> Iterator[Edges]:
+        """The edges of the tiles in order, some million at a time."""
+        waiting: list[Edges] = []
+        for tile in tiles:
+            waiting.append(Edges(**self._read(tile, *Edges.none(0).columns())))
+            if sum(map(len, waiting)) > _KEPT_EDGES or tile == tiles[-1]:
+                yield joined(waiting, self._task.config.d)
+                waiting = []

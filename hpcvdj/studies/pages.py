@@ -1,0 +1,164 @@
+"""Studies and their pages: a class makes blocks of text, checks and figures of raw rows; `render` writes them."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from textwrap import fill
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hpcvdj import studies
+from hpcvdj.errors import InputError
+from hpcvdj.plotting import COLOURS, pyplot
+from hpcvdj.registry import choices
+from hpcvdj.storage.files import atomic_path
+from hpcvdj.studies.rows import RawFile
+
+PAGE = "README.md"
+
+
+class Study:
+    """A study or benchmark: what a raw row has, and the page that is made of all rows.
+
+    name      in raw files
+    title     of the page
+    row       the dataclass of a raw row
+    notes     what the tables show: paragraphs, below them
+    renderer  the command that makes the page
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    row: ClassVar[type[Any]]
+    notes: ClassVar[str] = ""
+    renderer: ClassVar[str] = "hpcvdj study render"
+
+    def page(self, rows: list[Any]) -> Iterator[Block]:
+        """The blocks of the page, between title and notes."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Check:
+    """Whether what must be the same is the same: `what`, across several kinds of `across`."""
+
+    holds: bool
+    what: str
+    across: str
+
+    def __str__(self) -> str:
+        if self.holds:
+            return f"**{self.what} identical for all {self.across}**"
+        return f"**{self.what.upper()} DIFFER between {self.across}**"
+
+
+Panel = tuple[Mapping[str, Mapping[Any, float]], Mapping[str, Any]]
+"""A coordinate system of a figure: y by x of each line, by label; and settings of matplotlib's `Axes.set`."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture `name`.png with line plots in `columns` columns, and one legend, whose title is `legend`."""
+
+    name: str
+    caption: str
+    panels: Sequence[Panel]
+    columns: int = 2
+    legend: str = ""
+
+    def __str__(self) -> str:
+        return f"![{self.caption}]({self.name}.png)"
+
+    def draw(self, folder: Path) -> None:
+        """Write the picture; InputError without matplotlib."""
+        plt = pyplot()
+        columns = min(self.columns, len(self.panels))
+        rows = -(-len(self.panels) // columns)
+        figure, axes = plt.subplots(
+            rows, columns, figsize=(4.6 * columns + 1.8, 3.6 * rows), layout="constrained", squeeze=False
+        )
+        labels = list(dict.fromkeys(label for lines, _ in self.panels for label in lines))
+        few = len(labels) <= len(COLOURS)
+        colours = COLOURS if few else plt.get_cmap("viridis")(np.linspace(0, 0.95, len(labels)))
+        handles = {}
+        for plot, (lines, settings) in zip(axes.flat, self.panels, strict=False):
+            for label, points in lines.items():
+                x, y = zip(*sorted(points.items()), strict=True)
+                (handles[label],) = plot.plot(x, y, marker=".", color=colours[labels.index(label)])
+            plot.set(**settings)
+        if len(labels) > 1:
+            figure.legend(handles.values(), handles, title=self.legend, frameon=False, loc="outside right center")
+        with atomic_path(folder / f"{self.name}.png", overwrite=True) as temporary:
+            figure.savefig(temporary, dpi=130, format="png")
+        plt.close(figure)
+
+
+Block = str | Check | Figure
+"""A part of a page; text is Markdown."""
+
+
+def render(folder: Path, study: Study | None = None) -> bool:
+    """Make README.md and the pictures of a study from the raw files in its folder; whether all of its checks hold.
+
+    study  the study; by default the one that the raw files name
+
+    InputError if the folder does not have raw rows of one study.
+    """
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder; measuring makes it")
+    files = [RawFile.read(path) for path in sorted(folder.glob("raw*.csv"))]
+    if not files:
+        raise InputError(f"{folder}: no raw*.csv of one study; measuring writes them")
+    study = study or _study_of(folder, files)
+    rows = [row for file in files for row in file.rows(study.row)]
+    if not rows:
+        raise InputError(f"{folder}: the raw files have no rows; measure again")
+    blocks = list(study.page(rows))
+    for block in blocks:
+        if isinstance(block, Figure):
+            block.draw(folder)
+    paragraphs = [f"# {study.title}", f"Made from the raw rows by `{study.renderer}`.", *map(str, blocks)]
+    paragraphs += [*study.notes.split("\n\n"), "## How it was measured", _how_measured(files)]
+    with atomic_path(folder / PAGE, overwrite=True) as temporary:
+        temporary.write_text("\n\n".join(filter(None, map(_wrapped, paragraphs))) + "\n")
+    return all(block.holds for block in blocks if isinstance(block, Check))
+
+
+def _wrapped(block: str) -> str:
+    """A paragraph in lines of at most 120 characters; headings, tables, lists and pictures as they are."""
+    if block.startswith(("#", "|", "-", "!")):
+        return block
+    return fill(" ".join(block.split()), 120, break_on_hyphens=False)
+
+
+def all_studies() -> dict[str, type[Study]]:
+    """Every study of this package and of other imported modules, by name."""
+    for module in pkgutil.iter_modules(studies.__path__):
+        import_module(f"{studies.__name__}.{module.name}")
+    return choices(Study)
+
+
+def _study_of(folder: Path, files: list[RawFile]) -> Study:
+    names, known = {file.facts.get("study", ""): None for file in files}, all_studies()
+    if len(names) > 1 or not names.keys() <= known.keys():
+        named = ", ".join(name or "no name" for name in names)
+        raise InputError(f"{folder}: the raw files must be of one study: {', '.join(known)} (got {named})")
+    return known[names.popitem()[0]]()
+
+
+def _how_measured(files: list[RawFile]) -> str:
+    """The commands behind the raw files, and the other facts, as a list."""
+    lines = []
+    for file in files:
+        command, date = file.facts.get("command"), file.facts.get("date")
+        lines.append(f"- `{file.path.name}`: " + (f"`{command}`, {date}" if command else "(not recorded)"))
+    for name in dict.fromkeys(name for file in files for name in file.facts):
+        if name not in ("study", "command", "date"):
+            values = dict.fromkeys(file.facts[name] for file in files if name in file.facts)
+            lines.append(f"- {name}: {'; '.join(values)}")
+    return "\n".join(lines)

@@ -1,0 +1,112 @@
+"""Raw rows: what one launch of a study or benchmark measured, as a CSV file below comment lines that say how.
+
+Tables and plots are made from raw files alone, so they can be made again on any machine.
+"""
+
+from __future__ import annotations
+
+import csv
+import platform
+import shlex
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from itertools import takewhile
+from pathlib import Path
+from typing import Any, TypeVar, get_type_hints
+
+import hpcvdj
+from hpcvdj.errors import InputError
+from hpcvdj.kernels.backends import open_backend
+from hpcvdj.runs.provenance import library_versions
+from hpcvdj.runs.ranks import usable_cores
+from hpcvdj.runs.run import Run
+from hpcvdj.storage.files import atomic_path
+from hpcvdj.storage.text import read_text
+
+COMMENT = "# "
+
+Row = TypeVar("Row")
+
+
+def launch_facts(study: str, command: Sequence[str], run: Run) -> dict[str, str]:
+    """How the rows of a launch are measured: the comment lines of a raw file.
+
+    command  the command line, without an MPI launcher
+    """
+    provenance = run.provenance()
+    launcher = ["mpiexec", "-n", str(run.ranks)] if run.ranks > 1 else []
+    return {
+        "study": study,
+        "command": shlex.join([*launcher, *command]),
+        "date": provenance["created_utc"],
+        "mpi": provenance["mpi_library"],
+        **machine_facts(),
+    }
+
+
+def machine_facts() -> dict[str, str]:
+    """The processor, the GPU if there is one, and the versions of the software."""
+    processor, fastest = open_backend("cpu"), open_backend()
+    return {
+        "processor": f"{processor.describe()}, {len(usable_cores())} core(s) usable",
+        "gpu": f"{fastest.describe()}, {fastest.software()}" if fastest.uuid else "none",
+        "platform": platform.platform(),
+        "python": platform.python_version(),
+        "hpcvdj": hpcvdj.__version__,
+        **library_versions(),
+    }
+
+
+def write_rows(path: Path, facts: dict[str, str], rows: Sequence[Any]) -> None:
+    """Write `rows`, dataclass instances of one kind, below the `facts`; an existing file is replaced.
+
+    InputError if there are no rows, or if the file cannot be written.
+    """
+    if not rows:
+        raise InputError(f"{path}: nothing was measured; ask for other methods or lengths")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_path(path, overwrite=True) as temporary, open(temporary, "w", newline="") as stream:
+        # The name of an MPI library may have several lines.
+        stream.writelines(f"{COMMENT}{name}: {' '.join(value.split())}\n" for name, value in facts.items())
+        writer = csv.DictWriter(stream, [field.name for field in fields(rows[0])], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(asdict(row) for row in rows)
+
+
+@dataclass(frozen=True)
+class RawFile:
+    """A raw file as text: the facts of its comment lines, and the lines of its table."""
+
+    path: Path
+    facts: dict[str, str]
+    table: list[str]
+
+    @staticmethod
+    def read(path: Path) -> RawFile:
+        """Read a file; InputError if it is not readable text."""
+        lines = read_text(path, "raw file", "measure first").splitlines()
+        comments = list(takewhile(lambda line: line.startswith(COMMENT), lines))
+        facts = dict(line.removeprefix(COMMENT).partition(": ")[::2] for line in comments)
+        return RawFile(path, facts, lines[len(comments) :])
+
+    def rows(self, kind: type[Row]) -> list[Row]:
+        """The rows as instances of the dataclass `kind`, whose fields are str, int or float.
+
+        Columns that `kind` does not have are ignored.  InputError, with the line, for a missing column or value, or
+        a damaged number.
+        """
+        types = {field.name: get_type_hints(kind)[field.name] for field in fields(kind)}  # type: ignore[arg-type]
+        reader = csv.DictReader(self.table)
+        missing = [name for name in types if name not in (reader.fieldnames or ())]
+        if missing:
+            raise InputError(f"{self.path}: no column {missing[0]!r}; render raw files with the command that made them")
+        rows = []
+        for values in reader:
+            try:
+                if None in values.values():
+                    raise ValueError("the line has too few values")
+                rows.append(kind(**{name: parse(values[name]) for name, parse in types.items()}))
+            except ValueError as error:
+                line = reader.line_num + len(self.facts)
+                raise InputError(f"{self.path}, line {line}: {error}; the file is damaged, measure again") from None
+        return rows
