@@ -64,8 +64,8 @@ def kernel_of(sequences: Any, k: int, m: int, strands: int) -> tuple[Any, float,
 
     Also returns the seconds of counting, and the method.
     """
-    from hpcvdj.kernels.kmers.kmers import profile
     from hpcvdj.kernels.kmers.methods import choose
+    from hpcvdj.kernels.kmers.profile import profile
     from hpcvdj.motifs.scores import Cosine, Scoring, base_frequencies, terms_of
 
     start = time.perf_counter()

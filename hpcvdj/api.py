@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from hpcvdj.counting.compute import count_in_memory
 from hpcvdj.counting.config import DEFAULT_MAX_N, Config
-from hpcvdj.errors import InputError, require_choice, require_integer
+from hpcvdj.errors import InputError, choices, require_choice, require_integer
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.kernels.pathways.methods import Direct
 from hpcvdj.kernels.quantities import Pathways
@@ -16,7 +16,6 @@ from hpcvdj.recombination.calls import CallPolicy, Policy
 from hpcvdj.recombination.explanation import Explanation
 from hpcvdj.recombination.germline import DFormConvention, Germline, PaperDForms, read_germline
 from hpcvdj.recombination.repertoire import Problem, SequenceField
-from hpcvdj.registry import choices
 from hpcvdj.repertoires.junctions import Reading, read_table
 from hpcvdj.repertoires.tables import as_arrow
 from hpcvdj.results.joining import Lookup, beside, join

@@ -1,7 +1,15 @@
-"""The errors that hpcvdj raises on purpose; each message names the file, the place and the remedy."""
+"""The errors that hpcvdj raises on purpose, and the choices that users make by name.
+
+An error's message names the file, the place and the remedy.  A choice is declared once, as a subclass with a `name`:
+the command line, the Python functions, validation and the documentation ask the base class, so a new method, reader or
+score is one class.
+"""
 
 from collections.abc import Iterable
 from numbers import Integral
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 class HpcvdjError(Exception):
@@ -55,6 +63,23 @@ def require_choice(name: str, value: object, choices: Iterable[str]) -> None:
     known = tuple(choices)
     if value not in known:
         raise InputError(f"{name} must be one of {', '.join(known)} (got {value!r})")
+
+
+def choices(base: type[T]) -> dict[str, type[T]]:
+    """The subclasses of `base` that have a `name` of their own, by name, in the order of their definition."""
+    found: dict[str, type[T]] = {}
+    for subclass in base.__subclasses__():
+        if "name" in vars(subclass):
+            found[vars(subclass)["name"]] = subclass
+        found.update(choices(subclass))
+    return found
+
+
+def choice(base: type[T], name: str, what: str) -> T:
+    """An instance of the subclass called `name`; InputError, which calls it `what`, with the names that there are."""
+    known = choices(base)
+    require_choice(what, name, known)
+    return known[name]()
 
 
 def require_integer(name: str, value: object, remedy: str) -> int:

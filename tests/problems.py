@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from hpcvdj.counting.config import Config
 from hpcvdj.counting.count import count_tables
 from hpcvdj.counting.summary import Summary
+from hpcvdj.errors import choice, choices
 from hpcvdj.kernels.backends import open_backend
 from hpcvdj.kernels.pathways.methods import Method, everything
 from hpcvdj.recombination.germline import Germline, d_forms, from_sequences, j_forms, v_forms
 from hpcvdj.recombination.repertoire import LONGEST_CDR3, Problem, Repertoire
-from hpcvdj.registry import choice, choices
 from hpcvdj.repertoires.inputs import Inputs, tables_of
 from hpcvdj.repertoires.junctions import Junctions, Reading, Source, read_junctions
 from hpcvdj.runs.partition import block_range

@@ -86,7 +86,7 @@ def test_a_reader_is_one_class(tmp_path):
 
 
 def test_the_page_describes_every_reader():
-    from hpcvdj.registry import choices
+    from hpcvdj.errors import choices
 
     page = (ROOT / "docs" / "file_format.md").read_text()
     for kind in choices(TableReader).values():

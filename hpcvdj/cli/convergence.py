@@ -104,10 +104,10 @@ def _require_targets(
     results: list[Path], tables: list[Path], plot: Path | None, junctions: Path | None, *, overwrite: bool
 ) -> None:
     """Raise InputError unless every output can be written, before anything is computed."""
-    from hpcvdj.plotting import require_plottable
     from hpcvdj.repertoires.tables import table_suffix
     from hpcvdj.results.reader import Result
     from hpcvdj.storage.files import require_distinct, require_writable
+    from hpcvdj.storage.plots import require_plottable
 
     targets = [*tables, *([plot] if plot is not None else [])]
     if len(set(targets)) < len(targets):

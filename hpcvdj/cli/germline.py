@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from hpcvdj.cli import common, options
+from hpcvdj.errors import choices
 from hpcvdj.germline_import import AUTO, Source, import_germline, summaries
-from hpcvdj.registry import choices
 from hpcvdj.storage.files import require_writable
 
 if TYPE_CHECKING:

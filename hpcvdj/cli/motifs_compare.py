@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 import typer
 
 from hpcvdj.cli import common, motifs_options, options
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, choices
 from hpcvdj.kernels.kmers.methods import AUTO, KmerMethod
 from hpcvdj.motifs.scores import Score, Weights
-from hpcvdj.registry import choices
 
 if TYPE_CHECKING:
     from hpcvdj.motifs.compare import MotifSummary

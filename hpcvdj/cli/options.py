@@ -5,13 +5,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, choices
 from hpcvdj.kernels.backends import AUTO, Backend
 from hpcvdj.kernels.pathways.methods import THREADS_PER_BLOCK, Method
 from hpcvdj.recombination.calls import Policy
 from hpcvdj.recombination.germline import LARGEST_MAX_P, DAlleles, DFormConvention
 from hpcvdj.recombination.repertoire import SequenceField
-from hpcvdj.registry import choices
 from hpcvdj.runs.pacing import SAVE_SECONDS
 from hpcvdj.runs.ranks import PATIENCE_SECONDS
 

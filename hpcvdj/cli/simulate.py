@@ -64,7 +64,7 @@ def command(
     table = read_germline(germline, max_p=max_p, d_alleles=d_alleles)
     pairs: Counter[tuple[str, str]] = Counter()
 
-    def batches() -> Iterator[pa.RecordBatch]:
+    def batches() -> "Iterator[pa.RecordBatch]":
         for batch in simulate(table, plan):
             pairs.update(zip(batch["v_call"].to_pylist(), batch["j_call"].to_pylist(), strict=True))
             yield batch

@@ -7,10 +7,9 @@ import typer
 
 from hpcvdj.cli import common, options, study_files
 from hpcvdj.counting.config import Config
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, choice, choices
 from hpcvdj.kernels.kmers.methods import KmerMethod
 from hpcvdj.kernels.pathways.methods import Method
-from hpcvdj.registry import choice, choices
 
 NAME = "study"
 

@@ -3,11 +3,10 @@
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from hpcvdj.errors import require_integer
+from hpcvdj.errors import choice, require_integer
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.kernels.pathways.methods import THREADS_PER_BLOCK, Direct, Method
 from hpcvdj.recombination.germline import PaperDForms
-from hpcvdj.registry import choice
 
 DEFAULT_MAX_N = 10
 """The paper's largest n-length, which regenerates 99.5 % of its in vivo set (section II-A)."""

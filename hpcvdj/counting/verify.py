@@ -7,12 +7,12 @@ from numpy.typing import NDArray
 
 from hpcvdj.counting.compute import count_in_memory, shared_repertoire
 from hpcvdj.counting.config import Config
+from hpcvdj.errors import choices
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.kernels.pathways.methods import Method
 from hpcvdj.recombination.germline import Germline, d_forms, j_forms, v_forms
 from hpcvdj.recombination.pathways import algorithm_1, direct_sum
 from hpcvdj.recombination.repertoire import Problem, Repertoire
-from hpcvdj.registry import choices
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.runs.run import Run
 

@@ -3,9 +3,8 @@
 from pathlib import Path
 from typing import ClassVar
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, choice, choices
 from hpcvdj.germline_import.genes import Gene
-from hpcvdj.registry import choice, choices
 from hpcvdj.storage.text import read_text
 
 AUTO = "auto"

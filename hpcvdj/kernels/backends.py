@@ -10,10 +10,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
-from hpcvdj.errors import InputError, MachineError, require_choice
+from hpcvdj.errors import InputError, MachineError, choices, require_choice
 from hpcvdj.kernels.kernel import Kernel, Loadable, Unit
 from hpcvdj.recombination.repertoire import Problem
-from hpcvdj.registry import choices
 
 AUTO = "auto"
 """The name that means a GPU if there is one, else the CPU."""

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import MachineError
 from hpcvdj.kernels.backends import Backend
-from hpcvdj.kernels.kmers.kmers import Profile, profile, require_parameters
+from hpcvdj.kernels.kmers.kmers import require_parameters
 from hpcvdj.kernels.kmers.methods import Comparison, KmerMethod, array_module
+from hpcvdj.kernels.kmers.profile import Profile, profile
 from hpcvdj.kernels.kmers.sequences import SequenceSet
 from hpcvdj.motifs.config import MotifConfig, layout_of
 from hpcvdj.motifs.edges import EdgeFinder, Edges, joined

@@ -6,8 +6,8 @@ import os
 from dataclasses import dataclass
 
 from hpcvdj.kernels.backends import AUTO
-from hpcvdj.kernels.kmers.kmers import Profile
 from hpcvdj.kernels.kmers.methods import KmerMethod, choose
+from hpcvdj.kernels.kmers.profile import Profile
 from hpcvdj.motifs.edges import EdgeFilter
 from hpcvdj.motifs.scores import Score, Weights, make_score
 

@@ -14,7 +14,7 @@ from hpcvdj.errors import InputError
 from hpcvdj.motifs.edges import EdgeFilter
 from hpcvdj.motifs.graph import score_matrix, selected_edges, strands_of, tiles
 from hpcvdj.motifs.results import STRANDS, MotifResult
-from hpcvdj.plotting import COLOURS, pyplot, require_plottable, save
+from hpcvdj.storage.plots import COLOURS, pyplot, require_plottable, save
 
 MOST = 1200
 """Rows of a heatmap, and sequences that are clustered hierarchically."""

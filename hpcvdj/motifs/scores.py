@@ -10,11 +10,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError, require_choice
-from hpcvdj.kernels.kmers.kmers import Profile
+from hpcvdj.errors import InputError, choices, require_choice
 from hpcvdj.kernels.kmers.methods import array_module
+from hpcvdj.kernels.kmers.profile import Profile
 from hpcvdj.recombination.alphabet import BASES, INVALID
-from hpcvdj.registry import choices
 
 
 @dataclass(frozen=True)

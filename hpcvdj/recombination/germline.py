@@ -15,9 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal, get_args
 
-from hpcvdj.errors import InputError, require_choice, require_integer
+from hpcvdj.errors import InputError, choice, require_choice, require_integer
 from hpcvdj.recombination.alphabet import reverse_complement
-from hpcvdj.registry import choice
 from hpcvdj.storage.text import read_text
 
 SegmentType = Literal["V", "D", "J"]

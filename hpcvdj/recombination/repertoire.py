@@ -13,10 +13,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError, require_choice
+from hpcvdj.errors import InputError, choices, require_choice
 from hpcvdj.recombination.alphabet import decode, unpack
 from hpcvdj.recombination.germline import DFormConvention, DistinctDForms, Germline, PaperDForms, Segment
-from hpcvdj.registry import choices
 
 LONGEST_CDR3 = 128
 """The longest CDR3 in nucleotides that any method takes: four 64-bit words."""

@@ -18,8 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from hpcvdj.errors import InputError
-from hpcvdj.registry import choices
+from hpcvdj.errors import InputError, choices
 from hpcvdj.storage.files import atomic_path, require_text_name
 
 BLOCK_BYTES = 16 << 20

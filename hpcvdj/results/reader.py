@@ -13,10 +13,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, choice
 from hpcvdj.kernels.quantities import Pathways, Quantity
 from hpcvdj.recombination.exclusions import ExcludedRows, Exclusion, ExclusionKind, counts_from_json
-from hpcvdj.registry import choice
 from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.results.joining import join
 from hpcvdj.results.parts import HeldParts, parts_of

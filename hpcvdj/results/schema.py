@@ -12,9 +12,9 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcvdj.errors import choices
 from hpcvdj.kernels.quantities import Quantity
 from hpcvdj.recombination.exclusions import ExcludedRows
-from hpcvdj.registry import choices
 from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions
 
 FORMAT = "hpcvdj-counts"

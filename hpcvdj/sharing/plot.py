@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.plotting import COLOURS, pyplot, save
 from hpcvdj.sharing.convergence import LENGTH, Level
 from hpcvdj.sharing.ranking import Z, auc, roc_curve
+from hpcvdj.storage.plots import COLOURS, pyplot, save
 
 BINS_PER_DECADE = 4
 

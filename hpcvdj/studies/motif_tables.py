@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, require_choice
 from hpcvdj.kernels.backends import open_backend
-from hpcvdj.kernels.kmers.kmers import Kmers, profile
+from hpcvdj.kernels.kmers.kmers import Kmers
+from hpcvdj.kernels.kmers.profile import profile
 from hpcvdj.studies.hash_tables.compare_cpu import compare
 from hpcvdj.studies.hash_tables.construction import Tables, bucket_variance, build, merge_buckets
 from hpcvdj.studies.hash_tables.hashing import HASHES

@@ -12,12 +12,12 @@ from typing import Any
 import numba
 import numpy as np
 
-from hpcvdj.errors import require_choice
+from hpcvdj.errors import choices, require_choice
 from hpcvdj.kernels.backends import open_backend
-from hpcvdj.kernels.kmers.kmers import MAX_K, Profile, profile
+from hpcvdj.kernels.kmers.kmers import MAX_K
 from hpcvdj.kernels.kmers.methods import KmerMethod, array_module, choose
+from hpcvdj.kernels.kmers.profile import Profile, profile
 from hpcvdj.kernels.kmers.sequences import SequenceSet
-from hpcvdj.registry import choices
 from hpcvdj.studies.hash_tables import TablesComparison
 from hpcvdj.studies.motif_sources import Source
 from hpcvdj.studies.pages import Block, Check, Figure, Study

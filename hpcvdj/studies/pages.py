@@ -13,10 +13,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hpcvdj import studies
-from hpcvdj.errors import InputError
-from hpcvdj.plotting import COLOURS, pyplot
-from hpcvdj.registry import choices
+from hpcvdj.errors import InputError, choices
 from hpcvdj.storage.files import atomic_path
+from hpcvdj.storage.plots import COLOURS, pyplot
 from hpcvdj.studies.rows import RawFile
 
 PAGE = "README.md"

@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from hpcvdj.kernels.kmers.kmers import MAX_K, Profile
+from hpcvdj.errors import choices
+from hpcvdj.kernels.kmers.kmers import MAX_K
 from hpcvdj.kernels.kmers.methods import KmerMethod
+from hpcvdj.kernels.kmers.profile import Profile
 from hpcvdj.kernels.kmers.sequences import SequenceSet
-from hpcvdj.registry import choices
 
 COLUMNS = (
     "backend", "source", "n", "bases", "k", "d", "method", "blocks", "repeat", "load_s", "load_cpu_s", "compare_s",

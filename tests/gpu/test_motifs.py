@@ -6,11 +6,11 @@ python -m pytest tests/gpu/test_motifs.py
 import numpy as np
 import pytest
 
+from hpcvdj.errors import choices
 from hpcvdj.kernels.backends import gpu_count
-from hpcvdj.kernels.kmers.kmers import profile
 from hpcvdj.kernels.kmers.methods import KmerMethod, choose
+from hpcvdj.kernels.kmers.profile import profile
 from hpcvdj.kernels.kmers.sequences import sequence_set
-from hpcvdj.registry import choices
 from tests.kernels.kmers.cases import exact, hostile, random_text
 from tests.kernels.kmers.reference import exact_counters, raw_counters
 

@@ -14,12 +14,12 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from hpcvdj.counting.verify import reference
-from hpcvdj.kernels.kmers.kmers import profile
+from hpcvdj.errors import choices
 from hpcvdj.kernels.kmers.methods import KmerMethod, choose
+from hpcvdj.kernels.kmers.profile import profile
 from hpcvdj.kernels.kmers.sequences import sequence_set
 from hpcvdj.kernels.pathways.methods import METHODS, Problem
 from hpcvdj.recombination.germline import from_sequences, read_germline
-from hpcvdj.registry import choices
 from hpcvdj.studies.hash_tables import TableOptions, TablesComparison
 from tests.conftest import TABLES
 from tests.gpu.test_kernels import gpu, random_rows

@@ -23,15 +23,15 @@ KERNELS = {
     ),
     "kernels/kmers/join.cu": tuple(
         f"{name}<{key}{raw}>"
-        for key in ("unsigned", "word")
+        for key in ("u32", "u64")
         for name, raw in (("fill_buckets", ""), ("join", ", false"), ("join", ", true"))
     ),
     "kernels/kmers/matrix.cu": (),
     "kernels/kmers/windows.cu": (),
     "studies/hash_tables/tables.cu": (
-        *(f"compare_buckets<{NARROW}, {team}, {kept}, true, 1, 1, 128, 1>" for team in (0, 32) for kept in (-1, 0)),
-        f"compare_buckets<{NARROW}, 1, 4, true, 4, 4, 256, 3>",
-        f"compare_buckets<{WIDE}, 1, 3, false, 2, 3, 1024, 1>",
+        *(f"compare_buckets<{NARROW}, {team}, true, 128, 6>" for team in (0, 1, 32)),
+        f"compare_buckets<{NARROW}, 32, false, 256, 3>",
+        f"compare_buckets<{WIDE}, 1, false, 1024, 1>",
         f"compare_pairs<{NARROW}>",
         f"compare_pairs<{WIDE}>",
     ),
@@ -45,7 +45,9 @@ HOSTS = {
     "kernels/pathways/bitwise.cu": "hpcvdj.kernels.pathways.enumerating_cuda.BitwiseKernel.constants",
     "kernels/pathways/baseline.cu": "hpcvdj.kernels.pathways.enumerating_cuda.BaselineKernel.constants",
     "kernels/pathways/direct.cu": "hpcvdj.kernels.pathways.direct_cuda.CONSTANTS",
-    "kernels/kmers/join.cu": "hpcvdj.kernels.kmers.join_cuda.CONSTANTS",
+    "kernels/kmers/join.cu": "hpcvdj.kernels.kmers.kmers_cuda.CONSTANTS",
+    "kernels/kmers/matrix.cu": "hpcvdj.kernels.kmers.kmers_cuda.CONSTANTS",
+    "kernels/kmers/windows.cu": "hpcvdj.kernels.kmers.kmers_cuda.CONSTANTS",
     "studies/hash_tables/tables.cu": "hpcvdj.studies.hash_tables.compare_cuda.CONSTANTS",
 }
 """The constants that the host passes to the compiler, by file."""
@@ -56,7 +58,7 @@ def constants(tmp_path, monkeypatch):
     """What the host passes to a kernel file; its modules import the stand-in for cupy."""
 
     def constants(name):
-        return pkgutil.resolve_name(HOSTS[name]) if name in HOSTS else {}
+        return pkgutil.resolve_name(HOSTS[name])
 
     with fake_cupy.Fake(tmp_path).installed(monkeypatch):
         yield constants

@@ -8,8 +8,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from hpcvdj.kernels.kmers.kmers import Profile, profile
 from hpcvdj.kernels.kmers.methods import choose
+from hpcvdj.kernels.kmers.profile import Profile, profile
 from hpcvdj.kernels.kmers.sequences import SequenceSet, sequence_set
 from hpcvdj.kernels.kmers.tile_cpu import clear_lower
 from hpcvdj.motifs.edges import EdgeFilter, EdgeFinder, joined

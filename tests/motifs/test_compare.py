@@ -11,10 +11,10 @@ from functools import partial
 import numpy as np
 import pytest
 
-from hpcvdj.errors import CompleteError, InputError, MachineError, StoppedError
+from hpcvdj.errors import CompleteError, InputError, MachineError, StoppedError, choices
 from hpcvdj.kernels.kmers import join_cpu
-from hpcvdj.kernels.kmers.kmers import profile
 from hpcvdj.kernels.kmers.methods import KmerMethod
+from hpcvdj.kernels.kmers.profile import profile
 from hpcvdj.kernels.kmers.sequences import sequence_set
 from hpcvdj.motifs import compare as module
 from hpcvdj.motifs import results, tiles
@@ -24,7 +24,6 @@ from hpcvdj.motifs.edges import EdgeFilter
 from hpcvdj.motifs.results import MotifResult
 from hpcvdj.motifs.scores import Scoring, base_frequencies, make_score, markdown, terms_of
 from hpcvdj.motifs.tiles import plan, tiles_of_rank
-from hpcvdj.registry import choices
 from hpcvdj.runs.pacing import Pacer
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import StopRequest
@@ -205,7 +204,7 @@ def test_stopped_while_the_result_is_put_together(fasta, tmp_path, monkeypatch, 
         compare(fasta, target, request=StopWhen(folder, "tile-*.npz", tiles_in_all), **options)
     assert not target.exists()
     assert not (folder / "result.part").exists()
-    monkeypatch.setattr(module, "load", None)
+    monkeypatch.setattr(KmerMethod, "load", None)
     compare(fasta, target, resume=True, **options)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["o.h5", "some.fasta"], "no debris"
 
@@ -280,7 +279,7 @@ def test_a_full_disk_while_storing_loses_nothing(fasta, tmp_path, monkeypatch):
         with pytest.raises(MachineError, match=r"the disk is full; .* What was saved before is complete: .* --resume"):
             compare(fasta, target)
     assert not target.exists()
-    monkeypatch.setattr(module, "load", None)
+    monkeypatch.setattr(KmerMethod, "load", None)
     compare(fasta, target, resume=True)
     assert np.array_equal(content(target)[0], EXACT[0])
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from hpcvdj.cli import motifs_compare
+from hpcvdj.errors import choices
 from hpcvdj.kernels.kmers.methods import KmerMethod
 from hpcvdj.motifs.edges import EdgeFilter
-from hpcvdj.registry import choices
 from tests.kernels.host import fake_cupy
 from tests.kernels.kmers import on_host
 from tests.motifs.test_compare import EXACT, TEXTS, compare, content

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from hpcvdj.cli import motifs_compare, motifs_export
-from hpcvdj.kernels.kmers.kmers import profile
+from hpcvdj.errors import choices
 from hpcvdj.kernels.kmers.masks import raw_from_exact
 from hpcvdj.kernels.kmers.methods import KmerMethod, choose
+from hpcvdj.kernels.kmers.profile import profile
 from hpcvdj.kernels.kmers.sequences import sequence_set
 from hpcvdj.motifs.scores import Scoring, make_score, terms_of
 from hpcvdj.motifs.sequences import read_junctions
-from hpcvdj.registry import choices
 from tests.conftest import SMALL
 from tests.kernels.kmers.cases import hostile, random_text
 

@@ -9,8 +9,8 @@ import pytest
 
 from hpcvdj.cli import motifs_show
 from hpcvdj.errors import InputError
-from hpcvdj.kernels.kmers.kmers import profile
 from hpcvdj.kernels.kmers.methods import choose
+from hpcvdj.kernels.kmers.profile import profile
 from hpcvdj.kernels.kmers.sequences import sequence_set
 from hpcvdj.motifs import shared
 from hpcvdj.motifs.shared import find, shared_kmers
@@ -152,5 +152,5 @@ def test_nothing_in_common_and_wrong_usage(fasta, run):
         run(motifs_show, fasta, 1, "three", "-k", 6)
     with pytest.raises(AssertionError, match="Invalid value for '-k'"):
         run(motifs_show, fasta, 1, 2, "-k", 3)
-    with pytest.raises(InputError, match="d = 4"):
+    with pytest.raises(AssertionError, match="Invalid value for '-d'"):
         run(motifs_show, fasta, 1, 2, "-k", 8, "-d", 4)

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from hpcvdj.kernels.bits import popcount
 from hpcvdj.kernels.kmers.join import HASH_FACTOR
-from hpcvdj.kernels.kmers.kmers import Kmers, Profile
+from hpcvdj.kernels.kmers.kmers import Kmers
 from hpcvdj.kernels.kmers.masks import exact_from_raw, fields
 from hpcvdj.kernels.kmers.methods import JoinMethod, Pace, key_bytes
+from hpcvdj.kernels.kmers.profile import Profile
 
 _FACTOR = np.uint64(HASH_FACTOR)
 

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from hpcvdj.kernels.device import allow_shared, gpu_errors, on_gpu, shared_limit
 from hpcvdj.kernels.kmers.join import JoinTables
-from hpcvdj.kernels.kmers.kmers import Kmers, Profile
+from hpcvdj.kernels.kmers.kmers import Kmers
 from hpcvdj.kernels.kmers.kmers_cuda import TABLE, THREADS, device_kmers, kernel, owners
 from hpcvdj.kernels.kmers.masks import exact_from_raw, fields
 from hpcvdj.kernels.kmers.methods import JoinMethod, Pace, key_bytes
+from hpcvdj.kernels.kmers.profile import Profile
 
 _BLOCK = 512
 _RESERVED = 1024
@@ -58,6 +59,11 @@ class Join:
             shards = -(-self._n // widest_shard(self._d))
             edges = [self._n * s // shards for s in range(shards + 1)] if shards else []
             self._shards = [self._shard(a, b) for a, b in pairwise(edges)]
+
+    @staticmethod
+    def load_columns(d: int) -> int:
+        """Columns of a shard."""
+        return widest_shard(d)
 
     def _shard(self, first: int, last: int) -> _Shard:
         kmers, tables = self._kmers.part(first, last), len(self._tables)

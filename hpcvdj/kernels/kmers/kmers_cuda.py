@@ -10,7 +10,8 @@ import numpy as np
 
 from hpcvdj.kernels.device import compile_kernels, on_gpu
 from hpcvdj.kernels.kmers.join import HASH_FACTOR
-from hpcvdj.kernels.kmers.kmers import MAX_D, Kmers, Profile
+from hpcvdj.kernels.kmers.kmers import MAX_D, Kmers
+from hpcvdj.kernels.kmers.profile import Profile
 from hpcvdj.recombination.alphabet import BASES_PER_WORD
 
 THREADS = 256

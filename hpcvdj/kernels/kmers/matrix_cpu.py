@@ -11,9 +11,9 @@ import numpy as np
 from numba import prange
 from numpy.typing import NDArray
 
-from hpcvdj.kernels.kmers.kmers import Profile
 from hpcvdj.kernels.kmers.masks import neighbours
 from hpcvdj.kernels.kmers.methods import MATRIX_COLUMNS, KmerMethod, Pace
+from hpcvdj.kernels.kmers.profile import Profile
 
 
 class Matrix:

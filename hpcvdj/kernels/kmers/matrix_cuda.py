@@ -10,10 +10,10 @@ import numpy as np
 from cupy.cuda import cublas
 
 from hpcvdj.kernels.device import allow_shared, gpu_errors, on_gpu, shared_limit
-from hpcvdj.kernels.kmers.kmers import Profile
 from hpcvdj.kernels.kmers.kmers_cuda import device_kmers, kernel
 from hpcvdj.kernels.kmers.masks import neighbours
 from hpcvdj.kernels.kmers.methods import Comparison, KmerMethod, Pace, Pigeonhole, choose
+from hpcvdj.kernels.kmers.profile import Profile
 
 _BLOCK = 512
 _INT8, _INT32, _COMPUTE_INT32 = 3, 10, 72

@@ -7,11 +7,11 @@ from importlib import import_module
 from math import ceil, log
 from typing import Any, ClassVar, Protocol
 
-from hpcvdj.errors import InputError, require_choice
+from hpcvdj.errors import InputError, choices, require_choice
 from hpcvdj.kernels.kmers.join import JoinTables, index_tables, pigeonhole_tables
-from hpcvdj.kernels.kmers.kmers import MAX_D, MAX_K, Profile
+from hpcvdj.kernels.kmers.kmers import MAX_D, MAX_K
+from hpcvdj.kernels.kmers.profile import Profile
 from hpcvdj.recombination.alphabet import BASES_PER_WORD
-from hpcvdj.registry import choices
 
 AUTO = "auto"
 """The name that stands for the method that `choose` chooses."""
@@ -126,12 +126,16 @@ class KmerMethod:
 
     def load(self, columns: Profile, pace: Pace | None = None) -> Comparison:
         """The method loaded with `columns`; on a CPU it works in steps, at `pace`."""
+        comparison: Comparison = self._comparison()(columns, self, pace or Unpaced())
+        return comparison
+
+    def _comparison(self) -> Any:
+        """The class for the backend, imported now: numba and cupy are slow to import."""
         kind = self.comparisons[self.backend]
         if isinstance(kind, str):
             module, _, name = kind.rpartition(".")
-            kind = getattr(import_module(module), name)
-        comparison: Comparison = kind(columns, self, pace or Unpaced())
-        return comparison
+            return getattr(import_module(module), name)
+        return kind
 
 
 class Matrix(KmerMethod):
@@ -184,11 +188,7 @@ class JoinMethod(KmerMethod):
 
     def load_columns(self, ranks: int) -> int:
         """A GPU goes through its columns shard by shard; several ranks share them."""
-        if self.rows_need_tables or ranks == 1:
-            return 0
-        from hpcvdj.kernels.kmers.join_cuda import widest_shard
-
-        return widest_shard(self.d)
+        return 0 if self.rows_need_tables or ranks == 1 else int(self._comparison().load_columns(self.d))
 
 
 class Pigeonhole(JoinMethod):

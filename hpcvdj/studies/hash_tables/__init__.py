@@ -6,11 +6,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError, require_choice
+from hpcvdj.errors import InputError, choices, require_choice
 from hpcvdj.kernels.backends import Backend, open_backend
 from hpcvdj.kernels.kmers.kmers import Kmers
 from hpcvdj.kernels.kmers.masks import exact_from_raw
-from hpcvdj.registry import choices
 from hpcvdj.studies.hash_tables.compare_cpu import compare
 from hpcvdj.studies.hash_tables.construction import Tables, build, merge_buckets
 from hpcvdj.studies.hash_tables.options import TableOptions

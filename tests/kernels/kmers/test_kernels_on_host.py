@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hpcvdj.kernels.kmers.kmers import profile
+from hpcvdj.errors import choices
 from hpcvdj.kernels.kmers.methods import KmerMethod, choose
+from hpcvdj.kernels.kmers.profile import profile
 from hpcvdj.kernels.kmers.sequences import sequence_set
-from hpcvdj.registry import choices
 from tests.kernels.host import fake_cupy
 from tests.kernels.kmers import on_host
 from tests.kernels.kmers.cases import exact, hostile, random_text, raw

@@ -10,12 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, choices
 from hpcvdj.kernels.kmers import masks
-from hpcvdj.kernels.kmers.kmers import profile
 from hpcvdj.kernels.kmers.methods import KmerMethod, best_blocks, choose, markdown
+from hpcvdj.kernels.kmers.profile import profile
 from hpcvdj.kernels.kmers.sequences import sequence_set
-from hpcvdj.registry import choices
 from tests.conftest import ROOT
 from tests.kernels.kmers.cases import exact, hostile, random_text
 from tests.kernels.kmers.reference import exact_counters, opposite_strand_counters, raw_counters

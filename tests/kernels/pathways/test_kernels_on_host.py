@@ -12,7 +12,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hpcvdj.counting.verify import reference
-from hpcvdj.kernels import backends
 from hpcvdj.kernels.backends import open_backend
 from hpcvdj.kernels.pathways.methods import everything
 from hpcvdj.recombination.germline import from_sequences, read_germline
