@@ -217,7 +217,7 @@ class Motifs(common.Benchmark):
 
     def measure(self, options: argparse.Namespace) -> Iterator[Row]:
         """Random sequences, and those of the file."""
-        from hpcvdj.studies.motif_sources import Source
+        from hpcvdj.studies.motifs import Source
 
         yield from measure_source(options, Source(None, options.number, seed=options.seed), "random")
         if options.fasta is not None:

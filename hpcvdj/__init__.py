@@ -11,7 +11,7 @@ docs/api.md shows the rest: opening results, choosing sequences, joining tables 
 From the shell, `hpcvdj --help`.
 """
 
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -42,28 +42,27 @@ __all__ = [
     "read_germline",
 ]
 
-_MODULES = {
-    "Germline": "recombination.germline",
-    "HpcvdjError": "errors",
-    "InputError": "errors",
-    "Result": "results.reader",
-    "Selection": "results.selection",
-    "annotate_cells": "api",
-    "count": "api",
-    "explain": "api",
-    "export": "results.export",
-    "import_germline": "germline_import",
-    "open": "api",
-    "read_germline": "recombination.germline",
+_HOMES = {
+    "Germline": "recombination.germline.Germline",
+    "HpcvdjError": "errors.HpcvdjError",
+    "InputError": "errors.InputError",
+    "Result": "results.reader.Result",
+    "Selection": "results.selection.Selection",
+    "annotate_cells": "api.annotate_cells",
+    "count": "api.count",
+    "explain": "api.explain",
+    "export": "results.export.export",
+    "import_germline": "germline_import.import_germline",
+    "open": "api.open_result",
+    "read_germline": "recombination.germline.read_germline",
 }
-_OTHER_NAMES = {"open": "open_result"}
 
 
 def __getattr__(name: str) -> Any:
     # Imported when first used: numba and pyarrow take a second, and `hpcvdj --help` needs neither.
-    if name not in _MODULES:
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"hpcvdj.{_MODULES[name]}"), _OTHER_NAMES.get(name, name))
+    return resolve_name(f"hpcvdj.{_HOMES[name]}")
 
 
 def __dir__() -> list[str]:

@@ -23,9 +23,6 @@ from hpcvdj.results.reader import Result
 from hpcvdj.results.selection import require
 from hpcvdj.runs.run import Run
 
-NO_CHAIN = "no primary {} chain"
-"""What `pathways_excluded` says of a cell without such a chain."""
-
 _CHAIN_FIELDS = ("sequence_id", "v_call", "j_call", "junction", "cdr3")
 
 
@@ -191,5 +188,5 @@ def annotate_cells(
     for name in [name for name in done if name.startswith("pathways_")]:
         column = done[name].reindex(adata.obs_names)
         if name == Pathways.excluded:
-            column = pd.Series(column.astype(object).fillna(NO_CHAIN.format(chain)), dtype=str)
+            column = pd.Series(column.astype(object).fillna(f"no primary {chain} chain"), dtype=str)
         adata.obs[f"{chain}_1_{name}"] = column

@@ -18,7 +18,8 @@ from hpcvdj.kernels.pathways.methods import Method, everything
 from hpcvdj.recombination.germline import Germline, d_forms, from_sequences, j_forms, v_forms
 from hpcvdj.recombination.repertoire import LONGEST_CDR3, Problem, Repertoire
 from hpcvdj.repertoires.inputs import Inputs, tables_of
-from hpcvdj.repertoires.junctions import Junctions, Reading, Source, read_junctions
+from hpcvdj.repertoires.junctions import Junctions, Reading, read_junctions
+from hpcvdj.repertoires.tables import Table
 from hpcvdj.runs.partition import block_range
 from hpcvdj.runs.run import Run
 
@@ -50,7 +51,7 @@ def junctions_of_rows(
 ) -> Junctions:
     """The junctions of (v_call, j_call, cdr3) rows."""
     reading = Reading(longest=longest, **options)
-    return read_junctions([junction_table(rows)], germline, reading, [Source(Path("rows"))])
+    return read_junctions([junction_table(rows)], germline, reading, [Table(Path("rows"))])
 
 
 def repertoire_of_rows(germline: Germline, rows: list[tuple[str, str, str]], **options) -> Repertoire:

@@ -13,7 +13,7 @@ import typer
 from typer.models import ArgumentInfo, OptionInfo
 
 import hpcvdj
-from hpcvdj.cli import app, options
+from hpcvdj.cli import app, common_options
 from hpcvdj.cli.common import fill
 
 VALUE_NAMES = {int: "NUMBER", float: "NUMBER", str: "TEXT", Path: "PATH"}
@@ -35,7 +35,7 @@ def commands() -> str:
         "",
         "Options of `hpcvdj` itself come before the name of the command:",
         "",
-        *_parameter_table(options, OptionInfo),
+        *_parameter_table(common_options, OptionInfo),
     ]
     lines += _commands("hpcvdj", app, 2)
     return fill("\n".join(lines)) + "\n"

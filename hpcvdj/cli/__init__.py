@@ -7,26 +7,11 @@ Exit codes: 0 done; 1 failed; 2 wrong usage or bad input; 75 stopped by a signal
 import logging
 import sys
 import traceback
-from types import ModuleType
+from importlib import import_module
 
 import typer
 
 from hpcvdj import __version__
-from hpcvdj.cli import (
-    convergence,
-    count,
-    explain,
-    export,
-    forms,
-    germline,
-    info,
-    motifs,
-    report,
-    scaling,
-    simulate,
-    study,
-    verify,
-)
 from hpcvdj.cli.common import Command, complain, mute_nonroot_ranks
 from hpcvdj.errors import HpcvdjError
 from hpcvdj.runs.ranks import ROOT, abort, launched_rank, world
@@ -41,19 +26,22 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     add_completion=False,
 )
-PANELS: dict[str, tuple[ModuleType, ...]] = {
-    "Count pathways": (count, verify, simulate, info),
-    "See and use the counters": (report, export, explain, convergence),
-    "Germline tables": (germline, forms),
-    "Compare sequences by k-mers": (motifs,),
-    "Measure on this machine": (scaling, study),
+PANELS = {
+    "Count pathways": ("count", "verify", "simulate", "info"),
+    "See and use the counters": ("report", "export", "explain", "convergence"),
+    "Germline tables": ("germline", "forms"),
+    "Compare sequences by k-mers": ("motifs",),
+    "Measure on this machine": ("scaling", "study"),
 }
-for panel, modules in PANELS.items():
-    for module in modules:
+"""The subcommands; each is the `command`, or the `app`, of the module of that name."""
+
+for panel, names in PANELS.items():
+    for name in names:
+        module = import_module(f"hpcvdj.cli.{name}")
         if hasattr(module, "app"):
-            app.add_typer(module.app, name=module.NAME, rich_help_panel=panel)
+            app.add_typer(module.app, name=name, rich_help_panel=panel)
         else:
-            app.command(module.NAME, cls=Command, rich_help_panel=panel)(module.command)
+            app.command(name, cls=Command, rich_help_panel=panel)(module.command)
 
 
 def _print_version(asked: bool) -> None:
@@ -63,7 +51,7 @@ def _print_version(asked: bool) -> None:
 
 
 @app.callback()
-def options(
+def common_options(
     quiet: bool = typer.Option(False, "--quiet", "-q", help="Log only warnings and errors."),
     version: bool = typer.Option(
         False, "--version", callback=_print_version, is_eager=True, help="Print the version and leave."

@@ -1,7 +1,5 @@
 """What commands share: starting the ranks, and what they print."""
 
-from __future__ import annotations
-
 import io
 import sys
 from typing import TYPE_CHECKING, Any
@@ -54,7 +52,7 @@ def mute_nonroot_ranks() -> None:
         sys.stdout = sys.stderr = io.StringIO()
 
 
-def begin(threads: int | None = None) -> Run:
+def begin(threads: int | None = None) -> "Run":
     """Start work: the arguments are well formed, so every rank may report its failures."""
     if _streams:
         sys.stdout, sys.stderr = _streams

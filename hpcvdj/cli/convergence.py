@@ -14,8 +14,6 @@ from hpcvdj.sharing import Rows
 if TYPE_CHECKING:
     from hpcvdj.sharing.convergence import Level, Observations
 
-NAME = "convergence"
-
 MOST_SHOWN = 5
 """Numbers of individuals that have a line of their own in the summary."""
 

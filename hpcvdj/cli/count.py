@@ -1,7 +1,5 @@
 """`hpcvdj count`."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,8 +16,6 @@ if TYPE_CHECKING:
     from hpcvdj.repertoires.junctions import Reading
 
 log = logging.getLogger(__name__)
-
-NAME = "count"
 
 
 def command(
@@ -127,9 +123,7 @@ def command(
                 report(summary, target)
                 if not summary.counted:
                     log.warning("%s: no row could be counted; the reasons are above", inputs.path)
-                warning = species_warning(
-                    summary.excluded, summary.rows_read, summary.counted, summary.with_pathway, summary.max_n, table
-                )
+                warning = species_warning(summary, table)
                 if warning:
                     log.warning("%s: %s", inputs.path, warning)
     if refused:
@@ -138,7 +132,7 @@ def command(
         raise failure
 
 
-def _plan(junctions: list[Path], output: Path, reading: Reading, *, together: bool) -> list[tuple[Inputs, Path]]:
+def _plan(junctions: list[Path], output: Path, reading: "Reading", *, together: bool) -> "list[tuple[Inputs, Path]]":
     """What is to be counted where; makes the folder of several results."""
     from hpcvdj.repertoires.inputs import Inputs, tables_of, targets_of
 
@@ -153,7 +147,7 @@ def _plan(junctions: list[Path], output: Path, reading: Reading, *, together: bo
     return [(Inputs.of_file(path, reading), target) for path, target in targets]
 
 
-def report(summary: Summary, output: Path) -> None:
+def report(summary: "Summary", output: Path) -> None:
     """Print the summary."""
     from hpcvdj.counting.summary import STAGES
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 from itertools import groupby
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from hpcvdj.cli import common, options
+from hpcvdj.recombination.explanation import Explanation, Pathway
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
     from rich.text import Text
-
-    from hpcvdj.recombination.explanation import Explanation, Pathway
-
-NAME = "explain"
 
 STYLES = {
     "V": "bold blue", "v": "cyan", "D": "bold magenta", "d": "bright_magenta", "J": "bold green", "j": "bright_green",
@@ -57,8 +55,7 @@ def command(
     Example: hpcvdj explain TGTGCCAGCAGTCTGGGACAGGGTAACCAAGACACCCAGTACTTT --v TRBV26 --j TRBJ2-5
     -g inputs/germline/mouse_trb.tsv
     """
-    run = common.begin()
-    if not run.is_root:
+    if not common.begin().is_root:
         return
     from hpcvdj.api import explain
     from hpcvdj.recombination.germline import read_germline
@@ -112,39 +109,36 @@ def _report(console: Console, explanation: Explanation, listed: list[Pathway], a
     console.print(_listing(explanation, listed))
 
 
-def _by_n_length(explanation: Explanation, total: int) -> Any:
-    from rich.table import Table
-
-    table = Table("n-nucleotides", "pathways", "share", "up to here", title="By n-length", title_justify="left")
-    _right(table, 4)
+def _by_n_length(explanation: Explanation, total: int) -> Table:
+    rows = []
     done = 0
     for m, count in enumerate(explanation.counters):
         done += count
         if count:
-            table.add_row(str(m), f"{count:,}", f"{100 * count / total:.2f} %", f"{100 * done / total:.2f} %")
-    return table
+            rows.append([str(m), f"{count:,}", f"{100 * count / total:.2f} %", f"{100 * done / total:.2f} %"])
+    return _table(["n-nucleotides", "pathways", "share", "up to here"], rows, title="By n-length")
 
 
-def _by_gene(explanation: Explanation) -> Any:
-    from rich.table import Table
-
-    table = Table(
-        "D gene", "with bases of it", "fewest n", "chewed away", "total", title="By D gene", title_justify="left"
-    )
-    _right(table, 5, first=1)
+def _by_gene(explanation: Explanation) -> Table:
+    rows = []
     for gene in explanation.genes:
         fewest = "–" if gene.fewest_n is None else str(gene.fewest_n)
-        cells = f"{sum(gene.with_bases):,}", fewest, f"{sum(gene.chewed_away):,}", f"{gene.total:,}"
-        table.add_row(gene.allele, *cells)
-    return table
+        rows.append([gene.allele, f"{sum(gene.with_bases):,}", fewest, f"{sum(gene.chewed_away):,}", f"{gene.total:,}"])
+    heads = ["D gene", "with bases of it", "fewest n", "chewed away", "total"]
+    return _table(heads, rows, title="By D gene", left=1)
 
 
-def _right(table: Any, columns: int, first: int = 0) -> None:
+def _table(heads: list[str], rows: list[list[str]], title: str | None = None, left: int = 0) -> Table:
+    """A table whose first `left` columns are text, the others numbers."""
     from rich import box
+    from rich.table import Table
 
-    table.box = box.SIMPLE_HEAD
-    for column in table.columns[first:columns]:
+    table = Table(*heads, title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    for column in table.columns[left:]:
         column.justify = "right"
+    for row in rows:
+        table.add_row(*row)
+    return table
 
 
 def _align(console: Console, explanation: Explanation, listed: list[Pathway], anchors: tuple[str, str]) -> None:
@@ -170,24 +164,22 @@ def _coloured(margin: str, track: str) -> Text:
     return line
 
 
-def _listing(explanation: Explanation, listed: list[Pathway]) -> Any:
-    from rich.table import Table
-
-    heads = ["", "n", "V lost", "V P", "n (V–D)", "D gene", "D 5' lost", "D 5' P", "D", "D 3' P", "D 3' lost"]
-    heads += ["n' (D–J)", "J P"]
-    if not explanation.d:
-        heads = ["", "n", "V lost", "V P", "n", "J P"]
-    table = Table(*heads, "J lost", "pathways")
-    _right(table, len(table.columns))
+def _listing(explanation: Explanation, listed: list[Pathway]) -> Table:
+    columns = [("n", "n_length"), ("V lost", "v_trim"), ("V P", "p3v_length")]
+    if explanation.d:
+        columns += [
+            ("n (V–D)", "n1"), ("D gene", "d_call"), ("D 5' lost", "d_trim_5"), ("D 5' P", "p5d_length"),
+            ("D", "d_form"), ("D 3' P", "p3d_length"), ("D 3' lost", "d_trim_3"), ("n' (D–J)", "n2"),
+        ]  # fmt: skip
+    else:
+        columns.append(("n", "n1"))
+    columns += [("J P", "p5j_length"), ("J lost", "j_trim")]
+    rows = []
     for number, pathway in enumerate(listed, start=1):
         facts = explanation.describe(pathway)
-        names = ["n_length", "v_trim", "p3v_length", "n1"]
-        if explanation.d:
-            names += ["d_call", "d_trim_5", "p5d_length", "d_form", "p3d_length", "d_trim_3", "n2"]
         if pathway.d is not None and pathway.d.empty:
             n = f"{facts['n']}, cut anywhere" if facts["n"] else ""
             facts |= {"n1": n, "n2": "", "d_form": "all lost"}
-        cells = [facts[name] for name in [*names, "p5j_length", "j_trim"]]
-        texts = ["" if cell is None else str(cell) for cell in cells]
-        table.add_row(str(number), *texts, f"{pathway.multiplicity:,}")
-    return table
+        cells = ["" if facts[name] is None else str(facts[name]) for _, name in columns]
+        rows.append([str(number), *cells, f"{pathway.multiplicity:,}"])
+    return _table(["", *(head for head, _ in columns), "pathways"], rows)

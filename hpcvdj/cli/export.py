@@ -7,8 +7,6 @@ import typer
 
 from hpcvdj.cli import common, options
 
-NAME = "export"
-
 
 def command(
     result: options.ResultFile,

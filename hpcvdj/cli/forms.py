@@ -1,7 +1,5 @@
 """`hpcvdj forms`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,8 +9,6 @@ from hpcvdj.cli import common, options
 
 if TYPE_CHECKING:
     from hpcvdj.studies.memory import FormsRow
-
-NAME = "forms"
 
 
 def command(
@@ -30,17 +26,21 @@ def command(
     of the table is counted; of the D alleles, those that take part in recombination.
     """
     from hpcvdj.recombination.germline import read_germline
-    from hpcvdj.studies.memory import forms_tables
+    from hpcvdj.studies.memory import IN_VIVO_BYTES, IN_VIVO_PACKED_BYTES, forms_tables
 
     common.begin()
     table = read_germline(germline, max_p=max_p, d_alleles=d_alleles)
     for locus, rows in forms_tables(table, d_forms).items():
         _report(locus, rows)
     if in_vivo is not None:
-        _report_in_vivo(in_vivo)
+        wide, packed = in_vivo * IN_VIVO_BYTES, in_vivo * IN_VIVO_PACKED_BYTES
+        common.say(
+            f"in vivo, {in_vivo:,} sequences: {wide:,} bytes at {IN_VIVO_BYTES} each, {packed:,} at "
+            f"{IN_VIVO_PACKED_BYTES}"
+        )
 
 
-def _report(locus: str, rows: list[FormsRow]) -> None:
+def _report(locus: str, rows: "list[FormsRow]") -> None:
     from hpcvdj.studies.memory import PAPER_TABLE_3
 
     common.say(locus)
@@ -63,12 +63,3 @@ def _report(locus: str, rows: list[FormsRow]) -> None:
             f"  line off. The figures that remain, {left} in its row V, must be D's; the D forms counted here have\n"
             f"  {counted}, and no convention tried gives the paper's."
         )
-
-
-def _report_in_vivo(count: int) -> None:
-    from hpcvdj.studies.memory import IN_VIVO_BYTES, IN_VIVO_PACKED_BYTES
-
-    wide, packed = count * IN_VIVO_BYTES, count * IN_VIVO_PACKED_BYTES
-    common.say(
-        f"in vivo, {count:,} sequences: {wide:,} bytes at {IN_VIVO_BYTES} each, {packed:,} at {IN_VIVO_PACKED_BYTES}"
-    )

@@ -1,7 +1,5 @@
 """`hpcvdj germline`."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -10,17 +8,13 @@ import typer
 
 from hpcvdj.cli import common, options
 from hpcvdj.errors import choices
-from hpcvdj.germline_import import AUTO, Source, import_germline, summaries
+from hpcvdj.germline_import import AUTO, Imported, Source, import_germline, summaries
 from hpcvdj.storage.files import require_writable
 
 if TYPE_CHECKING:
-    from hpcvdj.germline_import import Imported
-
     FormatName = str
 else:
     FormatName = Literal[(AUTO, *choices(Source))]
-
-NAME = "germline"
 
 app = typer.Typer(help="Germline tables: make one from what databases publish.", no_args_is_help=True)
 
@@ -112,9 +106,9 @@ def import_(
 
 
 def _report(imported: Imported) -> None:
-    counts: Counter[tuple[str, str, str]] = Counter()
-    for row in imported.rows:
-        counts[row.locus, row.segment_type, row.functional] += 1
+    counts: Counter[tuple[str, str, str]] = Counter(
+        (row.locus, row.segment_type, row.functional) for row in imported.rows
+    )
     for locus in dict.fromkeys(row.locus for row in imported.rows):
         cells = []
         for segment_type in "VDJ":

@@ -3,10 +3,10 @@
 import os
 import platform
 import socket
+from itertools import groupby
 
 from hpcvdj.cli import common, options
-
-NAME = "info"
+from hpcvdj.runs.ranks import usable_cores
 
 
 def command(threads: options.Threads = None) -> None:
@@ -19,8 +19,7 @@ def command(threads: options.Threads = None) -> None:
     from hpcvdj.runs.provenance import library_versions
 
     backend = open_backend(local_rank=run.world.local_rank())
-    bound = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-    facts = run.gather((socket.gethostname(), os.getpid(), backend.describe(), bound))
+    facts = run.gather((socket.gethostname(), os.getpid(), backend.describe(), sorted(usable_cores())))
     if facts is None:
         return
     import h5py
@@ -40,10 +39,6 @@ def command(threads: options.Threads = None) -> None:
 
 def _ranges(numbers: list[int]) -> str:
     """`0-3,8` for 0 1 2 3 8."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs) or "unknown"
+    groups = groupby(enumerate(numbers), key=lambda item: item[1] - item[0])
+    runs = [[number for _, number in group] for _, group in groups]
+    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)

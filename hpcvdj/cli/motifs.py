@@ -1,12 +1,8 @@
 """`hpcvdj motifs`: the comparison of sequences by their common k-mers."""
 
-from __future__ import annotations
-
 import typer
 
 from hpcvdj.cli import motifs_cluster, motifs_compare, motifs_export, motifs_plot, motifs_show
-
-NAME = "motifs"
 
 app = typer.Typer(
     help="Compare all sequences of a set with all others by their common k-mers.",
@@ -14,4 +10,4 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 for module in (motifs_compare, motifs_export, motifs_cluster, motifs_show, motifs_plot):
-    app.command(module.NAME)(module.command)
+    app.command(module.__name__.rpartition("_")[2])(module.command)

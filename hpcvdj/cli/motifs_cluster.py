@@ -1,15 +1,12 @@
 """`hpcvdj motifs cluster`."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer
 
 from hpcvdj.cli import common, motifs_options, options
 from hpcvdj.motifs.clusters import Clustering, Method, Singletons, cluster, require_networkx
-
-NAME = "cluster"
+from hpcvdj.motifs.edges import EdgeFilter
 
 MOST_SHOWN = 10
 """Clusters whose sizes are printed."""
@@ -66,12 +63,10 @@ def command(
     if method != "components":
         require_networkx()
     with MotifResult(result) as source:
-        edge_filter = motifs_options.edge_filter(min_score, top)
-        matrix = score_matrix(selected_edges(source, edge_filter, strands_of(source, strand)), len(source))
+        edges = selected_edges(source, EdgeFilter(min_score, top), strands_of(source, strand))
+        matrix = score_matrix(edges, len(source))
         names = source.names
-    clustering = cluster(
-        matrix, method, resolution=resolution, seed=seed, min_size=min_size, singletons=singletons
-    )  # fmt: skip
+    clustering = cluster(matrix, method, resolution=resolution, seed=seed, min_size=min_size, singletons=singletons)
     clustering.write(names, output, overwrite=overwrite)
     _report(clustering)
     common.say(f"written    {output}")

@@ -1,7 +1,5 @@
 """`hpcvdj motifs compare`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
@@ -10,6 +8,7 @@ import typer
 from hpcvdj.cli import common, motifs_options, options
 from hpcvdj.errors import InputError, choices
 from hpcvdj.kernels.kmers.methods import AUTO, KmerMethod
+from hpcvdj.motifs.edges import EdgeFilter
 from hpcvdj.motifs.scores import Score, Weights
 
 if TYPE_CHECKING:
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
 else:
     MethodName = Literal[(AUTO, *choices(KmerMethod))]
     ScoreName = Literal[tuple(choices(Score))]
-
-NAME = "compare"
 
 
 def command(
@@ -82,8 +79,7 @@ def command(
     """
     run = common.begin(threads)
     run.world.patience = patience
-    from hpcvdj.motifs.compare import compare_file
-    from hpcvdj.motifs.config import MotifConfig
+    from hpcvdj.motifs.compare import MotifConfig, compare_file
 
     config = MotifConfig(
         k=k,
@@ -95,7 +91,7 @@ def command(
         backend=backend,
         score=score,
         weights=_parse_weights(weights),
-        edges=None if min_score is None and top is None else motifs_options.edge_filter(min_score, top),
+        edges=None if min_score is None and top is None else EdgeFilter(min_score, top),
         memory=int(memory * 1e9),
         strict_binding=strict_binding,
     )
@@ -103,7 +99,7 @@ def command(
         target = run.to(output, resume=resume, overwrite=overwrite)
         summary = compare_file(sequences, config, target, sequence_field=sequence_field)
     if run.is_root:
-        report(summary, output)
+        _report(summary, output)
 
 
 def _parse_weights(text: str | None) -> tuple[float, ...] | None:
@@ -115,8 +111,7 @@ def _parse_weights(text: str | None) -> tuple[float, ...] | None:
         raise InputError(f"--weights {text!r}: give numbers such as 1,0.5,0.1") from None
 
 
-def report(summary: MotifSummary, output: Path) -> None:
-    """Print the summary."""
+def _report(summary: "MotifSummary", output: Path) -> None:
     n = summary.sequences
     possible = n * (n - 1) // 2
     common.say(

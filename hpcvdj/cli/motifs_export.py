@@ -1,15 +1,12 @@
 """`hpcvdj motifs export`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from hpcvdj.cli import common, motifs_options, options
-
-NAME = "export"
+from hpcvdj.motifs.edges import EdgeFilter
 
 
 def command(
@@ -47,9 +44,8 @@ def command(
     from hpcvdj.motifs.export import export
     from hpcvdj.motifs.results import MotifResult
 
-    edge_filter = motifs_options.edge_filter(min_score, top)
     with MotifResult(result) as source:
-        edges = export(source, output, edge_filter, strand=strand, raw=raw, overwrite=overwrite)
+        edges = export(source, output, EdgeFilter(min_score, top), strand=strand, raw=raw, overwrite=overwrite)
         common.say(f"sequences  {len(source):,}")
     common.say(f"edges      {edges:,}")
     common.say(f"written    {output}")

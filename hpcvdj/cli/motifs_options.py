@@ -1,14 +1,9 @@
 """Options that the subcommands of `hpcvdj motifs` share."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
-
-if TYPE_CHECKING:
-    from hpcvdj.motifs.edges import EdgeFilter
 
 Sequences = Annotated[
     Path,
@@ -44,10 +39,3 @@ Strand = Annotated[
     Literal["both", "+", "-"],
     typer.Option("--strand", help="Take pairs as given (+), with one reverse-complemented (-), or both relations."),
 ]
-
-
-def edge_filter(min_score: float | None, top: int | None) -> EdgeFilter:
-    """What --min-score and --top say."""
-    from hpcvdj.motifs.edges import EdgeFilter
-
-    return EdgeFilter(min_score, top)

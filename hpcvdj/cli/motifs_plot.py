@@ -1,7 +1,5 @@
 """`hpcvdj motifs plot`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -9,8 +7,7 @@ import typer
 
 from hpcvdj.cli import common, motifs_options, options
 from hpcvdj.errors import InputError
-
-NAME = "plot"
+from hpcvdj.motifs.edges import EdgeFilter
 
 
 def command(
@@ -57,7 +54,7 @@ def command(
         raise InputError(f"--order {order}: applies to --kind heatmap; leave it out")
     with MotifResult(result) as source:
         clusters = None if order is None else read_clusters(order, source.names)
-        edge_filter = motifs_options.edge_filter(min_score, top)
+        edge_filter = EdgeFilter(min_score, top)
         shown = draw(source, output, kind, edge_filter, strand=strand, clusters=clusters, overwrite=overwrite)
     common.say(f"shown      {shown}")
     common.say(f"written    {output}")

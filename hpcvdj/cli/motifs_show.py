@@ -1,21 +1,17 @@
 """`hpcvdj motifs show`."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from hpcvdj.cli import common, motifs_options
 from hpcvdj.errors import InputError
+from hpcvdj.motifs.shared import Region, Shared, find, shared_kmers
 
 if TYPE_CHECKING:
     from rich.text import Text
-
-    from hpcvdj.motifs.shared import Region, Shared
-
-NAME = "show"
 
 WIDTH_WITHOUT_TERMINAL = 160
 
@@ -52,7 +48,6 @@ def command(
     if not run.is_root:
         return
     from hpcvdj.motifs.sequences import read_sequences
-    from hpcvdj.motifs.shared import find, shared_kmers
 
     read = read_sequences(sequences, sequence_field)
     try:
@@ -63,20 +58,18 @@ def command(
     if output_format == "json":
         common.say(json.dumps(shared.as_json(), indent=1))
     elif output_format == "tsv":
-        for line in _tsv(shared):
-            common.say(line)
+        _print_table(shared)
     else:
         _report(shared)
 
 
-def _tsv(shared: Shared) -> list[str]:
+def _print_table(shared: Shared) -> None:
     heads = ["strand", "first_a", "last_a", "first_b", "last_b", "length", "mismatches", "distance"]
     heads += [f"d{h}" for h in range(shared.d + 1)]
-    lines = ["\t".join([*heads, "text_a", "text_b"])]
+    common.say("\t".join([*heads, "text_a", "text_b"]))
     for region in shared.regions:
         values = [*_positions(region), region.length, region.mismatches, region.nearest, *region.pairs]
-        lines.append("\t".join(map(str, [*values, region.text_a, region.text_b])))
-    return lines
+        common.say("\t".join(map(str, [*values, region.text_a, region.text_b])))
 
 
 def _positions(region: Region) -> list[Any]:
@@ -113,28 +106,18 @@ def _report(shared: Shared) -> None:
             console.print(line, soft_wrap=True)
 
 
-def _alignment(number: int, region: Region) -> list[Text]:
+def _alignment(number: int, region: Region) -> Iterator["Text"]:
     """Blocks of three lines: A, a bar where the bases agree, B."""
     from rich.text import Text
 
-    lines = []
     margin = max(len(str(position)) for position in _positions(region)[1:])
     step = -1 if region.strand == "-" else 1
     for at in range(0, region.length, LINE):
         text_a, text_b = region.text_a[at : at + LINE], region.text_b[at : at + LINE]
         label = str(number) if at == 0 else ""
         bars = "".join("|" if x == y else " " for x, y in zip(text_a, text_b, strict=True))
-        lines.append(_coloured(f"{label:>4}  A {region.first_a + at:>{margin}} ", text_a))
-        lines.append(Text(" " * (9 + margin) + bars, style="dim"))
-        lines.append(_coloured(f"      B {region.first_b + step * at:>{margin}} ", text_b))
-        lines.append(Text())
-    return lines
-
-
-def _coloured(margin: str, text: str) -> Text:
-    from rich.text import Text
-
-    line = Text(margin)
-    for letter in text:
-        line.append(letter, style="bold red" if letter.islower() else "")
-    return line
+        line_a = Text(f"{label:>4}  A {region.first_a + at:>{margin}} {text_a}")
+        line_b = Text(f"      B {region.first_b + step * at:>{margin}} {text_b}")
+        for line in (line_a, line_b):
+            line.highlight_regex("[acgt]", "bold red")
+        yield from (line_a, Text(" " * (9 + margin) + bars, style="dim"), line_b, Text())

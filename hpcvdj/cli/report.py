@@ -7,8 +7,6 @@ import typer
 
 from hpcvdj.cli import common, options
 
-NAME = "report"
-
 
 def command(
     results: Annotated[
@@ -58,8 +56,7 @@ def command(
 
     Example: hpcvdj report out.h5 -o report.html -g inputs/germline/mouse_trb_paper.tsv
     """
-    run = common.begin()
-    if not run.is_root:
+    if not common.begin().is_root:
         return
     from hpcvdj.report.page import write_report
 

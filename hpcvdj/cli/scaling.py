@@ -2,10 +2,8 @@
 
 import typer
 
-from hpcvdj.cli import common, options, study_files
+from hpcvdj.cli import common, options, study
 from hpcvdj.counting.config import Config
-
-NAME = "scaling"
 
 app = typer.Typer(
     help="Strong-scaling study: measure each number of ranks in its own launch, then make tables and a plot of all.",
@@ -17,14 +15,14 @@ app = typer.Typer(
 def measure(
     junctions: options.Junctions,
     germline: options.GermlineFile,
-    output: study_files.StudyFolder,
-    n_lengths: study_files.Lengths = "0-6",
+    output: study.StudyFolder,
+    n_lengths: study.Lengths = "0-6",
     method: options.MethodOption = "bitwise",
     backend: options.BackendOption = "auto",
-    repeats: study_files.Repeats = 3,
-    sample: study_files.Sample = None,
+    repeats: study.Repeats = 3,
+    sample: study.Sample = None,
     threads_per_block: options.ThreadsPerBlock = options.DEFAULT_THREADS_PER_BLOCK,
-    label: study_files.Label = "",
+    label: study.Label = "",
     strict_binding: options.StrictBinding = False,
     threads: options.Threads = None,
 ) -> None:
@@ -38,11 +36,11 @@ def measure(
     lengths = run.from_root(lambda: options.parse_range("--n-lengths", n_lengths))
     config = Config(max(lengths), method, backend, threads_per_block=threads_per_block, strict_binding=strict_binding)
     longest = config.method_class().longest_cdr3
-    with study_files.recording(run, "scaling", output, f"{method}-{run.ranks}", label) as rows:
-        problem, of = study_files.problem_of(run, junctions, germline, max(lengths), sample, longest)
-        rows += measuring.measure(problem, of, config, run, measuring.Schedule(lengths, repeats))
+    with study.recording(run, "scaling", output, f"{method}-{run.ranks}", label) as rows:
+        problem, of = study.problem_of(run, junctions, germline, max(lengths), sample, longest)
+        rows += measuring.measure(problem, of, config, run, lengths, repeats)
     for row in rows if run.is_root else []:
         common.say(f"{row.work}, {row.ranks} rank(s), repeat {row.repeat}: {row.wall:.4f} s")
 
 
-app.command()(study_files.render)
+app.command()(study.render)

@@ -2,16 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from hpcvdj.cli import common, options
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-NAME = "simulate"
 
 
 def command(
@@ -25,11 +20,11 @@ def command(
         typer.Option("--weighting", help="Each n-length equally likely, or as likely as it has pathways."),
     ] = "uniform",
     largest_share: Annotated[
-        float | None,
+        float,
         typer.Option(
             "--largest-share", help="Share of the largest V-J pair.", show_default="3249 of 101822, as in the paper"
         ),
-    ] = None,
+    ] = 3_249 / 101_822,
     max_length: Annotated[int, typer.Option("--max-length", min=0, help="Longest CDR3 in nucleotides.")] = 60,
     productive: Annotated[
         bool, typer.Option("--productive", help="Only junctions in frame without stop codon.")
@@ -47,8 +42,7 @@ def command(
 
     Example: hpcvdj simulate -g inputs/germline/mouse_trb.tsv --productive -n 1000 --seed 1 -o mouse.tsv
     """
-    run = common.begin()
-    if not run.is_root:
+    if not common.begin().is_root:
         return
     from hpcvdj.generation.simulate import Simulation, simulate
     from hpcvdj.recombination.germline import read_germline
@@ -56,15 +50,14 @@ def command(
     from hpcvdj.storage.files import require_distinct
 
     require_distinct(output, germline)
-    share = {} if largest_share is None else {"largest_share": largest_share}
     plan = Simulation(
         count=number, seed=seed, n_lengths=options.parse_range("--n-lengths", n_lengths), weighting=weighting,
-        longest=max_length, productive=productive, orf=orf, **share,
+        largest_share=largest_share, longest=max_length, productive=productive, orf=orf,
     )  # fmt: skip
     table = read_germline(germline, max_p=max_p, d_alleles=d_alleles)
     pairs: Counter[tuple[str, str]] = Counter()
 
-    def batches() -> "Iterator[pa.RecordBatch]":
+    def batches() -> Iterator[Any]:
         for batch in simulate(table, plan):
             pairs.update(zip(batch["v_call"].to_pylist(), batch["j_call"].to_pylist(), strict=True))
             yield batch

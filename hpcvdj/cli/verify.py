@@ -6,8 +6,6 @@ import typer
 
 from hpcvdj.cli import common, options
 
-NAME = "verify"
-
 
 def command(
     junctions: options.Junctions,

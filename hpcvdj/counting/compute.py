@@ -1,7 +1,5 @@
 """Computing a problem over the ranks: its units, one after another, into a store."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -35,35 +33,6 @@ class ArrayStore:
 
 
 @dataclass(frozen=True)
-class Work:
-    """What is computed, and on what."""
-
-    problem: Problem
-    config: Config
-    backend: Backend
-    run: Run
-
-    def compute(self, store: Store | None, begun: Partial | None = None, missing: Missing | None = None) -> Computed:
-        """Compute what is `missing` (by default everything) into root's `store`; `begun` is the unit under way."""
-        method, threads = self.config.method_class(), self.config.threads_per_block
-        started = time.perf_counter()
-        kernel = self.backend.load(method, self.problem, threads)
-        (prepare,) = self.run.slowest(time.perf_counter() - started)
-        unit_work = self.run.from_root(lambda: self.backend.unit_work)
-        full = everything(self.problem)
-        units = list(method.units(self.problem, unit_work, full if missing is None else missing))
-        done = 0.0
-        if missing is not None:
-            done = sum(map(method.work, method.units(self.problem, unit_work, full))) - sum(map(method.work, units))
-        if begun is not None:
-            units = [begun.unit, *units]
-            done -= method.work(begun.unit)
-        driver = Driver(kernel, method, threads, self.run)
-        timings = driver.compute(units, store, begun, max(0.0, done))
-        return Computed(timings, prepare, driver.save_seconds, driver.store_seconds)
-
-
-@dataclass(frozen=True)
 class Computed:
     """Seconds of a computation: of its units, of loading the kernel, of saving and of storing."""
 
@@ -73,11 +42,39 @@ class Computed:
     store: float
 
 
+def compute(
+    problem: Problem,
+    config: Config,
+    backend: Backend,
+    run: Run,
+    store: Store | None,
+    begun: Partial | None = None,
+    missing: Missing | None = None,
+) -> Computed:
+    """Compute what is `missing` (by default everything) into root's `store`; `begun` is the unit under way."""
+    method, threads = config.method_class(), config.threads_per_block
+    started = time.perf_counter()
+    kernel = backend.load(method, problem, threads)
+    (prepare,) = run.slowest(time.perf_counter() - started)
+    unit_work = run.from_root(lambda: backend.unit_work)
+    full = everything(problem)
+    units = list(method.units(problem, unit_work, full if missing is None else missing))
+    done = 0.0
+    if missing is not None:
+        done = sum(map(method.work, method.units(problem, unit_work, full))) - sum(map(method.work, units))
+    if begun is not None:
+        units = [begun.unit, *units]
+        done -= method.work(begun.unit)
+    driver = Driver(kernel, method, threads, run)
+    timings = driver.compute(units, store, begun, max(0.0, done))
+    return Computed(timings, prepare, driver.save_seconds, driver.store_seconds)
+
+
 def count_in_memory(problem: Problem, config: Config, run: Run) -> NDArray[Any] | None:
     """The values of a problem, [sequences, columns], on root; None on the other ranks."""
     config.method_class().require(problem.max_n)
     store = ArrayStore(problem, config.method_class()) if run.is_root else None
-    Work(problem, config, run.bind(config.backend, strict=config.strict_binding), run).compute(store)
+    compute(problem, config, run.bind(config.backend, strict=config.strict_binding), run, store)
     return store.values if store is not None else None
 
 

@@ -1,7 +1,7 @@
 """What to count and how."""
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 from hpcvdj.errors import choice, require_integer
 from hpcvdj.kernels.backends import AUTO
@@ -40,7 +40,3 @@ class Config:
         max_n = longest if self.max_n == "all" else require_integer("max_n", self.max_n, "give a number, or all")
         self.method_class().require(max_n)
         return max_n
-
-    def recorded(self, max_n: int) -> dict[str, Any]:
-        """What results record."""
-        return {**asdict(self), "max_n": max_n, "max_n_asked": self.max_n}

@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hpcvdj.counting.compute import Work, shared_repertoire
+from hpcvdj.counting.compute import compute, shared_repertoire
 from hpcvdj.counting.config import Config
 from hpcvdj.counting.slices import count_in_slices, surveyed
-from hpcvdj.counting.summary import STAGES, Summary, attributes_of, facts_of, log_exclusions
+from hpcvdj.counting.summary import STAGES, Summary, attributes_of, facts_of, log_exclusions, summary_of
 from hpcvdj.kernels.pathways.methods import Method, Missing
 from hpcvdj.recombination.germline import Germline
 from hpcvdj.recombination.repertoire import Problem
@@ -73,9 +73,9 @@ def _whole(inputs: Inputs, germline: Germline, config: Config, run: Run, started
     assert target is not None
     attributes: dict[str, Any] = {}
     if junctions is not None:
-        log_exclusions(junctions.rows_read, junctions.excluded.counts(), junctions.substituted)
-        inputs = inputs.with_digest()
-        attributes = attributes_of(inputs, germline, config, max_n, run) | facts_of(junctions)
+        facts = junctions.rows_read, junctions.excluded.counts(), junctions.substituted
+        log_exclusions(*facts)
+        attributes = attributes_of(inputs, germline, config, max_n, run) | facts_of(*facts)
     read = time.perf_counter()
     folder, _ = run.open_folder("checkpoint", attributes.get("identity", {}), STATE)
     with ExitStack() as stack:
@@ -84,11 +84,11 @@ def _whole(inputs: Inputs, germline: Germline, config: Config, run: Run, started
         opened = time.perf_counter()
         run.request.begin()
         backend = run.bind(config.backend, strict=config.strict_binding)
-        computed = Work(problem, config, backend, run).compute(writer, begun, missing)
+        computed = compute(problem, config, backend, run, writer, begun, missing)
         counted = time.perf_counter()
         ranks = run.rank_facts(backend)
 
-        def finish() -> tuple[list[int], int]:
+        def finish() -> Summary:
             assert writer is not None
             writer.finish({**attributes, "checkpoint_seconds": computed.save}, ranks, computed.timings, inputs)
             # The result gets its name when the stack unwinds; only then may the checkpoint go.
@@ -96,30 +96,16 @@ def _whole(inputs: Inputs, germline: Germline, config: Config, run: Run, started
             folder.remove()
             if run.overwrite:
                 parts.discard_parts(target)
-            return writer.sums, int(writer.nonzero.sum())
+            return summary_of([target], inputs, backend, run)
 
-        sums, reached = run.from_root(finish)
+        summary = run.from_root(finish)
     ended = time.perf_counter()
     timings = computed.timings
     seconds = (
         read - started, computed.prepare, float(timings.kernel.sum()), float(timings.reduce.sum()), computed.save,
         opened - read + computed.store + ended - counted, ended - started,
     )  # fmt: skip
-    return Summary(
-        rows_read=junctions.rows_read if junctions is not None else 0,
-        counted=len(repertoire),
-        excluded=junctions.excluded.counts() if junctions is not None else [],
-        pairs=len(repertoire.pairs),
-        max_n=max_n,
-        method=method.name,
-        hardware=backend.describe(),
-        ranks=run.ranks,
-        pathways=sums,
-        with_pathway=reached,
-        seconds=dict(zip(STAGES, seconds, strict=True)),
-        tables=len(inputs.tables) * inputs.together,
-        repertoires=len(inputs.repertoires),
-    )
+    return replace(summary, seconds=dict(zip(STAGES, seconds, strict=True)))
 
 
 def _writer(
@@ -127,15 +113,14 @@ def _writer(
 ) -> tuple[ResultWriter | None, Partial | None, Missing]:
     """Root's writer, with what an earlier run saved; on every rank the unit that was under way, and what is missing."""
 
-    def open_it() -> ResultWriter:
+    def open_it() -> tuple[ResultWriter, Partial | None]:
         assert junctions is not None
         assert run.target is not None
         overwrite = run.overwrite or run.resume
-        return stack.enter_context(
-            result_writer(run.target, junctions, method, width, overwrite=overwrite, folder=folder)
-        )
+        writer = result_writer(run.target, junctions, method, width, overwrite=overwrite, folder=folder)
+        opened = stack.enter_context(writer)
+        return opened, opened.restore()
 
-    writer = run.on_root(open_it)
-    own = run.on_root(lambda: writer.restore() if writer else None)
+    writer, own = run.on_root(open_it) or (None, None)
     begun, missing = run.from_root(lambda: (replace(own, values=None) if own else None, writer.missing(own)))  # type: ignore[union-attr]
     return writer, own or begun, missing

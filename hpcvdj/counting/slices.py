@@ -1,27 +1,25 @@
 """Input larger than memory: each slice is read, counted and written into a part of the result by one rank."""
 
-import json
 import logging
 import time
-from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from hpcvdj.counting.compute import Work
+from hpcvdj.counting.compute import compute
 from hpcvdj.counting.config import Config
-from hpcvdj.counting.summary import MOST_COUNTED, STAGES, Summary, attributes_of, facts_of, log_exclusions
+from hpcvdj.counting.summary import STAGES, Summary, attributes_of, facts_of, log_exclusions, summary_of
 from hpcvdj.errors import HpcvdjError, InputError
 from hpcvdj.kernels.backends import Backend
-from hpcvdj.recombination.exclusions import Exclusion, added, counts_json
 from hpcvdj.recombination.germline import Germline
 from hpcvdj.recombination.repertoire import Problem
-from hpcvdj.repertoires.inputs import Inputs, Slice, Table, cut, dealt, numbered, read_slices, survey
+from hpcvdj.repertoires.inputs import Inputs, Slice, cut, dealt, numbered, read_slices, survey
+from hpcvdj.repertoires.tables import Table
 from hpcvdj.results import parts
-from hpcvdj.results.reader import Result
 from hpcvdj.results.writer import result_writer
 from hpcvdj.runs.folder import RunFolder
 from hpcvdj.runs.progress import Progress
@@ -94,7 +92,7 @@ def count_in_slices(inputs: Inputs, germline: Germline, config: Config, run: Run
             work.count(run, *item)
             progress.advance(item[0].rows)
 
-        read = read_slices(inputs, rows, own, run.raise_if_stopping)
+        read = read_slices(inputs, own, run.raise_if_stopping)
         try:
             run.each(read, count_slice, f"with the part files in {folder.path} saved; --resume continues")
         except HpcvdjError:
@@ -107,17 +105,16 @@ def count_in_slices(inputs: Inputs, germline: Germline, config: Config, run: Run
 
     def join() -> Summary:
         inputs.require_unchanged()
-        found, substituted = _summary_of_parts(inputs, folder, backend, run)
-        log_exclusions(found.rows_read, found.excluded, substituted)
+        found = summary_of(sorted(folder.path.glob(parts.PART)), inputs, backend, run)
+        facts = found.rows_read, found.excluded, found.substituted
+        log_exclusions(*facts)
         joint = {
             **attributes,
-            "rows_read": found.rows_read,
+            **facts_of(*facts),
             "slice_rows": rows,
-            "quantity": work.quantity,
+            "quantity": config.method_class().quantity.name,
             "sums": [str(value) for value in found.pathways],
             "nonzero": found.with_pathway,
-            "substituted_calls": substituted,
-            "excluded_counts": counts_json(found.excluded[:MOST_COUNTED]),
         }
         parts.join(target, folder, joint, ranks, inputs, overwrite=run.overwrite)
         return found
@@ -141,81 +138,34 @@ def _require_sliceable(config: Config) -> None:
     method.require(config.max_n)
 
 
+@dataclass
 class _SliceWork:
     """Reads, counts and writes slices; `seconds` are those of the three."""
 
-    def __init__(
-        self,
-        inputs: Inputs,
-        germline: Germline,
-        config: Config,
-        backend: Backend,
-        folder: RunFolder,
-        attributes: dict[str, Any],
-    ) -> None:
-        self._inputs, self._germline, self._config = inputs, germline, config
-        self._backend, self._folder, self._attributes = backend, folder, attributes
-        self.quantity = config.method_class().quantity.name
-        self.seconds = np.zeros(3)
+    inputs: Inputs
+    germline: Germline
+    config: Config
+    backend: Backend
+    folder: RunFolder
+    attributes: dict[str, Any]
+    seconds: NDArray[np.float64] = field(default_factory=lambda: np.zeros(3))
 
     def count(self, run: Run, part: Slice, batches: Iterable[pa.RecordBatch]) -> None:
         """Count one slice into its part."""
         begun = time.perf_counter()
-        config, method = self._config, self._config.method_class()
-        junctions = self._inputs.read(self._germline, batches, part.first_row)
-        problem = Problem(junctions.repertoire, self._germline, int(config.max_n), config.d_forms)
+        config, method = self.config, self.config.method_class()
+        junctions = self.inputs.read(self.germline, batches, part.first_row)
+        problem = Problem(junctions.repertoire, self.germline, int(config.max_n), config.d_forms)
         read = time.perf_counter()
         last = part.first_row + part.rows
-        tables = tuple(t for t in self._inputs.tables if t.first_row < last and t.first_row + t.rows > part.first_row)
-        path = parts.part_path(self._folder, part.index)
+        tables = tuple(t for t in self.inputs.tables if t.first_row < last and t.first_row + t.rows > part.first_row)
+        path = parts.part_path(self.folder, part.index)
         with result_writer(path, junctions, method, problem.max_n + 1) as writer:
-            computed = Work(problem, config, self._backend, run.alone()).compute(writer)
-            attributes = {**self._attributes, **facts_of(junctions), "first_row": part.first_row}
-            facts = run.alone().rank_facts(self._backend)
-            writer.finish(attributes, facts, computed.timings, replace(self._inputs, tables=tables))
+            computed = compute(problem, config, self.backend, run.alone(), writer)
+            rows = facts_of(junctions.rows_read, junctions.excluded.counts(), junctions.substituted)
+            attributes = {**self.attributes, **rows, "first_row": part.first_row}
+            facts = run.alone().rank_facts(self.backend)
+            writer.finish(attributes, facts, computed.timings, replace(self.inputs, tables=tables))
         kernel = float(computed.timings.kernel.sum())
         self.seconds += read - begun, kernel, time.perf_counter() - read - kernel
         log.info("rows %s to %s are counted", f"{part.first_row:,}", f"{last:,}")
-
-
-def _summary_of_parts(
-    inputs: Inputs, folder: RunFolder, backend: Backend, run: Run
-) -> tuple[Summary, list[tuple[str, str, int]]]:
-    """What the parts found, and the calls that were replaced; InputError if a part is damaged or does not fit."""
-    rows = counted = reached = 0
-    pathways: list[int] = []
-    excluded: list[list[tuple[Exclusion, int]]] = []
-    substituted: Counter[tuple[str, str]] = Counter()
-    pairs: set[tuple[str, str]] = set()
-    method = ""
-    for path in sorted(folder.path.glob(parts.PART)):
-        with Result(path) as part:
-            facts = part.provenance
-            if int(facts["first_row"]) != rows:
-                raise InputError(f"{folder.path}: its parts do not follow each other; start again with --overwrite")
-            rows += int(facts["rows_read"])
-            counted += len(part)
-            reached += int(facts["nonzero"])
-            sums = list(map(int, json.loads(facts["sums"])))
-            pathways = [a + b for a, b in zip(pathways or [0] * len(sums), sums, strict=True)]
-            excluded.append(part.excluded_counts)
-            for call, allele, replaced in json.loads(facts["substituted_calls"]):
-                substituted[call, allele] += replaced
-            pairs |= {(v, j) for v, j, _ in part.pairs}
-            method = json.loads(facts["config"])["method"]
-    summary = Summary(
-        rows_read=rows,
-        counted=counted,
-        excluded=added(excluded),
-        pairs=len(pairs),
-        max_n=len(pathways) - 1,
-        method=method,
-        hardware=backend.describe(),
-        ranks=run.ranks,
-        pathways=pathways,
-        with_pathway=reached,
-        seconds={},
-        tables=len(inputs.tables) * inputs.together,
-        repertoires=len(inputs.repertoires),
-    )
-    return summary, [(*replaced, rows) for replaced, rows in substituted.items()]

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from hpcvdj.counting.summary import Summary
 from hpcvdj.errors import InputError
-from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
+from hpcvdj.recombination.exclusions import ExclusionKind
 from hpcvdj.recombination.germline import Germline, SegmentType, read_germline
 
 NEARLY_ALL = 0.9
@@ -19,20 +20,17 @@ Unlisted = Sequence[tuple[SegmentType, str, int]]
 """(segment type, gene or allele that the table lacks, rows with that call)."""
 
 
-def species_warning(
-    excluded: Sequence[tuple[Exclusion, int]], rows: int, counted: int, reached: int, max_n: int, germline: Germline
-) -> str | None:
-    """A warning if `germline` seems to be of another species or locus, or None.
-
-    excluded  exclusions and their rows; `rows` were read, `counted` of them counted, `reached` of those have a pathway
+def species_warning(summary: Summary, germline: Germline) -> str | None:
+    """A warning if `germline` seems to be of another species or locus than what was counted, or None.
 
     The warning names the table in the same folder that lists nearly all calls that this one lacks, if there is one.
     """
     unlisted: Unlisted = [
         (exclusion.get("segment"), str(exclusion.get("allele") or exclusion.get("gene")), count)  # type: ignore[misc]
-        for exclusion, count in excluded
+        for exclusion, count in summary.excluded
         if exclusion.kind in (ExclusionKind.UNLISTED_GENE, ExclusionKind.UNLISTED_ALLELE)
     ]
+    rows, counted, reached = summary.rows_read, summary.counted, summary.with_pathway
     lacking = sum(count for *_, count in unlisted)
     finding = f"{lacking:,} of {rows:,} rows have a V or J call that {germline.name} does not list"
     if lacking >= HALF * rows:
@@ -41,7 +39,7 @@ def species_warning(
             return f"{finding}, and {other} lists that of {listed:,}: are they of another species or locus?"
     if lacking and lacking >= NEARLY_ALL * rows:
         return f"{finding}: are they of another species or locus?"
-    if max_n >= ENOUGH_N and counted and reached < FEWEST_REACHED * counted:
+    if summary.max_n >= ENOUGH_N and counted and reached < FEWEST_REACHED * counted:
         return (
             f"only {reached:,} of {counted:,} junctions have a pathway: are they of another species or locus than "
             f"{germline.name}, or cut elsewhere than at Cys 104 and Phe/Trp 118 (--sequence-field)?"

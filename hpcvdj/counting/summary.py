@@ -1,14 +1,20 @@
 """What a run says of itself: the summary for people, the attributes of its result, the log."""
 
+import json
 import logging
-from dataclasses import asdict, dataclass
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from hpcvdj.counting.config import Config
-from hpcvdj.recombination.exclusions import Exclusion, by_summary, counts_json
+from hpcvdj.errors import InputError
+from hpcvdj.kernels.backends import Backend
+from hpcvdj.recombination.exclusions import Exclusion, added, by_summary, counts_json
 from hpcvdj.recombination.germline import Germline
-from hpcvdj.repertoires.inputs import Inputs, repertoire_name
-from hpcvdj.repertoires.junctions import Junctions
+from hpcvdj.repertoires.inputs import Inputs
+from hpcvdj.repertoires.tables import repertoire_name
+from hpcvdj.results.reader import Result
 from hpcvdj.runs.folder import Identity
 from hpcvdj.runs.run import Run
 
@@ -25,6 +31,7 @@ class Summary:
     """What a run found and how long it took; complete on root.
 
     excluded      the exclusions and their rows, the most frequent first
+    substituted   calls that were replaced, by what, and their rows
     pathways      pathways of each n-length over all sequences, exact Python integers
     with_pathway  sequences with at least one pathway
     tables        tables that were counted together, and their repertoires; 0 for one table
@@ -34,6 +41,7 @@ class Summary:
     rows_read: int
     counted: int
     excluded: list[tuple[Exclusion, int]]
+    substituted: list[tuple[str, str, int]]
     pairs: int
     max_n: int
     method: str
@@ -41,16 +49,58 @@ class Summary:
     ranks: int
     pathways: list[int]
     with_pathway: int
-    seconds: dict[str, float]
     tables: int = 0
     repertoires: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+def summary_of(paths: list[Path], inputs: Inputs, backend: Backend, run: Run) -> Summary:
+    """What the result at `paths`, or its parts, found; InputError if one is damaged or they do not fit."""
+    rows = counted = reached = 0
+    pathways: list[int] = []
+    excluded: list[list[tuple[Exclusion, int]]] = []
+    substituted: Counter[tuple[str, str]] = Counter()
+    pairs: set[tuple[str, str]] = set()
+    method = ""
+    for path in paths:
+        with Result(path) as part:
+            facts = part.provenance
+            if int(facts.get("first_row", 0)) != rows:
+                raise InputError(f"{path.parent}: its parts do not follow each other; start again with --overwrite")
+            rows += int(facts["rows_read"])
+            counted += len(part)
+            reached += int(facts["nonzero"])
+            sums = list(map(int, json.loads(facts["sums"])))
+            pathways = [a + b for a, b in zip(pathways or [0] * len(sums), sums, strict=True)]
+            excluded.append(part.excluded_counts)
+            for call, allele, replaced in json.loads(facts["substituted_calls"]):
+                substituted[call, allele] += replaced
+            pairs |= {(v, j) for v, j, _ in part.pairs}
+            method = json.loads(facts["config"])["method"]
+    return Summary(
+        rows_read=rows,
+        counted=counted,
+        excluded=added(excluded),
+        substituted=[(*replaced, rows) for replaced, rows in substituted.items()],
+        pairs=len(pairs),
+        max_n=len(pathways) - 1,
+        method=method,
+        hardware=backend.describe(),
+        ranks=run.ranks,
+        pathways=pathways,
+        with_pathway=reached,
+        tables=len(inputs.tables) * inputs.together,
+        repertoires=len(inputs.repertoires),
+    )
 
 
 def attributes_of(inputs: Inputs, germline: Germline, config: Config, max_n: int, run: Run) -> dict[str, Any]:
     """What a result records of its run."""
     recorded = {
         "config": {
-            **config.recorded(max_n),
+            **asdict(config),
+            "max_n": max_n,
+            "max_n_asked": config.max_n,
             "calls": asdict(inputs.reading.calls),
             "strict": inputs.reading.strict,
         },
@@ -77,17 +127,19 @@ def _identity(inputs: Inputs, recorded: dict[str, Any]) -> Identity:
     return {"tables": tables, "together": inputs.together, **{name: facts[name] for name in names}}
 
 
-def facts_of(junctions: Junctions) -> dict[str, Any]:
-    """What a result records of its rows."""
-    return {
-        "rows_read": junctions.rows_read,
-        "substituted_calls": junctions.substituted,
-        "excluded_counts": counts_json(junctions.excluded.counts()[:MOST_COUNTED]),
-    }
-
-
 MOST_COUNTED = 10_000
 """Different exclusions that a result sums up in its attributes; /excluded has all."""
+
+
+def facts_of(
+    rows_read: int, excluded: list[tuple[Exclusion, int]], substituted: list[tuple[str, str, int]]
+) -> dict[str, Any]:
+    """What a result records of its rows."""
+    return {
+        "rows_read": rows_read,
+        "substituted_calls": substituted,
+        "excluded_counts": counts_json(excluded[:MOST_COUNTED]),
+    }
 
 
 def log_exclusions(

@@ -8,11 +8,10 @@ from numpy.typing import NDArray
 from hpcvdj.counting.compute import count_in_memory, shared_repertoire
 from hpcvdj.counting.config import Config
 from hpcvdj.errors import choices
-from hpcvdj.kernels.backends import AUTO
 from hpcvdj.kernels.pathways.methods import Method
 from hpcvdj.recombination.germline import Germline, d_forms, j_forms, v_forms
 from hpcvdj.recombination.pathways import algorithm_1, direct_sum
-from hpcvdj.recombination.repertoire import Problem, Repertoire
+from hpcvdj.recombination.repertoire import Problem
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.runs.run import Run
 
@@ -26,7 +25,6 @@ class Check:
 
     name: str
     max_n: int
-    sequences: int
     counters: int
     differences: int
     first: str = ""
@@ -37,18 +35,14 @@ def sampled_problem(
 ) -> tuple[Problem, int]:
     """A problem with `sample` random sequences of a table (None: all), on every rank, and how many there are in all."""
     junctions = run.on_root(lambda: inputs.read(germline))
-    whole = shared_repertoire(junctions, run)
-    return Problem(whole if sample is None else _sample(whole, sample, seed), germline, max_n, d_forms), len(whole)
+    whole = chosen = shared_repertoire(junctions, run)
+    if sample is not None:
+        rows = np.random.default_rng(seed).choice(len(whole), size=min(sample, len(whole)), replace=False)
+        chosen = whole.subset(np.sort(rows))
+    return Problem(chosen, germline, max_n, d_forms), len(whole)
 
 
-def _sample(repertoire: Repertoire, size: int, seed: int) -> Repertoire:
-    """`size` random sequences without replacement; all of them if there are fewer."""
-    rng = np.random.default_rng(seed)
-    rows = rng.choice(np.arange(len(repertoire)), size=min(size, len(repertoire)), replace=False)
-    return repertoire.subset(np.sort(rows))
-
-
-def verify(problem: Problem, run: Run, *, literal_max_n: int = 1, backend: str = AUTO) -> list[Check]:
+def verify(problem: Problem, run: Run, *, literal_max_n: int = 1) -> list[Check]:
     """Compare every method, and Algorithm 1 taken literally up to `literal_max_n`, with the direct sum in Python.
 
     Root computes the reference; every rank counts.  Meant for a sample: the reference takes about ten milliseconds a
@@ -60,7 +54,7 @@ def verify(problem: Problem, run: Run, *, literal_max_n: int = 1, backend: str =
         counters = literal(problem, min(literal_max_n, problem.max_n))
         checks.append(_compare("Algorithm 1, literally", problem, expected, counters))
     for name in choices(Method):
-        values = count_in_memory(problem, Config(problem.max_n, name, backend, problem.d_forms), run)
+        values = count_in_memory(problem, Config(problem.max_n, name, d_forms=problem.d_forms), run)
         if values is not None:
             checks.append(_compare(name, problem, expected, values))
     return checks
@@ -68,9 +62,11 @@ def verify(problem: Problem, run: Run, *, literal_max_n: int = 1, backend: str =
 
 def reference(problem: Problem) -> NDArray[np.uint64]:
     """The direct sum in plain Python, uint64 [sequences, n-lengths]."""
+    repertoire = problem.repertoire
     rows = [
-        direct_sum(problem.repertoire.cdr3(row), *_forms(problem, pair), problem.max_n)
-        for pair, row in _pair_rows(problem)
+        direct_sum(repertoire.cdr3(row), *_forms(problem, pair), problem.max_n)
+        for pair in range(len(repertoire.pairs))
+        for row in repertoire.rows_of(pair)
     ]
     return np.array(rows, dtype=np.uint64).reshape(len(rows), problem.max_n + 1)
 
@@ -88,11 +84,6 @@ def literal(problem: Problem, max_n: int) -> NDArray[np.uint64]:
     return out
 
 
-def _pair_rows(problem: Problem) -> list[tuple[int, int]]:
-    repertoire = problem.repertoire
-    return [(pair, row) for pair in range(len(repertoire.pairs)) for row in repertoire.rows_of(pair)]
-
-
 def _forms(problem: Problem, pair: int) -> tuple[list[str], list[str] | None, list[str]]:
     v, j = problem.repertoire.pairs[pair]
     germline = problem.germline
@@ -107,10 +98,9 @@ def _compare(name: str, problem: Problem, expected: NDArray[np.uint64], values: 
     first = ""
     if len(wrong):
         row, m = (int(k) for k in wrong[0])
-        pair = next(p for p, r in _pair_rows(problem) if r == row)
-        v, j = problem.repertoire.pairs[pair]
+        v, j = problem.repertoire.pairs[np.searchsorted(problem.repertoire.offsets, row, side="right") - 1]
         first = (
             f"{problem.repertoire.cdr3(row)} {v.allele} {j.allele} m={m}: reference {expected[row, m]}, "
             f"{name} {values[row, m]}"
         )
-    return Check(name, columns - 1, len(values), values.size, len(wrong), first)
+    return Check(name, columns - 1, values.size, len(wrong), first)

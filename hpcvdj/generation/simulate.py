@@ -5,17 +5,17 @@ cut, each uniform over all there are, so that every pathway of one n-length is e
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from itertools import islice, product
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
-from hpcvdj.recombination.alphabet import BASES, encode
-from hpcvdj.recombination.germline import Germline, Segment, d_forms, extended_j, extended_v
+from hpcvdj.recombination.alphabet import BASES, translate
+from hpcvdj.recombination.germline import Germline, Segment, d_forms, first_alleles, j_forms, v_forms
 from hpcvdj.recombination.repertoire import LONGEST_CDR3, PAPER_LONGEST_CDR3
 
 PAPER_SEQUENCES = 101_822
@@ -28,7 +28,6 @@ CYS, PHE = "TGT", "TTT"
 """The anchor codons written around each CDR3; counts do not depend on these codons."""
 
 _LETTERS = np.frombuffer(BASES.encode(), dtype=np.uint8)
-_STOPS = ("TAA", "TAG", "TGA")
 _MOST_ROUNDS = 200
 _BATCH = 1 << 17
 
@@ -48,42 +47,55 @@ class Simulation:
 
     count: int = PAPER_SEQUENCES
     seed: int = 0
-    n_lengths: range = field(default_factory=lambda: range(11))
+    n_lengths: range = range(11)
     weighting: Literal["uniform", "pathways"] = "uniform"
     largest_share: float = PAPER_LARGEST_PAIR / PAPER_SEQUENCES
     longest: int = PAPER_LONGEST_CDR3
     productive: bool = False
     orf: bool = False
 
+    def __post_init__(self) -> None:
+        if not 0 < self.largest_share <= 1:
+            raise InputError("the share of the largest V–J pair must be above 0 and at most 1")
+        if not 0 <= self.longest <= LONGEST_CDR3:
+            raise InputError(f"the longest CDR3 must have 0 to {LONGEST_CDR3} nt")
+
 
 def simulate(germline: Germline, plan: Simulation) -> Iterator[pa.RecordBatch]:
     """Junctions as AIRR record batches, V–J pairs in random order throughout.
 
     Columns: sequence_id, v_call, d_call, j_call, junction, productive, n1_length, n2_length (n-nucleotides left
-    and right of D).  The same germline, plan and seed give the same rows.  Memory: about 150 bytes a junction.
+    and right of D).  The same germline, plan and seed give the same rows.  Memory: about 150 bytes a junction;
+    500 for those of the V–J pair that is being drawn.
     """
-    _check(plan)
     rng = np.random.default_rng(plan.seed)
     pairs = usable_pairs(germline, ("F", "ORF") if plan.orf else ("F",))
     sizes = rng.permutation(pair_sizes(plan.count, len(pairs), plan.largest_share))
     drawn = [_draw_pair(germline, plan, rng, v, j, int(size)) for (v, j), size in zip(pairs, sizes, strict=True)]
-    pair_of = np.repeat(np.arange(len(pairs)), sizes)
-    columns = [np.concatenate([part[k] for part in drawn]) for k in range(5)]
+    rows = np.concatenate(drawn)
     drawn.clear()
     order = rng.permutation(plan.count)
     for first in range(0, plan.count, _BATCH):
-        rows = order[first : first + _BATCH]
-        yield _batch(germline, pairs, pair_of[rows], first, [column[rows] for column in columns])
+        chosen = rows[order[first : first + _BATCH]]
+        columns = {
+            "sequence_id": [f"insilico_{first + k}" for k in range(len(chosen))],
+            "v_call": chosen["v_call"].tolist(),
+            "d_call": chosen["d_call"].tolist(),
+            "j_call": chosen["j_call"].tolist(),
+            "junction": [f"{CYS}{cdr3}{PHE}" for cdr3 in chosen["cdr3"].astype(str)],
+            "productive": np.where(chosen["productive"], "T", "F").tolist(),
+            "n1_length": chosen["n1_length"].astype(str).tolist(),
+            "n2_length": chosen["n2_length"].astype(str).tolist(),
+        }
+        yield pa.RecordBatch.from_pydict(columns)
 
 
 def usable_pairs(germline: Germline, statuses: tuple[str, ...]) -> list[tuple[Segment, Segment]]:
     """Every V–J pair of genes with one of the `statuses`, each gene by its first such allele; InputError if none."""
-    pairs = [
-        (v, j)
-        for locus in germline.loci
-        for v in _used(germline, "V", locus, statuses)
-        for j in _used(germline, "J", locus, statuses)
-    ]
+    pairs: list[tuple[Segment, Segment]] = []
+    for locus in germline.loci:
+        v, j = (first_alleles(s for s in germline.of(kind, locus) if s.functional in statuses) for kind in "VJ")
+        pairs += product(v, j)
     if not pairs:
         raise InputError(f"{germline.name}: no functional V–J pair to simulate")
     return pairs
@@ -111,143 +123,57 @@ def pair_sizes(count: int, pairs: int, largest_share: float) -> NDArray[np.int64
     return np.asarray(sizes)
 
 
-def _check(plan: Simulation) -> None:
-    if plan.count < 1:
-        raise InputError("the number of junctions must be at least 1")
-    if not plan.n_lengths or plan.n_lengths.start < 0:
-        raise InputError("give n-lengths as A-B with 0 <= A <= B")
-    if not 0 < plan.largest_share <= 1:
-        raise InputError("the share of the largest V–J pair must be above 0 and at most 1")
-    if not 0 <= plan.longest <= LONGEST_CDR3:
-        raise InputError(f"the longest CDR3 must have 0 to {LONGEST_CDR3} nt")
-
-
-def _used(germline: Germline, kind: str, locus: str, statuses: tuple[str, ...]) -> list[Segment]:
-    """The first listed allele of every gene with one of the `statuses`."""
-    first: dict[str, Segment] = {}
-    for segment in germline.of(kind, locus):
-        if segment.functional in statuses:
-            first.setdefault(segment.gene, segment)
-    return list(first.values())
-
-
 def _draw_pair(
     germline: Germline, plan: Simulation, rng: np.random.Generator, v: Segment, j: Segment, size: int
-) -> tuple[NDArray[Any], ...]:
-    """`size` distinct CDR3s of one V–J pair: letters uint8 [size, longest], lengths, D gene, n left, n right."""
-    forms = _PairForms(germline, v, j)
-    kept: tuple[NDArray[Any], ...] | None = None
+) -> NDArray[np.void]:
+    """`size` distinct junctions of one V–J pair, in the order in which they are drawn."""
+    kinds = [
+        ("v_call", object), ("d_call", object), ("j_call", object), ("cdr3", f"S{max(1, plan.longest)}"),
+        ("productive", bool), ("n1_length", np.uint8), ("n2_length", np.uint8),
+    ]  # fmt: skip
+    # AIRR d_call: the gene when any of it is left.
+    d = [
+        (form, gene.allele if form else "")
+        for gene in germline.d_segments(v.locus)
+        for form in d_forms(gene.sequence, max_p=germline.max_p)
+    ]
+    parts = v_forms(v.sequence, germline.max_p), d, j_forms(j.sequence, germline.max_p)
+    kept: dict[str, tuple[object, ...]] = {}
     for _ in range(_MOST_ROUNDS):
-        have = 0 if kept is None else len(kept[1])
-        if have == size and kept is not None:
-            return kept
-        fresh = forms.draw(plan, rng, max(64, (size - have) * 5 // 4))
-        kept = fresh if kept is None else tuple(np.concatenate(both) for both in zip(kept, fresh, strict=True))
-        _, first = np.unique(kept[0].view(f"V{plan.longest + 1}"), return_index=True)
-        kept = tuple(part[np.sort(first)[:size]] for part in kept)
+        draws = _draw(plan, rng, *parts, max(64, (size - len(kept)) * 5 // 4))
+        fits = [draw for draw in draws if len(draw[0]) <= plan.longest]
+        amino_acids = translate([cdr3 for cdr3, *_ in fits])
+        for (cdr3, d_call, left, right), protein in zip(fits, amino_acids, strict=True):
+            productive = len(cdr3) % 3 == 0 and "*" not in protein
+            if productive or not plan.productive:
+                kept.setdefault(cdr3, (v.allele, d_call, j.allele, cdr3, productive, left, right))
+        if len(kept) >= size:
+            return np.array(list(islice(kept.values(), size)), dtype=kinds)
     raise InputError(
         f"{germline.name}: {v.allele}–{j.allele} does not give {size} distinct CDR3s of at most {plan.longest} nt "
         f"with n-lengths {plan.n_lengths.start}-{plan.n_lengths.stop - 1}; ask for fewer junctions or longer ones"
     )
 
 
-class _PairForms:
-    """The forms of one V–J pair as the assembling loop takes them."""
-
-    def __init__(self, germline: Germline, v: Segment, j: Segment) -> None:
-        self.v = encode(extended_v(v.sequence, germline.max_p))
-        self.j = encode(extended_j(j.sequence, germline.max_p))
-        genes = germline.d_segments(v.locus)
-        texts = [(k, text) for k, gene in enumerate(genes) for text in d_forms(gene.sequence, "paper", germline.max_p)]
-        self.has_d = bool(texts)
-        texts = texts or [(-1, "")]
-        self.gene = np.array([k for k, _ in texts])
-        self.d_length = np.array([len(text) for _, text in texts])
-        self.d = np.zeros((len(texts), max(1, int(self.d_length.max()))), dtype=np.uint8)
-        for row, (_, text) in enumerate(texts):
-            self.d[row, : len(text)] = encode(text)
-
-    def draw(self, plan: Simulation, rng: np.random.Generator, size: int) -> tuple[NDArray[Any], ...]:
-        """About `size` CDR3s: those of `size` draws that fit the plan."""
-        m = rng.choice(np.array(plan.n_lengths), size=size, p=self._weights(plan))
-        cut = rng.integers(0, m + 1) if self.has_d else m
-        a = rng.integers(0, len(self.v) + 1, size=size)
-        b = rng.integers(0, len(self.j) + 1, size=size)
-        form = rng.integers(0, len(self.gene), size=size)
-        n = rng.integers(0, 4, size=(size, max(1, plan.n_lengths.stop - 1)), dtype=np.uint8)
-        length = a + m + self.d_length[form] + b
-        fits = np.flatnonzero(length <= plan.longest)
-        # One zero column at the end keeps a view of the rows possible when longest is 0.
-        letters = np.zeros((len(fits), plan.longest + 1), dtype=np.uint8)
-        _assemble(
-            self.v, self.j, self.d, self.d_length, a[fits], b[fits], form[fits], m[fits], cut[fits], n[fits], letters
-        )
-        gene = np.where(self.d_length[form] > 0, self.gene[form], -1)
-        parts = letters, length[fits], gene[fits], cut[fits], (m - cut)[fits]
-        keep = _productive(letters, length[fits]) if plan.productive else np.ones(len(fits), dtype=bool)
-        return tuple(part[keep] for part in parts)
-
-    def _weights(self, plan: Simulation) -> NDArray[np.float64]:
-        m = np.array(plan.n_lengths, dtype=np.float64)
-        # Shifting the exponent keeps 4^m finite; only ratios matter.
-        pathways = 4.0 ** (m - m.max()) * (m + 1 if self.has_d else 1)
-        weights = pathways if plan.weighting == "pathways" else np.ones(len(m))
-        return np.asarray(weights / weights.sum())
-
-
-@njit(cache=True)
-def _assemble(v, j, d, d_length, a, b, form, m, cut, n, out):  # type: ignore[no-untyped-def]
-    """V + n[:cut] + D + n[cut:] + J of each draw as letters into the rows of `out`."""
-    for row in range(len(a)):
-        place = 0
-        for k in range(a[row]):
-            out[row, place] = _LETTERS[v[k]]
-            place += 1
-        for k in range(cut[row]):
-            out[row, place] = _LETTERS[n[row, k]]
-            place += 1
-        for k in range(d_length[form[row]]):
-            out[row, place] = _LETTERS[d[form[row], k]]
-            place += 1
-        for k in range(cut[row], m[row]):
-            out[row, place] = _LETTERS[n[row, k]]
-            place += 1
-        for k in range(len(j) - b[row], len(j)):
-            out[row, place] = _LETTERS[j[k]]
-            place += 1
-
-
-def _productive(letters: NDArray[np.uint8], length: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """In frame, and no stop codon in frame."""
-    codons = letters[:, : letters.shape[1] // 3 * 3].reshape(len(letters), -1, 3)
-    stop = np.zeros(len(letters), dtype=bool)
-    for text in _STOPS:
-        stop |= (codons == np.frombuffer(text.encode(), dtype=np.uint8)).all(axis=2).any(axis=1)
-    return np.asarray((length % 3 == 0) & ~stop)
-
-
-def _batch(
-    germline: Germline,
-    pairs: list[tuple[Segment, Segment]],
-    pair_of: NDArray[np.int64],
-    first: int,
-    columns: list[NDArray[Any]],
-) -> pa.RecordBatch:
-    letters, length, gene, left, right = columns
-    genes = {locus: germline.d_segments(locus) for locus in germline.loci}
-    text = letters.view(f"S{letters.shape[1]}").reshape(-1).astype(str)
-    productive = _productive(letters, length)
-    # AIRR d_call: the gene when any of it is left.
-    d_call = ["" if g < 0 else genes[pairs[p][0].locus][g].allele for p, g in zip(pair_of, gene, strict=True)]
-    return pa.RecordBatch.from_pydict(
-        {
-            "sequence_id": [f"insilico_{first + k}" for k in range(len(length))],
-            "v_call": [pairs[p][0].allele for p in pair_of],
-            "d_call": d_call,
-            "j_call": [pairs[p][1].allele for p in pair_of],
-            "junction": [f"{CYS}{cdr3}{PHE}" for cdr3 in text],
-            "productive": ["T" if flag else "F" for flag in productive],
-            "n1_length": left.astype(str).tolist(),
-            "n2_length": right.astype(str).tolist(),
-        }
-    )
+def _draw(
+    plan: Simulation,
+    rng: np.random.Generator,
+    v_parts: list[str],
+    d_parts: list[tuple[str, str]],
+    j_parts: list[str],
+    size: int,
+) -> Iterator[tuple[str, str, int, int]]:
+    """`size` draws: (CDR3, D allele, n-nucleotides left of D, right of D)."""
+    m = np.array(plan.n_lengths)
+    # Shifting the exponent keeps 4^m finite; only ratios matter.
+    pathways = 4.0 ** (m - m.max()) * (m + 1 if d_parts else 1)
+    weights = pathways if plan.weighting == "pathways" else np.ones(len(m))
+    lengths = rng.choice(m, size=size, p=weights / weights.sum())
+    cuts = rng.integers(0, lengths + 1) if d_parts else lengths
+    v, j, d = (rng.integers(0, max(1, len(parts)), size=size) for parts in (v_parts, j_parts, d_parts))
+    letters = _LETTERS[rng.integers(0, 4, size=(size, max(1, m.max())), dtype=np.uint8)]
+    n = letters.view(f"S{letters.shape[1]}").ravel().astype(str)
+    for k, cut in enumerate(cuts.tolist()):
+        form, d_call = d_parts[d[k]] if d_parts else ("", "")
+        cdr3 = v_parts[v[k]] + n[k][:cut] + form + n[k][cut : lengths[k]] + j_parts[j[k]]
+        yield cdr3, d_call, cut, lengths[k] - cut

@@ -8,17 +8,11 @@ from pathlib import Path
 
 from hpcvdj.errors import InputError
 from hpcvdj.germline_import.anchors import AnchorEntry, read_anchors
-from hpcvdj.germline_import.fasta import GappedFasta
 from hpcvdj.germline_import.genes import Gene, Reason, RefusalKind
-from hpcvdj.germline_import.germline_set import GermlineSet
-from hpcvdj.germline_import.models import ModelFolder
 from hpcvdj.germline_import.sources import AUTO, Source, source_kind, summaries
 from hpcvdj.germline_import.table import Imported, assemble
 
-__all__ = [
-    "AUTO", "GappedFasta", "GermlineSet", "Imported", "ModelFolder", "Source", "import_germline",
-    "source_kind", "summaries",
-]  # fmt: skip
+__all__ = ["AUTO", "Imported", "Source", "import_germline", "source_kind", "summaries"]
 
 
 def import_germline(

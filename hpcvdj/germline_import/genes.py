@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from hpcvdj.recombination.germline import Segment, SegmentType
+from hpcvdj.recombination.germline import FUNCTIONS, Segment, SegmentType
 
 CODON = 3
 CYS = ("TGT", "TGC")
@@ -22,11 +22,7 @@ STOP = {"TAA", "TAG", "TGA"}
 NUCLEOTIDES = set("ACGTURYSWKMBDHVN")
 """IUPAC's letters for nucleotides."""
 
-SEGMENT_TYPES: dict[str, SegmentType] = {"V": "V", "D": "D", "J": "J"}
-
-PLAIN_FUNCTIONS = ("F", "ORF", "P")
-
-FUNCTIONAL = {"": "F"} | {code: plain for plain in PLAIN_FUNCTIONS for code in (plain, f"({plain})", f"[{plain}]")}
+FUNCTIONAL = {"": "F"} | {code: plain for plain in FUNCTIONS for code in (plain, f"({plain})", f"[{plain}]")}
 """IMGT's functionality codes, or none, and what the table has for them."""
 
 EVIDENCE = {"(": "known from rearranged sequences only", "[": "not known whether germline or rearranged"}

@@ -4,11 +4,12 @@ import gzip
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 from hpcvdj.errors import InputError
-from hpcvdj.germline_import.genes import EVIDENCE, PLAIN_FUNCTIONS, Gene, RefusalKind, cut, natural_key
-from hpcvdj.recombination.germline import COLUMNS, Germline, Segment
+from hpcvdj.germline_import.genes import EVIDENCE, Gene, RefusalKind, cut, natural_key
+from hpcvdj.recombination.germline import COLUMNS, FUNCTIONS, Germline, Segment
 from hpcvdj.storage.files import atomic_path, require_writable
 
 REFUSED_COLUMNS = ("table", "locus", "allele", "reason")
@@ -27,15 +28,12 @@ class Imported:
 
     def germline(self, name: str = "germline.tsv") -> Germline:
         """The table as `hpcvdj.read_germline` reads it; InputError, which calls it `name`, if V or J is missing."""
-        for locus in dict.fromkeys(row.locus for row in self.rows) or [""]:
-            for segment_type in "VJ":
-                self._require(name, locus, segment_type)
-        return Germline(self.rows, name=name)
-
-    def _require(self, name: str, locus: str, segment_type: str) -> None:
-        """Raise InputError, with the most frequent reason, if there is no allele of a type."""
-        if any((row.locus, row.segment_type) == (locus, segment_type) for row in self.rows):
-            return
+        present = {(row.locus, row.segment_type): None for row in self.rows}
+        needed = product(dict.fromkeys(locus for locus, _ in present) or [""], "VJ")
+        missing = [kind for kind in needed if kind not in present]
+        if not missing:
+            return Germline(self.rows, name=name)
+        locus, segment_type = missing[0]
         alike = [each for each in self.refusals if each.segment_type == segment_type and locus in ("", each.locus)]
         (reason, _), *_ = Counter(each.reason for each in alike).most_common(1) or [("", 0)]
         refused = f" ({len(alike):,} refused, most with: {reason})" if alike else ""
@@ -128,7 +126,7 @@ def _require_whole_segments(genes: list[Gene]) -> None:
     """
     lengths: dict[tuple[str, str], set[int]] = defaultdict(set)
     for gene in genes:
-        if gene.function in PLAIN_FUNCTIONS:
+        if gene.function in FUNCTIONS:
             lengths[gene.segment_type, gene.gene].add(len(gene.sequence))
     for gene in genes:
         known, length = lengths[gene.segment_type, gene.gene], len(gene.sequence)

@@ -6,18 +6,18 @@ import os
 import platform
 import shutil
 import tempfile
-from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar
+from pkgutil import resolve_name
+from typing import ClassVar
+from uuid import UUID
 
-from hpcvdj.errors import InputError, MachineError, choices, require_choice
-from hpcvdj.kernels.kernel import Kernel, Loadable, Unit
+from hpcvdj.errors import MachineError, choices, require_choice
+from hpcvdj.kernels.kernel import Kernel, Unit
+from hpcvdj.kernels.pathways.methods import Method
 from hpcvdj.recombination.repertoire import Problem
 
 AUTO = "auto"
 """The name that means a GPU if there is one, else the CPU."""
-
-INSTALL_CUPY = "install hpcvdj[cuda13] (or hpcvdj[cuda12] for a driver older than CUDA 13)"
 
 
 class Backend:
@@ -37,11 +37,6 @@ class Backend:
     def __init__(self, local_rank: int = 0) -> None:
         """Open it; `local_rank` chooses among a host's GPUs.  MachineError if the machine does not have it."""
 
-    @classmethod
-    def available(cls) -> bool:
-        """Whether this machine has it."""
-        raise NotImplementedError
-
     def describe(self) -> str:
         """The hardware in words, for logs and results."""
         raise NotImplementedError
@@ -50,18 +45,10 @@ class Backend:
         """Versions of what compiles and runs the kernels, for results."""
         raise NotImplementedError
 
-    def load(self, method: Loadable, problem: Problem, threads_per_block: int) -> Kernel:
+    def load(self, method: Method, problem: Problem, threads_per_block: int = 0) -> Kernel:
         """The kernel of a method, compiled, with the problem's data where the kernel needs them."""
-        raise NotImplementedError
-
-    def _kernel_class(self, method: Loadable) -> Any:
-        kernel = method.kernels.get(self.name)
-        if kernel is None:
-            raise InputError(f"--method {method.name} has no kernel for --backend {self.name}")
-        if not isinstance(kernel, str):
-            return kernel
-        module, _, name = kernel.rpartition(".")
-        return getattr(import_module(module), name)
+        kernel: Kernel = resolve_name(method.kernels[self.name])(problem, threads_per_block)
+        return kernel
 
 
 class CudaBackend(Backend):
@@ -75,20 +62,22 @@ class CudaBackend(Backend):
         try:
             import cupy
         except ImportError as error:
-            raise MachineError(f"--backend cuda needs cupy ({error}): {INSTALL_CUPY}") from None
+            raise MachineError(
+                f"--backend cuda needs cupy ({error}): install hpcvdj[cuda13] (or hpcvdj[cuda12] for a driver older "
+                "than CUDA 13)"
+            ) from None
         gpus = gpu_count()
         if gpus == 0:
             raise MachineError("--backend cuda: no GPU, or no driver for one; nvidia-smi should list it")
         self.device = local_rank % gpus
-        use_job_cache()
+        if "SLURM_JOB_ID" in os.environ and "CUPY_CACHE_DIR" not in os.environ:
+            # cupy's cache is in the home folder, which on a cluster many ranks would write at once over the network.
+            folder = tempfile.mkdtemp(prefix=f"hpcvdj-{os.environ['SLURM_JOB_ID']}-")
+            os.environ["CUPY_CACHE_DIR"] = folder
+            atexit.register(shutil.rmtree, folder, ignore_errors=True)
         cupy.cuda.Device(self.device).use()
         self._name = cupy.cuda.runtime.getDeviceProperties(self.device)["name"].decode()
         self.uuid = gpu_uuid(self.device)
-
-    @classmethod
-    def available(cls) -> bool:
-        """Whether cupy finds a GPU."""
-        return gpu_count() > 0
 
     def describe(self) -> str:
         """The GPU's name, number and UUID."""
@@ -103,14 +92,6 @@ class CudaBackend(Backend):
         named = (f"{name} {number // 1000}.{number % 1000 // 10}" for name, number in versions.items())
         return ", ".join((f"cupy {cupy.__version__}", *named))
 
-    def load(self, method: Loadable, problem: Problem, threads_per_block: int) -> Kernel:
-        """The kernel, compiled or taken from cupy's cache, with the problem's tables on the GPU."""
-        from hpcvdj.kernels.device import gpu_errors
-
-        with gpu_errors():
-            kernel: Kernel = self._kernel_class(method)(problem, threads_per_block)
-        return kernel
-
 
 class CpuBackend(Backend):
     """All cores that this process may use, or `NUMBA_NUM_THREADS` of them."""
@@ -118,11 +99,6 @@ class CpuBackend(Backend):
     name = "cpu"
     summary = "CPU cores"
     unit_work = 1 << 20
-
-    @classmethod
-    def available(cls) -> bool:
-        """Always."""
-        return True
 
     def describe(self) -> str:
         """Processor and threads."""
@@ -136,9 +112,9 @@ class CpuBackend(Backend):
 
         return f"numba {numba.__version__}"
 
-    def load(self, method: Loadable, problem: Problem, threads_per_block: int = 0) -> Kernel:
-        """The kernel with the germline's tables ready."""
-        kernel: Kernel = self._kernel_class(method)(problem)
+    def load(self, method: Method, problem: Problem, threads_per_block: int = 0) -> Kernel:
+        """The kernel, compiled or taken from numba's cache, with the germline's tables."""
+        kernel = super().load(method, problem, threads_per_block)
         if problem.repertoire.pairs:
             # No task at all, but numba compiles (or loads what it compiled before) here, not in the first unit.
             rows = problem.repertoire.rows_of(0)
@@ -170,28 +146,16 @@ def gpu_uuid(device: int) -> str:
     # From the driver: cupy's device properties cut the UUID at its first zero byte.
     buffer = ctypes.create_string_buffer(16)
     ctypes.CDLL("libcuda.so.1").cuDeviceGetUuid(buffer, ctypes.c_int(device))
-    raw = buffer.raw.hex()
-    return "GPU-" + "-".join((raw[:8], raw[8:12], raw[12:16], raw[16:20], raw[20:32]))
-
-
-def use_job_cache() -> None:
-    """Under Slurm, let cupy keep compiled kernels in a node-local folder of this process, unless the user named one.
-
-    cupy's default is in the home folder, which on a cluster many ranks would write at once over the network.
-    """
-    if "SLURM_JOB_ID" in os.environ and "CUPY_CACHE_DIR" not in os.environ:
-        folder = tempfile.mkdtemp(prefix=f"hpcvdj-{os.environ['SLURM_JOB_ID']}-")
-        os.environ["CUPY_CACHE_DIR"] = folder
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return f"GPU-{UUID(bytes=buffer.raw)}"
 
 
 def open_backend(name: str = AUTO, local_rank: int = 0) -> Backend:
-    """Open the backend called `name`; for `auto` the first of those that this machine has.
+    """Open the backend called `name`; for `auto` the GPU if this process sees one, else the CPU.
 
     InputError for an unknown name, MachineError for `cuda` without CUDA.
     """
     known = choices(Backend)
     require_choice("backend", name, (AUTO, *known))
     if name == AUTO:
-        name = next(backend for backend, kind in known.items() if kind.available())
+        name = CudaBackend.name if gpu_count() else CpuBackend.name
     return known[name](local_rank)

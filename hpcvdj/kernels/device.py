@@ -1,6 +1,5 @@
 """What the GPU kernels share: compiling, timing, and finding a size that fits into memory."""
 
-import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.errors import MachineError
+from hpcvdj.kernels.kernel import Pending
 from hpcvdj.kernels.source import OPTIONS, source
 
 
@@ -49,18 +49,6 @@ def _memory() -> str:
     return f"{free / 1e9:.2f} of {total / 1e9:.2f} GB free"
 
 
-def host_array(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-    """Host memory that the GPU copies to at full speed (page-locked), or plain memory if none is left."""
-    size = math.prod(shape) * np.dtype(dtype).itemsize
-    try:
-        # cupy keeps page-locked memory for the next array of the very same size: sizes must be few.
-        pinned: NDArray[np.uint8] = cupyx.empty_pinned((1 << (size - 1).bit_length() if size else 0,), np.uint8)
-    except (cupy.cuda.runtime.CUDARuntimeError, MemoryError):
-        return np.empty(shape, dtype)
-    whole: NDArray[Any] = pinned[:size].view(dtype).reshape(shape)
-    return whole
-
-
 def on_gpu(values: NDArray[Any]) -> cupy.ndarray:
     """A copy of `values` on the GPU, without the page-locked copy in between that cupy.asarray keeps for each size."""
     copy = cupy.empty(values.shape, values.dtype)
@@ -83,30 +71,19 @@ class DeviceClock:
         end.record()
         self._running.append((start, end))
 
-    def take(self) -> list[tuple[Any, Any]]:
-        """The launches since the last call, to be added when they are over."""
-        taken, self._running = self._running, []
-        return taken
+    def pending(self, counters: NDArray[Any]) -> Pending:
+        """Waits for the launches since the last call, adds up their times, and returns `counters`."""
+        launches, self._running = self._running, []
+        copied = cupy.cuda.Event()
+        copied.record()
 
-    def add(self, launches: list[tuple[Any, Any]]) -> None:
-        """Add up the times of launches that are over."""
-        self.milliseconds += sum(cupy.cuda.get_elapsed_time(start, end) for start, end in launches)
+        @gpu_errors()
+        def wait() -> NDArray[Any]:
+            copied.synchronize()
+            self.milliseconds += sum(cupy.cuda.get_elapsed_time(start, end) for start, end in launches)
+            return counters
 
-
-class Launched:
-    """Kernels under way, and the host memory that their counters are being copied to."""
-
-    def __init__(self, clock: DeviceClock, counters: NDArray[np.uint64]) -> None:
-        self._clock, self._counters, self._launches = clock, counters, clock.take()
-        self._copied = cupy.cuda.Event()
-        self._copied.record()
-
-    @gpu_errors()
-    def result(self) -> NDArray[np.uint64]:
-        """Wait for the counters."""
-        self._copied.synchronize()
-        self._clock.add(self._launches)
-        return self._counters
+        return wait
 
 
 class HostArrays:
@@ -116,10 +93,20 @@ class HostArrays:
         self._arrays = [np.empty((0, columns), dtype=np.uint64)] * 2
 
     def next(self, rows: int) -> NDArray[np.uint64]:
-        """The array that was not given last time, or as much of it as `rows` rows; what is in it is undefined."""
+        """The array that was not given last time, or as much of it as `rows` rows; what is in it is undefined.
+
+        The GPU copies at full speed to page-locked memory; it is plain memory if none of that is left.
+        """
         self._arrays.reverse()
+        columns = self._arrays[0].shape[1]
         if len(self._arrays[0]) < rows:
-            self._arrays[0] = host_array((rows, self._arrays[0].shape[1]), np.uint64)
+            size = rows * columns
+            try:
+                # cupy keeps page-locked memory for the next array of the very same size: sizes must be few.
+                pinned = cupyx.empty_pinned((1 << (size - 1).bit_length(),), np.uint64)
+            except (cupy.cuda.runtime.CUDARuntimeError, MemoryError):
+                pinned = np.empty(size, np.uint64)
+            self._arrays[0] = pinned[:size].reshape(rows, columns)
         return self._arrays[0][:rows]
 
 
@@ -132,6 +119,14 @@ def allow_shared(kernel: Any, size: int) -> None:
     """Let a block of `kernel` have `size` bytes of shared memory; more than 48 KiB must be asked for."""
     if size > 48 * 1024:
         kernel.max_dynamic_shared_size_bytes = size
+
+
+def fitting_threads(kernel: Any, threads: int, shared: Callable[[int], int]) -> int:
+    """Threads, at most `threads`, for which a block of `kernel` has `shared(threads)` bytes of memory, now allowed."""
+    while threads > 32 and shared(threads) > shared_limit():
+        threads = max(32, threads // 2)
+    allow_shared(kernel, shared(threads))
+    return threads
 
 
 def shrinking(work: Callable[[int], None], size: int, smallest: int = 1024) -> int:

@@ -1,10 +1,13 @@
-"""What a kernel is: the unit of work that it is given, how it is started, and how a backend finds it."""
+"""What a kernel is: the unit of work that it is given, and how it is started."""
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 from numpy.typing import NDArray
+
+Pending = Callable[[], NDArray[Any]]
+"""Waits for values that are being computed: [sequences of the unit, its n-lengths]."""
 
 
 @dataclass(frozen=True)
@@ -23,54 +26,16 @@ class Unit:
     tasks: int
 
 
-class Loadable(Protocol):
-    """What a backend can load: kernels are named as `module.Class`, or given as the class itself, for each backend."""
-
-    name: ClassVar[str]
-    kernels: ClassVar[Mapping[str, str | type[Any]]]
-
-
-class Started(Protocol):
-    """Tasks that are being computed."""
-
-    def result(self) -> NDArray[Any]:
-        """Wait for the values: [sequences of the unit, its n-lengths].
-
-        The array is the kernel's own: the second `start` after this one may overwrite it.
-        """
-        ...
-
-
-class Kernel(Protocol):
+class Kernel:
     """A method's kernel, loaded with a problem."""
 
-    def start(self, unit: Unit, first: int, last: int) -> Started:
-        """Begin to compute what tasks first … last-1 of `unit` contribute."""
-        ...
+    def start(self, unit: Unit, first: int, last: int) -> Pending:
+        """Begin to compute what tasks first … last-1 of `unit` contribute.
+
+        The values are the kernel's own: the second `start` after this one may overwrite them.
+        """
+        raise NotImplementedError
 
     def __call__(self, unit: Unit, first: int, last: int) -> NDArray[Any]:
         """`start` and wait."""
-        ...
-
-
-@dataclass(frozen=True)
-class Done:
-    """Tasks that were computed before `start` returned."""
-
-    values: NDArray[Any]
-
-    def result(self) -> NDArray[Any]:
-        """The values."""
-        return self.values
-
-
-class SynchronousKernel:
-    """A kernel that computes when it is called."""
-
-    def __call__(self, unit: Unit, first: int, last: int) -> NDArray[Any]:
-        """Compute tasks first … last-1 of `unit`."""
-        raise NotImplementedError
-
-    def start(self, unit: Unit, first: int, last: int) -> Started:
-        """Compute them now."""
-        return Done(self(unit, first, last))
+        return self.start(unit, first, last)()

@@ -2,7 +2,7 @@
 
 import re
 from importlib.resources import files
-from pathlib import PurePosixPath
+from posixpath import dirname, join, normpath
 
 OPTIONS = ("-std=c++17", "-lineinfo")
 """Options that every kernel is compiled with."""
@@ -15,21 +15,14 @@ def source(name: str, **constants: int) -> str:
 
     constants  what host and device share: defined as macros before everything else
     """
-    seen: set[PurePosixPath] = set()
+    seen: set[str] = set()
 
-    def resolve(path: PurePosixPath) -> str:
+    def resolve(path: str) -> str:
         if path in seen:
             return ""
         seen.add(path)
-        text = files("hpcvdj").joinpath(*path.parts).read_text()
-        return _INCLUDE.sub(lambda match: resolve(_joined(path.parent, match[1])), text.replace("#pragma once\n", ""))
+        text = files("hpcvdj").joinpath(path).read_text().replace("#pragma once\n", "")
+        return _INCLUDE.sub(lambda match: resolve(normpath(join(dirname(path), match[1]))), text)
 
     defines = "".join(f"#define {key} {value}\n" for key, value in constants.items())
-    return defines + resolve(PurePosixPath(name))
-
-
-def _joined(folder: PurePosixPath, name: str) -> PurePosixPath:
-    """A header's path as an including file in `folder` names it."""
-    for part in PurePosixPath(name).parts:
-        folder = folder.parent if part == ".." else folder / part
-    return folder
+    return defines + resolve(name)

@@ -14,10 +14,6 @@ from hpcvdj.recombination.alphabet import BASES_PER_WORD, CODE_OF_BYTE, INVALID
 OK, MISSING, TOO_SHORT, TOO_LONG, AMBIGUOUS = range(5)
 """The status of a row in `pack_rows`."""
 
-_CODES = CODE_OF_BYTE
-_INVALID = INVALID
-_WORD = BASES_PER_WORD
-
 
 def text_buffers(column: Any) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """Offsets int64 [rows + 1] and bytes uint8 of a pyarrow string Array, without copying the bytes."""
@@ -59,7 +55,7 @@ def pack_rows(
         else:
             status[row] = TOO_LONG if size > longest else OK
         for k in range(first, last):
-            if _CODES[data[k]] == _INVALID:
+            if CODE_OF_BYTE[data[k]] == INVALID:
                 status[row] = AMBIGUOUS
                 detail[row] = k - first
                 break
@@ -67,8 +63,8 @@ def pack_rows(
             continue
         lengths[row] = size
         for k in range(size):
-            shift = np.uint64(62 - 2 * (k % _WORD))
-            words[row, k // _WORD] |= np.uint64(_CODES[data[first + trim + k]]) << shift
+            shift = np.uint64(62 - 2 * (k % BASES_PER_WORD))
+            words[row, k // BASES_PER_WORD] |= np.uint64(CODE_OF_BYTE[data[first + trim + k]]) << shift
 
 
 @njit(cache=True, nogil=True)
@@ -98,5 +94,5 @@ def unpack_rows(words: NDArray[np.uint64], lengths: NDArray[np.uint8], out: NDAr
     letters = (ord("A"), ord("C"), ord("T"), ord("G"))
     for row in range(len(lengths)):
         for k in range(lengths[row]):
-            code = (words[row, k // _WORD] >> np.uint64(62 - 2 * (k % _WORD))) & np.uint64(3)
+            code = (words[row, k // BASES_PER_WORD] >> np.uint64(62 - 2 * (k % BASES_PER_WORD))) & np.uint64(3)
             out[row, k] = letters[np.int64(code)]

@@ -7,9 +7,6 @@
                      2701, with weights
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -112,17 +109,10 @@ def _labels(matrix: Any, method: Method, resolution: float, seed: int) -> NDArra
         return np.asarray(connected_components(matrix, directed=False)[1], dtype=np.int64)
     nx = require_networkx()
     label = -2 - np.arange(matrix.shape[0])  # each by itself; -1 is none
-    linked = np.flatnonzero(np.diff(matrix.indptr))
-    graph = nx.Graph()
     # Nodes are numbers, in order: the algorithms iterate over sets, and the order of texts changes from run to run.
-    graph.add_nodes_from(linked.tolist())
-    upper = matrix.tocoo()
-    above = upper.row < upper.col
-    ends = upper.row[above].tolist(), upper.col[above].tolist()
-    graph.add_weighted_edges_from(zip(*ends, upper.data[above].tolist(), strict=True))
-    if not len(linked):
-        groups: Iterable[Any] = []
-    elif method == "louvain":
+    graph = nx.from_scipy_sparse_array(matrix)
+    graph.remove_nodes_from(list(nx.isolates(graph)))
+    if method == "louvain":
         groups = nx.community.louvain_communities(graph, weight="weight", resolution=resolution, seed=seed)
     else:
         groups = nx.community.fast_label_propagation_communities(graph, weight="weight", seed=seed)
@@ -160,18 +150,15 @@ def modularity(matrix: Any, label: NDArray[np.int32]) -> float:
 
 def read_clusters(path: Path, names: list[str]) -> NDArray[np.int64]:
     """The cluster of each of `names` in a table of `Clustering.write`, int64 [names]; InputError if one is missing."""
-    clusters = dict(_rows(path))
-    missing = next((name for name in names if name not in clusters), None)
-    if missing is not None:
-        raise InputError(f"{path}: has no row for {missing!r}; give the clusters of this result")
-    return np.array([clusters[name] for name in names], dtype=np.int64)
-
-
-def _rows(path: Path) -> Iterator[tuple[str, int]]:
     from hpcvdj.repertoires.tables import read_batches
 
+    clusters: dict[str, int] = {}
     for batch in read_batches(path, ("name", "cluster")):
         for name, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             if not text.isdigit():
                 raise InputError(f"{path}: the cluster of {name!r} is {text!r}, not a number; give a table of clusters")
-            yield name, int(text)
+            clusters[name] = int(text)
+    missing = next((name for name in names if name not in clusters), None)
+    if missing is not None:
+        raise InputError(f"{path}: has no row for {missing!r}; give the clusters of this result")
+    return np.array([clusters[name] for name in names], dtype=np.int64)

@@ -1,10 +1,8 @@
 """A comparison: read, compare tile by tile over the ranks, put the result together."""
 
-from __future__ import annotations
-
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,23 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.errors import MachineError
-from hpcvdj.kernels.backends import Backend
-from hpcvdj.kernels.kmers.kmers import require_parameters
-from hpcvdj.kernels.kmers.methods import Comparison, KmerMethod, array_module
+from hpcvdj.kernels.backends import AUTO, Backend
+from hpcvdj.kernels.kmers.methods import Comparison, KmerMethod, array_module, choose
 from hpcvdj.kernels.kmers.profile import Profile, profile
 from hpcvdj.kernels.kmers.sequences import SequenceSet
-from hpcvdj.motifs.config import MotifConfig, layout_of
-from hpcvdj.motifs.edges import EdgeFinder, Edges, joined
-from hpcvdj.motifs.results import Header, motif_writer
-from hpcvdj.motifs.scores import Score, Scoring, Terms, base_frequencies, kmer_totals, terms_of
+from hpcvdj.motifs.edges import EdgeFilter, EdgeFinder, Edges, edge_type, edges_of, joined
+from hpcvdj.motifs.results import MotifWriter
+from hpcvdj.motifs.scores import Score, Scoring, Terms, Weights, base_frequencies, kmer_totals, make_score, terms_of
 from hpcvdj.motifs.sequences import read_sequences
-from hpcvdj.motifs.tiles import TILES, Tile, TileFiles, plan, tiles_of_rank
+from hpcvdj.motifs.tiles import TILES, Tile, TileFiles, layout_of, plan, tiles_of_rank
 from hpcvdj.repertoires.tables import changed, file_digest, file_state
 from hpcvdj.runs.folder import Identity, RunFolder, save_failure
 from hpcvdj.runs.pacing import Pacer
 from hpcvdj.runs.partition import block_range
 from hpcvdj.runs.progress import Progress
 from hpcvdj.runs.run import Run
+from hpcvdj.storage.hdf5 import atomic_hdf5
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +34,43 @@ _KEPT_EDGES = 1 << 24
 """Edges that wait to be sorted and written."""
 
 _RESULT = "result.part"
+
+
+@dataclass(frozen=True)
+class MotifConfig:
+    """What to compare and how.
+
+    k, d      bases of a k-mer; the largest Hamming distance
+    strands   1: sequences as given; 2: also against the reverse complements
+    distinct  count a k-mer once, however often it occurs in a sequence
+    method    `auto` or the name of a method; blocks: of `pigeonhole`, 0 for the best number
+    score     the name of a score; weights: one for each distance, None for the default
+    edges     None: the counters of all pairs; else the edges that this filter keeps
+    memory    bytes that a rank's tables may take; 0: a quarter of the host's memory, shared by its ranks, or half of
+              the GPU's
+    """
+
+    k: int = 12
+    d: int = 2
+    strands: int = 1
+    distinct: bool = False
+    method: str = AUTO
+    blocks: int = 0
+    backend: str = AUTO
+    score: str = Weights.name
+    weights: tuple[float, ...] | None = None
+    edges: EdgeFilter | None = None
+    memory: int = 0
+    strict_binding: bool = False
+
+    def make_score(self) -> Score:
+        """The score; InputError for an unknown name or wrong weights."""
+        return make_score(self.score, self.weights, self.k, self.d)
+
+    def choose(self, backend: str, profile: Profile, name: str = "") -> KmerMethod:
+        """The method, or another one; InputError for an unknown one, or one that does not take such k-mers."""
+        kmers = float(profile.windows.sum() / max(1, len(profile)))
+        return choose(name or self.method, self.k, self.d, backend, blocks=self.blocks, kmers=kmers)
 
 
 @dataclass(frozen=True)
@@ -86,7 +120,7 @@ def compare_file(path: Path, config: MotifConfig, run: Run, *, sequence_field: s
         source = run.on_root(lambda: _read(path, config, sequence_field))
         run.request.begin()
         run.barrier()
-        task = _task(_shared(source[0] if source else None, run), config, run)
+        task = _task(source[0] if source else None, config, run)
         read = time.perf_counter()
         identity: Identity = {}
         if source is not None:
@@ -105,7 +139,7 @@ def compare_file(path: Path, config: MotifConfig, run: Run, *, sequence_field: s
             facts = {"sequences_path": str(path), **identity, "method": task.method.name}
             attributes = {**run.provenance(), **facts, "blocks": task.method.blocks, "identity": identity}
             pairs, edges = run.root_works(
-                lambda: _Assembly(task, folder, run).write(tiles, attributes, ranks),
+                lambda: _put_together(task, tiles, folder, run, attributes, ranks),
                 "while the result was put together; --resume does that",
             )
         finally:
@@ -128,7 +162,6 @@ def compare_file(path: Path, config: MotifConfig, run: Run, *, sequence_field: s
 
 def _read(path: Path, config: MotifConfig, sequence_field: str) -> tuple[SequenceSet, str]:
     """The sequences, and the file's SHA-256; InputError if they cannot be compared like that."""
-    require_parameters(config.k, config.d)
     config.make_score()
     before = file_state(path)
     sequences = read_sequences(path, sequence_field)
@@ -138,16 +171,12 @@ def _read(path: Path, config: MotifConfig, sequence_field: str) -> tuple[Sequenc
     return sequences, digest
 
 
-def _shared(sequences: SequenceSet | None, run: Run) -> SequenceSet:
-    """Root's sequences on every rank."""
+def _task(sequences: SequenceSet | None, config: MotifConfig, run: Run) -> _Task:
+    """The comparison of root's sequences."""
     names = run.from_root(lambda: sequences.names if sequences else [])
     arrays = run.share_arrays({"codes": sequences.codes, "offsets": sequences.offsets} if sequences else None)
-    return sequences or SequenceSet(names, **arrays)
-
-
-def _task(sequences: SequenceSet, config: MotifConfig, run: Run) -> _Task:
     backend = run.bind(config.backend, strict=config.strict_binding)
-    forward = profile(sequences, config.k, config.d, distinct=config.distinct)
+    forward = profile(sequences or SequenceSet(names, **arrays), config.k, config.d, distinct=config.distinct)
     run.on_root(forward.require_countable)
     # Root chooses for all ranks, whose backends may differ.
     name = run.from_root(lambda: config.choose(backend.name, forward).name)
@@ -160,7 +189,7 @@ def _task(sequences: SequenceSet, config: MotifConfig, run: Run) -> _Task:
 
 def _terms(forward: Profile, config: MotifConfig, score: Score, run: Run) -> list[Terms]:
     """The terms of each strand, made by the ranks together; only what the score needs.  StoppedError as `Run.each`."""
-    if not score.needs_terms:
+    if not (score.normalised or score.centred):
         return [kmer_totals(forward, config.d)] * config.strands
     import numba
 
@@ -249,7 +278,8 @@ class _TileWork:
         if self._finder is None:
             return {"pairs": pairs, "counters": counters if isinstance(counters, np.ndarray) else counters.get()}
         edges = self._finder.of_tile(counters, tile.strand, tile.row, tile.column, in_rows)
-        return {"pairs": pairs, "size": np.array(len(edges)), **edges.columns()}
+        columns = {name: edges[name] for name in edges.dtype.names or ()}
+        return {"pairs": pairs, "size": np.array(len(edges)), **columns}
 
 
 def _count_pairs(counters: Any, tile: Tile) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
@@ -258,73 +288,62 @@ def _count_pairs(counters: Any, tile: Tile) -> tuple[NDArray[np.int64], NDArray[
     if xp is np:
         from hpcvdj.kernels.kmers.tile_cpu import clear_lower  # compiled by numba, which is slow to import
 
-        return clear_lower(counters, tile.row, tile.column)
+        by_distance, by_row = clear_lower(counters, tile.row, tile.column)
+        return by_distance, by_row
     rows = xp.arange(tile.row, tile.row_stop)[:, None]
     columns = xp.arange(tile.column, tile.column_stop)[None, :]
     counters *= columns >= rows
     return np.array([int(xp.count_nonzero((plane != 0) & (columns > rows))) for plane in counters]), None
 
 
-class _Assembly:
-    """Root's work after the comparison: the result, put together from the tiles."""
+def _put_together(
+    task: _Task, tiles: list[Tile], folder: RunFolder, run: Run, attributes: dict[str, Any], ranks: list[dict[str, str]]
+) -> tuple[list[list[int]], int | None]:
+    """Write the result on root and remove the folder; the pairs that share a k-mer, and the number of edges."""
+    config, files, tiles = task.config, TileFiles(folder.path), sorted(tiles)
+    assert run.target is not None
+    pairs = np.zeros((config.strands, config.d + 1), dtype=np.int64)
+    number: int | None = None
+    pieces: Iterable[Edges] = ()
+    if config.edges is not None:
+        number, pieces = _edges_of_tiles(task, tiles, files, run)
+    try:
+        with atomic_hdf5(
+            run.target, overwrite=run.overwrite or run.resume, temporary=folder.path / _RESULT
+        ) as file:  # fmt: skip
+            writer = MotifWriter(file, task.profile.sequences, task.scoring, number)
+            for piece in pieces:
+                writer.put_edges(piece)
+            for tile in tiles:
+                run.raise_if_stopping()
+                arrays = files.read(tile, ["pairs"] if config.edges else ["pairs", "counters"])
+                pairs[tile.strand] += arrays["pairs"]
+                if "counters" in arrays:
+                    writer.put_tile(tile.strand, tile.row, tile.column, arrays["counters"])
+            writer.finish(attributes, ranks)
+    except MachineError as error:
+        raise save_failure(error) from None
+    folder.remove()
+    return pairs.tolist(), number
 
-    def __init__(self, task: _Task, folder: RunFolder, run: Run) -> None:
-        self._task, self._folder, self._run = task, folder, run
-        self._files = TileFiles(folder.path)
-        self._pairs = np.zeros((task.config.strands, task.config.d + 1), dtype=np.int64)
 
-    def write(
-        self, tiles: list[Tile], attributes: dict[str, Any], ranks: list[dict[str, str]]
-    ) -> tuple[list[list[int]], int | None]:
-        """Write the result and remove the folder; returns the pairs that share a k-mer and the number of edges."""
-        run, tiles = self._run, sorted(tiles)
-        assert run.target is not None
-        try:
-            edges, pieces = self._edges(tiles)
-            with motif_writer(
-                run.target, self._header(), edges=edges, overwrite=run.overwrite or run.resume,
-                temporary=self._folder.path / _RESULT,
-            ) as writer:  # fmt: skip
-                for piece in pieces:
-                    writer.put_edges(piece)
-                for tile in tiles if edges is None else []:
-                    counters = self._read(tile, "counters")["counters"]
-                    writer.put_tile(tile.strand, tile.row, tile.column, counters)
-                writer.finish(attributes, ranks)
-        except MachineError as error:
-            raise save_failure(error) from None
-        self._folder.remove()
-        return self._pairs.tolist(), edges
+def _edges_of_tiles(task: _Task, tiles: list[Tile], files: TileFiles, run: Run) -> tuple[int, Iterator[Edges]]:
+    """How many edges there are, and the edges in order."""
+    names = edge_type(task.config.d).names or ()
 
-    def _header(self) -> Header:
-        config, sequences = self._task.config, self._task.profile.sequences
-        parameters = config.k, config.d, config.strands, config.distinct
-        return Header(sequences.names, sequences.lengths, *parameters, self._task.scoring)
-
-    def _read(self, tile: Tile, *names: str) -> dict[str, NDArray[Any]]:
-        """Some arrays of a tile; its pairs are added up."""
-        self._run.raise_if_stopping()
-        arrays = self._files.read(tile, ["pairs", *names])
-        self._pairs[tile.strand] += arrays.pop("pairs")
-        return arrays
-
-    def _edges(self, tiles: list[Tile]) -> tuple[int | None, Iterator[Edges]]:
-        """How many edges there are, None for all pairs, and the edges in order."""
-        edge_filter = self._task.config.edges
-        if edge_filter is None:
-            return None, iter(())
-        if edge_filter.top is None:
-            return sum(int(self._files.read(tile, ["size"])["size"]) for tile in tiles), self._batches(tiles)
-        best = Edges.none(self._task.config.d)
-        for batch in self._batches(tiles):
-            best = edge_filter.best(joined([best, batch], self._task.config.d))
-        return len(best), iter((best,))
-
-    def _batches(self, tiles: list[Tile]) -> Iterator[Edges]:
-        """The edges of the tiles in order, some million at a time."""
+    def batches() -> Iterator[Edges]:
+        """The edges of the tiles, some million at a time."""
         waiting: list[Edges] = []
         for tile in tiles:
-            waiting.append(Edges(**self._read(tile, *Edges.none(0).columns())))
+            run.raise_if_stopping()
+            waiting.append(edges_of(files.read(tile, names)))
             if sum(map(len, waiting)) > _KEPT_EDGES or tile == tiles[-1]:
-                yield joined(waiting, self._task.config.d)
+                yield joined(waiting)
                 waiting = []
+
+    if task.config.edges is None or task.config.edges.top is None:
+        return sum(int(files.read(tile, ["size"])["size"]) for tile in tiles), batches()
+    best = np.empty(0, edge_type(task.config.d))
+    for batch in batches():
+        best = task.config.edges.best(joined([best, batch]))
+    return len(best), iter((best,))

@@ -1,11 +1,9 @@
 """Edges of the similarity graph: the pairs of sequences that a filter keeps."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,47 +12,32 @@ from hpcvdj.errors import InputError
 from hpcvdj.kernels.kmers.methods import array_module
 from hpcvdj.motifs.scores import Scoring
 
+STRANDS = ("+", "-")
+"""The relation of a pair: both as given, or one of them reverse-complemented."""
 
-@dataclass(frozen=True)
-class Edges:
-    """Pairs of sequences, row before column.
-
-    row, column  int32 [edges]
-    strand       int8 [edges]: 0 for the same strands, 1 for opposite ones
-    counters     uint32 [edges, d + 1]
-    score        float64 [edges]
-    """
-
-    row: NDArray[np.int32]
-    column: NDArray[np.int32]
-    strand: NDArray[np.int8]
-    counters: NDArray[np.uint32]
-    score: NDArray[np.float64]
-
-    def __len__(self) -> int:
-        return len(self.row)
-
-    def take(self, which: Any) -> Edges:
-        """The edges of an index, or under a mask."""
-        return Edges(**{name: values[which] for name, values in self.columns().items()})
-
-    def columns(self) -> dict[str, NDArray[Any]]:
-        """The arrays by name."""
-        return {field.name: getattr(self, field.name) for field in fields(Edges)}
-
-    @staticmethod
-    def none(d: int) -> Edges:
-        """No edges."""
-        nothing = np.empty(0, np.int32)
-        return Edges(nothing, nothing, np.empty(0, np.int8), np.empty((0, d + 1), np.uint32), np.empty(0))
+Edges: TypeAlias = NDArray[np.void]
+"""Pairs of sequences, row before column, of the type `edge_type`."""
 
 
-def joined(parts: Sequence[Edges], d: int) -> Edges:
-    """All edges of `parts`, by strand, row and column."""
-    parts = parts or [Edges.none(d)]
-    names = parts[0].columns()
-    every = Edges(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
-    return every.take(np.lexsort((every.column, every.row, every.strand)))
+def edge_type(d: int) -> np.dtype[np.void]:
+    """An edge; strand is an index of `STRANDS`."""
+    return np.dtype(
+        [("row", "i4"), ("column", "i4"), ("strand", "i1"), ("counters", "u4", (d + 1,)), ("score", "f8")]
+    )  # fmt: skip
+
+
+def edges_of(columns: Mapping[str, Any]) -> Edges:
+    """Edges of arrays by name: those of `edge_type`, counters [edges, d + 1]."""
+    edges = np.empty(len(columns["row"]), edge_type(columns["counters"].shape[1] - 1))
+    for name, values in columns.items():
+        edges[name] = values
+    return edges
+
+
+def joined(parts: Sequence[Edges]) -> Edges:
+    """All edges of `parts`, of which there is one at least, by strand, row and column."""
+    edges = np.concatenate(parts)
+    return edges[np.lexsort((edges["column"], edges["row"], edges["strand"]))]
 
 
 @dataclass(frozen=True)
@@ -81,12 +64,12 @@ class EdgeFilter:
         """The `top` best edges of each sequence, all sequences' edges being known."""
         if self.top is None or not len(edges):
             return edges
-        ends = np.concatenate([edges.row, edges.column])
-        others = np.concatenate([edges.column, edges.row])
+        ends = np.concatenate([edges["row"], edges["column"]])
+        others = np.concatenate([edges["column"], edges["row"]])
         # Best first; equal scores by the other sequence, so that the choice does not depend on the tiles.
-        order = np.lexsort((np.tile(edges.strand, 2), others, -np.tile(edges.score, 2), ends))
+        order = np.lexsort((np.tile(edges["strand"], 2), others, -np.tile(edges["score"], 2), ends))
         kept = order[_rank(ends[order]) < self.top]
-        return edges.take(np.unique(kept % len(edges)))
+        return edges[np.unique(kept % len(edges))]
 
 
 def _rank(ends: NDArray[np.int32]) -> NDArray[np.int64]:
@@ -129,7 +112,8 @@ class EdgeFinder:
         kept = self._filter.allows(score)
         if self._top:
             kept &= score >= np.minimum(self._best[i, 0], self._best[j, 0])
-        return _edges(i[kept], j[kept], strand, own[:, kept], score[kept])
+        columns = {"row": i[kept], "column": j[kept], "counters": own[:, kept].T, "score": score[kept]}
+        return edges_of({**columns, "strand": strand})
 
     def _on_gpu(self, counters: Any, strand: int, row: int, column: int, _: NDArray[np.int64] | None) -> Edges:
         xp = array_module(counters)
@@ -140,8 +124,8 @@ class EdgeFinder:
         if self._top:
             kept &= self._among_the_best(xp, xp.where(kept, score, -xp.inf), row, column)
         i, j = xp.nonzero(kept)
-        own, scores, i, j = (values.get() for values in (counters[:, i, j], score[i, j], i, j))
-        return _edges(i + row, j + column, strand, own, scores)
+        columns = {"row": i + row, "column": j + column, "counters": counters[:, i, j].T, "score": score[i, j]}
+        return edges_of({**{name: values.get() for name, values in columns.items()}, "strand": strand})
 
     def _among_the_best(self, xp: Any, score: Any, row: int, column: int) -> Any:
         """Which scores are among the best of their row, or column, in this tile and all tiles so far."""
@@ -158,7 +142,7 @@ class EdgeFinder:
 
     def _learn(self, edges: Edges) -> None:
         """Note the scores that a further edge of each sequence must reach."""
-        ends, scores = np.concatenate([edges.row, edges.column]), np.tile(edges.score, 2)
+        ends, scores = np.concatenate([edges["row"], edges["column"]]), np.tile(edges["score"], 2)
         order = np.lexsort((-scores, ends))
         ends, scores = ends[order], scores[order]
         rank = _rank(ends)
@@ -166,13 +150,3 @@ class EdgeFinder:
         new = np.full(self._best.shape, -np.inf)
         new[ends[kept], rank[kept]] = scores[kept]
         self._best = np.sort(np.concatenate([self._best, new], axis=1), axis=1)[:, self._top :]
-
-
-def _edges(i: Any, j: Any, strand: int, counters: Any, score: Any) -> Edges:
-    return Edges(
-        i.astype(np.int32),
-        j.astype(np.int32),
-        np.full(len(i), strand, np.int8),
-        np.ascontiguousarray(counters.T, dtype=np.uint32),
-        score,
-    )

@@ -1,7 +1,5 @@
 """The edges of a result in other programs' formats: tables, GraphML and a sparse matrix."""
 
-from __future__ import annotations
-
 import re
 import zipfile
 from collections.abc import Iterable, Iterator
@@ -15,9 +13,9 @@ import pyarrow as pa
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.kmers.masks import raw_from_exact
 from hpcvdj.motifs.clusters import require_networkx
-from hpcvdj.motifs.edges import EdgeFilter, Edges
+from hpcvdj.motifs.edges import STRANDS, EdgeFilter, Edges, edge_type
 from hpcvdj.motifs.graph import score_matrix, selected_edges, strands_of
-from hpcvdj.motifs.results import STRANDS, MotifResult
+from hpcvdj.motifs.results import MotifResult
 from hpcvdj.repertoires.tables import write_table
 from hpcvdj.storage.files import atomic_path, require_writable
 
@@ -54,25 +52,20 @@ def export(
     if ending == ".npz":
         return _write_matrix(result, pieces, target, overwrite=overwrite)
     names = result.names
-    if ending != ".parquet":
-        _require_printable(names, target)
+    bad = next((name for name in names if ending != ".parquet" and _CONTROL.search(name)), None)
+    if bad is not None:
+        raise InputError(f"{target}: the name {bad!r} has a control character; rename the sequence, or write .parquet")
     if ending == ".graphml":
         return _write_graphml(result, names, pieces, target, raw=raw, overwrite=overwrite)
     return write_table(target, _batches(result, names, pieces, raw=raw), overwrite=overwrite)
 
 
-def _require_printable(names: list[str], target: Path) -> None:
-    bad = next((name for name in names if _CONTROL.search(name)), None)
-    if bad is not None:
-        raise InputError(f"{target}: the name {bad!r} has a control character; rename the sequence, or write .parquet")
-
-
 def _counter_columns(edges: Edges, k: int, *, raw: bool) -> tuple[dict[str, Any], dict[str, Any]]:
     """d0 … dd, uint32 [edges] each, and with `raw` r0 … rd, uint64."""
-    exact = {f"d{h}": edges.counters[:, h] for h in range(edges.counters.shape[1])}
+    exact = {f"d{h}": plane for h, plane in enumerate(edges["counters"].T)}
     if not raw:
         return exact, {}
-    return exact, {f"r{m}": plane for m, plane in enumerate(raw_from_exact(edges.counters.T.astype(np.uint64), k))}
+    return exact, {f"r{m}": plane for m, plane in enumerate(raw_from_exact(edges["counters"].T.astype(np.uint64), k))}
 
 
 def _batches(
@@ -80,14 +73,14 @@ def _batches(
 ) -> Iterator[pa.RecordBatch]:  # fmt: skip
     lookup = pa.array(names, pa.string())
     # A table without rows has its columns all the same.
-    for edges in chain([Edges.none(result.d)], pieces):
+    for edges in chain([np.empty(0, edge_type(result.d))], pieces):
         exact, raw_counters = _counter_columns(edges, result.k, raw=raw)
         columns = {
-            "name_1": lookup.take(pa.array(edges.row)),
-            "name_2": lookup.take(pa.array(edges.column)),
-            "strand": pa.array(STRANDS).take(pa.array(edges.strand)),
+            "name_1": lookup.take(pa.array(edges["row"])),
+            "name_2": lookup.take(pa.array(edges["column"])),
+            "strand": pa.array(STRANDS).take(pa.array(edges["strand"])),
             **exact,
-            "score": edges.score,
+            "score": edges["score"],
             **raw_counters,
         }
         yield pa.RecordBatch.from_pydict({name: pa.array(values) for name, values in columns.items()})
@@ -103,10 +96,10 @@ def _write_graphml(
         graph.add_node(name, length=length)
     for edges in pieces:
         exact, raw_counters = _counter_columns(edges, result.k, raw=raw)
-        columns = {name: values.tolist() for name, values in {**exact, **raw_counters, "score": edges.score}.items()}
-        columns["strand"] = [STRANDS[strand] for strand in edges.strand.tolist()]
+        columns = {name: values.tolist() for name, values in {**exact, **raw_counters, "score": edges["score"]}.items()}
+        columns["strand"] = [STRANDS[strand] for strand in edges["strand"].tolist()]
         columns["weight"] = columns["score"]  # what graph programs look for
-        for i, j, *values in zip(edges.row.tolist(), edges.column.tolist(), *columns.values(), strict=True):
+        for i, j, *values in zip(edges["row"].tolist(), edges["column"].tolist(), *columns.values(), strict=True):
             graph.add_edge(names[i], names[j], **dict(zip(columns, values, strict=True)))
     with atomic_path(target, overwrite=overwrite) as temporary:
         networkx.write_graphml(graph, temporary)

@@ -1,7 +1,5 @@
 """The similarity graph of a result: its edges, chosen piece by piece, and their scores as a sparse matrix."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -9,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
-from hpcvdj.motifs.edges import EdgeFilter, EdgeFinder, Edges, joined
-from hpcvdj.motifs.results import CHUNK, STRANDS, MotifResult
+from hpcvdj.motifs.edges import STRANDS, EdgeFilter, EdgeFinder, Edges, edge_type, joined
+from hpcvdj.motifs.results import CHUNK, MotifResult
 
 PIECE = 1 << 20
 """Edges of a piece at most; the pairs of a tile of dense counters likewise."""
@@ -36,26 +34,25 @@ def selected_edges(
     """
     edge_filter = edge_filter or EdgeFilter()
     strands = range(result.strands) if strands is None else strands
-    if result.dense and edge_filter == EdgeFilter():
-        raise InputError(f"{result.path}: has all pairs, not edges; choose some with --min-score or --top")
-    pieces = (_edges_of_tiles if result.dense else _stored_edges)(result, edge_filter, strands)
+    choosing = result.dense and edge_filter != EdgeFilter()
+    pieces = (_edges_of_tiles if choosing else _stored_edges)(result, edge_filter, strands)
     if edge_filter.top is None:
         yield from pieces
         return
-    best, waiting = Edges.none(result.d), list[Edges]()
+    best, waiting = np.empty(0, edge_type(result.d)), list[Edges]()
     for piece in pieces:
         waiting.append(piece)
         # What is not among the best of a part is not among the best of the whole.
         if sum(map(len, waiting)) > max(PIECE, len(best)):
-            best, waiting = edge_filter.best(joined([best, *waiting], result.d)), []
-    best = edge_filter.best(joined([best, *waiting], result.d))
+            best, waiting = edge_filter.best(joined([best, *waiting])), []
+    best = edge_filter.best(joined([best, *waiting]))
     for first in range(0, len(best), PIECE):
-        yield best.take(slice(first, first + PIECE))
+        yield best[first : first + PIECE]
 
 
 def _stored_edges(result: MotifResult, edge_filter: EdgeFilter, strands: Sequence[int]) -> Iterator[Edges]:
     for piece in result.edges(PIECE):
-        yield piece.take(np.isin(piece.strand, strands) & edge_filter.allows(piece.score))
+        yield piece[np.isin(piece["strand"], strands) & edge_filter.allows(piece["score"])]
 
 
 def _edges_of_tiles(result: MotifResult, edge_filter: EdgeFilter, strands: Sequence[int]) -> Iterator[Edges]:
@@ -83,11 +80,12 @@ def score_matrix(pieces: Iterable[Edges], n: int) -> Any:
     """
     from scipy.sparse import coo_array
 
-    edges = joined(list(pieces), 0)
-    edges = edges.take(np.lexsort((edges.score, edges.column, edges.row)))
+    edges = joined(list(pieces) or [np.empty(0, edge_type(0))])
+    edges = edges[np.lexsort((edges["score"], edges["column"], edges["row"]))]
+    row, column = edges["row"], edges["column"]
     last = np.ones(len(edges), dtype=bool)
-    last[:-1] = (edges.row[1:] != edges.row[:-1]) | (edges.column[1:] != edges.column[:-1])
-    edges = edges.take(last)
+    last[:-1] = (row[1:] != row[:-1]) | (column[1:] != column[:-1])
+    row, column = row[last], column[last]
     # Both directions at once: the sum of two triangles would drop scores of 0.
-    ends = np.concatenate([edges.row, edges.column]), np.concatenate([edges.column, edges.row])
-    return coo_array((np.tile(edges.score, 2), ends), shape=(n, n)).tocsr()
+    ends = np.concatenate([row, column]), np.concatenate([column, row])
+    return coo_array((np.tile(edges["score"][last], 2), ends), shape=(n, n)).tocsr()

@@ -1,7 +1,5 @@
 """Figures of a result: a heatmap of the scores, the distribution of degrees, that of scores."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
-from hpcvdj.motifs.edges import EdgeFilter
+from hpcvdj.motifs.edges import STRANDS, EdgeFilter
 from hpcvdj.motifs.graph import score_matrix, selected_edges, strands_of, tiles
-from hpcvdj.motifs.results import STRANDS, MotifResult
+from hpcvdj.motifs.results import MotifResult
 from hpcvdj.storage.plots import COLOURS, pyplot, require_plottable, save
 
 MOST = 1200
@@ -35,14 +33,12 @@ class Heatmap:
     values    float64 [rows, rows]: the score, or the largest score of the pairs that a cell stands for; NaN for none
     cluster   int64 [rows]: the cluster of each row's first sequence; empty if no clusters were given
     shown     sequences that the rows stand for
-    total     sequences of the result
     order     how the rows are ordered, in words
     """
 
     values: NDArray[np.float64]
     cluster: NDArray[np.int64]
     shown: int
-    total: int
     order: str
 
 
@@ -65,8 +61,7 @@ def draw(
     strands = strands_of(result, strand)
     figure, axes = pyplot().subplots(figsize=(7, 6) if kind == "heatmap" else (6.5, 4.2), layout="constrained")
     if kind == "heatmap":
-        map_ = heatmap(result, edge_filter, strands, clusters)
-        words = _draw_heatmap(axes, map_, result, all_pairs=_all_pairs(result, edge_filter))
+        words = _draw_heatmap(axes, result, edge_filter, strands, clusters)
     else:
         words = (_draw_degree if kind == "degree" else _draw_scores)(axes, result, edge_filter, strands)
         axes.spines[["top", "right"]].set_visible(False)
@@ -103,13 +98,12 @@ def heatmap(
     rows = min(len(linked), MOST)
     row_of = np.empty(len(linked), dtype=np.int64)
     row_of[order] = np.arange(len(linked)) * rows // len(linked)
-    values = np.full((rows, rows), -np.inf)
+    values = np.full((rows, rows), np.nan)
     ends = inner.tocoo()
-    np.maximum.at(values, (row_of[ends.row], row_of[ends.col]), ends.data)
-    values[np.isneginf(values)] = np.nan
+    np.fmax.at(values, (row_of[ends.row], row_of[ends.col]), ends.data)
     first = order[np.searchsorted(row_of[order], np.arange(rows))]
     row_clusters = clusters[linked][first] if clusters is not None else np.empty(0, np.int64)
-    return Heatmap(values, row_clusters, len(linked), len(result), words)
+    return Heatmap(values, row_clusters, len(linked), words)
 
 
 def _heatmap_of_all_pairs(result: MotifResult, strands: list[int], clusters: NDArray[np.int64] | None) -> Heatmap:
@@ -132,7 +126,7 @@ def _heatmap_of_all_pairs(result: MotifResult, strands: list[int], clusters: NDA
     else:
         order, words = np.searchsorted(ascending, drawn), "by cluster"
     row_clusters = clusters[ascending[order]] if clusters is not None else np.empty(0, np.int64)
-    return Heatmap(values[np.ix_(order, order)], row_clusters, len(drawn), n, words)
+    return Heatmap(values[np.ix_(order, order)], row_clusters, len(drawn), words)
 
 
 def _by_cluster(clusters: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -160,11 +154,14 @@ def _by_component(matrix: Any) -> NDArray[np.int64]:
     return np.lexsort((rank, label, -np.bincount(label)[label]))
 
 
-def _draw_heatmap(axes: Any, map_: Heatmap, result: MotifResult, *, all_pairs: bool) -> str:
+def _draw_heatmap(
+    axes: Any, result: MotifResult, edge_filter: EdgeFilter, strands: list[int], clusters: NDArray[np.int64] | None
+) -> str:
     from matplotlib.colors import PowerNorm
 
+    map_ = heatmap(result, edge_filter, strands, clusters)
     # Most of all pairs have a small score and few a large one: the root shows both.
-    norm = PowerNorm(0.5) if all_pairs else None
+    norm = PowerNorm(0.5) if _all_pairs(result, edge_filter) else None
     image = axes.imshow(map_.values, interpolation="nearest", cmap="viridis_r", norm=norm)
     axes.figure.colorbar(image, ax=axes, label=f"score ({result.scoring.score.name})", shrink=0.8)
     axes.set(xticks=[], yticks=[])
@@ -174,31 +171,20 @@ def _draw_heatmap(axes: Any, map_: Heatmap, result: MotifResult, *, all_pairs: b
         axes.set_yticks((first + (sizes - 1) / 2)[wide], [f"{number}" for number in numbers[wide]], fontsize="small")
         axes.set_ylabel("cluster")
     pooled = f", pooled into {len(map_.values):,} rows" if len(map_.values) < map_.shown else ""
-    return f"{map_.shown:,} of {map_.total:,} sequences, {map_.order}{pooled}"
+    return f"{map_.shown:,} of {len(result):,} sequences, {map_.order}{pooled}"
 
 
 def _draw_degree(axes: Any, result: MotifResult, edge_filter: EdgeFilter, strands: list[int]) -> str:
     matrix = score_matrix(selected_edges(result, edge_filter, strands), len(result))
     degree = np.diff(matrix.indptr)
-    values, share = tail(degree)
+    values, counts = np.unique(degree[degree > 0], return_counts=True)
     if not len(values):
         raise InputError(f"{result.path}: has no edge to draw; give a lower --min-score")
+    share = np.cumsum(counts[::-1])[::-1] / len(degree)
     axes.plot(values, share, marker=".", linestyle="none", color=COLOURS[0])
-    axes.set(
-        xscale="log", yscale="log", xlabel="neighbours, x", ylabel="share of sequences with x or more"
-    )  # fmt: skip
+    axes.set(xscale="log", yscale="log", xlabel="neighbours, x", ylabel="share of sequences with x or more")
     isolated = int((degree == 0).sum())
     return f"{len(degree):,} sequences, {int(matrix.nnz) // 2:,} edges, {isolated:,} sequences without edges"
-
-
-def tail(degree: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Degrees above 0 that occur, and the share of all sequences that have at least that degree.
-
-    >>> [part.tolist() for part in tail(np.array([0, 1, 1, 3]))]
-    [[1, 3], [0.75, 0.25]]
-    """
-    values, counts = np.unique(degree[degree > 0], return_counts=True)
-    return values.astype(np.int64), np.cumsum(counts[::-1])[::-1] / max(1, len(degree))
 
 
 def _draw_scores(axes: Any, result: MotifResult, edge_filter: EdgeFilter, strands: list[int]) -> str:
@@ -220,7 +206,7 @@ def _scores(result: MotifResult, edge_filter: EdgeFilter, strands: list[int]) ->
     if not _all_pairs(result, edge_filter):
         for piece in selected_edges(result, edge_filter, strands):
             for strand in strands:
-                yield strand, piece.score[piece.strand == strand]
+                yield strand, piece["score"][piece["strand"] == strand]
         return
     for strand, row, column, counters in tiles(result, strands):
         score = result.scoring.rectangle(counters, strand, row, column)

@@ -1,7 +1,5 @@
 """Scores: one number for a pair of sequences, from its counters."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import comb
@@ -35,7 +33,7 @@ class Terms:
     chance: NDArray[np.float64]
 
     @staticmethod
-    def joined(parts: Sequence[Terms]) -> Terms:
+    def joined(parts: Sequence["Terms"]) -> "Terms":
         """The terms of sequences that follow each other."""
         kmers = np.concatenate([part.kmers for part in parts])
         own, expected = (np.concatenate([getattr(part, x) for part in parts], axis=1) for x in ("own", "expected"))
@@ -72,13 +70,7 @@ class Score:
     centred: ClassVar[bool] = False
 
     def __init__(self, weights: Sequence[float]) -> None:
-        """`weights`: one for each distance."""
-        self.weights = tuple(weights)
-
-    @property
-    def needs_terms(self) -> bool:
-        """Whether it needs more of each sequence than the number of its k-mers."""
-        return self.normalised or self.centred
+        self.weights = tuple(weights)  # one for each distance
 
     def of(self, counters: Any, rows: Side, columns: Side, chance: NDArray[np.float64]) -> Any:
         """Scores float64 [...] of counters [d + 1, ...], on the GPU if they are there.
@@ -170,40 +162,34 @@ class Scoring:
 
     def rectangle(self, counters: Any, strand: int, row: int, column: int) -> Any:
         """Scores float64 [rows, columns] of counters [d + 1, rows, columns] that begin at `row` and `column`."""
-        rows, columns = slice(row, row + counters.shape[1]), slice(column, column + counters.shape[2])
-        return self._of(counters, strand, (rows, None), (None, columns))
+        rows, columns = np.ogrid[row : row + counters.shape[1], column : column + counters.shape[2]]
+        return self.pairs(counters, strand, rows, columns)
 
     def pairs(self, counters: Any, strand: int, i: NDArray[Any], j: NDArray[Any]) -> Any:
-        """Scores float64 [pairs] of counters [d + 1, pairs] of sequences i and j: to the bit those of `rectangle`."""
-        return self._of(counters, strand, (i,), (j,))
-
-    def _of(self, counters: Any, strand: int, row_index: tuple[Any, ...], column_index: tuple[Any, ...]) -> Any:
+        """Scores float64 [...] of counters [d + 1, ...] of sequences i and j, which are broadcast."""
         xp = array_module(counters)
-        rows, columns = self._side(xp, 0, row_index), self._side(xp, strand, column_index)
-        return self.score.of(counters, rows, columns, self.terms[0].chance)
+        return self.score.of(counters, self._side(xp, 0, i), self._side(xp, strand, j), self.terms[0].chance)
 
-    def _side(self, xp: Any, strand: int, index: tuple[Any, ...]) -> Side:
+    def _side(self, xp: Any, strand: int, index: NDArray[Any]) -> Side:
         terms, norm = self.terms[strand], self._norms[strand]
-        expected = xp.asarray(terms.expected[:, *index]) if self.score.centred else None
+        expected = xp.asarray(terms.expected[:, index]) if self.score.centred else None
         return Side(xp.asarray(terms.kmers[index]), expected, None if norm is None else xp.asarray(norm[index]))
 
 
-def default_weights(k: int, d: int) -> list[float]:
-    """1 for D_0, and for D_h one over the number of k-mers at distance h from one: C(k, h) 3^h.
-
-    >>> default_weights(4, 1)
-    [1.0, 0.08333333333333333]
-    """
-    return [1 / (comb(k, h) * 3**h) for h in range(d + 1)]
-
-
 def make_score(name: str, weights: Sequence[float] | None, k: int, d: int) -> Score:
-    """The score called `name`; InputError if it is unknown, or unless there are d + 1 finite weights."""
+    """The score called `name`; InputError if it is unknown, or unless there are d + 1 finite weights.
+
+    weights  None: 1 for D_0, and for D_h one over the number of k-mers at distance h from one, C(k, h) 3^h
+
+    >>> make_score("cosine", None, 4, 1).weights
+    (1.0, 0.08333333333333333)
+    """
     require_choice("--score", name, choices(Score))
-    chosen = default_weights(k, d) if weights is None else list(weights)
-    if len(chosen) != d + 1 or not np.isfinite(chosen).all():
-        raise InputError(f"--weights: {len(chosen)} given; give a finite number for each distance 0 … {d}")
-    return choices(Score)[name](chosen)
+    if weights is None:
+        weights = [1 / (comb(k, h) * 3**h) for h in range(d + 1)]
+    if len(weights) != d + 1 or not np.isfinite(weights).all():
+        raise InputError(f"--weights: {len(weights)} given; give a finite number for each distance 0 … {d}")
+    return choices(Score)[name](weights)
 
 
 def base_frequencies(profile: Profile, *, both_strands: bool) -> NDArray[np.float64]:
@@ -219,10 +205,11 @@ def terms_of(profile: Profile, d: int, frequencies: NDArray[np.float64]) -> Term
     """The terms of each sequence of a profile, against bases of the given frequencies."""
     from hpcvdj.kernels.kmers.kmers_cpu import own_and_expected  # compiled by numba, which is slow to import
 
-    own, expected = own_and_expected(profile.kmers, d, frequencies)
+    kmers = profile.kmers
+    own, expected = own_and_expected(kmers.key, kmers.count, kmers.offsets, kmers.k, d, frequencies)
     same = float((frequencies**2).sum())
     chance = np.array([comb(profile.k, h) * (1 - same) ** h * same ** (profile.k - h) for h in range(d + 1)])
-    return Terms(profile.kmers.totals, own, expected, chance)
+    return Terms(kmers.totals, own, expected, chance)
 
 
 def kmer_totals(profile: Profile, d: int) -> Terms:

@@ -1,7 +1,5 @@
 """Reading the sequences to compare: from FASTA or from the junctions of an AIRR table."""
 
-from __future__ import annotations
-
 import zlib
 from pathlib import Path
 
@@ -20,14 +18,13 @@ def read_sequences(path: str | Path, field: str = "junction") -> SequenceSet:
     return read_fasta(path) if not path.is_file() or _begins_as_fasta(path) else read_junctions(path, field)
 
 
-def read_fasta(path: str | Path) -> SequenceSet:
+def read_fasta(path: Path) -> SequenceSet:
     """The sequences of a FASTA file (plain, gzip, bzip2, xz or zstd); a name is the header up to the first blank.
 
     InputError if the file cannot be read, has no sequence, or has two of one name.
     """
     import dnaio
 
-    path = Path(path)
     if not path.is_file():
         reason = "not a regular file; save it to disk first" if path.exists() else "no such file"
         raise InputError(f"{path}: {reason}; give a FASTA file or an AIRR table")
@@ -42,13 +39,12 @@ def read_fasta(path: str | Path) -> SequenceSet:
     return _checked(path, texts, names)
 
 
-def read_junctions(path: str | Path, field: str = "junction") -> SequenceSet:
+def read_junctions(path: Path, field: str = "junction") -> SequenceSet:
     """The distinct sequences of an AIRR table's column `field` (TSV, plain or gzip, or Parquet).
 
     A sequence has the sequence_id of its first row; empty sequences are left out.  InputError as `read_batches` raises
     it, or if no sequence is left.
     """
-    path = Path(path)
     first: dict[str, str] = {}
     for batch in read_batches(path, ("sequence_id", field)):
         for name, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):

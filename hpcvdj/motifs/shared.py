@@ -1,7 +1,5 @@
 """The k-mers that two sequences share within distance d, and where they are: regions of neighbouring matches."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,10 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
-from hpcvdj.kernels.kmers.kmers import require_parameters
 from hpcvdj.kernels.kmers.sequences import SequenceSet
-from hpcvdj.motifs.results import STRANDS
-from hpcvdj.recombination.alphabet import BASES, INVALID
+from hpcvdj.motifs.edges import STRANDS
+from hpcvdj.recombination.alphabet import INVALID
 
 _WAITING = 1 << 18
 """Regions that are collected before the best of them are chosen."""
@@ -112,42 +109,30 @@ def shared_kmers(
 
     strands  2: also against the reverse complement of b
     """
-    require_parameters(k, d)
     first, second = sequences.part(a, a + 1), sequences.part(b, b + 1)
-    sides = [second[0], second.reverse_complement()[0]][:strands]
-    totals: dict[str, tuple[int, ...]] = {}
-    rows = np.empty((0, _COLUMNS + d + 1), dtype=np.int64)
-    found = 0
-    for strand, codes in enumerate(sides):
-        regions, sums = _regions(first[0], codes, k, d, top)
-        totals[STRANDS[strand]] = tuple(sums[1:].tolist())
-        found += int(sums[0])
-        regions[:, 0] = strand
-        rows = _best(np.concatenate([rows, regions]), top)
-    listed = [_region(row.tolist(), first[0], sides) for row in rows]
-    return Shared((first.names[0], second.names[0]), (len(first[0]), len(second[0])), k, d, totals, found, listed)
+    sides = [second, second.reverse_complement()][:strands]
+    x, totals, found = first[0], dict[str, tuple[int, ...]](), 0
+    best = np.empty((0, _COLUMNS + d + 1), dtype=np.int64)
+    for strand, side in enumerate(sides):
+        y, pairs, waiting = side[0], np.zeros(d + 1, dtype=np.int64), list[NDArray[np.int64]]()
+        # One diagonal after the other: memory is that of the shorter sequence, and of the regions kept.
+        for shift in range(k - len(x), len(y) - k + 1):
+            regions = _diagonal(x, y, shift, k, d)
+            regions[:, 0] = strand
+            found += len(regions)
+            pairs += regions[:, _COLUMNS:].sum(axis=0)
+            waiting.append(regions)
+            if top is not None and sum(map(len, waiting)) > max(_WAITING, 2 * top):
+                best, waiting = _best(np.concatenate([best, *waiting]), top), []
+        best = _best(np.concatenate([best, *waiting]), top)
+        totals[STRANDS[strand]] = tuple(pairs.tolist())
+    texts = [side.text(0) for side in sides]
+    listed = [_region(row, first.text(0), texts) for row in best.tolist()]
+    return Shared((first.names[0], second.names[0]), (len(x), len(second[0])), k, d, totals, found, listed)
 
 
 _COLUMNS = 5
 """Of a region before its pairs by distance: strand, position in a, position in b, length, mismatches."""
-
-
-def _regions(
-    x: NDArray[np.uint8], y: NDArray[np.uint8], k: int, d: int, top: int | None
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The best regions, int64 [regions, columns], on strand 0; and how many there are, and the sums of their pairs."""
-    sums = np.zeros(d + 2, dtype=np.int64)
-    best = np.empty((0, _COLUMNS + d + 1), dtype=np.int64)
-    waiting: list[NDArray[np.int64]] = []
-    # One diagonal after the other: memory is that of the shorter sequence, and of the regions kept.
-    for shift in range(k - len(x), len(y) - k + 1):
-        regions = _diagonal(x, y, shift, k, d)
-        sums[0] += len(regions)
-        sums[1:] += regions[:, _COLUMNS:].sum(axis=0)
-        waiting.append(regions)
-        if top is not None and sum(map(len, waiting)) > max(_WAITING, 2 * top):
-            best, waiting = _best(np.concatenate([best, *waiting]), top), []
-    return _best(np.concatenate([best, *waiting]), top), sums
 
 
 def _diagonal(x: NDArray[np.uint8], y: NDArray[np.uint8], shift: int, k: int, d: int) -> NDArray[np.int64]:
@@ -180,22 +165,19 @@ def _best(rows: NDArray[np.int64], top: int | None) -> NDArray[np.int64]:
     return rows[order[:top]]
 
 
-def _region(row: list[int], x: NDArray[np.uint8], sides: list[NDArray[np.uint8]]) -> Region:
+def _region(row: list[int], x: str, sides: list[str]) -> Region:
     strand, at_a, at_b, length, mismatches, *pairs = row
     y = sides[strand]
-    codes_a, codes_b = x[at_a : at_a + length], y[at_b : at_b + length]
-    differ = codes_a != codes_b
+    text_a, text_b = x[at_a : at_a + length], y[at_b : at_b + length]
     first_b, last_b = at_b + 1, at_b + length
     if strand:
         first_b, last_b = len(y) + 1 - first_b, len(y) + 1 - last_b
     return Region(
         STRANDS[strand], at_a + 1, at_a + length, first_b, last_b, mismatches, tuple(pairs),
-        _text(codes_a, differ), _text(codes_b, differ),
+        _marked(text_a, text_b), _marked(text_b, text_a),
     )  # fmt: skip
 
 
-_LETTERS = np.array(list(BASES + BASES.lower()))
-
-
-def _text(codes: NDArray[np.uint8], lower: NDArray[np.bool_]) -> str:
-    return "".join(_LETTERS[codes.astype(np.int64) + len(BASES) * lower].tolist())
+def _marked(text: str, other: str) -> str:
+    """`text`, in lower case where it differs from `other`."""
+    return "".join(p if p == q else p.lower() for p, q in zip(text, other, strict=True))

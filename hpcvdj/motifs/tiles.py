@@ -5,8 +5,7 @@ is a file in the folder of the run, whole or absent, until the result is written
 there, on any number of ranks.
 """
 
-from __future__ import annotations
-
+import os
 import zipfile
 from collections.abc import Iterable
 from dataclasses import astuple, dataclass
@@ -17,12 +16,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, MachineError
+from hpcvdj.kernels.kmers.methods import KmerMethod
+from hpcvdj.kernels.kmers.profile import Profile
 from hpcvdj.runs.folder import save_failure
 from hpcvdj.runs.partition import block_range
 from hpcvdj.storage.files import atomic_path
 
 TILES = "tile-*.npz"
 """The files of finished tiles."""
+
+ALIGNED = 512
+"""Rows and columns at which tiles are cut."""
+
+_TILES_PER_RANK = 8
+"""At least: so that the ranks end together."""
+
+_TILE_BYTES = {"cpu": 128 << 20, "cuda": 1 << 30}
+_MOST_ROWS = 1 << 15
 
 
 @dataclass(frozen=True, order=True)
@@ -45,6 +55,31 @@ class Tile:
     def file_name(self) -> str:
         """Of the tile's file."""
         return TILES.replace("*", "-".join(map(str, astuple(self))))
+
+
+def layout_of(profile: Profile, method: KmerMethod, memory: int, ranks: int) -> dict[str, int]:
+    """Columns of a load, and rows of a tile (its height); `memory` as of `compare.MotifConfig`."""
+    n, backend = max(1, len(profile)), method.backend
+    memory = memory or _memory(backend) // (ranks if backend == "cpu" else 1)
+    per_sequence = max(1.0, profile.windows.sum() / n) * method.bytes_per_kmer + method.bytes_per_sequence
+    columns = min(n, _down(memory / per_sequence), _down(method.load_columns(ranks) or n))
+    # Several loads make enough tiles even if these are twice as high; each tile costs the rows' k-mers.
+    tiles = _TILES_PER_RANK if method.rows_need_tables else _TILES_PER_RANK // 2
+    rows = n if ranks == 1 or method.tall_tiles else _down(n / (tiles * ranks))
+    height = min(_down(_TILE_BYTES[backend] // (4 * (method.d + 1) * columns)), _MOST_ROWS, rows)
+    return {"load": max(ALIGNED, columns), "height": max(ALIGNED, height)}
+
+
+def _down(number: float) -> int:
+    return max(1, int(number) // ALIGNED) * ALIGNED
+
+
+def _memory(backend: str) -> int:
+    if backend == "cuda":
+        import cupy
+
+        return int(cupy.cuda.Device().mem_info[0]) // 2
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
 
 
 def plan(n: int, strands: int, load: int, height: int) -> list[Tile]:

@@ -5,6 +5,9 @@ bits.  Written big-endian, the words are byte for byte the paper's packing (firs
 bits, zeros after the last base), so one array serves both the paper's kernels and whole-word arithmetic.
 """
 
+from collections.abc import Iterable
+from itertools import product
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,18 +20,17 @@ BASES_PER_WORD = 32
 INVALID = 255
 """The entry of `CODE_OF_BYTE` for a byte other than A, C, G, T in either case."""
 
-_COMPLEMENT = str.maketrans("ACGT", "TGCA")
-
-
-def _code_of_byte() -> NDArray[np.uint8]:
-    table = np.full(256, INVALID, dtype=np.uint8)
-    for code, base in enumerate(BASES):
-        table[ord(base)] = table[ord(base.lower())] = code
-    return table
-
-
-CODE_OF_BYTE = _code_of_byte()
+CODE_OF_BYTE = np.full(256, INVALID, dtype=np.uint8)
 """uint8 [256]: the code of an ASCII byte, or INVALID."""
+for _letters in (BASES, BASES.lower()):
+    CODE_OF_BYTE[list(_letters.encode())] = range(len(BASES))
+
+_SHIFTS = np.arange(62, -2, -2).astype(np.uint64)
+"""uint64 [BASES_PER_WORD]: the lower bit of each base of a word."""
+
+_GENETIC_CODE = "FFLLSSSSYY**CC*WLLLLPPPPHHQQRRRRIIIMTTTTNNKKSSRRVVVVAAAADDEEGGGG"
+AMINO_ACIDS = dict(zip(map("".join, product("TCAG", repeat=3)), _GENETIC_CODE, strict=True))
+"""The amino acid of each codon by the standard genetic code, NCBI's translation table 1; * is a stop."""
 
 
 def encode(sequence: str) -> NDArray[np.uint8]:
@@ -42,13 +44,12 @@ def encode(sequence: str) -> NDArray[np.uint8]:
 
 
 def decode(codes: NDArray[np.uint8]) -> str:
-    """The letters of `codes`."""
     return "".join(BASES[code] for code in codes)
 
 
 def reverse_complement(sequence: str) -> str:
     """The complementary strand read 5' to 3'; `sequence` is upper-case A, C, G, T."""
-    return sequence.translate(_COMPLEMENT)[::-1]
+    return sequence.translate(str.maketrans("ACGT", "TGCA"))[::-1]
 
 
 def words_for(length: int) -> int:
@@ -61,23 +62,25 @@ def packed_bytes(length: int) -> int:
     return -(-length // 4)
 
 
-def pack(codes: NDArray[np.uint8], words: int | None = None) -> NDArray[np.uint64]:
-    """Pack `codes` into `words` 64-bit words (by default as few as possible), uint64 [words].
-
-    ValueError if they do not fit.
-    """
-    count = words_for(len(codes)) if words is None else words
-    if len(codes) > count * BASES_PER_WORD:
-        raise ValueError(f"{len(codes)} bases do not fit into {count} words")
-    out = np.zeros(count, dtype=np.uint64)
-    for position, code in enumerate(codes):
-        word, within = divmod(position, BASES_PER_WORD)
-        out[word] |= np.uint64(int(code) << (62 - 2 * within))
-    return out
+def pack(codes: NDArray[np.uint8], words: int) -> NDArray[np.uint64]:
+    """Pack `codes` into `words` 64-bit words, uint64 [words].  ValueError if they do not fit."""
+    bases = np.zeros(words * BASES_PER_WORD, dtype=np.uint64)
+    bases[: len(codes)] = codes
+    return np.asarray((bases.reshape(words, BASES_PER_WORD) << _SHIFTS).sum(axis=1))
 
 
 def unpack(words: NDArray[np.uint64], length: int) -> NDArray[np.uint8]:
     """The first `length` codes of a packed sequence, uint8 [length]: the inverse of `pack`."""
-    position = np.arange(length)
-    shift = (62 - 2 * (position % BASES_PER_WORD)).astype(np.uint64)
-    return ((words[position // BASES_PER_WORD] >> shift) & np.uint64(3)).astype(np.uint8)
+    return ((words[:, np.newaxis] >> _SHIFTS) & np.uint64(3)).astype(np.uint8).ravel()[:length]
+
+
+def translate(sequences: Iterable[str]) -> list[str]:
+    """The amino acids of sequences of A, C, G and T; the empty string for a sequence that is out of frame.
+
+    >>> translate(["GCCAGCAGT", "GCCTGA", "GCCA"])
+    ['ASS', 'A*', '']
+    """
+    return [
+        "" if len(sequence) % 3 else "".join(AMINO_ACIDS[sequence[k : k + 3]] for k in range(0, len(sequence), 3))
+        for sequence in sequences
+    ]

@@ -2,14 +2,13 @@
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from hpcvdj.errors import require_choice
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
 from hpcvdj.recombination.germline import Germline, Segment, SegmentType
 
 Policy = Literal["exclude", "first"]
-POLICIES = ("exclude", "first")
 
 _IMGT_NAME = re.compile(r"\b(?:IG[HKL]|TR[ABDG])[VDJ][^\s,()\[\]]*")
 
@@ -40,8 +39,8 @@ class CallPolicy:
     unlisted: Policy = "exclude"
 
     def __post_init__(self) -> None:
-        require_choice("ambiguous_calls", self.ambiguous, POLICIES)
-        require_choice("unlisted_alleles", self.unlisted, POLICIES)
+        require_choice("ambiguous_calls", self.ambiguous, get_args(Policy))
+        require_choice("unlisted_alleles", self.unlisted, get_args(Policy))
 
     def resolve(self, germline: Germline, segment: SegmentType, call: str) -> Segment | Exclusion:
         """The segment of an AIRR `v_call` or `j_call`, or the reason why it has none."""

@@ -1,11 +1,9 @@
 """Why rows of a table are excluded: kinds with details, never sentences that other code would have to parse."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from string import Formatter
 from typing import Any
@@ -67,17 +65,15 @@ class Exclusion:
     details: tuple[tuple[str, str | int], ...]
 
     @staticmethod
-    def of(kind: ExclusionKind, **details: str | int) -> Exclusion:
-        """The exclusion of this kind with these details."""
+    def of(kind: ExclusionKind, **details: str | int) -> "Exclusion":
         return Exclusion(kind, tuple(details.items()))
 
     @staticmethod
-    def from_json(kind: str, details: str) -> Exclusion:
+    def from_json(kind: str, details: str) -> "Exclusion":
         """The inverse of `kind.name` and `details_json`, as results store them; KeyError for an unknown kind."""
         return Exclusion(ExclusionKind[kind.upper()], tuple(json.loads(details).items()))
 
     def details_json(self) -> str:
-        """The details as a JSON object."""
         return json.dumps(dict(self.details), ensure_ascii=False)
 
     def __str__(self) -> str:
@@ -89,7 +85,6 @@ class Exclusion:
 
     @property
     def summary(self) -> str:
-        """What users read about all rows of this kind."""
         return self.kind.summary.format(**dict(self.details))
 
     @property
@@ -110,11 +105,11 @@ class ExcludedRows:
     repertoire_id  their repertoires, if tables were counted together; else empty
     """
 
-    row: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
-    sequence_id: Sequence[str] = ()
-    code: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
-    exclusions: Sequence[Exclusion] = ()
-    repertoire_id: Sequence[str] = ()
+    row: NDArray[np.int64]
+    sequence_id: Sequence[str]
+    code: NDArray[np.int32]
+    exclusions: Sequence[Exclusion]
+    repertoire_id: Sequence[str]
 
     @staticmethod
     def of(
@@ -122,7 +117,7 @@ class ExcludedRows:
         sequence_id: Sequence[str],
         exclusions: Iterable[Exclusion],
         repertoire_id: Sequence[str] = (),
-    ) -> ExcludedRows:
+    ) -> "ExcludedRows":
         """Rows with one exclusion each."""
         place: dict[Exclusion, int] = {}
         code = np.array([place.setdefault(exclusion, len(place)) for exclusion in exclusions], dtype=np.int32)
@@ -160,8 +155,7 @@ def added(parts: Iterable[Iterable[tuple[Exclusion, int]]]) -> list[tuple[Exclus
     """The counts of several parts added up, the most frequent first."""
     total: Counter[Exclusion] = Counter()
     for part in parts:
-        for exclusion, rows in part:
-            total[exclusion] += rows
+        total.update(dict(part))
     return sorted(total.items(), key=lambda item: (-item[1], str(item[0])))
 
 

@@ -12,6 +12,7 @@ import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from os.path import commonprefix
 from typing import Any
 
 from hpcvdj.recombination.germline import PaperDForms, Segment, extended_d, extended_j, extended_v
@@ -28,8 +29,8 @@ class DForm:
     """A form of a D gene: bases `start` to `stop` of its extended segment, which has `p5` P-nucleotides at its 5' end.
 
     `chew_backs` is the number of pairs (bases lost 5', bases lost 3') of the extended segment that give these letters
-    and are counted or stand for one another here: 1 under `paper`, unless the form is empty; under `distinct` all
-    pairs with these letters, of which the one that loses the fewest bases of the gene is shown.
+    and are counted or stand for one another here: under `paper` 1, or all pairs if the form is empty; under `distinct`
+    1 if the form is empty, else all pairs with these letters, of which the one that loses the fewest bases is shown.
     """
 
     segment: Segment
@@ -39,46 +40,21 @@ class DForm:
     chew_backs: int
 
     @property
-    def chew_5(self) -> int:
-        """Bases lost at the 5' end of the extended segment: l of docs/algorithm.md, section 1."""
-        return self.start
-
-    @property
-    def chew_3(self) -> int:
-        """Bases lost at the 3' end of the extended segment: r of docs/algorithm.md, section 1."""
-        p3 = self.p5  # The mirror image is as long at either end.
-        return self.p5 + len(self.segment.sequence) + p3 - self.stop
-
-    @property
     def empty(self) -> bool:
         """Whether D is chewed away; its two trims are then not defined."""
         return self.start == self.stop
 
     @property
-    def trim_5(self) -> int:
-        """Bases of the gene lost at its 5' end."""
-        return min(max(0, self.start - self.p5), len(self.segment.sequence))
-
-    @property
-    def trim_3(self) -> int:
-        """Bases of the gene lost at its 3' end; all of it if the form is empty."""
-        size = len(self.segment.sequence)
-        return size if self.empty else min(max(0, self.p5 + size - self.stop), size)
-
-    @property
-    def p5d(self) -> int:
-        """P-nucleotides of the 5' end that are in the form."""
-        return max(0, min(self.p5, self.stop) - self.start)
-
-    @property
-    def p3d(self) -> int:
-        """P-nucleotides of the 3' end that are in the form."""
-        return max(0, self.stop - max(self.start, self.p5 + len(self.segment.sequence)))
+    def origins(self) -> tuple[str, str, str]:
+        """The letters lost 5', kept and lost 3': `D` for a base of the gene, 5 or 3 for a P-nucleotide of that end."""
+        # The P-nucleotides mirror the gene, so there are as many at either end.
+        letters = "5" * self.p5 + "D" * len(self.segment.sequence) + "3" * self.p5
+        return letters[: self.start], letters[self.start : self.stop], letters[self.stop :]
 
     @property
     def lost(self) -> int:
         """Bases of the gene that are not in the form, P-nucleotides aside."""
-        return len(self.segment.sequence) - (self.stop - self.start - self.p5d - self.p3d)
+        return len(self.segment.sequence) - self.origins[1].count("D")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +77,11 @@ class Placement:
         templated = self.gap - n_length
         return range(max(0, templated - self.longest_j), min(self.longest_v, templated) + 1)
 
-    def multiplicity(self, n_length: int, d_forms: str) -> int:
+    def multiplicity(self, n_length: int) -> int:
         """Pathways for each of `v_lengths`: cuts × empty forms if D is chewed away, else 1."""
         if self.form is None or not self.form.empty:
             return 1
-        return (n_length + 1) * (self.form.chew_backs if d_forms == PaperDForms.name else 1)
+        return (n_length + 1) * self.form.chew_backs
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +151,8 @@ class Explanation:
         for segment in self.d:
             extended = extended_d(segment.sequence, self.max_p)
             p5 = min(self.max_p, len(segment.sequence))
-            found.append(Placement(DForm(segment, 0, 0, p5, len(extended)), None, length, a, b))
+            ways = len(extended) if self.d_forms == PaperDForms.name else 1
+            found.append(Placement(DForm(segment, 0, 0, p5, ways), None, length, a, b))
             for at in range(length):
                 if at - a > self.max_n:
                     break
@@ -203,15 +180,14 @@ class Explanation:
     @cached_property
     def genes(self) -> tuple[GeneCounts, ...]:
         """Pathways by D allele and n-length; one entry with an empty name in a locus without D."""
-        counts = {segment.allele: ([0] * (self.max_n + 1), [0] * (self.max_n + 1)) for segment in self.d}
-        if not self.d:
-            counts[""] = ([0] * (self.max_n + 1), [0] * (self.max_n + 1))
+        alleles = [segment.allele for segment in self.d] or [""]
+        counts = {allele: ([0] * (self.max_n + 1), [0] * (self.max_n + 1)) for allele in alleles}
         for placement in self.placements:
             form = placement.form
             into = counts[form.segment.allele if form else ""][1 if form is None or form.empty else 0]
             first = placement.gap - placement.longest_v - placement.longest_j
             for m in range(max(0, first), min(self.max_n, placement.gap) + 1):
-                into[m] += len(placement.v_lengths(m)) * placement.multiplicity(m, self.d_forms)
+                into[m] += len(placement.v_lengths(m)) * placement.multiplicity(m)
         return tuple(GeneCounts(allele, *both) for allele, both in counts.items())
 
     @cached_property
@@ -230,7 +206,7 @@ class Explanation:
     def with_n(self, m: int) -> Iterator[Pathway]:
         """The `pathways` with exactly `m` n-nucleotides."""
         for placement in self.placements:
-            multiplicity = placement.multiplicity(m, self.d_forms)
+            multiplicity = placement.multiplicity(m)
             for v_length in placement.v_lengths(m):
                 j_length = placement.gap - m - v_length
                 yield Pathway(m, v_length, j_length, placement.form, placement.at, multiplicity)
@@ -276,44 +252,33 @@ class Explanation:
         """What `describe` says of D and the n-nucleotides; V and J forms leave the bases `n`, their segments `np`."""
         cdr3, form, at = self.cdr3, pathway.d, pathway.d_at
         if form is None:
-            return {
-                "d_call": None, "n": cdr3[n], "n1": cdr3[n], "n1_length": pathway.n_length,
-                "np1": cdr3[np], "np1_length": len(cdr3[np]), **dict.fromkeys((*_D_FIELDS, *_RIGHT_FIELDS)),
-            }  # fmt: skip
+            known = dict(zip(_LEFT_FIELDS, (cdr3[n], pathway.n_length, cdr3[np], len(cdr3[np])), strict=True))
+            return {"d_call": None, "n": cdr3[n], **known, **dict.fromkeys((*_D_FIELDS, *_RIGHT_FIELDS))}
         if at is None:
             unknown = dict.fromkeys((*_D_FIELDS, *_LEFT_FIELDS, *_RIGHT_FIELDS))
-            ways = form.chew_backs if self.d_forms == PaperDForms.name else 1
-            known = {"d_chew_backs": ways, "d_form": "", "p5d_length": 0, "p3d_length": 0}
+            known = {"d_chew_backs": form.chew_backs, "d_form": "", "p5d_length": 0, "p3d_length": 0}
             return {"d_call": form.segment.allele, "n": cdr3[n], **unknown, **known}
-        stop = at + form.stop - form.start
+        lost_5, kept, lost_3 = form.origins
+        p5d, p3d, stop = kept.count("5"), kept.count("3"), at + len(kept)
         n1, n2 = cdr3[n.start : at], cdr3[stop : n.stop]
-        np1, np2 = cdr3[np.start : at + form.p5d], cdr3[stop - form.p3d : np.stop]
+        np1, np2 = cdr3[np.start : at + p5d], cdr3[stop - p3d : np.stop]
+        trims = len(lost_5), len(lost_3), lost_5.count("D"), lost_3.count("D")
         return {
             "d_call": form.segment.allele,
             "n": n1 + n2,
             **dict(zip(_LEFT_FIELDS, (n1, len(n1), np1, len(np1)), strict=True)),
-            "d_form": cdr3[at:stop],
-            "d_chew_backs": form.chew_backs,
-            "d_chew_5": form.chew_5,
-            "d_chew_3": form.chew_3,
-            "d_trim_5": form.trim_5,
-            "d_trim_3": form.trim_3,
-            "p5d_length": form.p5d,
-            "p3d_length": form.p3d,
+            **dict(zip(_D_FIELDS, (cdr3[at:stop], form.chew_backs, *trims, p5d, p3d), strict=True)),
             **dict(zip(_RIGHT_FIELDS, (n2, len(n2), np2, len(np2)), strict=True)),
         }
 
     def track(self, pathway: Pathway) -> str:
         """One letter for each base of the CDR3: V, D, J; `v`, `d`, `j` for their P-nucleotides; `n`."""
-        v = min(pathway.v_length, len(self.v.sequence))
+        letters = ("V" * min(pathway.v_length, len(self.v.sequence))).ljust(pathway.v_length, "v")
+        if pathway.d is not None and pathway.d_at is not None:
+            letters = letters.ljust(pathway.d_at, "n") + pathway.d.origins[1].replace("5", "d").replace("3", "d")
+        letters = letters.ljust(len(self.cdr3) - pathway.j_length, "n")
         j = min(pathway.j_length, len(self.j.sequence))
-        letters = "V" * v + "v" * (pathway.v_length - v)
-        form = pathway.d
-        if form is not None and pathway.d_at is not None:
-            core = form.stop - form.start - form.p5d - form.p3d
-            letters += "n" * (pathway.d_at - len(letters)) + "d" * form.p5d + "D" * core + "d" * form.p3d
-        letters += "n" * (len(self.cdr3) - pathway.j_length - len(letters))
-        return letters + "j" * (pathway.j_length - j) + "J" * j
+        return letters.ljust(len(self.cdr3) - j, "j") + "J" * j
 
     def as_json(self, number: int) -> dict[str, Any]:
         """Everything, with the `number` most direct pathways, of the types that JSON has."""
@@ -344,10 +309,4 @@ class Explanation:
 
 
 def _common_prefix(one: str, other: str) -> int:
-    """Length of the longest common prefix."""
-    size = 0
-    for a, b in zip(one, other, strict=False):
-        if a != b:
-            break
-        size += 1
-    return size
+    return len(commonprefix((one, other)))  # noqa: RUF071

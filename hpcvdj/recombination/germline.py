@@ -17,7 +17,7 @@ from typing import ClassVar, Literal, get_args
 
 from hpcvdj.errors import InputError, choice, require_choice, require_integer
 from hpcvdj.recombination.alphabet import reverse_complement
-from hpcvdj.storage.text import read_text
+from hpcvdj.storage.files import read_text
 
 SegmentType = Literal["V", "D", "J"]
 
@@ -33,8 +33,10 @@ LARGEST_MAX_P = 10
 COLUMNS = ("locus", "segment_type", "allele", "functional", "sequence", "source")
 """The columns of a germline table."""
 
-_TYPES: dict[str, SegmentType] = {"V": "V", "D": "D", "J": "J"}
-_FUNCTIONAL = ("F", "ORF", "P")
+SEGMENT_TYPES: dict[str, SegmentType] = {"V": "V", "D": "D", "J": "J"}
+
+FUNCTIONS = ("F", "ORF", "P")
+"""IMGT's functionality codes."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +56,20 @@ class Segment:
         return self.allele.partition("*")[0]
 
 
+def first_alleles(segments: Iterable[Segment]) -> list[Segment]:
+    """The first of `segments` of each gene."""
+    first: dict[str, Segment] = {}
+    for segment in segments:
+        first.setdefault(segment.gene, segment)
+    return list(first.values())
+
+
 def _p_3(segment: str, max_p: int) -> str:
     """P-nucleotides of the 3' end: they mirror it, so a short segment has only as many as it has bases."""
     return reverse_complement(segment[max(0, len(segment) - max_p) :])
 
 
 def _p_5(segment: str, max_p: int) -> str:
-    """P-nucleotides of the 5' end."""
     return reverse_complement(segment[:max_p])
 
 
@@ -92,11 +101,7 @@ def j_forms(segment: str, max_p: int = MAX_P) -> list[str]:
 
 
 class DFormConvention:
-    """A way of counting the forms of D segments.
-
-    name     as users give it
-    summary  for the help and the documentation
-    """
+    """A way of counting the forms of D segments; `summary` is for the help and the documentation."""
 
     name: ClassVar[str]
     summary: ClassVar[str]
@@ -116,7 +121,6 @@ class PaperDForms(DFormConvention):
     summary = "one per pair of chew-backs"
 
     def forms(self, segment: str, max_p: int = MAX_P) -> list[str]:
-        """The forms in the order of l, then r."""
         extended = extended_d(segment, max_p)
         length = len(extended)
         return [extended[left : length - right] for left in range(length) for right in range(length - left + 1)]
@@ -129,7 +133,6 @@ class DistinctDForms(PaperDForms):
     summary = "each distinct string once per gene"
 
     def forms(self, segment: str, max_p: int = MAX_P) -> list[str]:
-        """The forms in the order of their first chew-backs."""
         return list(dict.fromkeys(super().forms(segment, max_p)))
 
 
@@ -166,9 +169,6 @@ class Germline:
             by_call[key] = segment
             by_call.setdefault((segment.segment_type, segment.gene), segment)
         object.__setattr__(self, "_by_call", by_call)
-        self._require_v_and_j()
-
-    def _require_v_and_j(self) -> None:
         for locus in self.loci:
             for kind in ("V", "J"):
                 if not self.of(kind, locus):
@@ -188,12 +188,7 @@ class Germline:
     def d_segments(self, locus: str) -> tuple[Segment, ...]:
         """The D segments that take part in a locus's recombination; empty for a locus without D genes."""
         functional = [s for s in self.of("D", locus) if s.functional == "F"]
-        if self.d_alleles == "all":
-            return tuple(functional)
-        first: dict[str, Segment] = {}
-        for segment in functional:
-            first.setdefault(segment.gene, segment)
-        return tuple(first.values())
+        return tuple(functional if self.d_alleles == "all" else first_alleles(functional))
 
     def find(self, segment_type: str, call: str) -> Segment | None:
         """The segment of a call: an allele by its full name, a gene by its first listed allele."""
@@ -220,12 +215,6 @@ def read_germline(path: str | Path, *, max_p: int = MAX_P, d_alleles: DAlleles =
         rows = list(csv.DictReader(io.StringIO(text, newline=""), delimiter="\t", quoting=csv.QUOTE_NONE))
     except csv.Error as error:
         raise InputError(f"{path}: not a readable germline table ({error}); give a tab-separated file") from None
-    _require_columns(path, rows)
-    segments = tuple(_segment(path, line, row) for line, row in enumerate(rows, start=2))
-    return Germline(segments, name=str(path), max_p=max_p, d_alleles=d_alleles)
-
-
-def _require_columns(path: Path, rows: list[dict[str, str]]) -> None:
     if not rows:
         raise InputError(f"{path}: no segments; a germline table has a header line and a row per allele")
     missing = [column for column in COLUMNS[:5] if column not in rows[0]]
@@ -234,17 +223,19 @@ def _require_columns(path: Path, rows: list[dict[str, str]]) -> None:
             f"{path}, line 1: no column {', '.join(missing)}; a germline table has the tab-separated columns "
             + ", ".join(COLUMNS)
         )
+    segments = tuple(_segment(path, line, row) for line, row in enumerate(rows, start=2))
+    return Germline(segments, name=str(path), max_p=max_p, d_alleles=d_alleles)
 
 
 def _segment(path: Path, line: int, row: dict[str, str]) -> Segment:
     where = f"{path}, line {line}"
     values = {column: (row.get(column) or "").strip() for column in COLUMNS}
     kind = values["segment_type"]
-    if kind not in _TYPES:
+    if kind not in SEGMENT_TYPES:
         raise InputError(f"{where}: segment_type is {kind!r}; write V, D or J")
     if row.get("sequence") is None:
         raise InputError(f"{where}: the row is cut short; every row needs the columns {', '.join(COLUMNS[:5])}")
-    if values["functional"] not in _FUNCTIONAL:
+    if values["functional"] not in FUNCTIONS:
         raise InputError(f"{where}: functional is {values['functional']!r}; write F, ORF or P")
     if not values["allele"] or not values["locus"]:
         raise InputError(f"{where}: allele or locus is empty; name both (TRBV1*01, TRB)")
@@ -256,17 +247,18 @@ def _segment(path: Path, line: int, row: dict[str, str]) -> Segment:
         )
     if kind == "D" and not sequence:
         raise InputError(f"{where}: the D segment {values['allele']} is empty; give its sequence or drop the row")
-    return Segment(values["locus"], _TYPES[kind], values["allele"], values["functional"], sequence, values["source"])
+    return Segment(
+        values["locus"], SEGMENT_TYPES[kind], values["allele"], values["functional"], sequence, values["source"]
+    )
 
 
 def from_sequences(
     v: Iterable[str], d: Iterable[str], j: Iterable[str], *, locus: str = "TRB", max_p: int = MAX_P
 ) -> Germline:
     """A germline of bare segment sequences named V1*01, V2*01 …: for experiments and tests."""
-    parts: tuple[tuple[SegmentType, Iterable[str]], ...] = (("V", v), ("D", d), ("J", j))
     segments = [
         Segment(locus, kind, f"{kind}{number}*01", "F", sequence)
-        for kind, sequences in parts
+        for kind, sequences in zip(SEGMENT_TYPES.values(), (v, d, j), strict=True)
         for number, sequence in enumerate(sequences, start=1)
     ]
     return Germline(tuple(segments), name="sequences", max_p=max_p)

@@ -4,8 +4,6 @@ An in vivo sequence is the CDR3 in nucleotides (IMGT positions 105–117).  AIRR
 Cys 104 and Phe/Trp 118 around it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -60,7 +58,7 @@ class Repertoire:
         """The rows of a V–J pair."""
         return range(int(self.offsets[pair]), int(self.offsets[pair + 1]))
 
-    def subset(self, rows: NDArray[np.int64]) -> Repertoire:
+    def subset(self, rows: NDArray[np.int64]) -> "Repertoire":
         """The sequences at `rows`, int64 ascending, with their pairs."""
         pair = np.searchsorted(self.offsets, rows, side="right") - 1
         used, compact = np.unique(pair, return_inverse=True)

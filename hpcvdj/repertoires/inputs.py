@@ -4,8 +4,6 @@ The data rows of tables that are counted together are numbered through, from 0. 
 `repertoire_id` of its table says, or, without that column, the table's own name.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import os
@@ -19,24 +17,21 @@ import pyarrow.compute as pc
 
 from hpcvdj.errors import InputError, few
 from hpcvdj.recombination.germline import Germline
-from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions, Reading, Source, read_junctions
+from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions, Reading, read_junctions
 from hpcvdj.repertoires.tables import (
-    State,
+    Table,
     TableReader,
     changed,
     file_digest,
     file_state,
     open_table,
+    repertoire_name,
+    table_at,
     table_suffixes,
+    with_columns,
 )
 
 log = logging.getLogger(__name__)
-
-
-def repertoire_name(path: Path) -> str:
-    """A repertoire's file name without the suffix of a table."""
-    name = path.name
-    return next((name.removesuffix(suffix) for suffix in table_suffixes() if name.endswith(suffix)), name) or name
 
 
 def files_of(paths: Sequence[Path]) -> list[Path]:
@@ -79,37 +74,6 @@ def targets_of(paths: Sequence[Path], output: Path) -> list[tuple[Path, Path]]:
 
 
 @dataclass(frozen=True)
-class Table:
-    """One of the tables that a run reads.
-
-    sha256       digest of the file's bytes; empty until it is known
-    rows         its data rows
-    unnamed      how many of them have no repertoire_id and so belong to the repertoire with the table's name
-    repertoires  rows of each of its repertoires, in the order of the table
-    first_row    the number of its first row
-    state        the file's state before anything was read
-    """
-
-    path: Path
-    sha256: str = ""
-    rows: int = 0
-    unnamed: int = 0
-    repertoires: dict[str, int] = field(default_factory=dict)
-    first_row: int = 0
-    state: State | None = None
-
-    @property
-    def name(self) -> str:
-        """The repertoire of rows that do not name theirs."""
-        return repertoire_name(self.path)
-
-    def require_unchanged(self) -> None:
-        """Raise InputError if the file is not what it was when the run began."""
-        if file_state(self.path) != self.state:
-            raise changed(self.path)
-
-
-@dataclass(frozen=True)
 class Inputs:
     """The tables that a run reads, and how it reads their junctions.
 
@@ -121,9 +85,9 @@ class Inputs:
     together: bool = False
 
     @staticmethod
-    def of_file(path: Path, reading: Reading | None = None) -> Inputs:
+    def of_file(path: Path, reading: Reading | None = None) -> "Inputs":
         """One table."""
-        return Inputs((Table(path, state=file_state(path)),), reading or Reading())
+        return Inputs((table_at(path),), reading or Reading())
 
     @property
     def files(self) -> list[Path]:
@@ -148,27 +112,18 @@ class Inputs:
         return list(dict.fromkeys(name for table in self.tables for name in table.repertoires))
 
     @property
-    def sources(self) -> list[Source]:
-        """The tables, for messages about rows."""
-        return [Source(table.path, table.first_row) for table in self.tables]
-
-    @property
     def digest(self) -> str:
         """SHA-256 of the table; together, of lines `SHA256  NAME`."""
         if not self.together:
-            return self.tables[0].sha256
+            return self.tables[0].sha256 or file_digest(self.path)
         lines = "".join(f"{table.sha256}  {table.path.name}\n" for table in self.tables)
         return hashlib.sha256(lines.encode()).hexdigest()
 
     def require_unchanged(self) -> None:
         """Raise InputError if a table is not what it was when the run began."""
         for table in self.tables:
-            table.require_unchanged()
-
-    def with_digest(self) -> Inputs:
-        """The same with the digest of the one table, if it is not known yet."""
-        table = self.tables[0]
-        return self if table.sha256 else replace(self, tables=(replace(table, sha256=file_digest(table.path)),))
+            if file_state(table.path) != table.state:
+                raise changed(table.path)
 
     def read(
         self, germline: Germline, batches: Iterable[pa.RecordBatch] | None = None, first_row: int = 0
@@ -178,19 +133,15 @@ class Inputs:
         InputError if there is no data row, and, for all tables, if a table changed meanwhile.
         """
         known = self.repertoires if self.together and batches is None else []
+        rows = (batch for table in self.tables for batch in self.rows_of(table)) if batches is None else batches
         junctions = read_junctions(
-            self.batches() if batches is None else batches, germline, self.reading, self.sources, first_row,
-            known if self.together else None,
-        )  # fmt: skip
+            rows, germline, self.reading, self.tables, first_row, known if self.together else None
+        )
         if batches is None:
             self.require_unchanged()
         if junctions.rows_read == 0:
             raise InputError(f"{self.path}: no data rows; the table has a header line only")
         return junctions
-
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """The columns that are read of all tables, one table after another."""
-        return (batch for table in self.tables for batch in self.rows_of(table))
 
     def rows_of(self, table: Table) -> Iterator[pa.RecordBatch]:
         """The columns that are read of one table; InputError if it has other rows than were found before."""
@@ -210,20 +161,14 @@ class Inputs:
 
     def labelled(self, batch: pa.RecordBatch, table: Table) -> pa.RecordBatch:
         """A batch of a table with its repertoires, if tables are counted together."""
-        return with_repertoire(batch, table.name) if self.together else batch
+        return with_repertoire(batch, table.repertoire_id) if self.together else batch
 
 
 def with_repertoire(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
     """`batch` with the column repertoire_id, last if it had none: `name` where it was empty or missing."""
-    names = batch.schema.names
-    if REPERTOIRE not in names:
-        repertoires = pa.repeat(pa.scalar(name, pa.string()), batch.num_rows)
-        return pa.RecordBatch.from_arrays([*batch.columns, repertoires], names=[*names, REPERTOIRE])
-    columns = batch.columns
-    index = names.index(REPERTOIRE)
-    own = columns[index]
-    columns[index] = pc.if_else(pc.equal(own, ""), pa.scalar(name, own.type), own)
-    return pa.RecordBatch.from_arrays(columns, names=names)
+    missing = pa.repeat(pa.scalar("", pa.string()), batch.num_rows)
+    own = batch.column(REPERTOIRE) if REPERTOIRE in batch.schema.names else missing
+    return with_columns(batch, {REPERTOIRE: pc.if_else(pc.equal(own, ""), pa.scalar(name, own.type), own)})
 
 
 def tables_of(paths: Sequence[Path], reading: Reading) -> Inputs:
@@ -241,7 +186,7 @@ def tables_of(paths: Sequence[Path], reading: Reading) -> Inputs:
             again = "is named twice" if found[key] == file else f"is the same file as {found[key]}"
             raise InputError(f"{file}: {again}; name each table once")
         found[key] = file
-        tables.append(Table(file, state=file_state(file)))
+        tables.append(table_at(file))
     return Inputs(tuple(tables), reading, together=True)
 
 
@@ -250,17 +195,16 @@ def survey(inputs: Inputs, table: Table) -> Table:
     reader = open_table(table.path)
     reader.require(inputs.reading.columns)
     rows, unnamed = reader.known_rows, 0
-    repertoires: dict[str, int] = {}
+    repertoires: Counter[str] = Counter()
     if rows is None or inputs.together:
         rows = 0
         for batch in reader.batches(inputs.columns_of(reader)):
             rows += batch.num_rows
             for entry in pc.value_counts(with_repertoire(batch, "").column(REPERTOIRE)).to_pylist():
+                repertoires[entry["values"] or table.repertoire_id] += entry["counts"]
                 unnamed += entry["counts"] * (not entry["values"])
-                name = entry["values"] or table.name
-                repertoires[name] = repertoires.get(name, 0) + entry["counts"]
-    sha256 = file_digest(table.path)
-    return replace(table, sha256=sha256, rows=rows, unnamed=unnamed, repertoires=repertoires or {table.name: 0})
+    known = dict(repertoires) or {table.repertoire_id: 0}
+    return replace(table, sha256=file_digest(table.path), rows=rows, unnamed=unnamed, repertoires=known)
 
 
 def numbered(inputs: Inputs, tables: Sequence[Table]) -> Inputs:
@@ -287,11 +231,11 @@ def _require_different_repertoires(tables: Sequence[Table]) -> None:
         for name in table.repertoires:
             holders.setdefault(name, []).append(table)
     for table in tables:
-        other = next((holder for holder in holders.get(table.name, ()) if holder is not table), None)
+        other = next((holder for holder in holders.get(table.repertoire_id, ()) if holder is not table), None)
         if other and (table.unnamed or not table.rows):
             raise InputError(
-                f"{table.path}: its repertoire would be called {table.name}, like one of {other.path}; rename a file, "
-                f"or fill the column {REPERTOIRE} of both"
+                f"{table.path}: its repertoire would be called {table.repertoire_id}, like one of {other.path}; rename "
+                f"a file, or fill the column {REPERTOIRE} of both"
             )
     spread = sum(len(found) > 1 for found in holders.values())
     if spread:
@@ -303,7 +247,7 @@ def _warn(tables: Sequence[Table]) -> None:
     same = []
     for table in tables:
         if not table.rows:
-            log.warning("%s: no data rows; repertoire %s is empty", table.path, table.name)
+            log.warning("%s: no data rows; repertoire %s is empty", table.path, table.repertoire_id)
         elif table.sha256 in first:
             same.append(f"{table.path} and {first[table.sha256]}")
         first.setdefault(table.sha256, table.path)
@@ -338,17 +282,12 @@ def cut(tables: Sequence[Table], rows: int) -> list[Slice]:
         elif table.rows <= rows:
             slices.append(Slice(len(slices), table.first_row, table.rows, (place,)))
         else:
-            size = _piece_rows(table, rows)
+            pieces = -(-table.rows // rows)
+            size = -(-table.rows // pieces)
             for piece, first in enumerate(range(0, table.rows, size)):
                 taken = min(size, table.rows - first)
                 slices.append(Slice(len(slices), table.first_row + first, taken, (place,), piece))
     return slices
-
-
-def _piece_rows(table: Table, rows: int) -> int:
-    """Rows of a piece of a table that has more than `rows`: all pieces have the same size, except the last."""
-    pieces = -(-table.rows // rows)
-    return -(-table.rows // pieces)
 
 
 def dealt(slices: Iterable[Slice], rank: int, ranks: int) -> list[Slice]:
@@ -361,35 +300,35 @@ def dealt(slices: Iterable[Slice], rank: int, ranks: int) -> list[Slice]:
 
 
 def read_slices(
-    inputs: Inputs, rows: int, slices: Sequence[Slice], between: Callable[[], None]
+    inputs: Inputs, slices: Sequence[Slice], between: Callable[[], None]
 ) -> Iterator[tuple[Slice, Iterable[pa.RecordBatch]]]:
-    """The batches of slices that `cut(inputs.tables, rows)` made, in their order; `between` is called after each batch.
+    """The batches of slices that `cut` made, in their order; `between` is called after each batch.
 
     A large table is opened once for all of its pieces, which come in its order.
     """
-    streams: dict[int, Iterator[Iterable[pa.RecordBatch]]] = {}
-    left = Counter(part.tables for part in slices if part.piece is not None)
+    streams: dict[tuple[int, ...], Iterator[Iterable[pa.RecordBatch]]] = {}
+    last = {part.tables: part for part in slices}
     for part in slices:
         if part.piece is None:
-            whole = (batch for place in part.tables for batch in inputs.rows_of(inputs.tables[place]))
-            yield part, _followed(whole, between)
-            continue
-        (place,) = part.tables
-        table = inputs.tables[place]
-        if place not in streams:
-            reader = open_table(table.path)
-            pieces = [other for other in slices if other.tables == part.tables]
-            ranges = [
-                range(other.first_row - table.first_row, other.first_row - table.first_row + other.rows)
-                for other in pieces
-            ]
-            streams[place] = reader.ranges(inputs.columns_of(reader), ranges)
-        batches = next(streams[place])
-        yield part, _followed((inputs.labelled(batch, table) for batch in batches), between)
-        left[part.tables] -= 1
-        if not left[part.tables]:
+            tables = [inputs.tables[place] for place in part.tables]
+            batches: Iterable[pa.RecordBatch] = (batch for table in tables for batch in inputs.rows_of(table))
+        else:
+            if part.tables not in streams:
+                pieces = [other for other in slices if other.tables == part.tables]
+                streams[part.tables] = _read_pieces(inputs, inputs.tables[part.tables[0]], pieces)
+            batches = next(streams[part.tables])
+        yield part, _followed(batches, between)
+        if part is last[part.tables]:
             # The table's file is closed with its stream.
-            del streams[place], batches
+            streams.pop(part.tables, None)
+
+
+def _read_pieces(inputs: Inputs, table: Table, pieces: Sequence[Slice]) -> Iterator[Iterable[pa.RecordBatch]]:
+    reader = open_table(table.path)
+    starts = [piece.first_row - table.first_row for piece in pieces]
+    ranges = [range(start, start + piece.rows) for start, piece in zip(starts, pieces, strict=True)]
+    for batches in reader.ranges(inputs.columns_of(reader), ranges):
+        yield (inputs.labelled(batch, table) for batch in batches)
 
 
 def _followed(batches: Iterable[pa.RecordBatch], between: Callable[[], None]) -> Iterator[pa.RecordBatch]:

@@ -5,8 +5,9 @@ them.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import InitVar, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from hpcvdj.recombination.calls import CallPolicy, names_in
 from hpcvdj.recombination.exclusions import ExcludedRows, Exclusion, ExclusionKind
 from hpcvdj.recombination.germline import Germline, SegmentType
 from hpcvdj.recombination.repertoire import ANCHOR_BASES, LONGEST_CDR3, Repertoire, SequenceField
-from hpcvdj.repertoires.tables import table_batches
+from hpcvdj.repertoires.tables import Table, table_batches
 
 REPERTOIRE = "repertoire_id"
 """AIRR's column for the repertoire of a row."""
@@ -54,14 +55,6 @@ class Reading:
         return ["sequence_id", "v_call", "j_call", self.sequence_field]
 
 
-@dataclass(frozen=True)
-class Source:
-    """Where rows come from, for messages: the table whose first data row is row `first_row` of the input."""
-
-    path: Path
-    first_row: int = 0
-
-
 @dataclass
 class Junctions:
     """Junctions that were read.
@@ -90,24 +83,18 @@ class Junctions:
     def __len__(self) -> int:
         return len(self.repertoire)
 
-    def id_bytes(self, rows: slice, width: int) -> NDArray[np.bytes_]:
-        """The ids of some sequences as fixed-width UTF-8 bytes, `S{width}` [rows]."""
-        order = self.id_order[rows]
+    def id_bytes(self, rows: slice) -> NDArray[np.bytes_]:
+        """The ids of some sequences as fixed-width UTF-8 bytes [rows], as wide as the longest id of all."""
+        offsets, data = text.text_buffers(self.ids)
+        order, width = self.id_order[rows], max(1, int(np.diff(offsets).max(initial=0)))
         out = np.zeros((len(order), width), dtype=np.uint8)
-        text.fixed_width(*text.text_buffers(self.ids), order, out)
+        text.fixed_width(offsets, data, order, out)
         return out.view(f"S{width}").reshape(-1)
 
-    @property
-    def id_width(self) -> int:
-        """Bytes of the longest id; at least 1."""
-        if not len(self.ids):
-            return 1
-        offsets, _ = text.text_buffers(self.ids)
-        return max(1, int(np.diff(offsets).max()))
-
-    def cdr3_bytes(self, rows: slice, width: int) -> NDArray[np.bytes_]:
-        """The letters of some sequences as fixed-width bytes, `S{width}` [rows]."""
+    def cdr3_bytes(self, rows: slice) -> NDArray[np.bytes_]:
+        """The letters of some sequences as fixed-width bytes [rows], as wide as the longest sequence of all."""
         words, lengths = self.repertoire.words[rows], self.repertoire.lengths[rows]
+        width = max(1, self.repertoire.longest)
         out = np.zeros((len(lengths), width), dtype=np.uint8)
         text.unpack_rows(words, lengths, out)
         return out.view(f"S{width}").reshape(-1)
@@ -117,14 +104,14 @@ def read_table(table: Any, germline: Germline, reading: Reading) -> Junctions:
     """The junctions of a pandas DataFrame or pyarrow Table; without a column `sequence_id`, rows are numbered."""
     names = [str(name) for name in getattr(table, "column_names", getattr(table, "columns", []))]
     wanted = reading.columns if "sequence_id" in names else reading.columns[1:]
-    return read_junctions(table_batches(table, wanted), germline, reading, [Source(Path("the table"))])
+    return read_junctions(table_batches(table, wanted), germline, reading, [Table(Path("the table"))])
 
 
 def read_junctions(
     batches: Iterable[pa.RecordBatch],
     germline: Germline,
     reading: Reading,
-    sources: Sequence[Source],
+    sources: Sequence[Table],
     first_row: int = 0,
     repertoires: Iterable[str] | None = None,
 ) -> Junctions:
@@ -152,19 +139,18 @@ def read_junctions(
     return junctions
 
 
+@dataclass
 class _Builder:
     """Collects packed batches; what it keeps of a row is the packed sequence, its pair, row number and id."""
 
-    def __init__(
-        self,
-        germline: Germline,
-        reading: Reading,
-        sources: Sequence[Source],
-        first_row: int,
-        repertoires: Iterable[str] | None,
-    ) -> None:
-        self.germline, self.reading, self.sources, self.first_row = germline, reading, sources, first_row
-        self.v, self.j = list(germline.of("V")), list(germline.of("J"))
+    germline: Germline
+    reading: Reading
+    sources: Sequence[Table]
+    first_row: int
+    repertoires: InitVar[Iterable[str] | None]
+
+    def __post_init__(self, repertoires: Iterable[str] | None) -> None:
+        self.v, self.j = list(self.germline.of("V")), list(self.germline.of("J"))
         self._index = {id(s): k for segments in (self.v, self.j) for k, s in enumerate(segments)}
         self._resolved: dict[tuple[SegmentType, str], int | Exclusion] = {}
         self.rows_read = 0
@@ -174,7 +160,7 @@ class _Builder:
         self.excluded: dict[int, tuple[str, Exclusion, int]] = {}
         self._together = repertoires is not None
         self._repertoire = {name: k for k, name in enumerate(dict.fromkeys(repertoires or ()))}
-        self.substituted: dict[tuple[str, str], int] = {}
+        self.substituted: Counter[tuple[str, str]] = Counter()
 
     def add(self, batch: pa.RecordBatch) -> None:
         rows = self.first_row + self.rows_read + np.arange(batch.num_rows)
@@ -207,7 +193,7 @@ class _Builder:
         codes = [self._repertoire.setdefault(name, len(self._repertoire)) for name in encoded.dictionary.to_pylist()]
         return np.asarray(np.array(codes, dtype=np.int32)[encoded.indices.to_numpy(zero_copy_only=False)])
 
-    def place(self, row: int) -> tuple[Source, int]:
+    def place(self, row: int) -> tuple[Table, int]:
         """The table that a row comes from, and its data row there, from 1."""
         source = self.sources[bisect_right(self.sources, row, key=lambda source: source.first_row) - 1]
         return source, row - source.first_row + 1
@@ -218,7 +204,7 @@ class _Builder:
         resolved = [self._resolve(segment, call) for call in encoded.dictionary.to_pylist()]
         index_of = np.array([r if isinstance(r, int) else -1 for r in resolved] or [-1], dtype=np.int64)
         codes = encoded.indices.to_numpy(zero_copy_only=False)
-        index = index_of[codes] if len(codes) else np.empty(0, np.int64)
+        index = index_of[codes]
         self._note_substitutions(segment, encoded, resolved)
         bad = np.flatnonzero(index < 0)
         return index, {int(row): resolved[codes[row]] for row in bad}  # type: ignore[misc]
@@ -229,8 +215,7 @@ class _Builder:
         for call, index, count in zip(encoded.dictionary.to_pylist(), resolved, rows.tolist(), strict=True):
             # A gene that means its first listed allele is the table's own rule, not a substitution.
             if isinstance(index, int) and names_in(call) not in ([segments[index].allele], [segments[index].gene]):
-                key = (call, segments[index].allele)
-                self.substituted[key] = self.substituted.get(key, 0) + count
+                self.substituted[call, segments[index].allele] += count
 
     def _resolve(self, segment: SegmentType, call: str) -> int | Exclusion:
         key = (segment, call)
@@ -312,14 +297,15 @@ class _Builder:
     ) -> NDArray[np.int64]:
         """Places of the rows to keep; a row with the id of an earlier row of its repertoire is excluded."""
         keep = np.ones(len(hashes), dtype=bool)
-        for places in _equal_runs(hashes):
-            first_of: dict[tuple[str, int], int] = {}
-            for place in places.tolist():
-                sequence_id, repertoire, this_row = ids[place].as_py(), int(repertoire_of[place]), int(row[place])
-                first_row = first_of.setdefault((sequence_id, repertoire), this_row)
-                if first_row != this_row:
-                    keep[place] = False
-                    self.excluded[this_row] = (sequence_id, self._repeated(first_row, this_row), repertoire)
+        order = np.argsort(hashes, kind="stable")
+        same = np.flatnonzero(hashes[order[1:]] == hashes[order[:-1]])
+        first_of: dict[tuple[str, int], int] = {}
+        for place in np.union1d(order[same], order[same + 1]).tolist():
+            sequence_id, repertoire, this_row = ids[place].as_py(), int(repertoire_of[place]), int(row[place])
+            first_row = first_of.setdefault((sequence_id, repertoire), this_row)
+            if first_row != this_row:
+                keep[place] = False
+                self.excluded[this_row] = (sequence_id, self._repeated(first_row, this_row), repertoire)
         return np.flatnonzero(keep)
 
     def _repeated(self, first_row: int, row: int) -> Exclusion:
@@ -337,18 +323,6 @@ class _Builder:
 
 AMINO_ACIDS = frozenset("EFILPQ")
 """Letters that mean an amino acid and no nucleotide, not even an ambiguous one."""
-
-
-def _equal_runs(values: NDArray[np.uint64]) -> Iterator[NDArray[np.int64]]:
-    """Places of each value that occurs more than once, in ascending order of place."""
-    order = np.argsort(values, kind="stable")
-    same = values[order[1:]] == values[order[:-1]]
-    if not same.any():
-        return
-    starts = np.flatnonzero(np.concatenate(([True], ~same)))
-    for first, last in zip(starts, np.append(starts[1:], len(order)), strict=True):
-        if last - first > 1:
-            yield order[first:last]
 
 
 def _narrow(words: NDArray[np.uint64], lengths: NDArray[np.uint8]) -> NDArray[np.uint64]:

@@ -6,12 +6,14 @@ boolean is T or F.
 
 import gzip
 import hashlib
-import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -57,6 +59,38 @@ def changed(path: Path) -> InputError:
     return InputError(f"{path}: changed while it was read; start again with --overwrite when it is complete")
 
 
+@dataclass(frozen=True)
+class Table:
+    """One of the tables that a run reads, or that a result counts: `rows` rows of the input, from `first_row` on.
+
+    sha256         digest of the file's bytes; empty until it is known
+    repertoire_id  the repertoire of rows that do not name theirs
+    unnamed        how many rows do not
+    repertoires    rows of each of its repertoires, in the order of the table
+    state          the file's state before anything was read
+    """
+
+    path: Path
+    sha256: str = ""
+    repertoire_id: str = ""
+    first_row: int = 0
+    rows: int = 0
+    unnamed: int = 0
+    repertoires: dict[str, int] = field(default_factory=dict)
+    state: State | None = None
+
+
+def table_at(path: Path) -> Table:
+    """The table in a file, of which nothing was read yet."""
+    return Table(path, repertoire_id=repertoire_name(path), state=file_state(path))
+
+
+def repertoire_name(path: Path) -> str:
+    """A repertoire's file name without the suffix of a table."""
+    name = path.name
+    return next((name.removesuffix(suffix) for suffix in table_suffixes() if name.endswith(suffix)), name) or name
+
+
 class TableReader:
     """A table file; its first bytes determine its kind.
 
@@ -74,8 +108,8 @@ class TableReader:
 
     @staticmethod
     def recognises(head: bytes) -> bool:
-        """Whether a file with these first bytes is of this kind."""
-        raise NotImplementedError
+        """Whether a file with these first bytes is of this kind; tables that no kind recognises are read as text."""
+        return False
 
     @property
     def columns(self) -> list[str]:
@@ -178,10 +212,9 @@ class ParquetReader(TableReader):
         return (self._of_row_groups(list(columns), rows) for rows in ranges)
 
     def _of_row_groups(self, columns: list[str], rows: range) -> Iterator[pa.RecordBatch]:
-        starts = [0]
-        for k in range(self._metadata.num_row_groups):
-            starts.append(starts[-1] + self._metadata.row_group(k).num_rows)
-        groups = [k for k in range(len(starts) - 1) if starts[k] < rows.stop and starts[k + 1] > rows.start]
+        sizes = [self._metadata.row_group(k).num_rows for k in range(self._metadata.num_row_groups)]
+        starts = [0, *accumulate(sizes)]
+        groups = [k for k in range(len(sizes)) if starts[k] < rows.stop and starts[k + 1] > rows.start]
         position = starts[groups[0]] if groups else rows.start
         try:
             # By default pyarrow reads a row group at once, and keeps all that it read until the file is closed.
@@ -201,11 +234,6 @@ class TsvReader(TableReader):
     name = "tsv"
     summary = "tab-separated UTF-8 text without quoting, plain or gzip, lines of at most 16 MiB"
     suffixes = (".tsv.gz", ".tsv")
-
-    @staticmethod
-    def recognises(head: bytes) -> bool:
-        """Never: tables are read as text if no other reader recognises them."""
-        return False
 
     @cached_property
     def _gzip(self) -> bool:
@@ -337,6 +365,11 @@ def as_arrow(table: Any) -> pa.Table:
     raise InputError(f"cannot read junctions from a {type(table).__name__}; give a pandas or pyarrow table")
 
 
+def with_columns(batch: pa.RecordBatch, columns: dict[str, pa.Array]) -> pa.RecordBatch:
+    """`batch` with columns beside its own, in the place of those of the same name."""
+    return pa.RecordBatch.from_pydict(dict(zip(batch.schema.names, batch.columns, strict=True)) | columns)
+
+
 def as_strings(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch with every column as AIRR TSV writes it: text, T or F, the empty string for null."""
     return pa.RecordBatch.from_arrays([_as_text(column) for column in batch.columns], names=batch.schema.names)
@@ -359,46 +392,22 @@ def write_table(target: Path, batches: Iterable[pa.RecordBatch], *, overwrite: b
     """
     suffix = table_suffix(target)
     rows = 0
-    with atomic_path(target, overwrite=overwrite) as temporary, open(temporary, "wb") as stream:
-        writer = TableWriter(stream, suffix)
-        for batch in batches:
-            writer.write(batch)
+    parquet: pq.ParquetWriter | None = None
+    with atomic_path(target, overwrite=overwrite) as temporary, ExitStack() as stack:
+        stream: Any = stack.enter_context(open(temporary, "wb"))
+        if suffix == ".gz":
+            stream = stack.enter_context(gzip.GzipFile("", "wb", 6, stream, mtime=0))
+        for number, batch in enumerate(batches):
             rows += batch.num_rows
-        writer.close()
-        stream.flush()
-        os.fsync(stream.fileno())
+            if suffix == ".parquet":
+                parquet = parquet or stack.enter_context(pq.ParquetWriter(stream, batch.schema))
+                parquet.write_batch(batch)
+                continue
+            if number == 0:
+                stream.write("\t".join(batch.schema.names).encode() + b"\n")
+            if batch.num_rows:
+                stream.write(_lines(as_strings(batch)))
     return rows
-
-
-class TableWriter:
-    """Writes record batches of one schema to an AIRR TSV (`.tsv`, `.tsv.gz`) or Parquet (`.parquet`) file object."""
-
-    def __init__(self, stream: BinaryIO, suffix: str) -> None:
-        self._parquet: pq.ParquetWriter | None = None
-        self._as_parquet = suffix == ".parquet"
-        self._stream: Any = gzip.GzipFile("", "wb", 6, stream, mtime=0) if suffix == ".gz" else stream
-        self._raw = stream
-        self._header_written = False
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Append the rows of `batch`."""
-        if self._as_parquet:
-            if self._parquet is None:
-                self._parquet = pq.ParquetWriter(self._raw, batch.schema)
-            self._parquet.write_batch(batch)
-            return
-        if not self._header_written:
-            self._stream.write("\t".join(batch.schema.names).encode() + b"\n")
-            self._header_written = True
-        if batch.num_rows:
-            self._stream.write(_lines(as_strings(batch)))
-
-    def close(self) -> None:
-        """Finish the file; the file object stays open."""
-        if self._parquet is not None:
-            self._parquet.close()
-        elif self._stream is not self._raw:
-            self._stream.close()
 
 
 def _lines(batch: pa.RecordBatch) -> memoryview:

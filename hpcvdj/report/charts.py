@@ -141,12 +141,10 @@ def bundle() -> str:
 
 
 def svg(figure: Figure) -> bytes:
-    """The figure as an SVG file."""
     return vl_convert.vegalite_to_svg(_whole(figure), vl_version=VEGA_LITE).encode()
 
 
 def png(figure: Figure) -> bytes:
-    """The figure as a PNG file."""
     return vl_convert.vegalite_to_png(_whole(figure), vl_version=VEGA_LITE, scale=2.5)
 
 

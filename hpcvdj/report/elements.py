@@ -1,7 +1,5 @@
 """What a page is made of: tables, figures that are drawn from them, and sections."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -13,6 +11,7 @@ Cell = int | float | str | None
 
 Kind = Literal["number", "text", "code", "long"]
 Rows = Callable[[Survey], Iterable[list[Cell]]]
+Facts = Callable[[Survey], dict[str, Cell]]
 
 _LARGEST_EXACT = 2**53
 
@@ -50,7 +49,6 @@ _KINDS: dict[str, Kind] = {
 
 
 def columns(keys: Iterable[str]) -> tuple[Column, ...]:
-    """The columns with these keys."""
     return tuple(Column(key, _TITLES.get(key, key), _KINDS.get(key, "number")) for key in keys)
 
 
@@ -65,7 +63,7 @@ class Table:
     sortable: bool = True
 
     @staticmethod
-    def of(name: str, caption: str, keys: str, surveys: Sequence[Survey], rows: Rows) -> Table:
+    def of(name: str, caption: str, keys: str, surveys: Sequence[Survey], rows: Rows) -> "Table":
         """The rows of each result, with a column `result` if there are several."""
         if len(surveys) == 1:
             return Table(name, caption, columns(keys.split()), list(rows(surveys[0])))
@@ -73,7 +71,7 @@ class Table:
         return Table(name, caption, columns(["result", *keys.split()]), stacked)
 
     @staticmethod
-    def beside(name: str, caption: str, surveys: Sequence[Survey], facts: Callable[[Survey], dict[str, Cell]]) -> Table:
+    def beside(name: str, caption: str, surveys: Sequence[Survey], facts: Facts) -> "Table":
         """A row for each fact, and a column for each result."""
         known = [facts(survey) for survey in surveys]
         keys = dict.fromkeys(key for own in known for key in own)
@@ -82,7 +80,6 @@ class Table:
         return Table(name, caption, (Column("fact", "", "text"), *names), rows, sortable=False)
 
     def column(self, key: str) -> Column:
-        """The column called `key`."""
         return next(column for column in self.columns if column.key == key)
 
     def records(self) -> list[dict[str, Any]]:

@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import hpcvdj
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.germline import MAX_P, Germline, read_germline
+from hpcvdj.report.elements import Section, shown
 from hpcvdj.report.survey import Survey, survey
 from hpcvdj.results.reader import Result
 from hpcvdj.results.selection import require
@@ -106,22 +106,23 @@ def _germlines(paths: list[Path], germlines: Sequence[str | Path]) -> list[Germl
     return [tables.get(path) for path in paths]
 
 
-def _render(surveys: list[Survey], sections: list[Any]) -> str:
+def _render(surveys: list[Survey], sections: list[Section]) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    from hpcvdj.report import charts, elements, facts
+    from hpcvdj.report.charts import CONFIG, bundle
+    from hpcvdj.report.sections import lead
 
     environment = Environment(
         loader=PackageLoader("hpcvdj.report", "templates"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters["shown"] = elements.shown
+    environment.filters["shown"] = shown
     return environment.get_template("report.html").render(
         title=" and ".join(each.name for each in surveys) if len(surveys) < 4 else f"{len(surveys)} repertoires",
-        lead=[(each.name, facts.lead(each)) for each in surveys],
+        lead=[(each.name, lead(each)) for each in surveys],
         sections=sections,
-        config=charts.CONFIG,
-        bundle=charts.bundle(),
+        config=CONFIG,
+        bundle=bundle(),
         version=hpcvdj.__version__,
         made=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
     )

@@ -1,19 +1,21 @@
-"""The sections with figures: tables, the figures that are drawn from them, and words."""
+"""The sections of the page: tables, the figures that are drawn from them, and words."""
 
-import re
+import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError
-from hpcvdj.recombination.explanation import Explanation
+from hpcvdj.errors import InputError, few
+from hpcvdj.germline_import.genes import natural_key
+from hpcvdj.recombination.exclusions import by_summary
+from hpcvdj.recombination.explanation import Explanation, Pathway
 from hpcvdj.recombination.germline import Germline
 from hpcvdj.report import charts
 from hpcvdj.report.bins import doublings, median
-from hpcvdj.report.divisions import FACTS, most_direct
-from hpcvdj.report.elements import Cell, Figure, Section, Table, columns
-from hpcvdj.report.facts import excluded, run_facts, summary
+from hpcvdj.report.elements import Cell, Figure, Section, Table, columns, percent
 from hpcvdj.report.survey import Junction, Survey
 
 _DRAWN = 20
@@ -25,7 +27,15 @@ _MOST_LINES = 24
 _LAST_N = 10
 """The last n-length that is shown in any case, and has a column of its own."""
 
+_MOST_REPERTOIRES = 100
+
+_NOT_LISTED = ("calls", "config", "excluded_counts", "format", "format_version", "identity", "nonzero", "sums")
+"""Attributes of results that other parts of the page show."""
+
 _BIN = "low high junctions share"
+
+FACTS = ("v_trim", "n1", "d_call", "d_form", "d_trim_5", "d_trim_3", "n2", "j_trim")
+"""What of `Explanation.describe` tells groups of pathways apart."""
 
 
 def all_sections(surveys: list[Survey], germlines: Sequence[Germline | None], *, asked: bool) -> list[Section]:
@@ -37,26 +47,132 @@ def all_sections(surveys: list[Survey], germlines: Sequence[Germline | None], *,
     return [*sections, run_facts(surveys)]
 
 
+def quantile(survey: Survey, share: float) -> str:
+    """A quantile of pathways per junction, in words."""
+    if not survey.counted:
+        return "–"
+    value, exact = survey.quantiles.quantile(share)
+    return f"{'' if exact else 'about '}{value:,.1f}".removesuffix(".0")
+
+
+def lead(survey: Survey) -> str:
+    """A result in a sentence."""
+    if not survey.counted:
+        return f"0 of {survey.rows_read:,} rows could be counted."
+    return (
+        f"{survey.counted:,} junctions were counted; {percent(survey.with_pathway, survey.counted)} of them have a "
+        f"pathway with at most {survey.max_n} n-nucleotides. Pathways per junction, median: {quantile(survey, 0.5)}."
+    )
+
+
+def summary(surveys: list[Survey]) -> Section:
+
+    def repertoires(survey: Survey) -> Iterable[list[Cell]]:
+        ranked = sorted(survey.repertoires.items(), key=lambda item: -item[1])[:_MOST_REPERTOIRES]
+        return [[name, junctions, survey.share(junctions)] for name, junctions in ranked]
+
+    tables = [Table.beside("summary_table", "Summary of what was counted", surveys, _summary)]
+    if any(survey.repertoires for survey in surveys):
+        caption = f"The repertoires, at most the {_MOST_REPERTOIRES} largest"
+        columns = "repertoire_id junctions share"
+        tables.append(Table.of("repertoires_table", caption, columns, surveys, repertoires))
+    words = [] if any(survey.counted for survey in surveys) else ["No junction was counted, so there are no figures."]
+    return Section("summary", "Summary", _differences(surveys) + words, tables=tables)
+
+
+def _differences(surveys: list[Survey]) -> list[str]:
+    """A warning if the results were counted differently, so that their pathways cannot be compared."""
+    asked = {
+        "largest n-lengths": [str(survey.config.get("max_n_asked", survey.max_n)) for survey in surveys],
+        "D forms": [str(survey.config.get("d_forms")) for survey in surveys],
+        "D alleles": [str(survey.facts.get("d_alleles")) for survey in surveys],
+        "numbers of P-nucleotides": [f"at most {survey.facts.get('max_p')}" for survey in surveys],
+    }
+    differ = [f"{name} ({', '.join(values)})" for name, values in asked.items() if len(set(values)) > 1]
+    warning = "Numbers of pathways cannot be compared here: the results were counted with different"
+    return [f"{warning} {'; '.join(differ)}."] if differ else []
+
+
+def _summary(survey: Survey) -> dict[str, Cell]:
+    counted = survey.counted
+
+    def share(part: int, total: int = counted) -> str:
+        return f"{part:,} ({percent(part, total)})"
+
+    return {
+        "repertoires": len(survey.repertoires) or 1,
+        "rows read": survey.rows_read,
+        "junctions counted": counted,
+        "rows excluded": share(survey.rows_read - counted, survey.rows_read),
+        "V–J pairs of alleles": survey.allele_pairs,
+        "V–J pairs of genes": len(survey.pairs),
+        "junctions in frame": share(int(survey.sizes[::3].sum())),
+        "n-lengths counted": f"0–{survey.max_n}",
+        "pathways in all": survey.pathways,
+        "junctions with a pathway": share(survey.with_pathway),
+        "junctions without a pathway": counted - survey.with_pathway,
+        "junctions with a pathway without n-nucleotides": share(int(survey.reached[0])),
+        "pathways per junction, mean": survey.pathways / counted if counted else None,
+        "pathways per junction, median": quantile(survey, 0.5),
+        "pathways per junction, middle half": f"{quantile(survey, 0.25)} to {quantile(survey, 0.75)}",
+        "pathways per junction, most": survey.most,
+    }
+
+
+def excluded(surveys: list[Survey]) -> Section:
+
+    def rows(survey: Survey) -> Iterable[list[Cell]]:
+        for reason, number, group in by_summary(survey.excluded):
+            examples = few([f"{exclusion} ({count:,})" for exclusion, count in group], 5)
+            yield [reason, number, 100 * number / survey.rows_read, group[0][0].kind.option or None, examples]
+
+    columns = "reason rows of_rows option examples"
+    table = Table.of("excluded_table", "Excluded rows by reason", columns, surveys, rows)
+    if not table.rows:
+        return Section("excluded", "Excluded rows", ["No row was excluded."])
+    return Section("excluded", "Excluded rows", ["The result file lists each excluded row."], tables=[table])
+
+
+def run_facts(surveys: list[Survey]) -> Section:
+    """How the results were counted, and in what time."""
+    facts = Table.beside("run_table", "Facts of the run, as the result file records them", surveys, _run)
+    times = Table.beside("times_table", "Seconds of the slowest rank, summed over units of work", surveys, _times)
+    return Section("run", "How it was counted", tables=[table for table in (facts, times) if table.rows])
+
+
+def _run(survey: Survey) -> dict[str, Cell]:
+    """The attributes of the file, its configuration, and the different facts of the ranks."""
+    calls = json.loads(survey.facts.get("substituted_calls", "[]"))
+    replaced = few([f"{call} → {allele} ({rows:,} rows)" for call, allele, rows in calls], 8)
+    names = ("host", "hardware", "software")
+    ranks = {name: few(dict.fromkeys(rank[name] for rank in survey.ranks), 8) for name in names}
+    facts = survey.facts | survey.config | survey.config.get("calls", {}) | {"substituted_calls": replaced} | ranks
+    listed = {name.replace("_", " "): str(value) or None for name, value in facts.items() if name not in _NOT_LISTED}
+    return {"file": survey.path.name, **listed}
+
+
+def _times(survey: Survey) -> dict[str, Cell]:
+    times, seconds = survey.timings, Counter[str]()
+    for unit, (first, stop) in enumerate(zip(times["n_first"], times["n_stop"], strict=True)):
+        for stage in ("kernel", "reduce", "wall"):
+            seconds[f"n-lengths {first}–{stop - 1}, {stage}"] += times[f"{stage}_seconds"][unit]
+    return {name: float(value) for name, value in seconds.items()}
+
+
 def pairs(surveys: list[Survey]) -> Section:
-    """V and J genes."""
 
     def rows(survey: Survey) -> Iterable[list[Cell]]:
         for (v, j), (number, ways) in sorted(survey.pairs.items(), key=lambda item: (-item[1][0], item[0])):
             yield [v, j, number, survey.share(number), ways, 100 * ways / max(1, survey.pathways), ways / number]
 
     table = Table.of("pairs_table", "V–J pairs", "v j junctions share pathways ways mean", surveys, rows)
-    genes = [sorted({pair[k] for survey in surveys for pair in survey.pairs}, key=_natural) for k in (0, 1)]
+    genes = [sorted({pair[k] for survey in surveys for pair in survey.pairs}, key=natural_key) for k in (0, 1)]
     figures = []
     for key in ("junctions", "pathways", "mean"):
         most = table.peak(key, f"{{v}} with {{j}}, {{{key}}}")
         caption = f"{table.column(key).title.capitalize()}, by V–J pair. Most: {most}."
         figures.append(Figure(f"vj_{key}", "Heatmap", caption, charts.pairs(table, key, *genes), table))
     return Section("pairs", "V and J genes", figures=figures)
-
-
-def _natural(name: str) -> list[tuple[int, str]]:
-    """A key that sorts TRBV2 before TRBV10."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name) if part]
 
 
 def _binned(survey: Survey, histogram: NDArray[np.int64]) -> Iterable[list[Cell]]:
@@ -67,7 +183,6 @@ def _binned(survey: Survey, histogram: NDArray[np.int64]) -> Iterable[list[Cell]
 
 
 def distribution(surveys: list[Survey]) -> Section:
-    """Pathways per junction."""
     table = Table.of(
         "distribution_table", "Junctions by number of pathways", _BIN, surveys,
         lambda survey: _binned(survey, survey.bins_by_size.sum(axis=0)),
@@ -94,7 +209,6 @@ def _spread(x: str, surveys: list[Survey], words: str, histograms: Callable[[Sur
 
 
 def n_lengths(surveys: list[Survey]) -> Section:
-    """Junctions and pathways by number of n-nucleotides."""
     # Above 10, up to the first n-length that reaches no further junctions.
     last = max(_LAST_N, *(int(np.flatnonzero(survey.reached).max(initial=0)) + 1 for survey in surveys))
 
@@ -118,7 +232,6 @@ def n_lengths(surveys: list[Survey]) -> Section:
 
 
 def lengths(surveys: list[Survey]) -> Section:
-    """Junctions and pathways by CDR3 length."""
 
     def rows(survey: Survey) -> Iterable[list[Cell]]:
         for nt in np.flatnonzero(survey.sizes).tolist():
@@ -138,7 +251,6 @@ def lengths(surveys: list[Survey]) -> Section:
 
 
 def top(surveys: list[Survey]) -> Section:
-    """The junctions with the largest weight."""
     last = min(_LAST_N, max(survey.max_n for survey in surveys))
     beyond = any(survey.max_n > last for survey in surveys)
     by_n = [f"n={m}" for m in range(last + 1)] + [f"n>{last}"] * beyond
@@ -165,7 +277,6 @@ def top(surveys: list[Survey]) -> Section:
 
 
 def alignments(surveys: list[Survey], germlines: Sequence[Germline | None], *, asked: bool) -> Section:
-    """The most direct pathways of a junction of each result."""
     words, figures = [], []
     for number, (survey, germline) in enumerate(zip(surveys, germlines, strict=True), start=1):
         if germline is None:
@@ -203,3 +314,23 @@ def _alignment(survey: Survey, germline: Germline, junction: Junction, title: st
         f"with that many: {groups.total():,}; different lines: {len(lines):,}; shown: {min(len(lines), _MOST_LINES)}."
     )
     return Figure(name, "Alignment", caption, charts.alignment(table, junction.cdr3), table)
+
+
+def most_direct(explanation: Explanation) -> tuple[int, Counter[tuple[Any, ...]]]:
+    """The fewest n-nucleotides that the CDR3 needs, and the pathways with that many: {(track, *FACTS): pathways}.
+
+    A track has one letter for each base, as of `Explanation.track`.  The longest V forms come first, then the longest
+    J forms, then D genes and D's positions in their order.  (0, {}) for a CDR3 without a pathway.
+    """
+    m = next((m for m, pathways in enumerate(explanation.counters) if pathways), 0)
+    alleles = [segment.allele for segment in explanation.d]
+
+    def order(pathway: Pathway) -> tuple[int, int, int, int]:
+        d = alleles.index(pathway.d.segment.allele) if pathway.d else 0
+        return -pathway.v_length, -pathway.j_length, d, pathway.d_at or 0
+
+    groups: Counter[tuple[Any, ...]] = Counter()
+    for pathway in sorted(explanation.with_n(m), key=order):
+        facts = explanation.describe(pathway)
+        groups[explanation.track(pathway), *(facts[name] for name in FACTS)] += pathway.multiplicity
+    return m, groups

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
-from hpcvdj.recombination.exclusions import counts_from_json
+from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.repertoire import LONGEST_CDR3
-from hpcvdj.recombination.translation import translate
 from hpcvdj.report.bins import FINE_BINS, Quantiles, log_bins
 from hpcvdj.results.reader import Result
 from hpcvdj.results.schema import read_group, strings
@@ -46,7 +45,6 @@ class Junction:
 
     @property
     def pathways(self) -> int:
-        """Pathways of all n-lengths."""
         return sum(self.counters.tolist())
 
     @property
@@ -70,7 +68,7 @@ class Survey:
     top           the junctions with the largest weight
     shown         (which it is, junction) of those whose pathways are drawn
     excluded      the reasons of excluded rows, and the rows of each
-    repertoires   sequences of each repertoire, and `tables` how many tables, if they were counted together
+    repertoires   sequences of each repertoire, if tables were counted together
     ranks         facts of each rank
     timings       seconds of each unit of work
     """
@@ -97,11 +95,8 @@ class Survey:
         for listed in self.top:
             listed.sequence_id = self._name_of(listed.row)
         self.shown = self._shown(junction)
-        self.repertoires, self.tables = (result.repertoires, len(result.tables)) if result.together else ({}, 0)
-        counts = counts_from_json(json.loads(self.facts.get("excluded_counts", "[]")))
-        # Version 1 does not have the counts, and a result with very many reasons does not have them all.
-        complete = sum(rows for _, rows in counts) == len(result.dataset("excluded/row"))
-        self.excluded = counts if complete else result.excluded.counts()
+        self.repertoires = result.repertoires if result.together else {}
+        self.excluded = result.excluded_counts
         self.rows_read = self.counted + sum(rows for _, rows in self.excluded)
         ranks = {key: strings(values) for key, values in read_group(result.dataset("/"), "ranks").items()}
         self.ranks = [dict(zip(ranks, values, strict=True)) for values in zip(*ranks.values(), strict=True)]
@@ -118,7 +113,6 @@ class Survey:
             yield slice(first, min(self.counted, first + step))
 
     def _add(self, rows: slice) -> None:
-        """Take in a block of rows."""
         counters = np.asarray(self._result.counters[rows])
         totals = counters.sum(axis=1, dtype=np.uint64)
         cdr3 = np.ascontiguousarray(self._result.dataset("sequences/cdr3")[rows])

@@ -11,9 +11,17 @@ import pyarrow as pa
 from hpcvdj.errors import InputError
 from hpcvdj.repertoires.inputs import with_repertoire
 from hpcvdj.repertoires.junctions import REPERTOIRE
-from hpcvdj.repertoires.tables import file_digest, open_table, read_batches, table_suffix, write_table
+from hpcvdj.repertoires.tables import (
+    Table,
+    file_digest,
+    open_table,
+    read_batches,
+    table_suffix,
+    with_columns,
+    write_table,
+)
 from hpcvdj.results.joining import Lookup
-from hpcvdj.results.reader import CountedTable, Result
+from hpcvdj.results.reader import Result
 from hpcvdj.results.schema import exported_columns
 from hpcvdj.storage.files import require_distinct, require_writable
 
@@ -41,7 +49,7 @@ def export(
     airr       add the columns of `REQUIRED` that the input lacks, empty
     """
     target = Path(target)
-    suffix = table_suffix(target)
+    table_suffix(target)
     require_writable(target, overwrite=overwrite)
     with Result(result_path) as result:
         tables = counted_tables(result, Path(junctions) if junctions else None)
@@ -56,19 +64,12 @@ def export(
     def batches() -> Iterator[pa.RecordBatch]:
         rows = 0
         for batch in _in_columns_of_all(tables) if together else read_batches(tables[0].path):
-            complete = with_required(batch) if airr else batch
-            yield lookup.beside(complete, rows, text=suffix != ".parquet")
+            empty = pa.nulls(batch.num_rows, pa.string())
+            lacking = {name: empty for name in REQUIRED if airr and name not in batch.schema.names}
+            yield with_columns(batch, lacking | lookup.columns(rows, batch.num_rows))
             rows += batch.num_rows
 
     return write_table(target, batches(), overwrite=overwrite)
-
-
-def with_required(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """`batch`, followed by the columns of `REQUIRED` that it lacks, empty."""
-    missing = [name for name in REQUIRED if name not in batch.schema.names]
-    empty = pa.nulls(batch.num_rows, pa.string())
-    names = [*batch.schema.names, *missing]
-    return pa.RecordBatch.from_arrays([*batch.columns, *[empty] * len(missing)], names=names)
 
 
 def _require_absent(path: Path, names: Iterable[str]) -> None:
@@ -78,7 +79,7 @@ def _require_absent(path: Path, names: Iterable[str]) -> None:
         raise InputError(f"{path}: has a column {clash} already; rename it, or count the original table")
 
 
-def _in_columns_of_all(tables: Sequence[CountedTable]) -> Iterator[pa.RecordBatch]:
+def _in_columns_of_all(tables: Sequence[Table]) -> Iterator[pa.RecordBatch]:
     """The rows of tables that were counted together: the columns of all, empty where a table lacks one.
 
     Columns are in the order in which the tables have them; repertoire_id is the last if no table has it.
@@ -89,13 +90,13 @@ def _in_columns_of_all(tables: Sequence[CountedTable]) -> Iterator[pa.RecordBatc
         for batch in read_batches(table.path):
             named = with_repertoire(batch, table.repertoire_id)
             empty = pa.repeat(pa.scalar("", pa.large_string()), batch.num_rows)
-            own = dict(zip(named.schema.names, named.columns, strict=True))
+            own = named.schema.names
             # One type, whatever the kind of table: a Parquet file has one schema.
-            columns = [own[name].cast(pa.large_string()) if name in own else empty for name in names]
+            columns = [named.column(name).cast(pa.large_string()) if name in own else empty for name in names]
             yield pa.RecordBatch.from_arrays(columns, names=names)
 
 
-def counted_tables(result: Result, moved: Path | None = None) -> list[CountedTable]:
+def counted_tables(result: Result, moved: Path | None = None) -> list[Table]:
     """The tables that a result counts, where they are now; InputError if one is missing or another table.
 
     moved  where they are, if they were moved: the one table, or a folder
@@ -106,7 +107,7 @@ def counted_tables(result: Result, moved: Path | None = None) -> list[CountedTab
     return [replace(table, path=_found(result, table, moved)) for table in tables]
 
 
-def _found(result: Result, table: CountedTable, moved: Path | None) -> Path:
+def _found(result: Result, table: Table, moved: Path | None) -> Path:
     path = moved or table.path
     if moved is not None and moved.is_dir():
         # Tables of the same name may be in different folders, as they were.

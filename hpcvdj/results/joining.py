@@ -1,7 +1,6 @@
 """Values beside tables: by input row for the counted table, by sequence_id for other tables."""
 
-from __future__ import annotations
-
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,7 +13,6 @@ from hpcvdj.kernels.quantities import Quantity
 from hpcvdj.recombination.exclusions import ExcludedRows
 from hpcvdj.recombination.repertoire import ANCHOR_BASES
 from hpcvdj.repertoires.junctions import REPERTOIRE
-from hpcvdj.repertoires.tables import as_strings
 from hpcvdj.results.selection import Selection, require, value_columns
 
 if TYPE_CHECKING:
@@ -47,32 +45,31 @@ class Lookup:
 
     def columns(self, first: int, rows: int) -> dict[str, pa.Array]:
         """The columns of input rows `first` … `first + rows - 1`, and why rows were excluded."""
+        places = np.full(rows, -1, dtype=np.int64)
         low, high = np.searchsorted(self._row, (first, first + rows))
-        source = self._order[low:high]
-        target = self._row[low:high] - first
-        counted = np.zeros(rows, dtype=bool)
-        counted[target] = True
-        values = np.zeros((rows, self.values.shape[1]), dtype=self.values.dtype)
-        values[target] = self.values[source]
-        columns = {}
-        for name, column in self.further.items():
-            spread = np.zeros(rows, dtype=column.dtype)
-            spread[target] = column[source]
-            texts = spread.astype(str) if spread.dtype.kind == "S" else spread
-            columns[name] = pa.array(texts, mask=~counted)
+        places[self._row[low:high] - first] = self._order[low:high]
         messages = np.full(rows, "", dtype=object)
         low, high = np.searchsorted(self._excluded_row, (first, first + rows))
         messages[self._excluded_row[low:high] - first] = self._messages[low:high]
-        named = value_columns(self.quantity, values, counted)
-        return columns | named | {self.quantity.excluded: pa.array(messages, pa.string())}
+        columns = {}
+        for name, column in self.further.items():
+            spread = _spread(column, places)
+            columns[name] = pa.array(spread.astype(str) if spread.dtype.kind == "S" else spread, mask=places < 0)
+        return columns | _placed(self.quantity, self.values, places, messages)
 
-    def beside(self, batch: pa.RecordBatch, first: int, *, text: bool) -> pa.RecordBatch:
-        """`batch`, whose first row is input row `first`, with the columns beside it (all as text, or typed)."""
-        extra = pa.RecordBatch.from_pydict(self.columns(first, batch.num_rows))
-        batch, extra = (as_strings(part) if text else part for part in (batch, extra))
-        return pa.RecordBatch.from_arrays(
-            [*batch.columns, *extra.columns], names=[*batch.schema.names, *extra.schema.names]
-        )
+
+def _placed(
+    quantity: Quantity, values: NDArray[Any], places: NDArray[np.int64], messages: Iterable[str]
+) -> dict[str, pa.Array]:
+    """The columns of rows with their places in `values`, -1 for none, and the messages of those without values."""
+    named = value_columns(quantity, _spread(values, places), places >= 0)
+    return named | {quantity.excluded: pa.array(messages, pa.string())}
+
+
+def _spread(values: NDArray[Any], places: NDArray[np.int64]) -> NDArray[Any]:
+    spread = np.zeros((len(places), *values.shape[1:]), dtype=values.dtype)
+    spread[places >= 0] = values[places[places >= 0]]
+    return spread
 
 
 def beside(original: Any, table: pa.Table, columns: dict[str, pa.Array]) -> Any:
@@ -95,7 +92,7 @@ def pandas_column(column: pa.Array) -> Any:
     return pd.arrays.IntegerArray(np.asarray(column.fill_null(0)), np.asarray(column.is_null()))
 
 
-def join(result: Result, table: Any, on: Literal["sequence_id", "row"] = "sequence_id") -> Any:
+def join(result: "Result", table: Any, on: Literal["sequence_id", "row"] = "sequence_id") -> Any:
     """A pandas AIRR table with the values of a result beside it; its rows, order and index stay as they are.
 
     on  `sequence_id`: each row of `table` gets the values of its id, in any table; in a result of tables that
@@ -115,10 +112,12 @@ def join(result: Result, table: Any, on: Literal["sequence_id", "row"] = "sequen
     else:
         raise InputError(f"on={on!r}: join on sequence_id or row")
     _require_same_sequences(result, table, places)
-    return beside(table, None, _columns(result, places, messages))
+    counted = places >= 0
+    index, places[counted] = np.unique(places[counted], return_inverse=True)
+    return beside(table, None, _placed(result.quantity, Selection(result, index).counters, places, messages))
 
 
-def _by_row(result: Result, table: Any) -> tuple[NDArray[np.int64], list[str]]:
+def _by_row(result: "Result", table: Any) -> tuple[NDArray[np.int64], Iterable[str]]:
     rows = int(result.provenance["rows_read"])
     if len(table) != rows:
         raise InputError(
@@ -126,37 +125,32 @@ def _by_row(result: Result, table: Any) -> tuple[NDArray[np.int64], list[str]]:
         )
     places = np.full(rows, -1, dtype=np.int64)
     places[result.row] = np.arange(len(result))
-    messages = [""] * rows
-    excluded = result.excluded
-    for row, message in zip(excluded.row.tolist(), excluded.messages, strict=True):
-        messages[row] = message
+    messages, excluded = np.full(rows, "", dtype=object), result.excluded
+    messages[excluded.row] = excluded.messages
     return places, messages
 
 
-def _by_id(result: Result, table: Any) -> tuple[NDArray[np.int64], list[str]]:
-    import pandas as pd
-
+def _by_id(result: "Result", table: Any) -> tuple[NDArray[np.int64], Iterable[str]]:
     if "sequence_id" not in table:
         raise InputError("the table has no column sequence_id; rename the column of ids, or join on='row'")
     excluded = result.excluded
-    counted_ids, asked = result.all().texts("sequence_id"), table["sequence_id"].astype(object)
-    excluded_ids, remedy = list(excluded.sequence_id), "join on='row'"
+    counted_ids, asked = result.all().texts("sequence_id"), table["sequence_id"].tolist()
+    excluded_ids, remedy = excluded.sequence_id, "join on='row'"
     if result.together and REPERTOIRE in table:
         counted_ids = _in_repertoire(result.all().texts(REPERTOIRE), counted_ids)
-        asked = pd.Series(_in_repertoire(table[REPERTOIRE], asked), index=table.index, dtype=object)
+        asked = _in_repertoire(table[REPERTOIRE], asked)
         excluded_ids = _in_repertoire(excluded.repertoire_id, excluded_ids)
     elif result.together:
         remedy = f"give the table a column {REPERTOIRE}, or {remedy}"
-    ids = pd.Index(counted_ids, dtype=object)
+    place_of = {name: place for place, name in enumerate(counted_ids)}
     messages = dict(zip(excluded_ids, excluded.messages, strict=True))
-    ambiguous = set(ids[ids.duplicated()]) | (set(ids) & messages.keys())
+    ambiguous = {name for name, rows in Counter(counted_ids).items() if rows > 1} | (place_of.keys() & messages.keys())
     clash = next((row for row, name in enumerate(asked) if name in ambiguous), None)
     if clash is not None:
         name = table["sequence_id"].iloc[clash]
         raise InputError(f"{result.path}: several rows of the counted table have sequence_id {name}; {remedy}")
-    unique = ids.drop_duplicates(keep=False)
-    places = np.asarray(pd.Series(np.flatnonzero(~ids.duplicated(keep=False)), index=unique).reindex(asked).fillna(-1))
-    return places.astype(np.int64), [messages.get(name, NOT_IN_RESULT) for name in asked]
+    places = np.array([place_of.get(name, -1) for name in asked], dtype=np.int64)
+    return places, ["" if name in place_of else messages.get(name, NOT_IN_RESULT) for name in asked]
 
 
 def _in_repertoire(repertoires: Iterable[Any], ids: Iterable[Any]) -> list[str]:
@@ -164,7 +158,7 @@ def _in_repertoire(repertoires: Iterable[Any], ids: Iterable[Any]) -> list[str]:
     return [f"{len(str(name))} {name}{own}" for name, own in zip(repertoires, ids, strict=True)]
 
 
-def _require_same_sequences(result: Result, table: Any, places: NDArray[np.int64]) -> None:
+def _require_same_sequences(result: "Result", table: Any, places: NDArray[np.int64]) -> None:
     """Ids may be reused, and tables sorted again: compare the sequences."""
     name = str(result.provenance.get("sequence_field", "junction"))
     if name not in table:
@@ -181,12 +175,3 @@ def _require_same_sequences(result: Result, table: Any, places: NDArray[np.int64
                 f"{result.path}: row {row} of the table has another {name} than was counted ({value}); "
                 "join the table that was counted"
             )
-
-
-def _columns(result: Result, places: NDArray[np.int64], messages: list[str]) -> dict[str, pa.Array]:
-    counted = places >= 0
-    index, inverse = np.unique(places[counted], return_inverse=True)
-    values = np.zeros((len(places), result.counters.shape[1]), dtype=result.counters.dtype)
-    values[counted] = Selection(result, index).counters[inverse]
-    shown = ["" if known else message for known, message in zip(counted.tolist(), messages, strict=True)]
-    return value_columns(result.quantity, values, counted) | {result.quantity.excluded: pa.array(shown, pa.string())}

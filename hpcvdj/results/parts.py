@@ -7,8 +7,8 @@ it cannot open; this module raises instead.
 
 import os
 import resource
+import weakref
 from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,7 @@ import numpy as np
 from hpcvdj.errors import InputError, MachineError
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import REPERTOIRE
-from hpcvdj.results.schema import FORMAT, VERSION, read_group, strings, write_group
-from hpcvdj.results.writer import write_tables
+from hpcvdj.results.schema import FORMAT, VERSION, read_group, strings, values_of, write_group
 from hpcvdj.runs.folder import RunFolder
 from hpcvdj.storage.hdf5 import atomic_hdf5, write_attributes
 
@@ -66,39 +65,33 @@ def join(
     overwrite: bool,
 ) -> None:
     """Write `target`, which joins all parts in the folder."""
-    paths = sorted(folder.path.glob(PART))
+    parts = [_Part(path) for path in sorted(folder.path.glob(PART))]
     # A killed run leaves this file in the folder, where --resume removes it.
-    temporary = folder.path / _JOINED
-    with ExitStack() as stack:
-        parts = []
-        for path in paths:
-            with h5py.File(path) as part:
-                parts.append(_Part(path, part))
-        writer = stack.enter_context(atomic_hdf5(target, overwrite=overwrite, temporary=temporary))
+    with atomic_hdf5(target, overwrite=overwrite, temporary=folder.path / _JOINED) as writer:
         file = writer.file
-        write_attributes(file, {"format": FORMAT, "format_version": VERSION, **attributes, "parts": len(paths)})
+        write_attributes(file, {"format": FORMAT, "format_version": VERSION, **attributes, "parts": len(parts)})
         for name in parts[0].datasets:
             _join_views(file, name, parts, folder.path.name)
         sizes = np.concatenate([np.diff(part.groups["pairs"]["offset"]) for part in parts])
         calls = {name: np.concatenate([part.groups["pairs"][name] for part in parts]) for name in ("v_call", "j_call")}
-        texts = {name: strings(values) for name, values in calls.items()}
-        write_group(file, "pairs", {**texts, "offset": np.concatenate(([0], np.cumsum(sizes)))})
+        write_group(file, "pairs", {**calls, "offset": np.concatenate(([0], np.cumsum(sizes)))})
         write_group(file, "timings", _join_timings(parts))
         if inputs.together:
-            write_tables(file, inputs.tables)
+            write_group(file, "tables", values_of("tables", inputs.tables))
             _join_repertoires(file, parts, inputs.repertoires)
-        write_group(file, "ranks", {name: [facts[name] for facts in ranks] for name in ranks[0]})
+        write_group(file, "ranks", values_of("ranks", ranks))
 
 
 class _Part:
     """What joining needs of a part: the shapes of its datasets, and its small groups."""
 
-    def __init__(self, path: Path, file: h5py.File) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        found = [f"{group}/{name}" for group in _VIEWS for name in file[group]]
-        found += [name for name, item in file.items() if isinstance(item, h5py.Dataset)]
-        self.datasets = {name: (file[name].shape, file[name].dtype) for name in found}
-        self.groups = {name: read_group(file, name) for name in ("pairs", "timings", "repertoires")}
+        with h5py.File(path) as file:
+            names = [f"{group}/{name}" for group in _VIEWS for name in file[group]]
+            names += [name for name, item in file.items() if isinstance(item, h5py.Dataset)]
+            self.datasets = {name: (file[name].shape, file[name].dtype) for name in names}
+            self.groups = {name: read_group(file, name) for name in ("pairs", "timings", "repertoires")}
 
 
 def _join_views(file: h5py.File, name: str, parts: list[_Part], folder: str) -> None:
@@ -169,18 +162,13 @@ class HeldParts:
         if parts and rows.tolist() != [len(dataset) for dataset in _row_datasets(file)]:
             raise InputError(f"{path}: its parts in {parts[0].parent} are of another run; count again with --overwrite")
         _allow_files(path, HeldParts._held, len(parts))
-        self._parts = len(parts)
-        HeldParts._held += self._parts
+        HeldParts._held += len(parts)
+        self.release = weakref.finalize(self, HeldParts._release, len(parts))
+        """To be called when the result is closed; it is called once, at the latest when nobody has the result."""
 
-    def release(self) -> None:
-        """The result is closed."""
-        HeldParts._held -= self._parts
-        self._parts = 0
-
-    def __del__(self) -> None:
-        """The result was never closed."""
-        if hasattr(self, "_parts"):
-            self.release()
+    @classmethod
+    def _release(cls, parts: int) -> None:
+        cls._held -= parts
 
 
 def _rows(path: Path, part: Path) -> list[int]:

@@ -1,12 +1,9 @@
 """Result files, open for reading: format `hpcvdj-counts`, described in docs/file_format.md."""
 
-from __future__ import annotations
-
 import json
 import os
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import h5py
 import numpy as np
@@ -17,25 +14,12 @@ from hpcvdj.errors import InputError, choice
 from hpcvdj.kernels.quantities import Pathways, Quantity
 from hpcvdj.recombination.exclusions import ExcludedRows, Exclusion, ExclusionKind, counts_from_json
 from hpcvdj.repertoires.junctions import REPERTOIRE
+from hpcvdj.repertoires.tables import Table
 from hpcvdj.results.joining import join
 from hpcvdj.results.parts import HeldParts, parts_of
-from hpcvdj.results.schema import FORMAT, VERSION, read_group, sequence_columns, strings
+from hpcvdj.results.schema import FORMAT, VERSION, columns, read_group, strings
 from hpcvdj.results.selection import Selection
 from hpcvdj.storage.hdf5 import open_hdf5
-
-
-@dataclass(frozen=True)
-class CountedTable:
-    """A table that a result counts: rows `first_row` … `first_row + rows - 1` of the input are its rows.
-
-    `repertoire_id` is the repertoire of rows that do not name theirs.
-    """
-
-    path: Path
-    sha256: str
-    repertoire_id: str
-    first_row: int
-    rows: int
 
 
 class Result:
@@ -55,7 +39,7 @@ class Result:
         """The part files of a result in parts; empty for other results."""
         return parts_of(self.path, self._file)
 
-    def __enter__(self) -> Result:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -104,7 +88,7 @@ class Result:
     @property
     def columns(self) -> list[str]:
         """The columns of /sequences, in the order of tables; those that this hpcvdj does not know come last."""
-        known = [column.name for column in sequence_columns(together=True)]
+        known = [column.name for column in columns("sequences")]
         own = list(self._file["sequences"])
         return [name for name in known if name in own] + sorted(set(own) - set(known))
 
@@ -121,12 +105,9 @@ class Result:
             texts = strings(group["reason"])
             exclusions = [Exclusion.of(ExclusionKind.OTHER, message=text) for text in texts]
         else:
-            pairs = zip(group["kind"].tolist(), group["details"].tolist(), strict=True)
-            known: dict[tuple[bytes, bytes], Exclusion] = {}
-            exclusions = [
-                known.get(pair) or known.setdefault(pair, Exclusion.from_json(pair[0].decode(), pair[1].decode()))
-                for pair in pairs
-            ]
+            pairs = list(zip(strings(group["kind"]), strings(group["details"]), strict=True))
+            known = {pair: Exclusion.from_json(*pair) for pair in set(pairs)}
+            exclusions = [known[pair] for pair in pairs]
         repertoires = strings(group[REPERTOIRE]) if self.together else []
         return ExcludedRows.of(group["row"], strings(group["sequence_id"]), exclusions, repertoires)
 
@@ -159,17 +140,17 @@ class Result:
         return {str(self.provenance.get(REPERTOIRE) or self.path.stem): len(self)}
 
     @property
-    def tables(self) -> list[CountedTable]:
+    def tables(self) -> list[Table]:
         """The tables that were counted, one after another."""
         if self.together:
             group = read_group(self._file, "tables")
             paths = [Path(os.fsdecode(path)) for path in group["path"].tolist()]
             texts = [strings(group[name]) for name in ("sha256", REPERTOIRE)]
             numbers = [group[name].tolist() for name in ("first_row", "rows")]
-            return [CountedTable(*facts) for facts in zip(paths, *texts, *numbers, strict=True)]
+            return [Table(*facts) for facts in zip(paths, *texts, *numbers, strict=True)]
         facts = self.provenance
         path, digest, name = (str(facts.get(key, "")) for key in ("junctions_path", "junctions_sha256", REPERTOIRE))
-        return [CountedTable(Path(path), digest, name, 0, int(facts["rows_read"]))]
+        return [Table(Path(path), digest, name, 0, int(facts["rows_read"]))]
 
     @property
     def pairs(self) -> list[tuple[str, str, slice]]:

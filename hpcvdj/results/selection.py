@@ -1,8 +1,6 @@
 """Sequences chosen from a result: read from its file when they are asked for, in blocks, so that it may be huge."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import h5py
@@ -12,6 +10,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, few
 from hpcvdj.kernels.quantities import Quantity
+from hpcvdj.results.schema import strings
 
 if TYPE_CHECKING:
     from hpcvdj.results.reader import Result
@@ -26,7 +25,7 @@ class Selection:
     index  int64 [sequences], ascending: rows of `/counters` and `/sequences`, not of the input
     """
 
-    def __init__(self, result: Result, index: NDArray[np.int64]) -> None:
+    def __init__(self, result: "Result", index: NDArray[np.int64]) -> None:
         self.result, self.index = result, index
 
     def __len__(self) -> int:
@@ -62,11 +61,7 @@ class Selection:
     def column(self, name: str) -> Any:
         """A column of /sequences: text as a pyarrow string Array, numbers as NumPy's."""
         values = _take(self.result.dataset(f"sequences/{name}"), self.index)
-        return (
-            pa.array([value.decode() for value in values.tolist()], pa.string())
-            if values.dtype.kind in "SO"
-            else values
-        )
+        return pa.array(strings(values), pa.string()) if values.dtype.kind in "SO" else values
 
     def to_pandas(self) -> Any:
         """The same columns as a pandas DataFrame."""
@@ -87,7 +82,7 @@ class Selection:
         j_call: str | None = None,
         min_pathways: int | None = None,
         repertoire_id: str | Iterable[str] | None = None,
-    ) -> Selection:
+    ) -> "Selection":
         """Those of these sequences that meet every condition given.
 
         rows            data rows of the input, from 0 (the column `row`)
@@ -108,28 +103,30 @@ class Selection:
         if v_call is not None or j_call is not None:
             keep &= self._called(v_call, j_call)
         if min_pathways is not None and min_pathways > 0:
-            keep &= self._at_least(min_pathways)
+            least = int(min_pathways)
+            keep &= _take(self.result.counters, self.index, lambda block: block.sum(axis=1, dtype=np.uint64) >= least)
         return Selection(self.result, self.index[keep])
 
     def _among(self, name: str, asked: NDArray[Any]) -> NDArray[np.bool_]:
         """Which have one of the values `asked`; InputError if a value does not occur."""
-        keep = np.zeros(len(self), dtype=bool)
-        seen = [asked[:0]]
-        for rows, block in _blocks(self.result.dataset(f"sequences/{name}"), self.index):
-            keep[rows] = np.isin(block, asked)
-            seen.append(block[keep[rows]])
-        missing = np.setdiff1d(asked, np.concatenate(seen))
-        if len(missing):
-            raise self._missing(name, missing[0].decode() if name == "sequence_id" else int(missing[0]))
-        return keep
+        seen = []
 
-    def _missing(self, name: str, value: Any) -> InputError:
+        def is_asked(block: NDArray[Any]) -> NDArray[np.bool_]:
+            found = np.isin(block, asked)
+            seen.append(block[found])
+            return found
+
+        keep = _take(self.result.dataset(f"sequences/{name}"), self.index, is_asked)
+        missing = np.setdiff1d(asked, np.concatenate(seen))
+        if not len(missing):
+            return keep
         excluded = self.result.excluded
+        value = missing[0].decode() if name == "sequence_id" else int(missing[0])
         values = excluded.row.tolist() if name == "row" else list(excluded.sequence_id)
         why = "nothing was counted under it"
         if value in values:
             why = f"it was excluded: {excluded.exclusion(values.index(value))}"
-        return InputError(f"{self.result.path}: no {name} {value} among these sequences; {why}")
+        raise InputError(f"{self.result.path}: no {name} {value} among these sequences; {why}")
 
     def _of(self, asked: NDArray[np.bytes_]) -> NDArray[np.bool_]:
         """Which are of the repertoires `asked`; InputError if one of these is not in the result."""
@@ -139,10 +136,7 @@ class Selection:
             raise InputError(f"{self.result.path}: no repertoire_id {missing}; it has {few(known, 5)}")
         if not self.result.together:
             return np.full(len(self), len(asked) > 0)
-        keep = np.zeros(len(self), dtype=bool)
-        for rows, block in _blocks(self.result.dataset("sequences/repertoire_id"), self.index):
-            keep[rows] = np.isin(block, asked)
-        return keep
+        return _take(self.result.dataset("sequences/repertoire_id"), self.index, lambda block: np.isin(block, asked))
 
     def _called(self, v_call: str | None, j_call: str | None) -> NDArray[np.bool_]:
         """Which have these calls, by their V–J pairs: the calls of single sequences are not read."""
@@ -150,14 +144,6 @@ class Selection:
         for v, j, rows in self.result.pairs:
             keep[rows] = _is_call(v, v_call) and _is_call(j, j_call)
         return np.asarray(keep[self.index])
-
-    def _at_least(self, pathways: int) -> NDArray[np.bool_]:
-        if pathways > np.iinfo(np.uint64).max:
-            return np.zeros(len(self), dtype=bool)
-        keep = np.zeros(len(self), dtype=bool)
-        for rows, block in _blocks(self.result.counters, self.index):
-            keep[rows] = block.sum(axis=1, dtype=np.uint64) >= np.uint64(pathways)
-        return keep
 
 
 def _as_bytes(texts: str | Iterable[str]) -> NDArray[np.bytes_]:
@@ -169,21 +155,18 @@ def _is_call(allele: str, call: str | None) -> bool:
     return call is None or call in (allele, allele.partition("*")[0])
 
 
-def _blocks(dataset: h5py.Dataset, index: NDArray[np.int64]) -> Iterator[tuple[slice, NDArray[Any]]]:
-    """The rows `index` of a dataset in blocks, each with its place in `index`."""
-    first = 0
+def _take(
+    dataset: h5py.Dataset, index: NDArray[np.int64], of_block: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray
+) -> NDArray[Any]:
+    """The rows `index`, ascending, of a dataset, or what `of_block` makes of each block of them."""
+    blocks, first = [of_block(dataset[:0])], 0
     while first < len(index):
         stop = int(np.searchsorted(index, index[first] + BLOCK_ROWS))
         low, high = int(index[first]), int(index[stop - 1]) + 1
         # HDF5 reads one span many times faster than single rows.
-        yield slice(first, stop), dataset[low:high][index[first:stop] - low]
+        blocks.append(of_block(dataset[low:high][index[first:stop] - low]))
         first = stop
-
-
-def _take(dataset: h5py.Dataset, index: NDArray[np.int64]) -> NDArray[Any]:
-    """The rows `index`, ascending, of a dataset."""
-    blocks = [block for _, block in _blocks(dataset, index)]
-    return np.concatenate(blocks) if blocks else dataset[:0]
+    return np.concatenate(blocks)
 
 
 def value_columns(

@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import zipfile
 from collections import Counter
 from collections.abc import Iterator
@@ -16,18 +15,9 @@ from numpy.typing import NDArray
 from hpcvdj.errors import InputError, MachineError
 from hpcvdj.kernels.kernel import Unit
 from hpcvdj.kernels.pathways.methods import Method, Missing
-from hpcvdj.repertoires.inputs import Inputs, Table
-from hpcvdj.repertoires.junctions import Junctions
-from hpcvdj.results.schema import (
-    FORMAT,
-    TEXT,
-    VERSION,
-    as_text,
-    excluded_columns,
-    sequence_columns,
-    text_type,
-    write_group,
-)
+from hpcvdj.repertoires.inputs import Inputs
+from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions
+from hpcvdj.results.schema import FORMAT, TEXT, VERSION, as_array, columns, text_type, values_of, write_group
 from hpcvdj.runs.driver import Partial, Timings
 from hpcvdj.runs.folder import RunFolder, save_failure
 from hpcvdj.storage.files import atomic_path
@@ -71,26 +61,20 @@ class ResultWriter:
     def missing(self, begun: Partial | None = None) -> Missing:
         """(n-lengths, rows) that were not put and are not those of the unit under way."""
         missing = self._values.missing()
-        if begun is None:
-            return missing
-        unit = begun.unit
-        return [
-            (columns, range(unit.rows.stop, rows.stop) if columns == unit.n_lengths else rows)
-            for columns, rows in missing
-            if columns != unit.n_lengths or unit.rows.stop < rows.stop
-        ]
+        if begun is not None:
+            columns, stop = begun.unit.n_lengths, begun.unit.rows.stop
+            missing = [(own, range(stop, rows.stop) if own == columns else rows) for own, rows in missing]
+        return [(columns, rows) for columns, rows in missing if rows]
 
     def save(self, partial: Partial | None) -> None:
         """Make what was put, and the unit that is cut here, safe from a crash; MachineError if the disk is full."""
         try:
-            state = self._values.state()
+            arrays = {**self._values.state(), "nonzero": np.packbits(self.nonzero)}
             self._writer.sync()
             meta: dict[str, Any] = {"file": self._path.name, "sums": [str(value) for value in self.sums]}
-            arrays = {**state, "nonzero": np.packbits(self.nonzero)}
             if partial is not None and partial.values is not None:
                 unit = partial.unit
-                ranges = (unit.pairs, unit.rows, unit.n_lengths)
-                meta["unit"] = [[part.start, part.stop] for part in ranges]
+                meta["unit"] = [[part.start, part.stop] for part in (unit.pairs, unit.rows, unit.n_lengths)]
                 meta["tasks"], meta["tasks_done"] = unit.tasks, partial.tasks_done
                 arrays["partial"] = partial.values
             with atomic_path(self._path.with_name(STATE), overwrite=True) as path, open(path, "wb") as stream:
@@ -105,97 +89,70 @@ class ResultWriter:
 
         InputError if it is damaged.
         """
-        begun = self._restored(self._path.with_name(STATE))
-        for path in self._path.parent.glob(_DATA):
-            if path != self._path:
-                path.unlink()
-        return begun
-
-    def _restored(self, path: Path) -> Partial | None:
-        if not path.exists():
-            return None
-        try:
-            with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as state:
-                arrays = dict(state)
-            meta = json.loads(str(arrays.pop("meta")))
-            nonzero, partial = arrays.pop("nonzero"), arrays.pop("partial", None)
-            self._values.restore(arrays, path.with_name(Path(meta["file"]).name))
-            self.sums = [int(value) for value in meta["sums"]]
-            self.nonzero = np.unpackbits(nonzero, count=len(self.nonzero)).astype(bool)
-            begun = None
-            if partial is not None:
-                pairs, rows, n_lengths = (range(*part) for part in meta["unit"])
-                begun = Partial(Unit(pairs, rows, n_lengths, meta["tasks"]), meta["tasks_done"], partial)
-        except (OSError, EOFError, ValueError, KeyError, TypeError, IndexError, zipfile.BadZipFile) as error:
-            raise InputError(f"{path}: is damaged ({error}); --overwrite starts again") from None
-        self.save(begun)
+        path = self._path.with_name(STATE)
+        begun = None
+        if path.exists():
+            try:
+                with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as state:
+                    arrays = dict(state)
+                meta = json.loads(str(arrays.pop("meta")))
+                nonzero, partial = arrays.pop("nonzero"), arrays.pop("partial", None)
+                self._values.restore(arrays, path.with_name(Path(meta["file"]).name))
+                self.sums = [int(value) for value in meta["sums"]]
+                self.nonzero = np.unpackbits(nonzero, count=len(self.nonzero)).astype(bool)
+                if partial is not None:
+                    pairs, rows, n_lengths = (range(*part) for part in meta["unit"])
+                    begun = Partial(Unit(pairs, rows, n_lengths, meta["tasks"]), meta["tasks_done"], partial)
+            except (OSError, EOFError, ValueError, KeyError, TypeError, IndexError, zipfile.BadZipFile) as error:
+                raise InputError(f"{path}: is damaged ({error}); --overwrite starts again") from None
+            self.save(begun)
+        for other in self._path.parent.glob(_DATA):
+            if other != self._path:
+                other.unlink()
         return begun
 
     def write_junctions(self) -> None:
         """Write what is known of the sequences, the excluded rows and the V–J pairs."""
         junctions, file = self._junctions, self._writer.file
         rows, together = len(junctions), junctions.repertoire_ids is not None
-        for column in sequence_columns(together=together):
-            dtype = text_type(column.width(junctions)) if column.dtype is TEXT else column.dtype
+        for column in columns("sequences", together=together):
+            empty = column.values(junctions, slice(0, 0))
+            dtype = text_type(empty.itemsize) if column.dtype is TEXT else column.dtype
             packed = PackedDataset(file, f"sequences/{column.name}", (rows,), dtype)
             for first in range(0, rows, TEXT_ROWS):
                 values = column.values(junctions, slice(first, min(rows, first + TEXT_ROWS)))
                 packed.put(values.astype(dtype, copy=False), first)
             packed.close()
-        for excluded in excluded_columns(together=together):
-            found = excluded.values(junctions.excluded)
-            array = as_text(found) if excluded.dtype is TEXT else np.asarray(found, dtype=excluded.dtype)
-            packed = PackedDataset(file, f"excluded/{excluded.name}", array.shape, array.dtype)
+        for column in columns("excluded", together=together):
+            array = as_array(column, column.values(junctions.excluded))
+            packed = PackedDataset(file, f"excluded/{column.name}", array.shape, array.dtype)
             packed.put(array)
             packed.close()
         pairs = junctions.repertoire.pairs
         calls = {f"{kind}_call": [pair[k].allele for pair in pairs] for k, kind in enumerate("vj")}
         write_group(file, "pairs", {**calls, "offset": junctions.repertoire.offsets})
         if junctions.repertoire_ids is not None:
-            self._write_repertoires(junctions.repertoire_ids)
+            names, excluded = junctions.repertoire_ids, Counter(junctions.excluded.repertoire_id)
+            counted = np.bincount(junctions.repertoire_of, minlength=len(names)).tolist()
+            read = [sequences + excluded[name] for name, sequences in zip(names, counted, strict=True)]
+            write_group(file, "repertoires", {REPERTOIRE: names, "rows": read, "sequences": counted})
         self._writer.check()
-
-    def _write_repertoires(self, names: list[str]) -> None:
-        excluded = Counter(self._junctions.excluded.repertoire_id)
-        counted = np.bincount(self._junctions.repertoire_of, minlength=len(names)).tolist()
-        rows = [sequences + excluded[name] for name, sequences in zip(names, counted, strict=True)]
-        write_group(self._writer.file, "repertoires", {"repertoire_id": names, "rows": rows, "sequences": counted})
 
     def finish(self, attributes: dict[str, Any], ranks: list[dict[str, str]], timings: Timings, inputs: Inputs) -> None:
         """Write what is known only at the end: values that are held, provenance and times."""
         self._values.close()
         file = self._writer.file
         totals = {"sums": [str(value) for value in self.sums], "nonzero": int(self.nonzero.sum())}
-        known = {"format": FORMAT, "format_version": VERSION, "quantity": self.quantity.name, **totals}
-        write_attributes(file, {**known, **attributes})
-        write_group(file, "ranks", {name: [facts[name] for facts in ranks] for name in ranks[0]})
-        units = timings.units
-        values = {
-            "pair_first": [u.pairs.start for u in units],
-            "pair_stop": [u.pairs.stop for u in units],
-            "n_first": [u.n_lengths.start for u in units],
-            "n_stop": [u.n_lengths.stop for u in units],
-            "sequences": [len(u.rows) for u in units],
-            "tasks": [u.tasks for u in units],
-        }
+        known = {"format": FORMAT, "format_version": VERSION, "quantity": self.quantity.name}
+        write_attributes(file, {**known, **totals, **attributes})
+        write_group(file, "ranks", values_of("ranks", ranks))
         seconds = ("kernel", "reduce", "wall", "rank_kernel", "rank_reduce")
-        write_group(file, "timings", values | {f"{name}_seconds": getattr(timings, name) for name in seconds})
+        measured = {f"{name}_seconds": getattr(timings, name) for name in seconds}
+        write_group(file, "timings", values_of("timings", timings.units) | measured)
         if inputs.together:
-            write_tables(file, inputs.tables)
+            write_group(file, "tables", values_of("tables", inputs.tables))
         file.flush()
         self._writer.check()
-
-
-def write_tables(file: Any, tables: tuple[Table, ...]) -> None:
-    """Write /tables: those that were counted together."""
-    values = {
-        "path": [os.fsencode(table.path.resolve()) for table in tables],
-        "sha256": [table.sha256 for table in tables],
-        "repertoire_id": [table.name for table in tables],
-        "first_row": [table.first_row for table in tables],
-        "rows": [table.rows for table in tables],
-    }
-    write_group(file, "tables", values)
 
 
 @contextmanager

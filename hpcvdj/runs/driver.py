@@ -13,8 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import StoppedError
-from hpcvdj.kernels.kernel import Kernel, Started, Unit
+from hpcvdj.kernels.kernel import Kernel, Pending, Unit
 from hpcvdj.kernels.pathways.methods import Method
 from hpcvdj.runs.pacing import STEP_SECONDS, Pacer
 from hpcvdj.runs.partition import block_range
@@ -89,7 +88,6 @@ class Driver:
         saved = run.target is not None
         self._pacer = Pacer(FIRST_WORK, FASTEST_GROWTH, STEP_SECONDS if saved else math.inf)
         self._agreement = Agreement(run.world, lambda: saved and bool(run.request))
-        self._sum: NDArray[Any] | None = None
         self.save_seconds = self.store_seconds = 0.0
 
     def compute(
@@ -102,41 +100,33 @@ class Driver:
 
         StoppedError, on every rank, after a signal to any rank; what is done is then saved.
         """
-        seconds = np.zeros((3, len(units)))
+        self._seconds, self._store = np.zeros((3, len(units))), store
         self._boundary = self._saved = time.monotonic()
         self._sum = begun.values if begun else None
         first = begun.tasks_done if begun else 0
         total = done_before + sum(map(self.method.work, units))
-        waiting: tuple[_Piece, Started] | None = None
-        with Progress(total, self.method.work_name, shown=self.run.shown) as progress:
-            progress.skip(done_before + (self._work(_Piece(0, units[0], 0, first)) if begun else 0.0))
-
-            def end(piece: _Piece, started: Started) -> bool:
-                """Combine a piece, whose successor is running; whether the run is to stop."""
-                last_boundary = self._boundary
-                self._end(piece, started, seconds[:, piece.index], store)
-                progress.advance(self._work(piece))
-                slowest, stop = self._agreement.together(time.monotonic() - self._boundary)
-                self._boundary = time.monotonic()
-                self._pacer.took(self._work(piece), slowest)
-                seconds[2, piece.index] += self._boundary - last_boundary
-                return stop
-
-            stop = False
+        waiting: tuple[_Piece, Pending] | None = None
+        stop = False
+        with Progress(total, self.method.work_name, shown=self.run.shown) as self._progress:
+            self._progress.skip(done_before + (self._work(_Piece(0, units[0], 0, first)) if begun else 0.0))
             for piece in self._pieces(units, first):
                 before = time.monotonic()
-                started = self.kernel.start(piece.unit, *self._range(piece, self.run.rank))
-                seconds[0, piece.index] += time.monotonic() - before
-                stop = waiting is not None and end(*waiting)
-                waiting = piece, started
+                pending = self.kernel.start(piece.unit, *self._range(piece, self.run.rank))
+                self._seconds[0, piece.index] += time.monotonic() - before
+                stop = waiting is not None and self._end(*waiting)
+                waiting = piece, pending
                 if stop:
                     break
             if waiting:
-                stop |= end(*waiting)
+                stop |= self._end(*waiting)
                 last = waiting[0]
                 if stop and not (last.ends_unit and last.index + 1 == len(units)):
-                    raise self._leave(last, store, progress.share)
-        return self._timings(units, seconds)
+                    self.run.on_root(lambda: self._save(last))
+                    share = 100 * self._progress.share
+                    raise self.run.stopped(f"with {share:.1f} % done and saved; --resume continues")
+        slowest, own = self.run.world.maximum(self._seconds), self._seconds.sum(axis=1)
+        by_rank = np.array(self.run.gather(own) or [own])
+        return Timings(list(units), slowest[0], slowest[1], slowest[2], by_rank[:, 0], by_rank[:, 1])
 
     def _pieces(self, units: Sequence[Unit], first: int) -> Iterator[_Piece]:
         """The pieces of the units; the first unit's from task `first`.  The same on every rank."""
@@ -167,43 +157,45 @@ class Driver:
         first, last = block_range(piece.last - piece.first, self.threads, rank, self.run.ranks)
         return piece.first + first, piece.first + last
 
-    def _end(self, piece: _Piece, started: Started, seconds: NDArray[np.float64], store: Store | None) -> None:
-        """Wait for a piece, combine its values, store its unit if this piece was the last of it, save if it is time."""
+    def _end(self, piece: _Piece, pending: Pending) -> bool:
+        """Combine a piece, whose successor is running; whether the run is to stop."""
         begun = time.monotonic()
-        values = started.result()
+        values = pending()
         after_kernel = time.monotonic()
         world = self.run.world
         if self.method.disjoint:
             values = world.gather_rows(values, [self._range(piece, rank) for rank in range(self.run.ranks)])
         else:
             values = world.sum(values)
-        combined = time.monotonic()
-        seconds[:2] += after_kernel - begun, combined - after_kernel
-        if store is None:
+        self._seconds[:2, piece.index] += after_kernel - begun, time.monotonic() - after_kernel
+        self._keep(piece, values)
+        self._progress.advance(self._work(piece))
+        slowest, stop = self._agreement.together(time.monotonic() - self._boundary)
+        last_boundary, self._boundary = self._boundary, time.monotonic()
+        self._pacer.took(self._work(piece), slowest)
+        self._seconds[2, piece.index] += self._boundary - last_boundary
+        return stop
+
+    def _keep(self, piece: _Piece, values: NDArray[Any]) -> None:
+        """Store the unit of a piece if this piece was the last of it; save if it is time."""
+        if self._store is None:
             return
+        begun = time.monotonic()
         if piece.first:
             assert self._sum is not None
             values = self._sum + values
         # A kernel's own array would be overwritten while the rest of the unit is computed.
         self._sum = None if piece.ends_unit else values.copy()
         if piece.ends_unit:
-            store.put(piece.unit, values)
-        self.store_seconds += time.monotonic() - combined
+            self._store.put(piece.unit, values)
+        self.store_seconds += time.monotonic() - begun
         if time.monotonic() - self._saved > self.run.save_seconds and self.run.target is not None:
-            self._save(piece, store)
+            self._save(piece)
 
-    def _save(self, piece: _Piece, store: Store) -> None:
+    def _save(self, piece: _Piece) -> None:
+        if self._store is None:
+            return
         begun = time.monotonic()
-        store.save(None if piece.ends_unit else Partial(piece.unit, piece.last, self._sum))
+        self._store.save(None if piece.ends_unit else Partial(piece.unit, piece.last, self._sum))
         self._saved = time.monotonic()
         self.save_seconds += self._saved - begun
-
-    def _leave(self, piece: _Piece, store: Store | None, share: float) -> StoppedError:
-        self.run.on_root(lambda: self._save(piece, store) if store else None)
-        return self.run.stopped(f"with {100 * share:.1f} % done and saved; --resume continues")
-
-    def _timings(self, units: Sequence[Unit], seconds: NDArray[np.float64]) -> Timings:
-        slowest = self.run.world.maximum(seconds)
-        own = seconds.sum(axis=1)
-        per_rank = np.array(self.run.gather(own) or [own])
-        return Timings(list(units), slowest[0], slowest[1], slowest[2], per_rank[:, 0], per_rank[:, 1])

@@ -82,13 +82,15 @@ class RunFolder:
         """What run.json says, None in an empty folder; InputError if the folder is not a run's."""
         if not self.path.is_dir() or self.path.is_symlink():
             raise InputError(f"{self.path}: is not a folder, but a run needs a folder of that name; move it away")
-        record = self._record()
-        if record is None and any(not path.name.startswith(".") for path in self.path.iterdir()):
+        if self._is_foreign():
             raise InputError(
                 f"{self.path}: is not the folder of a run: its {_RUN} is missing, damaged, or of another version of "
                 "hpcvdj; move the folder away, or write elsewhere"
             )
-        return record
+        return self._record()
+
+    def _is_foreign(self) -> bool:
+        return self._record() is None and any(not path.name.startswith(".") for path in self.path.iterdir())
 
     def _record(self) -> dict[str, Any] | None:
         """What run.json says; None unless hpcvdj wrote it."""
@@ -111,9 +113,7 @@ class RunFolder:
 
     def remove(self) -> None:
         """Remove the folder if it is hpcvdj's, its mark last, so that a half-removed folder is still known as such."""
-        if self.path.is_symlink() or not self.path.is_dir():
-            return
-        if self._record() is None and any(not path.name.startswith(".") for path in self.path.iterdir()):
+        if self.path.is_symlink() or not self.path.is_dir() or self._is_foreign():
             return
         mark = self.path / _RUN
         for path in sorted(self.path.iterdir(), key=lambda path: path == mark):

@@ -1,7 +1,5 @@
 """Steps of work of about the same time, between which a run can be left."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -62,6 +60,6 @@ class Pacer:
         """The time of a step over the time that `work` is expected to take, at most 1; 0 if nothing is known."""
         return min(1.0, self._rate * self._seconds / work)
 
-    def again(self) -> Pacer:
+    def again(self) -> "Pacer":
         """A pacer for work of another kind, with the same `between`."""
         return Pacer(self._first, self._growth, self._seconds, self.between)

@@ -1,12 +1,9 @@
 """Progress for people: a bar on a terminal, a line every so often in a batch log; on root only."""
 
-from __future__ import annotations
-
 import logging
 import sys
 import time
-from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 log = logging.getLogger(__name__)
 
@@ -25,9 +22,8 @@ class Progress:
         self._shown = shown
         self._skipped = 0.0
         self._bar: Any = None
-        self._started = self._spoke = time.monotonic()
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Self:
         self._started = self._spoke = time.monotonic()
         if self._shown and sys.stderr.isatty():
             from rich.console import Console
@@ -42,9 +38,7 @@ class Progress:
             self._bar.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         if self._bar is not None:
             self._bar.stop()
 

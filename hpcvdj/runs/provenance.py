@@ -4,7 +4,6 @@ import getpass
 import os
 import platform
 import shlex
-import socket
 import sys
 from datetime import UTC, datetime
 from importlib import metadata
@@ -29,18 +28,17 @@ def _version(name: str) -> str:
         return "not installed"
 
 
-def rank_facts(hardware: str, software: str) -> dict[str, str]:
-    """Where this rank runs, and on what."""
-    return {"host": socket.gethostname(), "pid": str(os.getpid()), "hardware": hardware, "software": software}
-
-
 def run_facts(world: World) -> dict[str, Any]:
     """What every output of this run records: HDF5 attributes by name."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # no entry in the password database, as in some containers
+        user = str(os.getuid())
     return {
         "hpcvdj_version": hpcvdj.__version__,
         "command_line": shlex.join(sys.argv),
         "created_utc": datetime.now(UTC).isoformat(timespec="seconds"),
-        "user": _user(),
+        "user": user,
         "python": platform.python_version(),
         "platform": platform.platform(),
         "mpi_library": world.library,
@@ -48,10 +46,3 @@ def run_facts(world: World) -> dict[str, Any]:
         "slurm_job_id": os.environ.get("SLURM_JOB_ID", ""),
         **{f"version_{name}": version for name, version in library_versions().items()},
     }
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # no entry in the password database, as in some containers
-        return str(os.getuid()) if hasattr(os, "getuid") else "unknown"

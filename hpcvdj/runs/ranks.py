@@ -158,9 +158,7 @@ class World:
 
     def gather(self, value: Any) -> list[Any] | None:
         """Every rank's `value` in rank order on root, None on the other ranks."""
-        if self.size == 1:
-            return [value]
-        gathered: list[Any] | None = self._comm.gather(value, root=ROOT)
+        gathered: list[Any] | None = self._comm.gather(value, root=ROOT) if self.size > 1 else [value]
         return gathered
 
     def barrier(self) -> None:
@@ -170,49 +168,40 @@ class World:
 
     def local_rank(self) -> int:
         """This rank's number among the ranks of its host: it decides which of the host's GPUs is its own."""
-        if self.size == 1:
-            return 0
-        from mpi4py import MPI
-
-        local = self._comm.Split_type(MPI.COMM_TYPE_SHARED)
-        number: int = local.Get_rank()
-        local.Free()
-        return number
+        return self._on_this_host(None)[0]
 
     def cores(self) -> int:
         """Cores for this rank: its own if the launcher bound it to some, else its share of the host's."""
         own = usable_cores()
+        return max(1, len(own) // self._on_this_host(own)[1].count(own))
+
+    def _on_this_host(self, value: T) -> tuple[int, list[T]]:
+        """This rank's number among the ranks of its host, and the values of these."""
         if self.size == 1:
-            return len(own)
+            return 0, [value]
         from mpi4py import MPI
 
-        local = self._comm.Split_type(MPI.COMM_TYPE_SHARED)
-        sharing: int = sum(cores == own for cores in local.allgather(own))
-        local.Free()
-        return max(1, len(own) // sharing)
+        host = self._comm.Split_type(MPI.COMM_TYPE_SHARED)
+        number, values = host.Get_rank(), host.allgather(value)
+        host.Free()
+        return number, values
 
     def on_root(self, work: Callable[[], T]) -> T | None:
         """`work()` on root, None on the other ranks; an HpcvdjError on root is raised on every rank."""
-        result, error = caught(work) if self.is_root else (None, None)
-        return self.agree_on(result, error)
-
-    def agree_on(self, result: T | None, error: HpcvdjError | None) -> T | None:
-        """Return `result` unless root has an `error`, which every rank then raises."""
+        result: T | None = None
+        error: HpcvdjError | None = None
+        if self.is_root:
+            try:
+                result = work()
+            except LostRankError:
+                raise
+            except HpcvdjError as failure:
+                error = failure
         error = self.broadcast(error)
         if error is not None:
             error.on_every_rank = True
             raise error
         return result
-
-
-def caught(work: Callable[[], T]) -> tuple[T | None, HpcvdjError | None]:
-    """What `work` returns, and the HpcvdjError that it raised, if any; a LostRankError is raised."""
-    try:
-        return work(), None
-    except LostRankError:
-        raise
-    except HpcvdjError as error:
-        return None, error
 
 
 def usable_cores() -> set[int]:
@@ -265,34 +254,27 @@ def world() -> World:
             f"the launcher started {launched} ranks, but the MPI library ({library}) sees {size}: launcher and library "
             "do not match; start with the mpiexec of that library (under Slurm with mpich: srun --mpi=pmi2)"
         )
-    _abort_on_failure(MPI.COMM_WORLD)
-    return World(MPI.COMM_WORLD if size > 1 else None, library)
-
-
-def _abort_on_failure(comm: Any) -> None:
-    """Let a rank that fails with an exception end all ranks; plain Python would leave them waiting for it."""
-    if comm.Get_size() == 1:
-        return
+    if size == 1:
+        return World(None, library)
     previous = sys.excepthook
 
     def hook(kind: type[BaseException], value: BaseException, trace: TracebackType | None) -> None:
+        """Let a rank that fails with an exception end all ranks; plain Python would leave them waiting for it."""
         previous(kind, value, trace)
-        _end_all(comm, 1)
+        abort()
 
     sys.excepthook = hook
+    return World(MPI.COMM_WORLD, library)
 
 
 def abort(exit_code: int = 1) -> None:
     """End every rank with `exit_code`, waiting ones too; returns only in a world of one rank."""
-    if world().size > 1:
-        from mpi4py import MPI
+    if world().size == 1:
+        return
+    from mpi4py import MPI
 
-        _end_all(MPI.COMM_WORLD, exit_code)
-
-
-def _end_all(comm: Any, exit_code: int) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     # mpiexec reads the ranks' output through pipes and drops what is still in them when the ranks are killed.
     time.sleep(LAST_WORDS_SECONDS)
-    comm.Abort(exit_code)
+    MPI.COMM_WORLD.Abort(exit_code)

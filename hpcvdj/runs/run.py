@@ -1,8 +1,8 @@
 """A run: its ranks, its target, when to stop; the only part of the run layer that applications use."""
 
-from __future__ import annotations
-
 import logging
+import os
+import socket
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from copy import copy
@@ -12,13 +12,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import HpcvdjError, LostRankError, StoppedError
-from hpcvdj.kernels.backends import Backend
-from hpcvdj.runs.binding import bind
+from hpcvdj.errors import HpcvdjError, LostRankError, MachineError, StoppedError
+from hpcvdj.kernels.backends import Backend, open_backend
 from hpcvdj.runs.folder import Identity, RunFolder, raise_if_complete
 from hpcvdj.runs.pacing import SAVE_SECONDS
-from hpcvdj.runs.provenance import rank_facts, run_facts
-from hpcvdj.runs.ranks import World, caught
+from hpcvdj.runs.provenance import run_facts
+from hpcvdj.runs.ranks import World
 from hpcvdj.runs.stopping import Agreement, StopRequest, StopWorkError
 from hpcvdj.storage.files import exclusive_lock, require_distinct, require_writable
 
@@ -30,6 +29,7 @@ T = TypeVar("T")
 class Run:
     """A computation over the ranks of a world, with or without a result file.
 
+    is_root       whether this rank, number `rank` of `ranks`, reads, writes and prints
     target        the result file; None for a computation in memory, which is not saved
     resume        continue an unfinished run
     overwrite     replace an existing result
@@ -40,41 +40,27 @@ class Run:
 
     def __init__(self, world: World | None = None) -> None:
         self.world = world or World()
+        self.is_root, self.rank, self.ranks = self.world.is_root, self.world.rank, self.world.size
         self.target: Path | None = None
         self.resume = self.overwrite = False
         self.save_seconds = SAVE_SECONDS
         self.request = StopRequest()
-        self.shown = self.world.is_root
+        self.shown = self.is_root
         self._agreement: Agreement | None = None
 
     def to(
         self, target: Path, *, resume: bool = False, overwrite: bool = False, save_seconds: float = SAVE_SECONDS
-    ) -> Run:
+    ) -> "Run":
         """The same ranks and signals, with a result file."""
         run = copy(self)
         run.target, run.resume, run.overwrite, run.save_seconds = target, resume, overwrite, save_seconds
         return run
 
-    def alone(self) -> Run:
+    def alone(self) -> "Run":
         """A run of this rank alone, in memory, that shows no progress."""
         run = Run()
         run.shown = False
         return run
-
-    @property
-    def is_root(self) -> bool:
-        """Whether this rank reads, writes and prints."""
-        return self.world.is_root
-
-    @property
-    def rank(self) -> int:
-        """This rank's number."""
-        return self.world.rank
-
-    @property
-    def ranks(self) -> int:
-        """How many ranks there are."""
-        return self.world.size
 
     def on_root(self, work: Callable[[], T]) -> T | None:
         """`work()` on root, None on the other ranks; an HpcvdjError on root is raised on every rank."""
@@ -108,9 +94,19 @@ class Run:
         """Wait for every rank."""
         self.world.barrier()
 
-    def bind(self, backend: str, *, strict: bool = False, sharing_pays: bool = False) -> Backend:
-        """Open this rank's backend: see `hpcvdj.runs.binding.bind`."""
-        return bind(backend, self.world, strict=strict, sharing_pays=sharing_pays)
+    def bind(self, name: str, *, strict: bool = False, sharing_pays: bool = False) -> Backend:
+        """Open this rank's backend, by its name or `auto`.
+
+        Two ranks on one GPU are a warning; with `strict` they are a MachineError, on every rank.
+
+        sharing_pays  the ranks do most of their work on the CPU, so they may share a GPU without a warning
+        """
+        backend = open_backend(name, self.world.local_rank())
+        self.barrier()
+        uuids = self.gather(backend.uuid)
+        if strict or not sharing_pays:
+            self.on_root(lambda: _check_binding(uuids or [], strict=strict))
+        return backend
 
     @contextmanager
     def exclusive(self, *inputs: Path) -> Iterator[Path]:
@@ -166,22 +162,13 @@ class Run:
 
     def rank_facts(self, backend: Backend) -> list[dict[str, str]]:
         """Where each rank runs, and on what; on root."""
-        return self.gather(rank_facts(backend.describe(), backend.software())) or []
+        place = {"host": socket.gethostname(), "pid": str(os.getpid())}
+        return self.gather({**place, "hardware": backend.describe(), "software": backend.software()}) or []
 
     def raise_if_stopping(self) -> None:
         """Between two steps of what a rank does on its own: leave if a rank wants to stop."""
         if self._agreement is not None and self._agreement.passed():
             raise StopWorkError
-
-    @contextmanager
-    def _agreeing(self) -> Iterator[Agreement]:
-        """While the block runs, `raise_if_stopping` asks whether a rank wants to stop."""
-        self._failure: HpcvdjError | None = None
-        agreement = self._agreement = Agreement(self.world, lambda: bool(self.request) or self._failure is not None)
-        try:
-            yield agreement
-        finally:
-            self._agreement = None
 
     def each(self, items: Iterable[T], work: Callable[[T], None], saved: str) -> None:
         """This rank's items, one after another; all ranks leave together.
@@ -192,8 +179,10 @@ class Run:
         StoppedError on every rank if a rank had a signal and not everything is done; the HpcvdjError of a rank, once
         all have left their work.
         """
+        failure: HpcvdjError | None = None
         finished = False
-        with self._agreeing() as agreement:
+        agreement = self._agreement = Agreement(self.world, lambda: bool(self.request) or failure is not None)
+        try:
             try:
                 for item in items:
                     self.raise_if_stopping()
@@ -204,36 +193,27 @@ class Run:
             except LostRankError:
                 raise
             except HpcvdjError as error:
-                self._failure = error
+                failure = error
             agreement.end()
-        outcomes = self.gather_everywhere((self._failure, finished))
-        for failure, _ in outcomes:
-            if failure is not None:
-                failure.on_every_rank = True
-                raise failure
+        finally:
+            self._agreement = None
+        outcomes = self.gather_everywhere((failure, finished))
+        for failed, _ in outcomes:
+            if failed is not None:
+                failed.on_every_rank = True
+                raise failed
         if not all(done for _, done in outcomes):
             raise self.stopped(saved)
 
     def root_works(self, work: Callable[[], T], saved: str) -> T:
         """`work()` on root, what it returns on every rank; the other ranks notice if root hangs.
 
-        Root calls `raise_if_stopping` between steps.  Errors as of `on_root`; StoppedError as of `each`.
+        Root calls `raise_if_stopping` between steps.  Errors as of `each`.
         """
-        result: T | None = None
-        error: HpcvdjError | None = None
-        stopped = False
-        with self._agreeing() as agreement:
-            if self.is_root:
-                try:
-                    result, error = caught(work)
-                except StopWorkError:
-                    stopped = True
-            agreement.end()
-        self.world.agree_on(None, error)
-        result, stopped = self.world.broadcast((result, stopped))
-        if stopped:
-            raise self.stopped(saved)
-        return result  # type: ignore[return-value]
+        results: list[T] = []
+        self.each([work] if self.is_root else [], lambda call: results.append(call()), saved)
+        result: T = self.world.broadcast(results[0] if results else None)
+        return result
 
     def stopped(self, saved: str) -> StoppedError:
         """What every rank is to raise when a signal stops the run; `saved` says what is saved."""
@@ -241,3 +221,16 @@ class Run:
         error = StoppedError(f"{' and '.join(names) or 'a signal'}: stopped {saved}")
         error.on_every_rank = True
         return error
+
+
+def _check_binding(uuids: list[str], *, strict: bool) -> None:
+    """`uuids` of the ranks' GPUs, empty for a rank without one."""
+    users: dict[str, list[int]] = {}
+    for rank, uuid in enumerate(uuids):
+        users.setdefault(uuid, []).append(rank)
+    for uuid, ranks in users.items():
+        if uuid and len(ranks) > 1:
+            shared = f"ranks {', '.join(map(str, ranks))} share one GPU ({uuid}); start one rank per GPU"
+            if strict:
+                raise MachineError(shared + ", or leave --strict-binding out")
+            log.warning("%s", shared)

@@ -1,13 +1,11 @@
 """Stopping: a signal is noted, the ranks agree at the next boundary, and all of them leave in order."""
 
-from __future__ import annotations
-
 import signal
 import threading
 import time
 from collections.abc import Callable
-from types import FrameType, TracebackType
-from typing import Any
+from types import FrameType
+from typing import Any, Self
 
 import numpy as np
 
@@ -29,14 +27,12 @@ class StopRequest:
         self._begun = False
         self._previous: dict[signal.Signals, object] = {}
 
-    def __enter__(self) -> StopRequest:
+    def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             self._previous = {number: signal.signal(number, self._note) for number in SIGNALS}
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         for number, handler in self._previous.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
         self._previous = {}

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
-from hpcvdj.recombination.translation import translate
+from hpcvdj.recombination.alphabet import translate
 from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.repertoires.tables import open_table, write_table
 from hpcvdj.results.export import counted_tables
@@ -105,8 +105,6 @@ def read(
 
     InputError if a table is needed and missing, or if the results were not counted alike.
     """
-    if not results:
-        raise InputError("no result files; name files that `hpcvdj count` wrote")
     if junctions is not None and len(results) > 1 and not junctions.is_dir():
         raise InputError(f"{junctions}: is one table, for several results; name the folder that has their tables")
     parts: list[pa.Table] = []
@@ -239,7 +237,6 @@ class Level:
         return len(self.table)
 
     def column(self, name: str) -> NDArray[Any]:
-        """The values of a column [junctions]."""
         return np.asarray(self.table[name].to_numpy())
 
     @property

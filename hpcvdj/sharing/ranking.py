@@ -5,8 +5,6 @@ Mann–Whitney statistic.  Its variance is that of DeLong, DeLong and Clarke-Pea
 midranks as Sun and Xu show (IEEE Signal Processing Letters 21, 1389–1393, 2014), in n log n without forming pairs.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
@@ -45,7 +43,7 @@ class Auc:
         half = Z * self.error
         return float(np.clip(self.area - half, 0, 1)), float(np.clip(self.area + half, 0, 1))
 
-    def less(self, other: Auc) -> tuple[float, tuple[float, float]]:
+    def less(self, other: "Auc") -> tuple[float, tuple[float, float]]:
         """This area minus that of another score of the same items, and the difference's 95 % interval (paired)."""
         difference = self.area - other.area
         half = Z * _error(self.above - other.above, self.below - other.below)

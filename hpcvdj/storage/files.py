@@ -1,10 +1,12 @@
-"""Which files may be written, files that appear whole or not at all, and locks."""
+"""Which files may be written, files that appear whole or not at all, locks, and small text files."""
 
 import errno
 import fcntl
+import gzip
 import os
+import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from hpcvdj.errors import InputError, MachineError
@@ -24,10 +26,9 @@ def atomic_path(target: Path, *, overwrite: bool, temporary: Path | None = None,
     if temporary is None:
         temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        with suppress(FileNotFoundError):
-            temporary.unlink()
-        # O_EXCL does not follow a symbolic link that somebody else put there.
-        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        temporary.unlink(missing_ok=True)
+        # This does not follow a symbolic link that somebody else put there.
+        temporary.touch(exist_ok=False)
         yield temporary
         _sync(temporary)
         os.replace(temporary, target)
@@ -124,3 +125,23 @@ def _locked(path: Path) -> int:
             os.close(descriptor)
             raise
         os.close(descriptor)
+
+
+def read_text(path: Path, what: str, remedy: str) -> str:
+    """The text of a UTF-8 file, plain or gzip, without byte order mark and with line ends as they are.
+
+    InputError, which calls the file `what`: with the `remedy` if the file does not exist; if it is not a regular file
+    (a pipe cannot be read twice), or if it is damaged.
+    """
+    require_text_name(path)
+    try:
+        if path.exists() and not path.is_file():
+            raise InputError(f"{path}: not a regular file; name a {what} on disk")
+        data = path.read_bytes()
+        return (gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data).decode("utf-8-sig")
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such {what}; {remedy}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: not a readable {what} (not UTF-8 text); save it as UTF-8") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{path}: not a readable {what} ({error}); copy it again") from None

@@ -138,8 +138,9 @@ class PackedDataset:
         filters = {"chunks": chunk, **FILTERS} if 0 not in shape else {}
         self.dataset = group.create_dataset(name, shape, dtype, **filters)
         across = -(-shape[1] // self._columns) if len(shape) > 1 else 1
-        self._filled = np.zeros((-(-shape[0] // self._rows), across), dtype=np.int64)
-        self._held: dict[tuple[int, int], NDArray[Any]] = {}
+        # By column of chunks: the rows that were put, and the chunk that is not full yet.
+        self._filled = np.zeros(across, dtype=np.int64)
+        self._held: dict[int, NDArray[Any]] = {}
         self._packing: deque[tuple[tuple[int, int], Future[bytes]]] = deque()
 
     def put(self, values: NDArray[Any], row: int = 0, column: int = 0) -> None:
@@ -155,70 +156,64 @@ class PackedDataset:
             self._put(values[:, left : left + self._columns], row, across)
 
     def _put(self, values: NDArray[Any], row: int, across: int) -> None:
+        if row != self._filled[across]:
+            raise ValueError(f"{self.dataset.name}: rows from {row} on do not follow those written before")
         done = 0
         while done < len(values):
             down, within = divmod(row + done, self._rows)
-            key = down, across
-            if within != self._filled[key]:
-                raise ValueError(f"{self.dataset.name}: rows from {row + done} on do not follow those written before")
-            taken = min(self._size(down) - within, len(values) - done)
-            held = self._held.get(key)
-            if held is None:
-                held = self._held[key] = np.zeros((self._rows, self._columns), self.dataset.dtype)
-            held[within : within + taken, : values.shape[1]] = values[done : done + taken]
-            self._filled[key] += taken
+            size = self._size(down)
+            taken = min(size - within, len(values) - done)
+            if across not in self._held:
+                self._held[across] = np.zeros((self._rows, self._columns), self.dataset.dtype)
+            self._held[across][within : within + taken, : values.shape[1]] = values[done : done + taken]
             done += taken
-            if self._filled[key] == self._size(down):
-                self._packing.append((key, _threads().submit(_pack, self._held.pop(key))))
+            self._filled[across] += taken
+            if within + taken == size:
+                self._packing.append(((down, across), _threads().submit(_pack, self._held.pop(across))))
                 self._write(waiting=2 * _thread_count())
 
     def _size(self, down: int) -> int:
         """Rows of a chunk that the dataset has."""
-        return min(self._rows, int(self.dataset.shape[0]) - down * self._rows)
+        return min(self._rows, len(self.dataset) - down * self._rows)
 
     def _write(self, waiting: int = 0) -> None:
         """Write chunks in their order until at most so many are `waiting` to be packed."""
         while len(self._packing) > waiting:
             key, packed = self._packing.popleft()
-            self.dataset.id.write_direct_chunk(self._start(key), packed.result())
+            self.dataset.id.write_direct_chunk(self._start(*key), packed.result())
 
-    def _start(self, key: tuple[int, int]) -> tuple[int, ...]:
-        return (key[0] * self._rows, key[1] * self._columns)[: self.dataset.ndim]
+    def _start(self, down: int, across: int) -> tuple[int, ...]:
+        return (down * self._rows, across * self._columns)[: self.dataset.ndim]
 
     def close(self) -> None:
         """Write what was not written yet; ValueError unless all rows were put."""
         self._write()
-        if self._held or any((self._filled[down] < self._size(down)).any() for down in range(len(self._filled))):
+        if (self._filled < len(self.dataset)).any():
             raise ValueError(f"{self.dataset.name}: rows are missing")
 
     def missing(self) -> list[tuple[range, range]]:
-        """(columns, rows) of what was not put: for each column of chunks, the runs of rows, in order."""
-        runs: list[tuple[range, range]] = []
-        width = self.dataset.shape[1] if self.dataset.ndim > 1 else 1
-        for across in range(self._filled.shape[1]):
-            columns = range(across * self._columns, min(width, (across + 1) * self._columns))
-            for down in range(len(self._filled)):
-                start = down * self._rows
-                rows = range(start + int(self._filled[down, across]), start + self._size(down))
-                if not rows:
-                    continue
-                if runs and runs[-1][0] == columns and runs[-1][1].stop == rows.start:
-                    rows = range(runs.pop()[1].start, rows.stop)
-                runs.append((columns, rows))
-        return runs
+        """(columns, rows) of what was not put, for each column of chunks, in order."""
+        rows, width = len(self.dataset), self.dataset.shape[1] if self.dataset.ndim > 1 else 1
+        starts = range(0, width, self._columns)
+        return [
+            (range(start, min(width, start + self._columns)), range(filled, rows))
+            for start, filled in zip(starts, self._filled.tolist(), strict=True)
+            if filled < rows
+        ]
 
     def state(self) -> dict[str, NDArray[Any]]:
         """What `restore` needs: where each written chunk is in the file, and the rows of chunks that are not full."""
         self._write()
         chunks = []
-        for down, across in np.argwhere(self._filled).tolist():
-            if (down, across) not in self._held:
-                info = self.dataset.id.get_chunk_info_by_coord(self._start((down, across)))
+        for across, filled in enumerate(self._filled.tolist()):
+            for down in range(-(-filled // self._rows) - (across in self._held)):
+                info = self.dataset.id.get_chunk_info_by_coord(self._start(down, across))
                 chunks.append((down, across, info.byte_offset, info.size))
-        found = {"chunks": np.array(chunks, dtype=np.int64).reshape(-1, 4)}
-        for (down, across), held in self._held.items():
-            found[f"held {down} {across}"] = held[: self._filled[down, across]]
-        return found
+        state = {"chunks": np.array(chunks, dtype=np.int64).reshape(-1, 4)}
+        for across, held in self._held.items():
+            down, within = divmod(int(self._filled[across]), self._rows)
+            state[f"held {down} {across}"] = held[:within]
+        return state
 
     def restore(self, state: dict[str, NDArray[Any]], path: Path) -> None:
         """Take over what another dataset of the same shape had in the file `path`; ValueError if it is damaged."""
@@ -228,8 +223,8 @@ class PackedDataset:
                 packed = stream.read(size)
                 if len(packed) != size or _fletcher32(packed[:-_SUM_BYTES]) != packed[-_SUM_BYTES:]:
                     raise ValueError(f"chunk {down}, {across} of {self.dataset.name} has a wrong checksum")
-                self.dataset.id.write_direct_chunk(self._start((down, across)), packed)
-                self._filled[down, across] = self._size(down)
+                self.dataset.id.write_direct_chunk(self._start(down, across), packed)
+                self._filled[across] += self._size(down)
         for name, rows in state.items():
             if name != "chunks":
                 down, across = map(int, name.removeprefix("held ").split())

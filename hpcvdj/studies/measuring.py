@@ -1,8 +1,8 @@
-"""Measuring a method pass by pass, after a warm-up."""
+"""The methods of counting, measured pass by pass after a warm-up: the paper's Tables IV and V, and Figure 4."""
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +16,15 @@ from hpcvdj.recombination.repertoire import Problem
 from hpcvdj.runs.driver import Driver, Partial
 from hpcvdj.runs.partition import block_range, blocks_per_rank
 from hpcvdj.runs.run import Run
-from hpcvdj.studies.tables import middle
+from hpcvdj.studies.pages import Block, Check, Figure, Study
+from hpcvdj.studies.rows import hardware
+from hpcvdj.studies.tables import distinct, grouped, lines, listing, middle, number, pivot, same, spread
+
+PAPER_MINUTES = {
+    "baseline": (8.36, 10.17, 12.57, 15.38, 18.47, 21.73, 25.67, 32.09, 102.03, 426.90, 1755.35),
+    "bitwise": (9.16, 9.82, 10.62, 11.40, 11.95, 13.04, 14.17, 16.71, 50.30, 197.24, 798.20),
+}
+"""Minutes on one P100 for n-lengths 0 … 10 (Table IV)."""
 
 GROWTH = 4.5
 """How many times longer an enumeration takes with one more n-nucleotide: four times the strings, and one more cut."""
@@ -86,32 +94,20 @@ def seconds(repeats: Sequence[Measurement]) -> float:
     return middle(repeats, "scaled")
 
 
-def seconds_cell(repeats: Sequence[Measurement]) -> str:
-    """The same for a table, marked if only a part was measured."""
-    return f"{seconds(repeats):.4g}{part_mark(repeats)}"
-
-
 def part_mark(repeats: Sequence[Measurement]) -> str:
     """The mark of `PART_NOTE`."""
     return f" †1/{repeats[0].parts}" if repeats[0].parts > 1 else ""
 
 
-@dataclass(frozen=True)
-class Schedule:
-    """What is measured: `repeats` passes over each of `n_lengths`, a pass of at most about `longest` seconds."""
-
-    n_lengths: Sequence[int]
-    repeats: int
-    longest: float = math.inf
-
-
-def measure(problem: Problem, of: int, config: Config, run: Run, schedule: Schedule) -> list[Measurement]:
+def measure(
+    problem: Problem, of: int, config: Config, run: Run, n_lengths: range, repeats: int, longest: float = math.inf
+) -> list[Measurement]:
     """Measure the method of `config` on the ranks of `run`, after a unit that warms up; rows are complete on root.
 
-    of  sequences of the table that the problem was drawn from
-
-    A pass that would take more than `longest` seconds, to judge by the previous n-length, is measured on a part of
-    the n-nucleotide strings.
+    of       sequences of the table that the problem was drawn from
+    repeats  passes over each of `n_lengths`
+    longest  seconds: a pass that would take more, to judge by the previous n-length, is measured on a part of the
+             n-nucleotide strings
     """
     run = copy(run)
     run.shown = False
@@ -120,23 +116,22 @@ def measure(problem: Problem, of: int, config: Config, run: Run, schedule: Sched
     backend = run.bind(config.backend, strict=config.strict_binding)
     unit_work = run.from_root(lambda: backend.unit_work)
     rows: list[Measurement] = []
-    for m in schedule.n_lengths:
+    for m in n_lengths:
         part = replace(problem, max_n=m)
         kernel = backend.load(method, part, config.threads_per_block)
-        parts = _parts(m, rows, config, run, schedule.longest)
+        parts = _parts(m, rows, config, run, longest)
         # The units of a part cover more sequences, so that they fill the processor as those of all strings do.
         lengths = range(m, m + 1) if method.enumerates else range(m + 1)
         units = [
             first_part(unit, parts, config.threads_per_block, run.ranks)
             for unit in method.units(part, unit_work * parts, [(lengths, range(len(problem.repertoire)))])
         ]
-        measure_pass(kernel, units[:1], config, run)
-        for repeat in range(schedule.repeats):
-            measured = measure_pass(kernel, units, config, run)
+        _measure_pass(kernel, units[:1], config, run)
+        for repeat in range(repeats):
+            measured = _measure_pass(kernel, units, config, run)
             row = Measurement(
-                method=method.name, ranks=run.ranks, m=m, repeat=repeat, sequences=len(problem.repertoire), of=of,
-                threads_per_block=config.threads_per_block, parts=parts,
-                hardware=backend.describe().partition(", device")[0], **measured,
+                method.name, run.ranks, m, repeat, len(problem.repertoire), of, config.threads_per_block, parts,
+                *measured, hardware(backend),
             )  # fmt: skip
             rows.append(row)
     return rows
@@ -171,8 +166,10 @@ class _Pathways:
         pass
 
 
-def measure_pass(kernel: Kernel, units: list[Unit], config: Config, run: Run) -> dict[str, Any]:
-    """The measured columns of a Measurement for one pass over `units`; kernel, reduce and pathways on root only."""
+def _measure_pass(
+    kernel: Kernel, units: list[Unit], config: Config, run: Run
+) -> tuple[float, float, float, float, float, int]:
+    """The columns `wall` … `pathways` of a Measurement for one pass; kernel, reduce and pathways on root only."""
     pathways = _Pathways()
     driver = Driver(kernel, config.method_class(), config.threads_per_block, run)
     clock = getattr(kernel, "clock", None)
@@ -183,11 +180,152 @@ def measure_pass(kernel: Kernel, units: list[Unit], config: Config, run: Run) ->
     wall = time.perf_counter() - started
     device = (clock.milliseconds - clock_before) / 1000 if clock else 0.0
     slowest, device_max, fastest = run.slowest(wall, device, -device)
-    return {
-        "wall": slowest,
-        "kernel": float(timings.rank_kernel.max()),
-        "reduce": float(timings.rank_reduce.max()),
-        "device_max": device_max,
-        "device_min": -fastest,
-        "pathways": pathways.total,
-    }
+    kernel_seconds, reduce_seconds = float(timings.rank_kernel.max()), float(timings.rank_reduce.max())
+    return slowest, kernel_seconds, reduce_seconds, device_max, -fastest, pathways.total
+
+
+class Methods(Study):
+    """Time by method, n-length by n-length."""
+
+    name = "methods"
+    title = "Methods"
+    row = Measurement
+    notes = f"""
+    Wall seconds: median of the repeats, without compiling and warm-up. `direct` counts the n-lengths 0 … m at once.
+    The paper's minutes are those of its Table IV: one P100, its own data of the same size. {PART_NOTE}
+    """
+
+    def page(self, rows: list[Measurement]) -> Iterator[Block]:
+        """Table IV, with the paper's minutes."""
+        first = rows[0]
+        sample = f" (a random sample of {first.of:,})" if first.sequences < first.of else ""
+        yield f"{first.sequences:,} sequences{sample}, {first.ranks} rank(s) on {first.hardware}."
+        yield Check(same(rows, *SAME_PATHWAYS), "totals", "methods")
+        rows = sorted(rows, key=lambda row: row.m)
+        axes = {"xlabel": "n-length", "ylabel": "wall seconds", "yscale": "log"}
+        yield Figure("methods", "seconds by n-length and method", [(lines(rows, "method", "m", seconds), axes)])
+        yield _methods_table(rows)
+
+
+def _methods_table(rows: list[Measurement]) -> str:
+    """A line for each n-length, and one for all of them together."""
+    repeats = grouped(rows, "method", "m")
+    lengths = list(grouped(rows, "m"))
+
+    def wall(method: str, some: Sequence[int]) -> float:
+        # One pass of `direct` counts all n-lengths up to its own.
+        keys = [(method, m) for m in (some[-1:] if method == "direct" else some)]
+        return sum(seconds(repeats[key]) if key in repeats else math.nan for key in keys)
+
+    def cell(method: str, some: Sequence[int]) -> str:
+        mark = part_mark(repeats[method, some[0]]) if len(some) == 1 and (method, some[0]) in repeats else ""
+        return number(wall(method, some), ".4g") + mark
+
+    def paper(method: str, some: Sequence[int]) -> float:
+        return sum(dict(enumerate(PAPER_MINUTES[method])).get(m, math.nan) for m in some)
+
+    return listing(
+        [*([m] for m in lengths), lengths],
+        {
+            "n-length": lambda some: some[0] if len(some) == 1 else "**all**",
+            "baseline, s": lambda some: cell("baseline", some),
+            "bitwise, s": lambda some: cell("bitwise", some),
+            "baseline / bitwise": lambda some: number(wall("baseline", some) / wall("bitwise", some), ".2f"),
+            "direct (0 … m), s": lambda some: cell("direct", some),
+            "paper: baseline, min": lambda some: number(paper("baseline", some), ".2f"),
+            "paper: bit-wise, min": lambda some: number(paper("bitwise", some), ".2f"),
+            "paper: ratio": lambda some: number(paper("baseline", some) / paper("bitwise", some), ".2f"),
+        },
+    )
+
+
+class Blocks(Study):
+    """Time by block size and n-length, relative to the fastest size."""
+
+    name = "blocks"
+    title = "Threads per block"
+    row = Measurement
+    notes = f"Median wall seconds and, in brackets, relative to the fastest of the row. {PART_NOTE}"
+
+    def page(self, rows: list[Measurement]) -> Iterator[Block]:
+        """Figure 4 and its table."""
+        rows = sorted(rows, key=lambda row: (row.m, row.threads_per_block))
+        walls = {
+            m: {size: seconds(part) for size, part in grouped(of_m, "threads_per_block").items()}
+            for m, of_m in grouped(rows, "m").items()
+        }
+
+        def relative(repeats: list[Measurement]) -> float:
+            return seconds(repeats) / min(walls[repeats[0].m].values())
+
+        first = rows[0]
+        yield f"`{first.method}`, {first.sequences:,} sequences, {first.ranks} rank(s) on {first.hardware}."
+        complete = [row for row in rows if row.parts == 1]
+        yield Check(same(complete, *SAME_PATHWAYS), "totals of complete passes", "block sizes")
+        axes = {"xlabel": "n-length", "ylabel": "time / fastest"}
+        sizes = sorted(rows, key=lambda row: row.threads_per_block)
+        panel = lines(sizes, "threads_per_block", "m", relative), axes
+        yield Figure("blocks", "time relative to the fastest block size", [panel], legend="threads per block")
+        yield pivot(
+            rows, "m", "threads_per_block",
+            lambda repeats: f"{seconds(repeats):.4g} ({relative(repeats):.3f}){part_mark(repeats)}", "n-length",
+        )  # fmt: skip
+
+
+class Scaling(Study):
+    """Time by ranks, n-length by n-length."""
+
+    name = "scaling"
+    title = "Strong scaling"
+    row = Measurement
+    notes = f"""
+    Wall seconds are those of the slowest rank, from a common start to the last combined unit, without compiling and
+    warm-up: medians (min…max) of the repeats. Imbalance is (slowest - fastest) / slowest rank, by the GPUs' clocks.
+    {PART_NOTE}
+    """
+    renderer = "hpcvdj scaling render"
+
+    def page(self, rows: list[Measurement]) -> Iterator[Block]:
+        """Table V, then a table with efficiencies for each n-length."""
+        rows = sorted(rows, key=lambda row: (row.method, row.m, row.ranks))
+        series = {name: grouped(part, "ranks") for name, part in grouped(rows, "work").items()}
+        walls = {
+            name: {ranks: seconds(repeats) for ranks, repeats in by_ranks.items()}
+            for name, by_ranks in series.items()
+            if 1 in by_ranks
+        }
+        efficiencies = {
+            name: {ranks: 100 * wall[1] / wall[ranks] / ranks for ranks in wall} for name, wall in walls.items()
+        }
+        yield f"Hardware of each rank: {distinct(rows, 'hardware')}."
+        yield Check(same(rows, *SAME_PATHWAYS), "totals", "rank counts")
+        wall_panel = walls, {"xlabel": "ranks (GPUs)", "ylabel": "wall seconds", "yscale": "log"}
+        efficiency_panel = efficiencies, {"xlabel": "ranks (GPUs)", "ylabel": "efficiency, %", "ylim": (0, 110)}
+        yield Figure("scaling", "wall time and efficiency by ranks", [wall_panel, efficiency_panel])
+        yield "## Seconds by n-length and ranks (the paper's Table V)"
+        yield pivot(rows, "work", "ranks", lambda repeats: f"{seconds(repeats):.4g}{part_mark(repeats)}")
+        for name, by_ranks in series.items():
+            yield f"## {name}"
+            yield _ranks_table(by_ranks)
+            first = next(iter(by_ranks.values()))[0]
+            if first.sequences < first.of:
+                yield f"{first.sequences:,} of {first.of:,} sequences, drawn at random."
+
+
+def _ranks_table(by_ranks: dict[int, list[Measurement]]) -> str:
+    def speed_up(repeats: list[Measurement]) -> float:
+        return seconds(by_ranks[1]) / seconds(repeats) if 1 in by_ranks else math.nan
+
+    return listing(
+        by_ranks.values(),
+        {
+            "ranks": lambda repeats: repeats[0].ranks,
+            "wall, s": lambda repeats: spread([row.scaled for row in repeats], "{:.4g}".format),
+            "speed-up": lambda repeats: number(speed_up(repeats), ".2f"),
+            "efficiency": lambda repeats: number(100 * speed_up(repeats) / repeats[0].ranks, ".1f", " %"),
+            "kernel, s": lambda repeats: f"{middle(repeats, 'kernel'):.4g}",
+            "all-reduce, s": lambda repeats: f"{middle(repeats, 'reduce'):.3g}",
+            "imbalance": lambda repeats: f"{100 * middle(repeats, 'imbalance'):.1f} %",
+            "repeats": len,
+        },
+    )

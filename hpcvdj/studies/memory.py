@@ -1,6 +1,6 @@
 """The paper's Table III: memory of the forms and of the in vivo sequences, at one byte and at two bits a base."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hpcvdj.errors import MachineError
@@ -49,20 +49,20 @@ class FormsRow:
 
 def forms_tables(germline: Germline, convention: str = PaperDForms.name) -> dict[str, list[FormsRow]]:
     """Table III of each locus of a germline: V, D and J; every V and J allele listed, the D segments that take part."""
-    return {
-        locus: [
-            _forms_row("V", germline.of("V", locus), convention, germline.max_p),
-            _forms_row("D", germline.d_segments(locus), convention, germline.max_p),
-            _forms_row("J", germline.of("J", locus), convention, germline.max_p),
-        ]
-        for locus in germline.loci
-    }
+    tables = {}
+    for locus in germline.loci:
+        segments = {"V": germline.of("V", locus), "D": germline.d_segments(locus), "J": germline.of("J", locus)}
+        tables[locus] = _forms_rows(segments, convention, germline.max_p)
+    return tables
 
 
-def _forms_row(kind: str, segments: Sequence[Segment], convention: str, max_p: int) -> FormsRow:
-    forms_of = {"V": v_forms, "J": j_forms, "D": lambda text, max_p: d_forms(text, convention, max_p)}[kind]
-    lengths = [len(form) for segment in segments for form in forms_of(segment.sequence, max_p)]
-    return FormsRow(kind, len(segments), len(lengths), sum(lengths), sum(map(packed_bytes, lengths)))
+def _forms_rows(segments: Mapping[str, Sequence[Segment]], convention: str, max_p: int) -> list[FormsRow]:
+    forms_of = {"V": v_forms, "J": j_forms, "D": lambda text, max_p: d_forms(text, convention, max_p)}
+    rows = []
+    for kind, some in segments.items():
+        lengths = [len(form) for segment in some for form in forms_of[kind](segment.sequence, max_p)]
+        rows.append(FormsRow(kind, len(some), len(lengths), sum(lengths), sum(map(packed_bytes, lengths))))
+    return rows
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def used_forms(problem: Problem) -> list[FormsRow]:
         "J": list({j.allele: j for _, j in pairs}.values()),
         "D": [gene for locus in dict.fromkeys(problem.loci) for gene in germline.d_segments(locus)],
     }
-    return [_forms_row(kind, used, problem.d_forms, germline.max_p) for kind, used in segments.items()]
+    return _forms_rows(segments, problem.d_forms, germline.max_p)
 
 
 class Memory(Study):

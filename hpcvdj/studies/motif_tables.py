@@ -1,27 +1,23 @@
 """The thesis's hash tables, measured again: its figures 5 to 9 (section 5), on given or random sequences."""
 
-from __future__ import annotations
-
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, require_choice
 from hpcvdj.kernels.backends import open_backend
 from hpcvdj.kernels.kmers.kmers import Kmers
 from hpcvdj.kernels.kmers.profile import profile
-from hpcvdj.studies.hash_tables.compare_cpu import compare
-from hpcvdj.studies.hash_tables.construction import Tables, bucket_variance, build, merge_buckets
-from hpcvdj.studies.hash_tables.hashing import HASHES
-from hpcvdj.studies.hash_tables.options import TableOptions
-from hpcvdj.studies.motif_sources import Source
+from hpcvdj.studies.hash_tables.comparison import load
+from hpcvdj.studies.hash_tables.construction import KERNELS, TableOptions, Tables, bucket_variance, build, merge_buckets
+from hpcvdj.studies.hash_tables.encoding import HASHES
+from hpcvdj.studies.motifs import Source
 from hpcvdj.studies.pages import Block, Check, Figure, Study
+from hpcvdj.studies.rows import hardware
 from hpcvdj.studies.tables import distinct, grouped, lines, listing, middle, pivot, same
 
 PARTS = ("construction", "settings", "speedup", "lengths")
@@ -34,6 +30,14 @@ CHUNKS = (2, 4, 6, 8, 10, 12)
 
 CPU = "cpu"
 """The kernel of the comparison on CPU cores."""
+
+UNMEASURED = (
+    TableOptions(kernel="sequential-bucket", threads_per_block=64, buckets=1),
+    TableOptions(kernel="warp-to-bucket", buckets=128),
+    TableOptions(kernel="thread-to-bucket", buckets=128, threads_per_block=128),
+    TableOptions(kernel="thread-to-pair", buckets=1, threads_per_block=128, chunk=8),
+)
+"""Settings of each kernel if none were measured."""
 
 SLOW_SECONDS = 1.0
 """A comparison that takes longer is measured once."""
@@ -119,88 +123,82 @@ def measure(source: Source, plan: Plan, say: Callable[[str], None] = print) -> l
     """The rows of a plan; InputError for an unknown part, or k and d out of range."""
     for part in plan.parts:
         require_choice("--parts", part, PARTS)
-    runs = _Runs(source, plan, say)
+    study = _Measuring(source, plan)
     for part in PARTS:
-        if part in plan.parts:
-            getattr(runs, part)()
-    if not runs.rows:
+        for row in getattr(study, part)() if part in plan.parts else ():
+            study.rows.append(row)
+            if row.repeat == 0:
+                say(f"{row.part}: {row.system} {row.table}, {row.buckets} buckets: {row.seconds:.4g} s")
+    if not study.rows:
         raise InputError("without a GPU only construction, speedup and lengths can be measured")
-    return runs.rows
+    return study.rows
 
 
-def settings() -> Iterator[tuple[str, TableOptions]]:
-    """Variants and options of Figures 6 and 7."""
-    kernels = ("sequential-bucket", "warp-to-bucket")
-    for kernel, linear, buckets, threads in product(kernels, (True, False), BUCKETS, BLOCKS):
-        options = TableOptions(kernel=kernel, linear=linear, threads_per_block=threads, buckets=buckets)
-        yield "linear" if linear else "every", options
+def settings() -> Iterator[TableOptions]:
+    """Those of Figures 6 and 7."""
+    for kernel, linear, buckets, threads in product(KERNELS[:2], (True, False), BUCKETS, BLOCKS):
+        yield TableOptions(kernel=kernel, linear=linear, threads_per_block=threads, buckets=buckets)
     for size in BLOCKS:
-        yield "linear", TableOptions(buckets=size, threads_per_block=size)
+        yield TableOptions(buckets=size, threads_per_block=size)
     for chunk in CHUNKS:
-        yield "", TableOptions(kernel="thread-to-pair", threads_per_block=128, chunk=chunk)
+        yield TableOptions(kernel="thread-to-pair", buckets=1, threads_per_block=128, chunk=chunk)
 
 
-class _Runs:
-    """Measures the parts of a plan."""
+class _Measuring:
+    """The parts of a plan, as methods that yield rows."""
 
-    def __init__(self, source: Source, plan: Plan, say: Callable[[str], None]) -> None:
-        self.source, self.plan, self.say = source, plan, say
-        backend = open_backend(plan.backend)
-        self.gpu, self.hardware = backend.name == "cuda", backend.describe().partition(", device")[0]
+    def __init__(self, source: Source, plan: Plan) -> None:
+        self.source, self.plan = source, plan
+        self.backend = open_backend(plan.backend)
         self.rows: list[TableRow] = []
-        self.measured: list[tuple[TableRow, TableOptions]] = []
-        """The settings of each row."""
 
-    def construction(self) -> None:
+    def construction(self) -> Iterator[TableRow]:
         """Figure 5: seconds and variance by hash function, buckets and k, with the thesis's 64-bit encoding."""
         for k in self.plan.k:
             kmers, of = self._kmers(k)
             for name, buckets in product(HASHES, self.plan.buckets):
-                options = TableOptions("3x64", name, buckets=buckets)
+                options = TableOptions("3x64", name, buckets)
                 build(kmers.part(0, 1), self.plan.d, options)
                 for repeat in range(self.plan.repeats):
                     start = time.perf_counter()
                     tables = build(kmers, self.plan.d, options)
                     seconds = time.perf_counter() - start
                     mean, variance = bucket_variance(tables)
-                    row = self._row("construction", "construction", "", options, tables, of)
-                    self._add(replace(row, repeat=repeat, seconds=seconds, mean=mean, variance=variance), options)
+                    row = self._row("construction", "construction", options, tables, of)
+                    yield replace(row, repeat=repeat, seconds=seconds, mean=mean, variance=variance)
 
-    def settings(self) -> None:
+    def settings(self) -> Iterator[TableRow]:
         """Figures 6 and 7: each GPU kernel by its settings."""
-        if self.gpu:
-            self._compare("settings", list(settings()), *self._built(self.plan.settings_k))
+        if self.backend.name == "cuda":
+            yield from self._compare("settings", settings(), *self._built(self.plan.settings_k))
 
-    def speedup(self) -> None:
+    def speedup(self) -> Iterator[TableRow]:
         """Figure 8: all kernels at their fastest settings, and the CPU comparison, by k."""
         for k in self.plan.k:
-            self._compare_fastest("speedup", k)
+            yield from self._compare_fastest("speedup", k)
 
-    def lengths(self) -> None:
+    def lengths(self) -> Iterator[TableRow]:
         """Figure 9: sequences of one, two and three times the length."""
         for times in MULTIPLES:
-            self._compare_fastest("lengths", self.plan.settings_k, times)
+            yield from self._compare_fastest("lengths", self.plan.settings_k, times)
 
-    def _compare_fastest(self, part: str, k: int, times: int = 1) -> None:
+    def _compare_fastest(self, part: str, k: int, times: int = 1) -> Iterator[TableRow]:
         built, of = self._built(k, times)
         few = self.plan.cpu_number
         first = replace(built, keys=built.keys[:few], counts=built.counts[:few], offsets=built.offsets[:few])
-        self._compare(part, [("", TableOptions(buckets=buckets)) for buckets in (1, 16)], first, of, on_cpu=True)
-        if self.gpu:
-            self._compare(part, self._fastest(), built, of)
+        yield from self._compare(part, [TableOptions(buckets=buckets) for buckets in (1, 16)], first, of, on_cpu=True)
+        if self.backend.name == "cuda":
+            yield from self._compare(part, self._fastest(), built, of)
 
-    def _fastest(self) -> list[tuple[str, TableOptions]]:
-        """The fastest measured settings of each kernel and variant, or reasonable ones."""
-        chosen = {
-            ("sequential-bucket", "linear"): TableOptions(kernel="sequential-bucket", threads_per_block=64, buckets=1),
-            ("warp-to-bucket", "linear"): TableOptions(kernel="warp-to-bucket", buckets=128),
-            ("thread-to-bucket", "linear"): TableOptions(buckets=128, threads_per_block=128),
-            ("thread-to-pair", ""): TableOptions(kernel="thread-to-pair", threads_per_block=128, chunk=8),
-        }
-        for row, options in sorted(self.measured, key=lambda pair: -pair[0].seconds):
-            if (row.kernel, row.variant) in chosen:
-                chosen[row.kernel, row.variant] = options
-        return [(variant, options) for (_, variant), options in chosen.items()]
+    def _fastest(self) -> Iterable[TableOptions]:
+        """The fastest measured settings of each kernel that merges, or reasonable ones."""
+        chosen = {options.kernel: options for options in UNMEASURED}
+        for row in sorted(self.rows, key=lambda row: -row.seconds):
+            if row.kernel in chosen and row.variant != "every":
+                chosen[row.kernel] = TableOptions(
+                    kernel=row.kernel, buckets=row.buckets, threads_per_block=row.threads_per_block, chunk=row.chunk
+                )
+        return chosen.values()
 
     def _kmers(self, k: int, times: int = 1) -> tuple[Kmers, int]:
         sequences, of = self.source.read(times)
@@ -211,57 +209,31 @@ class _Runs:
         return build(kmers, self.plan.d, TableOptions(buckets=BUILT_WITH)), of
 
     def _compare(
-        self, part: str, variants: list[tuple[str, TableOptions]], built: Tables, of: int, on_cpu: bool = False
-    ) -> None:
-        """Compare all pairs of `built`, with each of the options."""
-        backend = "cpu" if on_cpu else "cuda"
-        tables = built
-        for variant, options in sorted(variants, key=lambda pair: pair[1].compared_with(backend)):
-            if tables.buckets != options.compared_with(backend):
-                tables = merge_buckets(built, options.compared_with(backend))
-            row = self._row(part, CPU if on_cpu else options.kernel, variant, options, tables, of)
-            self._compare_once(row, options, tables)
+        self, part: str, variants: Iterable[TableOptions], built: Tables, of: int, *, on_cpu: bool = False
+    ) -> Iterator[TableRow]:
+        """Compare each pair of `built` once, with each of the options, after a row that warms up."""
+        tables, number = built, len(built)
+        for options in sorted(variants, key=lambda options: options.buckets):
+            if tables.buckets != options.buckets:
+                tables = merge_buckets(built, options.buckets)
+            row = self._row(part, CPU if on_cpu else options.kernel, options, tables, of)
+            compare = load(tables, options, "cpu" if on_cpu else "cuda")
+            compare(range(1))
+            for repeat in range(self.plan.repeats):
+                counters, seconds = compare(range(number))
+                total = int(counters.sum(dtype=np.uint64)) % (1 << 63)
+                yield replace(row, repeat=repeat, seconds=seconds, pairs=number * (number + 1) // 2, total=total)
+                if seconds > SLOW_SECONDS:
+                    break
 
-    def _compare_once(self, row: TableRow, options: TableOptions, tables: Tables) -> None:
-        """Compare each pair once, after a row that warms up."""
-        loaded: Any = None
-        if row.kernel != CPU:
-            from hpcvdj.studies.hash_tables.compare_cuda import CudaTables
-
-            loaded = CudaTables(tables, options)
-        number = len(tables)
-
-        def counters_of(rows: range) -> NDArray[Any]:
-            if loaded is not None:
-                counters: NDArray[Any] = loaded.compare(tables, rows, rows.start)
-                return counters
-            return compare(tables, rows, tables, range(number), rows.start)
-
-        counters_of(range(1))
-        for repeat in range(self.plan.repeats):
-            device, start = loaded.clock.milliseconds if loaded else 0.0, time.perf_counter()
-            counters = counters_of(range(number))
-            wall = time.perf_counter() - start
-            seconds = (loaded.clock.milliseconds - device) / 1000 if loaded else wall
-            total = int(counters.sum(dtype=np.uint64)) % (1 << 63)
-            pairs = number * (number + 1) // 2
-            self._add(replace(row, repeat=repeat, seconds=seconds, pairs=pairs, total=total), options)
-            if seconds > SLOW_SECONDS:
-                break
-
-    def _row(self, part: str, kernel: str, variant: str, options: TableOptions, tables: Tables, of: int) -> TableRow:
+    def _row(self, part: str, kernel: str, options: TableOptions, tables: Tables, of: int) -> TableRow:
         """A row without its measured columns."""
+        variant = ("linear" if options.linear else "every") if kernel in KERNELS[:3] else ""
         return TableRow(
-            part, kernel, variant, options.hash, tables.encoding.name, tables.k, tables.d, tables.most + tables.k - 1,
-            len(tables), of, tables.buckets, options.threads_per_block, options.chunk, numba.get_num_threads(),
-            self.hardware,
+            part, kernel, variant, options.hash, tables.encoding, tables.k, tables.d,
+            tables.most + tables.k - 1, len(tables), of, tables.buckets, options.threads_per_block, options.chunk,
+            numba.get_num_threads(), hardware(self.backend),
         )  # fmt: skip
-
-    def _add(self, row: TableRow, options: TableOptions) -> None:
-        self.rows.append(row)
-        self.measured.append((row, options))
-        if row.repeat == 0:
-            self.say(f"{row.part}: {row.system} {row.table}, {row.buckets} buckets: {row.seconds:.4g} s")
 
 
 class MotifTables(Study):
@@ -278,9 +250,7 @@ class MotifTables(Study):
         totals = same(compared, "total", "k", "d", "length", "sequences", "of")
         yield Check(totals, "sums of all counters", "kernels and settings")
         parts = grouped(rows, "part")
-        for part, section in (
-            ("construction", _construction), ("settings", _settings), ("speedup", _speedup), ("lengths", _speedup),
-        ):  # fmt: skip
+        for part, section in zip(PARTS, (_construction, _settings, _speedup, _speedup), strict=True):
             if part in parts:
                 yield from section(parts[part])
 

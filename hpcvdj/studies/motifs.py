@@ -1,12 +1,11 @@
 """The methods of comparing motifs side by side: sequences in, counters of all pairs out, on one machine in one run."""
 
-from __future__ import annotations
-
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -15,12 +14,16 @@ import numpy as np
 from hpcvdj.errors import choices, require_choice
 from hpcvdj.kernels.backends import open_backend
 from hpcvdj.kernels.kmers.kmers import MAX_K
+from hpcvdj.kernels.kmers.masks import exact_from_raw
 from hpcvdj.kernels.kmers.methods import KmerMethod, array_module, choose
 from hpcvdj.kernels.kmers.profile import Profile, profile
 from hpcvdj.kernels.kmers.sequences import SequenceSet
-from hpcvdj.studies.hash_tables import TablesComparison
-from hpcvdj.studies.motif_sources import Source
+from hpcvdj.motifs.sequences import read_fasta
+from hpcvdj.recombination.alphabet import BASES
+from hpcvdj.studies.hash_tables.comparison import load
+from hpcvdj.studies.hash_tables.construction import TableOptions, build
 from hpcvdj.studies.pages import Block, Check, Figure, Study
+from hpcvdj.studies.rows import hardware
 from hpcvdj.studies.tables import distinct, grouped, lines, middle, pivot, same
 
 TABLES = "tables"
@@ -30,6 +33,53 @@ _PANEL = 2048
 """Rows whose counters are held at a time on CPU cores."""
 
 _CORNER = 512
+
+
+def with_other_strands(sequences: SequenceSet) -> SequenceSet:
+    """The sequences, then their reverse complements: the thesis's 9,184 from 4,592 (section 5.b)."""
+    other = sequences.reverse_complement()
+    names = [f"{name}{strand}" for strand in "+-" for name in sequences.names]
+    offsets = np.concatenate([sequences.offsets, other.offsets[1:] + sequences.offsets[-1]])
+    return SequenceSet(names, np.concatenate([sequences.codes, other.codes]), offsets)
+
+
+def joined(sequences: SequenceSet, times: int) -> SequenceSet:
+    """Each run of `times` neighbours as one sequence; an incomplete run at the end is left out."""
+    number = len(sequences) // times
+    offsets = sequences.offsets[: number * times + 1 : times]
+    return SequenceSet(sequences.names[: number * times : times], sequences.codes[: offsets[-1]], offsets)
+
+
+@dataclass(frozen=True)
+class Source:
+    """The first `number` sequences of a FASTA file, or random ones of `length` bases; and their other strands.
+
+    All four bases are equally likely in random ones.
+    """
+
+    fasta: Path | None
+    number: int
+    length: int = 500
+    seed: int = 1
+    both_strands: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of the file, or the seed."""
+        return self.fasta.name if self.fasta else f"random, seed {self.seed}"
+
+    def read(self, times: int = 1) -> tuple[SequenceSet, int]:
+        """The sequences to compare, each `times` as long, and how many the source has in all."""
+        if self.fasta is None:
+            offsets = np.arange(self.number + 1, dtype=np.int64) * self.length * times
+            codes = np.random.default_rng(self.seed).integers(0, len(BASES), offsets[-1], dtype=np.uint8)
+            sequences = SequenceSet([str(i + 1) for i in range(self.number)], codes, offsets)
+        else:
+            sequences = joined(read_fasta(self.fasta), times)
+        part = sequences.part(0, min(self.number, len(sequences)))
+        if self.both_strands:
+            sequences = part = with_other_strands(part)
+        return part, len(sequences)
 
 
 @dataclass(frozen=True)
@@ -93,47 +143,44 @@ def measure(source: Source, plan: Plan, say: Callable[[str], None] = print) -> l
     sequences, _ = source.read()
     rows: list[MotifRow] = []
     for k, name in product(plan.k, plan.methods):
-        if name != TABLES and k > known[name].longest_k.get(backend.name, MAX_K):
+        if name in known and k > known[name].longest_k.get(backend.name, MAX_K):
             continue
-        blocks = 0 if name == TABLES else choose(name, k, plan.d, backend.name).blocks
+        blocks = choose(name, k, plan.d, backend.name).blocks if name in known else 0
         part = sequences.part(0, min(len(sequences), plan.methods[name] or len(sequences)))
         _measure_once(name, part.part(0, min(16, len(part))), k, plan.d, backend.name)  # compiles
         for repeat in range(plan.repeats):
-            seconds, total, checksum = _measure_once(name, part, k, plan.d, backend.name)
+            measured = _measure_once(name, part, k, plan.d, backend.name)
             row = MotifRow(
-                name, blocks, k, plan.d, source.name,
-                int(sequences.lengths.max()), len(part), len(sequences), repeat, *seconds, total, checksum,
-                numba.get_num_threads(), backend.describe().partition(", device")[0],
+                name, blocks, k, plan.d, source.name, int(sequences.lengths.max()), len(part), len(sequences), repeat,
+                *measured, numba.get_num_threads(), hardware(backend),
             )  # fmt: skip
             rows.append(row)
             say(f"k = {k} {name} of {len(part)}: load {row.load:.4f} s, compare {row.compare:.4f} s")
     return rows
 
 
-def _measure_once(
-    method: str, sequences: SequenceSet, k: int, d: int, backend: str
-) -> tuple[tuple[float, float], int, int]:
+def _measure_once(method: str, sequences: SequenceSet, k: int, d: int, backend: str) -> tuple[float, float, int, int]:
     """Seconds to load and to compare, the sum of the counters, and the checksum."""
-    times = [_finished(backend)]
+    start = _finished(backend)
     counters_of = _load(method, profile(sequences, k, d), d, backend)
-    times.append(_finished(backend))
-    compared, total, checksum = 0.0, 0, 0
+    loading = _finished(backend) - start
+    comparing, total, checksum = 0.0, 0, 0
     panel = len(sequences) if backend == "cuda" else _PANEL
     for first in range(0, len(sequences), panel):
-        begun = _finished(backend)
+        start = _finished(backend)
         counters = counters_of(first, min(len(sequences), first + panel))
-        compared += _finished(backend) - begun
+        comparing += _finished(backend) - start
         part, crc = _summary(counters, first)
         total += part
         checksum = checksum or crc
-    return (times[1] - times[0], compared), total, checksum
+    return loading, comparing, total, checksum
 
 
 def _load(method: str, columns: Profile, d: int, backend: str) -> Callable[[int, int], Any]:
     """The method loaded with `columns`: a function that gives the counters of rows first … last-1 of them."""
     if method == TABLES:
-        tables = TablesComparison(columns.kmers, d, backend=backend)
-        return lambda first, last: tables.counters(columns.kmers.part(first, last), first)
+        compare = load(build(columns.kmers, d, TableOptions()), TableOptions(), backend)
+        return lambda first, last: exact_from_raw(compare(range(first, last))[0], columns.k)
     comparison = choose(method, columns.k, d, backend).load(columns)
     return lambda first, last: comparison.counters(None, first, last)
 

@@ -1,7 +1,5 @@
 """Studies and their pages: a class makes blocks of text, checks and figures of raw rows; `render` writes them."""
 
-from __future__ import annotations
-
 import pkgutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,27 +17,6 @@ from hpcvdj.storage.plots import COLOURS, pyplot
 from hpcvdj.studies.rows import RawFile
 
 PAGE = "README.md"
-
-
-class Study:
-    """A study or benchmark: what a raw row has, and the page that is made of all rows.
-
-    name      in raw files
-    title     of the page
-    row       the dataclass of a raw row
-    notes     what the tables show: paragraphs, below them
-    renderer  the command that makes the page
-    """
-
-    name: ClassVar[str]
-    title: ClassVar[str]
-    row: ClassVar[type[Any]]
-    notes: ClassVar[str] = ""
-    renderer: ClassVar[str] = "hpcvdj study render"
-
-    def page(self, rows: list[Any]) -> Iterator[Block]:
-        """The blocks of the page, between title and notes."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -78,9 +55,8 @@ class Figure:
         plt = pyplot()
         columns = min(self.columns, len(self.panels))
         rows = -(-len(self.panels) // columns)
-        figure, axes = plt.subplots(
-            rows, columns, figsize=(4.6 * columns + 1.8, 3.6 * rows), layout="constrained", squeeze=False
-        )
+        size = 4.6 * columns + 1.8, 3.6 * rows
+        figure, axes = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)
         labels = list(dict.fromkeys(label for lines, _ in self.panels for label in lines))
         few = len(labels) <= len(COLOURS)
         colours = COLOURS if few else plt.get_cmap("viridis")(np.linspace(0, 0.95, len(labels)))
@@ -99,6 +75,27 @@ class Figure:
 
 Block = str | Check | Figure
 """A part of a page; text is Markdown."""
+
+
+class Study:
+    """A study or benchmark: what a raw row has, and the page that is made of all rows.
+
+    name      in raw files
+    title     of the page
+    row       the dataclass of a raw row
+    notes     what the tables show: paragraphs, below them
+    renderer  the command that makes the page
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    row: ClassVar[type[Any]]
+    notes: ClassVar[str] = ""
+    renderer: ClassVar[str] = "hpcvdj study render"
+
+    def page(self, rows: list[Any]) -> Iterator[Block]:
+        """The blocks of the page, between title and notes."""
+        raise NotImplementedError
 
 
 def render(folder: Path, study: Study | None = None) -> bool:

@@ -3,8 +3,6 @@
 Tables and plots are made from raw files alone, so they can be made again on any machine.
 """
 
-from __future__ import annotations
-
 import csv
 import platform
 import shlex
@@ -16,12 +14,11 @@ from typing import Any, TypeVar, get_type_hints
 
 import hpcvdj
 from hpcvdj.errors import InputError
-from hpcvdj.kernels.backends import open_backend
+from hpcvdj.kernels.backends import Backend, open_backend
 from hpcvdj.runs.provenance import library_versions
 from hpcvdj.runs.ranks import usable_cores
 from hpcvdj.runs.run import Run
-from hpcvdj.storage.files import atomic_path
-from hpcvdj.storage.text import read_text
+from hpcvdj.storage.files import atomic_path, read_text
 
 COMMENT = "# "
 
@@ -33,21 +30,13 @@ def launch_facts(study: str, command: Sequence[str], run: Run) -> dict[str, str]
 
     command  the command line, without an MPI launcher
     """
-    provenance = run.provenance()
+    provenance, processor, fastest = run.provenance(), open_backend("cpu"), open_backend()
     launcher = ["mpiexec", "-n", str(run.ranks)] if run.ranks > 1 else []
     return {
         "study": study,
         "command": shlex.join([*launcher, *command]),
         "date": provenance["created_utc"],
         "mpi": provenance["mpi_library"],
-        **machine_facts(),
-    }
-
-
-def machine_facts() -> dict[str, str]:
-    """The processor, the GPU if there is one, and the versions of the software."""
-    processor, fastest = open_backend("cpu"), open_backend()
-    return {
         "processor": f"{processor.describe()}, {len(usable_cores())} core(s) usable",
         "gpu": f"{fastest.describe()}, {fastest.software()}" if fastest.uuid else "none",
         "platform": platform.platform(),
@@ -55,6 +44,11 @@ def machine_facts() -> dict[str, str]:
         "hpcvdj": hpcvdj.__version__,
         **library_versions(),
     }
+
+
+def hardware(backend: Backend) -> str:
+    """The processor of raw rows: without a GPU's number and UUID, which differ between ranks."""
+    return backend.describe().partition(", device")[0]
 
 
 def write_rows(path: Path, facts: dict[str, str], rows: Sequence[Any]) -> None:
@@ -82,7 +76,7 @@ class RawFile:
     table: list[str]
 
     @staticmethod
-    def read(path: Path) -> RawFile:
+    def read(path: Path) -> "RawFile":
         """Read a file; InputError if it is not readable text."""
         lines = read_text(path, "raw file", "measure first").splitlines()
         comments = list(takewhile(lambda line: line.startswith(COMMENT), lines))

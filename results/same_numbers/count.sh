@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Count the example and real repertoires in every way, and print the digest of each result.
-# results/same_numbers/count.sh DATA [RANKS...]   (DATA: the folder of the real repertoires)
+# results/same_numbers/count.sh DATA [RANKS...]   DATA: the folder of the real repertoires; BACKEND=cpu or cuda
 set -euo pipefail
 data=$1
 shift
@@ -9,11 +9,18 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export NUMBA_NUM_THREADS=1
 
+hpcvdj_on() { # RANKS ARGUMENTS...
+    local ranks=$1 launcher=()
+    shift
+    if [ "$ranks" != 1 ]; then launcher=(mpiexec -n "$ranks"); fi
+    "${launcher[@]}" python -m hpcvdj "$@"
+}
+
 germline=inputs/germline
 count() { # NAME RANKS ARGUMENTS...
     local name=$1 ranks=$2
     shift 2
-    mpiexec -n "$ranks" python -m hpcvdj -q count "$@" -o "$work/$name.h5" >/dev/null 2>"$work/log" || { cat "$work/log" >&2; exit 1; }
+    hpcvdj_on "$ranks" -q count "$@" --backend "${BACKEND:-cpu}" -o "$work/$name.h5" >/dev/null 2>"$work/log" || { cat "$work/log" >&2; exit 1; }
     python "$here/digest.py" "$work/$name.h5"
     rm -rf "$work/$name.h5" "$work/$name.h5.parts"
 }

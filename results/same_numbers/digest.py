@@ -1,9 +1,11 @@
-"""SHA-256 of what results say of their input's rows, in the order of the input, read with h5py alone.
+"""SHA-256 of what results say of their input, in an order that depends on the input alone, read with h5py alone.
 
 python results/same_numbers/digest.py RESULT.h5 ...
 
-The digest covers the data row, sequence_id, calls, CDR3, repertoire and every counter of each counted row, and the data
-row and sequence_id of each excluded row.  It does not depend on the version of the file, on ranks, or on slices.
+Of a result of `hpcvdj count`: the data row, sequence_id, calls, CDR3, repertoire and every counter of each counted row,
+and the data row and sequence_id of each excluded row.  Of a result of `hpcvdj motifs compare`: every counter above the
+diagonal, or strand, sequences, counters and score of each edge.  The digest does not depend on the version of the file,
+on ranks, slices or tiles.
 """
 
 from __future__ import annotations
@@ -22,16 +24,27 @@ def digest(path: Path) -> str:
     """The digest of a result file."""
     sha = hashlib.sha256()
     with h5py.File(path) as file:
-        sequences, excluded = file["sequences"], file["excluded"]
-        order = np.argsort(sequences["row"][:])
-        for name in COLUMNS:
-            if name in sequences:
-                sha.update(_bytes(sequences[name][:][order]))
-        sha.update(np.ascontiguousarray(file["counters"][:][order]).tobytes())
-        order = np.argsort(excluded["row"][:])
-        for name in ("row", "sequence_id"):
-            sha.update(_bytes(excluded[name][:][order]))
+        for part in _motifs(file) if "excluded" not in file else _counts(file):
+            sha.update(part)
     return sha.hexdigest()
+
+
+def _counts(file: h5py.File) -> list[bytes]:
+    sequences, excluded = file["sequences"], file["excluded"]
+    order, order_of_excluded = np.argsort(sequences["row"][:]), np.argsort(excluded["row"][:])
+    return [
+        *(_bytes(sequences[name][:][order]) for name in COLUMNS if name in sequences),
+        np.ascontiguousarray(file["counters"][:][order]).tobytes(),
+        *(_bytes(excluded[name][:][order_of_excluded]) for name in ("row", "sequence_id")),
+    ]
+
+
+def _motifs(file: h5py.File) -> list[bytes]:
+    if "counters" in file:
+        return [np.triu(file["counters"][:], 1).tobytes()]
+    edges = {name: file["edges"][name][:] for name in ("strand", "row", "column", "counters", "score")}
+    order = np.lexsort((edges["column"], edges["row"], edges["strand"]))
+    return [np.ascontiguousarray(values[order]).tobytes() for values in edges.values()]
 
 
 def _bytes(values: np.ndarray) -> bytes:

@@ -115,11 +115,11 @@ def test_verify_sees_a_wrong_kernel(tmp_path, monkeypatch):
     """Verification that cannot fail would verify nothing."""
     code = (
         "import sys, hpcvdj.kernels.pathways.bitwise_cpu as b\n"
-        "right = b.BitwiseKernel.__call__\n"
+        "right = b.BitwiseKernel.start\n"
         "def wrong(self, unit, first, last):\n"
-        "    counters = right(self, unit, first, last)\n"
-        "    return counters + (unit.n_lengths.start == 1)\n"
-        "b.BitwiseKernel.__call__ = wrong\n"
+        "    counters = right(self, unit, first, last)()\n"
+        "    return lambda: counters + (unit.n_lengths.start == 1)\n"
+        "b.BitwiseKernel.start = wrong\n"
         f"sys.argv = ['hpcvdj', 'verify', {str(SMALL)!r}, '-g', {str(GERMLINE)!r}, '--sample', '3', '--max-n', '1']\n"
         "from hpcvdj.cli import main; main()"
     )

@@ -71,7 +71,7 @@ def test_slices_are_the_table(tables, name, rows):
     for ranks in (1, 3):
         found = {}
         for rank in range(ranks):
-            for part, batches in read_slices(inputs, rows, dealt(slices, rank, ranks), lambda: None):
+            for part, batches in read_slices(inputs, dealt(slices, rank, ranks), lambda: None):
                 read = pa.Table.from_batches(list(batches)).select(names)
                 found[part.first_row] = list(zip(*(column.to_pylist() for column in read.columns), strict=True))
                 assert len(found[part.first_row]) == part.rows <= rows
@@ -116,7 +116,6 @@ def test_exclusions_are_logged_as_of_a_whole_table(tables, paper_germline, tmp_p
 
 def test_more_exclusions_than_an_attribute_lists(tables, paper_germline, tmp_path, monkeypatch):
     monkeypatch.setattr("hpcvdj.counting.summary.MOST_COUNTED", 0)
-    monkeypatch.setattr("hpcvdj.counting.slices.MOST_COUNTED", 0)
     summary = count_to(tmp_path / "o.h5", tables / "t.tsv", paper_germline, rows=ROWS)
     assert [rows for _, rows in summary.excluded] == [4]
     with Result(tmp_path / "o.h5") as result:
@@ -270,7 +269,7 @@ def test_parts_are_packed(tables, paper_germline, tmp_path):
 
 def test_ranks_may_share_a_gpu(tables, paper_germline, tmp_path, monkeypatch):
     asked = []
-    monkeypatch.setattr("hpcvdj.runs.binding._check_binding", lambda uuids, strict: asked.append(strict))
+    monkeypatch.setattr("hpcvdj.runs.run._check_binding", lambda uuids, strict: asked.append(strict))
     arguments = tables / "t.tsv", paper_germline
     count_to(tmp_path / "o.h5", *arguments, Config(1), rows=ROWS)
     assert asked == []

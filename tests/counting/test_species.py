@@ -1,5 +1,7 @@
 """hpcvdj.counting.species: when a germline table of another species or locus is suspected, and when not."""
 
+from types import SimpleNamespace
+
 from hpcvdj.counting.species import species_warning
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
 from hpcvdj.recombination.germline import read_germline
@@ -19,9 +21,11 @@ def allele(name, segment="V"):
 
 
 def warning(excluded, rows, counted, reached=None, max_n=10):
-    return species_warning(
-        excluded, rows, counted, counted if reached is None else reached, max_n, read_germline(MOUSE)
-    )
+    found = SimpleNamespace(
+        excluded=excluded, rows_read=rows, counted=counted, with_pathway=counted if reached is None else reached,
+        max_n=max_n,
+    )  # fmt: skip
+    return species_warning(found, read_germline(MOUSE))
 
 
 def test_the_table_that_lists_the_calls_is_named():

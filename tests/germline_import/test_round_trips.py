@@ -7,8 +7,9 @@ import json
 
 import pytest
 
-from hpcvdj.germline_import import ModelFolder, import_germline
+from hpcvdj.germline_import import import_germline
 from hpcvdj.germline_import.anchors import ungapped
+from hpcvdj.germline_import.sources import ModelFolder
 from hpcvdj.recombination.germline import read_germline
 from tests.germline_import.conftest import (
     CODON_104,

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from hpcvdj.counting.verify import reference
 from hpcvdj.kernels.backends import gpu_count
+from hpcvdj.kernels.pathways.forms import padded_codes
 from hpcvdj.recombination.alphabet import unpack
 from hpcvdj.recombination.germline import from_sequences, read_germline
 from hpcvdj.recombination.repertoire import PAPER_LONGEST_CDR3, Problem
@@ -129,7 +130,7 @@ def test_memory_that_never_suffices_is_one_line(paper_germline, monkeypatch):
     def none(self):
         raise cupy.cuda.memory.OutOfMemoryError(1 << 40, 0)
 
-    monkeypatch.setattr(BitwiseKernel, "sequences", none)
+    monkeypatch.setattr(BitwiseKernel, "_load_pairs", none)
     with pytest.raises(MachineError, match=r"the GPU has too little memory .* GB free"):
         gpu(Problem(repertoire_of_file(SMALL, paper_germline, longest=60), paper_germline, 1), "bitwise")
 
@@ -161,28 +162,27 @@ def test_page_locked_memory_is_used_again(paper_germline, method):
 
 def test_ranks_that_share_a_gpu_are_told(paper_germline, caplog):
     from hpcvdj.errors import MachineError
-    from hpcvdj.runs.binding import bind
     from hpcvdj.runs.ranks import World
+    from hpcvdj.runs.run import Run
 
     world = World()
     world.gather = lambda uuid: [uuid, uuid, "GPU-other"]
-    bind("cuda", world)
+    run = Run(world)
+    run.bind("cuda")
     assert "ranks 0, 1 share one GPU (GPU-" in caplog.text
     with pytest.raises(MachineError, match="ranks 0, 1 share one GPU"):
-        bind("cuda", world, strict=True)
+        run.bind("cuda", strict=True)
     with pytest.raises(MachineError, match="ranks 0, 1 share one GPU"):
-        bind("cuda", world, strict=True, sharing_pays=True)
+        run.bind("cuda", strict=True, sharing_pays=True)
     caplog.clear()
-    bind("cuda", world, sharing_pays=True)
+    run.bind("cuda", sharing_pays=True)
     assert not caplog.text
 
 
 def test_unpacked_and_packed_sequences_are_the_same(paper_germline):
     """The baseline's bytes are the bitwise method's words."""
-    from hpcvdj.kernels.pathways.enumerating_cuda import BaselineKernel
-
     repertoire = repertoire_of_file(SMALL, paper_germline, longest=60)
-    raw = BaselineKernel(Problem(repertoire, paper_germline, 1), 64).sequences()
+    raw = padded_codes(repertoire)
     for row in range(0, len(repertoire), 50):
         length = int(repertoire.lengths[row])
         assert raw[row, :length].tolist() == unpack(repertoire.words[row], length).tolist()

@@ -18,14 +18,13 @@ from hpcvdj.errors import choices
 from hpcvdj.kernels.kmers.methods import KmerMethod, choose
 from hpcvdj.kernels.kmers.profile import profile
 from hpcvdj.kernels.kmers.sequences import sequence_set
-from hpcvdj.kernels.pathways.methods import METHODS, Problem
 from hpcvdj.recombination.germline import from_sequences, read_germline
-from hpcvdj.studies.hash_tables import TableOptions, TablesComparison
+from hpcvdj.recombination.repertoire import Problem
 from tests.conftest import TABLES
 from tests.gpu.test_kernels import gpu, random_rows
-from tests.gpu.test_motif_tables import VARIANTS
-from tests.kernels.kmers.cases import exact, hostile, kmers, random_text, raw
-from tests.problems import repertoire_of_rows
+from tests.kernels.kmers.cases import exact, hostile, kmers, random_text, raw, upper
+from tests.problems import METHODS, repertoire_of_rows, sample
+from tests.studies.hash_tables.cases import VARIANTS, tables_raw
 
 
 def check(name: str, problem: Problem, methods: tuple[str, ...], **options: int) -> None:
@@ -43,9 +42,9 @@ def check_tables() -> None:
         some = kmers(texts, 6)
         for kernel, variant in VARIANTS:
             for buckets, threads in ((1, 32), (100, 64)):
-                options = TableOptions(kernel=kernel, buckets=buckets, threads_per_block=threads, **variant)
-                counters = TablesComparison(some, 1, options, "cuda").raw(some)
-                assert np.array_equal(counters, raw(texts, 6, 1)), (kernel, variant, buckets)
+                settings = {"kernel": kernel, "buckets": buckets, "threads_per_block": threads, **variant}
+                counters = tables_raw(some, 1, "cuda", **settings)
+                assert np.array_equal(counters, upper(raw(texts, 6, 1))), (kernel, variant, buckets)
         print(f"motif tables, {len(texts)} sequences: equal", flush=True)
 
 
@@ -65,32 +64,18 @@ def main() -> None:
     """All paths: several tiles of a pair, several pairs, blocks, ranks and words, no D genes, distinct D forms."""
     check_motifs()
     check_tables()
-    enumerating = tuple(METHODS)
     small = from_sequences(["ACGTAC", "ACG"], ["GGGACA", "TT"], ["TTGCA", "A"], max_p=2)
     rows = [("V1", "J1", "ACGT" + "ACGT"[k % 4] * (k % 5) + "GGAC" + "TGCA") for k in range(70)]
     rows += [("V2", "J2", "ACG"[: k % 4] + "TT" + "A" * (k % 3)) for k in range(5)]
-    check(
-        "two pairs, three tiles", Problem(repertoire_of_rows(small, rows), small, 3), enumerating, threads_per_block=32
-    )
-    check(
-        "three ranks",
-        Problem(repertoire_of_rows(small, rows[:40]), small, 4),
-        enumerating,
-        threads_per_block=32,
-        ranks=3,
-    )
-    check("distinct", Problem(repertoire_of_rows(small, rows[:40]), small, 2, "distinct"), enumerating)
+    few = repertoire_of_rows(small, rows[:40])
+    check("two pairs, three tiles", Problem(repertoire_of_rows(small, rows), small, 3), METHODS, threads_per_block=32)
+    check("three ranks", Problem(few, small, 4), METHODS, threads_per_block=32, ranks=3)
+    check("distinct", Problem(few, small, 2, "distinct"), METHODS)
     for path in TABLES:
         germline = read_germline(path)
-        rows = random_rows(germline, 24, 60, 3)
-        check(
-            path.stem, Problem(repertoire_of_rows(germline, rows[:6]), germline, 1), enumerating, threads_per_block=32
-        )
-        check(
-            path.stem,
-            Problem(repertoire_of_rows(germline, random_rows(germline, 24, 128, 4)), germline, 8),
-            ("direct",),
-        )
+        short, long = (repertoire_of_rows(germline, random_rows(germline, 24, *shape)) for shape in ((60, 3), (128, 4)))
+        check(path.stem, Problem(sample(short, 6), germline, 1), METHODS, threads_per_block=32)
+        check(path.stem, Problem(long, germline, 8), ("direct",))
 
 
 if __name__ == "__main__":

@@ -10,10 +10,10 @@ from tests.kernels.host import fake_cupy
 from tests.kernels.nvrtc import compile_for
 
 NARROW, WIDE = (
-    "unsigned int, unsigned short, unsigned short, unsigned int",
-    "unsigned long long, unsigned short, unsigned int, unsigned long long",
+    "unsigned int, unsigned short, unsigned int",
+    "unsigned long long, unsigned int, unsigned long long",
 )
-"""Types of k-mers, of counters and offsets of rows and columns, and of sums."""
+"""Types of k-mers, of counters and offsets, and of sums."""
 
 KERNELS = {
     "kernels/pathways/bitwise.cu": (),

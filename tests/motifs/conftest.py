@@ -13,8 +13,9 @@ from hpcvdj.kernels.kmers.profile import Profile, profile
 from hpcvdj.kernels.kmers.sequences import SequenceSet, sequence_set
 from hpcvdj.kernels.kmers.tile_cpu import clear_lower
 from hpcvdj.motifs.edges import EdgeFilter, EdgeFinder, joined
-from hpcvdj.motifs.results import Header, motif_writer
+from hpcvdj.motifs.results import MotifWriter
 from hpcvdj.motifs.scores import Scoring, base_frequencies, make_score, terms_of
+from hpcvdj.storage.hdf5 import atomic_hdf5
 
 K, D = 6, 2
 
@@ -41,7 +42,6 @@ def write_result(
     counters = [choose(method, k, d, "cpu").load(columns).counters(forward) for columns in profiles]
     edge_filter = edge_filter or EdgeFilter(0.05)
     finder = EdgeFinder(scoring, edge_filter, n)
-    header = Header(sequences.names, sequences.lengths, k, d, strands, False, scoring)
     tiles = [
         (s, row, column, counters[s][:, row : row + tile, column : column + tile].copy())
         for s in range(strands) for row in range(0, n, tile) for column in range(row, n, tile)
@@ -51,14 +51,16 @@ def write_result(
         parts = [
             finder.of_tile(part, s, row, column, clear_lower(part, row, column)[1]) for s, row, column, part in tiles
         ]
-        edges = edge_filter.best(joined(parts, d))
-    with motif_writer(path, header, edges=None if dense else len(edges)) as writer:
+        edges = edge_filter.best(joined(parts))
+    with atomic_hdf5(path, overwrite=False) as file:
+        writer = MotifWriter(file, sequences, scoring, None if dense else len(edges))
         if dense:
             for s, row, column, part in tiles:
                 writer.put_tile(s, row, column, part)
         else:
             writer.put_edges(edges)
-        writer.finish({}, [{"host": "here"}])
+        facts = {"k": k, "d": d, "strands": strands, "score": score, "weights": list(scoring.score.weights)}
+        writer.finish(facts, [{"host": "here"}])
     scores = [scoring.rectangle(counters[s], s, 0, 0) for s in range(strands)]
     return Written(path, sequences, np.array(counters), np.array(scores))
 
@@ -101,7 +103,7 @@ def run():
 
     def invoke(module, *arguments):
         app = typer.Typer()
-        app.command(module.NAME)(module.command)
+        app.command()(module.command)
         done = CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
         assert done.exit_code == 0, done.output
         return done.output

@@ -18,12 +18,11 @@ from hpcvdj.kernels.kmers.profile import profile
 from hpcvdj.kernels.kmers.sequences import sequence_set
 from hpcvdj.motifs import compare as module
 from hpcvdj.motifs import results, tiles
-from hpcvdj.motifs.compare import compare_file
-from hpcvdj.motifs.config import MotifConfig, layout_of
+from hpcvdj.motifs.compare import MotifConfig, compare_file
 from hpcvdj.motifs.edges import EdgeFilter
 from hpcvdj.motifs.results import MotifResult
 from hpcvdj.motifs.scores import Scoring, base_frequencies, make_score, markdown, terms_of
-from hpcvdj.motifs.tiles import plan, tiles_of_rank
+from hpcvdj.motifs.tiles import layout_of, plan, tiles_of_rank
 from hpcvdj.runs.pacing import Pacer
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import StopRequest
@@ -64,11 +63,8 @@ def content(path):
         return [
             (int(s), int(r), int(c), tuple(counts), score)
             for part in result.edges()
-            for s, r, c, counts, score in zip(
-                part.strand.tolist(), part.row.tolist(), part.column.tolist(), part.counters.tolist(),
-                part.score.tolist(), strict=True,
-            )
-        ]  # fmt: skip
+            for r, c, s, counts, score in zip(*(part[name].tolist() for name in part.dtype.names), strict=True)
+        ]
 
 
 EXACT = np.stack([exact_counters(TEXTS, K, D), opposite_strand_counters(TEXTS, K, D)])
@@ -446,7 +442,7 @@ def test_more_edges_asked_for_than_there_can_be(fasta, tmp_path):
         compare(fasta, tmp_path / name, strands=2, edges=EdgeFilter(0.0, top))
         with MotifResult(tmp_path / name) as result:
             edges.append([tuple(map(int, cells)) for some in result.edges()
-                          for cells in zip(some.strand, some.row, some.column, strict=True)])  # fmt: skip
+                          for cells in some[["strand", "row", "column"]].tolist()])  # fmt: skip
     assert edges[0]
     assert sorted(edges[0]) == sorted(edges[1])
 

@@ -8,7 +8,7 @@ from hpcvdj.cli import motifs_cluster, motifs_export, motifs_plot, motifs_show
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.kmers.sequences import sequence_set
 from hpcvdj.motifs import graph
-from hpcvdj.motifs.edges import EdgeFilter
+from hpcvdj.motifs.edges import EdgeFilter, edges_of
 from hpcvdj.motifs.export import export
 from hpcvdj.motifs.graph import score_matrix, selected_edges
 from hpcvdj.motifs.results import MotifResult
@@ -129,10 +129,7 @@ def test_the_best_of_each_sequence(results, kind, top, monkeypatch):
 
 def keys(written, piece):
     names = written.sequences.names
-    return [
-        (names[i], names[j], "+-"[s])
-        for i, j, s in zip(piece.row.tolist(), piece.column.tolist(), piece.strand.tolist(), strict=True)
-    ]
+    return [(names[i], names[j], "+-"[s]) for i, j, s in piece[["row", "column", "strand"]].tolist()]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -172,11 +169,7 @@ def test_nothing_to_write_gives_empty_files(tmp_path):
 
 
 def test_a_score_of_zero_keeps_its_place():
-    from hpcvdj.motifs.edges import Edges
-
-    edges = Edges(
-        np.array([0], np.int32), np.array([2], np.int32), np.zeros(1, np.int8), np.ones((1, 1), np.uint32), np.zeros(1)
-    )  # fmt: skip
+    edges = edges_of({"row": [0], "column": [2], "strand": 0, "counters": np.ones((1, 1)), "score": 0.0})
     assert score_matrix([edges], 3).nnz == 2
 
 
@@ -220,7 +213,7 @@ def test_a_name_that_breaks_lines_is_refused(tmp_path):
 @pytest.mark.parametrize("module", [motifs_export, motifs_cluster, motifs_show, motifs_plot])
 def test_each_subcommand_explains_itself(run, module):
     text = run(module, "--help")
-    assert f"hpcvdj motifs {module.NAME} " in " ".join(text.split())
+    assert f"hpcvdj motifs {module.__name__.rpartition('_')[2]} " in " ".join(text.split())
     assert len(text.splitlines()) > 20
 
 

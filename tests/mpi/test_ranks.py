@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from hpcvdj.counting.compute import ArrayStore, Work, shared_repertoire
+from hpcvdj.counting.compute import ArrayStore, compute, shared_repertoire
 from hpcvdj.counting.config import Config
 from hpcvdj.counting.verify import reference
 from hpcvdj.errors import InputError, LostRankError
@@ -39,7 +39,7 @@ def problem_of(paper_germline, max_n, size=12):
 def counted(problem, config, run):
     """Root's values, and the timings, of a count."""
     store = ArrayStore(problem, config.method_class()) if run.is_root else None
-    computed = Work(problem, config, open_backend("cpu"), run).compute(store)
+    computed = compute(problem, config, open_backend("cpu"), run, store)
     return store.values.tolist() if store else None, computed.timings
 
 

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcvdj.errors import InputError
-from hpcvdj.repertoires.inputs import Inputs, Table, cut, dealt, numbered, repertoire_name, targets_of
+from hpcvdj.repertoires.inputs import Inputs, cut, dealt, numbered, targets_of
+from hpcvdj.repertoires.tables import Table, repertoire_name
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ def test_a_link_to_nowhere_is_not_left_out(tmp_path):
 
 
 def of_sizes(sizes):
-    tables = [Table(Path(f"{k}.tsv"), str(k), n, n, {str(k): n}) for k, n in enumerate(sizes)]
+    tables = [Table(Path(f"{k}.tsv"), str(k), str(k), 0, n, n, {str(k): n}) for k, n in enumerate(sizes)]
     return numbered(Inputs((), together=True), tables).tables
 
 

@@ -13,7 +13,8 @@ from hpcvdj.recombination.calls import CallPolicy
 from hpcvdj.recombination.germline import Germline, Segment
 from hpcvdj.repertoires import inputs
 from hpcvdj.repertoires.inputs import Inputs
-from hpcvdj.repertoires.junctions import Reading, Source, read_junctions, read_table
+from hpcvdj.repertoires.junctions import Reading, read_junctions, read_table
+from hpcvdj.repertoires.tables import Table
 from tests.conftest import SMALL
 from tests.problems import repertoire_of_rows
 
@@ -133,9 +134,9 @@ def test_rows_are_grouped_by_pair_and_keep_their_order(tmp_path):
     assert junctions.repertoire.offsets.tolist() == [0, 2, 3, 4, 5]
     assert junctions.row.tolist() == [1, 4, 3, 0, 2]
     assert [junctions.repertoire.cdr3(k) for k in range(5)] == [rows[r][3][3:-3] for r in junctions.row]
-    ids = [name.decode() for name in junctions.id_bytes(slice(0, 5), 4)]
+    ids = [name.decode() for name in junctions.id_bytes(slice(0, 5))]
     assert ids == [rows[r][0] for r in junctions.row]
-    assert [text.decode() for text in junctions.cdr3_bytes(slice(1, 4), 4)] == [
+    assert [text.decode() for text in junctions.cdr3_bytes(slice(1, 4))] == [
         junctions.repertoire.cdr3(k) for k in (1, 2, 3)
     ]
 
@@ -211,7 +212,7 @@ def test_other_objects_are_refused(paper_germline):
 
 
 def test_no_batches(paper_germline):
-    empty = read_junctions([], paper_germline, Reading(), [Source(SMALL)])
+    empty = read_junctions([], paper_germline, Reading(), [Table(SMALL)])
     assert (len(empty), empty.repertoire.longest, len(empty.repertoire.pairs), empty.rows_read) == (0, 0, 0, 0)
 
 

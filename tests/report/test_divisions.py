@@ -1,4 +1,4 @@
-"""hpcvdj.report.divisions: its groups are the pathways of the definition with the fewest n-nucleotides, each once."""
+"""most_direct: its groups are the pathways of the definition with the fewest n-nucleotides, each once."""
 
 import re
 
@@ -9,7 +9,7 @@ from hpcvdj.counting.verify import reference
 from hpcvdj.recombination.explanation import Explanation
 from hpcvdj.recombination.germline import extended_d, extended_j, extended_v, from_sequences
 from hpcvdj.recombination.repertoire import Problem
-from hpcvdj.report.divisions import FACTS, most_direct
+from hpcvdj.report.sections import FACTS, most_direct
 from tests.problems import cases, junctions_of_rows
 
 

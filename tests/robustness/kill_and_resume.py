@@ -34,6 +34,8 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
+from hpcvdj.errors import choices
+from hpcvdj.kernels.kmers.methods import KmerMethod
 from hpcvdj.results.reader import Result
 
 ROOT = Path(__file__).parents[2]
@@ -43,7 +45,7 @@ MANY = 300_000
 SLICE_ROWS = 20_000
 MAX_N = {"direct": 40, "bitwise": 4, "baseline": 3}
 VICTIMS = ("job", "rank", "root")
-MOTIF_METHODS = ("pigeonhole", "index", "matrix", "bitslice", "tables")
+MOTIF_METHODS = tuple(choices(KmerMethod))
 MOTIF_KINDS = {"dense": [], "edges": ["--top", "3", "--score", "cosine"]}
 MOTIF_SEQUENCES, MOTIF_BASES = 600, 40
 TOGETHER = ("together", "together in slices")

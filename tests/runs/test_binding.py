@@ -3,19 +3,19 @@
 import pytest
 
 from hpcvdj.errors import MachineError
-from hpcvdj.runs.binding import bind
 from hpcvdj.runs.ranks import World
+from hpcvdj.runs.run import Run
 
 
-def world_with(*uuids):
-    """A world whose ranks have these GPUs; empty for none."""
+def run_with(*uuids):
+    """A run whose ranks have these GPUs; empty for none."""
     world = World()
     world.gather = lambda _: list(uuids)
-    return world
+    return Run(world)
 
 
 def test_ranks_that_share_a_gpu_are_told(caplog):
-    bind("cpu", world_with("GPU-a", "GPU-b", "GPU-a"))
+    run_with("GPU-a", "GPU-b", "GPU-a").bind("cpu")
     assert "ranks 0, 2 share one GPU (GPU-a); start one rank per GPU" in caplog.text
     assert "GPU-b" not in caplog.text
 
@@ -23,12 +23,12 @@ def test_ranks_that_share_a_gpu_are_told(caplog):
 @pytest.mark.parametrize("options", [{}, {"sharing_pays": True}])
 def test_strict_binding_refuses_them(options):
     with pytest.raises(MachineError, match="ranks 0, 1 share one GPU"):
-        bind("cpu", world_with("GPU-a", "GPU-a"), strict=True, **options)
+        run_with("GPU-a", "GPU-a").bind("cpu", strict=True, **options)
 
 
 @pytest.mark.parametrize(
     ("uuids", "options"), [(("GPU-a", "GPU-a"), {"sharing_pays": True}), (("", ""), {}), (("GPU-a", "GPU-b"), {})]
 )
 def test_nothing_is_said_otherwise(caplog, uuids, options):
-    bind("cpu", world_with(*uuids), **options)
+    run_with(*uuids).bind("cpu", **options)
     assert not caplog.text

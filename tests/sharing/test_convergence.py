@@ -206,8 +206,6 @@ def test_what_is_refused(folder, tmp_path):
     everything = folder / "all.h5"
     with pytest.raises(InputError, match="no column subject"):
         read([everything], individual="subject")
-    with pytest.raises(InputError, match="no result files"):
-        read([])
     hpcvdj_command("-q", "count", folder / "all.tsv", "-g", GERMLINE, "-o", tmp_path / "d.h5", "--max-n", MAX_N,
                    "--d-forms", "distinct")  # fmt: skip
     with pytest.raises(InputError, match=r"d\.h5: was not counted like .*all\.h5: D forms distinct, there paper"):

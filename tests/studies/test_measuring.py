@@ -14,11 +14,10 @@ from hpcvdj.recombination.repertoire import PAPER_LONGEST_CDR3, Problem
 from hpcvdj.runs.partition import block_range
 from hpcvdj.runs.run import Run
 from hpcvdj.studies import memory, throughput
-from hpcvdj.studies.measuring import SAME_PATHWAYS, Schedule, first_part, measure
-from hpcvdj.studies.methods import Methods
-from hpcvdj.studies.packed import PackedSet
+from hpcvdj.studies.measuring import SAME_PATHWAYS, Methods, first_part, measure
 from hpcvdj.studies.pairs import pair_rows
 from hpcvdj.studies.tables import same
+from hpcvdj.studies.throughput import PackedSet
 from tests.conftest import SMALL
 from tests.kernels.host import fake_cupy
 from tests.problems import METHODS, count_with, method_named, repertoire_of_file, sample
@@ -36,7 +35,7 @@ def small_problem(paper_germline):
 
 
 def measured(problem, method="bitwise", threads=64):
-    return measure(problem, 500, Config(1, method, "cpu", threads_per_block=threads), Run(), Schedule([0, 1], 2))
+    return measure(problem, 500, Config(1, method, "cpu", threads_per_block=threads), Run(), range(2), 2)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -53,7 +52,7 @@ def test_a_measurement_counts_what_the_reference_counts(problem, method):
 
 def test_a_long_pass_is_measured_in_part(small_problem):
     config = Config(4, "bitwise", "cpu", threads_per_block=4)
-    rows = measure(small_problem, 5, config, Run(), Schedule([3, 4], 1, longest=1e-9))
+    rows = measure(small_problem, 5, config, Run(), range(3, 5), 1, longest=1e-9)
     assert [row.parts for row in rows] == [1, 4]  # of 64 blocks of 4 strings, 16 are measured
     assert rows[1].scaled == 4 * rows[1].wall
     assert 0 < rows[1].pathways < count_with(small_problem, "bitwise")[:, 4].sum()
@@ -140,7 +139,7 @@ def test_measuring_on_a_gpu(problem, paper_germline, tmp_path, monkeypatch):
 
         monkeypatch.setattr(cupy.cuda, "get_elapsed_time", lambda start, end: 1000.0)
         config = Config(1, "bitwise", "cuda", threads_per_block=32)
-        (row,) = measure(problem, 20, config, Run(), Schedule([1], 1))
+        (row,) = measure(problem, 20, config, Run(), range(1, 2), 1)
         uploaded = memory.memory_rows(problem, open_backend("cuda"))
         (counted,) = throughput.measure(PackedSet(paper_germline, 200, 1), Config(2, backend="cuda"), Run(), 1)
     assert row.pathways == int(reference(problem).sum(axis=0)[1])

@@ -8,9 +8,8 @@ import pytest
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.kmers.sequences import sequence_set
 from hpcvdj.studies import motif_tables, motifs
-from hpcvdj.studies.motif_sources import Source, joined, random_sequences, with_other_strands
 from hpcvdj.studies.motif_tables import MotifTables, TableRow
-from hpcvdj.studies.motifs import Motifs
+from hpcvdj.studies.motifs import Motifs, Source, joined, with_other_strands
 from hpcvdj.studies.pages import Check, Figure
 from hpcvdj.studies.tables import grouped
 from tests.kernels.host import fake_cupy
@@ -81,10 +80,10 @@ def test_tables_with_a_gpu(tmp_path, monkeypatch):
 def first_settings():
     """One of the settings of each kernel that merges."""
     first = {}
-    for variant, options in motif_tables.settings():
-        first.setdefault((options.kernel, variant), (variant, options))
+    for options in motif_tables.settings():
+        first.setdefault((options.kernel, options.linear), options)
     assert len(first) == 6
-    return [pair for pair in first.values() if pair[0] != "every"]
+    return [options for options in first.values() if options.linear]
 
 
 def test_totals_that_differ_are_called_out():
@@ -167,5 +166,5 @@ def test_sequences_of_a_study(tmp_path):
     some = sequence_set(texts)
     assert [joined(some, 1).text(i) for i in range(5)] == texts
     assert with_other_strands(some).names[5] == "1-"
-    first, again, other = (random_sequences(3, 40, seed).codes.tolist() for seed in (1, 1, 2))
+    first, again, other = (Source(None, 3, 40, seed).read()[0].codes.tolist() for seed in (1, 1, 2))
     assert first == again != other

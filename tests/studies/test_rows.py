@@ -78,5 +78,5 @@ def test_the_facts_of_a_launch():
     assert {"processor", "gpu", "platform", "python", "hpcvdj", "numba"} <= facts.keys()
     assert "core(s) usable" in facts["processor"]
     run = Run()
-    run.world.size = 4
+    run.ranks = 4
     assert launch_facts("toy", ["hpcvdj"], run)["command"] == "mpiexec -n 4 hpcvdj"

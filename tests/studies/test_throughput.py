@@ -1,4 +1,4 @@
-"""hpcvdj.studies.packed and throughput: rows that depend on their number alone, counted in any batches."""
+"""hpcvdj.studies.throughput: rows that depend on their number alone, counted in any batches."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from hpcvdj.recombination.germline import read_germline
 from hpcvdj.recombination.repertoire import Problem
 from hpcvdj.runs.run import Run
 from hpcvdj.studies import throughput
-from hpcvdj.studies.packed import PackedSet
+from hpcvdj.studies.throughput import PackedSet
 from tests.conftest import TABLES
 from tests.problems import count_with
 

@@ -5,9 +5,7 @@ of each group into buckets by the positions of its mask: two k-mers that agree o
 groups.  Other k-mers may be in it too; the comparison of whole keys excludes them.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numba
@@ -16,9 +14,7 @@ from numba import prange
 from numpy.typing import NDArray
 
 from hpcvdj.kernels.bits import popcount
-from hpcvdj.kernels.kmers.join import HASH_FACTOR
-from hpcvdj.kernels.kmers.kmers import Kmers
-from hpcvdj.kernels.kmers.masks import exact_from_raw, fields
+from hpcvdj.kernels.kmers.masks import HASH_FACTOR, exact_from_raw, fields
 from hpcvdj.kernels.kmers.methods import JoinMethod, Pace, key_bytes
 from hpcvdj.kernels.kmers.profile import Profile
 
@@ -54,39 +50,6 @@ class Buckets:
     key: NDArray[np.unsignedinteger]
     sequence: NDArray[np.uint16]
     count: NDArray[np.uint16]
-
-
-def bucket_bits(kmers: Kmers, masks: Sequence[int]) -> int:
-    """log2 of the buckets of a group: about one for each of its k-mers, at most as many as `masks` can tell apart."""
-    in_group = len(kmers.key) * GROUP // max(len(kmers), GROUP)
-    kept = max(mask.bit_count() for mask in masks)
-    return max(1, min(in_group.bit_length() - 1, kept, _MOST_BITS))
-
-
-def make_buckets(kmers: Kmers, masks: Sequence[int], bits: int, between: Callable[[], None]) -> Buckets:
-    """The tables of `masks`, made by all threads; `between` is called after each.
-
-    A mask that keeps at most `bits` bits has a bucket for each of its values; the values of others are hashed.
-    """
-    n, groups = len(kmers.key), -(-len(kmers) // GROUP)
-    tables = Buckets(
-        np.array(masks, dtype=np.uint64),
-        bits,
-        np.full((len(masks), (groups << bits) + 1), n, dtype=np.int64),
-        np.zeros(len(masks), dtype=np.int64),
-        np.empty((len(masks), n), dtype=f"u{key_bytes(kmers.k)}"),
-        np.empty((len(masks), n), dtype=np.uint16),
-        np.empty((len(masks), n), dtype=np.uint16),
-    )
-    for t, mask in enumerate(masks):
-        closing = fields(mask) if mask.bit_count() <= bits else []
-        runs = np.array(closing, dtype=np.uint64).reshape(-1, 3)
-        tables.longest[t] = _fill(
-            kmers.key, kmers.count, kmers.offsets, tables.masks[t], runs, bits,
-            tables.offsets[t], tables.key[t], tables.sequence[t], tables.count[t],
-        )  # fmt: skip
-        between()
-    return tables
 
 
 @numba.njit(parallel=True, cache=True)
@@ -127,11 +90,37 @@ class Join:
 
     def __init__(self, columns: Profile, method: JoinMethod, pace: Pace) -> None:
         self._columns, self._d, self._tables, self._pace = columns, method.d, method.join, pace
-        self._bits = bucket_bits(columns.kmers, self._tables.masks)
+        # About one bucket for each k-mer of a group, at most as many as the masks can tell apart.
+        in_group = len(columns.kmers.key) * GROUP // max(len(columns), GROUP)
+        kept = max(mask.bit_count() for mask in self._tables.masks)
+        self._bits = max(1, min(in_group.bit_length() - 1, kept, _MOST_BITS))
         self._buckets = self._make(columns)
 
     def _make(self, sequences: Profile) -> Buckets:
-        return make_buckets(sequences.kmers, self._tables.masks, self._bits, self._pace.between)
+        """The tables of `sequences`, made by all threads.
+
+        A mask that keeps at most `_bits` bits has a bucket for each of its values; the values of others are hashed.
+        """
+        kmers, masks, bits = sequences.kmers, self._tables.masks, self._bits
+        n, groups = len(kmers.key), -(-len(kmers) // GROUP)
+        tables = Buckets(
+            np.array(masks, dtype=np.uint64),
+            bits,
+            np.full((len(masks), (groups << bits) + 1), n, dtype=np.int64),
+            np.zeros(len(masks), dtype=np.int64),
+            np.empty((len(masks), n), dtype=f"u{key_bytes(kmers.k)}"),
+            np.empty((len(masks), n), dtype=np.uint16),
+            np.empty((len(masks), n), dtype=np.uint16),
+        )
+        for t, mask in enumerate(masks):
+            closing = fields(mask) if mask.bit_count() <= bits else []
+            runs = np.array(closing, dtype=np.uint64).reshape(-1, 3)
+            tables.longest[t] = _fill(
+                kmers.key, kmers.count, kmers.offsets, tables.masks[t], runs, bits,
+                tables.offsets[t], tables.key[t], tables.sequence[t], tables.count[t],
+            )  # fmt: skip
+            self._pace.between()
+        return tables
 
     def _rows(self, rows: Profile | None, first: int | None, last: int | None) -> tuple[Buckets, int, int]:
         """Tables that have the rows, the group in which the rows begin, and the number of rows."""
@@ -145,7 +134,7 @@ class Join:
 
     def _pieces(self, rows: int, first: int | None) -> Iterator[tuple[NDArray[np.int64], int, int]]:
         """Pairs of groups to join, one for each thread at least, and a range of tables; all if that is quick."""
-        groups, tables = -(-len(self._columns) // GROUP), len(self._tables)
+        groups, tables = -(-len(self._columns) // GROUP), len(self._tables.masks)
         row_group, column_group = np.divmod(np.arange(-(-rows // GROUP) * groups), max(1, groups))
         # Pairs of groups below the diagonal would take no time, and spoil the estimate for the next piece.
         needed = row_group >= 0 if first is None else (column_group + 1) * GROUP > first + row_group * GROUP
@@ -157,8 +146,8 @@ class Join:
                     self._pace.between()
                 yield cells[begin:end], table, min(tables, table + step)
 
-    def raw(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> NDArray[np.uint32]:
-        """What the tables count, modulo 2^32: D, or R if they count by wildcards; arguments as of `counters`."""
+    def counters(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> NDArray[np.uint32]:
+        """D of `rows` against the columns."""
         row_buckets, group, n = self._rows(rows, first, last)
         counters = np.zeros((self._d + 1, n, len(self._columns)), dtype=np.uint32)
         r, c, tables = row_buckets, self._buckets, self._tables
@@ -168,12 +157,7 @@ class Join:
                 c.masks, c.bits, c.offsets, c.longest, c.key, c.sequence, c.count,
                 tables.left_out, tables.counts, tables.plane, *piece, counters,
             )  # fmt: skip
-        return counters
-
-    def counters(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> NDArray[np.uint32]:
-        """D of `rows` against the columns."""
-        counters = self.raw(rows, first, last)
-        return counters if self._tables.plane is None else exact_from_raw(counters, self._columns.k)
+        return counters if tables.plane is None else exact_from_raw(counters, self._columns.k)
 
 
 @numba.njit(parallel=True, cache=True)

@@ -1,7 +1,5 @@
 """`index` and `pigeonhole` on a GPU: join.cu, tables sorted by cupy."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -11,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.kernels.device import allow_shared, gpu_errors, on_gpu, shared_limit
-from hpcvdj.kernels.kmers.join import JoinTables
 from hpcvdj.kernels.kmers.kmers import Kmers
 from hpcvdj.kernels.kmers.kmers_cuda import TABLE, THREADS, device_kmers, kernel, owners
-from hpcvdj.kernels.kmers.masks import exact_from_raw, fields
+from hpcvdj.kernels.kmers.masks import JoinTables, exact_from_raw, fields
 from hpcvdj.kernels.kmers.methods import JoinMethod, Pace, key_bytes
 from hpcvdj.kernels.kmers.profile import Profile
 
@@ -60,13 +57,8 @@ class Join:
             edges = [self._n * s // shards for s in range(shards + 1)] if shards else []
             self._shards = [self._shard(a, b) for a, b in pairwise(edges)]
 
-    @staticmethod
-    def load_columns(d: int) -> int:
-        """Columns of a shard."""
-        return widest_shard(d)
-
     def _shard(self, first: int, last: int) -> _Shard:
-        kmers, tables = self._kmers.part(first, last), len(self._tables)
+        kmers, tables = self._kmers.part(first, last), len(self._tables.masks)
         n = len(kmers.key)
         longest = max(mask.bit_count() for mask in self._tables.masks)
         bits = max(1, min(longest, n.bit_length(), _MOST_BITS))
@@ -109,14 +101,9 @@ class Join:
             ),
         )  # fmt: skip
 
+    @gpu_errors()
     def counters(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> Any:
         """D of `rows` against the columns."""
-        counters = self.raw(rows, first, last)
-        return counters if self._tables.plane is None else exact_from_raw(counters, self._k)
-
-    @gpu_errors()
-    def raw(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> Any:
-        """What the tables count, modulo 2^32: D, or R if they count by wildcards; arguments as of `counters`."""
         begin, end = first or 0, self._n if last is None else last
         kmers = self._kmers.part(begin, end) if rows is None else device_kmers(rows)
         counters = cupy.zeros((self._d + 1, len(kmers), self._n), np.uint32)
@@ -130,13 +117,13 @@ class Join:
             shift = int(self._starts[begin] - self._starts[shard.first]) if rows is None else None
             self._join(kmers, range(before), -1, shard, None, counters)
             self._join(kmers, range(before, within), max(0, first - shard.first), shard, shift, counters)
-        return counters
+        return counters if self._tables.plane is None else exact_from_raw(counters, self._k)
 
     def _join(self, kmers: Kmers, rows: range, first: int, shard: _Shard, shift: int | None, counters: Any) -> None:
         """Some of the rows against a shard; `first` and `shift` are the kernel's, None if it has no positions."""
         if not rows:
             return
-        columns, tables = shard.last - shard.first, len(self._tables)
+        columns, tables = shard.last - shard.first, len(self._tables.masks)
         shared = 4 * (self._d + 1) * columns
         join = kernel("join.cu", f"join<{self._key}, {'false' if self._tables.plane is None else 'true'}>")
         allow_shared(join, shared)
@@ -158,7 +145,7 @@ class Join:
 
 
 def _table_array(tables: JoinTables) -> NDArray[np.void]:
-    array = np.zeros(len(tables), dtype=TABLE)
+    array = np.zeros(len(tables.masks), dtype=TABLE)
     for t, mask in enumerate(tables.masks):
         for f, (right, kept, left) in enumerate(fields(mask)):
             array[t]["field"][f] = (right, left, kept)

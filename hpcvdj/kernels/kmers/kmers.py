@@ -1,7 +1,5 @@
 """The k-mers of each sequence: two bits a base in a 64-bit word, sorted, with their occurrences."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,7 +43,7 @@ class Kmers:
         sums = np.concatenate([[0], np.cumsum(self.count, dtype=np.int64)])
         return np.asarray(sums[self.offsets[1:]] - sums[self.offsets[:-1]])
 
-    def part(self, first: int, last: int) -> Kmers:
+    def part(self, first: int, last: int) -> "Kmers":
         """Those of sequences first … last-1."""
         low, high = int(self.offsets[first]), int(self.offsets[last])
         return Kmers(self.k, self.key[low:high], self.count[low:high], self.offsets[first : last + 1] - low)

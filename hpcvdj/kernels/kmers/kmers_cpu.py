@@ -1,14 +1,11 @@
 """The k-mers of each sequence, and what scores need to know of them, computed by all threads."""
 
-from __future__ import annotations
-
 import numba
 import numpy as np
 from numba import prange
-from numpy.typing import NDArray
 
 from hpcvdj.kernels.bits import popcount
-from hpcvdj.kernels.kmers.kmers import Kmers, require_parameters
+from hpcvdj.kernels.kmers.kmers import Kmers
 from hpcvdj.kernels.kmers.sequences import SequenceSet
 from hpcvdj.recombination.alphabet import INVALID
 
@@ -16,14 +13,13 @@ from hpcvdj.recombination.alphabet import INVALID
 def kmers_of(sequences: SequenceSet, k: int, *, distinct: bool = False) -> Kmers:
     """The k-mers of each of `sequences`; `distinct` counts each once, however often it occurs.
 
-    Windows with an ambiguous base are skipped.  InputError for k outside 4 … 32.
+    Windows with an ambiguous base are skipped.
 
     >>> from hpcvdj.kernels.kmers.sequences import sequence_set
     >>> kmers = kmers_of(sequence_set(["ACGTACG", "ACGNACGT"]), 4)
     >>> kmers.count.tolist(), kmers.offsets.tolist()
     ([1, 1, 1, 1, 1], [0, 4, 5])
     """
-    require_parameters(k, 0)
     bases = len(sequences.codes)
     key, count = np.empty(bases, dtype=np.uint64), np.empty(bases, dtype=np.uint32)
     kept = np.zeros(len(sequences), dtype=np.int64)
@@ -62,23 +58,15 @@ def _collect(codes, offsets, k, key, count, kept):  # type: ignore[no-untyped-de
         kept[i] = unique
 
 
-def own_and_expected(
-    kmers: Kmers, d: int, frequencies: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """D_h(i, i) and e_h(i) of each sequence, float64 [d + 1, sequences] each.
+@numba.njit(parallel=True, cache=True)
+def own_and_expected(key, count, offsets, k, d, frequencies):  # type: ignore[no-untyped-def]
+    """D_h(i, i) and e_h(i) of each sequence, float64 [d + 1, sequences] each; key, count and offsets as of `Kmers`.
 
     e_h(i) is the sum over the k-mers of sequence i of the probability that a random k-mer is at distance h.
 
     frequencies  float64 [4]: of the bases, by code
     """
-    own, expected = np.zeros((2, d + 1, len(kmers)))
-    _own_and_expected(kmers.key, kmers.count, kmers.offsets, kmers.k, frequencies, own, expected)
-    return own, expected
-
-
-@numba.njit(parallel=True, cache=True)
-def _own_and_expected(key, count, offsets, k, frequencies, own, expected):  # type: ignore[no-untyped-def]
-    d = own.shape[0] - 1
+    own, expected = np.zeros((d + 1, len(offsets) - 1)), np.zeros((d + 1, len(offsets) - 1))
     pairs = np.uint64(0x5555555555555555)
     for i in prange(own.shape[1]):
         chance = np.zeros(d + 1)
@@ -99,3 +87,4 @@ def _own_and_expected(key, count, offsets, k, frequencies, own, expected):  # ty
                 h = popcount((z | (z >> np.uint64(1))) & pairs)
                 if h <= d:
                     own[h, i] += 2.0 * np.float64(count[p]) * np.float64(count[q])
+    return own, expected

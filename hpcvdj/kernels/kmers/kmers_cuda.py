@@ -1,7 +1,5 @@
 """The k-mers of each sequence, found and sorted on the GPU; what the GPU methods share."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 
@@ -9,8 +7,8 @@ import cupy
 import numpy as np
 
 from hpcvdj.kernels.device import compile_kernels, on_gpu
-from hpcvdj.kernels.kmers.join import HASH_FACTOR
 from hpcvdj.kernels.kmers.kmers import MAX_D, Kmers
+from hpcvdj.kernels.kmers.masks import HASH_FACTOR
 from hpcvdj.kernels.kmers.profile import Profile
 from hpcvdj.recombination.alphabet import BASES_PER_WORD
 

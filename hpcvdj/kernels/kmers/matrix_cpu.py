@@ -4,8 +4,6 @@ With G_h(x, j) = occurrences in column j of k-mers at distance exactly h from x,
 f_i(x) G_h(x, j).  G has 4^k rows; f_i has few that are not zero, so one row of G is added for each k-mer of i.
 """
 
-from __future__ import annotations
-
 import numba
 import numpy as np
 from numba import prange
@@ -58,18 +56,12 @@ def _multiply(  # type: ignore[no-untyped-def]
             if stop <= 0:
                 continue
             if _spread(key, count, offsets, j0, width, difference, distance, table):
-                for r in range(stop):
-                    _gather(
-                        row_key, row_count, row_offsets[r], row_offsets[r + 1], table, counters[:, r, j0 : j0 + width]
-                    )
+                _gather(row_key, row_count, row_offsets, table, counters[:, :stop, j0 : j0 + width])
             else:
                 # Repeats: a neighbourhood of more than 255, which 16 bits hold as no sequence has more k-mers.
                 wide = np.zeros(table.shape, dtype=np.uint16)
                 _spread(key, count, offsets, j0, width, difference, distance, wide)
-                for r in range(stop):
-                    _gather(
-                        row_key, row_count, row_offsets[r], row_offsets[r + 1], wide, counters[:, r, j0 : j0 + width]
-                    )
+                _gather(row_key, row_count, row_offsets, wide, counters[:, :stop, j0 : j0 + width])
             table[:] = 0
 
 
@@ -89,20 +81,21 @@ def _spread(key, count, offsets, j0, width, difference, distance, table):  # typ
 
 
 @numba.njit(cache=True)
-def _gather(key, count, low, high, table, counters):  # type: ignore[no-untyped-def]
-    """counters[h, j] = sum over k-mers x of count(x) G_h(x, j)."""
-    planes, width = counters.shape
+def _gather(key, count, offsets, table, counters):  # type: ignore[no-untyped-def]
+    """counters[h, r, j] = sum over the k-mers x of row r of count(x) G_h(x, j)."""
+    planes, rows, width = counters.shape
     sums = np.zeros(MATRIX_COLUMNS, dtype=np.uint32)
-    for h in range(planes):
-        sums[:] = 0
-        for p in range(low, high):
-            x, f = key[p], count[p]
-            row = table[x, h]
-            if f == 1:
-                for j in range(MATRIX_COLUMNS):
-                    sums[j] += np.uint32(row[j])
-            else:
-                for j in range(MATRIX_COLUMNS):
-                    sums[j] += np.uint32(f) * np.uint32(row[j])
-        for j in range(width):
-            counters[h, j] = sums[j]
+    for r in range(rows):
+        for h in range(planes):
+            sums[:] = 0
+            for p in range(offsets[r], offsets[r + 1]):
+                x, f = key[p], count[p]
+                row = table[x, h]
+                if f == 1:
+                    for j in range(MATRIX_COLUMNS):
+                        sums[j] += np.uint32(row[j])
+                else:
+                    for j in range(MATRIX_COLUMNS):
+                        sums[j] += np.uint32(f) * np.uint32(row[j])
+            for j in range(width):
+                counters[h, r, j] = sums[j]

@@ -1,7 +1,5 @@
 """`matrix` on a GPU: F and G as bytes, multiplied by cuBLAS on the tensor cores, exact in 32-bit integers."""
 
-from __future__ import annotations
-
 from functools import cached_property
 from typing import Any
 

@@ -1,15 +1,13 @@
 """The methods of comparing sequences by their k-mers; all give the same counters."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
-from importlib import import_module
 from math import ceil, log
+from pkgutil import resolve_name
 from typing import Any, ClassVar, Protocol
 
 from hpcvdj.errors import InputError, choices, require_choice
-from hpcvdj.kernels.kmers.join import JoinTables, index_tables, pigeonhole_tables
 from hpcvdj.kernels.kmers.kmers import MAX_D, MAX_K
+from hpcvdj.kernels.kmers.masks import JoinTables, index_tables, pigeonhole_tables
 from hpcvdj.kernels.kmers.profile import Profile
 from hpcvdj.recombination.alphabet import BASES_PER_WORD
 
@@ -42,32 +40,21 @@ class Comparison(Protocol):
 
 
 class Pace(Protocol):
-    """How work on CPU cores is cut, so that it can be left soon: a `runs.pacing.Pacer`."""
+    """How work on CPU cores is cut, so that it can be left soon: a `runs.pacing.Pacer`, or all work at once."""
 
-    between: Callable[[], None]
+    between: Callable[[], None] = staticmethod(lambda: None)
 
     def steps(self, total: int, grain: int) -> Iterator[tuple[int, int]]:
         """0 … total-1 as half-open ranges of multiples of `grain`."""
-        ...
-
-    def share(self, work: float) -> float:
-        """The part of so much work that is to be done at once, at most 1."""
-        ...
-
-
-class Unpaced:
-    """All work at once."""
-
-    def __init__(self) -> None:
-        self.between: Callable[[], None] = lambda: None
-
-    def steps(self, total: int, grain: int) -> Iterator[tuple[int, int]]:
-        """One step, if there is work."""
         yield from [(0, total)] if total else []
 
     def share(self, work: float) -> float:
-        """All of it."""
+        """The part of so much work that is to be done at once, at most 1."""
         return 1.0
+
+
+class Unpaced(Pace):
+    """All work at once."""
 
 
 class KmerMethod:
@@ -78,8 +65,7 @@ class KmerMethod:
     how          how it works and what its cost grows with, for the documentation
     longest_k    the longest k-mers that it takes on each backend; `MAX_K` on others
     fastest_k    for each backend, by d, k up to which it measured fastest (results/motifs_choice)
-    comparisons  the Comparison class for each backend, as `module.Class` or as the class itself; it is made of
-                 (columns, method, pace)
+    comparisons  for each backend, where the Comparison class is, which takes (columns, method, pace)
 
     blocks              blocks that it cuts k-mers into; 0 if it does not
     tables              tables of k-mers that it keeps
@@ -93,7 +79,7 @@ class KmerMethod:
     how: ClassVar[str]
     longest_k: ClassVar[Mapping[str, int]] = {}
     fastest_k: ClassVar[Mapping[str, tuple[int, ...]]] = {}
-    comparisons: ClassVar[Mapping[str, str | type[Any]]]
+    comparisons: ClassVar[Mapping[str, str]]
     blocks = 0
     tables = 1
     bytes_per_sequence = 0
@@ -126,16 +112,9 @@ class KmerMethod:
 
     def load(self, columns: Profile, pace: Pace | None = None) -> Comparison:
         """The method loaded with `columns`; on a CPU it works in steps, at `pace`."""
-        comparison: Comparison = self._comparison()(columns, self, pace or Unpaced())
+        # Imported now: numba and cupy are slow to import.
+        comparison: Comparison = resolve_name(self.comparisons[self.backend])(columns, self, pace or Unpaced())
         return comparison
-
-    def _comparison(self) -> Any:
-        """The class for the backend, imported now: numba and cupy are slow to import."""
-        kind = self.comparisons[self.backend]
-        if isinstance(kind, str):
-            module, _, name = kind.rpartition(".")
-            return getattr(import_module(module), name)
-        return kind
 
 
 class Matrix(KmerMethod):
@@ -149,9 +128,9 @@ class Matrix(KmerMethod):
     )
     longest_k: ClassVar[Mapping[str, int]] = {"cpu": 11, "cuda": 9}
     fastest_k: ClassVar[Mapping[str, tuple[int, ...]]] = {"cpu": (6, 9, 10, 10), "cuda": (7, 8, 9, 9)}
-    comparisons: ClassVar[Mapping[str, str | type[Any]]] = {
-        "cpu": "hpcvdj.kernels.kmers.matrix_cpu.Matrix",
-        "cuda": "hpcvdj.kernels.kmers.matrix_cuda.Matrix",
+    comparisons: ClassVar[Mapping[str, str]] = {
+        "cpu": "hpcvdj.kernels.kmers.matrix_cpu:Matrix",
+        "cuda": "hpcvdj.kernels.kmers.matrix_cuda:Matrix",
     }
 
     def __init__(self, k: int, d: int, backend: str, blocks: int = 0) -> None:
@@ -175,20 +154,22 @@ class JoinMethod(KmerMethod):
     join  the tables
     """
 
-    comparisons: ClassVar[Mapping[str, str | type[Any]]] = {
-        "cpu": "hpcvdj.kernels.kmers.join_cpu.Join",
-        "cuda": "hpcvdj.kernels.kmers.join_cuda.Join",
+    comparisons: ClassVar[Mapping[str, str]] = {
+        "cpu": "hpcvdj.kernels.kmers.join_cpu:Join",
+        "cuda": "hpcvdj.kernels.kmers.join_cuda:Join",
     }
 
     def __init__(self, k: int, d: int, backend: str, join: JoinTables) -> None:
         super().__init__(k, d, backend)
-        self.join, self.tables = join, len(join)
+        self.join, self.tables = join, len(join.masks)
         # A GPU looks each k-mer of a row up in the columns' tables.
         self.rows_need_tables = backend != "cuda"
 
     def load_columns(self, ranks: int) -> int:
         """A GPU goes through its columns shard by shard; several ranks share them."""
-        return 0 if self.rows_need_tables or ranks == 1 else int(self._comparison().load_columns(self.d))
+        if self.rows_need_tables or ranks == 1:
+            return 0
+        return int(resolve_name("hpcvdj.kernels.kmers.join_cuda:widest_shard")(self.d))
 
 
 class Pigeonhole(JoinMethod):

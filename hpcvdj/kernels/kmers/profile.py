@@ -1,7 +1,5 @@
 """Sequences and how their k-mers are counted, which the methods compare."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -62,14 +60,14 @@ class Profile:
                 "k-mers: cut it into parts"
             )
 
-    def part(self, first: int, last: int) -> Profile:
+    def part(self, first: int, last: int) -> "Profile":
         """Sequences first … last-1."""
         part = Profile(self.sequences.part(first, last), self.k, self.distinct)
         if "kmers" in self.__dict__:
             part.__dict__["kmers"] = self.kmers.part(first, last)
         return part
 
-    def reverse_complement(self) -> Profile:
+    def reverse_complement(self) -> "Profile":
         """The other strands."""
         return Profile(self.sequences.reverse_complement(), self.k, self.distinct)
 

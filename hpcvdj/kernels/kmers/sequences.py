@@ -1,7 +1,5 @@
 """Sequences as two-bit codes, one after another in an array."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -47,19 +45,19 @@ class SequenceSet:
         """The letters of sequence i, N for an ambiguous base."""
         return _LETTERS[self[i]].tobytes().decode()
 
-    def part(self, first: int, last: int) -> SequenceSet:
+    def part(self, first: int, last: int) -> "SequenceSet":
         """Sequences first … last-1."""
         low, high = int(self.offsets[first]), int(self.offsets[last])
         return SequenceSet(self.names[first:last], self.codes[low:high], self.offsets[first : last + 1] - low)
 
-    def reverse_complement(self) -> SequenceSet:
+    def reverse_complement(self) -> "SequenceSet":
         """The other strand of each sequence, in the same order and under the same names."""
         within = np.arange(len(self.codes)) - np.repeat(self.offsets[:-1], self.lengths)
         codes = self.codes[np.repeat(self.offsets[1:], self.lengths) - 1 - within]
         return SequenceSet(self.names, np.where(codes == INVALID, codes, codes ^ _COMPLEMENT_BIT), self.offsets)
 
 
-def sequence_set(sequences: Iterable[str | bytes], names: Sequence[str] | None = None) -> SequenceSet:
+def sequence_set(sequences: Iterable[str], names: Sequence[str] | None = None) -> SequenceSet:
     """A set of `sequences`: letters of either case; letters other than A, C, G and T are ambiguous bases.
 
     names  1, 2, … by default.  InputError unless they are unique and without NUL characters
@@ -68,22 +66,18 @@ def sequence_set(sequences: Iterable[str | bytes], names: Sequence[str] | None =
     >>> len(sequences), sequences.text(1)
     (2, 'AN')
     """
-    raw = [text.encode() if isinstance(text, str) else text for text in sequences]
+    raw = [text.encode() for text in sequences]
     offsets = np.zeros(len(raw) + 1, dtype=np.int64)
     np.cumsum([len(text) for text in raw], out=offsets[1:])
     codes = CODE_OF_BYTE[np.frombuffer(b"".join(raw), dtype=np.uint8)]
     listed = list(names) if names is not None else [str(k + 1) for k in range(len(raw))]
     if len(listed) != len(raw):
         raise InputError(f"{len(raw)} sequences and {len(listed)} names; give one name for each sequence")
-    _require_names(listed)
-    return SequenceSet(listed, codes, offsets)
-
-
-def _require_names(names: list[str]) -> None:
     seen: set[str] = set()
-    for name in names:
+    for name in listed:
         if name in seen:
             raise InputError(f"two sequences are called {name!r}; rename one of them")
         if "\0" in name:
             raise InputError(f"the name {name!r} has a NUL character; rename the sequence")
         seen.add(name)
+    return SequenceSet(listed, codes, offsets)

@@ -4,7 +4,7 @@
 // tiling, the order of the loops and the grid are those of bitwise.cu, so that what differs is the representation:
 // letters are copied and compared one by one, up to the first that differs.
 
-#include "enumeration.cuh"
+#include "pathways.cuh"
 
 // The host defines PADDED, the bytes of an in vivo sequence (section V-A), D_BYTES, those of a D form's row, MOST_D_FORMS,
 // the D forms that constant memory holds, and START_BYTES.

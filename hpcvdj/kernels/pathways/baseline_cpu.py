@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit, prange
 
 from hpcvdj.kernels.pathways.enumerating_cpu import TASK_SLICE, EnumeratingKernel
-from hpcvdj.kernels.pathways.forms import PADDED, padded_codes
+from hpcvdj.kernels.pathways.forms import ONE_BYTE, PADDED
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -83,6 +83,5 @@ def count_tasks(  # type: ignore[no-untyped-def]
 class BaselineKernel(EnumeratingKernel):
     """One byte a base."""
 
-    sequences = staticmethod(padded_codes)
-    table = staticmethod(lambda forms: forms.codes)
+    encoding = ONE_BYTE
     count_tasks = staticmethod(count_tasks)

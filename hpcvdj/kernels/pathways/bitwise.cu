@@ -8,7 +8,7 @@
 // The grid's first dimension is the rank's block range of strings (equations 1 and 2), its second the tiles of in vivo
 // sequences, which fill the GPU when 4^m threads cannot, its third runs of D forms, which keep a block's time short.
 
-#include "enumeration.cuh"
+#include "pathways.cuh"
 
 // The host defines MOST_D_FORMS, the D forms that constant memory holds, and REST_BYTES.
 __constant__ u64 d_words[2 * MOST_D_FORMS];

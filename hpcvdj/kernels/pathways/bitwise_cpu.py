@@ -8,33 +8,29 @@ import numpy as np
 from numba import njit, prange
 
 from hpcvdj.kernels.pathways.enumerating_cpu import TASK_SLICE, EnumeratingKernel
-from hpcvdj.kernels.pathways.forms import WORDS
+from hpcvdj.kernels.pathways.forms import TWO_BITS
 
 
 @njit(cache=True, nogil=True, inline="always")
 def _left(high, low, bases):  # type: ignore[no-untyped-def]
-    """(high, low) shifted left by `bases` bases, 0 <= bases <= 64: the paper's alignment."""
+    """(high, low) shifted left by `bases` bases, 0 <= bases < 64: the paper's alignment."""
     bits = 2 * bases
     if bits == 0:
         return high, low
     if bits < 64:
         return (high << np.uint64(bits)) | (low >> np.uint64(64 - bits)), low << np.uint64(bits)
-    if bits == 64:
-        return low, np.uint64(0)
-    return (low << np.uint64(bits - 64) if bits < 128 else np.uint64(0)), np.uint64(0)
+    return low << np.uint64(bits - 64), np.uint64(0)
 
 
 @njit(cache=True, nogil=True, inline="always")
 def _right(high, low, bases):  # type: ignore[no-untyped-def]
-    """(high, low) shifted right by `bases` bases, 0 <= bases <= 64."""
+    """(high, low) shifted right by `bases` bases, 0 <= bases < 64."""
     bits = 2 * bases
     if bits == 0:
         return high, low
     if bits < 64:
         return high >> np.uint64(bits), (low >> np.uint64(bits)) | (high << np.uint64(64 - bits))
-    if bits == 64:
-        return np.uint64(0), high
-    return np.uint64(0), (high >> np.uint64(bits - 64) if bits < 128 else np.uint64(0))
+    return np.uint64(0), high >> np.uint64(bits - 64)
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -62,9 +58,7 @@ def _count_j(rest_high, rest_low, rest, j, j_length):  # type: ignore[no-untyped
     """J forms equal to what is left of the in vivo sequence, `rest` bases (Algorithm 2, loop 5)."""
     count = 0
     for k in range(len(j_length)):
-        if j_length[k] != rest:
-            continue
-        if _starts_with(rest_high, rest_low, j[k, 0], j[k, 1], rest):
+        if j_length[k] == rest and _starts_with(rest_high, rest_low, j[k, 0], j[k, 1], rest):
             count += 1
     return count
 
@@ -79,7 +73,7 @@ def _count_middles(high, low, rest, n, m, d, d_length, has_d, j, j_length):  # t
             continue
         for p in range(m, -1 if has_d else m - 1, -1):
             # n[:p] + D + n[p:]
-            head = n if p == 32 else (n >> np.uint64(64 - 2 * p)) << np.uint64(64 - 2 * p) if p else np.uint64(0)
+            head = (n >> np.uint64(64 - 2 * p)) << np.uint64(64 - 2 * p) if p else np.uint64(0)
             middle_high, middle_low = _right(d[k, 0], d[k, 1], p)
             tail_high, tail_low = _right(n << np.uint64(2 * p), np.uint64(0), p + d_length[k])
             middle_high, middle_low = middle_high | head | tail_high, middle_low | tail_low
@@ -130,6 +124,5 @@ def count_tasks(  # type: ignore[no-untyped-def]
 class BitwiseKernel(EnumeratingKernel):
     """Two bits a base."""
 
-    sequences = staticmethod(lambda repertoire: repertoire.words[:, :WORDS])
-    table = staticmethod(lambda forms: forms.packed)
+    encoding = TWO_BITS
     count_tasks = staticmethod(count_tasks)

@@ -14,23 +14,33 @@ WORD_BITS = 64
 class DTable:
     """The D genes of each locus as bit masks, and how many empty forms they have.
 
+    locus   int64  [pairs]               the locus of each V–J pair
     ends    uint64 [loci, words, 4]      bit k of ends[l, w, c]: place k of the word is base c
     genes   uint64 [loci, words, genes]  the places of each gene in a word (zero: not in this word)
     words   int64  [loci]                words in use; 0 for a locus without D genes
     empty   int64  [loci]                empty D forms
     """
 
-    def __init__(self, problem: Problem, loci: list[str]) -> None:
+    def __init__(self, problem: Problem) -> None:
+        loci = problem.germline.loci
+        self.locus = np.array([loci.index(locus) for locus in problem.loci], dtype=np.int64)
         packed = [self._packed(problem, locus) for locus in loci]
-        most = max((len(words) for words in packed), default=0)
-        per_word = max((len(word) for words in packed for word in words), default=0)
-        self.ends = np.zeros((len(loci), max(1, most), 4), dtype=np.uint64)
-        self.genes = np.zeros((len(loci), max(1, most), max(1, per_word)), dtype=np.uint64)
+        most = max([1, *map(len, packed)])
+        per_word = max((len(word) for words in packed for word in words), default=1)
+        self.ends = np.zeros((len(loci), most, 4), dtype=np.uint64)
+        self.genes = np.zeros((len(loci), most, per_word), dtype=np.uint64)
         self.words = np.array([len(words) for words in packed], dtype=np.int64)
         self.empty = np.zeros(len(loci), dtype=np.int64)
         for k, words in enumerate(packed):
             for w, word in enumerate(words):
-                self._fill(k, w, word, distinct=problem.distinct_d_forms)
+                place = 0
+                for gene, text in enumerate(word):
+                    self.empty[k] += 1 if problem.distinct_d_forms else len(text)
+                    for code in encode(text):
+                        self.ends[k, w, code] |= np.uint64(1 << place)
+                        self.genes[k, w, gene] |= np.uint64(1 << place)
+                        place += 1
+                    place += 1
 
     @staticmethod
     def _packed(problem: Problem, locus: str) -> list[list[str]]:
@@ -43,20 +53,8 @@ class DTable:
                     f"{problem.germline.name}: {segment.allele} with its P-nucleotides has {len(text)} bases, and "
                     f"method direct takes at most {WORD_BITS}; use --method bitwise"
                 )
-            fits = (w for w in words if sum(map(len, w)) + len(w) + len(text) <= WORD_BITS)
-            room = next(fits, None)
+            room = next((w for w in words if sum(map(len, w)) + len(w) + len(text) <= WORD_BITS), None)
             if room is None:
-                words.append([text])
-            else:
-                room.append(text)
+                words.append(room := [])
+            room.append(text)
         return words
-
-    def _fill(self, locus: int, word: int, texts: list[str], *, distinct: bool) -> None:
-        place = 0
-        for gene, text in enumerate(texts):
-            self.empty[locus] += 1 if distinct else len(text)
-            for code in encode(text):
-                self.ends[locus, word, code] |= np.uint64(1 << place)
-                self.genes[locus, word, gene] |= np.uint64(1 << place)
-                place += 1
-            place += 1

@@ -5,15 +5,7 @@
 // to the second differences of the counts.  Here the steps (q, e) of a thread are one flat loop, so that the threads
 // of a warp, whose inner runs differ in length, diverge only by their totals.
 
-#include "../sequence.cuh"
-
-// Sequences of one V-J pair, at most a block of them.
-struct Batch {
-    i64 row;   // first sequence
-    int rows;
-    int pair;
-};
-static_assert(sizeof(Batch) == BATCH_BYTES, "host and device agree on Batch");
+#include "pathways.cuh"
 
 // Extended V and J of a pair, W words each: V from its first base, J up to its last base in the lowest bits.
 struct PairFacts {
@@ -67,7 +59,7 @@ template <int W, typename Count>
 __global__ void direct(
     const u64 *__restrict__ words,        // [sequences, W]
     const u8 *__restrict__ lengths,       // [sequences]
-    const Batch *__restrict__ batches,    // [gridDim.x]
+    const Tile *__restrict__ tiles,       // [gridDim.x]
     const PairFacts *__restrict__ facts,  // [pairs]
     const u64 *__restrict__ v_words,      // [pairs, W]
     const u64 *__restrict__ j_words,      // [pairs, W]
@@ -83,22 +75,22 @@ __global__ void direct(
     u64 *ends_here = (u64 *)shared;                    // [most_words, 4]
     Count *second = (Count *)(ends_here + 4 * most_words) + threadIdx.x;  // [max_n + 1, threads]
     const int stride = blockDim.x, columns = max_n + 1;
-    const Batch batch = batches[blockIdx.x];
-    const PairFacts pair = facts[batch.pair];
+    const Tile tile = tiles[blockIdx.x];
+    const PairFacts pair = facts[tile.pair];
     const int used = locus_words[pair.locus];
     for (int k = threadIdx.x; k < 4 * used; k += blockDim.x) ends_here[k] = ends[(i64)pair.locus * most_words * 4 + k];
     for (int m = 0; m < columns; m++) second[m * stride] = 0;
     __syncthreads();
 
-    if ((int)threadIdx.x < batch.rows) {
-        const i64 row = batch.row + threadIdx.x;
+    if ((int)threadIdx.x < tile.rows) {
+        const i64 row = tile.row + threadIdx.x;
         const int length = lengths[row];
         u64 s[W], v[W], j[W];
         #pragma unroll
         for (int w = 0; w < W; w++) {
             s[w] = words[row * W + w];
-            v[w] = v_words[(i64)batch.pair * W + w];
-            j[w] = j_words[(i64)batch.pair * W + w];
+            v[w] = v_words[(i64)tile.pair * W + w];
+            j[w] = j_words[(i64)tile.pair * W + w];
         }
         const int a = min(min(common_prefix<W>(s, v), pair.v_length), length);
         const int b = min(min(common_suffix<W>(s, j, length), pair.j_length), length);
@@ -152,6 +144,6 @@ __global__ void direct(
     __syncthreads();
     // Rows of counters are consecutive: the block writes them as one run.
     const Count *counts = second - threadIdx.x;
-    for (int k = threadIdx.x; k < batch.rows * columns; k += blockDim.x)
-        counters[batch.row * columns + k] = (u64)counts[k % columns * stride + k / columns];
+    for (int k = threadIdx.x; k < tile.rows * columns; k += blockDim.x)
+        counters[tile.row * columns + k] = (u64)counts[k % columns * stride + k / columns];
 }

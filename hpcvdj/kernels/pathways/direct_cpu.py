@@ -12,56 +12,41 @@ apart: the part left of D (`left`, `lefts`), D's occurrences (`found`), and the 
 
 import numpy as np
 from numba import njit, prange
-from numpy.typing import NDArray
 
 from hpcvdj.kernels.bits import popcount
-from hpcvdj.kernels.kernel import SynchronousKernel, Unit
+from hpcvdj.kernels.kernel import Kernel, Pending, Unit
 from hpcvdj.kernels.pathways.d_table import DTable
-from hpcvdj.recombination.alphabet import BASES_PER_WORD, encode
+from hpcvdj.kernels.pathways.forms import codes_table, lengths_of
+from hpcvdj.recombination.alphabet import BASES_PER_WORD
 from hpcvdj.recombination.germline import extended_j, extended_v
 from hpcvdj.recombination.repertoire import LONGEST_CDR3, Problem
 
 CHUNK = 512
 """Sequences that a thread takes at a time."""
 
-_WORD = BASES_PER_WORD
-_LONGEST = LONGEST_CDR3
 
-
-def _codes_table(texts: list[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    lengths = np.array([len(text) for text in texts], dtype=np.int64)
-    table = np.zeros((len(texts), max(1, int(lengths.max(initial=0)))), dtype=np.uint8)
-    for row, text in enumerate(texts):
-        table[row, : len(text)] = encode(text)
-    return table, lengths
-
-
-class DirectKernel(SynchronousKernel):
+class DirectKernel(Kernel):
     """`direct` loaded with a problem; tasks are the sequences of the unit."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, threads_per_block: int) -> None:
         self.repertoire = problem.repertoire
         self.distinct = problem.distinct_d_forms
-        max_p = problem.germline.max_p
-        pairs = problem.repertoire.pairs
-        loci = list(problem.germline.loci)
-        self.locus = np.array([loci.index(locus) for locus in problem.loci], dtype=np.int64)
-        self.d = DTable(problem, loci)
-        self.v, self.v_length = _codes_table([extended_v(v.sequence, max_p) for v, _ in pairs])
+        self.d = DTable(problem)
+        max_p, pairs = problem.germline.max_p, problem.repertoire.pairs
+        v = [extended_v(v.sequence, max_p) for v, _ in pairs]
         # J is compared from its end, so its letters are stored last to first.
-        self.j, self.j_length = _codes_table([extended_j(j.sequence, max_p)[::-1] for _, j in pairs])
+        j = [extended_j(j.sequence, max_p)[::-1] for _, j in pairs]
+        self.segments = codes_table(v), lengths_of(v), codes_table(j), lengths_of(j), self.d.locus
 
-    def __call__(self, unit: Unit, first: int, last: int) -> NDArray[np.uint64]:
-        """Counts of the unit's sequences `first` … `last`-1 in their rows; the other rows are zero."""
+    def start(self, unit: Unit, first: int, last: int) -> Pending:
+        """Count the unit's sequences `first` … `last`-1, in their rows; the other rows are zero."""
         counters = np.zeros((len(unit.rows), len(unit.n_lengths)), dtype=np.uint64)
         start = unit.rows.start
         count_rows(
             self.repertoire.words, self.repertoire.lengths, self.repertoire.offsets, start + first, start + last,
-            self.v, self.v_length, self.j, self.j_length, self.locus,
-            self.d.words, self.d.ends, self.d.genes, self.d.empty, self.distinct,
-            counters[first:last],
+            *self.segments, self.d.words, self.d.ends, self.d.genes, self.d.empty, self.distinct, counters[first:last],
         )  # fmt: skip
-        return counters
+        return lambda: counters
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -133,8 +118,8 @@ def count_rows(  # type: ignore[no-untyped-def]
     max_n = out.shape[1] - 1
     chunks = (last - first + CHUNK - 1) // CHUNK
     for chunk in prange(chunks):
-        codes = np.empty(_LONGEST, dtype=np.uint8)
-        second = np.empty(_LONGEST + 4, dtype=np.int64)
+        codes = np.empty(LONGEST_CDR3, dtype=np.uint8)
+        second = np.empty(LONGEST_CDR3 + 4, dtype=np.int64)
         begin = first + chunk * CHUNK
         pair = np.searchsorted(offsets, begin, side="right") - 1
         for row in range(begin, min(last, begin + CHUNK)):
@@ -142,8 +127,8 @@ def count_rows(  # type: ignore[no-untyped-def]
                 pair += 1
             length = np.int64(lengths[row])
             for k in range(length):
-                shift = np.uint64(62 - 2 * (k % _WORD))
-                codes[k] = (packed[row, k // _WORD] >> shift) & np.uint64(3)
+                shift = np.uint64(62 - 2 * (k % BASES_PER_WORD))
+                codes[k] = (packed[row, k // BASES_PER_WORD] >> shift) & np.uint64(3)
             a = _common(codes, 1, length, v[pair], v_length[pair])
             b = _common(codes, -1, length, j[pair], j_length[pair])
             where = locus[pair]

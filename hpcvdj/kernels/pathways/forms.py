@@ -1,60 +1,66 @@
 """The forms of each segment as the enumerating kernels take them: the paper's constant-memory tables."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.recombination.alphabet import encode, pack, unpack
-from hpcvdj.recombination.germline import Segment, d_forms, j_forms, v_forms
+from hpcvdj.recombination.germline import d_forms, j_forms, v_forms
 from hpcvdj.recombination.repertoire import PAPER_LONGEST_CDR3, Problem, Repertoire
 
 WORDS = 2
 """64-bit words of a packed in vivo sequence or form: the paper's 16 bytes."""
 
 PADDED = 64
-"""Bytes of an in vivo sequence at one byte a base (the paper, section V-A)."""
+"""Bytes of an in vivo sequence or form at one byte a base (the paper, section V-A)."""
 
 
-def padded_codes(repertoire: Repertoire) -> NDArray[np.uint8]:
-    """The in vivo sequences at one byte a base, uint8 [sequences, 64]."""
-    out = np.zeros((len(repertoire), PADDED), dtype=np.uint8)
-    for row, length in enumerate(repertoire.lengths):
-        out[row, :length] = unpack(repertoire.words[row], int(length))
-    return out
+def codes_table(texts: list[str], width: int = 1) -> NDArray[np.uint8]:
+    """One base a byte, uint8 [texts, the longest's length or `width`]."""
+    table = np.zeros((len(texts), max([width, *map(len, texts)])), dtype=np.uint8)
+    for row, text in enumerate(texts):
+        table[row, : len(text)] = encode(text)
+    return table
 
 
-@dataclass(frozen=True)
+def lengths_of(texts: list[str]) -> NDArray[np.int64]:
+    """The lengths, int64 [texts]."""
+    return np.array([len(text) for text in texts], dtype=np.int64)
+
+
+def packed_table(texts: list[str], words: int) -> NDArray[np.uint64]:
+    """Two bits a base, uint64 [texts, words]."""
+    return np.array([pack(encode(text), words) for text in texts], dtype=np.uint64).reshape(len(texts), words)
+
+
+@dataclass(frozen=True, eq=False)
 class FormTable:
-    """Forms of one segment type.  `codes` uint8 [forms, 60], one base a byte; `lengths` int64 [forms]."""
+    """Forms of one segment type, none longer than an in vivo sequence; `lengths` int64 [forms]."""
 
-    codes: NDArray[np.uint8]
-    lengths: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, forms: list[str]) -> FormTable:
-        """The table of `forms`; forms longer than any in vivo sequence are left out."""
-        kept = [form for form in forms if len(form) <= PAPER_LONGEST_CDR3]
-        codes = np.zeros((len(kept), PAPER_LONGEST_CDR3), dtype=np.uint8)
-        for row, form in enumerate(kept):
-            codes[row, : len(form)] = encode(form)
-        return cls(codes, np.array([len(form) for form in kept], dtype=np.int64))
+    forms: list[str]
 
     @cached_property
-    def by_length(self) -> FormTable:
-        """The same forms, the shortest first."""
-        order = np.argsort(self.lengths, kind="stable")
-        return FormTable(self.codes[order], self.lengths[order])
+    def lengths(self) -> NDArray[np.int64]:
+        return lengths_of(self.forms)
+
+    @cached_property
+    def codes(self) -> NDArray[np.uint8]:
+        """One base a byte, uint8 [forms, 64]."""
+        return codes_table(self.forms, PADDED)
 
     @cached_property
     def packed(self) -> NDArray[np.uint64]:
-        """The forms packed at two bits a base, uint64 [forms, 2]."""
-        rows = [pack(row[:length], WORDS) for row, length in zip(self.codes, self.lengths, strict=True)]
-        return np.array(rows, dtype=np.uint64).reshape(len(rows), WORDS)
+        """Two bits a base, uint64 [forms, 2]."""
+        return packed_table(self.forms, WORDS)
+
+    @cached_property
+    def by_length(self) -> Self:
+        """The same forms, the shortest first."""
+        return type(self)(sorted(self.forms, key=len))
 
 
 class Forms:
@@ -66,25 +72,40 @@ class Forms:
 
     def of(self, pair: int) -> tuple[FormTable, FormTable, FormTable, bool]:
         """Tables of V, D and J forms of a V–J pair, and whether its locus has D genes."""
-        v, j = self.problem.repertoire.pairs[pair]
+        (v, j), max_p = self.problem.repertoire.pairs[pair], self.problem.germline.max_p
         genes = self.problem.germline.d_segments(v.locus)
+        of_genes = (form for gene in genes for form in d_forms(gene.sequence, self.problem.d_forms, max_p))
         return (
-            self._table("V", v, v_forms),
-            self._d_table(v.locus, genes),
-            self._table("J", j, j_forms),
+            self._table(("V", v.allele), lambda: v_forms(v.sequence, max_p)),
+            self._table(("D", v.locus), lambda: of_genes if genes else [""]),
+            self._table(("J", j.allele), lambda: j_forms(j.sequence, max_p)),
             bool(genes),
         )
 
-    def _table(self, kind: str, segment: Segment, make: Callable[[str, int], list[str]]) -> FormTable:
-        key = (kind, segment.allele)
+    def _table(self, key: tuple[str, str], make: Callable[[], Iterable[str]]) -> FormTable:
         if key not in self._tables:
-            self._tables[key] = FormTable.of(make(segment.sequence, self.problem.germline.max_p))
+            self._tables[key] = FormTable([form for form in make() if len(form) <= PAPER_LONGEST_CDR3])
         return self._tables[key]
 
-    def _d_table(self, locus: str, genes: tuple[Segment, ...]) -> FormTable:
-        key = ("D", locus)
-        if key not in self._tables:
-            kind, max_p = self.problem.d_forms, self.problem.germline.max_p
-            forms = [form for gene in genes for form in d_forms(gene.sequence, kind, max_p)]
-            self._tables[key] = FormTable.of(forms if genes else [""])
-        return self._tables[key]
+
+@dataclass(frozen=True)
+class Encoding:
+    """How a method's kernels take sequences and forms: a row for each."""
+
+    sequences: Callable[[Repertoire], NDArray[Any]]
+    forms: Callable[[FormTable], NDArray[Any]]
+
+
+def padded_codes(repertoire: Repertoire) -> NDArray[np.uint8]:
+    """The in vivo sequences at one byte a base, uint8 [sequences, 64]."""
+    out = np.zeros((len(repertoire), PADDED), dtype=np.uint8)
+    for row, length in enumerate(repertoire.lengths):
+        out[row, :length] = unpack(repertoire.words[row], int(length))
+    return out
+
+
+TWO_BITS = Encoding(lambda repertoire: repertoire.words[:, :WORDS], lambda table: table.packed)
+"""The paper's 16 bytes a sequence or form."""
+
+ONE_BYTE = Encoding(padded_codes, lambda table: table.codes)
+"""64 bytes a sequence or form."""

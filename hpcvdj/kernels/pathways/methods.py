@@ -5,7 +5,7 @@ equation (2).  How a task is done is up to the kernels, which each method names.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -39,7 +39,7 @@ class Method:
     disjoint      whether task k of a unit computes the unit's row k alone: the ranks' values are then gathered, not
                   added up
     quantity      what it computes
-    kernels       the kernel class for each backend, as `module.Class` or as the class itself
+    kernels       the kernel class for each backend, as `module.Class`
     """
 
     name: ClassVar[str]
@@ -50,7 +50,7 @@ class Method:
     enumerates: ClassVar[bool] = False
     disjoint: ClassVar[bool] = False
     quantity: ClassVar[type[Quantity]] = Pathways
-    kernels: ClassVar[Mapping[str, str | type[Any]]]
+    kernels: ClassVar[Mapping[str, str]]
 
     def units(self, problem: Problem, unit_work: int, missing: Missing) -> Iterator[Unit]:
         """The units that count what is `missing`, in the order in which they are done.
@@ -86,7 +86,7 @@ class Direct(Method):
     summary = "closed form, no enumeration of n-nucleotides; any n-length"
     work_name = "junctions"
     disjoint = True
-    kernels: ClassVar[Mapping[str, str | type[Any]]] = {
+    kernels: ClassVar[Mapping[str, str]] = {
         "cpu": "hpcvdj.kernels.pathways.direct_cpu.DirectKernel",
         "cuda": "hpcvdj.kernels.pathways.direct_cuda.DirectKernel",
     }
@@ -145,7 +145,7 @@ class Bitwise(Enumerating):
 
     name = "bitwise"
     summary = "the paper's enumeration, two bits per base"
-    kernels: ClassVar[Mapping[str, str | type[Any]]] = {
+    kernels: ClassVar[Mapping[str, str]] = {
         "cpu": "hpcvdj.kernels.pathways.bitwise_cpu.BitwiseKernel",
         "cuda": "hpcvdj.kernels.pathways.enumerating_cuda.BitwiseKernel",
     }
@@ -156,7 +156,7 @@ class Baseline(Enumerating):
 
     name = "baseline"
     summary = "the enumeration the paper compares against, one byte per base"
-    kernels: ClassVar[Mapping[str, str | type[Any]]] = {
+    kernels: ClassVar[Mapping[str, str]] = {
         "cpu": "hpcvdj.kernels.pathways.baseline_cpu.BaselineKernel",
         "cuda": "hpcvdj.kernels.pathways.enumerating_cuda.BaselineKernel",
     }

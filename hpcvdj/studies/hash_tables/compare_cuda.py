@@ -1,7 +1,5 @@
 """The thesis's comparison kernels on a GPU: tables uploaded once, pairs in launches that fit (section 3)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import cupy
@@ -11,9 +9,7 @@ from numpy.typing import NDArray
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.device import DeviceClock, allow_shared, compile_kernels, gpu_errors, on_gpu, shared_limit
 from hpcvdj.recombination.alphabet import BASES_PER_WORD
-from hpcvdj.studies.hash_tables.compare_cpu import sum_type
-from hpcvdj.studies.hash_tables.construction import Tables
-from hpcvdj.studies.hash_tables.options import TableOptions
+from hpcvdj.studies.hash_tables.construction import TableOptions, Tables, merge_buckets
 
 TEAMS = {"sequential-bucket": 0, "warp-to-bucket": 32, "thread-to-bucket": 1}
 """Threads that share a bucket; 0 for the whole block."""
@@ -34,74 +30,46 @@ CONSTANTS = {"BASES_PER_WORD": BASES_PER_WORD}
 
 
 class CudaTables:
-    """Tables on a GPU, and the kernel that compares others with them; `clock` has the milliseconds of its launches."""
+    """Tables on a GPU, and the kernel that compares their sequences with each other."""
 
     @gpu_errors()
     def __init__(self, tables: Tables, options: TableOptions) -> None:
-        self.tables, self.options = tables, options
-        self.clock = DeviceClock()
-        self._kernels: dict[str, Any] = {}
-        self._columns = _upload(tables)
-        self._ends = on_gpu(tables.ends)
+        self._by_pair = options.kernel == "thread-to-pair"
+        self._tables = tables = merge_buckets(tables, 1) if self._by_pair else tables
+        self._threads, self._clock = options.threads_per_block, DeviceClock()
+        places, key, sums = tables.keys.shape[2], tables.keys.itemsize, tables.counters(0).itemsize
+        template = [C_TYPE[size] for size in (key, tables.counts.itemsize, sums)]
+        if self._by_pair:
+            name, setting = "compare_pairs", options.chunk
+            self._shared = (places + options.chunk * self._threads) * key
+        else:
+            name, setting = "compare_buckets", tables.buckets
+            resident = max(1, RESIDENT_THREADS // self._threads)
+            template += map(str, (TEAMS[options.kernel], str(options.linear).lower(), self._threads, resident))
+            self._shared = 2 * places * (key + tables.counts.itemsize)
+        if self._shared > shared_limit() - self._threads // 32 * sums:
+            raise InputError(
+                f"two sub-tables take {self._shared:,} bytes of a block's shared memory, and the GPU has "
+                f"{shared_limit():,}: give shorter sequences, a smaller chunk or smaller blocks"
+            )
+        instance = f"{name}<{', '.join(template)}>"
+        self._kernel = compile_kernels("studies/hash_tables/tables.cu", (instance,), **CONSTANTS).get_function(instance)
+        allow_shared(self._kernel, self._shared)
+        arrays = [on_gpu(array) for array in (tables.keys, tables.counts, tables.offsets)]
+        sizes = np.int32(len(tables)), np.int32(places)
+        self._arguments = (*arrays, *sizes, on_gpu(tables.ends), np.int32(tables.d + 1), np.int32(setting))
 
     @gpu_errors()
-    def compare(self, rows: Tables, chosen: range, diagonal: int | None = None) -> NDArray[Any]:
-        """R, uint32 or uint64 [d + 1, chosen, columns], of the sequences `chosen` of `rows`: `compare_cpu.compare`."""
-        dtype = np.dtype(sum_type(rows, self.tables))
-        planes, columns = self.tables.d + 1, len(self.tables)
-        out = np.zeros((planes, len(chosen), columns), dtype)
-        if out.size == 0:
-            return out
-        arrays = self._columns if rows is self.tables else _upload(rows)
-        step = max(1, min(ROWS_PER_LAUNCH, LAUNCH_BYTES // (planes * columns * dtype.itemsize)))
-        for low in range(0, len(chosen), step):
-            high = min(low + step, len(chosen))
-            counters = cupy.zeros((planes, high - low, columns), dtype)
-            below = -(high - low) if diagonal is None else diagonal + low
-            row_arguments = (*arrays, np.int64(chosen.start + low), np.int32(high - low), np.int32(rows.keys.shape[2]))
-            self._launch(rows, row_arguments, np.int64(below), counters)
-            out[:, low:high] = counters.get()
-            self.clock.add(self.clock.take())
-        return out
-
-    def _launch(self, rows: Tables, row_arguments: tuple[Any, ...], diagonal: np.int64, counters: Any) -> None:
-        """Compare rows with all columns, into `counters`; columns before the diagonal are left out."""
-        options, tables = self.options, self.tables
-        threads, (count, columns) = options.threads_per_block, counters.shape[1:]
-        places = rows.keys.shape[2]
-        shared = places * rows.keys.itemsize
-        ends = self._ends, np.int32(len(self._ends))
-        column_arguments = (*self._columns, np.int32(columns), np.int32(tables.keys.shape[2]), *ends)
-        if options.kernel == "thread-to-pair":
-            kernel = self._kernel("compare_pairs", rows, counters.dtype)
-            shared += options.chunk * threads * rows.keys.itemsize
-            setting, grid = np.int32(options.chunk), [-(-columns // threads), count]
-        else:
-            linear = str(options.linear).lower()
-            resident = max(1, RESIDENT_THREADS // threads)
-            names = map(str, (TEAMS[options.kernel], linear, threads, resident))
-            kernel = self._kernel("compare_buckets", rows, counters.dtype, *names)
-            shared += places * rows.counts.itemsize
-            shared += tables.keys.shape[2] * (tables.keys.itemsize + tables.counts.itemsize)
-            setting, grid = np.int32(tables.buckets), [count * columns]
-        if shared > shared_limit() - threads // 32 * counters.dtype.itemsize:
-            raise InputError(
-                f"two sub-tables take {shared:,} bytes of a block's shared memory, and the GPU has {shared_limit():,}: "
-                "give shorter sequences, a smaller chunk or smaller blocks"
-            )
-        allow_shared(kernel, shared)
-        arguments = (*row_arguments, *column_arguments, setting, diagonal, counters)
-        self.clock.launch(kernel, tuple(grid), threads, arguments, shared)
-
-    def _kernel(self, name: str, rows: Tables, sums: np.dtype[Any], *settings: str) -> Any:
-        """The kernel's instance for these tables, compiled when first needed."""
-        types = (rows.keys.itemsize, rows.counts.itemsize, self.tables.counts.itemsize, sums.itemsize)
-        instance = f"{name}<{', '.join([*(C_TYPE[size] for size in types), *settings])}>"
-        if instance not in self._kernels:
-            module = compile_kernels("studies/hash_tables/tables.cu", (instance,), **CONSTANTS)
-            self._kernels[instance] = module.get_function(instance)
-        return self._kernels[instance]
-
-
-def _upload(tables: Tables) -> list[Any]:
-    return [on_gpu(array) for array in (tables.keys, tables.counts, tables.offsets)]
+    def compare(self, rows: range) -> tuple[NDArray[Any], float]:
+        """R and the seconds of the kernels: see `comparison.load`."""
+        out, before = self._tables.counters(len(rows)), self._clock.milliseconds
+        step = max(1, min(ROWS_PER_LAUNCH, LAUNCH_BYTES // out[:, :1].nbytes)) if out.size else 1
+        for low in range(0, len(rows), step):
+            part = out[:, low : low + step]
+            count, columns = part.shape[1:]
+            counters = cupy.zeros(part.shape, part.dtype)
+            arguments = (*self._arguments, np.int32(rows.start + low), np.int32(count), counters)
+            grid = (-(-columns // self._threads), count) if self._by_pair else (count * columns,)
+            self._clock.launch(self._kernel, grid, self._threads, arguments, self._shared)
+            part[...] = self._clock.pending(counters.get())()
+        return out, (self._clock.milliseconds - before) / 1000

@@ -1,7 +1,5 @@
 """Construction of the meta-tables on the CPU (sections 2.b, 2.d and 2.e): chained buckets, then arrays."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass, replace
 from math import comb, gcd
@@ -11,17 +9,48 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import MachineError
-from hpcvdj.kernels.kmers.kmers import Kmers, require_parameters
-from hpcvdj.studies.hash_tables.encoding import Encoding, encoding_for
-from hpcvdj.studies.hash_tables.hashing import HashFunction, bucket_of
-from hpcvdj.studies.hash_tables.options import TableOptions
+from hpcvdj.errors import InputError, MachineError, require_choice
+from hpcvdj.kernels.kmers.kmers import Kmers
+from hpcvdj.studies.hash_tables.encoding import HASHES, bucket_of, encoding_for
+
+KERNELS = ("sequential-bucket", "warp-to-bucket", "thread-to-bucket", "thread-to-pair")
+"""The four GPU kernels (section 3.c)."""
 
 ALIGNMENT = 32
 """A sub-table's places are a multiple of this, so that every sub-table begins at a multiple of 128 bytes of k-mers."""
 
 MOST_NARROW = 65535
 """The most occurrences in a sequence for which 16 bits hold every counter and every offset."""
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """The settings of the thesis's system; InputError if one is out of range.
+
+    encoding           `auto` (the narrowest), 3x64, 2x32 or 2x64 (section 2.c)
+    hash               djb2, 2umt or xor (section 2.f)
+    buckets            buckets per sub-table
+    kernel             one of KERNELS (CUDA only); `thread-to-pair` compares tables with one bucket
+    linear             merge sorted buckets; False compares all k-mers of two buckets (section 3.c)
+    threads_per_block  block size, a multiple of 32
+    chunk              k-mers of its column that a thread of `thread-to-pair` has in shared memory
+    """
+
+    encoding: str = "auto"
+    hash: str = "xor"
+    buckets: int = 32
+    kernel: str = "thread-to-bucket"
+    linear: bool = True
+    threads_per_block: int = 32
+    chunk: int = 8
+
+    def __post_init__(self) -> None:
+        require_choice("hash function", self.hash, HASHES)
+        require_choice("kernel", self.kernel, KERNELS)
+        if self.threads_per_block % 32 or not 32 <= self.threads_per_block <= 1024:
+            raise InputError(f"{self.threads_per_block} threads per block: give a multiple of 32 up to 1024")
+        if self.buckets < 1 or self.chunk < 1:
+            raise InputError(f"{self.buckets} buckets, {self.chunk} k-mers a chunk: give 1 or more")
 
 
 @dataclass(frozen=True)
@@ -32,11 +61,11 @@ class Tables:
     offsets[i, s, b] to offsets[i, s, b + 1], ascending.  All sub-tables have the same number of places, so that the
     start of any can be computed.
 
-    keys     uint32 or uint64 [sequences, sub-tables, places]: words of the encoding, wildcards zero
-    counts   uint16 or uint32 [sequences, sub-tables, places]: occurrences
-    offsets  the type of counts [sequences, sub-tables, buckets + 1]
-    d, k, encoding
-    most     occurrences of all k-mers of one sequence, at most
+    keys      uint32 or uint64 [sequences, sub-tables, places]: words of the encoding, wildcards zero
+    counts    uint16 or uint32 [sequences, sub-tables, places]: occurrences
+    offsets   the type of counts [sequences, sub-tables, buckets + 1]
+    encoding  its name
+    most      occurrences of all k-mers of one sequence, at most
     """
 
     keys: NDArray[Any]
@@ -44,7 +73,7 @@ class Tables:
     offsets: NDArray[Any]
     k: int
     d: int
-    encoding: Encoding
+    encoding: str
     most: int
 
     def __len__(self) -> int:
@@ -58,61 +87,44 @@ class Tables:
 
     @property
     def ends(self) -> NDArray[np.int32]:
-        """int32 [d + 1]: the sub-tables of meta-tables 0 … m end before ends[m]."""
+        """int32 [d + 1]: the sub-tables of meta-tables 0 … m end before ends[m].
+
+        37, 79 and 211 sub-tables in all for k = 8, 12 and 20 and d = 2 (section 3.b).
+        """
         return np.cumsum([comb(self.k, m) for m in range(self.d + 1)], dtype=np.int32)
 
-
-def subtables(k: int, d: int) -> int:
-    """Sub-tables of a sequence, sum over m ≤ d of C(k, m): 37, 79, 211 for k = 8, 12, 20 and d = 2 (section 3.b).
-
-    >>> [subtables(k, 2) for k in (8, 12, 20)]
-    [37, 79, 211]
-    """
-    return sum(comb(k, m) for m in range(d + 1))
+    def counters(self, rows: int) -> NDArray[Any]:
+        """Zeros [d + 1, rows, sequences], uint32 if no raw counter of these tables can exceed it, else uint64."""
+        largest = self.most**2 * max(comb(self.k, m) for m in range(self.d + 1))
+        return np.zeros((self.d + 1, rows, len(self)), np.uint32 if largest < 1 << 32 else np.uint64)
 
 
 def build(kmers: Kmers, d: int, options: TableOptions) -> Tables:
-    """The tables of each sequence, with options.built_with buckets a sub-table.
+    """The tables of each sequence.
 
-    InputError for k and d that the encoding or hpcvdj does not take, MachineError if the arrays exceed the memory of
-    the machine.
+    InputError if the k-mers do not fit into the encoding, MachineError if the arrays exceed the memory of the machine.
     """
-    require_parameters(kmers.k, d)
     encoding = encoding_for(options.encoding, kmers.k)
-    function = HashFunction(options.hash, encoding, kmers.k, options.built_with, options.seed)
-    tables = empty_tables(kmers, d, encoding, options.built_with)
-    steps = np.array([_step(int(size)) for size in np.diff(kmers.offsets)], dtype=np.int64)
-    _chain(
-        encoding.encode(kmers.key, kmers.k), kmers.count, kmers.offsets, steps, encoding.masks_up_to(kmers.k, d),
-        function.parameters, tables.keys, tables.counts, tables.offsets,
-    )  # fmt: skip
-    return tables
-
-
-def empty_tables(kmers: Kmers, d: int, encoding: Encoding, buckets: int) -> Tables:
-    """Tables with room for the k-mers.  MachineError if they exceed the memory of the machine."""
-    longest = int(np.diff(kmers.offsets).max(initial=0))
-    places = max(1, -(-longest // ALIGNMENT)) * ALIGNMENT
+    masks = np.array([mask for m in range(d + 1) for mask in encoding.masks(kmers.k, m)], dtype=np.uint64)
+    sizes = np.diff(kmers.offsets)
+    places = max(1, -(-int(sizes.max(initial=0)) // ALIGNMENT)) * ALIGNMENT
     most = int(kmers.totals.max(initial=0))
-    narrow = np.uint16 if most <= MOST_NARROW else np.uint32
-    shape = (len(kmers), subtables(kmers.k, d))
-    entry, offset = np.dtype(encoding.dtype).itemsize + np.dtype(narrow).itemsize, np.dtype(narrow).itemsize
-    size = shape[0] * shape[1] * (places * entry + (buckets + 1) * offset)
+    word, narrow = np.dtype(encoding.dtype), np.dtype(np.uint16 if most <= MOST_NARROW else np.uint32)
+    shape = (len(kmers), len(masks))
+    size = shape[0] * shape[1] * (places * (word.itemsize + narrow.itemsize) + (options.buckets + 1) * narrow.itemsize)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if size > memory:
         raise MachineError(
             f"the hash tables take {size / 1e9:.1f} GB ({shape[0]:,} sequences of {places} places in {shape[1]} "
             f"sub-tables) and the machine has {memory / 1e9:.1f}; give fewer sequences"
         )
-    return Tables(
-        np.zeros((*shape, places), encoding.dtype),
-        np.zeros((*shape, places), narrow),
-        np.zeros((*shape, buckets + 1), narrow),
-        kmers.k,
-        d,
-        encoding,
-        most,
-    )
+    keys, counts = np.zeros((*shape, places), word), np.zeros((*shape, places), narrow)
+    offsets = np.zeros((*shape, options.buckets + 1), narrow)
+    steps = np.array([_step(int(size)) for size in sizes], dtype=np.int64)
+    parameters = encoding.hash_parameters(options.hash, kmers.k, options.buckets)
+    words = encoding.encode(kmers.key, kmers.k)
+    _chain(words, kmers.count, kmers.offsets, steps, masks, parameters, keys, counts, offsets)
+    return Tables(keys, counts, offsets, kmers.k, d, encoding.name, most)
 
 
 def _step(size: int) -> int:

@@ -1,4 +1,4 @@
-"""The thesis's k-mer encodings (section 2.c, Figure 3), without its reserved bits.
+"""The thesis's k-mer encodings (section 2.c, Figure 3), without its reserved bits, and hash functions (section 2.f).
 
 name   bits a base  bits a word  largest k  (thesis)  wildcard
 3x64   3            64           21         (20)      000
@@ -9,18 +9,36 @@ The thesis reserves four bits of its 64-bit word and two of its 32-bit word for 
 Three bits are the codes of Figure 3: A=100, C=101, G=110, T=111.  For two bits the thesis prints no codes; they are
 those of `alphabet`.  A wildcard then looks like an A, in the thesis with three bits too.  The sub-table tells them
 apart: every wildcard configuration has its own, so all k-mers of a sub-table have wildcards in the same places.
+
+All hash functions work on the word of the encoding, in arithmetic modulo 2^32 or 2^64, the bits of the word.
+
+- `djb2`: from 5381, h = 33 h + group for each base, first to last; h mod buckets.
+- `2umt`: ((a XOR word) + b) mod P mod buckets; a, b from a Mersenne Twister, P the largest prime below 2^32 or 2^64.
+- `xor`: from the whole word, each r-bit group of it XORed in; mod buckets.  r is the bits of a bucket number, at least
+  4.  As printed: the lowest group is XORed in twice and cancels.
+
+docs/motif_tables.md says what each of them ignores.
 """
 
-from __future__ import annotations
-
+import random
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, require_choice
+
+HASHES = ("djb2", "2umt", "xor")
+"""Names, in the thesis's order."""
+
+LARGEST_PRIME = {32: 2**32 - 5, 64: 2**64 - 59}
+"""The largest prime below 2^bits."""
+
+FEWEST_GROUP_BITS = 4
+"""The thesis has groups of 4 bits for 16 buckets up to 8 bits for 256."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +60,11 @@ class Encoding:
         return np.uint32 if self.width == 32 else np.uint64
 
     def encode(self, keys: NDArray[np.uint64], k: int) -> NDArray[np.uint64]:
-        """Words, uint64 [k-mers], of `keys` as `kmers.Kmers` holds them; InputError if k bases do not fit.
+        """Words, uint64 [k-mers], of `keys` as `kmers.Kmers` holds them.
 
         >>> [f"{word:012b}" for word in ENCODINGS["3x64"].encode(np.array([0b00011011], dtype=np.uint64), 4)]
         ['100101111110']
         """
-        self.require(k)
         if self.bits == 2:
             return keys
         words = np.zeros_like(keys)
@@ -57,21 +74,22 @@ class Encoding:
             words |= (np.uint64(4) | code ^ code >> np.uint64(1)) << np.uint64(3 * p)
         return words
 
-    def masks(self, k: int, m: int) -> NDArray[np.uint64]:
-        """uint64 [C(k, m)]: what to AND a word with for each of the sub-tables of meta-table m."""
+    def masks(self, k: int, m: int) -> list[int]:
+        """What to AND a word with for each of the C(k, m) sub-tables of meta-table m."""
         group, all_bases = (1 << self.bits) - 1, (1 << self.bits * k) - 1
         chosen = combinations(range(k), m)
-        masks = [all_bases - sum(group << self.bits * (k - 1 - p) for p in wildcards) for wildcards in chosen]
-        return np.array(masks, dtype=np.uint64)
+        return [all_bases - sum(group << self.bits * (k - 1 - p) for p in wildcards) for wildcards in chosen]
 
-    def masks_up_to(self, k: int, d: int) -> NDArray[np.uint64]:
-        """Those of meta-tables 0 … d, one after another."""
-        return np.concatenate([self.masks(k, m) for m in range(d + 1)])
+    def hash_parameters(self, function: str, k: int, buckets: int) -> NDArray[np.uint64]:
+        """uint64 [8]: function, k, bits a base, bits a word, r, a, b, P: what `bucket_of` takes.
 
-    def require(self, k: int) -> None:
-        """InputError unless k bases fit."""
-        if k > self.largest_k:
-            raise InputError(f"-k {k}: encoding {self.name} takes up to {self.largest_k} bases; use encoding 2x64")
+        buckets  of the construction, which give r of `xor`
+        """
+        twister = random.Random(1)
+        a, b = twister.getrandbits(self.width), twister.getrandbits(self.width)
+        r = max(FEWEST_GROUP_BITS, (buckets - 1).bit_length())
+        numbers = (HASHES.index(function), k, self.bits, self.width, r, a, b, LARGEST_PRIME[self.width])
+        return np.array(numbers, dtype=np.uint64)
 
 
 ENCODINGS = {
@@ -85,5 +103,34 @@ def encoding_for(name: str, k: int) -> Encoding:
     require_choice("encoding", name, ("auto", *ENCODINGS))
     if name == "auto":
         name = "2x32" if k <= ENCODINGS["2x32"].largest_k else "2x64"
-    ENCODINGS[name].require(k)
-    return ENCODINGS[name]
+    encoding = ENCODINGS[name]
+    if k > encoding.largest_k:
+        raise InputError(f"-k {k}: encoding {name} takes up to {encoding.largest_k} bases; use encoding 2x64")
+    return encoding
+
+
+@numba.njit(inline="always")
+def bucket_of(word, parameters, buckets):  # type: ignore[no-untyped-def]
+    """The bucket, int64, of a word; all arguments uint64."""
+    one, width = np.uint64(1), parameters[3]
+    full = np.uint64(0xFFFFFFFFFFFFFFFF) >> (np.uint64(64) - width)
+    if buckets == one:
+        return np.int64(0)
+    if parameters[0] == 0:
+        bits = parameters[2]
+        group = (one << bits) - one
+        code, at = np.uint64(5381), bits * parameters[1]
+        while at > 0:
+            at -= bits
+            code = (code * np.uint64(33) + ((word >> at) & group)) & full
+    elif parameters[0] == 1:
+        code = (((parameters[5] ^ word) + parameters[6]) & full) % parameters[7]
+    else:
+        r = parameters[4]
+        group = (one << r) - one
+        code, rest = word, word
+        # Groups above the word's last base are zero and change nothing.
+        while rest != 0:
+            code ^= rest & group
+            rest >>= r
+    return np.int64(code % buckets)

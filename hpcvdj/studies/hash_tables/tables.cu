@@ -1,4 +1,4 @@
-// The thesis's comparison kernels (section 3.c).
+// The thesis's comparison kernels (section 3.c), on hash tables of k-mers as construction.py lays them out.
 //
 // compare_buckets is three of them, which differ in who compares a pair of buckets: the block (Sequential Bucket), a
 // warp (Warp to Bucket) or a thread (Thread to Bucket).  A block has one pair of sequences; the k-mers and counters of a
@@ -6,36 +6,116 @@
 //
 // compare_pairs is Thread to Pair: the block's row is in shared memory, each thread has one column and a few k-mers of
 // it, in buckets merged to one.
+//
+// Both compare the sequences first ... first + rows - 1 with those from the row's own on.  Count is the type of counters
+// and offsets, Sum that of the results.
 
-#include "tables.cuh"
+#include "../../kernels/sequence.cuh"
 
 #define BLOCK 0  // TEAM: threads that share a bucket; 0 for all of the block
 
+// One sub-table: the buckets begin at the offsets; the last offset is the end of the sub-table.
+template <typename Key, typename Count>
+struct SubTable {
+    const Key *keys;
+    const Count *counts, *offsets;
+
+    __device__ __forceinline__ int bound(int b) const { return (int)__ldg(offsets + b); }
+};
+
+// The tables of all sequences.
+template <typename Key, typename Count>
+struct Tables {
+    const Key *keys;       // [sequences, sub-tables, places]
+    const Count *counts;   // [sequences, sub-tables, places]
+    const Count *offsets;  // [sequences, sub-tables, buckets + 1]
+    int places;            // of a sub-table, a multiple of 32
+    int subtables, buckets;
+
+    __device__ __forceinline__ SubTable<Key, Count> of(i64 sequence, int s) const
+    {
+        const i64 table = sequence * subtables + s;
+        return {keys + table * places, counts + table * places, offsets + table * (buckets + 1)};
+    }
+};
+
+// `entries` elements by the whole block, 16 bytes a thread; both ends have room for whole 16 bytes.
+template <typename T>
+__device__ __forceinline__ void copy_to_shared(T *to, const T *from, int entries)
+{
+    const int quads = (entries * (int)sizeof(T) + 15) / 16;
+    for (int k = threadIdx.x; k < quads; k += blockDim.x) ((uint4 *)to)[k] = __ldg((const uint4 *)from + k);
+}
+
+// Products of the counters of k-mers that are in both sorted runs, in linear time.
+template <typename Sum, typename Key, typename Count>
+__device__ __forceinline__ Sum merge_runs(
+    const Key *x_keys, const Count *x_counts, int x, int x_end,
+    const Key *y_keys, const Count *y_counts, int y, int y_end)
+{
+    Sum sum = 0;
+    while (x < x_end && y < y_end) {
+        const Key x_key = x_keys[x], y_key = y_keys[y];
+        if (x_key == y_key) sum += (Sum)x_counts[x] * (Sum)y_counts[y];
+        // Without a branch, so that the threads of a warp stay together whichever run each advances in.
+        x += x_key <= y_key;
+        y += y_key <= x_key;
+    }
+    return sum;
+}
+
+// The same, each k-mer of one run with all of the other.
+template <typename Sum, typename Key, typename Count>
+__device__ __forceinline__ Sum compare_all(
+    const Key *x_keys, const Count *x_counts, int x, int x_end,
+    const Key *y_keys, const Count *y_counts, int y, int y_end)
+{
+    Sum sum = 0;
+    for (; x < x_end; x++) {
+        const Key x_key = x_keys[x];
+        for (int k = y; k < y_end; k++)
+            if (y_keys[k] == x_key) sum += (Sum)x_counts[x] * (Sum)y_counts[k];
+    }
+    return sum;
+}
+
+// The sum over the lanes of a warp, in each of them.
+template <typename Sum>
+__device__ __forceinline__ Sum sum_of_warp(Sum value)
+{
+    #pragma unroll
+    for (int apart = 16; apart; apart /= 2) value += __shfl_xor_sync(~0u, value, apart);
+    return value;
+}
+
+// Row and column of a block: consecutive blocks share 16 rows, so that what they read is in L2.
+__device__ __forceinline__ void pair_of_block(int rows, int columns, int *row, int *column)
+{
+    const i64 group = blockIdx.x / (16ll * columns), within = blockIdx.x % (16ll * columns);
+    const int height = min(16, rows - 16 * (int)group);
+    *row = 16 * (int)group + (int)(within % height);
+    *column = (int)(within / height);
+}
+
 // LINEAR: merge two buckets; else every k-mer of one is compared with every one of the other.  THREADS, RESIDENT: of a
 // block, and blocks that a multiprocessor has room for.
-template <typename Key, typename Row, typename Column, typename Sum, int TEAM, bool LINEAR, int THREADS, int RESIDENT>
+template <typename Key, typename Count, typename Sum, int TEAM, bool LINEAR, int THREADS, int RESIDENT>
 __global__ void __launch_bounds__(THREADS, RESIDENT) compare_buckets(
-    const Key *__restrict__ row_keys, const Row *__restrict__ row_counts, const Row *__restrict__ row_offsets,
-    i64 first_row, int rows, int row_places,
-    const Key *__restrict__ column_keys, const Column *__restrict__ column_counts,
-    const Column *__restrict__ column_offsets, int columns, int column_places,
+    const Key *__restrict__ keys, const Count *__restrict__ counts, const Count *__restrict__ offsets,
+    int sequences, int places,
     const int *__restrict__ ends,   // [distances] sub-tables of meta-tables 0 ... m
-    int distances, int buckets,
-    i64 diagonal,                   // columns from diagonal + row on are compared
-    Sum *__restrict__ out)          // [distances, rows, columns]
+    int distances, int buckets, int first, int rows,
+    Sum *__restrict__ out)          // [distances, rows, sequences]
 {
     extern __shared__ __align__(16) u8 shared[];
     __shared__ Sum partial[THREADS / 32];
     int row, column;
-    pair_of_block(rows, columns, &row, &column);
-    if (column < diagonal + row) return;
+    pair_of_block(rows, sequences, &row, &column);
+    if (column < first + row) return;
 
-    const int subtables = ends[distances - 1];
-    const Tables<Key, Row> x_tables = {row_keys, row_counts, row_offsets, row_places, subtables, buckets};
-    const Tables<Key, Column> y_tables = {column_keys, column_counts, column_offsets, column_places, subtables, buckets};
-    Key *x_keys = (Key *)shared, *y_keys = x_keys + row_places;
-    Row *x_counts = (Row *)(y_keys + column_places);
-    Column *y_counts = (Column *)(x_counts + row_places);
+    const Tables<Key, Count> tables = {keys, counts, offsets, places, ends[distances - 1], buckets};
+    Key *x_keys = (Key *)shared, *y_keys = x_keys + places;
+    Count *x_counts = (Count *)(y_keys + places), *y_counts = x_counts + places;
     const int size = TEAM == BLOCK ? blockDim.x : TEAM;
     const int team = threadIdx.x / size, member = threadIdx.x % size, teams = blockDim.x / size;
 
@@ -43,18 +123,16 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) compare_buckets(
     for (int m = 0; m < distances; m++) {
         Sum sum = 0;
         for (; s < ends[m]; s++) {
-            const Row *x_bounds = x_tables.offsets_of(first_row + row, s);
-            const Column *y_bounds = y_tables.offsets_of(column, s);
-            const int x_length = (int)__ldg(x_bounds + buckets), y_length = (int)__ldg(y_bounds + buckets);
+            const SubTable<Key, Count> x_table = tables.of(first + row, s), y_table = tables.of(column, s);
             __syncthreads();  // nobody still reads the sub-table before
-            copy_to_shared(x_keys, x_tables.keys_of(first_row + row, s), x_length);
-            copy_to_shared(x_counts, x_tables.counts_of(first_row + row, s), x_length);
-            copy_to_shared(y_keys, y_tables.keys_of(column, s), y_length);
-            copy_to_shared(y_counts, y_tables.counts_of(column, s), y_length);
+            copy_to_shared(x_keys, x_table.keys, x_table.bound(buckets));
+            copy_to_shared(x_counts, x_table.counts, x_table.bound(buckets));
+            copy_to_shared(y_keys, y_table.keys, y_table.bound(buckets));
+            copy_to_shared(y_counts, y_table.counts, y_table.bound(buckets));
             __syncthreads();
             for (int b = team; b < buckets; b += teams) {
-                int x = (int)__ldg(x_bounds + b), x_end = (int)__ldg(x_bounds + b + 1);
-                const int y = (int)__ldg(y_bounds + b), y_end = (int)__ldg(y_bounds + b + 1);
+                int x = x_table.bound(b), x_end = x_table.bound(b + 1);
+                const int y = y_table.bound(b), y_end = y_table.bound(b + 1);
                 if (TEAM != 1) {
                     // A run of the row's k-mers for each member of the team.
                     const int each = (x_end - x + size - 1) / size;
@@ -71,63 +149,54 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) compare_buckets(
         if (threadIdx.x == 0) {
             Sum total = 0;
             for (int warp = 0; warp < (int)blockDim.x / 32; warp++) total += partial[warp];
-            out[((i64)m * rows + row) * columns + column] = total;
+            out[((i64)m * rows + row) * sequences + column] = total;
         }
         __syncthreads();  // before the next distance's sums overwrite these
     }
 }
 
-template <typename Key, typename Row, typename Column, typename Sum>
+template <typename Key, typename Count, typename Sum>
 __global__ void __launch_bounds__(1024) compare_pairs(
-    const Key *__restrict__ row_keys, const Row *__restrict__ row_counts, const Row *__restrict__ row_offsets,
-    i64 first_row, int rows, int row_places,
-    const Key *__restrict__ column_keys, const Column *__restrict__ column_counts,
-    const Column *__restrict__ column_offsets, int columns, int column_places,
-    const int *__restrict__ ends, int distances,
+    const Key *__restrict__ keys, const Count *__restrict__ counts, const Count *__restrict__ offsets,
+    int sequences, int places, const int *__restrict__ ends, int distances,
     int chunk,                      // k-mers of its column that a thread has in shared memory
-    i64 diagonal,
-    Sum *__restrict__ out)
+    int first, int rows, Sum *__restrict__ out)
 {
     extern __shared__ __align__(16) u8 shared[];
-    Key *fixed = (Key *)shared;                                // [row_places]
-    Key *own = fixed + row_places + threadIdx.x;               // [chunk, threads]
+    Key *fixed = (Key *)shared;                                // [places]
+    Key *own = fixed + places + threadIdx.x;                   // [chunk, threads]
     const int row = blockIdx.y, column = blockIdx.x * blockDim.x + threadIdx.x, stride = blockDim.x;
-    const int last = min((int)(blockIdx.x * blockDim.x + blockDim.x), columns) - 1;
-    if (last < diagonal + row) return;
-    const bool wanted = column < columns && column >= diagonal + row;
-    const int subtables = ends[distances - 1];
-    const Tables<Key, Row> x_tables = {row_keys, row_counts, row_offsets, row_places, subtables, 1};
-    const Tables<Key, Column> y_tables = {column_keys, column_counts, column_offsets, column_places, subtables, 1};
+    const int last = min((int)(blockIdx.x * blockDim.x + blockDim.x), sequences) - 1;
+    if (last < first + row) return;
+    const bool wanted = column < sequences && column >= first + row;
+    const Tables<Key, Count> tables = {keys, counts, offsets, places, ends[distances - 1], 1};
 
     int s = 0;
     for (int m = 0; m < distances; m++) {
         Sum sum = 0;
         for (; s < ends[m]; s++) {
-            // One bucket: the offsets are 0 and the length.
-            const int x_length = (int)__ldg(x_tables.offsets_of(first_row + row, s) + 1);
-            const int y_length = wanted ? (int)__ldg(y_tables.offsets_of(column, s) + 1) : 0;
+            const SubTable<Key, Count> x_table = tables.of(first + row, s), y_table = tables.of(column, s);
+            const int x_length = x_table.bound(1), y_length = wanted ? y_table.bound(1) : 0;
             __syncthreads();
-            copy_to_shared(fixed, x_tables.keys_of(first_row + row, s), x_length);
+            copy_to_shared(fixed, x_table.keys, x_length);
             __syncthreads();
             int x = 0, y = 0, cached = 0, here = 0;
             while (x < x_length && y < y_length) {
                 if (y == cached) {
                     // The chunk is used up: fetch the next one, while the warp's other threads wait.
                     const int more = min(chunk, y_length - y);
-                    for (int k = 0; k < more; k++) own[k * stride] = __ldg(y_tables.keys_of(column, s) + y + k);
+                    for (int k = 0; k < more; k++) own[k * stride] = __ldg(y_table.keys + y + k);
                     cached = y + more;
                     here = 0;
                 }
                 const Key y_key = own[here * stride], x_key = fixed[x];
-                if (x_key == y_key)
-                    sum += (Sum)__ldg(x_tables.counts_of(first_row + row, s) + x) *
-                           (Sum)__ldg(y_tables.counts_of(column, s) + y);
+                if (x_key == y_key) sum += (Sum)__ldg(x_table.counts + x) * (Sum)__ldg(y_table.counts + y);
                 const int moves = y_key <= x_key;
                 x += x_key <= y_key;
                 y += moves;
                 here += moves;
             }
         }
-        if (wanted) out[((i64)m * rows + row) * columns + column] = sum;
+        if (wanted) out[((i64)m * rows + row) * sequences + column] = sum;
     }
 }

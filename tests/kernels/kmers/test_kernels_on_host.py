@@ -17,7 +17,7 @@ from hpcvdj.kernels.kmers.profile import profile
 from hpcvdj.kernels.kmers.sequences import sequence_set
 from tests.kernels.host import fake_cupy
 from tests.kernels.kmers import on_host
-from tests.kernels.kmers.cases import exact, hostile, random_text, raw
+from tests.kernels.kmers.cases import exact, hostile, random_text
 from tests.kernels.kmers.reference import opposite_strand_counters
 
 pytestmark = pytest.mark.skipif(fake_cupy.COMPILER is None, reason="no g++")
@@ -120,11 +120,6 @@ def test_opposite_strands(host, method):
     assert np.array_equal(np.triu(reverse.counters(sequences, 0).get()), np.triu(expected))
     part = sequences.part(4, 11)
     assert np.array_equal(np.triu(reverse.counters(part, 4).get(), 4), np.triu(expected[:, 4:11], 4))
-
-
-def test_index_gives_the_raw_counters(host):
-    comparison, _ = loaded("index", hostile(), 8, 2)
-    assert np.array_equal(comparison.raw(None).get(), raw(hostile(), 8, 2))
 
 
 @pytest.mark.parametrize("method", METHODS)

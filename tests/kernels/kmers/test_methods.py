@@ -89,9 +89,9 @@ def test_more_sequences_than_a_group(method):
     assert np.array_equal(comparison.counters(sequences.part(37, 661)), expected[:, 37:661])
 
 
-def test_index_gives_the_raw_counters():
+def test_raw_counters_are_those_of_the_definition():
     comparison, _ = loaded("index", hostile(), 8, 2)
-    assert np.array_equal(comparison.raw(None), raw_counters(hostile(), 8, 2))
+    assert np.array_equal(masks.raw_from_exact(comparison.counters(None), 8), raw_counters(hostile(), 8, 2))
 
 
 def test_repeats_whose_neighbourhoods_pass_a_byte():

@@ -111,7 +111,7 @@ def test_two_units_under_way_at_a_time(host, paper_germline):
         for last, unit in zip(units, [*units[1:], None], strict=True):
             after = kernel.start(unit, 0, unit.tasks) if unit else None
             rows, columns = slice(last.rows.start, last.rows.stop), slice(last.n_lengths.start, last.n_lengths.stop)
-            assert np.array_equal(before.result(), expected[rows, columns])
+            assert np.array_equal(before(), expected[rows, columns])
             before = after
 
 

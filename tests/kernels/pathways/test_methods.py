@@ -138,7 +138,7 @@ def test_many_d_genes_fill_several_words():
     germline = read_germline(ROOT / "inputs" / "germline" / "human_igh.tsv")
     from hpcvdj.kernels.pathways.d_table import DTable
 
-    table = DTable(Problem(repertoire_of_rows(germline, []), germline, 2), ["IGH"])
+    table = DTable(Problem(repertoire_of_rows(germline, []), germline, 2))
     assert table.words[0] > 1
     places = sum(int(word).bit_count() for word in table.ends[0].ravel())
     assert places == sum(len(s.sequence) + 8 for s in germline.d_segments("IGH")) == table.empty[0]

@@ -1,6 +1,7 @@
 """The tables: chained and sorted construction, merging, variance; and what they hold, against plain Python."""
 
 from collections import Counter
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -9,11 +10,9 @@ import pytest
 from hpcvdj.errors import InputError, MachineError
 from hpcvdj.kernels.kmers.kmers import Kmers
 from hpcvdj.studies.hash_tables import construction
-from hpcvdj.studies.hash_tables.construction import bucket_variance, build, merge_buckets, subtables
+from hpcvdj.studies.hash_tables.construction import TableOptions, bucket_variance, build, merge_buckets
 from hpcvdj.studies.hash_tables.encoding import ENCODINGS as BY_NAME
-from hpcvdj.studies.hash_tables.encoding import encoding_for
-from hpcvdj.studies.hash_tables.hashing import HASHES, HashFunction
-from hpcvdj.studies.hash_tables.options import TableOptions
+from hpcvdj.studies.hash_tables.encoding import HASHES, encoding_for
 from tests.kernels.kmers.cases import ENCODINGS, hostile, kmers, random_text
 from tests.kernels.kmers.reference import kmer_counts
 from tests.studies.hash_tables.test_encoding import buckets_of, word_text
@@ -25,14 +24,14 @@ def arrays(tables):
 
 def build_by_sorting(kmers, d, options):
     """The same arrays from sorting by sequence, bucket and word."""
-    encoding = encoding_for(options.encoding, kmers.k)
-    function = HashFunction(options.hash, encoding, kmers.k, options.built_with, options.seed)
-    tables = construction.empty_tables(kmers, d, encoding, options.built_with)
-    words, buckets = encoding.encode(kmers.key, kmers.k), options.built_with
+    encoding, buckets = encoding_for(options.encoding, kmers.k), options.buckets
+    tables = build(kmers, d, options)
+    tables = replace(tables, **{name: np.zeros_like(getattr(tables, name)) for name in ("keys", "counts", "offsets")})
+    words = encoding.encode(kmers.key, kmers.k)
     sequence = np.repeat(np.arange(len(kmers)), np.diff(kmers.offsets))
-    for s, mask in enumerate(encoding.masks_up_to(kmers.k, d)):
-        masked = words & mask
-        where = sequence * buckets + buckets_of(function, masked)
+    for s, mask in enumerate(mask for m in range(d + 1) for mask in encoding.masks(kmers.k, m)):
+        masked = words & np.uint64(mask)
+        where = sequence * buckets + buckets_of(encoding, options.hash, kmers.k, buckets, masked)
         order = np.lexsort((masked, where))
         masked, where = masked[order], where[order]
         new = np.ones(len(order), dtype=bool)
@@ -54,7 +53,7 @@ def build_by_sorting(kmers, d, options):
 @pytest.mark.parametrize("name", HASHES)
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_both_constructions_give_the_same_arrays(encoding, name, buckets):
-    some, options = kmers(hostile(), 9), TableOptions(encoding, name, buckets=buckets)
+    some, options = kmers(hostile(), 9), TableOptions(encoding, name, buckets)
     assert arrays(build(some, 2, options)) == arrays(build_by_sorting(some, 2, options))
 
 
@@ -64,11 +63,10 @@ def test_what_the_tables_hold(encoding, d):
     """Every sub-table of every sequence, k-mer by k-mer, in the right bucket and sorted within it."""
     k, texts = 6, hostile()
     tables = build(kmers(texts, k), d, TableOptions(encoding, "djb2", buckets=5))
-    assert tables.keys.shape[1] == subtables(k, d) == tables.ends[-1]
+    assert tables.keys.shape[1] == tables.ends[-1]
     assert tables.keys.shape[2] % 32 == 0
-    masks = np.concatenate([BY_NAME[encoding].masks(k, m) for m in range(d + 1)])
+    masks = [mask for m in range(d + 1) for mask in BY_NAME[encoding].masks(k, m)]
     places = [chosen for m in range(d + 1) for chosen in combinations(range(k), m)]
-    function = HashFunction("djb2", BY_NAME[encoding], k, 5)
     for i, text in enumerate(texts):
         for s, (mask, wildcards) in enumerate(zip(masks, places, strict=True)):
             expected = Counter()
@@ -76,12 +74,12 @@ def test_what_the_tables_hold(encoding, d):
                 expected["".join("*" if p in wildcards else base for p, base in enumerate(x))] += f
             end = tables.offsets[i, s, -1]
             words, counts = tables.keys[i, s, :end], tables.counts[i, s, :end]
-            shown = [word_text(BY_NAME[encoding], int(word), int(mask), k) for word in words]
+            shown = [word_text(BY_NAME[encoding], int(word), mask, k) for word in words]
             assert dict(zip(shown, counts.tolist(), strict=True)) == expected
             for b in range(5):
                 bucket = words[tables.offsets[i, s, b] : tables.offsets[i, s, b + 1]]
                 assert bucket.tolist() == sorted(set(bucket.tolist()))
-                assert set(buckets_of(function, bucket.astype(np.uint64)).tolist()) <= {b}
+                assert set(buckets_of(BY_NAME[encoding], "djb2", k, 5, bucket.astype(np.uint64)).tolist()) <= {b}
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
@@ -89,8 +87,8 @@ def test_what_the_tables_hold(encoding, d):
 def test_merged_buckets_are_those_of_fewer_buckets(name, encoding):
     some = kmers(hostile(), 7)
     for buckets in (1, 4, 12, 48):
-        merged = merge_buckets(build(some, 1, TableOptions(encoding, name, buckets=48)), buckets)
-        assert arrays(merged) == arrays(build(some, 1, TableOptions(encoding, name, buckets=buckets)))
+        merged = merge_buckets(build(some, 1, TableOptions(encoding, name, 48)), buckets)
+        assert arrays(merged) == arrays(build(some, 1, TableOptions(encoding, name, buckets)))
 
 
 def test_merging_keeps_every_kmer_and_its_order():
@@ -108,7 +106,8 @@ def test_merging_keeps_every_kmer_and_its_order():
 
 
 def test_subtables_of_the_thesis():
-    assert [subtables(k, 2) for k in (8, 12, 20)] == [37, 79, 211]
+    tables = [build(kmers(hostile(), k), 2, TableOptions(buckets=1)) for k in (8, 12, 20)]
+    assert [some.ends.tolist()[-1] for some in tables] == [some.keys.shape[1] for some in tables] == [37, 79, 211]
 
 
 def test_variance_tells_fair_from_unfair():
@@ -159,9 +158,9 @@ def test_tables_beyond_memory_are_one_line(monkeypatch):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
+        ({"hash": "md5"}, "hash function must be one of djb2, 2umt, xor"),
         ({"kernel": "magic"}, r"kernel must be one of sequential-bucket, .* \(got 'magic'\)"),
         ({"buckets": 0}, "0 buckets"),
-        ({"buckets": 9, "construction_buckets": 8}, "9 buckets of 8 constructed"),
         ({"threads_per_block": 48}, "a multiple of 32"),
         ({"chunk": 0}, "0 k-mers a chunk"),
     ],

@@ -9,18 +9,13 @@ from hypothesis import strategies as st
 
 from hpcvdj.errors import InputError, MachineError
 from hpcvdj.kernels.kmers.kmers import Kmers
-from hpcvdj.studies.hash_tables import TableOptions, TablesComparison
-from hpcvdj.studies.hash_tables.options import KERNELS
+from hpcvdj.studies.hash_tables.construction import KERNELS
 from tests.kernels.host import fake_cupy
 from tests.kernels.kmers import on_host
 from tests.kernels.kmers.cases import exact, hostile, kmers, random_text, raw, upper
+from tests.studies.hash_tables.cases import VARIANTS, tables_exact, tables_raw
 
 pytestmark = pytest.mark.skipif(fake_cupy.COMPILER is None, reason="no g++")
-
-VARIANTS = [
-    *((kernel, {"linear": linear}) for kernel in KERNELS[:3] for linear in (True, False)),
-    ("thread-to-pair", {}),
-]
 
 
 @pytest.fixture(scope="module")
@@ -36,19 +31,16 @@ def host(kernels, monkeypatch):
     on_host.forget()
 
 
-def compared(some, d, **options):
-    options = {"threads_per_block": 64, "buckets": 8, **options}
-    return TablesComparison(some, d, TableOptions(**options), "cuda")
+def compared(some, d, count=tables_exact, **options):
+    return count(some, d, "cuda", **{"threads_per_block": 64, "buckets": 8, **options})
 
 
 @pytest.mark.parametrize("order", fake_cupy.ORDERS)
 @pytest.mark.parametrize(("kernel", "variant"), VARIANTS)
 def test_every_kernel_in_every_order(host, kernel, variant, order):
     host.order = order
-    some = kmers(hostile(), 8)
-    comparison = compared(some, 2, kernel=kernel, **variant)
-    assert np.array_equal(comparison.raw(some), raw(hostile(), 8, 2))
-    assert np.array_equal(comparison.counters(some, 0), upper(exact(hostile(), 8, 2)))
+    found = compared(kmers(hostile(), 8), 2, tables_raw, kernel=kernel, **variant)
+    assert np.array_equal(found, upper(raw(hostile(), 8, 2)))
 
 
 @pytest.mark.parametrize("buckets", [1, 5, 33, 200])
@@ -56,75 +48,64 @@ def test_every_kernel_in_every_order(host, kernel, variant, order):
 def test_bucket_counts_and_hashes(host, kernel, buckets):
     some = kmers(hostile(), 7)
     for name in ("djb2", "2umt"):
-        comparison = compared(some, 1, kernel=kernel, hash=name, buckets=buckets, construction_buckets=200)
-        assert np.array_equal(comparison.counters(some), exact(hostile(), 7, 1))
+        found = compared(some, 1, kernel=kernel, hash=name, buckets=buckets)
+        assert np.array_equal(found, upper(exact(hostile(), 7, 1)))
 
 
 @pytest.mark.parametrize(("encoding", "k", "d"), [("3x64", 21, 1), ("2x32", 16, 1), ("2x64", 32, 1), ("2x64", 6, 3)])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_encodings(host, kernel, encoding, k, d):
-    some = kmers(hostile(), k)
-    assert np.array_equal(compared(some, d, kernel=kernel, encoding=encoding).counters(some), exact(hostile(), k, d))
+    found = compared(kmers(hostile(), k), d, kernel=kernel, encoding=encoding)
+    assert np.array_equal(found, upper(exact(hostile(), k, d)))
 
 
 @pytest.mark.parametrize("threads", [32, 96, 128])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_block_sizes(host, kernel, threads):
-    some = kmers(hostile(), 8)
-    comparison = compared(some, 2, kernel=kernel, threads_per_block=threads, chunk=3)
-    assert np.array_equal(comparison.counters(some), exact(hostile(), 8, 2))
+    found = compared(kmers(hostile(), 8), 2, kernel=kernel, threads_per_block=threads, chunk=3)
+    assert np.array_equal(found, upper(exact(hostile(), 8, 2)))
 
 
 def test_more_rows_than_share_columns(host):
     """Thirty-four rows: two groups of sixteen and a rest."""
     rng = np.random.default_rng(4)
     texts = tuple(random_text(rng, 12) for _ in range(34))
-    sequences = kmers(texts, 4)
-    comparison = compared(sequences, 1, threads_per_block=32)
-    assert np.array_equal(comparison.counters(sequences), exact(texts, 4, 1))
-    assert np.array_equal(comparison.counters(sequences, 0), upper(exact(texts, 4, 1)))
+    found = compared(kmers(texts, 4), 1, threads_per_block=32)
+    assert np.array_equal(found, upper(exact(texts, 4, 1)))
 
 
 def test_a_kmer_of_ones(host):
     """Poly-G fills its word with ones where k is the largest."""
     texts = ("G" * 20, "G" * 16, "C" * 17, "ACGTTGCAACGTACGTGACCATTA", "G" * 15 + "A" + "G" * 16)
-    sequences = kmers(texts, 16)
     for buckets in (1, 40):
-        counters = compared(sequences, 1, buckets=buckets, encoding="2x32").counters(sequences)
-        assert np.array_equal(counters, exact(texts, 16, 1))
+        found = compared(kmers(texts, 16), 1, buckets=buckets, encoding="2x32")
+        assert np.array_equal(found, upper(exact(texts, 16, 1)))
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_counts_past_16_and_32_bits(host, kernel):
     key = np.array([0, 0, 1], np.uint64)
     some = Kmers(8, key, np.array([70_000, 3, 4_000_000_000], np.uint32), np.array([0, 1, 3]))
-    few = Kmers(8, key[:1], np.array([2], np.uint32), np.array([0, 1]))
-    comparison = compared(some, 1, kernel=kernel)
-    assert comparison.counters(some)[0].tolist() == [[4_900_000_000, 210_000], [210_000, 9 + 16 * 10**18]]
-    # Rows with 16-bit counters against columns with 32.
-    assert comparison.counters(few).tolist() == [[[140_000, 6]], [[0, 8_000_000_000]]]
+    assert compared(some, 1, kernel=kernel)[0].tolist() == [[4_900_000_000, 210_000], [0, 9 + 16 * 10**18]]
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_parts_other_rows_and_small_launches(host, kernel, monkeypatch):
+def test_some_rows_and_small_launches(host, kernel, monkeypatch):
     cuda = importlib.import_module("hpcvdj.studies.hash_tables.compare_cuda")
     monkeypatch.setattr(cuda, "LAUNCH_BYTES", 3 * 14 * 4 * 2)
-    texts = hostile()
-    some = kmers(texts, 6)
-    expected = raw(texts, 6, 2)
-    comparison = compared(some, 2, kernel=kernel)
-    for first, last in ((0, 5), (7, 14), (13, 14)):
-        assert np.array_equal(comparison.raw(some.part(first, last), first), upper(expected[:, first:last], first))
-        assert np.array_equal(comparison.raw(some.part(first, last)), expected[:, first:last])
+    some, expected = kmers(hostile(), 6), upper(raw(hostile(), 6, 2))
+    for rows in (range(5), range(7, 14), range(13, 14), range(14)):
+        found = compared(some, 2, tables_raw, rows=rows, kernel=kernel)
+        assert np.array_equal(found, expected[:, rows.start : rows.stop])
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_one_sequence_and_none(host, kernel):
     for texts in (("ACGTACGTAC",), ("",), ("NNNNNN", "AC")):
-        some = kmers(texts, 4)
-        assert np.array_equal(compared(some, 2, kernel=kernel).counters(some), exact(texts, 4, 2))
-    some = kmers(("ACGTACGTAC",), 4)
-    assert compared(some, 1, kernel=kernel).raw(some.part(0, 0)).shape == (2, 0, 1)
+        found = compared(kmers(texts, 4), 2, kernel=kernel)
+        assert np.array_equal(found, upper(exact(texts, 4, 2)))
+    none = kmers(("ACGTACGTAC",), 4).part(0, 0)
+    assert compared(none, 1, kernel=kernel).shape == (2, 0, 0)
 
 
 @settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -137,8 +118,7 @@ def test_one_sequence_and_none(host, kernel):
 )
 def test_random_sets(host, texts, kernel, d, k, order):
     host.order = order
-    some = kmers(texts, k)
-    assert np.array_equal(compared(some, d, kernel=kernel).counters(some), exact(texts, k, d))
+    assert np.array_equal(compared(kmers(texts, k), d, kernel=kernel), upper(exact(texts, k, d)))
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -148,13 +128,11 @@ def test_too_little_shared_memory_is_one_line(host, kernel):
     for length, fits in ((7_000, True), (40_000, False)):
         texts = (random_text(rng, length), "ACGTACGTAC")
         sequences = kmers(texts, 10)
-        comparison = compared(sequences, 0, kernel=kernel, chunk=2)
         if fits:
-            expected = TablesComparison(sequences, 0).raw(sequences)
-            assert np.array_equal(comparison.raw(sequences), expected)
+            assert np.array_equal(compared(sequences, 0, kernel=kernel, chunk=2), tables_exact(sequences, 0))
             continue
         with pytest.raises(InputError, match="of a block's shared memory, and the GPU has 100,000"):
-            comparison.raw(sequences)
+            compared(sequences, 0, kernel=kernel, chunk=2)
 
 
 def test_memory_that_does_not_suffice_is_one_line(host, monkeypatch):
@@ -163,14 +141,10 @@ def test_memory_that_does_not_suffice_is_one_line(host, monkeypatch):
     def none(*arguments):
         raise fake_cupy.OutOfMemoryError("1 TB")
 
-    some = kmers(hostile(), 8)
-    comparison = compared(some, 1)
-    monkeypatch.setattr(cupy, "zeros", none)
-    with pytest.raises(MachineError, match="the GPU has too little memory"):
-        comparison.raw(some)
-    monkeypatch.setattr(cupy, "empty", none)
-    with pytest.raises(MachineError, match="the GPU has too little memory"):
-        compared(some, 1)
+    for allocation in ("zeros", "empty"):
+        monkeypatch.setattr(cupy, allocation, none)
+        with pytest.raises(MachineError, match="the GPU has too little memory"):
+            compared(kmers(hostile(), 8), 1)
 
 
 BARRIERS = {"sequential-bucket": range(4), "warp-to-bucket": range(4), "thread-to-bucket": range(4)}
@@ -186,15 +160,14 @@ def test_a_missing_barrier_shows(host, kernel):
     rng = np.random.default_rng(7)
     texts = tuple(random_text(rng, length) for length in (150, 90, 200, 120))
     some = kmers(texts, 5)
-    expected = exact(texts, 5, 1)
+    expected = upper(exact(texts, 5, 1))
     unseen = []
     for barrier in BARRIERS[kernel]:
         host.change = fake_cupy.without_barrier(barrier)
         same = []
         for order in fake_cupy.ORDERS:
             host.order = order
-            found = compared(some, 1, kernel=kernel, buckets=70)
-            same.append(np.array_equal(found.counters(some), expected))
+            same.append(np.array_equal(compared(some, 1, kernel=kernel, buckets=70), expected))
         if all(same):
             unseen.append(barrier)
     assert unseen == UNSEEN.get(kernel, [])

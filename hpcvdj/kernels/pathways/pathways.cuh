@@ -1,13 +1,13 @@
-// What the enumerating kernels share: tiles of in vivo sequences, forms, the task of a thread.
+// What the kernels share: tiles of in vivo sequences; and the enumerating ones: forms, the task of a thread.
 #pragma once
 
 #include "../sequence.cuh"
 
-// Sequences of one V-J pair that a block holds in shared memory at a time: at most TILE_ROWS, which the host defines.
+// Sequences of one V-J pair that a block takes at a time.
 struct Tile {
-    int pair;  // index into Pair
-    int row;   // first sequence
-    int rows;  // how many
+    i64 row;   // first sequence
+    int rows;  // how many: at most TILE_ROWS, which the host defines, or a block of threads
+    int pair;  // index into Pair or PairFacts
 };
 static_assert(sizeof(Tile) == TILE_BYTES, "host and device agree on Tile");
 
