@@ -19,19 +19,24 @@ def command(
         Method,
         typer.Option(
             "--method",
-            help="louvain: high modularity; components: what paths of edges join; label-propagation: each sequence "
-            "joins most of its neighbours. All but components need networkx.",
+            help="louvain: clusters of high modularity; components: sequences that a path of edges connects; "
+            "label-propagation: each sequence takes the cluster with the largest weight among its neighbours. All but "
+            "components need networkx.",
         ),
     ] = "louvain",
     resolution: Annotated[
-        float, typer.Option("--resolution", metavar="R", help="Of louvain: above 1, smaller clusters; below, larger.")
+        float,
+        typer.Option(
+            "--resolution", metavar="R", help="For louvain: above 1 gives smaller clusters, below 1 larger ones."
+        ),
     ] = 1.0,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same clusters.")] = 1,
     min_score: motifs_options.MinScore = None,
     top: motifs_options.Top = None,
     strand: motifs_options.Strand = "both",
     min_size: Annotated[
-        int, typer.Option("--min-size", min=1, metavar="N", help="Dissolve smaller clusters: their cluster is 0.")
+        int,
+        typer.Option("--min-size", min=1, metavar="N", help="Put clusters of fewer than N sequences into cluster 0."),
     ] = 1,
     singletons: Annotated[
         Singletons,

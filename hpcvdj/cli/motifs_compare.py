@@ -45,18 +45,19 @@ def command(
     method: Annotated[
         MethodName,
         typer.Option(
-            "--method", help=f"How to compare. {options.listed(KmerMethod)}; auto: the one that measured fastest."
+            "--method", help=f"How to compare. {options.listed(KmerMethod)}; auto: the fastest that was measured "
+            "for this k, d and backend."
         ),
     ] = AUTO,
     blocks: Annotated[
-        int, typer.Option("--blocks", min=0, help="Of pigeonhole: blocks of a k-mer; 0: the number that measured best.")
+        int, typer.Option("--blocks", min=0, help="Blocks that pigeonhole cuts a k-mer into; 0 chooses the number.")
     ] = 0,
     backend: options.BackendOption = "auto",
     sequence_field: motifs_options.SequenceField = "junction",
     memory: Annotated[
         float,
-        typer.Option("--memory", min=0.0, help="Gigabytes for a rank's tables; 0: a quarter of the host's, shared by "
-        "its ranks, or half of the GPU's."),
+        typer.Option("--memory", min=0.0, help="Gigabytes of memory for the tables of a rank; 0: a quarter of the "
+        "host's memory, divided among the ranks, or half of the GPU's free memory."),
     ] = 0.0,
     strict_binding: options.StrictBinding = False,
     threads: options.Threads = None,
@@ -73,7 +74,7 @@ def command(
 
     SIGTERM, SIGINT or SIGUSR1 to any rank stops the run within seconds with exit code 75; the finished tiles are then
     in OUT.h5.checkpoint, and --resume continues with them, on any number of ranks and with any method. After a crash,
-    the tiles finished until then can be resumed likewise.
+    --resume continues with the tiles finished before it.
 
     Example: hpcvdj motifs compare inputs/mouse_trb/small.tsv -k 8 -d 1 -o motifs.h5
     """

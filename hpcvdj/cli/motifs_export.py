@@ -26,7 +26,8 @@ def command(
     raw: Annotated[
         bool,
         typer.Option(
-            "--raw", help="Add r0 ... rd: the counters of the thesis's meta-tables, which count close matches again."
+            "--raw",
+            help="Add columns r0 ... rd: the counters of the thesis's meta-tables, where a match counts several times.",
         ),
     ] = False,
     overwrite: options.Overwrite = False,

@@ -32,10 +32,10 @@ Top = Annotated[
     int | None,
     typer.Option(
         "--top", min=1, metavar="N",
-        help="Keep pairs that are among the N best of one of their two sequences.", show_default="all",
+        help="Keep a pair if it is among the N best of either sequence.", show_default="all",
     ),
 ]  # fmt: skip
 Strand = Annotated[
     Literal["both", "+", "-"],
-    typer.Option("--strand", help="Take pairs as given (+), with one reverse-complemented (-), or both relations."),
+    typer.Option("--strand", help="Pairs of which strands: + (both as given), - (one reverse-complemented), or both."),
 ]

@@ -19,8 +19,8 @@ def command(
         Literal["heatmap", "degree", "scores"],
         typer.Option(
             "--kind",
-            help="heatmap: the scores of all pairs; degree: how many sequences have how many neighbours; scores: how "
-            "many pairs have which score.",
+            help="heatmap: scores of pairs; degree: distribution of the number of neighbours; scores: distribution of "
+            "the scores.",
         ),
     ] = "heatmap",
     order: Annotated[

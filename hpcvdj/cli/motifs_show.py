@@ -21,17 +21,22 @@ LINE = 60
 
 def command(
     sequences: motifs_options.Sequences,
-    a: Annotated[str, typer.Argument(help="A sequence's name, or its number from 1.", metavar="A", show_default=False)],
-    b: Annotated[str, typer.Argument(help="The other sequence's.", metavar="B", show_default=False)],
+    a: Annotated[
+        str, typer.Argument(help="Name of a sequence, or its number (from 1).", metavar="A", show_default=False)
+    ],
+    b: Annotated[str, typer.Argument(help="Name or number of the other sequence.", metavar="B", show_default=False)],
     k: motifs_options.K = 12,
     d: motifs_options.D = 2,
     strands: motifs_options.Strands = "one",
     output_format: Annotated[
         Literal["table", "json", "tsv"],
-        typer.Option("--format", help="Alignments for people, JSON, or a table of the regions."),
+        typer.Option("--format", help="table: totals and alignments to read; json; tsv: one row per region."),
     ] = "table",
     top: Annotated[
-        int, typer.Option("--top", min=0, max=100_000, help="Longest regions to list; the totals cover all.")
+        int,
+        typer.Option(
+            "--top", min=0, max=100_000, help="How many of the longest regions to list; the totals cover all."
+        ),
     ] = 20,
     sequence_field: motifs_options.SequenceField = "junction",
 ) -> None:

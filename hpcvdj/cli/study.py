@@ -216,7 +216,10 @@ def motif_tables(
     seed: Seed = 1,
     both_strands: BothStrands = False,
     parts: Annotated[
-        str, typer.Option("--parts", help="What to measure: figure 5, figures 6 and 7, figure 8, figure 9.")
+        str,
+        typer.Option(
+            "--parts", help="Parts to measure: construction (figure 5), settings (6, 7), speedup (8), lengths (9)."
+        ),
     ] = "construction,settings,speedup,lengths",
     k: Annotated[str, typer.Option("--k", help="k-mer lengths of construction and speedup.")] = "8,12,16,20",
     settings_k: Annotated[int, typer.Option("--settings-k", min=4, help="k of settings and lengths.")] = 12,

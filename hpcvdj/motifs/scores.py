@@ -106,12 +106,9 @@ class Weights(Score):
     """The thesis's weighted sum (section 2.a), which names no weights."""
 
     name = "weights"
-    formula = "S = sum of w_h D_h, the thesis's"
-    summary = "the sum of w_h D_h, D_h being the pairs of k-mers at distance h"
-    use = (
-        "sequences are equally long, and you want to count positions. A repeat weighs as the product of its numbers of "
-        "occurrences"
-    )
+    formula = "S = sum of w_h D_h, as in the thesis"
+    summary = "the weighted sum of the counters, sum of w_h D_h"
+    use = "sequences have equal lengths and you want numbers of positions. A k-mer that occurs a and b times adds a · b"
     normalised = False
 
 
@@ -121,7 +118,7 @@ class Cosine(Score):
     name = "cosine"
     formula = "S(i, j) / √(S(i, i) S(j, j)): 1 for a sequence and itself, 0 without a common k-mer"
     summary = (
-        "that sum over the geometric mean of the two sequences' sums with themselves, so that equal sequences have 1"
+        "that sum, divided by the geometric mean of the two sequences' sums with themselves; 1 for equal sequences"
     )
     use = "lengths differ, or to compare with [string-kernel programs](#as-a-string-kernel): the usual choice"
 
@@ -136,10 +133,10 @@ class Background(Score):
 
     name = "background"
     formula = (
-        "the cosine of what the counters exceed those that sequences of independent bases, as frequent as in the whole "
-        "set, would have; may be negative"
+        "the cosine after subtracting the counters expected for sequences of independent bases with the base "
+        "frequencies of the whole set; may be negative"
     )
-    summary = "like cosine, of what the counters exceed those of sequences of independent bases"
+    summary = "like cosine, after subtracting the counters expected for independent bases"
     use = "the composition is skewed (AT-rich upstream regions) and k is small, so that there are many chance matches"
     centred = True
 

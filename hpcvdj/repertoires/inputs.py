@@ -10,6 +10,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from pathlib import Path
 
 import pyarrow as pa
@@ -217,11 +218,9 @@ def numbered(inputs: Inputs, tables: Sequence[Table]) -> Inputs:
     if inputs.together:
         _require_different_repertoires(tables)
         _warn(tables)
-    first, placed = 0, []
-    for table in tables:
-        placed.append(replace(table, first_row=first))
-        first += table.rows
-    return replace(inputs, tables=tuple(placed))
+    first_rows = accumulate((table.rows for table in tables), initial=0)
+    placed = tuple(replace(table, first_row=first) for table, first in zip(tables, first_rows, strict=False))
+    return replace(inputs, tables=placed)
 
 
 def _require_different_repertoires(tables: Sequence[Table]) -> None:

@@ -183,7 +183,6 @@ class ParquetReader(TableReader):
 
     @staticmethod
     def recognises(head: bytes) -> bool:
-        """Whether the file begins as Parquet does."""
         return head.startswith(b"PAR1")
 
     @cached_property
@@ -195,12 +194,10 @@ class ParquetReader(TableReader):
 
     @cached_property
     def columns(self) -> list[str]:
-        """From the file's schema."""
         return list(self._metadata.schema.to_arrow_schema().names)
 
     @property
     def known_rows(self) -> int:
-        """From the file's metadata."""
         return int(self._metadata.num_rows)
 
     def _batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
@@ -241,7 +238,6 @@ class TsvReader(TableReader):
 
     @cached_property
     def columns(self) -> list[str]:
-        """From the first line."""
         try:
             with self._open() as stream:
                 line = stream.readline(_HEADER_BYTES)

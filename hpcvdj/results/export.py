@@ -1,7 +1,7 @@
 """The counted table with the values beside it: every input row, in the input's order."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -59,7 +59,10 @@ def export(
         lookup = Lookup(result.quantity, result.to_numpy(), result.row, result.excluded, further)
     require_distinct(target, *(table.path for table in tables))
     for table in tables:
-        _require_absent(table.path, lookup.columns(0, 0))
+        columns = open_table(table.path).columns
+        clash = next((name for name in lookup.columns(0, 0) if name in columns), None)
+        if clash is not None:
+            raise InputError(f"{table.path}: has a column {clash} already; rename it, or count the original table")
 
     def batches() -> Iterator[pa.RecordBatch]:
         rows = 0
@@ -70,13 +73,6 @@ def export(
             rows += batch.num_rows
 
     return write_table(target, batches(), overwrite=overwrite)
-
-
-def _require_absent(path: Path, names: Iterable[str]) -> None:
-    columns = open_table(path).columns
-    clash = next((name for name in names if name in columns), None)
-    if clash is not None:
-        raise InputError(f"{path}: has a column {clash} already; rename it, or count the original table")
 
 
 def _in_columns_of_all(tables: Sequence[Table]) -> Iterator[pa.RecordBatch]:

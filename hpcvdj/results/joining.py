@@ -18,9 +18,6 @@ from hpcvdj.results.selection import Selection, require, value_columns
 if TYPE_CHECKING:
     from hpcvdj.results.reader import Result
 
-NOT_IN_RESULT = "not in the result"
-"""What the column of exclusions says of a row that the result does not have."""
-
 
 class Lookup:
     """Values by input row.
@@ -150,7 +147,7 @@ def _by_id(result: "Result", table: Any) -> tuple[NDArray[np.int64], Iterable[st
         name = table["sequence_id"].iloc[clash]
         raise InputError(f"{result.path}: several rows of the counted table have sequence_id {name}; {remedy}")
     places = np.array([place_of.get(name, -1) for name in asked], dtype=np.int64)
-    return places, ["" if name in place_of else messages.get(name, NOT_IN_RESULT) for name in asked]
+    return places, ["" if name in place_of else messages.get(name, "not in the result") for name in asked]
 
 
 def _in_repertoire(repertoires: Iterable[Any], ids: Iterable[Any]) -> list[str]:

@@ -8,6 +8,7 @@ it cannot open; this module raises instead.
 import os
 import resource
 import weakref
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -126,13 +127,13 @@ def _join_timings(parts: list[_Part]) -> dict[str, Any]:
 
 def _join_repertoires(file: h5py.File, parts: list[_Part], names: list[str]) -> None:
     """Rows and sequences of each repertoire over all parts; a repertoire without rows has 0."""
-    totals = dict.fromkeys(names, (0, 0))
+    totals: dict[str, Counter[str]] = {"rows": Counter(), "sequences": Counter()}
     for part in parts:
         group = part.groups["repertoires"]
-        for name, rows, sequences in zip(strings(group[REPERTOIRE]), group["rows"], group["sequences"], strict=True):
-            totals[name] = totals[name][0] + int(rows), totals[name][1] + int(sequences)
-    rows, sequences = zip(*totals.values(), strict=True)
-    write_group(file, "repertoires", {REPERTOIRE: list(totals), "rows": rows, "sequences": sequences})
+        for kind, total in totals.items():
+            total.update(dict(zip(strings(group[REPERTOIRE]), group[kind].tolist(), strict=True)))
+    sums = {kind: [total[name] for name in names] for kind, total in totals.items()}
+    write_group(file, "repertoires", {REPERTOIRE: names, **sums})
 
 
 def parts_of(path: Path, file: h5py.File) -> list[Path]:

@@ -170,16 +170,10 @@ def _bytes(texts: Iterable[str | bytes]) -> NDArray[np.bytes_]:
     return np.array([text if isinstance(text, bytes) else text.encode() for text in texts], dtype=np.bytes_)
 
 
-def text_type(width: int) -> np.dtype[Any]:
-    """HDF5's type of TEXT of this width."""
-    kind: np.dtype[Any] = h5py.string_dtype("utf-8", max(1, width))
-    return kind
-
-
 def as_text(values: Iterable[str | bytes]) -> NDArray[Any]:
     """Texts as an array of HDF5's type."""
     encoded = _bytes(values)
-    return encoded.astype(text_type(encoded.dtype.itemsize))
+    return encoded.astype(h5py.string_dtype("utf-8", encoded.itemsize))
 
 
 def as_array(column: Column, values: Any) -> NDArray[Any]:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,7 +18,7 @@ from hpcvdj.kernels.kernel import Unit
 from hpcvdj.kernels.pathways.methods import Method, Missing
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions
-from hpcvdj.results.schema import FORMAT, TEXT, VERSION, as_array, columns, text_type, values_of, write_group
+from hpcvdj.results.schema import FORMAT, TEXT, VERSION, as_array, columns, values_of, write_group
 from hpcvdj.runs.driver import Partial, Timings
 from hpcvdj.runs.folder import RunFolder, save_failure
 from hpcvdj.storage.files import atomic_path
@@ -116,8 +117,8 @@ class ResultWriter:
         junctions, file = self._junctions, self._writer.file
         rows, together = len(junctions), junctions.repertoire_ids is not None
         for column in columns("sequences", together=together):
-            empty = column.values(junctions, slice(0, 0))
-            dtype = text_type(empty.itemsize) if column.dtype is TEXT else column.dtype
+            width = column.values(junctions, slice(0, 0)).itemsize
+            dtype = h5py.string_dtype("utf-8", width) if column.dtype is TEXT else column.dtype
             packed = PackedDataset(file, f"sequences/{column.name}", (rows,), dtype)
             for first in range(0, rows, TEXT_ROWS):
                 values = column.values(junctions, slice(first, min(rows, first + TEXT_ROWS)))

@@ -42,11 +42,9 @@ class Store(Protocol):
 
     def put(self, unit: Unit, values: NDArray[Any]) -> None:
         """Take [the unit's rows, its n-lengths]."""
-        ...
 
     def save(self, partial: Partial | None) -> None:
         """Make what was put, and the unit that is cut here, safe from a crash."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,3 @@ class Pacer:
     def share(self, work: float) -> float:
         """The time of a step over the time that `work` is expected to take, at most 1; 0 if nothing is known."""
         return min(1.0, self._rate * self._seconds / work)
-
-    def again(self) -> "Pacer":
-        """A pacer for work of another kind, with the same `between`."""
-        return Pacer(self._first, self._growth, self._seconds, self.between)

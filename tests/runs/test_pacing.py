@@ -40,4 +40,3 @@ def test_the_share_of_a_step():
     pacer.took(10.0, STEP_SECONDS)
     assert pacer.share(40) == pytest.approx(0.25)
     assert pacer.share(5) == 1.0
-    assert pacer.again().share(40) == 0.0

@@ -123,8 +123,8 @@ class Matrix(KmerMethod):
     name = "matrix"
     summary = "occurrences times neighbourhoods, for short k-mers"
     how = (
-        "occurrences times neighbourhoods (how often each k-mer is met at distance h): on a CPU a sum of table rows, "
-        "on a GPU a product of byte matrices on the tensor cores. Cost grows with 4^k"
+        "multiplies the occurrences of k-mers in one sequence by the numbers of k-mers at distance h in the other: "
+        "sums of table rows on a CPU, products of byte matrices on a GPU's tensor cores. Cost grows with 4^k"
     )
     longest_k: ClassVar[Mapping[str, int]] = {"cpu": 11, "cuda": 9}
     fastest_k: ClassVar[Mapping[str, tuple[int, ...]]] = {"cpu": (6, 9, 10, 10), "cuda": (7, 8, 9, 9)}
@@ -178,10 +178,10 @@ class Pigeonhole(JoinMethod):
     name = "pigeonhole"
     summary = "tables by blocks of positions, for long k-mers"
     how = (
-        "k-mers are cut into blocks of positions. Two k-mers within distance d agree on all but d blocks, so tables by "
-        "the other blocks have every pair; whole keys decide. A pair is counted by the first table that finds it. "
-        "`--blocks` sets their number: more blocks make more tables and fewer candidates. Cost grows with the "
-        "k-mers that agree by chance"
+        "cuts k-mers into blocks of positions. Two k-mers within distance d agree on all but at most d blocks, so "
+        "tables of the other blocks find every pair; then whole k-mers are compared. The first table that finds a "
+        "pair counts it. `--blocks` sets the number of blocks: more blocks mean more tables and fewer candidates. "
+        "Cost grows with the number of k-mers that agree by chance"
     )
 
     def __init__(self, k: int, d: int, backend: str, blocks: int = 0) -> None:
@@ -197,8 +197,8 @@ class Index(JoinMethod):
     name = "index"
     summary = "a table for each choice of wildcards"
     how = (
-        "a table for each choice of up to d wildcards; pairs of k-mers that agree beside them give R, and R gives D. "
-        "Cost grows with the C(k, m) choices"
+        "one table for each choice of up to d wildcards. Pairs of k-mers that agree outside the wildcards give R, "
+        "and D follows from R. Cost grows with the number of choices, C(k, m)"
     )
     fastest_k: ClassVar[Mapping[str, tuple[int, ...]]] = {"cpu": (8, 0, 0, 11)}
 
