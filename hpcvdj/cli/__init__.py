@@ -54,7 +54,7 @@ def _print_version(asked: bool) -> None:
 def common_options(
     quiet: bool = typer.Option(False, "--quiet", "-q", help="Log only warnings and errors."),
     version: bool = typer.Option(
-        False, "--version", callback=_print_version, is_eager=True, help="Print the version and leave."
+        False, "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
     ),
 ) -> None:
     """Count, exactly, how many V(D)J recombination pathways produce each observed junction."""

@@ -21,7 +21,9 @@ MOST_SHOWN = 5
 def command(
     results: Annotated[
         list[Path],
-        typer.Argument(help="Result files of `hpcvdj count`, counted alike.", metavar="OUT.h5...", show_default=False),
+        typer.Argument(
+            help="Result files of `hpcvdj count`, with the same options.", metavar="OUT.h5...", show_default=False
+        ),
     ],
     output: Annotated[
         Path,
@@ -31,7 +33,7 @@ def command(
         ),
     ],
     amino_acids: Annotated[
-        Path | None, typer.Option("--aa", metavar="OUT", help="Table of amino-acid junctions, likewise.")
+        Path | None, typer.Option("--aa", metavar="OUT", help="Table of amino-acid junctions, in the same formats.")
     ] = None,
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="OUT", help="Figure to draw: .png or .svg; needs matplotlib.")
@@ -47,7 +49,7 @@ def command(
         Rows, typer.Option("--rows", help="Use only productive rows (if the counted table says which), or all rows.")
     ] = "productive",
     public: Annotated[
-        int, typer.Option("--public", min=2, help="Individuals that make a junction public, which the AUC is about.")
+        int, typer.Option("--public", min=2, help="Individuals from which on a junction is public, for the AUC.")
     ] = 2,
     with_genes: Annotated[
         bool, typer.Option("--aa-with-genes", help="Distinguish amino-acid junctions of different V or J genes.")

@@ -74,18 +74,18 @@ def command(
 ) -> None:
     """Count the recombination pathways of every junction of a repertoire.
 
-    Every row of JUNCTIONS is counted, or listed in the result with the reason why it cannot be. Under mpiexec or
+    Counts every row of JUNCTIONS; the result lists the rows that it cannot count, with the reason. Under mpiexec or
     srun the ranks share the work; the counters are the same for any number of ranks.
 
-    SIGTERM, SIGINT or SIGUSR1 to any rank stops the run within seconds with exit code 75; what is done is then saved
-    in OUT.h5.checkpoint, and --resume continues it. After a crash, everything up to the last checkpoint can be resumed.
+    SIGTERM, SIGINT or SIGUSR1 to any rank stops the run within seconds with exit code 75; finished work is then in
+    OUT.h5.checkpoint, and --resume continues the run. After a crash, --resume continues from the last checkpoint.
 
-    Several tables, or a folder of them, are counted one after another into the folder that -o names. A table that
-    cannot be read does not keep the others from being counted.
+    Several tables, or a folder of tables, give one result each, in the folder -o. If one table cannot be read, the
+    others are still counted.
 
-    With --together they are counted into one result. A row's repertoire is what the column repertoire_id of its table
-    says, or else the table's name; a sequence_id must be unique only within its repertoire. All tables are read
-    through first: if one cannot be, nothing is counted. bitwise and baseline then enumerate once for all tables.
+    With --together they give one result. A row's repertoire is its repertoire_id or, if that is empty, the table's
+    name; a sequence_id must be unique only within its repertoire. hpcvdj first reads all tables; if it cannot read
+    one, it counts nothing. bitwise and baseline enumerate once for all tables.
 
     Example: hpcvdj count inputs/mouse_trb/small.tsv -g inputs/germline/mouse_trb_paper.tsv -o out.h5
     """

@@ -37,7 +37,10 @@ def command(
         Literal["table", "json"], typer.Option("--format", help="Tables and an alignment for people, or JSON.")
     ] = "table",
     top: Annotated[
-        int, typer.Option("--top", min=0, max=100_000, help="Most direct pathways to list; the sums cover all.")
+        int,
+        typer.Option(
+            "--top", min=0, max=100_000, help="Number of pathways to list, most direct first; sums include all."
+        ),
     ] = 10,
     d_forms: options.DForms = "paper",
     d_alleles: options.DAllelesOption = "first",
@@ -48,9 +51,9 @@ def command(
 ) -> None:
     """List the recombination pathways of one junction.
 
-    Every pathway is counted, by n-length and by D gene: the counters of `hpcvdj count`. The most direct pathways are
-    listed: fewest n-nucleotides, then fewest bases lost by V, D and J. Pathways that differ only in how D was chewed
-    away completely, and where it was, share one line.
+    Counts all pathways by n-length and by D gene, as `hpcvdj count` does, and lists the most direct ones: fewest
+    n-nucleotides, then fewest bases lost by V, D and J. If D lost all its bases, pathways that differ only in how and
+    where it did share one line.
 
     Example: hpcvdj explain TGTGCCAGCAGTCTGGGACAGGGTAACCAAGACACCCAGTACTTT --v TRBV26 --j TRBJ2-5
     -g inputs/germline/mouse_trb.tsv

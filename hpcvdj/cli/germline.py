@@ -59,8 +59,8 @@ def import_(
         typer.Option(
             "--anchors",
             metavar="CSV",
-            help="Anchors that the source lacks or has wrong: allele,anchor_index (base of codon 104 or 118, from 0), "
-            "and optionally function, strand, reads, note, refuse.",
+            help="Anchors that are missing or wrong in the source: allele,anchor_index (base of codon 104 or 118, from "
+            "0), and optionally function, strand, reads, note, refuse.",
             show_default="none",
         ),
     ] = None,
@@ -82,8 +82,8 @@ def import_(
     """Make a germline table: the parts of V, D and J genes that are in the CDR3.
 
     A V gene is cut after Cys 104, which is found by IMGT's numbering of gapped sequences, by coordinates or by the
-    model's anchors; a J gene before Phe/Trp 118, which is found by the motif F/W-G-X-G or likewise. Alleles that cannot
-    be cut with certainty are refused and listed with the reason.
+    model's anchors; a J gene before Phe/Trp 118, which is found by the motif F/W-G-X-G, by coordinates or by the
+    model's anchors. hpcvdj refuses alleles that it cannot cut with certainty, and lists them with the reason.
 
     Example: hpcvdj germline import TRBV.fasta TRBD.fasta TRBJ.fasta --species 'Homo sapiens' -o human_trb.tsv
     """

@@ -67,8 +67,8 @@ def command(
 ) -> None:  # fmt: skip
     """Compare all sequences of a set with all others by their common k-mers within a Hamming distance.
 
-    For each pair of sequences and each distance h up to d: how many pairs of their k-mers differ in exactly h bases.
-    Windows with an ambiguous base are left out. OUT.h5 has the counters of all pairs or, with --min-score or --top,
+    For each pair of sequences and each distance h up to d, counts the pairs of k-mers that differ in exactly h bases.
+    k-mers with an ambiguous base do not count. OUT.h5 has the counters of all pairs or, with --min-score or --top,
     the edges of the similarity graph. Under mpiexec or srun the ranks share the work; the result is the same for any
     number of ranks.
 

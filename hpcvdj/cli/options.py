@@ -71,7 +71,7 @@ DForms = Annotated[DFormsName, typer.Option("--d-forms", help=f"How D forms are 
 DAllelesOption = Annotated[
     DAlleles,
     typer.Option(
-        "--d-alleles", help="D alleles that take part: of each gene the first functional one, or all functional ones."
+        "--d-alleles", help="D alleles to use: the first functional allele of each gene, or all functional alleles."
     ),
 ]
 MaxP = Annotated[
@@ -107,8 +107,8 @@ ThreadsPerBlock = Annotated[
         "--threads-per-block",
         min=1,
         max=1024,
-        help="Tasks in a block; ranks share work in whole blocks (the paper's equation 2). Tunes bitwise and baseline "
-        "on a GPU; never changes a counter.",
+        help="Tasks per block; each rank gets whole blocks (the paper's equation 2). Changes only the speed of bitwise "
+        "and baseline on a GPU.",
     ),
 ]
 DEFAULT_THREADS_PER_BLOCK = THREADS_PER_BLOCK

@@ -39,7 +39,7 @@ class Imported:
         refused = f" ({len(alike):,} refused, most with: {reason})" if alike else ""
         raise InputError(
             f"{name}: no {segment_type} allele{locus and ' of locus ' + locus} could be used{refused}; name the file "
-            f"with its {segment_type} genes as another SOURCE, or leave the locus out with --locus"
+            f"with its {segment_type} genes as another SOURCE, or give only the other loci with --locus"
         )
 
     def texts(self, name: str) -> tuple[str, str]:

@@ -121,7 +121,7 @@ class Matrix(KmerMethod):
     """Occurrences times neighbourhoods."""
 
     name = "matrix"
-    summary = "occurrences times neighbourhoods, for short k-mers"
+    summary = "a matrix product, for short k-mers"
     how = (
         "multiplies the occurrences of k-mers in one sequence by the numbers of k-mers at distance h in the other: "
         "sums of table rows on a CPU, products of byte matrices on a GPU's tensor cores. Cost grows with 4^k"
@@ -176,7 +176,7 @@ class Pigeonhole(JoinMethod):
     """Tables by some blocks of positions; whole keys decide."""
 
     name = "pigeonhole"
-    summary = "tables by blocks of positions, for long k-mers"
+    summary = "an index on blocks of the k-mer, for long k-mers"
     how = (
         "cuts k-mers into blocks of positions. Two k-mers within distance d agree on all but at most d blocks, so "
         "tables of the other blocks find every pair; then whole k-mers are compared. The first table that finds a "
@@ -195,7 +195,7 @@ class Index(JoinMethod):
     """A table for each wildcard configuration."""
 
     name = "index"
-    summary = "a table for each choice of wildcards"
+    summary = "an index for each choice of wildcards"
     how = (
         "one table for each choice of up to d wildcards. Pairs of k-mers that agree outside the wildcards give R, "
         "and D follows from R. Cost grows with the number of choices, C(k, m)"

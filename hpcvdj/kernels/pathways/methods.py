@@ -83,7 +83,7 @@ class Direct(Method):
     """
 
     name = "direct"
-    summary = "closed form, no enumeration of n-nucleotides; any n-length"
+    summary = "a formula, without enumerating n-nucleotides; any n-length"
     work_name = "junctions"
     disjoint = True
     kernels: ClassVar[Mapping[str, str]] = {
