@@ -1,26 +1,46 @@
 """Jobs that are stopped and go on: by their time limit, and by hand after scancel."""
 
+import math
+import subprocess
+import sys
+
 import pytest
 
 from hpcvdj.results.reader import Result
 from tests.cluster.conftest import counters
-from tests.conftest import GERMLINE, SMALL
+from tests.conftest import GERMLINE, ROOT, SMALL
 
 pytestmark = pytest.mark.timeout(900)
 
-LONG = ("--method", "bitwise", "--max-n", "5")
+LONG = ("--method", "bitwise", "--max-n", "4")
 
 
-def small_times(path, times):
-    """The small example `times` times over: LONG takes two ranks of one core each some 13 s for each time."""
-    header, *rows = SMALL.read_text().splitlines(keepends=True)
-    path.write_text(header + "".join(f"{time}_{row}" for time in range(times) for row in rows))
-    return path
+@pytest.fixture(scope="module")
+def table_for(tmp_path_factory):
+    """A function that makes a table which two ranks of one core count with LONG in about so many seconds, or longer.
+
+    The table is copies of the small example.  One is counted with one n-nucleotide less, on one core: an n-nucleotide
+    more takes four times as long, two ranks half.
+    """
+    folder = tmp_path_factory.mktemp("tables")
+    words = ["count", SMALL, "-g", GERMLINE, "-o", folder / "trial.h5", "--method", "bitwise", "--backend", "cpu"]
+    words += ["--max-n", "3", "--threads", "1"]
+    subprocess.run([sys.executable, "-m", "hpcvdj", *map(str, words)], check=True, cwd=ROOT, capture_output=True)
+    with Result(folder / "trial.h5") as result:
+        one_copy = 4 / 2 * result.dataset("timings/kernel_seconds")[:].sum()
+
+    def table_for(seconds):
+        header, *rows = SMALL.read_text().splitlines(keepends=True)
+        path = folder / f"{seconds}.tsv"
+        copies = range(math.ceil(seconds / one_copy))
+        path.write_text(header + "".join(f"{copy}_{row}" for copy in copies for row in rows))
+        return path
+
+    return table_for
 
 
-def test_a_job_goes_on_after_its_time_limit(submit, serial, tmp_path):
-    target = tmp_path / "counts.h5"
-    table = small_times(tmp_path / "table.tsv", 5)
+def test_a_job_goes_on_after_its_time_limit(submit, serial, table_for, tmp_path):
+    target, table = tmp_path / "counts.h5", table_for(65)
     # One minute is the shortest limit.  Slurm looks at limits each 30 s, and sends the signal if it would be due before
     # it looks again: 20 to 50 s after the start, when counting has begun and goes on for a while.
     options = ["--time=1", "--signal=B:USR1@10", "--ntasks-per-node=2"]
@@ -34,14 +54,14 @@ def test_a_job_goes_on_after_its_time_limit(submit, serial, tmp_path):
     job.command("scontrol", "update", f"JobId={job.name}", "StartTime=now+8", "TimeLimit=10")
     job.succeeded(seconds=500)
     assert job.log().count("== job") == 2
-    assert (counters(target) == serial(table, 5)).all()
-    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".h5", ".out", ".tsv"], "no debris"
+    assert (counters(target) == serial(table, 4)).all()
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".h5", ".out"], "no debris"
 
 
-def test_a_killed_job_goes_on_under_the_same_number(submit, serial, tmp_path):
+def test_a_killed_job_goes_on_under_the_same_number(submit, serial, table_for, tmp_path):
     """What the killed ranks left in shared memory must not meet the ranks of the second start."""
-    target = tmp_path / "counts.h5"
-    job = submit("count.sbatch", SMALL, GERMLINE, target, *LONG, options=["--ntasks-per-node=2"])
+    target, table = tmp_path / "counts.h5", table_for(12)
+    job = submit("count.sbatch", table, GERMLINE, target, *LONG, options=["--ntasks-per-node=2"])
     job.wait(lambda facts: target.with_name("counts.h5.checkpoint").is_dir())
     job.kill(0, 1)
     assert job.ended()["JobState"] == "FAILED"
@@ -49,21 +69,21 @@ def test_a_killed_job_goes_on_under_the_same_number(submit, serial, tmp_path):
     job.command("scontrol", "update", f"JobId={job.name}", "StartTime=now+18")
     job.wait(lambda facts: facts["JobState"] == "RUNNING")
     job.succeeded()
-    assert (counters(target) == serial(max_n=5)).all()
+    assert (counters(target) == serial(table, 4)).all()
 
 
-def test_a_cancelled_job_stays_away_until_it_is_submitted_again(submit, serial, tmp_path):
-    target = tmp_path / "counts.h5"
-    job = submit("count.sbatch", SMALL, GERMLINE, target, *LONG, options=["--ntasks-per-node=2"])
+def test_a_cancelled_job_stays_away_until_it_is_submitted_again(submit, serial, table_for, tmp_path):
+    target, table = tmp_path / "counts.h5", table_for(12)
+    job = submit("count.sbatch", table, GERMLINE, target, *LONG, options=["--ntasks-per-node=2"])
     job.wait(lambda facts: target.with_name("counts.h5.checkpoint").is_dir())
     job.command("scancel", job.name)
     assert job.ended()["JobState"] == "CANCELLED"
     assert not target.exists()
     # With another number of ranks.
-    again = submit("count.sbatch", SMALL, GERMLINE, target, *LONG, options=["--ntasks-per-node=3"])
+    again = submit("count.sbatch", table, GERMLINE, target, *LONG, options=["--ntasks-per-node=3"])
     again.succeeded()
     assert job.facts()["JobState"] == "CANCELLED"
-    assert (counters(target) == serial(max_n=5)).all()
+    assert (counters(target) == serial(table, 4)).all()
     with Result(target) as result:
         assert result.provenance["slurm_job_id"] == again.name
 
