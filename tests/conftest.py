@@ -37,3 +37,18 @@ def launcher_free(monkeypatch) -> None:
     for name in list(os.environ):
         if name.startswith(("PMI", "OMPI_", "MPI", "HYDI", "SLURM_", "MV2_", "PALS_")):
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory):
+    """A folder of kernels compiled for the host."""
+    return tmp_path_factory.mktemp("kernels")
+
+
+@pytest.fixture
+def host(kernels, monkeypatch):
+    """The CUDA backend of the motif methods on the host."""
+    from tests.kernels.kmers import on_host
+
+    yield on_host.begin(kernels, monkeypatch)
+    on_host.forget()

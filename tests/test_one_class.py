@@ -73,6 +73,30 @@ def test_a_method_is_one_class(tmp_path):
         assert len(one.dataset("timings/tasks")) == 2
 
 
+def test_a_method_without_a_kernel_for_the_backend(tmp_path):
+    program = METHOD.replace("    def units", '    kernels = {"cuda": "nowhere.Kernel"}\n\n    def units')
+    words = [
+        sys.executable,
+        "-c",
+        program,
+        "count",
+        SMALL,
+        "-g",
+        GERMLINE,
+        "-o",
+        tmp_path / "o.h5",
+        "--method",
+        "halves",
+    ]
+    done = subprocess.run(
+        [*map(str, words), "--backend", "cpu"], capture_output=True, text=True, check=False, env={"PATH": ""}
+    )
+    assert done.returncode == 2
+    assert "--method halves has no kernel for --backend cpu" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_reader_is_one_class(tmp_path):
     table = tmp_path / "in" / "a.ssv"
     table.parent.mkdir()

@@ -11,7 +11,7 @@ from pkgutil import resolve_name
 from typing import ClassVar
 from uuid import UUID
 
-from hpcvdj.errors import MachineError, choices, require_choice
+from hpcvdj.errors import InputError, MachineError, choices, require_choice
 from hpcvdj.kernels.kernel import Kernel, Unit
 from hpcvdj.kernels.pathways.methods import Method
 from hpcvdj.recombination.repertoire import Problem
@@ -46,7 +46,11 @@ class Backend:
         raise NotImplementedError
 
     def load(self, method: Method, problem: Problem, threads_per_block: int = 0) -> Kernel:
-        """The kernel of a method, compiled, with the problem's data where the kernel needs them."""
+        """The kernel of a method, compiled, with the problem's data where the kernel needs them; InputError if none."""
+        if self.name not in method.kernels:
+            raise InputError(
+                f"--method {method.name} has no kernel for --backend {self.name}; choose another of the two"
+            )
         kernel: Kernel = resolve_name(method.kernels[self.name])(problem, threads_per_block)
         return kernel
 

@@ -46,7 +46,7 @@ class MotifConfig:
     method    `auto` or the name of a method; blocks: of `pigeonhole`, 0 for the best number
     score     the name of a score; weights: one for each distance, None for the default
     edges     None: the counters of all pairs; else the edges that this filter keeps
-    memory    bytes that a rank's tables may take; 0: a quarter of the host's memory, shared by its ranks, or half of
+    memory    bytes that a rank's tables may take; 0: a quarter of the host's memory, divided by the ranks, or half of
               the GPU's
     """
 

@@ -8,23 +8,9 @@ from hpcvdj.errors import choices
 from hpcvdj.kernels.kmers.methods import KmerMethod
 from hpcvdj.motifs.edges import EdgeFilter
 from tests.kernels.host import fake_cupy
-from tests.kernels.kmers import on_host
 from tests.motifs.test_compare import EXACT, TEXTS, compare, content
 
 pytestmark = pytest.mark.skipif(fake_cupy.COMPILER is None, reason="no g++")
-
-
-@pytest.fixture(scope="module")
-def kernels(tmp_path_factory):
-    """A folder of compiled kernels."""
-    return tmp_path_factory.mktemp("kernels")
-
-
-@pytest.fixture
-def host(kernels, monkeypatch):
-    """The CUDA backend on the host."""
-    yield on_host.begin(kernels, monkeypatch)
-    on_host.forget()
 
 
 @pytest.fixture

@@ -28,19 +28,6 @@ SETTINGS = settings(
 )
 
 
-@pytest.fixture(scope="module")
-def kernels(tmp_path_factory):
-    """A folder of compiled kernels."""
-    return tmp_path_factory.mktemp("kernels")
-
-
-@pytest.fixture
-def host(kernels, monkeypatch):
-    """The CUDA backend on the host."""
-    yield on_host.begin(kernels, monkeypatch)
-    on_host.forget()
-
-
 def loaded(method, texts, k, d, *, distinct=False, blocks=0, wide=False):
     """The method with the columns; `wide` if they have counts that `matrix` leaves to another method."""
     sequences = profile(sequence_set(texts), k, d, distinct=distinct)

@@ -28,12 +28,6 @@ SETTINGS = settings(
 )
 
 
-@pytest.fixture(scope="module")
-def kernels(tmp_path_factory):
-    """A folder of compiled kernels."""
-    return tmp_path_factory.mktemp("kernels")
-
-
 @pytest.fixture
 def host(kernels, monkeypatch):
     """The CUDA backend on the host."""

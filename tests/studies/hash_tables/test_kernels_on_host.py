@@ -11,24 +11,10 @@ from hpcvdj.errors import InputError, MachineError
 from hpcvdj.kernels.kmers.kmers import Kmers
 from hpcvdj.studies.hash_tables.construction import KERNELS
 from tests.kernels.host import fake_cupy
-from tests.kernels.kmers import on_host
 from tests.kernels.kmers.cases import exact, hostile, kmers, random_text, raw, upper
 from tests.studies.hash_tables.cases import VARIANTS, tables_exact, tables_raw
 
 pytestmark = pytest.mark.skipif(fake_cupy.COMPILER is None, reason="no g++")
-
-
-@pytest.fixture(scope="module")
-def kernels(tmp_path_factory):
-    """A folder of compiled kernels."""
-    return tmp_path_factory.mktemp("kernels")
-
-
-@pytest.fixture
-def host(kernels, monkeypatch):
-    """The CUDA backend on the host."""
-    yield on_host.begin(kernels, monkeypatch)
-    on_host.forget()
 
 
 def compared(some, d, count=tables_exact, **options):
