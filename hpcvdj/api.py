@@ -11,7 +11,6 @@ from hpcvdj.counting.config import DEFAULT_MAX_N, Config
 from hpcvdj.errors import InputError, choices, require_choice, require_integer
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.kernels.pathways.methods import Direct
-from hpcvdj.kernels.quantities import Pathways
 from hpcvdj.recombination.calls import CallPolicy, Policy
 from hpcvdj.recombination.explanation import Explanation
 from hpcvdj.recombination.germline import DFormConvention, Germline, PaperDForms, read_germline
@@ -185,8 +184,8 @@ def annotate_cells(
             raise InputError(f"adata.obsm[{airr_key!r}] has no field {missing}; read the receptors with scirpy.io")
         # Contigs of several samples may share ids; here every cell is counted by itself.
         done = count(table.drop(columns="sequence_id", errors="ignore").fillna(""), counted, **options)
-    for name in [name for name in done if name.startswith("pathways_")]:
+    for name in done.columns.drop(table.columns, errors="ignore"):
         column = done[name].reindex(adata.obs_names)
-        if name == Pathways.excluded:
+        if name.endswith("_excluded"):
             column = pd.Series(column.astype(object).fillna(f"no primary {chain} chain"), dtype=str)
         adata.obs[f"{chain}_1_{name}"] = column

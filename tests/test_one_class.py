@@ -1,11 +1,16 @@
 """A new method or a new reader is one class: commands, help and results know it without further declarations."""
 
 import json
+import math
 import subprocess
 import sys
 
+import numpy as np
+import pandas as pd
+
 from hpcvdj.repertoires.tables import TableReader
 from hpcvdj.results.reader import Result
+from tests.cli.test_mpiexec import MPIEXEC
 from tests.conftest import GERMLINE, ROOT, SMALL
 
 METHOD = """
@@ -24,6 +29,52 @@ class Halves(Direct):
 
 from hpcvdj.cli import main
 main()
+"""
+
+QUANTITY = """
+import numpy as np
+from hpcvdj.kernels.kernel import Kernel, Unit
+from hpcvdj.kernels.pathways.direct_cpu import DirectKernel
+from hpcvdj.kernels.pathways.methods import Direct
+from hpcvdj.kernels.quantities import Quantity
+
+class Thirds(Quantity):
+    name = "thirds"
+    dataset = "thirds"
+    dtype = np.float64
+    axis = "1"
+    meaning = "a third of the pathways of each junction"
+    excluded = "thirds_excluded"
+    number = float
+
+    def width(self, max_n):
+        return 1
+
+    def columns(self, width):
+        return ["third"]
+
+class ThirdsKernel(Kernel):
+    def __init__(self, problem, threads):
+        self.counts, self.columns = DirectKernel(problem, threads), range(problem.max_n + 1)
+
+    def start(self, unit, first, last):
+        counters = self.counts.start(Unit(unit.pairs, unit.rows, self.columns, unit.tasks), first, last)()
+        values = counters.sum(axis=1, keepdims=True) / 3
+        return lambda: values
+
+class InThirds(Direct):
+    name = "in-thirds"
+    summary = "a third of the pathways"
+    quantity = Thirds
+    kernels = {"cpu": "__main__.ThirdsKernel"}
+
+    def units(self, problem, unit_work, missing):
+        for unit in super().units(problem, unit_work, missing):
+            yield Unit(unit.pairs, unit.rows, range(1), unit.tasks)
+
+if __name__ == "__main__":
+    from hpcvdj.cli import main
+    main()
 """
 
 READER = """
@@ -53,12 +104,25 @@ main()
 """
 
 
-def run(program, *arguments):
+def started(program, *arguments, launcher=()):
+    """A program that ran with these arguments."""
+    words = [*launcher, sys.executable, "-c", program, *map(str, arguments)]
+    return subprocess.run(words, capture_output=True, text=True, check=False, env={"COLUMNS": "200", "PATH": ""})
+
+
+def run(program, *arguments, launcher=()):
     """The output of a program with these arguments, which must succeed."""
-    words = [sys.executable, "-c", program, *map(str, arguments)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, env={"COLUMNS": "200", "PATH": ""})
+    done = started(program, *arguments, launcher=launcher)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def refused(program, *arguments):
+    """The one line with which a program refuses these arguments."""
+    done = started(program, *arguments)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.count("\n") == 1
+    return done.stderr
 
 
 def test_a_method_is_one_class(tmp_path):
@@ -75,26 +139,49 @@ def test_a_method_is_one_class(tmp_path):
 
 def test_a_method_without_a_kernel_for_the_backend(tmp_path):
     program = METHOD.replace("    def units", '    kernels = {"cuda": "nowhere.Kernel"}\n\n    def units')
-    words = [
-        sys.executable,
-        "-c",
-        program,
-        "count",
-        SMALL,
-        "-g",
-        GERMLINE,
-        "-o",
-        tmp_path / "o.h5",
-        "--method",
-        "halves",
-    ]
-    done = subprocess.run(
-        [*map(str, words), "--backend", "cpu"], capture_output=True, text=True, check=False, env={"PATH": ""}
-    )
-    assert done.returncode == 2
-    assert "--method halves has no kernel for --backend cpu" in done.stderr
-    assert "Traceback" not in done.stderr
+    arguments = "count", SMALL, "-g", GERMLINE, "-o", tmp_path / "o.h5", "--method", "halves", "--backend", "cpu"
+    assert "--method halves has no kernel for --backend cpu" in refused(program, *arguments)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_quantity_is_one_class(tmp_path):
+    def counted(name, *options, launcher=()):
+        arguments = "count", SMALL, "-g", GERMLINE, "-o", tmp_path / name, "--max-n", 3, *options
+        return run(QUANTITY, *arguments, launcher=launcher)
+
+    def values(name):
+        with Result(tmp_path / name) as result:
+            order = np.argsort(result.row)
+            return result.dataset("thirds")[:][order], result.provenance
+
+    counted("pathways.h5")
+    with Result(tmp_path / "pathways.h5") as result:
+        expected = result.all().total[np.argsort(result.row)][:, None] / 3
+    assert "thirds     258 of 500 junctions have a value other than 0" in counted("o.h5", "--method", "in-thirds")
+    one, facts = values("o.h5")
+    assert one.dtype == np.float64
+    assert (one == expected).all()
+    assert facts["quantity"] == "thirds"
+    assert math.isclose(float(json.loads(facts["sums"])[0]), expected.sum(), rel_tol=1e-14)
+    for name, options, launcher in (
+        ("parts.h5", ["--batch-rows", 100], ()),
+        ("ranks.h5", [], [MPIEXEC, "-n", "3"]),
+        ("both.h5", ["--batch-rows", 100], [MPIEXEC, "-n", "2"]),
+    ):
+        assert "thirds " in counted(name, "--method", "in-thirds", *options, launcher=launcher)
+        other, own = values(name)
+        assert one.tobytes() == other.tobytes(), name
+        assert math.isclose(*(float(json.loads(each["sums"])[0]) for each in (facts, own)), rel_tol=1e-14), name
+    run(QUANTITY, "export", tmp_path / "o.h5", "-o", tmp_path / "o.tsv")
+    table = pd.read_csv(tmp_path / "o.tsv", sep="\t", float_precision="round_trip")
+    assert (table["third"].to_numpy() == one[:, 0]).all()
+    assert table["thirds_excluded"].isna().all()
+    for command in (
+        ["report", tmp_path / "o.h5", "-o", tmp_path / "r.html"],
+        ["convergence", tmp_path / "o.h5", "-o", tmp_path / "c.tsv"],
+    ):
+        assert "o.h5: has thirds, not pathways" in refused(QUANTITY, *command)
+    assert "in-thirds" not in run(QUANTITY, "verify", SMALL, "-g", GERMLINE, "--sample", 3, "--max-n", 1)
 
 
 def test_a_reader_is_one_class(tmp_path):

@@ -158,10 +158,8 @@ def report(summary: "Summary", output: Path) -> None:
         common.say(f"tables     {summary.tables:,}, of {summary.repertoires:,} repertoire(s)")
     common.say(f"rows       {summary.rows_read:,} read = {summary.counted:,} counted + {excluded:,} excluded")
     common.say(f"V-J pairs  {summary.pairs:,}")
-    common.say(f"pathways   {sum(summary.pathways):,} in all, n-lengths 0-{summary.max_n}")
-    if summary.counted:
-        share = 100 * summary.with_pathway / summary.counted
-        common.say(f"reached    {summary.with_pathway:,} junctions ({share:.2f} %) have at least one pathway")
+    for word, text in summary.quantity.summary(summary.sums, summary.nonzero, summary.counted).items():
+        common.say(f"{word:<10} {text}")
     common.say(f"method     {summary.method} on {summary.hardware}, {summary.ranks} rank(s)")
     stages = ", ".join(f"{name} {seconds[name]:.2f} s" for name in STAGES)
     common.say(f"time       {stages} ({rate:,.0f} junctions/s in the kernel)")

@@ -21,7 +21,8 @@ class ArrayStore:
     """Values in memory: `values` [sequences, columns]."""
 
     def __init__(self, problem: Problem, method: Method) -> None:
-        self.values = np.zeros((len(problem.repertoire), problem.max_n + 1), dtype=method.quantity.dtype)
+        quantity = method.quantity()
+        self.values = np.zeros((len(problem.repertoire), quantity.width(problem.max_n)), dtype=quantity.dtype)
 
     def put(self, unit: Unit, values: NDArray[Any]) -> None:
         """Take a unit's values."""

@@ -80,7 +80,7 @@ def _whole(inputs: Inputs, germline: Germline, config: Config, run: Run, started
     folder, _ = run.open_folder("checkpoint", attributes.get("identity", {}), STATE)
     with ExitStack() as stack:
         stack.callback(lambda: folder.leave(STATE) if run.is_root else None)
-        writer, begun, missing = _writer(stack, run, junctions, method, max_n + 1, folder)
+        writer, begun, missing = _writer(stack, run, junctions, method, max_n, folder)
         opened = time.perf_counter()
         run.request.begin()
         backend = run.bind(config.backend, strict=config.strict_binding)
@@ -109,7 +109,7 @@ def _whole(inputs: Inputs, germline: Germline, config: Config, run: Run, started
 
 
 def _writer(
-    stack: ExitStack, run: Run, junctions: Junctions | None, method: Method, width: int, folder: RunFolder
+    stack: ExitStack, run: Run, junctions: Junctions | None, method: Method, max_n: int, folder: RunFolder
 ) -> tuple[ResultWriter | None, Partial | None, Missing]:
     """Root's writer, with what an earlier run saved; on every rank the unit that was under way, and what is missing."""
 
@@ -117,7 +117,7 @@ def _writer(
         assert junctions is not None
         assert run.target is not None
         overwrite = run.overwrite or run.resume
-        writer = result_writer(run.target, junctions, method, width, overwrite=overwrite, folder=folder)
+        writer = result_writer(run.target, junctions, method, max_n, overwrite=overwrite, folder=folder)
         opened = stack.enter_context(writer)
         return opened, opened.restore()
 

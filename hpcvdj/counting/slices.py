@@ -113,8 +113,8 @@ def count_in_slices(inputs: Inputs, germline: Germline, config: Config, run: Run
             **facts_of(*facts),
             "slice_rows": rows,
             "quantity": config.method_class().quantity.name,
-            "sums": [str(value) for value in found.pathways],
-            "nonzero": found.with_pathway,
+            "sums": [str(value) for value in found.sums],
+            "nonzero": found.nonzero,
         }
         parts.join(target, folder, joint, ranks, inputs, overwrite=run.overwrite)
         return found
@@ -160,7 +160,7 @@ class _SliceWork:
         last = part.first_row + part.rows
         tables = tuple(t for t in self.inputs.tables if t.first_row < last and t.first_row + t.rows > part.first_row)
         path = parts.part_path(self.folder, part.index)
-        with result_writer(path, junctions, method, problem.max_n + 1) as writer:
+        with result_writer(path, junctions, method, problem.max_n) as writer:
             computed = compute(problem, config, self.backend, run.alone(), writer)
             rows = facts_of(junctions.rows_read, junctions.excluded.counts(), junctions.substituted)
             attributes = {**self.attributes, **rows, "first_row": part.first_row}

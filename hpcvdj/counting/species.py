@@ -30,7 +30,7 @@ def species_warning(summary: Summary, germline: Germline) -> str | None:
         for exclusion, count in summary.excluded
         if exclusion.kind in (ExclusionKind.UNLISTED_GENE, ExclusionKind.UNLISTED_ALLELE)
     ]
-    rows, counted, reached = summary.rows_read, summary.counted, summary.with_pathway
+    rows, counted, reached = summary.rows_read, summary.counted, summary.nonzero
     lacking = sum(count for *_, count in unlisted)
     finding = f"{lacking:,} of {rows:,} rows have a V or J call that {germline.name} does not list"
     if lacking >= HALF * rows:

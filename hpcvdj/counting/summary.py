@@ -10,6 +10,7 @@ from typing import Any
 from hpcvdj.counting.config import Config
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.backends import Backend
+from hpcvdj.kernels.quantities import Pathways, Quantity
 from hpcvdj.recombination.exclusions import Exclusion, added, by_summary, counts_json
 from hpcvdj.recombination.germline import Germline
 from hpcvdj.repertoires.inputs import Inputs
@@ -32,8 +33,9 @@ class Summary:
 
     excluded      the exclusions and their rows, the most frequent first
     substituted   calls that were replaced, by what, and their rows
-    pathways      pathways of each n-length over all sequences, exact Python integers
-    with_pathway  sequences with at least one pathway
+    quantity      what was computed
+    sums          of its columns over all sequences; of pathways exact Python integers
+    nonzero       sequences with a value other than 0
     tables        tables that were counted together, and their repertoires; 0 for one table
     seconds       of each of `STAGES`
     """
@@ -47,8 +49,9 @@ class Summary:
     method: str
     hardware: str
     ranks: int
-    pathways: list[int]
-    with_pathway: int
+    quantity: Quantity
+    sums: list[Any]
+    nonzero: int
     tables: int = 0
     repertoires: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
@@ -56,8 +59,9 @@ class Summary:
 
 def summary_of(paths: list[Path], inputs: Inputs, backend: Backend, run: Run) -> Summary:
     """What the result at `paths`, or its parts, found; InputError if one is damaged or they do not fit."""
-    rows = counted = reached = 0
-    pathways: list[int] = []
+    rows = counted = nonzero = max_n = 0
+    quantity: Quantity = Pathways()
+    sums: list[Any] = []
     excluded: list[list[tuple[Exclusion, int]]] = []
     substituted: Counter[tuple[str, str]] = Counter()
     pairs: set[tuple[str, str]] = set()
@@ -69,26 +73,29 @@ def summary_of(paths: list[Path], inputs: Inputs, backend: Backend, run: Run) ->
                 raise InputError(f"{path.parent}: its parts do not follow each other; start again with --overwrite")
             rows += int(facts["rows_read"])
             counted += len(part)
-            reached += int(facts["nonzero"])
-            sums = list(map(int, json.loads(facts["sums"])))
-            pathways = [a + b for a, b in zip(pathways or [0] * len(sums), sums, strict=True)]
+            nonzero += int(facts["nonzero"])
+            quantity = part.quantity
+            own = list(map(quantity.number, json.loads(facts["sums"])))
+            sums = [a + b for a, b in zip(sums or [quantity.number()] * len(own), own, strict=True)]
             excluded.append(part.excluded_counts)
             for call, allele, replaced in json.loads(facts["substituted_calls"]):
                 substituted[call, allele] += replaced
             pairs |= {(v, j) for v, j, _ in part.pairs}
-            method = json.loads(facts["config"])["method"]
+            config = json.loads(facts["config"])
+            method, max_n = config["method"], int(config["max_n"])
     return Summary(
         rows_read=rows,
         counted=counted,
         excluded=added(excluded),
         substituted=[(*replaced, rows) for replaced, rows in substituted.items()],
         pairs=len(pairs),
-        max_n=len(pathways) - 1,
+        max_n=max_n,
         method=method,
         hardware=backend.describe(),
         ranks=run.ranks,
-        pathways=pathways,
-        with_pathway=reached,
+        quantity=quantity,
+        sums=sums,
+        nonzero=nonzero,
         tables=len(inputs.tables) * inputs.together,
         repertoires=len(inputs.repertoires),
     )

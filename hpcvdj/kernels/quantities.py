@@ -15,6 +15,7 @@ class Quantity:
     axis      the columns, for the documentation
     meaning   likewise
     excluded  column of exported tables that says why a row has no values
+    number    the Python type of a sum of values
     """
 
     name: ClassVar[str]
@@ -23,6 +24,11 @@ class Quantity:
     axis: ClassVar[str]
     meaning: ClassVar[str]
     excluded: ClassVar[str]
+    number: ClassVar[type[int] | type[float]]
+
+    def width(self, max_n: int) -> int:
+        """How many columns there are, for n-lengths up to `max_n`."""
+        raise NotImplementedError
 
     def columns(self, width: int) -> list[str]:
         """The names of `width` columns in exported tables."""
@@ -31,6 +37,18 @@ class Quantity:
     def derived(self, values: NDArray[Any]) -> dict[str, NDArray[Any]]:
         """Further columns of exported tables, made from the values."""
         return {}
+
+    def totals(self, values: NDArray[Any]) -> NDArray[Any]:
+        """The sum of each junction's values, [junctions], in the dtype of the values."""
+        return np.asarray(values.sum(axis=1, dtype=self.dtype))
+
+    def summary(self, sums: list[Any], nonzero: int, junctions: int) -> dict[str, str]:
+        """What `hpcvdj count` prints: a word and what to say of it.
+
+        sums     of the columns
+        nonzero  how many of the `junctions` have a value other than 0
+        """
+        return {self.name: f"{nonzero:,} of {junctions:,} junctions have a value other than 0"}
 
     def sums(self, values: NDArray[Any], nonzero: NDArray[np.bool_]) -> list[Any]:
         """The sums of the columns; sets `nonzero`, bool [junctions], where a junction has a value other than 0."""
@@ -48,6 +66,11 @@ class Pathways(Quantity):
     axis = "N + 1"
     meaning = "pathways of each junction; column m has those with m n-nucleotides"
     excluded = "pathways_excluded"
+    number = int
+
+    def width(self, max_n: int) -> int:
+        """A column for each n-length from 0."""
+        return max_n + 1
 
     def columns(self, width: int) -> list[str]:
         """pathways_n0, pathways_n1, …"""
@@ -55,7 +78,15 @@ class Pathways(Quantity):
 
     def derived(self, values: NDArray[Any]) -> dict[str, NDArray[Any]]:
         """pathways_total: pathways of all n-lengths counted."""
-        return {"pathways_total": values.sum(axis=1, dtype=np.uint64)}
+        return {"pathways_total": self.totals(values)}
+
+    def summary(self, sums: list[Any], nonzero: int, junctions: int) -> dict[str, str]:
+        """All pathways, and the junctions that have one."""
+        lines = {"pathways": f"{sum(sums):,} in all, n-lengths 0-{len(sums) - 1}"}
+        if junctions:
+            share = 100 * nonzero / junctions
+            lines["reached"] = f"{nonzero:,} junctions ({share:.2f} %) have at least one pathway"
+        return lines
 
     def sums(self, values: NDArray[Any], nonzero: NDArray[np.bool_]) -> list[Any]:
         """Exact sums, as Python integers, however large."""

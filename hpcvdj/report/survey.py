@@ -74,7 +74,7 @@ class Survey:
     """
 
     def __init__(self, result: Result, name: str, junction: str | None) -> None:
-        columns = result.max_n + 1
+        self._totals, columns = result.pathways().totals, result.max_n + 1
         self._result, self._pairs = result, result.pairs
         self._stops = np.array([rows.stop for _, _, rows in self._pairs], dtype=np.int64)
         self._top: dict[tuple[str, str, bytes], Junction] = {}
@@ -114,7 +114,7 @@ class Survey:
 
     def _add(self, rows: slice) -> None:
         counters = np.asarray(self._result.counters[rows])
-        totals = counters.sum(axis=1, dtype=np.uint64)
+        totals = self._totals(counters)
         cdr3 = np.ascontiguousarray(self._result.dataset("sequences/cdr3")[rows])
         # The sums of the halves of counters fit into 64 bits; the sums of counters may not.
         low, high = (counters & np.uint64(2**32 - 1)).sum(axis=0), (counters >> np.uint64(32)).sum(axis=0)
@@ -170,7 +170,7 @@ class Survey:
         if not self.top:
             return []
         typical = quantiles.typical()
-        row = self._first_row(lambda rows: quantiles.bins(counters[rows].sum(axis=1, dtype=np.uint64)) == typical)
+        row = self._first_row(lambda rows: quantiles.bins(self._totals(counters[rows])) == typical)
         assert row is not None
         return [("the junction with the largest weight", self.top[0]), ("a typical junction", self._junction(row))]
 

@@ -58,9 +58,16 @@ class Result:
         """What was computed."""
         return choice(Quantity, str(self._file.attrs.get("quantity", Pathways.name)), "the result's quantity")
 
+    def pathways(self) -> Pathways:
+        """The quantity of a result that has pathways; InputError if it has another one."""
+        if not isinstance(self.quantity, Pathways):
+            raise InputError(f"{self.path}: has {self.quantity.name}, not pathways; give a result of pathways")
+        return self.quantity
+
     @property
     def max_n(self) -> int:
-        """The largest n-length counted."""
+        """The largest n-length counted; InputError if the values are not pathways."""
+        self.pathways()
         return int(self.counters.shape[1]) - 1
 
     @property

@@ -40,9 +40,9 @@ class Selection:
         return np.asarray(_take(self.result.counters, self.index))
 
     @property
-    def total(self) -> NDArray[np.uint64]:
-        """Pathways of all n-lengths counted, uint64 [sequences]."""
-        return np.asarray(self.counters.sum(axis=1, dtype=np.uint64))
+    def total(self) -> NDArray[Any]:
+        """The sum of each sequence's values [sequences]: pathways of all n-lengths counted, uint64."""
+        return self.result.quantity.totals(self.counters)
 
     @property
     def row(self) -> NDArray[np.int64]:
@@ -103,8 +103,8 @@ class Selection:
         if v_call is not None or j_call is not None:
             keep &= self._called(v_call, j_call)
         if min_pathways is not None and min_pathways > 0:
-            least = int(min_pathways)
-            keep &= _take(self.result.counters, self.index, lambda block: block.sum(axis=1, dtype=np.uint64) >= least)
+            least, totals = int(min_pathways), self.result.pathways().totals
+            keep &= _take(self.result.counters, self.index, lambda block: totals(block) >= least)
         return Selection(self.result, self.index[keep])
 
     def _among(self, name: str, asked: NDArray[Any]) -> NDArray[np.bool_]:

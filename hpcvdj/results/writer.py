@@ -40,15 +40,16 @@ class ResultWriter:
     nonzero  bool [sequences]: whether a sequence has any value other than 0
     """
 
-    def __init__(self, writer: Hdf5Writer, junctions: Junctions, method: Method, width: int, path: Path) -> None:
+    def __init__(self, writer: Hdf5Writer, junctions: Junctions, method: Method, max_n: int, path: Path) -> None:
         self._writer, self._junctions, self._path = writer, junctions, path
         self.quantity = method.quantity()
+        width = self.quantity.width(max_n)
         shape = len(junctions), width
         # Enumerating methods finish one column after another, so a chunk is of one column.
         self._values = PackedDataset(
             writer.file, self.quantity.dataset, shape, self.quantity.dtype, columns=1 if method.enumerates else None
         )
-        self.sums: list[Any] = [0] * width
+        self.sums: list[Any] = [self.quantity.number()] * width
         self.nonzero = np.zeros(len(junctions), dtype=bool)
 
     def put(self, unit: Unit, values: NDArray[Any]) -> None:
@@ -99,7 +100,7 @@ class ResultWriter:
                 meta = json.loads(str(arrays.pop("meta")))
                 nonzero, partial = arrays.pop("nonzero"), arrays.pop("partial", None)
                 self._values.restore(arrays, path.with_name(Path(meta["file"]).name))
-                self.sums = [int(value) for value in meta["sums"]]
+                self.sums = list(map(self.quantity.number, meta["sums"]))
                 self.nonzero = np.unpackbits(nonzero, count=len(self.nonzero)).astype(bool)
                 if partial is not None:
                     pairs, rows, n_lengths = (range(*part) for part in meta["unit"])
@@ -161,12 +162,12 @@ def result_writer(
     target: Path,
     junctions: Junctions,
     method: Method,
-    width: int,
+    max_n: int,
     *,
     overwrite: bool = False,
     folder: RunFolder | None = None,
 ) -> Iterator[ResultWriter]:
-    """Write a result of `width` columns to `target`, which appears if the block succeeds.
+    """Write a result with n-lengths up to `max_n` to `target`, which appears if the block succeeds.
 
     folder  where the file is written and `save` leaves the checkpoint; without one there is no checkpoint
 
@@ -177,6 +178,6 @@ def result_writer(
         numbers = [int(part.stem.rpartition("-")[2]) for part in folder.path.glob(_DATA)]
         path = folder.path / f"result-{max(numbers, default=0) + 1:06}.part"
     with atomic_hdf5(target, overwrite=overwrite, temporary=path, keep=folder is not None) as writer:
-        result = ResultWriter(writer, junctions, method, width, path or target)
+        result = ResultWriter(writer, junctions, method, max_n, path or target)
         result.write_junctions()
         yield result

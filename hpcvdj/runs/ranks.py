@@ -100,8 +100,10 @@ class World:
     def sum(self, values: NDArray[Any]) -> NDArray[Any]:
         """The element-wise sum of the ranks' `values` (one shape on every rank), on every rank: the paper's all-reduce.
 
-        Integers only: floating-point sums would depend on the order of the ranks.
+        TypeError unless they are integers: floating-point sums would depend on the order of the ranks.
         """
+        if not np.issubdtype(values.dtype, np.integer):
+            raise TypeError(f"ranks add up integers only, not {values.dtype}: gather the values of disjoint tasks")
         return self._reduce(values, "SUM")
 
     def maximum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:

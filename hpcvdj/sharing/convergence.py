@@ -185,11 +185,12 @@ def _observations(result: Result, individual: str | None, rows: Rows, junctions:
     given = _from_tables(result, names, junctions) if names else {}
     said = given[PRODUCTIVE] if rows == "productive" else pa.nulls(len(result), pa.large_string())
     true = pc.is_in(pc.utf8_lower(said), value_set=pa.array(_TRUE, pa.large_string()))
-    pathways, weight = np.empty(len(result), np.uint64), np.empty(len(result))
+    quantity = result.pathways()
+    pathways, weight = np.empty(len(result), quantity.dtype), np.empty(len(result))
     for first in range(0, len(result), ROWS_AT_ONCE):
         block = slice(first, min(len(result), first + ROWS_AT_ONCE))
         counters = result.counters[block]
-        pathways[block], weight[block] = counters.sum(axis=1, dtype=np.uint64), weights(counters)
+        pathways[block], weight[block] = quantity.totals(counters), weights(counters)
     return pa.table(
         {
             **{name: _texts(result.dataset(f"sequences/{name}")[:]) for name in _JUNCTION},

@@ -84,8 +84,8 @@ def test_the_same_counters_and_exclusions(tables, paper_germline, tmp_path, name
     many = tmp_path / "many.h5"
     sliced = count_to(many, tables / name, paper_germline, Config(6), rows=ROWS)
     assert len(part_files(many)) == 4
-    for field in ("rows_read", "counted", "excluded", "pairs", "max_n", "method", "hardware", "ranks", "pathways",
-                  "with_pathway"):  # fmt: skip
+    for field in ("rows_read", "counted", "excluded", "pairs", "max_n", "method", "hardware", "ranks", "sums",
+                  "nonzero"):  # fmt: skip
         assert getattr(sliced, field) == getattr(summary, field), field
     assert sliced.seconds.keys() == summary.seconds.keys()
     expected, found = by_row(one), by_row(many)

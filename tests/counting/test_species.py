@@ -22,7 +22,7 @@ def allele(name, segment="V"):
 
 def warning(excluded, rows, counted, reached=None, max_n=10):
     found = SimpleNamespace(
-        excluded=excluded, rows_read=rows, counted=counted, with_pathway=counted if reached is None else reached,
+        excluded=excluded, rows_read=rows, counted=counted, nonzero=counted if reached is None else reached,
         max_n=max_n,
     )  # fmt: skip
     return species_warning(found, read_germline(MOUSE))
