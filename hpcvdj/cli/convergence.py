@@ -81,7 +81,7 @@ def command(
     observations = read(results, individual=individual, rows=rows, junctions=junctions)
     if not len(observations):
         remedy = "--rows all uses all counted rows" if observations.not_productive else "see what was excluded, and why"
-        raise InputError(f"{results[0]}: no row can be used ({_left_out(observations)}); {remedy}")
+        raise InputError(f"{results[0]}: no row can be used: {_left_out(observations)}; {remedy}")
     levels = [nucleotide_level(observations), amino_acid_level(observations, with_genes=with_genes)]
     for level, target in zip(levels, tables, strict=False):
         level.write(target, overwrite=overwrite)

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 else:
     FormatName = Literal[(AUTO, *choices(Source))]
 
-app = typer.Typer(help="Germline tables: make one from what databases publish.", no_args_is_help=True)
+app = typer.Typer(help="Make a germline table from what a database publishes.", no_args_is_help=True)
 
 
 @app.callback()
 def group() -> None:
-    """Germline tables: make one from what databases publish."""
+    """Make a germline table from what a database publishes."""
 
 
 @app.command("import")

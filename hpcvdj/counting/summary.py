@@ -70,7 +70,9 @@ def summary_of(paths: list[Path], inputs: Inputs, backend: Backend, run: Run) ->
         with Result(path) as part:
             facts = part.provenance
             if int(facts.get("first_row", 0)) != rows:
-                raise InputError(f"{path.parent}: its parts do not follow each other; start again with --overwrite")
+                raise InputError(
+                    f"{path.parent}: a part is missing, or is of another run; start again with --overwrite"
+                )
             rows += int(facts["rows_read"])
             counted += len(part)
             nonzero += int(facts["nonzero"])
@@ -173,4 +175,4 @@ def log_exclusions(
             log.warning("            %8s  and %d others", f"{rest:,}", len(listed) - _MOST_LOGGED)
         if kind.option:
             log.warning("            %s keeps them", kind.option)
-    log.warning("the result lists each of them under /excluded")
+    log.warning("the result file lists every excluded row in /excluded")

@@ -75,7 +75,7 @@ def cluster(
     """
     if singletons == "own" and min_size > 1:
         raise InputError(
-            f"--singletons own makes clusters of one, which --min-size {min_size} dissolves; give one of them"
+            f"--singletons own keeps clusters of one sequence, and --min-size {min_size} removes them; give only one"
         )
     if not resolution > 0 or not np.isfinite(resolution):
         raise InputError(f"--resolution {resolution}: give a number above 0")

@@ -100,8 +100,8 @@ def _germlines(paths: list[Path], germlines: Sequence[str | Path]) -> list[Germl
                 tables[path], used = germline, True
         if not used:
             raise InputError(
-                f"{name}: no result was counted with it (the digest of its segments differs); name the table that "
-                "`hpcvdj count` was given"
+                f"{name}: none of the results was counted with this germline table; name the one that `hpcvdj count` "
+                "was given"
             )
     return [tables.get(path) for path in paths]
 

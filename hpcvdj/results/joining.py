@@ -118,7 +118,7 @@ def _by_row(result: "Result", table: Any) -> tuple[NDArray[np.int64], Iterable[s
     rows = int(result.provenance["rows_read"])
     if len(table) != rows:
         raise InputError(
-            f"{result.path}: counts a table of {rows:,} rows, this table has {len(table):,}; join on sequence_id"
+            f"{result.path}: is of a table of {rows:,} rows, but this table has {len(table):,}; join on sequence_id"
         )
     places = np.full(rows, -1, dtype=np.int64)
     places[result.row] = np.arange(len(result))
@@ -169,6 +169,6 @@ def _require_same_sequences(result: "Result", table: Any, places: NDArray[np.int
         sequence = str(value).strip().upper()
         if sequence[trim : len(sequence) - trim] != counted[place]:
             raise InputError(
-                f"{result.path}: row {row} of the table has another {name} than was counted ({value}); "
+                f"{result.path}: row {row} of the table has the {name} {value}, but another was counted; "
                 "join the table that was counted"
             )

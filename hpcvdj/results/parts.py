@@ -161,7 +161,9 @@ class HeldParts:
         parts = parts_of(path, file)
         rows = np.sum([_rows(path, part) for part in parts], axis=0) if parts else np.zeros(len(_VIEWS))
         if parts and rows.tolist() != [len(dataset) for dataset in _row_datasets(file)]:
-            raise InputError(f"{path}: its parts in {parts[0].parent} are of another run; count again with --overwrite")
+            raise InputError(
+                f"{path}: the files in {parts[0].parent} are not the parts of this result; count again with --overwrite"
+            )
         _allow_files(path, HeldParts._held, len(parts))
         HeldParts._held += len(parts)
         self.release = weakref.finalize(self, HeldParts._release, len(parts))

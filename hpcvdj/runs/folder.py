@@ -134,7 +134,7 @@ def raise_if_complete(target: Path, folder: RunFolder, items: str) -> None:
             identity = json.loads(file.attrs["identity"])
     except (OSError, KeyError, ValueError, TypeError):
         raise InputError(
-            f"{target}: exists, and does not say which run it is of; give another name, or --overwrite"
+            f"{target}: exists, and is not the result of a run that can be resumed; give another name, or --overwrite"
         ) from None
     changes = differences(identity, folder.identity)
     if changes:

@@ -117,8 +117,8 @@ def read(
             for name, (value, shown) in how_counted.items():
                 if value != first[name][0]:
                     raise InputError(
-                        f"{path}: was not counted like {results[0]}: {name} {shown}, there {first[name][1]}; count "
-                        "them alike"
+                        f"{path}: was counted with different {name} ({shown}) than {results[0]} ({first[name][1]}); "
+                        "count both with the same options"
                     )
             parts.append(_observations(result, individual, rows, junctions))
             max_n = max(max_n, result.max_n)
@@ -161,7 +161,7 @@ def _how_counted(result: Result) -> dict[str, tuple[Any, str]]:
     # With all n-lengths, tables of different longest sequences differ in columns of zeros only.
     n_lengths = "all" if config.get("max_n_asked") == "all" else f"0-{result.max_n}"
     return {
-        "germline table": (digest, f"{facts.get('germline_path')} (SHA-256 {digest[:12]}…)"),
+        "germline segments": (digest, f"{facts.get('germline_path')} (SHA-256 {digest[:12]}…)"),
         "D forms": (config.get("d_forms"), str(config.get("d_forms"))),
         "n-lengths": (n_lengths, n_lengths),
     }

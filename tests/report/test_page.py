@@ -301,7 +301,10 @@ def test_what_is_refused(tmp_path, small):
         (([small], small, {"overwrite": True}), "is an input of this run"),
         (([tmp_path / "no.h5"], target, {}), "no such result file"),
         (([small], tmp_path / "none" / "r.html", {}), "no such folder"),
-        (([small], target, {"germlines": [GERMLINE.with_name("mouse_trb.tsv")]}), "no result was counted with it"),
+        (
+            ([small], target, {"germlines": [GERMLINE.with_name("mouse_trb.tsv")]}),
+            "none of the results was counted with",
+        ),
         (([small], target, {"junction": "insilico_1"}), "need --germline"),
         (([small], target, {"junction": "nobody", "germlines": [GERMLINE]}), "no such sequence_id was counted"),
         (([small], target, {"figures": small}), "cannot be made"),

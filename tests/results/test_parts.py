@@ -57,7 +57,7 @@ def test_a_part_of_another_run(path, paper_germline, tmp_path, index):
     other = tmp_path / "other.h5"
     count_to(other, SMALL, paper_germline, rows=ROWS + 1)
     shutil.copy(part(other, 1), part(path, index))
-    with pytest.raises(InputError, match=r"its parts in .*o\.h5\.parts are of another run"):
+    with pytest.raises(InputError, match=r"the files in .*o\.h5\.parts are not the parts of this result"):
         Result(path)
 
 

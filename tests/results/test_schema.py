@@ -135,7 +135,7 @@ def test_a_run_of_version_1_is_not_continued_and_nothing_is_lost(tmp_path):
     arguments = ("count", tmp_path / "v1" / "t.tsv", "-g", GERMLINE, "-o", target, "--max-n", 3, "--batch-rows", 5)
     before = target.read_bytes()
     _, err = hpcvdj_command(*arguments, "--resume", code=2)
-    assert "does not say which run it is of; give another name, or --overwrite" in error_line(err)
+    assert "is not the result of a run that can be resumed; give another name, or --overwrite" in error_line(err)
     _, err = hpcvdj_command(*arguments, "--overwrite", code=2)
     assert "of another version of hpcvdj; move the folder away" in error_line(err)
     assert target.read_bytes() == before

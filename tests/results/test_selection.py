@@ -166,11 +166,11 @@ def test_joined_by_row_is_what_count_gives(result, frame, paper_germline):
 
 
 def test_a_join_that_would_be_wrong(result, frame):
-    with pytest.raises(InputError, match="row 5 of the table has another junction than was counted"):
+    with pytest.raises(InputError, match=r"row 5 of the table has the junction \w+, but another was counted"):
         result.join(frame.assign(junction=[*frame.junction[:5], "TGTTTT", *frame.junction[6:]]))
-    with pytest.raises(InputError, match="row 0 of the table has another junction"):
+    with pytest.raises(InputError, match=r"row 0 of the table has the junction \w+, but another"):
         result.join(frame[::-1], on="row")
-    with pytest.raises(InputError, match="counts a table of 500 rows, this table has 499"):
+    with pytest.raises(InputError, match="is of a table of 500 rows, but this table has 499"):
         result.join(frame[1:], on="row")
     with pytest.raises(InputError, match="no column sequence_id"):
         result.join(frame.drop(columns="sequence_id"))

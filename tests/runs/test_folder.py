@@ -135,7 +135,7 @@ def test_a_complete_result_is_known_by_its_identity(tmp_path):
         raise_if_complete(target, folder_at(tmp_path), "item-*")
     with pytest.raises(InputError, match=r"is the result of another run \(max_n was 2, is 5\)"):
         raise_if_complete(target, folder_at(tmp_path, {**IDENTITY, "max_n": 5}), "item-*")
-    with pytest.raises(InputError, match="does not say which run it is of"):
+    with pytest.raises(InputError, match="is not the result of a run that can be resumed"):
         raise_if_complete(result_at(tmp_path, None), folder_at(tmp_path), "item-*")
 
 

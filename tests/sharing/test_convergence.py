@@ -198,7 +198,7 @@ def test_counted_to_the_end_tables_of_different_length_go_together(folder, tmp_p
         hpcvdj_command("-q", "count", table, "-g", GERMLINE, "-o", table.with_suffix(".h5"), "--max-n", "all")
     seen = read([tmp_path / "0.h5", tmp_path / "1.h5"], rows="all")
     assert len(seen) == 33
-    with pytest.raises(InputError, match=re.escape("n-lengths 0-6, there all; count them alike")):
+    with pytest.raises(InputError, match=re.escape("different n-lengths (0-6) than")):
         read([tmp_path / "0.h5", folder / "all.h5"])
 
 
@@ -208,12 +208,14 @@ def test_what_is_refused(folder, tmp_path):
         read([everything], individual="subject")
     hpcvdj_command("-q", "count", folder / "all.tsv", "-g", GERMLINE, "-o", tmp_path / "d.h5", "--max-n", MAX_N,
                    "--d-forms", "distinct")  # fmt: skip
-    with pytest.raises(InputError, match=r"d\.h5: was not counted like .*all\.h5: D forms distinct, there paper"):
+    with pytest.raises(InputError, match=r"d\.h5: different D forms \(distinct\) than .*all\.h5 \(paper\)"):
         read([everything, tmp_path / "d.h5"])
     table = tmp_path / "another.tsv"
     table.write_text(GERMLINE.read_text().replace("TRBD2", "TRBD9"))
     hpcvdj_command("-q", "count", folder / "all.tsv", "-g", table, "-o", tmp_path / "g.h5", "--max-n", MAX_N)
-    with pytest.raises(InputError, match=r"germline table .*another\.tsv \(SHA-256 .*…\), there .*paper\.tsv \(SHA"):
+    with pytest.raises(
+        InputError, match=r"germline segments \(.*another\.tsv \(SHA-256 .*…\)\) than .*paper\.tsv \(SHA"
+    ):
         read([everything, tmp_path / "g.h5"])
     with pytest.raises(InputError, match="name the folder that has their tables"):
         read([everything, folder / "mouse 1.h5"], junctions=folder / "all.tsv")

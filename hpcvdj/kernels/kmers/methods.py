@@ -89,10 +89,12 @@ class KmerMethod:
     def __init__(self, k: int, d: int, backend: str, blocks: int = 0) -> None:
         """InputError if it has no kernel for the backend, or none for such long k-mers."""
         if backend not in self.comparisons:
-            raise InputError(f"--method {self.name} has no kernel for --backend {backend}")
+            raise InputError(f"--method {self.name} has no kernel for --backend {backend}; give another method")
         longest = self.longest_k.get(backend, MAX_K)
         if k > longest:
-            raise InputError(f"--method {self.name} with --backend {backend} takes k up to {longest} (got {k})")
+            raise InputError(
+                f"--method {self.name} with --backend {backend} takes k up to {longest}, not {k}; give another method"
+            )
         self.k, self.d, self.backend = k, d, backend
 
     def __str__(self) -> str:
