@@ -200,6 +200,7 @@ def _terms(forward: Profile, config: MotifConfig, score: Score, run: Run) -> lis
 
     def compute(strand: int) -> None:
         side = part.reverse_complement() if strand else part
+        side.kmers  # noqa: B018 (once for all steps; on one rank also for the comparison)
         steps = pacer.steps(len(side), numba.get_num_threads())
         parts = [terms_of(side.part(a, b), config.d, frequencies) for a, b in steps]
         own.append(Terms.joined(parts or [terms_of(side, config.d, frequencies)]))

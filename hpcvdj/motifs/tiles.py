@@ -62,7 +62,8 @@ def layout_of(profile: Profile, method: KmerMethod, memory: int, ranks: int) -> 
     n, backend = max(1, len(profile)), method.backend
     memory = memory or _memory(backend) // (ranks if backend == "cpu" else 1)
     per_sequence = max(1.0, profile.windows.sum() / n) * method.bytes_per_kmer + method.bytes_per_sequence
-    columns = min(n, _down(memory / per_sequence), _down(method.load_columns(ranks) or n))
+    most = method.load_columns(ranks)
+    columns = min(n, _down(memory / per_sequence), _down(most) if most else n)
     # Several loads make enough tiles even if these are twice as high; each tile costs the rows' k-mers.
     tiles = _TILES_PER_RANK if method.rows_need_tables else _TILES_PER_RANK // 2
     rows = n if ranks == 1 or method.tall_tiles else _down(n / (tiles * ranks))

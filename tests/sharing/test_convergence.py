@@ -182,7 +182,7 @@ def test_no_row_that_can_be_used(folder, tmp_path):
     )
     hpcvdj_command("-q", "count", table, "-g", GERMLINE, "-o", tmp_path / "t.h5")
     _, err = hpcvdj_command("convergence", tmp_path / "t.h5", "-o", tmp_path / "o.tsv", code=2)
-    assert "t.h5: no row can be used (" in error_line(err)
+    assert "t.h5: no row can be used: " in error_line(err)
     assert "--rows all uses all counted rows" in error_line(err)
     empty = read([tmp_path / "t.h5"])
     assert [len(level(empty)) for level in (nucleotide_level, amino_acid_level)] == [0, 0]
@@ -208,7 +208,7 @@ def test_what_is_refused(folder, tmp_path):
         read([everything], individual="subject")
     hpcvdj_command("-q", "count", folder / "all.tsv", "-g", GERMLINE, "-o", tmp_path / "d.h5", "--max-n", MAX_N,
                    "--d-forms", "distinct")  # fmt: skip
-    with pytest.raises(InputError, match=r"d\.h5: different D forms \(distinct\) than .*all\.h5 \(paper\)"):
+    with pytest.raises(InputError, match=r"d\.h5: .* different D forms \(distinct\) than .*all\.h5 \(paper\)"):
         read([everything, tmp_path / "d.h5"])
     table = tmp_path / "another.tsv"
     table.write_text(GERMLINE.read_text().replace("TRBD2", "TRBD9"))

@@ -62,6 +62,8 @@ class Profile:
 
     def part(self, first: int, last: int) -> "Profile":
         """Sequences first … last-1."""
+        if (first, last) == (0, len(self)):
+            return self
         part = Profile(self.sequences.part(first, last), self.k, self.distinct)
         if "kmers" in self.__dict__:
             part.__dict__["kmers"] = self.kmers.part(first, last)
