@@ -12,6 +12,7 @@ from importlib import import_module
 import typer
 
 from hpcvdj import __version__
+from hpcvdj.cli import common
 from hpcvdj.cli.common import Command, complain, mute_nonroot_ranks
 from hpcvdj.errors import HpcvdjError
 from hpcvdj.runs.ranks import ROOT, abort, launched_rank, world
@@ -53,24 +54,32 @@ def _print_version(asked: bool) -> None:
 @app.callback()
 def common_options(
     quiet: bool = typer.Option(False, "--quiet", "-q", help="Log only warnings and errors."),
+    verbose: bool = typer.Option(False, "--verbose", "-v", help="Show where in the program an unexpected error arose."),
     version: bool = typer.Option(
         False, "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
     ),
 ) -> None:
     """Count, exactly, how many V(D)J recombination pathways produce each observed junction."""
     level = logging.WARNING if quiet or launched_rank() != ROOT else logging.INFO
+    common.shown.traceback = verbose
     logging.basicConfig(level=level, format="hpcvdj: %(message)s", stream=sys.stderr, force=True)
 
 
 def main() -> None:
     """Run the command; never returns."""
+    for stream in (sys.stdout, sys.stderr):
+        # Names of files and genes are UTF-8, whatever the locale says.
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     mute_nonroot_ranks()
     try:
         app()
     except HpcvdjError as error:
         _leave(error)
-    except Exception:
-        traceback.print_exc()
+    except Exception as error:
+        if common.shown.traceback:
+            traceback.print_exc()
+        kind, said = type(error).__name__, (str(error).splitlines() or [""])[0]
+        complain(HpcvdjError(f"unexpected {kind}: {said[:300]}; -v before the command shows where. Please report it"))
         abort(1)
         sys.exit(1)
 

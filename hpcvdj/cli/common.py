@@ -1,6 +1,7 @@
 """What commands share: starting the ranks, and what they print."""
 
 import io
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,18 @@ if TYPE_CHECKING:
     from hpcvdj.runs.run import Run
 
 _streams: list[Any] = []
+
+
+class Shown:
+    """What is shown beside results.
+
+    traceback  of unexpected errors
+    """
+
+    traceback = False
+
+
+shown = Shown()
 
 
 class Command(TyperCommand):
@@ -71,5 +84,11 @@ def complain(error: HpcvdjError) -> None:
 
 
 def say(line: str = "") -> None:
-    """Print one line of the summary to stdout."""
-    print(line)
+    """Print one line of the summary to stdout; what was asked for is done, even if nobody can read of it."""
+    try:
+        print(line, flush=True)
+    except OSError as error:
+        # A closed pipe has a reader who has seen enough.
+        if not isinstance(error, BrokenPipeError):
+            print(f"hpcvdj: the summary cannot be printed ({error.strerror})", file=sys.stderr)
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (until the program ends)

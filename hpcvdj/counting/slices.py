@@ -154,18 +154,19 @@ class _SliceWork:
         """Count one slice into its part."""
         begun = time.perf_counter()
         config, method = self.config, self.config.method_class()
-        junctions = self.inputs.read(self.germline, batches, part.first_row)
-        problem = Problem(junctions.repertoire, self.germline, int(config.max_n), config.d_forms)
-        read = time.perf_counter()
         last = part.first_row + part.rows
         tables = tuple(t for t in self.inputs.tables if t.first_row < last and t.first_row + t.rows > part.first_row)
+        inputs = replace(self.inputs, tables=tables)
+        junctions = inputs.read(self.germline, batches, part.first_row)
+        problem = Problem(junctions.repertoire, self.germline, int(config.max_n), config.d_forms)
+        read = time.perf_counter()
         path = parts.part_path(self.folder, part.index)
         with result_writer(path, junctions, method, problem.max_n) as writer:
             computed = compute(problem, config, self.backend, run.alone(), writer)
             rows = facts_of(junctions.rows_read, junctions.excluded.counts(), junctions.substituted)
             attributes = {**self.attributes, **rows, "first_row": part.first_row}
             facts = run.alone().rank_facts(self.backend)
-            writer.finish(attributes, facts, computed.timings, replace(self.inputs, tables=tables))
+            writer.finish(attributes, facts, computed.timings, inputs)
         kernel = float(computed.timings.kernel.sum())
         self.seconds += read - begun, kernel, time.perf_counter() - read - kernel
         log.info("rows %s to %s are counted", f"{part.first_row:,}", f"{last:,}")

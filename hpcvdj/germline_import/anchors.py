@@ -8,7 +8,7 @@ from pathlib import Path
 from hpcvdj.errors import InputError
 from hpcvdj.germline_import.genes import CODON, CYS, Gene, Reason, RefusalKind
 from hpcvdj.recombination.alphabet import reverse_complement
-from hpcvdj.storage.files import read_text
+from hpcvdj.storage.inputs import read_text
 
 CYS_104 = (104 - 1) * CODON
 """0-based position of codon 104 in an IMGT-gapped V-REGION."""

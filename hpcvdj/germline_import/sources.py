@@ -8,7 +8,7 @@ from hpcvdj.errors import InputError, choice, choices
 from hpcvdj.germline_import.anchors import AnchorEntry, allele_in, j_anchor, read_anchors, ungapped, v_anchor
 from hpcvdj.germline_import.genes import CODON, CYS, PHE_TRP, Gene, Reason, RefusalKind, named_locus
 from hpcvdj.recombination.germline import SEGMENT_TYPES
-from hpcvdj.storage.files import read_text
+from hpcvdj.storage.inputs import read_text
 
 AUTO = "auto"
 """The name that stands for the kind that recognises a source."""

@@ -20,13 +20,13 @@ from hpcvdj.motifs.results import MotifWriter
 from hpcvdj.motifs.scores import Score, Scoring, Terms, Weights, base_frequencies, kmer_totals, make_score, terms_of
 from hpcvdj.motifs.sequences import read_sequences
 from hpcvdj.motifs.tiles import TILES, Tile, TileFiles, layout_of, plan, tiles_of_rank
-from hpcvdj.repertoires.tables import changed, file_digest, file_state
 from hpcvdj.runs.folder import Identity, RunFolder, save_failure
 from hpcvdj.runs.pacing import Pacer
 from hpcvdj.runs.partition import block_range
 from hpcvdj.runs.progress import Progress
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.hdf5 import atomic_hdf5
+from hpcvdj.storage.inputs import file_digest, file_state
 
 log = logging.getLogger(__name__)
 
@@ -165,10 +165,7 @@ def _read(path: Path, config: MotifConfig, sequence_field: str) -> tuple[Sequenc
     config.make_score()
     before = file_state(path)
     sequences = read_sequences(path, sequence_field)
-    digest = file_digest(path)
-    if file_state(path) != before:
-        raise changed(path)
-    return sequences, digest
+    return sequences, file_digest(path, before)
 
 
 def _task(sequences: SequenceSet | None, config: MotifConfig, run: Run) -> _Task:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
+from hpcvdj.kernels.kmers.kmers import require_parameters
 from hpcvdj.kernels.kmers.sequences import SequenceSet
 from hpcvdj.motifs.edges import Edges, edge_type, edges_of
 from hpcvdj.motifs.scores import Scoring, Terms, make_score
@@ -18,6 +19,8 @@ from hpcvdj.storage.hdf5 import (
     FILTERS,
     Hdf5Writer,
     PackedDataset,
+    damage,
+    damaged,
     open_hdf5,
     packed_chunks,
     write_attributes,
@@ -94,8 +97,33 @@ class MotifResult:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self._file = open_hdf5(self.path, "hpcvdj motifs compare", FORMAT, VERSION)
-        self.k, self.d, self.strands = (int(self._file.attrs[name]) for name in ("k", "d", "strands"))
-        self.dense = "counters" in self._file
+        try:
+            with damage(self.path):
+                self.k, self.d, self.strands = (int(self._file.attrs[name]) for name in ("k", "d", "strands"))
+                self.dense = "counters" in self._file
+                self._require_layout()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _require_layout(self) -> None:
+        """Raise InputError unless the datasets fit each other."""
+        require_parameters(self.k, self.d)
+        n, planes = len(self), self.d + 1
+        shapes: dict[str, tuple[int, ...]] = {"sequences/name": (n,), "sequences/length": (n,)}
+        if self.dense:
+            shapes["counters"] = (self.strands, planes, n, n)
+        else:
+            edges = len(self._file["edges/row"])
+            shapes |= dict.fromkeys(("edges/row", "edges/column", "edges/strand", "edges/score"), (edges,))
+            shapes["edges/counters"] = (edges, planes)
+        kinds = {"sequences/name": "S", "edges/score": "f"}
+        for name, shape in shapes.items():
+            dataset = self._file[name]
+            if dataset.shape != shape or dataset.dtype.kind not in kinds.get(name, "iu"):
+                raise damaged(self.path, f"/{name} is of type {dataset.dtype}, shape {dataset.shape}")
+        if self.strands not in (1, 2) or not isinstance(self.scoring.terms, list):
+            raise damaged(self.path, f"it compares {self.strands} strands")
 
     def __enter__(self) -> "MotifResult":
         return self
@@ -149,4 +177,8 @@ class MotifResult:
             raise InputError(f"{self.path}: has all pairs, not edges; choose some with --min-score or --top")
         group = self._file["edges"]
         for first in range(0, len(group["row"]), rows):
-            yield edges_of({name: values[first : first + rows] for name, values in group.items()})
+            edges = edges_of({name: values[first : first + rows] for name, values in group.items()})
+            inside = (edges["row"] >= 0) & (edges["row"] <= edges["column"]) & (edges["column"] < len(self))
+            if not (inside & np.isin(edges["strand"], range(self.strands))).all():
+                raise damaged(self.path, "/edges has a pair of sequences that there are not")
+            yield edges

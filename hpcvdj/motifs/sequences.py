@@ -1,12 +1,13 @@
 """Reading the sequences to compare: from FASTA or from the junctions of an AIRR table."""
 
 import zlib
+from io import BufferedReader
 from pathlib import Path
 
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.kmers.sequences import SequenceSet, sequence_set
 from hpcvdj.repertoires.tables import read_batches
-from hpcvdj.storage.files import require_text_name
+from hpcvdj.storage.inputs import MOST_EXPANDED, TEXT_BYTES, LimitedStream, require_regular
 
 _HEAD_BYTES = 4096
 
@@ -14,8 +15,8 @@ _HEAD_BYTES = 4096
 def read_sequences(path: str | Path, field: str = "junction") -> SequenceSet:
     """The sequences of a FASTA file, which begins with >, or of a table: see `read_fasta` and `read_junctions`."""
     path = Path(path)
-    require_text_name(path)
-    return read_fasta(path) if not path.is_file() or _begins_as_fasta(path) else read_junctions(path, field)
+    require_regular(path, "file", "give a FASTA file or an AIRR table")
+    return read_fasta(path) if _begins_as_fasta(path) else read_junctions(path, field)
 
 
 def read_fasta(path: Path) -> SequenceSet:
@@ -24,17 +25,20 @@ def read_fasta(path: Path) -> SequenceSet:
     InputError if the file cannot be read, has no sequence, or has two of one name.
     """
     import dnaio
+    from xopen import xopen
 
-    if not path.is_file():
-        reason = "not a regular file; save it to disk first" if path.exists() else "no such file"
-        raise InputError(f"{path}: {reason}; give a FASTA file or an AIRR table")
+    require_regular(path, "file", "give a FASTA file or an AIRR table")
     names, texts = [], []
     try:
-        with dnaio.open(path, fileformat="fasta", open_threads=0) as records:
+        limit = max(TEXT_BYTES, MOST_EXPANDED * path.stat().st_size)
+        with (
+            xopen(path, "rb", threads=0) as stream,
+            dnaio.open(BufferedReader(LimitedStream(stream, limit)), fileformat="fasta") as records,
+        ):
             for record in records:
                 names.append(record.name.partition(" ")[0].partition("\t")[0])
                 texts.append(record.sequence)
-    except (dnaio.FileFormatError, OSError, EOFError, ValueError, UnicodeError) as error:
+    except (dnaio.FileFormatError, OSError, EOFError, ValueError, zlib.error) as error:
         raise InputError(f"{path}: not a readable FASTA file ({_first_line(error)}); a record begins with >") from None
     return _checked(path, texts, names)
 

@@ -17,7 +17,7 @@ from typing import ClassVar, Literal, get_args
 
 from hpcvdj.errors import InputError, choice, require_choice, require_integer
 from hpcvdj.recombination.alphabet import reverse_complement
-from hpcvdj.storage.files import read_text
+from hpcvdj.storage.inputs import read_text
 
 SegmentType = Literal["V", "D", "J"]
 

@@ -22,15 +22,13 @@ from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions, Reading, read_ju
 from hpcvdj.repertoires.tables import (
     Table,
     TableReader,
-    changed,
-    file_digest,
-    file_state,
     open_table,
     repertoire_name,
     table_at,
     table_suffixes,
     with_columns,
 )
+from hpcvdj.storage.inputs import changed, file_digest, require_unchanged
 
 log = logging.getLogger(__name__)
 
@@ -116,30 +114,28 @@ class Inputs:
     def digest(self) -> str:
         """SHA-256 of the table; together, of lines `SHA256  NAME`."""
         if not self.together:
-            return self.tables[0].sha256 or file_digest(self.path)
+            return self.tables[0].sha256 or file_digest(self.path, self.tables[0].state)
         lines = "".join(f"{table.sha256}  {table.path.name}\n" for table in self.tables)
         return hashlib.sha256(lines.encode()).hexdigest()
 
     def require_unchanged(self) -> None:
         """Raise InputError if a table is not what it was when the run began."""
         for table in self.tables:
-            if file_state(table.path) != table.state:
-                raise changed(table.path)
+            require_unchanged(table.path, table.state)
 
     def read(
         self, germline: Germline, batches: Iterable[pa.RecordBatch] | None = None, first_row: int = 0
     ) -> Junctions:
         """The junctions of all tables, or of `batches`, whose first row is row `first_row`.
 
-        InputError if there is no data row, and, for all tables, if a table changed meanwhile.
+        InputError if there is no data row, or if a table is not what it was when the run began.
         """
         known = self.repertoires if self.together and batches is None else []
         rows = (batch for table in self.tables for batch in self.rows_of(table)) if batches is None else batches
         junctions = read_junctions(
             rows, germline, self.reading, self.tables, first_row, known if self.together else None
         )
-        if batches is None:
-            self.require_unchanged()
+        self.require_unchanged()
         if junctions.rows_read == 0:
             raise InputError(f"{self.path}: no data rows; the table has a header line only")
         return junctions
@@ -205,7 +201,7 @@ def survey(inputs: Inputs, table: Table) -> Table:
                 repertoires[entry["values"] or table.repertoire_id] += entry["counts"]
                 unnamed += entry["counts"] * (not entry["values"])
     known = dict(repertoires) or {table.repertoire_id: 0}
-    return replace(table, sha256=file_digest(table.path), rows=rows, unnamed=unnamed, repertoires=known)
+    return replace(table, sha256=file_digest(table.path, table.state), rows=rows, unnamed=unnamed, repertoires=known)
 
 
 def numbered(inputs: Inputs, tables: Sequence[Table]) -> Inputs:

@@ -28,6 +28,9 @@ from hpcvdj.repertoires.tables import Table, table_batches
 REPERTOIRE = "repertoire_id"
 """AIRR's column for the repertoire of a row."""
 
+LONGEST_TEXT = 4096
+"""Bytes of the longest id or call: results store text in columns that are as wide as their longest value."""
+
 _SCATTER = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -164,6 +167,8 @@ class _Builder:
 
     def add(self, batch: pa.RecordBatch) -> None:
         rows = self.first_row + self.rows_read + np.arange(batch.num_rows)
+        for name in set(batch.schema.names) - {self.reading.sequence_field}:
+            self._require_storable(name, batch.column(name), self.first_row + self.rows_read)
         self.rows_read += batch.num_rows
         ids = batch.column("sequence_id") if "sequence_id" in batch.schema.names else pa.array(rows.astype(str))
         repertoire = self._repertoires(batch)
@@ -184,6 +189,21 @@ class _Builder:
         pair = v[keep] * len(self.j) + j[keep]
         packed = _narrow(words[keep], lengths[keep])
         self.batches.append((packed, lengths[keep], pair, rows[keep], hashes, repertoire[keep]))
+
+    def _require_storable(self, name: str, column: pa.Array, first_row: int) -> None:
+        """Raise InputError for text that results cannot hold."""
+        offsets, data = text.text_buffers(column)
+        lengths = np.diff(offsets)
+        if lengths.max(initial=0) > LONGEST_TEXT:
+            row = int(lengths.argmax())
+            fault = f"{name} of {lengths[row]:,} bytes, at most {LONGEST_TEXT:,} can be stored; shorten it"
+        elif (data[offsets[0] : offsets[-1]] == 0).any():
+            row = int(np.flatnonzero(pc.match_substring(column, "\0").to_numpy(zero_copy_only=False))[0])
+            fault = f"{name} has a NUL byte; remove it"
+        else:
+            return
+        source, data_row = self.place(first_row + row)
+        raise InputError(f"{source.path}, data row {data_row}: {fault}")
 
     def _repertoires(self, batch: pa.RecordBatch) -> NDArray[np.int32]:
         """Each row's place in `self._repertoire`; 0 for the rows of one table."""

@@ -5,7 +5,6 @@ boolean is T or F.
 """
 
 import gzip
-import hashlib
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -15,13 +14,15 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from hpcvdj.errors import InputError, choices
-from hpcvdj.storage.files import atomic_path, require_text_name
+from hpcvdj.storage.files import atomic_path
+from hpcvdj.storage.inputs import State, changed, file_state, require_regular
 
 BLOCK_BYTES = 16 << 20
 """TSV is read in blocks of this many bytes; a line may not be longer."""
@@ -34,29 +35,6 @@ PARQUET_ROWS = 1 << 17
 
 _HEAD_BYTES = 1 << 16
 _HEADER_BYTES = 1 << 20
-
-State = tuple[int, ...]
-"""What changes when a file is written or replaced: inode, size, time of the last change."""
-
-
-def file_digest(path: Path) -> str:
-    """SHA-256 of a file's bytes, hexadecimal."""
-    with open(path, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def file_state(path: Path) -> State | None:
-    """The state of a file; None if the file cannot be examined."""
-    try:
-        facts = path.stat()
-    except OSError:
-        return None
-    return facts.st_ino, facts.st_size, facts.st_mtime_ns
-
-
-def changed(path: Path) -> InputError:
-    """The error to raise for a table that changed while it was read."""
-    return InputError(f"{path}: changed while it was read; start again with --overwrite when it is complete")
 
 
 @dataclass(frozen=True)
@@ -243,6 +221,8 @@ class TsvReader(TableReader):
                 line = stream.readline(_HEADER_BYTES)
         except (OSError, EOFError, zlib.error) as error:
             raise self._damaged(error) from None
+        if len(line) == _HEADER_BYTES and not line.endswith(b"\n"):
+            raise InputError(f"{self.path}, line 1: longer than {_HEADER_BYTES >> 10:,} KiB; is this a text table?")
         if not line.strip():
             raise InputError(f"{self.path}: the file is empty; an AIRR table starts with a line of column names")
         if b"\0" in line:
@@ -278,14 +258,17 @@ class TsvReader(TableReader):
         """Where a table that Arrow could not read is wrong, by file line (the header is line 1), and the remedy."""
         # Arrow reads blocks in parallel and does not number their lines, so read the file once more.
         with self._open() as stream:
-            for number, line in enumerate(stream, start=1):
-                try:
-                    values = line.decode().rstrip("\r\n").count("\t") + 1
-                except UnicodeDecodeError:
-                    return f"line {number}: not UTF-8; convert the file to UTF-8"
+            for number, line in enumerate(iter(lambda: stream.readline(BLOCK_BYTES + 1), b""), start=1):
                 if len(line) > BLOCK_BYTES:
                     return f"line {number}: longer than {BLOCK_BYTES >> 20} MiB; is this a text table?"
-                if values != len(self.columns) and line.strip():
+                try:
+                    text = line.decode().removesuffix("\n").removesuffix("\r")
+                except UnicodeDecodeError:
+                    return f"line {number}: not UTF-8; convert the file to UTF-8"
+                if "\r" in text:
+                    return f"line {number}: has a carriage return within the line; remove it"
+                values = text.count("\t") + 1
+                if values != len(self.columns) and text:
                     return f"line {number}: {values} values for {len(self.columns)} columns; each column needs a value"
         return f"not a readable tab-separated table ({_first_line(error)[:160]})"
 
@@ -317,14 +300,10 @@ def read_batches(path: Path | str, columns: Sequence[str] | None = None) -> Iter
 
 
 def _head(path: Path) -> bytes:
-    require_text_name(path.absolute())
+    require_regular(path, "table", "name an AIRR TSV (plain or gzip) or Parquet")
     try:
-        if path.exists() and not (path.is_file() or path.is_dir()):
-            raise InputError(f"{path}: not a regular file. Tables are read more than once; save it to disk first")
         with open(path, "rb") as stream:
             return stream.read(_HEAD_BYTES)
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
 
@@ -343,7 +322,10 @@ def table_batches(table: Any, columns: Sequence[str] | None = None) -> Iterator[
             f"the table has no column {', '.join(missing)}; rename its columns to the AIRR names "
             f"(it has {', '.join(map(str, arrow.column_names[:12]))})"
         )
-    yield from map(as_strings, arrow.select(wanted).to_batches(max_chunksize=PARQUET_ROWS))
+    try:
+        yield from map(as_strings, arrow.select(wanted).to_batches(max_chunksize=PARQUET_ROWS))
+    except pa.ArrowInvalid as error:
+        raise InputError(f"the table has a value that is not text ({error}); convert it to UTF-8") from None
 
 
 def as_arrow(table: Any) -> pa.Table:
@@ -378,7 +360,10 @@ def _as_text(column: pa.Array) -> pa.Array:
         column = pc.if_else(column, "T", "F")
     if pa.types.is_binary(column.type) or pa.types.is_nested(column.type):
         raise InputError(f"a column of type {column.type} cannot be read as text; drop or convert it")
-    return column.cast(pa.large_string()).fill_null("")
+    text = column.cast(pa.large_string()).fill_null("")
+    # Parquet files and tables in memory may hold any bytes as text.
+    text.validate(full=True)
+    return text
 
 
 def write_table(target: Path, batches: Iterable[pa.RecordBatch], *, overwrite: bool) -> int:
@@ -407,10 +392,18 @@ def write_table(target: Path, batches: Iterable[pa.RecordBatch], *, overwrite: b
 
 
 def _lines(batch: pa.RecordBatch) -> memoryview:
+    """The lines of a batch of text; InputError for a value that has a tab or a line end."""
     # pyarrow.csv cannot write a quote character unquoted, as AIRR TSV does; joined columns are the file's bytes.
     joined = pc.binary_join_element_wise(*batch.columns, pa.scalar("\t", pa.large_string()))
     ended = pc.binary_join_element_wise(joined, *[pa.scalar(text, pa.large_string()) for text in ("", "\n")])
-    return memoryview(ended.buffers()[2])
+    lines = memoryview(ended.buffers()[2])
+    values = np.frombuffer(lines, np.uint8)
+    separators = [np.count_nonzero(values == byte) for byte in b"\t\n\r"]
+    if separators != [(batch.num_columns - 1) * batch.num_rows, batch.num_rows, 0]:
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            if pc.any(pc.match_substring_regex(column, "[\t\n\r]")).as_py():
+                raise InputError(f"a {name} has a tab or a line end, which a TSV cannot hold; write .parquet")
+    return lines
 
 
 def table_suffix(path: Path) -> str:

@@ -13,7 +13,6 @@ from hpcvdj.repertoires.inputs import with_repertoire
 from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.repertoires.tables import (
     Table,
-    file_digest,
     open_table,
     read_batches,
     table_suffix,
@@ -24,6 +23,7 @@ from hpcvdj.results.joining import Lookup
 from hpcvdj.results.reader import Result
 from hpcvdj.results.schema import exported_columns
 from hpcvdj.storage.files import require_distinct, require_writable
+from hpcvdj.storage.inputs import file_digest, file_state, require_regular, require_unchanged
 
 REQUIRED = (
     "sequence_id", "sequence", "rev_comp", "productive", "v_call", "d_call", "j_call", "sequence_alignment",
@@ -71,6 +71,8 @@ def export(
             lacking = {name: empty for name in REQUIRED if airr and name not in batch.schema.names}
             yield with_columns(batch, lacking | lookup.columns(rows, batch.num_rows))
             rows += batch.num_rows
+        for table in tables:
+            require_unchanged(table.path, table.state)
 
     return write_table(target, batches(), overwrite=overwrite)
 
@@ -100,20 +102,21 @@ def counted_tables(result: Result, moved: Path | None = None) -> list[Table]:
     tables = result.tables
     if moved is not None and len(tables) > 1 and not moved.is_dir():
         raise InputError(f"{moved}: {result.path} counts {len(tables):,} tables; name the folder that has them")
-    return [replace(table, path=_found(result, table, moved)) for table in tables]
+    return [_found(result, table, moved) for table in tables]
 
 
-def _found(result: Result, table: Table, moved: Path | None) -> Path:
+def _found(result: Result, table: Table, moved: Path | None) -> Table:
+    """The table where it is now, in the state in which its digest was taken."""
     path = moved or table.path
     if moved is not None and moved.is_dir():
         # Tables of the same name may be in different folders, as they were.
         same = moved / os.path.relpath(table.path, result.provenance["junctions_path"]) if result.together else moved
         path = same if same.is_file() else moved / table.path.name
-    if not path.is_file():
-        raise InputError(f"{path}: the counted table is missing; say where it is with --junctions")
-    if file_digest(path) != table.sha256:
+    require_regular(path, "counted table", "say where it is with --junctions")
+    state = file_state(path)
+    if file_digest(path, state) != table.sha256:
         raise InputError(
             f"{path}: is not the table that {result.path} counts (its SHA-256 differs); name that table with "
             "--junctions, or count again"
         )
-    return path
+    return replace(table, path=path, state=state)

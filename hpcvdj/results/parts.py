@@ -21,7 +21,7 @@ from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.results.schema import FORMAT, VERSION, read_group, strings, values_of, write_group
 from hpcvdj.runs.folder import RunFolder
-from hpcvdj.storage.hdf5 import atomic_hdf5, write_attributes
+from hpcvdj.storage.hdf5 import atomic_hdf5, damage, open_hdf5, write_attributes
 
 SUFFIX = "parts"
 """NAME.parts has the parts of NAME."""
@@ -178,10 +178,10 @@ def _rows(path: Path, part: Path) -> list[int]:
     if not part.is_file():
         raise InputError(f"{path}: its part {part} is missing; keep NAME and NAME.{SUFFIX} together")
     try:
-        with h5py.File(part) as file:
+        with open_hdf5(part, "hpcvdj count", FORMAT, VERSION) as file, damage(part):
             return [len(dataset) for dataset in _row_datasets(file)]
-    except (OSError, KeyError) as error:
-        raise InputError(f"{path}: its part {part} cannot be read ({error}); count again with --overwrite") from None
+    except InputError as error:
+        raise InputError(f"{path}: its part {error}") from None
 
 
 def _allow_files(path: Path, held: int, parts: int) -> None:

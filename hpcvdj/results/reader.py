@@ -17,9 +17,9 @@ from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.repertoires.tables import Table
 from hpcvdj.results.joining import join
 from hpcvdj.results.parts import HeldParts, parts_of
-from hpcvdj.results.schema import FORMAT, VERSION, columns, read_group, strings
+from hpcvdj.results.schema import FORMAT, VERSION, columns, read_group, require_layout, strings
 from hpcvdj.results.selection import Selection
-from hpcvdj.storage.hdf5 import open_hdf5
+from hpcvdj.storage.hdf5 import damage, damaged, open_hdf5
 
 
 class Result:
@@ -29,6 +29,8 @@ class Result:
         self.path = Path(path)
         self._file = open_hdf5(self.path, "hpcvdj count", FORMAT, VERSION)
         try:
+            with damage(self.path):
+                require_layout(self.path, self._file, self.counters, self.quantity.dtype)
             self._parts = HeldParts(self.path, self._file)
         except BaseException:
             self._file.close()
@@ -84,8 +86,13 @@ class Result:
 
     @property
     def row(self) -> NDArray[np.int64]:
-        """The 0-based data row of each sequence in the input, int64 [sequences]."""
-        return np.asarray(self._file["sequences/row"][:])
+        """The 0-based data row of each sequence in the input, int64 [sequences]; InputError if two have the same."""
+        row = np.asarray(self._file["sequences/row"][:])
+        rows = int(self._file.attrs["rows_read"])
+        inside = not len(row) or (row.min() >= 0 and row.max() < rows)
+        if not inside or np.bincount(row, minlength=1).max() > 1:
+            raise damaged(self.path, "/sequences/row does not name each row of the table once")
+        return row
 
     @property
     def cdr3(self) -> NDArray[np.bytes_]:

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter, itemgetter
+from pathlib import Path
 from typing import Any
 
 import h5py
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.recombination.exclusions import ExcludedRows, Exclusion
 from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions
+from hpcvdj.storage.hdf5 import damaged
 
 FORMAT = "hpcvdj-counts"
 VERSION = 2
@@ -164,6 +166,36 @@ def columns(group: str, *, together: bool = True) -> list[Column]:
 def exported_columns() -> list[str]:
     """The columns of /sequences that `hpcvdj export` writes."""
     return [column.name for column in LAYOUT["sequences"] if column.exported]
+
+
+def require_layout(path: Path, file: h5py.File, values: h5py.Dataset, dtype: Any) -> None:
+    """Raise InputError unless a result has the datasets of its layout, in shapes and types that fit each other.
+
+    values, dtype  the dataset of the quantity, and its type
+    """
+    rows = len(values)
+    if values.ndim != 2 or not values.shape[1] or values.dtype != dtype:
+        raise damaged(path, f"{values.name} is of type {values.dtype}, shape {values.shape}")
+    for name in ("sequences", "excluded"):
+        known = {column.name: column.dtype for column in LAYOUT[name]}
+        lengths = set()
+        for column, dataset in file[name].items():
+            lengths.add(dataset.shape)
+            if dataset.dtype.kind != ("S" if known.get(column, TEXT) is TEXT else np.dtype(known[column]).kind):
+                raise damaged(path, f"{dataset.name} is of type {dataset.dtype}")
+        if lengths != {(rows,) if name == "sequences" else file[f"{name}/row"].shape}:
+            raise damaged(path, f"the columns of /{name} are of different lengths")
+    pairs = read_group(file, "pairs")
+    offset = pairs["offset"]
+    if (
+        not len(pairs["v_call"]) == len(pairs["j_call"]) == len(offset) - 1
+        or (offset[0], offset[-1]) != (0, rows)
+        or (np.diff(offset) < 0).any()
+    ):
+        raise damaged(path, "/pairs does not say which rows each V-J pair has")
+    read = file.attrs.get("rows_read", rows + len(file["excluded/row"]))
+    if int(read) != rows + len(file["excluded/row"]):
+        raise damaged(path, f"of {int(read):,} rows it has {rows:,} counted and {len(file['excluded/row']):,} excluded")
 
 
 def _bytes(texts: Iterable[str | bytes]) -> NDArray[np.bytes_]:

@@ -1,5 +1,6 @@
 """Sequences chosen from a result: read from its file when they are asked for, in blocks, so that it may be huge."""
 
+import math
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,8 @@ from hpcvdj.results.schema import strings
 if TYPE_CHECKING:
     from hpcvdj.results.reader import Result
 
-BLOCK_ROWS = 1 << 19
-"""A file is searched in blocks of this many rows."""
+BLOCK_BYTES = 1 << 26
+"""A file is searched in blocks of this many bytes."""
 
 
 class Selection:
@@ -160,8 +161,9 @@ def _take(
 ) -> NDArray[Any]:
     """The rows `index`, ascending, of a dataset, or what `of_block` makes of each block of them."""
     blocks, first = [of_block(dataset[:0])], 0
+    rows = max(1, BLOCK_BYTES // max(1, dataset.dtype.itemsize * math.prod(dataset.shape[1:])))
     while first < len(index):
-        stop = int(np.searchsorted(index, index[first] + BLOCK_ROWS))
+        stop = int(np.searchsorted(index, index[first] + rows))
         low, high = int(index[first]), int(index[stop - 1]) + 1
         # HDF5 reads one span many times faster than single rows.
         blocks.append(of_block(dataset[low:high][index[first:stop] - low]))

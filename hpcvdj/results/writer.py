@@ -24,8 +24,8 @@ from hpcvdj.runs.folder import RunFolder, save_failure
 from hpcvdj.storage.files import atomic_path
 from hpcvdj.storage.hdf5 import Hdf5Writer, PackedDataset, atomic_hdf5, write_attributes
 
-TEXT_ROWS = 1 << 19
-"""Columns of sequences are written in blocks of this many rows."""
+BLOCK_BYTES = 1 << 26
+"""Columns of sequences are written in blocks of this many bytes."""
 
 STATE = "state.npz"
 """The checkpoint: which chunks of which file are complete, what is held of other chunks, and the unit under way."""
@@ -121,8 +121,9 @@ class ResultWriter:
             width = column.values(junctions, slice(0, 0)).itemsize
             dtype = h5py.string_dtype("utf-8", width) if column.dtype is TEXT else column.dtype
             packed = PackedDataset(file, f"sequences/{column.name}", (rows,), dtype)
-            for first in range(0, rows, TEXT_ROWS):
-                values = column.values(junctions, slice(first, min(rows, first + TEXT_ROWS)))
+            step = max(1, BLOCK_BYTES // np.dtype(dtype).itemsize)
+            for first in range(0, rows, step):
+                values = column.values(junctions, slice(first, min(rows, first + step)))
                 packed.put(values.astype(dtype, copy=False), first)
             packed.close()
         for column in columns("excluded", together=together):

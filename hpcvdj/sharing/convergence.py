@@ -28,6 +28,7 @@ from hpcvdj.results.export import counted_tables
 from hpcvdj.results.reader import Result
 from hpcvdj.sharing import Rows
 from hpcvdj.sharing.ranking import Auc, auc
+from hpcvdj.storage.inputs import require_unchanged
 
 log = logging.getLogger(__name__)
 
@@ -218,6 +219,7 @@ def _from_tables(result: Result, names: Sequence[str], junctions: Path | None) -
         for batch in reader.batches(present) if present else ():
             for name in present:
                 chunks[name].append(batch[name].cast(pa.large_string()))
+        require_unchanged(table.path, table.state)
     row = pa.array(result.row)
     return {name: pa.chunked_array(arrays, pa.large_string()).take(row) for name, arrays in chunks.items()}
 

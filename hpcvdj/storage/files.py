@@ -1,10 +1,8 @@
-"""Which files may be written, files that appear whole or not at all, locks, and small text files."""
+"""Which files may be written, files that appear whole or not at all, and locks."""
 
 import errno
 import fcntl
-import gzip
 import os
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -73,6 +71,12 @@ def require_distinct(target: Path, *inputs: Path) -> None:
 def require_writable(target: Path, *, overwrite: bool) -> None:
     """Raise InputError with the remedy unless a file may be written at `target`."""
     require_text_name(target)
+    try:
+        target.lstat()
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise InputError(f"{str(target)[:200]}: cannot be written ({error.strerror}); write elsewhere") from None
     if target.is_dir():
         raise InputError(f"{target}: is a folder; name a file")
     if target.exists() and not target.is_file():
@@ -125,23 +129,3 @@ def _locked(path: Path) -> int:
             os.close(descriptor)
             raise
         os.close(descriptor)
-
-
-def read_text(path: Path, what: str, remedy: str) -> str:
-    """The text of a UTF-8 file, plain or gzip, without byte order mark and with line ends as they are.
-
-    InputError, which calls the file `what`: with the `remedy` if the file does not exist; if it is not a regular file
-    (a pipe cannot be read twice), or if it is damaged.
-    """
-    require_text_name(path)
-    try:
-        if path.exists() and not path.is_file():
-            raise InputError(f"{path}: not a regular file; name a {what} on disk")
-        data = path.read_bytes()
-        return (gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data).decode("utf-8-sig")
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such {what}; {remedy}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: not a readable {what} (not UTF-8 text); save it as UTF-8") from None
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{path}: not a readable {what} ({error}); copy it again") from None

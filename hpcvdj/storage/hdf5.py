@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -277,7 +278,9 @@ def write_attributes(file: h5py.File, attributes: dict[str, Any]) -> None:
 def open_hdf5(path: Path, command: str, form: str, version: int) -> h5py.File:
     """Open a result file that `command` wrote.
 
-    InputError if it does not exist, is not HDF5, or is not of the format `form` in `version` or an earlier one.
+    InputError if it does not exist, is not HDF5, or is not of the format `form` in `version` or an earlier one; if it
+    has what no result has, such as links to other files (`_require_sound`).  What cannot be read later is an InputError
+    too, which names the dataset.
     """
     if path.is_dir():
         results = sorted(path.glob("*.h5"))
@@ -288,15 +291,112 @@ def open_hdf5(path: Path, command: str, form: str, version: int) -> h5py.File:
     if not path.is_file():
         raise InputError(f"{path}: no such result file; `{command}` writes one")
     try:
-        file = h5py.File(path, "r")
+        file = _File(path, "r")
     except OSError as error:
         raise InputError(f"{path}: not a readable HDF5 file ({error}); run `{command}` again") from None
-    file_form, file_version = file.attrs.get("format"), int(file.attrs.get("format_version", 0))
-    if file_form == form and file_version <= version:
-        return file
-    file.close()
-    if file_form != form:
-        raise InputError(f"{path}: its format is {file_form!r}, not {form!r}; give a file that `{command}` wrote")
-    raise InputError(
-        f"{path}: format {form} version {file_version} is newer than this hpcvdj reads ({version}); update hpcvdj"
-    )
+    try:
+        with damage(path):
+            file_form, file_version = file.attrs.get("format"), file.attrs.get("format_version", 0)
+            if not isinstance(file_form, str) or file_form != form:
+                raise InputError(
+                    f"{path}: its format is {file_form!r}, not {form!r}; give a file that `{command}` wrote"
+                )
+            if int(file_version) > version:
+                raise InputError(
+                    f"{path}: format {form} version {file_version} is newer than this hpcvdj reads ({version}); update "
+                    "hpcvdj"
+                )
+            _require_sound(path, file)
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+@contextmanager
+def damage(path: Path) -> Iterator[None]:
+    """Within the block, what a damaged file makes h5py, NumPy and JSON raise is an InputError that names the file."""
+    try:
+        yield
+    except (OSError, KeyError, IndexError, TypeError, ValueError, RuntimeError, AttributeError, OverflowError) as error:
+        said = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise damaged(path, said) from None
+
+
+def damaged(path: Path, what: str) -> InputError:
+    """The error to raise for a result that is damaged: what is wrong."""
+    return InputError(f"{path}: is damaged: {what}; copy it again, or make it again")
+
+
+class _Reading:
+    """A group whose datasets raise InputError if they cannot be read."""
+
+    def __getitem__(self, name: Any) -> Any:
+        found = super().__getitem__(name)  # type: ignore[misc]
+        if isinstance(found, h5py.Dataset):
+            return _Dataset(found.id)
+        return _Group(found.id) if isinstance(found, h5py.Group) else found
+
+
+class _File(_Reading, h5py.File):  # type: ignore[misc]
+    """A result file that is open for reading."""
+
+
+class _Group(_Reading, h5py.Group):  # type: ignore[misc]
+    """A group of it."""
+
+
+class _Dataset(h5py.Dataset):  # type: ignore[misc]
+    """A dataset of it."""
+
+    def __getitem__(self, *arguments: Any, **options: Any) -> Any:
+        try:
+            return super().__getitem__(*arguments, **options)
+        except OSError as error:
+            raise damaged(Path(self.file.filename), f"{self.name} cannot be read ({error})") from None
+
+
+MOST_CHUNK_BYTES = 1 << 28
+"""A chunk is unpacked as a whole; hpcvdj writes chunks of `CHUNK_BYTES`, or of one row."""
+
+
+def _require_sound(path: Path, group: h5py.Group) -> None:
+    """Raise InputError unless a group has only what hpcvdj writes.
+
+    A result shows its own content and that of its parts: no links, no storage in other files.  What a dataset has is in
+    the file as its shape says, so that a small file cannot declare more than it has.
+    """
+    for name in group:
+        link = group.get(name, getlink=True)
+        if not isinstance(link, h5py.HardLink):
+            raise InputError(f"{path}: {group.name}{name} is a link, which no result has; do not trust this file")
+        item = group[name]
+        if isinstance(item, h5py.Group):
+            _require_sound(path, item)
+        elif isinstance(item, h5py.Dataset):
+            _require_stored(path, item)
+
+
+def _require_stored(path: Path, dataset: h5py.Dataset) -> None:
+    if dataset.external:
+        raise InputError(f"{path}: {dataset.name} is stored in another file; do not trust this file")
+    if dataset.dtype.kind not in "iufS":
+        raise damaged(path, f"{dataset.name} has values of type {dataset.dtype}")
+    if dataset.is_virtual:
+        for source in dataset.virtual_sources():
+            # HDF5 takes a single % for the beginning of a format.
+            name = source.file_name.replace("%%", "")
+            place = Path(source.file_name.replace("%%", "%"))
+            if "%" in name or len(place.parts) != 2 or not place.parts[0].endswith(".parts"):
+                raise InputError(f"{path}: {dataset.name} shows {place}, which is not a part; do not trust this file")
+        return
+    if dataset.chunks is None:
+        stored = dataset.id.get_storage_size() == dataset.nbytes
+    else:
+        sizes = zip(dataset.shape, dataset.chunks, strict=True)
+        chunks = math.prod(-(-size // chunk) for size, chunk in sizes)
+        # Motif counters have only the chunks with a pair.
+        stored = dataset.id.get_num_chunks() == chunks or (dataset.ndim == 4 and dataset.id.get_num_chunks() < chunks)
+        stored &= math.prod(dataset.chunks) * dataset.dtype.itemsize <= MOST_CHUNK_BYTES
+    if not stored:
+        raise damaged(path, f"{dataset.name} does not have the values that its shape {dataset.shape} declares")

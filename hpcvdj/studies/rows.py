@@ -18,7 +18,8 @@ from hpcvdj.kernels.backends import Backend, open_backend
 from hpcvdj.runs.provenance import library_versions
 from hpcvdj.runs.ranks import usable_cores
 from hpcvdj.runs.run import Run
-from hpcvdj.storage.files import atomic_path, read_text
+from hpcvdj.storage.files import atomic_path
+from hpcvdj.storage.inputs import read_text
 
 COMMENT = "# "
 

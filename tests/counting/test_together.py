@@ -16,11 +16,12 @@ from hpcvdj.counting.config import Config
 from hpcvdj.errors import CompleteError, InputError, StoppedError
 from hpcvdj.repertoires.inputs import Inputs, tables_of
 from hpcvdj.repertoires.junctions import Reading
-from hpcvdj.repertoires.tables import file_digest, read_batches
+from hpcvdj.repertoires.tables import read_batches
 from hpcvdj.report.survey import survey
 from hpcvdj.results.reader import Result
 from hpcvdj.runs.run import Run
 from hpcvdj.sharing.convergence import nucleotide_level, read
+from hpcvdj.storage.inputs import file_digest
 from tests.commands import error_line, hpcvdj_command
 from tests.conftest import GERMLINE, SMALL
 from tests.problems import count_to, method_named
@@ -152,7 +153,7 @@ def test_export_gives_all_tables_back(path, expected, tmp_path, suffix):
 def test_export_of_a_folder_that_moved(path, folder, tmp_path):
     moved = tmp_path / "moved"
     moved.mkdir()
-    with pytest.raises(InputError, match=r"a\.tsv: the counted table is missing; say where"):
+    with pytest.raises(InputError, match=r"a\.tsv: no such counted table; say where"):
         hpcvdj.export(path, tmp_path / "o.tsv", junctions=moved)
     for file in folder.iterdir():
         (moved / file.name).write_bytes(file.read_bytes())

@@ -115,7 +115,7 @@ def test_chosen_by_id(result, frame):
 
 
 def test_chosen_by_pathways_and_calls(result, frame, monkeypatch):
-    monkeypatch.setattr(selection, "BLOCK_ROWS", 50)
+    monkeypatch.setattr(selection, "BLOCK_BYTES", 4400)
     totals = result.counters[:].sum(axis=1)
     for least in (0, 1, 1000, int(np.median(totals)), int(totals.max()), int(totals.max()) + 1, 1 << 70):
         chosen = result.select(min_pathways=least)
@@ -132,7 +132,7 @@ def test_chosen_by_pathways_and_calls(result, frame, monkeypatch):
 
 def test_all_of_it(result, monkeypatch):
     table = result.to_table()
-    monkeypatch.setattr(selection, "BLOCK_ROWS", 7)
+    monkeypatch.setattr(selection, "BLOCK_BYTES", 600)
     assert isinstance(table, pa.Table)
     assert result.to_table().equals(table)
     assert result.to_pandas().equals(table.to_pandas())

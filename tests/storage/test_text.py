@@ -9,7 +9,7 @@ import pytest
 
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.germline import read_germline
-from hpcvdj.storage.files import read_text
+from hpcvdj.storage.inputs import read_text
 from tests.conftest import GERMLINE
 
 PACKED = gzip.compress(GERMLINE.read_bytes(), mtime=0)
