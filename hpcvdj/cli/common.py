@@ -3,12 +3,14 @@
 import io
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from typer.core import TyperCommand
 
-from hpcvdj.errors import CompleteError, HpcvdjError, StoppedError
+from hpcvdj.errors import CompleteError, HpcvdjError, InputError, StoppedError
 from hpcvdj.runs.ranks import ROOT, launched_rank, set_threads, world
+from hpcvdj.storage.files import require_distinct
 
 if TYPE_CHECKING:
     from hpcvdj.runs.run import Run
@@ -28,8 +30,29 @@ class Shown:
 shown = Shown()
 
 
+OUTPUTS = ("output", "amino_acids", "plot")
+"""The parameters of commands that name what is written; every other path is read."""
+
+
 class Command(TyperCommand):
     """A command whose help may name `{columns}` and `{tables}`: see `fill`."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; InputError, on every rank, if it would write one of the files that it reads."""
+        read: list[Path] = []
+        written: list[Path] = []
+        for name, given in ctx.params.items():
+            values = given if isinstance(given, list | tuple) else [given]
+            (written if name in OUTPUTS else read).extend(value for value in values if isinstance(value, Path))
+        try:
+            for number, path in enumerate(written):
+                require_distinct(path, *read)
+                if path in written[:number]:
+                    raise InputError(f"{path}: is named for two outputs; name another file")
+        except InputError as error:
+            error.on_every_rank = True
+            raise
+        return super().invoke(ctx)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from hpcvdj.cli import common, options
+from hpcvdj.cli.common import Command
 from hpcvdj.errors import choices
 from hpcvdj.germline_import import AUTO, Imported, Source, import_germline, summaries
 from hpcvdj.storage.files import require_writable
@@ -24,7 +25,7 @@ def group() -> None:
     """Make a germline table from what a database publishes."""
 
 
-@app.command("import")
+@app.command("import", cls=Command)
 def import_(
     sources: Annotated[
         list[Path], typer.Argument(help=f"Files or folders. {summaries()}.", metavar="SOURCE...", show_default=False)

@@ -47,9 +47,7 @@ def command(
     from hpcvdj.generation.simulate import Simulation, simulate
     from hpcvdj.recombination.germline import read_germline
     from hpcvdj.repertoires.tables import write_table
-    from hpcvdj.storage.files import require_distinct
 
-    require_distinct(output, germline)
     plan = Simulation(
         count=number, seed=seed, n_lengths=options.parse_range("--n-lengths", n_lengths), weighting=weighting,
         largest_share=largest_share, longest=max_length, productive=productive, orf=orf,

@@ -19,7 +19,7 @@ from hpcvdj.runs.pacing import SAVE_SECONDS
 from hpcvdj.runs.provenance import run_facts
 from hpcvdj.runs.ranks import World
 from hpcvdj.runs.stopping import Agreement, StopRequest, StopWorkError
-from hpcvdj.storage.files import exclusive_lock, require_distinct, require_writable
+from hpcvdj.storage.files import behind_links, exclusive_lock, require_distinct, require_writable
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class Run:
     ) -> "Run":
         """The same ranks and signals, with a result file."""
         run = copy(self)
-        run.target, run.resume, run.overwrite, run.save_seconds = target, resume, overwrite, save_seconds
+        run.target, run.resume, run.overwrite, run.save_seconds = behind_links(target), resume, overwrite, save_seconds
         return run
 
     def alone(self) -> "Run":

@@ -4,7 +4,7 @@ import errno
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from hpcvdj.errors import InputError, MachineError
@@ -20,13 +20,23 @@ def atomic_path(target: Path, *, overwrite: bool, temporary: Path | None = None,
     The temporary file exists, empty, when the block starts.  InputError before that if `target` exists (and
     `overwrite` is false) or cannot be written; MachineError if writing fails, as on a full disk.
     """
+    target = behind_links(target)
     require_writable(target, overwrite=overwrite)
-    if temporary is None:
-        temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
+    with ExitStack() as stack:
+        if temporary is None:
+            # A killed run leaves this file, and the next one takes it over.
+            temporary = target.with_name(f".{target.name}.part")
+            os.ftruncate(stack.enter_context(_exclusive(temporary, target)), 0)
+        else:
+            temporary.unlink(missing_ok=True)
+            # This does not follow a symbolic link that somebody else put there.
+            temporary.touch(exist_ok=False)
+        yield from _written(target, temporary, keep=keep)
+
+
+def _written(target: Path, temporary: Path, *, keep: bool) -> Iterator[Path]:
+    """Yield `temporary`, which becomes `target`."""
     try:
-        temporary.unlink(missing_ok=True)
-        # This does not follow a symbolic link that somebody else put there.
-        temporary.touch(exist_ok=False)
         yield temporary
         _sync(temporary)
         os.replace(temporary, target)
@@ -36,6 +46,11 @@ def atomic_path(target: Path, *, overwrite: bool, temporary: Path | None = None,
     finally:
         if not keep:
             temporary.unlink(missing_ok=True)
+
+
+def behind_links(target: Path) -> Path:
+    """The file that a target is if it is a symbolic link, which stays; else the target itself."""
+    return Path(os.path.realpath(target)) if target.is_symlink() else target
 
 
 def _sync(path: Path) -> None:
@@ -101,6 +116,16 @@ def exclusive_lock(target: Path) -> Iterator[None]:
     The lock is an flock on `.NAME.lock` beside the target, so it ends with its process.
     """
     path = target.with_name(f".{target.name}.lock")
+    with _exclusive(path, target):
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _exclusive(path: Path, target: Path) -> Iterator[int]:
+    """A descriptor of the file `path`, which no other run has while the block runs; errors as of `exclusive_lock`."""
     try:
         descriptor = _locked(path)
     except BlockingIOError:
@@ -111,9 +136,8 @@ def exclusive_lock(target: Path) -> Iterator[None]:
             "file, or write to a file system with locks"
         ) from None
     try:
-        yield
+        yield descriptor
     finally:
-        path.unlink(missing_ok=True)
         os.close(descriptor)
 
 
