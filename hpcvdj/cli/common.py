@@ -2,6 +2,7 @@
 
 import io
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from typer.core import TyperCommand
 
 from hpcvdj.errors import CompleteError, HpcvdjError, InputError, StoppedError
-from hpcvdj.runs.ranks import ROOT, launched_rank, set_threads, world
+from hpcvdj.runs.ranks import PATIENCE_SECONDS, ROOT, launched_rank, set_threads, world
 from hpcvdj.storage.files import require_distinct
 
 if TYPE_CHECKING:
@@ -88,12 +89,19 @@ def mute_nonroot_ranks() -> None:
         sys.stdout = sys.stderr = io.StringIO()
 
 
-def begin(threads: int | None = None) -> "Run":
-    """Start work: the arguments are well formed, so every rank may report its failures."""
+def begin(threads: int | None = None, patience: float = PATIENCE_SECONDS) -> "Run":
+    """Start work: the arguments are well formed, so every rank may report its failures.
+
+    patience  seconds to wait for a rank that hangs
+
+    LauncherError if the ranks were started with different options.
+    """
     if _streams:
         sys.stdout, sys.stderr = _streams
         _streams.clear()
     current = world()
+    current.patience = patience
+    current.require_same("options", shlex.join(sys.argv[1:]))
     set_threads(current, threads)
     from hpcvdj.runs.run import Run
 

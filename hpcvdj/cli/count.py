@@ -89,9 +89,8 @@ def command(
 
     Example: hpcvdj count inputs/mouse_trb/small.tsv -g inputs/germline/mouse_trb_paper.tsv -o out.h5
     """
-    run = common.begin(threads)
+    run = common.begin(threads, patience)
     log_if_serial(run.world)
-    run.world.patience = patience
     from hpcvdj.counting.config import Config
     from hpcvdj.counting.count import count_tables
     from hpcvdj.counting.species import species_warning

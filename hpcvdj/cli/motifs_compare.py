@@ -78,8 +78,7 @@ def command(
 
     Example: hpcvdj motifs compare inputs/mouse_trb/small.tsv -k 8 -d 1 -o motifs.h5
     """
-    run = common.begin(threads)
-    run.world.patience = patience
+    run = common.begin(threads, patience)
     from hpcvdj.motifs.compare import MotifConfig, compare_file
 
     config = MotifConfig(

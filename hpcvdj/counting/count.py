@@ -8,7 +8,7 @@ from typing import Any
 
 from hpcvdj.counting.compute import compute, shared_repertoire
 from hpcvdj.counting.config import Config
-from hpcvdj.counting.slices import count_in_slices, surveyed
+from hpcvdj.counting.slices import NOTHING_YET, count_in_slices, surveyed
 from hpcvdj.counting.summary import STAGES, Summary, attributes_of, facts_of, log_exclusions, summary_of
 from hpcvdj.kernels.pathways.methods import Method, Missing
 from hpcvdj.recombination.germline import Germline
@@ -65,7 +65,7 @@ def _slice_rows(inputs: Inputs, method: Method, asked: int | None) -> int:
 
 def _whole(inputs: Inputs, germline: Germline, config: Config, run: Run, started: float) -> Summary:
     """All rows at once, with a checkpoint."""
-    junctions = run.on_root(lambda: inputs.read(germline))
+    junctions = run.root_steps(lambda: inputs.read(germline, between=run.raise_if_stopping), NOTHING_YET)
     repertoire = shared_repertoire(junctions, run)
     max_n = run.from_root(lambda: config.resolve_max_n(repertoire.longest))
     problem = Problem(repertoire, germline, max_n, config.d_forms)

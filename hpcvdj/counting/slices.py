@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,6 +27,9 @@ from hpcvdj.runs.run import Run
 
 log = logging.getLogger(__name__)
 
+NOTHING_YET = "before any result; start again with the same command"
+"""What a signal finds while tables are read."""
+
 
 def surveyed(inputs: Inputs, run: Run) -> Inputs:
     """The inputs with rows, digests and repertoires of all tables; ranks share the reading, the largest files first.
@@ -36,7 +39,12 @@ def surveyed(inputs: Inputs, run: Run) -> Inputs:
     if run.is_root and inputs.together:
         log.info("reading %s table(s) through before counting", f"{len(inputs.tables):,}")
     order = sorted(range(len(inputs.tables)), key=lambda k: (-(inputs.tables[k].state or (0, 0))[1], k))
-    own = {k: _survey(inputs, inputs.tables[k]) for k in order[run.rank :: run.ranks]}
+    own: dict[int, Table | InputError] = {}
+
+    def survey_one(k: int) -> None:
+        own[k] = _survey(inputs, inputs.tables[k], run.raise_if_stopping)
+
+    run.each(order[run.rank :: run.ranks], survey_one, NOTHING_YET)
     found = {k: table for part in run.gather_everywhere(own) for k, table in part.items()}
 
     def place() -> Inputs:
@@ -51,10 +59,10 @@ def surveyed(inputs: Inputs, run: Run) -> Inputs:
     return run.from_root(place)
 
 
-def _survey(inputs: Inputs, table: Table) -> Table | InputError:
+def _survey(inputs: Inputs, table: Table, between: Callable[[], None]) -> Table | InputError:
     """The surveyed table, or why it cannot be read: the other ranks wait to hear of it."""
     try:
-        return survey(inputs, table)
+        return survey(inputs, table, between)
     except InputError as error:
         return error
     except OSError as error:

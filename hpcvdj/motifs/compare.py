@@ -117,7 +117,7 @@ def compare_file(path: Path, config: MotifConfig, run: Run, *, sequence_field: s
         if not run.is_root:
             # A signal while root reads ends root's reading, and with it the run.
             run.request.begin()
-        source = run.on_root(lambda: _read(path, config, sequence_field))
+        source = run.root_steps(lambda: _read(path, config, sequence_field), "before anything was compared")
         run.request.begin()
         run.barrier()
         task = _task(source[0] if source else None, config, run)

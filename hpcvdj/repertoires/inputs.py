@@ -124,16 +124,22 @@ class Inputs:
             require_unchanged(table.path, table.state)
 
     def read(
-        self, germline: Germline, batches: Iterable[pa.RecordBatch] | None = None, first_row: int = 0
+        self,
+        germline: Germline,
+        batches: Iterable[pa.RecordBatch] | None = None,
+        first_row: int = 0,
+        between: Callable[[], None] = lambda: None,
     ) -> Junctions:
         """The junctions of all tables, or of `batches`, whose first row is row `first_row`.
+
+        between  called after each batch
 
         InputError if there is no data row, or if a table is not what it was when the run began.
         """
         known = self.repertoires if self.together and batches is None else []
         rows = (batch for table in self.tables for batch in self.rows_of(table)) if batches is None else batches
         junctions = read_junctions(
-            rows, germline, self.reading, self.tables, first_row, known if self.together else None
+            _followed(rows, between), germline, self.reading, self.tables, first_row, known if self.together else None
         )
         self.require_unchanged()
         if junctions.rows_read == 0:
@@ -187,15 +193,18 @@ def tables_of(paths: Sequence[Path], reading: Reading) -> Inputs:
     return Inputs(tuple(tables), reading, together=True)
 
 
-def survey(inputs: Inputs, table: Table) -> Table:
-    """A table with its digest, rows and repertoires; reads it through unless the file says how many rows it has."""
+def survey(inputs: Inputs, table: Table, between: Callable[[], None] = lambda: None) -> Table:
+    """A table with its digest, rows and repertoires; reads it through unless the file says how many rows it has.
+
+    between  called after each batch
+    """
     reader = open_table(table.path)
     reader.require(inputs.reading.columns)
     rows, unnamed = reader.known_rows, 0
     repertoires: Counter[str] = Counter()
     if rows is None or inputs.together:
         rows = 0
-        for batch in reader.batches(inputs.columns_of(reader)):
+        for batch in _followed(reader.batches(inputs.columns_of(reader)), between):
             rows += batch.num_rows
             for entry in pc.value_counts(with_repertoire(batch, "").column(REPERTOIRE)).to_pylist():
                 repertoires[entry["values"] or table.repertoire_id] += entry["counts"]

@@ -108,6 +108,7 @@ class Driver:
         with Progress(total, self.method.work_name, shown=self.run.shown) as self._progress:
             self._progress.skip(done_before + (self._work(_Piece(0, units[0], 0, first)) if begun else 0.0))
             for piece in self._pieces(units, first):
+                self.run.raise_if_stopping()
                 before = time.monotonic()
                 pending = self.kernel.start(piece.unit, *self._range(piece, self.run.rank))
                 self._seconds[0, piece.index] += time.monotonic() - before

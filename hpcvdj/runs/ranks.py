@@ -4,12 +4,18 @@ Without an MPI library the program runs serially, as a world of one rank.  A lau
 without the library they need is an error: each rank would run alone and write the same file.
 """
 
+import atexit
 import logging
 import os
+import pickle
+import signal
+import socket
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -80,16 +86,17 @@ class World:
         """Whether this rank reads, writes and prints."""
         return self.rank == ROOT
 
-    def wait(self, request: Any) -> None:
-        """Wait for a collective; LostRankError if `patience` runs out.
+    def wait(self, request: Any, patience: float | None = None) -> None:
+        """Wait for a collective; LostRankError if `patience` (by default the world's) runs out.
 
         Python's signal handlers run meanwhile, which they would not in a blocking call.
         """
+        patience = self.patience if patience is None else patience
         started = time.monotonic()
         while not request.Test():
             waited = time.monotonic() - started
             # Ranks give up one after another, so that the first one speaks for all.
-            if waited > self.patience + self.rank * _LAST_WORDS_APART:
+            if waited > patience + self.rank * _LAST_WORDS_APART:
                 raise LostRankError(
                     f"rank {self.rank} waited {waited:.0f} s for the other ranks: one of them hangs, is cut off, or "
                     "needs longer for one step than --patience allows; check its node, then continue with --resume"
@@ -144,7 +151,14 @@ class World:
 
     def broadcast(self, value: Any) -> Any:
         """Root's `value` (any picklable object, small) on every rank."""
-        return self._comm.bcast(value, root=ROOT) if self.size > 1 else value
+        if self.size == 1:
+            return value
+        data = np.frombuffer(pickle.dumps(value) if self.is_root else b"", np.uint8)
+        size = np.array([len(data)])
+        self.wait(self._comm.Ibcast(size, ROOT))
+        data = data.copy() if self.is_root else np.empty(size[0], np.uint8)
+        self.wait(self._comm.Ibcast(data, ROOT))
+        return value if self.is_root else pickle.loads(data.tobytes())
 
     def broadcast_array(self, array: NDArray[Any] | None) -> NDArray[Any]:
         """Root's `array` on every rank; the other ranks pass None."""
@@ -155,13 +169,26 @@ class World:
         result = np.ascontiguousarray(array) if array is not None else np.empty(shape, dtype)
         flat = result.reshape(-1).view(np.uint8)
         for first in range(0, flat.size, _BROADCAST_BYTES):
-            self._comm.Bcast(flat[first : first + _BROADCAST_BYTES], root=ROOT)
+            self.wait(self._comm.Ibcast(flat[first : first + _BROADCAST_BYTES], ROOT))
         return result
 
     def gather(self, value: Any) -> list[Any] | None:
         """Every rank's `value` in rank order on root, None on the other ranks."""
-        gathered: list[Any] | None = self._comm.gather(value, root=ROOT) if self.size > 1 else [value]
-        return gathered
+        values = self.gather_everywhere(value)
+        return values if self.is_root else None
+
+    def gather_everywhere(self, value: Any) -> list[Any]:
+        """Every rank's `value` (any picklable object, small) in rank order, on every rank."""
+        if self.size == 1:
+            return [value]
+        from mpi4py import MPI
+
+        data, sizes = np.frombuffer(pickle.dumps(value), np.uint8), np.empty(self.size, np.int64)
+        self.wait(self._comm.Iallgather(np.array([len(data)]), sizes))
+        ends = np.cumsum(sizes)
+        joined = np.empty(ends[-1], np.uint8)
+        self.wait(self._comm.Iallgatherv(data, [joined, (sizes, ends - sizes), MPI.BYTE]))
+        return [pickle.loads(joined[end - size : end].tobytes()) for size, end in zip(sizes, ends, strict=True)]
 
     def barrier(self) -> None:
         """Wait for every rank; LostRankError if `patience` runs out."""
@@ -179,14 +206,22 @@ class World:
 
     def _on_this_host(self, value: T) -> tuple[int, list[T]]:
         """This rank's number among the ranks of its host, and the values of these."""
-        if self.size == 1:
-            return 0, [value]
-        from mpi4py import MPI
+        host = _host()
+        ranks = self.gather_everywhere((self.rank, host, value))
+        values = [(rank, own) for rank, other, own in ranks if other == host]
+        return [rank for rank, _ in values].index(self.rank), [own for _, own in values]
 
-        host = self._comm.Split_type(MPI.COMM_TYPE_SHARED)
-        number, values = host.Get_rank(), host.allgather(value)
-        host.Free()
-        return number, values
+    def require_same(self, what: str, value: str) -> None:
+        """Raise LauncherError, on every rank, unless `value` is the same on all."""
+        values = self.gather_everywhere(value)
+        other = next((rank for rank, own in enumerate(values) if own != values[ROOT]), None)
+        if other is not None:
+            error = LauncherError(
+                f"rank {other} has other {what} than rank {ROOT}: {values[other]!r}, not {values[ROOT]!r}; start all "
+                "ranks with the same command"
+            )
+            error.on_every_rank = True
+            raise error
 
     def on_root(self, work: Callable[[], T]) -> T | None:
         """`work()` on root, None on the other ranks; an HpcvdjError on root is raised on every rank."""
@@ -204,6 +239,14 @@ class World:
             error.on_every_rank = True
             raise error
         return result
+
+
+def _host() -> str:
+    """What only the processes of this host have in common: containers may share a name."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text()
+    except OSError:
+        return socket.gethostname()
 
 
 def usable_cores() -> set[int]:
@@ -238,7 +281,8 @@ def world() -> World:
     """
     launched = launched_ranks()
     try:
-        from mpi4py import MPI
+        with _limited(launched):
+            from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
         # Without an MPI library to load, mpi4py raises RuntimeError, not ImportError.
         if launched > 1:
@@ -266,7 +310,24 @@ def world() -> World:
         abort()
 
     sys.excepthook = hook
+    # The last thing that ranks do together is to leave MPI.
+    atexit.register(signal.alarm, int(PATIENCE_SECONDS))
     return World(MPI.COMM_WORLD, library)
+
+
+@contextmanager
+def _limited(launched: int) -> Iterator[None]:
+    """End this process if MPI does not start within `PATIENCE_SECONDS`, which no Python code could do then."""
+    if launched == 1:
+        yield
+        return
+    previous = signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(int(PATIENCE_SECONDS))
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, previous)
 
 
 def abort(exit_code: int = 1) -> None:

@@ -57,9 +57,9 @@ class Run:
         return run
 
     def alone(self) -> "Run":
-        """A run of this rank alone, in memory, that shows no progress."""
+        """A run of this rank alone, in memory, that shows no progress; its steps are steps of this one."""
         run = Run()
-        run.shown = False
+        run.shown, run._agreement = False, self._agreement
         return run
 
     def on_root(self, work: Callable[[], T]) -> T | None:
@@ -82,8 +82,7 @@ class Run:
 
     def gather_everywhere(self, value: T) -> list[T]:
         """Every rank's `value` in rank order, on every rank."""
-        gathered: list[T] = self.world.broadcast(self.world.gather(value))
-        return gathered
+        return self.world.gather_everywhere(value)
 
     def slowest(self, *seconds: float) -> list[float]:
         """The element-wise maximum over ranks, on every rank: a step takes as long as its slowest rank."""
@@ -210,10 +209,14 @@ class Run:
 
         Root calls `raise_if_stopping` between steps.  Errors as of `each`.
         """
+        result: T = self.world.broadcast(self.root_steps(work, saved))
+        return result
+
+    def root_steps(self, work: Callable[[], T], saved: str) -> T | None:
+        """Like `root_works`, but only root has what `work` returns."""
         results: list[T] = []
         self.each([work] if self.is_root else [], lambda call: results.append(call()), saved)
-        result: T = self.world.broadcast(results[0] if results else None)
-        return result
+        return results[0] if results else None
 
     def stopped(self, saved: str) -> StoppedError:
         """What every rank is to raise when a signal stops the run; `saved` says what is saved."""

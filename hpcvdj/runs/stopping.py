@@ -53,6 +53,9 @@ class StopRequest:
             raise StoppedError(f"{self.name}: stopped before any result; start again with the same command")
 
 
+_GRACE_SECONDS = 1.0
+
+
 class StopWorkError(Exception):
     """A rank asks all ranks to stop; raised where a rank works on its own, and caught in the run layer."""
 
@@ -62,8 +65,8 @@ class Agreement:
 
     Ranks that work together call `together` at each boundary, where they wait for each other.  Ranks that work each
     on its own call `passed` between two steps, which does not wait, and `end` when they have nothing left to do.  A
-    round is over when every rank has passed, or ended, since the last round.  One that takes longer than the world's
-    `patience` makes a rank wait for it; LostRankError if it is not over in that time again.
+    round is over when every rank has passed, or ended, since the last round.  LostRankError if one takes longer
+    than the world's `patience`.
 
     wants_stop  whether this rank wants to stop
     """
@@ -84,9 +87,11 @@ class Agreement:
         self._stop |= self._wants_stop()
         if self._world.size > 1:
             if self._round is not None:
-                if time.monotonic() - self._begun > self._world.patience:
-                    self._world.wait(self._round)
-                if self._round.Test():
+                late = time.monotonic() - self._begun > self._world.patience
+                if late:
+                    # It may be this rank that was slow: the others may have passed meanwhile.
+                    self._world.wait(self._round, _GRACE_SECONDS)
+                if late or self._round.Test():
                     self._close()
             if self._round is None:
                 self._open(working=True)
