@@ -4,6 +4,7 @@ Results go to the named file, a short summary to stdout, log and progress to std
 Exit codes: 0 done; 1 failed; 2 wrong usage or bad input; 75 stopped by a signal, with a checkpoint to resume from.
 """
 
+import io
 import logging
 import sys
 import traceback
@@ -69,7 +70,8 @@ def main() -> None:
     """Run the command; never returns."""
     for stream in (sys.stdout, sys.stderr):
         # Names of files and genes are UTF-8, whatever the locale says.
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     mute_nonroot_ranks()
     try:
         app()

@@ -105,6 +105,7 @@ class ResultWriter:
                 if partial is not None:
                     pairs, rows, n_lengths = (range(*part) for part in meta["unit"])
                     begun = Partial(Unit(pairs, rows, n_lengths, meta["tasks"]), meta["tasks_done"], partial)
+                    self._require_own(begun)
             except (OSError, EOFError, ValueError, KeyError, TypeError, IndexError, zipfile.BadZipFile) as error:
                 raise InputError(f"{path}: is damaged ({error}); --overwrite starts again") from None
             self.save(begun)
@@ -112,6 +113,16 @@ class ResultWriter:
             if other != self._path:
                 other.unlink()
         return begun
+
+    def _require_own(self, begun: Partial) -> None:
+        """Raise ValueError unless a unit under way, with its values, is one of this result."""
+        unit, values = begun.unit, begun.values
+        inside = 0 <= unit.rows.start <= unit.rows.stop <= len(self.nonzero)
+        inside &= 0 <= unit.n_lengths.start < unit.n_lengths.stop <= len(self.sums)
+        shape = len(unit.rows), len(unit.n_lengths)
+        fits = values is not None and values.shape == shape and values.dtype == self.quantity.dtype
+        if not (inside and fits and 0 < begun.tasks_done < unit.tasks):
+            raise ValueError("the unit under way is not one of this run")
 
     def write_junctions(self) -> None:
         """Write what is known of the sequences, the excluded rows and the V–J pairs."""

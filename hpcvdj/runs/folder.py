@@ -64,6 +64,8 @@ class RunFolder:
                         f"{self.path}: belongs to another run ({changes}); start that run with its own options, or "
                         "--overwrite"
                     )
+                if any(type(record["facts"].get(name)) is not type(value) for name, value in facts.items()):
+                    raise InputError(f"{self.path}: its {_RUN} is damaged; --overwrite starts again")
                 for unfinished in self.path.glob(".*"):
                     unfinished.unlink()
                 return dict(record["facts"])

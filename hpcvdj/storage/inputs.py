@@ -1,0 +1,109 @@
+"""Files that are read: regular files, of limited size once they are unpacked, and unchanged while they are read."""
+
+import gzip
+import hashlib
+import io
+import zlib
+from pathlib import Path
+from typing import Any
+
+from hpcvdj.errors import InputError
+from hpcvdj.storage.files import require_text_name
+
+State = tuple[int, ...]
+"""What changes when a file is written or replaced: device, inode, size, times of the last change of data and inode."""
+
+TEXT_BYTES = 64 << 20
+"""Text files that are read whole, such as germline tables, may have this many bytes once they are unpacked."""
+
+MOST_EXPANDED = 50
+"""A compressed file of sequences may be this many times as large once it is unpacked: DNA packs to a quarter."""
+
+
+def file_state(path: Path) -> State | None:
+    """The state of a file; None if the file cannot be examined."""
+    try:
+        facts = path.stat()
+    except OSError:
+        return None
+    # The time of the inode's last change cannot be set back, unlike that of the data.
+    return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
+
+
+def require_unchanged(path: Path, state: State | None) -> None:
+    """Raise InputError if a file is not what it was in `state`."""
+    if file_state(path) != state:
+        raise changed(path)
+
+
+def changed(path: Path) -> InputError:
+    """The error to raise for a file that changed while it was read."""
+    return InputError(f"{path}: changed while it was read; start again with --overwrite when it is complete")
+
+
+def file_digest(path: Path, state: State | None = None) -> str:
+    """SHA-256 of a file's bytes, hexadecimal; InputError if it is not in `state`, when that is given, or changes."""
+    state = state or file_state(path)
+    with open(path, "rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    require_unchanged(path, state)
+    return digest
+
+
+def require_regular(path: Path, what: str, remedy: str) -> None:
+    """Raise InputError, which calls the file `what`, unless it is a regular file; with the `remedy` if it is missing.
+
+    Files are read more than once, which a pipe cannot be.
+    """
+    require_text_name(path.absolute())
+    try:
+        if path.is_file():
+            return
+        if path.exists():
+            kind = "is a folder" if path.is_dir() else "not a regular file"
+            raise InputError(f"{path}: {kind}; name a {what} on disk")
+    except OSError as error:
+        raise InputError(f"{str(path)[:200]}: cannot be read ({error.strerror})") from None
+    raise InputError(f"{path}: no such {what}; {remedy}")
+
+
+class LimitedStream(io.RawIOBase):
+    """A binary stream of which at most `limit` bytes are read; then ValueError says how many there may be."""
+
+    def __init__(self, stream: Any, limit: int) -> None:
+        super().__init__()
+        self._stream, self._limit, self._left = stream, limit, limit
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read into `buffer`."""
+        data = self._stream.read(min(len(buffer), self._left + 1))
+        self._left -= len(data)
+        if self._left < 0:
+            raise ValueError(f"more than {self._limit >> 20:,} MiB once it is unpacked; unpack it and look at it")
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def read_text(path: Path, what: str, remedy: str) -> str:
+    """The text of a UTF-8 file, plain or gzip, without byte order mark and with line ends as they are.
+
+    InputError, which calls the file `what`: with the `remedy` if the file does not exist; if it is not a regular file,
+    is damaged, changes while it is read, or has more than `TEXT_BYTES`.
+    """
+    require_regular(path, what, remedy)
+    state = file_state(path)
+    try:
+        with open(path, "rb") as stream:
+            packed = stream.read(2) == b"\x1f\x8b"
+            stream.seek(0)
+            data = LimitedStream(gzip.GzipFile(fileobj=stream) if packed else stream, TEXT_BYTES).readall() or b""
+        require_unchanged(path, state)
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: not a readable {what} (not UTF-8 text); save it as UTF-8") from None
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        raise InputError(f"{path}: not a readable {what} ({error}); copy it again") from None
