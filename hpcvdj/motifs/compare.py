@@ -117,7 +117,7 @@ def compare_file(path: Path, config: MotifConfig, run: Run, *, sequence_field: s
         if not run.is_root:
             # A signal while root reads ends root's reading, and with it the run.
             run.request.begin()
-        source = run.root_steps(lambda: _read(path, config, sequence_field), "before anything was compared")
+        source = run.root_steps(lambda: _read(path, config, sequence_field, run), "before anything was compared")
         run.request.begin()
         run.barrier()
         task = _task(source[0] if source else None, config, run)
@@ -160,11 +160,11 @@ def compare_file(path: Path, config: MotifConfig, run: Run, *, sequence_field: s
     )
 
 
-def _read(path: Path, config: MotifConfig, sequence_field: str) -> tuple[SequenceSet, str]:
+def _read(path: Path, config: MotifConfig, sequence_field: str, run: Run) -> tuple[SequenceSet, str]:
     """The sequences, and the file's SHA-256; InputError if they cannot be compared like that."""
     config.make_score()
     before = file_state(path)
-    sequences = read_sequences(path, sequence_field)
+    sequences = read_sequences(path, sequence_field, run.raise_if_stopping)
     return sequences, file_digest(path, before)
 
 

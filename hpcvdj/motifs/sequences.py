@@ -1,6 +1,7 @@
 """Reading the sequences to compare: from FASTA or from the junctions of an AIRR table."""
 
 import zlib
+from collections.abc import Callable
 from io import BufferedReader
 from pathlib import Path
 
@@ -10,16 +11,22 @@ from hpcvdj.repertoires.tables import read_batches
 from hpcvdj.storage.inputs import MOST_EXPANDED, TEXT_BYTES, LimitedStream, require_regular
 
 _HEAD_BYTES = 4096
+_RECORDS = 1 << 14
 
 
-def read_sequences(path: str | Path, field: str = "junction") -> SequenceSet:
-    """The sequences of a FASTA file, which begins with >, or of a table: see `read_fasta` and `read_junctions`."""
+def read_sequences(
+    path: str | Path, field: str = "junction", between: Callable[[], None] = lambda: None
+) -> SequenceSet:
+    """The sequences of a FASTA file, which begins with >, or of a table: see `read_fasta` and `read_junctions`.
+
+    between  called every so often
+    """
     path = Path(path)
     require_regular(path, "file", "give a FASTA file or an AIRR table")
-    return read_fasta(path) if _begins_as_fasta(path) else read_junctions(path, field)
+    return read_fasta(path, between) if _begins_as_fasta(path) else read_junctions(path, field, between)
 
 
-def read_fasta(path: Path) -> SequenceSet:
+def read_fasta(path: Path, between: Callable[[], None] = lambda: None) -> SequenceSet:
     """The sequences of a FASTA file (plain, gzip, bzip2, xz or zstd); a name is the header up to the first blank.
 
     InputError if the file cannot be read, has no sequence, or has two of one name.
@@ -38,12 +45,14 @@ def read_fasta(path: Path) -> SequenceSet:
             for record in records:
                 names.append(record.name.partition(" ")[0].partition("\t")[0])
                 texts.append(record.sequence)
+                if len(texts) % _RECORDS == 0:
+                    between()
     except (dnaio.FileFormatError, OSError, EOFError, ValueError, zlib.error) as error:
         raise InputError(f"{path}: not a readable FASTA file ({_first_line(error)}); a record begins with >") from None
     return _checked(path, texts, names)
 
 
-def read_junctions(path: Path, field: str = "junction") -> SequenceSet:
+def read_junctions(path: Path, field: str = "junction", between: Callable[[], None] = lambda: None) -> SequenceSet:
     """The distinct sequences of an AIRR table's column `field` (TSV, plain or gzip, or Parquet).
 
     A sequence has the sequence_id of its first row; empty sequences are left out.  InputError as `read_batches` raises
@@ -54,6 +63,7 @@ def read_junctions(path: Path, field: str = "junction") -> SequenceSet:
         for name, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             if text:
                 first.setdefault(text.upper(), name)
+        between()
     return _checked(path, list(first), list(first.values()))
 
 
