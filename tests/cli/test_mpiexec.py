@@ -109,7 +109,7 @@ def expected(repertoires, tmp_path_factory):
     return digests
 
 
-@pytest.mark.parametrize("ranks", [2, 3, pytest.param(4, marks=pytest.mark.slow), 7])
+@pytest.mark.parametrize("ranks", [2, *(pytest.param(ranks, marks=pytest.mark.slow) for ranks in (3, 4, 7))])
 def test_results_do_not_depend_on_ranks(tmp_path, repertoires, expected, ranks):
     """More ranks than tables, slices or pairs among them."""
     commands = [count_words(mode, repertoires, tmp_path / f"{mode}.h5") for mode in MODES]
@@ -168,7 +168,7 @@ def test_a_usage_error_is_printed_once():
     assert (done.stdout + done.stderr).count("No such option") == 1
 
 
-@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("rank", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_rank_that_raises_ends_all(tmp_path, rank):
     """One rank fails while the others wait for it in a collective."""
     program = tmp_path / "program.py"
@@ -206,6 +206,7 @@ def test_a_rank_that_leaves_ends_all(tmp_path):
     assert time.monotonic() - start < 30
 
 
+@pytest.mark.slow
 def test_a_rank_that_hangs_is_given_up(tmp_path):
     """Stopped by SIGSTOP in the midst of counting; what was saved before is there to resume from."""
     output = tmp_path / "o.h5"

@@ -120,6 +120,7 @@ def test_other_parameters_are_refused(tmp_path):
     assert "is the result of another run (max_n was 2, is 4)" in err
 
 
+@pytest.mark.slow
 def test_ranks_agree_to_stop_and_others_continue(tmp_path, expected):
     pytest.importorskip("mpi4py")
     output = tmp_path / "o.h5"

@@ -94,7 +94,7 @@ def resumed(start, tmp_path, *options, ranks=3):
     return content(tmp_path / "o.h5")
 
 
-@pytest.mark.parametrize(("options", "all_ranks"), [([], True), (EDGES, False)])
+@pytest.mark.parametrize(("options", "all_ranks"), [([], True), pytest.param(EDGES, False, marks=pytest.mark.slow)])
 def test_a_signal_leaves_the_tiles_and_others_go_on(start, tmp_path, options, all_ranks):
     process = start("--method", "pigeonhole", *options)
     wait_for(process, tmp_path, 4)
@@ -114,6 +114,7 @@ def test_a_signal_leaves_the_tiles_and_others_go_on(start, tmp_path, options, al
     assert found == content(tmp_path / "whole.h5")
 
 
+@pytest.mark.slow
 def test_a_rank_that_hangs_is_given_up(start, tmp_path):
     process = start("--patience", "2")
     wait_for(process, tmp_path, 4)
@@ -126,6 +127,7 @@ def test_a_rank_that_hangs_is_given_up(start, tmp_path):
     assert np.array_equal(resumed(start, tmp_path), EXACT)
 
 
+@pytest.mark.slow
 def test_root_that_hangs_while_it_stores_is_given_up(start, tmp_path):
     hang = "MotifWriter.put_tile = lambda *arguments: time.sleep(1000)\n"
     code, err = end(start("--patience", "2", ranks=3, planted=hang))
@@ -135,7 +137,7 @@ def test_root_that_hangs_while_it_stores_is_given_up(start, tmp_path):
     assert np.array_equal(resumed(start, tmp_path, ranks=2), EXACT)
 
 
-@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("rank", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_killed_rank_ends_all(start, tmp_path, rank):
     process = start()
     wait_for(process, tmp_path, 4)
@@ -179,6 +181,7 @@ tiles.np.savez = full
     assert np.array_equal(resumed(start, tmp_path, ranks=2), EXACT)
 
 
+@pytest.mark.slow
 def test_a_full_disk_while_storing_is_one_line(start, tmp_path):
     full = """
 def full(self, strand, row, *arguments):

@@ -109,6 +109,7 @@ def test_opposite_strands(host, method):
     assert np.array_equal(np.triu(reverse.counters(part, 4).get(), 4), np.triu(expected[:, 4:11], 4))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_many_sequences_in_small_pieces(host, method, monkeypatch):
     """Shards of the columns, pieces of the sort, panels of the product, blocks of one warp."""
@@ -150,6 +151,7 @@ def test_one_sequence_none_and_no_k_mers(host, method):
         assert comparison.counters(profile(sequence_set(["ACGTA"]), 4, 2)).shape == (3, 1, len(texts))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("barrier", [0, 1])
 @pytest.mark.parametrize("method", ["pigeonhole", "matrix"])
 def test_a_missing_barrier_shows(host, method, barrier):

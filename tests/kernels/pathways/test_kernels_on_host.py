@@ -136,6 +136,7 @@ def test_a_gpu_that_falls_off_is_one_line(host, paper_germline, method, monkeypa
         on_host(Problem(sample(whole, 5), paper_germline, 1), method)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_a_missing_barrier_shows(host, method):
     """Taken away one by one, each changes the counters in some order of the threads."""
