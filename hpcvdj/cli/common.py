@@ -1,5 +1,6 @@
 """What commands share: starting the ranks, and what they print."""
 
+import errno
 import io
 import os
 import shlex
@@ -46,6 +47,8 @@ class Command(TyperCommand):
             values = given if isinstance(given, list | tuple) else [given]
             (written if name in OUTPUTS else read).extend(value for value in values if isinstance(value, Path))
         try:
+            for path in (*read, *written):
+                _require_possible(path)
             for number, path in enumerate(written):
                 require_distinct(path, *read)
                 if path in written[:number]:
@@ -61,6 +64,15 @@ class Command(TyperCommand):
             if getattr(described, "help", None):
                 described.help = fill(described.help)  # type: ignore[attr-defined]
         super().format_help(ctx, formatter)
+
+
+def _require_possible(path: Path) -> None:
+    """Raise InputError for a path that no file can have."""
+    try:
+        path.lstat()
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise InputError(f"{str(path)[:60]}…: {error.strerror}; give a shorter path") from None
 
 
 def fill(text: str) -> str:

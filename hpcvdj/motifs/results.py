@@ -122,7 +122,7 @@ class MotifResult:
             dataset = self._file[name]
             if dataset.shape != shape or dataset.dtype.kind not in kinds.get(name, "iu"):
                 raise damaged(self.path, f"/{name} is of type {dataset.dtype}, shape {dataset.shape}")
-        if self.strands not in (1, 2) or not isinstance(self.scoring.terms, list):
+        if self.strands not in (1, 2) or len(self.scoring.terms) != self.strands:
             raise damaged(self.path, f"it compares {self.strands} strands")
 
     def __enter__(self) -> "MotifResult":

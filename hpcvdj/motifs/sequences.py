@@ -1,6 +1,5 @@
 """Reading the sequences to compare: from FASTA or from the junctions of an AIRR table."""
 
-import zlib
 from collections.abc import Callable
 from io import BufferedReader
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.kmers.sequences import SequenceSet, sequence_set
 from hpcvdj.repertoires.tables import read_batches
-from hpcvdj.storage.inputs import MOST_EXPANDED, TEXT_BYTES, LimitedStream, require_regular
+from hpcvdj.storage.inputs import DAMAGE, MOST_EXPANDED, TEXT_BYTES, LimitedStream, require_regular
 
 _HEAD_BYTES = 4096
 _RECORDS = 1 << 14
@@ -47,7 +46,7 @@ def read_fasta(path: Path, between: Callable[[], None] = lambda: None) -> Sequen
                 texts.append(record.sequence)
                 if len(texts) % _RECORDS == 0:
                     between()
-    except (dnaio.FileFormatError, OSError, EOFError, ValueError, zlib.error) as error:
+    except (dnaio.FileFormatError, ValueError, *DAMAGE) as error:
         raise InputError(f"{path}: not a readable FASTA file ({_first_line(error)}); a record begins with >") from None
     return _checked(path, texts, names)
 
@@ -82,7 +81,7 @@ def _begins_as_fasta(path: Path) -> bool:
     try:
         with xopen(path, "rb", threads=0) as stream:
             head: bytes = stream.read(_HEAD_BYTES).lstrip()
-    except (OSError, EOFError, ValueError, zlib.error) as error:
+    except (ValueError, *DAMAGE) as error:
         raise InputError(f"{path}: cannot be read ({_first_line(error)}); copy or compress it again") from None
     return head.startswith(b">") or not head
 

@@ -5,7 +5,6 @@ boolean is T or F.
 """
 
 import gzip
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ import pyarrow.parquet as pq
 
 from hpcvdj.errors import InputError, choices
 from hpcvdj.storage.files import atomic_path
-from hpcvdj.storage.inputs import State, changed, file_state, require_regular
+from hpcvdj.storage.inputs import DAMAGE, State, changed, file_state, require_regular, unpacked
 
 BLOCK_BYTES = 16 << 20
 """TSV is read in blocks of this many bytes; a line may not be longer."""
@@ -217,9 +216,9 @@ class TsvReader(TableReader):
     @cached_property
     def columns(self) -> list[str]:
         try:
-            with self._open() as stream:
+            with unpacked(self.path) as stream:
                 line = stream.readline(_HEADER_BYTES)
-        except (OSError, EOFError, zlib.error) as error:
+        except DAMAGE as error:
             raise self._damaged(error) from None
         if len(line) == _HEADER_BYTES and not line.endswith(b"\n"):
             raise InputError(f"{self.path}, line 1: longer than {_HEADER_BYTES >> 10:,} KiB; is this a text table?")
@@ -235,9 +234,9 @@ class TsvReader(TableReader):
 
     def _batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         try:
-            with pa.input_stream(str(self.path), compression="gzip" if self._gzip else None) as stream:
+            with unpacked(self.path) as stream:
                 yield from pacsv.open_csv(
-                    stream,
+                    pa.PythonFile(stream, mode="r") if self._gzip else pa.OSFile(str(self.path)),
                     read_options=pacsv.ReadOptions(block_size=BLOCK_BYTES, column_names=self.columns, skip_rows=1),
                     parse_options=pacsv.ParseOptions(delimiter="\t", quote_char=False),
                     convert_options=pacsv.ConvertOptions(
@@ -251,13 +250,13 @@ class TsvReader(TableReader):
             if "Empty CSV" in str(error) or "Could not skip initial" in str(error):
                 return
             raise InputError(f"{self.path}: {self._fault(error)}") from None
-        except OSError as error:
+        except DAMAGE as error:
             raise self._damaged(error) from None
 
     def _fault(self, error: Exception) -> str:
         """Where a table that Arrow could not read is wrong, by file line (the header is line 1), and the remedy."""
         # Arrow reads blocks in parallel and does not number their lines, so read the file once more.
-        with self._open() as stream:
+        with unpacked(self.path) as stream:
             for number, line in enumerate(iter(lambda: stream.readline(BLOCK_BYTES + 1), b""), start=1):
                 if len(line) > BLOCK_BYTES:
                     return f"line {number}: longer than {BLOCK_BYTES >> 20} MiB; is this a text table?"
@@ -271,9 +270,6 @@ class TsvReader(TableReader):
                 if values != len(self.columns) and text:
                     return f"line {number}: {values} values for {len(self.columns)} columns; each column needs a value"
         return f"not a readable tab-separated table ({_first_line(error)[:160]})"
-
-    def _open(self) -> Any:
-        return gzip.open(self.path, "rb") if self._gzip else open(self.path, "rb")
 
     def _damaged(self, error: Exception) -> InputError:
         return InputError(

@@ -31,7 +31,7 @@ class Result:
         try:
             with damage(self.path):
                 require_layout(self.path, self._file, self.counters, self.quantity.dtype)
-            self._parts = HeldParts(self.path, self._file)
+                self._parts = HeldParts(self.path, self._file)
         except BaseException:
             self._file.close()
             raise

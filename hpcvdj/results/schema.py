@@ -183,6 +183,9 @@ def require_layout(path: Path, file: h5py.File, values: h5py.Dataset, dtype: Any
             lengths.add(dataset.shape)
             if dataset.dtype.kind != ("S" if known.get(column, TEXT) is TEXT else np.dtype(known[column]).kind):
                 raise damaged(path, f"{dataset.name} is of type {dataset.dtype}")
+        needed = {"row", "sequence_id"} | {column for column in ("cdr3", "v_call", "j_call") if name == "sequences"}
+        if not needed <= set(file[name]):
+            raise damaged(path, f"/{name} lacks {', '.join(sorted(needed - set(file[name])))}")
         if lengths != {(rows,) if name == "sequences" else file[f"{name}/row"].shape}:
             raise damaged(path, f"the columns of /{name} are of different lengths")
     pairs = read_group(file, "pairs")
@@ -193,9 +196,9 @@ def require_layout(path: Path, file: h5py.File, values: h5py.Dataset, dtype: Any
         or (np.diff(offset) < 0).any()
     ):
         raise damaged(path, "/pairs does not say which rows each V-J pair has")
-    read = file.attrs.get("rows_read", rows + len(file["excluded/row"]))
-    if int(read) != rows + len(file["excluded/row"]):
-        raise damaged(path, f"of {int(read):,} rows it has {rows:,} counted and {len(file['excluded/row']):,} excluded")
+    read, excluded = int(file.attrs["rows_read"]), len(file["excluded/row"])
+    if read != rows + excluded:
+        raise damaged(path, f"of {read:,} rows it has {rows:,} counted and {excluded:,} excluded")
 
 
 def _bytes(texts: Iterable[str | bytes]) -> NDArray[np.bytes_]:

@@ -49,8 +49,9 @@ def _written(target: Path, temporary: Path, *, keep: bool) -> Iterator[Path]:
 
 
 def behind_links(target: Path) -> Path:
-    """The file that a target is if it is a symbolic link, which stays; else the target itself."""
-    return Path(os.path.realpath(target)) if target.is_symlink() else target
+    """The file that a target is if it is a symbolic link to one, which stays; else the target itself."""
+    device = target.exists() and not target.is_file()
+    return Path(os.path.realpath(target)) if target.is_symlink() and not device else target
 
 
 def _sync(path: Path) -> None:
@@ -86,12 +87,6 @@ def require_distinct(target: Path, *inputs: Path) -> None:
 def require_writable(target: Path, *, overwrite: bool) -> None:
     """Raise InputError with the remedy unless a file may be written at `target`."""
     require_text_name(target)
-    try:
-        target.lstat()
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        raise InputError(f"{str(target)[:200]}: cannot be written ({error.strerror}); write elsewhere") from None
     if target.is_dir():
         raise InputError(f"{target}: is a folder; name a file")
     if target.exists() and not target.is_file():

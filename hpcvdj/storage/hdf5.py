@@ -318,6 +318,8 @@ def damage(path: Path) -> Iterator[None]:
     """Within the block, what a damaged file makes h5py, NumPy and JSON raise is an InputError that names the file."""
     try:
         yield
+    except InputError as error:
+        raise (error if str(path) in str(error) else damaged(path, str(error))) from None
     except (OSError, KeyError, IndexError, TypeError, ValueError, RuntimeError, AttributeError, OverflowError) as error:
         said = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise damaged(path, said) from None

@@ -1,6 +1,5 @@
 """Files that are read: regular files, of limited size once they are unpacked, and unchanged while they are read."""
 
-import gzip
 import hashlib
 import io
 import zlib
@@ -9,6 +8,16 @@ from typing import Any
 
 from hpcvdj.errors import InputError
 from hpcvdj.storage.files import require_text_name
+
+try:
+    from isal import igzip as gzip
+    from isal import isal_zlib
+except ImportError:  # a processor that ISA-L does not support
+    import gzip  # type: ignore[no-redef]
+    import zlib as isal_zlib  # type: ignore[no-redef]
+
+DAMAGE: tuple[type[Exception], ...] = OSError, EOFError, zlib.error, isal_zlib.error
+"""What reading a damaged file raises."""
 
 State = tuple[int, ...]
 """What changes when a file is written or replaced: device, inode, size, times of the last change of data and inode."""
@@ -63,7 +72,7 @@ def require_regular(path: Path, what: str, remedy: str) -> None:
             kind = "is a folder" if path.is_dir() else "not a regular file"
             raise InputError(f"{path}: {kind}; name a {what} on disk")
     except OSError as error:
-        raise InputError(f"{str(path)[:200]}: cannot be read ({error.strerror})") from None
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
     raise InputError(f"{path}: no such {what}; {remedy}")
 
 
@@ -88,6 +97,14 @@ class LimitedStream(io.RawIOBase):
         return len(data)
 
 
+def unpacked(path: Path) -> Any:
+    """The bytes of a file, plain or gzip, as a binary stream; reading a damaged one raises one of `DAMAGE`."""
+    stream = open(path, "rb")  # noqa: SIM115 (returned open)
+    packed = stream.read(2) == b"\x1f\x8b"
+    stream.seek(0)
+    return io.BufferedReader(gzip.GzipFile(fileobj=stream, mode="rb")) if packed else stream
+
+
 def read_text(path: Path, what: str, remedy: str) -> str:
     """The text of a UTF-8 file, plain or gzip, without byte order mark and with line ends as they are.
 
@@ -97,13 +114,11 @@ def read_text(path: Path, what: str, remedy: str) -> str:
     require_regular(path, what, remedy)
     state = file_state(path)
     try:
-        with open(path, "rb") as stream:
-            packed = stream.read(2) == b"\x1f\x8b"
-            stream.seek(0)
-            data = LimitedStream(gzip.GzipFile(fileobj=stream) if packed else stream, TEXT_BYTES).readall() or b""
+        with unpacked(path) as stream:
+            data = LimitedStream(stream, TEXT_BYTES).readall() or b""
         require_unchanged(path, state)
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InputError(f"{path}: not a readable {what} (not UTF-8 text); save it as UTF-8") from None
-    except (OSError, EOFError, ValueError, zlib.error) as error:
+    except (ValueError, *DAMAGE) as error:
         raise InputError(f"{path}: not a readable {what} ({error}); copy it again") from None

@@ -301,7 +301,7 @@ CHANGES = {
     "text as numbers": lambda f: replace_dataset(f, "sequences/cdr3", data=np.arange(500)),
     "variable text": lambda f: replace_dataset(f, "sequences/cdr3", data=["A"] * 500, dtype=h5py.string_dtype()),
     "no pairs": lambda f: f.__delitem__("pairs/offset"),
-    "pairs backwards": lambda f: replace_dataset(f, "pairs/offset", data=f["pairs/offset"][::-1]),
+    "pairs backwards": lambda f: replace_dataset(f, "pairs/offset", data=np.flip(f["pairs/offset"][:])),
     "pairs beyond": lambda f: replace_dataset(f, "pairs/offset", data=f["pairs/offset"][:] * 2),
     "rows read": lambda f: f.attrs.__setitem__("rows_read", 7),
     "rows read as text": lambda f: f.attrs.__setitem__("rows_read", "many"),
@@ -470,7 +470,7 @@ def test_a_line_end_in_a_name(tmp_path):
     assert "has a tab or a line end" in refused("motifs", "cluster", tmp_path / "m.h5", "-o", tmp_path / "c.tsv")
 
 
-@pytest.mark.parametrize("env", [{}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}], ids=str)
+@pytest.mark.parametrize("env", [{}, {"LC_ALL": "C", "PYTHONIOENCODING": "ascii"}], ids=str)
 def test_what_is_printed_cannot_spoil_a_result(tmp_path, env):
     table = tmp_path / "Mäuse.tsv"
     table.write_bytes(SMALL.read_bytes())
@@ -490,9 +490,9 @@ def test_a_reader_that_has_seen_enough(tmp_path):
 
 def test_a_path_that_is_too_long(tmp_path):
     long = "x" * 5000
-    assert "cannot be read (File name too long)" in refused("count", long, "-g", GERMLINE, "-o", tmp_path / "o.h5")
-    assert "cannot be read (File name too long)" in refused("count", SMALL, "-g", long, "-o", tmp_path / "o.h5")
-    assert "cannot be written (File name too long)" in refused("count", SMALL, "-g", GERMLINE, "-o", tmp_path / long)
+    o = tmp_path / "o.h5"
+    for table, germline, target in ((long, GERMLINE, o), (SMALL, long, o), (SMALL, GERMLINE, tmp_path / long)):
+        assert "…: File name too long; give a shorter path" in refused("count", table, "-g", germline, "-o", target)
 
 
 def test_an_unexpected_error_is_one_line():
@@ -508,13 +508,14 @@ def test_an_unexpected_error_is_one_line():
 
 
 def big_table(path, seed, rows=60_000):
+    """A table of as many bytes for every seed."""
     rng = np.random.default_rng(seed)
     letters = np.array(list("ACGT"))
     middles = ["".join(row) for row in letters[rng.integers(0, 4, (rows, 12))]]
     junctions = [f"TGTACTTGT{middle}TTT" for middle in middles]
     table = table_of(sequence_id=[f"s{k}" for k in range(rows)], v_call=["TRBV1*01"] * rows,
                      j_call=["TRBJ1-1*01"] * rows, junction=junctions)  # fmt: skip
-    pq.write_table(table, path, compression="none", row_group_size=1000)
+    pq.write_table(table, path, compression="none", row_group_size=1000, use_dictionary=False)
 
 
 def test_a_table_that_changes_between_slices(tmp_path):
