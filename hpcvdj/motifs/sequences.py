@@ -46,7 +46,7 @@ def read_fasta(path: Path, between: Callable[[], None] = lambda: None) -> Sequen
                 texts.append(record.sequence)
                 if len(texts) % _RECORDS == 0:
                     between()
-    except (dnaio.FileFormatError, ValueError, *DAMAGE) as error:
+    except (dnaio.FileFormatError, *DAMAGE) as error:  # type: ignore[misc]
         raise InputError(f"{path}: not a readable FASTA file ({_first_line(error)}); a record begins with >") from None
     return _checked(path, texts, names)
 
@@ -81,7 +81,7 @@ def _begins_as_fasta(path: Path) -> bool:
     try:
         with xopen(path, "rb", threads=0) as stream:
             head: bytes = stream.read(_HEAD_BYTES).lstrip()
-    except (ValueError, *DAMAGE) as error:
+    except DAMAGE as error:
         raise InputError(f"{path}: cannot be read ({_first_line(error)}); copy or compress it again") from None
     return head.startswith(b">") or not head
 

@@ -296,7 +296,7 @@ def read_batches(path: Path | str, columns: Sequence[str] | None = None) -> Iter
 
 
 def _head(path: Path) -> bytes:
-    require_regular(path, "table", "name an AIRR TSV (plain or gzip) or Parquet")
+    require_regular(path, "file", "name an AIRR TSV (plain or gzip) or Parquet")
     try:
         with open(path, "rb") as stream:
             return stream.read(_HEAD_BYTES)

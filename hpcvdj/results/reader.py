@@ -88,9 +88,9 @@ class Result:
     def row(self) -> NDArray[np.int64]:
         """The 0-based data row of each sequence in the input, int64 [sequences]; InputError if two have the same."""
         row = np.asarray(self._file["sequences/row"][:])
-        rows = int(self._file.attrs["rows_read"])
-        inside = not len(row) or (row.min() >= 0 and row.max() < rows)
-        if not inside or np.bincount(row, minlength=1).max() > 1:
+        first, rows = (int(self._file.attrs.get(name, 0)) for name in ("first_row", "rows_read"))
+        inside = not len(row) or (row.min() >= first and row.max() < first + rows)
+        if not inside or np.bincount(row - first, minlength=1).max() > 1:
             raise damaged(self.path, "/sequences/row does not name each row of the table once")
         return row
 

@@ -121,7 +121,7 @@ class ResultWriter:
         inside &= 0 <= unit.n_lengths.start < unit.n_lengths.stop <= len(self.sums)
         shape = len(unit.rows), len(unit.n_lengths)
         fits = values is not None and values.shape == shape and values.dtype == self.quantity.dtype
-        if not (inside and fits and 0 < begun.tasks_done < unit.tasks):
+        if not (inside and fits and 0 <= begun.tasks_done <= unit.tasks):
             raise ValueError("the unit under way is not one of this run")
 
     def write_junctions(self) -> None:

@@ -362,6 +362,10 @@ MOST_CHUNK_BYTES = 1 << 28
 """A chunk is unpacked as a whole; hpcvdj writes chunks of `CHUNK_BYTES`, or of one row."""
 
 
+MOST_TEXTS = 1 << 20
+"""Version 1 stored the facts of ranks as text of variable length."""
+
+
 def _require_sound(path: Path, group: h5py.Group) -> None:
     """Raise InputError unless a group has only what hpcvdj writes.
 
@@ -382,6 +386,8 @@ def _require_sound(path: Path, group: h5py.Group) -> None:
 def _require_stored(path: Path, dataset: h5py.Dataset) -> None:
     if dataset.external:
         raise InputError(f"{path}: {dataset.name} is stored in another file; do not trust this file")
+    if h5py.check_string_dtype(dataset.dtype) and dataset.dtype.kind == "O" and dataset.size <= MOST_TEXTS:
+        return
     if dataset.dtype.kind not in "iufS":
         raise damaged(path, f"{dataset.name} has values of type {dataset.dtype}")
     if dataset.is_virtual:

@@ -16,7 +16,7 @@ except ImportError:  # a processor that ISA-L does not support
     import gzip  # type: ignore[no-redef]
     import zlib as isal_zlib  # type: ignore[no-redef]
 
-DAMAGE: tuple[type[Exception], ...] = OSError, EOFError, zlib.error, isal_zlib.error
+DAMAGE: tuple[type[Exception], ...] = OSError, EOFError, ValueError, zlib.error, isal_zlib.error  # type: ignore[assignment]
 """What reading a damaged file raises."""
 
 State = tuple[int, ...]
@@ -102,7 +102,7 @@ def unpacked(path: Path) -> Any:
     stream = open(path, "rb")  # noqa: SIM115 (returned open)
     packed = stream.read(2) == b"\x1f\x8b"
     stream.seek(0)
-    return io.BufferedReader(gzip.GzipFile(fileobj=stream, mode="rb")) if packed else stream
+    return io.BufferedReader(gzip.open(stream, "rb")) if packed else stream  # type: ignore[no-untyped-call]
 
 
 def read_text(path: Path, what: str, remedy: str) -> str:
@@ -120,5 +120,5 @@ def read_text(path: Path, what: str, remedy: str) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InputError(f"{path}: not a readable {what} (not UTF-8 text); save it as UTF-8") from None
-    except (ValueError, *DAMAGE) as error:
+    except DAMAGE as error:
         raise InputError(f"{path}: not a readable {what} ({error}); copy it again") from None

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hpcvdj.counting import slices
 from hpcvdj.counting.config import Config
 from hpcvdj.counting.count import _slice_rows
 from hpcvdj.errors import CompleteError, InputError, MachineError, StoppedError
@@ -15,6 +16,7 @@ from hpcvdj.repertoires.inputs import Inputs, cut, dealt, numbered, read_slices,
 from hpcvdj.repertoires.junctions import Reading
 from hpcvdj.results.joining import Lookup
 from hpcvdj.results.reader import Result
+from hpcvdj.runs.run import Run
 from hpcvdj.storage import hdf5
 from tests.conftest import SMALL
 from tests.problems import count_to, method_named, signalled_run
@@ -158,23 +160,30 @@ def test_a_stopped_run_that_replaces_a_result_continues(tables, paper_germline, 
         assert result.max_n == 3
 
 
-@pytest.mark.parametrize("name", ["t.tsv", "t.parquet"])
-def test_a_signal_while_a_slice_is_read(tables, paper_germline, tmp_path, monkeypatch, name):
-    """It is heard between two batches, also of rows that another rank counts."""
+@pytest.mark.parametrize(
+    ("name", "step", "said"),
+    [
+        ("t.tsv", 3, "stopped before any result; start again"),
+        ("t.tsv", 60, "stopped with the part files in .* saved; --resume"),
+        ("t.parquet", 3, "stopped with the part files in .* saved; --resume"),
+    ],
+)
+def test_a_signal_while_a_slice_is_read(tables, paper_germline, tmp_path, monkeypatch, name, step, said):
+    """It is heard between two batches, also of rows that another rank counts, and while a text table is surveyed."""
     monkeypatch.setattr("hpcvdj.repertoires.tables.PARQUET_ROWS", 10)
     monkeypatch.setattr("hpcvdj.repertoires.tables.BLOCK_BYTES", 1 << 10)
     asked = []
     run = signalled_run()
 
-    def at_the_third():
+    def at_that_step():
         asked.append(1)
-        return len(asked) == 3
+        return len(asked) == step
 
-    monkeypatch.setattr(type(run.request), "__bool__", lambda self: at_the_third())
-    with pytest.raises(StoppedError, match=r"stopped with the part files in .* saved; --resume"):
+    monkeypatch.setattr(type(run.request), "__bool__", lambda self: at_that_step())
+    with pytest.raises(StoppedError, match=said):
         count_to(tmp_path / "o.h5", tables / name, paper_germline, Config(1), rows=ROWS, run=run)
-    assert len(asked) == 3
-    assert [path.name for path in tmp_path.rglob("*")] == []
+    assert len(asked) == step
+    assert (list(tmp_path.rglob("*")) == []) == (step == 3)
     monkeypatch.undo()
     assert (
         count_to(tmp_path / "o.h5", tables / name, paper_germline, Config(1), rows=ROWS, resume=True).rows_read == 500
@@ -206,13 +215,18 @@ def test_a_percent_sign_in_the_name(tables, paper_germline, tmp_path, name):
     assert by_row(target)["pathways_total"].to_pylist() == by_row(one)["pathways_total"].to_pylist()
 
 
-def test_overwriting_leaves_no_view_of_parts_that_are_gone(tables, paper_germline, tmp_path):
+def test_overwriting_leaves_no_view_of_parts_that_are_gone(tables, paper_germline, tmp_path, monkeypatch):
     target = tmp_path / "o.h5"
-    arguments = target, tables / "t.tsv", paper_germline
+    arguments = target, tables / "t.parquet", paper_germline
     count_to(*arguments, rows=ROWS)
     with pytest.raises(InputError, match="no such file"):
         count_to(target, tmp_path / "missing.tsv", paper_germline, rows=ROWS, overwrite=True)
     assert len(by_row(target)["pathways_total"]) == 500
+    with pytest.raises(StoppedError):
+        count_to(*arguments, rows=ROWS, overwrite=True, run=signalled_run())
+    assert len(by_row(target)["pathways_total"]) == 500
+    # The signal comes once the table is surveyed.
+    monkeypatch.setattr(slices, "surveyed", lambda inputs, run, survey=slices.surveyed: survey(inputs, Run()))
     with pytest.raises(StoppedError):
         count_to(*arguments, rows=ROWS, overwrite=True, run=signalled_run())
     assert not target.exists()

@@ -96,7 +96,7 @@ def test_names_that_are_no_source(tmp_path):
         import_germline(tmp_path)
     with pytest.raises(InputError, match="no source"):
         import_germline([])
-    with pytest.raises(InputError, match="not a regular file; name a source file on disk"):
+    with pytest.raises(InputError, match="is a folder; name a source file on disk"):
         import_germline(tmp_path, source_format="fasta")
     (tmp_path / "model_params.txt").write_text("@Event_list\n#GeneChoice;V_gene;x;7;v\n%TRBV1*01;ACGT\n")
     with pytest.raises(InputError, match="line 3: not NAME;SEQUENCE;NUMBER"):

@@ -54,7 +54,7 @@ def test_a_duplicate_column(tmp_path):
 def test_missing_file_and_folder(tmp_path):
     with pytest.raises(InputError, match="no such file"):
         list(read_batches(tmp_path / "none.tsv"))
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="is a folder; name a file on disk"):
         list(read_batches(tmp_path))
 
 

@@ -190,5 +190,5 @@ def test_damage_is_named(counted, tmp_path):
     broken.write_bytes(counted.read_bytes())
     with h5py.File(broken, "a") as file:
         del file["sequences/cdr3"]
-    with pytest.raises(InputError, match=r"broken\.h5: damaged"):
+    with pytest.raises(InputError, match=r"broken\.h5: is damaged: /sequences lacks cdr3"):
         survey(broken, "t")

@@ -56,7 +56,8 @@ def test_damage_is_one_line(tmp_path, content):
 def test_what_is_not_a_file(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path, tmp_path / "pipe", Path("/dev/null")):
-        with pytest.raises(InputError, match=re.escape(f"{path}: not a regular file; name a germline table on disk")):
+        kind = "is a folder" if path.is_dir() else "not a regular file"
+        with pytest.raises(InputError, match=re.escape(f"{path}: {kind}; name a germline table on disk")):
             read_germline(path)
     with pytest.raises(InputError, match="none: no such table; write it first"):
         read_text(tmp_path / "none", "table", "write it first")
