@@ -48,7 +48,7 @@ PATIENCE_SECONDS = 120.0
 
 _SPIN_SECONDS, _NAP_SECONDS = 0.002, 0.0002
 
-_LAST_WORDS_APART = 1.0
+_LAST_WORDS_APART = _GRACE_SECONDS = 1.0
 
 _BROADCAST_BYTES = 1 << 30
 """Arrays are broadcast in parts: older MPI libraries count bytes in 32 bits."""
@@ -86,22 +86,26 @@ class World:
         """Whether this rank reads, writes and prints."""
         return self.rank == ROOT
 
-    def wait(self, request: Any, patience: float | None = None) -> None:
-        """Wait for a collective; LostRankError if `patience` (by default the world's) runs out.
+    def wait(self, request: Any, begun: float | None = None) -> None:
+        """Wait for a collective; LostRankError if `patience` runs out.
 
         Python's signal handlers run meanwhile, which they would not in a blocking call.
+
+        begun  the time.monotonic() since which this rank is patient; by default it begins to be now
         """
-        patience = self.patience if patience is None else patience
-        started = time.monotonic()
+        called = time.monotonic()
         while not request.Test():
-            waited = time.monotonic() - started
+            now = time.monotonic()
+            waited = now - (begun or called)
             # Ranks give up one after another, so that the first one speaks for all.
-            if waited > patience + self.rank * _LAST_WORDS_APART:
+            impatient = waited > self.patience + self.rank * _LAST_WORDS_APART
+            # If it was this rank that was slow, the others have come meanwhile.
+            if impatient and (begun is None or now - called > _GRACE_SECONDS):
                 raise LostRankError(
                     f"rank {self.rank} waited {waited:.0f} s for the other ranks: one of them hangs, is cut off, or "
                     "needs longer for one step than --patience allows; check its node, then continue with --resume"
                 )
-            if waited > _SPIN_SECONDS:
+            if now - called > _SPIN_SECONDS:
                 time.sleep(_NAP_SECONDS)
 
     def sum(self, values: NDArray[Any]) -> NDArray[Any]:

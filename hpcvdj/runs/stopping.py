@@ -53,9 +53,6 @@ class StopRequest:
             raise StoppedError(f"{self.name}: stopped before any result; start again with the same command")
 
 
-_GRACE_SECONDS = 1.0
-
-
 class StopWorkError(Exception):
     """A rank asks all ranks to stop; raised where a rank works on its own, and caught in the run layer."""
 
@@ -89,8 +86,7 @@ class Agreement:
             if self._round is not None:
                 late = time.monotonic() - self._begun > self._world.patience
                 if late:
-                    # It may be this rank that was slow: the others may have passed meanwhile.
-                    self._world.wait(self._round, _GRACE_SECONDS)
+                    self._world.wait(self._round, self._begun)
                 if late or self._round.Test():
                     self._close()
             if self._round is None:

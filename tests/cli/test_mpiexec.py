@@ -254,3 +254,41 @@ def test_info_names_every_rank():
     done = launch(3, "-m", "hpcvdj", "info")
     assert done.returncode == 0
     assert [line.split()[1] for line in done.stdout.splitlines() if line.startswith("rank")] == ["0", "1", "2"]
+
+
+def test_ranks_with_other_options_are_named(tmp_path):
+    words = [sys.executable, "-m", "hpcvdj", "-q", "count", SMALL, "-g", GERMLINE, "-o", tmp_path / "o.h5", "--max-n"]
+    both = [MPIEXEC, "-n", "1", *words, "2", ":", "-n", "1", *words, "3"]
+    started = time.monotonic()
+    done = subprocess.run([*map(str, both)], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 1
+    assert done.stderr.count("rank 1 has other options than rank 0") == 1
+    assert time.monotonic() - started < 30
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_rank_that_hangs_while_root_reads_is_given_up(tmp_path, victim):
+    table = tmp_path / "t.tsv"
+    head, *lines = SMALL.read_text().splitlines(keepends=True)
+    with open(table, "w") as stream:
+        stream.write(head)
+        for number in range(2000):
+            stream.writelines(line.replace("\t", f"-{number}\t", 1) for line in lines)
+    output = tmp_path / "o.h5"
+    words = [MPIEXEC, "-n", "2", sys.executable, "-m", "hpcvdj", "-q", "count", table, "-g", GERMLINE, "-o", output]
+    running = subprocess.Popen([*map(str, words), "--patience", "2"], stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not (tmp_path / ".o.h5.lock").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    os.kill(ranks_of(running.pid)[victim], signal.SIGSTOP)
+    stopped = time.monotonic()
+    _, err = running.communicate(timeout=60)
+    # Root may still have to read to the end before it waits for the other rank.
+    assert time.monotonic() - stopped < 2 + 5 + 15 * victim
+    assert running.returncode != 0
+    assert re.search(rf"rank {1 - victim} waited \d s for the other ranks", err), err
+    assert "Traceback" not in err
+    assert not output.exists()

@@ -121,7 +121,7 @@ def test_a_rank_that_hangs_is_given_up(start, tmp_path):
     os.kill(ranks_of(process.pid)[1], signal.SIGSTOP)
     code, err = end(process)
     assert code not in (0, 75)
-    assert err.count("hpcvdj: error: rank 0 waited 2 s for the other ranks") == 1
+    assert err.count("hpcvdj: error: rank 0 waited 3 s for the other ranks") == 1
     assert "Traceback" not in err
     assert not (tmp_path / "o.h5").exists()
     assert np.array_equal(resumed(start, tmp_path), EXACT)
