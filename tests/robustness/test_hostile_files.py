@@ -16,6 +16,8 @@ import pytest
 
 from tests.conftest import GERMLINE, ROOT, SMALL
 
+pytestmark = pytest.mark.slow
+
 SECONDS = 20
 """A refusal may take this long, the program's start included."""
 
@@ -92,14 +94,12 @@ def bomb(path, head, middle, size, tail=b""):
 GIGABYTES = 5 << 30
 
 
-@pytest.mark.slow
 def test_a_germline_bomb(tmp_path):
     bomb(tmp_path / "g.tsv.gz", b"locus\t", b"A", GIGABYTES)
     line = refused("count", SMALL, "-g", tmp_path / "g.tsv.gz", "-o", tmp_path / "o.h5")
     assert "g.tsv.gz: not a readable germline table (more than 64 MiB once it is unpacked" in line
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "head"), [("s.json.gz", b'{"GermlineSet": "'), ("s.fasta.gz", b">a\n")])
 def test_a_source_bomb(tmp_path, name, head):
     bomb(tmp_path / name, head, b"A", GIGABYTES)
@@ -107,14 +107,12 @@ def test_a_source_bomb(tmp_path, name, head):
     assert f"{name}: not a readable source file (more than 64 MiB once it is unpacked" in line
 
 
-@pytest.mark.slow
 def test_a_fasta_bomb(tmp_path):
     bomb(tmp_path / "s.fasta.gz", b">a\n", b"A", GIGABYTES)
     line = refused("motifs", "compare", tmp_path / "s.fasta.gz", "-o", tmp_path / "o.h5", "-k", "8", "-d", "1")
     assert "s.fasta.gz: not a readable FASTA file (more than" in line
 
 
-@pytest.mark.slow
 def test_a_line_bomb(tmp_path):
     bomb(tmp_path / "t.tsv.gz", HEADER.encode(), b"A", GIGABYTES)
     assert "line 2: longer than 16 MiB; is this a text table?" in count(tmp_path / "t.tsv.gz", tmp_path / "o.h5")
