@@ -42,7 +42,7 @@ def command(
         str | None,
         typer.Option(
             "--individual", metavar="COLUMN", help="Column of the counted table that names the individual.",
-            show_default="the result's repertoire_id: each table is one individual",
+            show_default="each table is one individual, or, counted together, each repertoire_id",
         ),
     ] = None,
     rows: Annotated[
@@ -77,7 +77,7 @@ def command(
     from hpcvdj.sharing.convergence import amino_acid_level, nucleotide_level, read
 
     tables = [path for path in (output, amino_acids) if path is not None]
-    _require_targets(results, tables, plot, junctions, overwrite=overwrite)
+    together = _require_targets(results, tables, plot, junctions, overwrite=overwrite)
     observations = read(results, individual=individual, rows=rows, junctions=junctions)
     if not len(observations):
         remedy = "--rows all uses all counted rows" if observations.not_productive else "see what was excluded, and why"
@@ -89,10 +89,10 @@ def command(
         from hpcvdj.sharing.plot import draw
 
         draw(levels, plot, public, observations.max_n, overwrite=overwrite)
-    by = f"column {individual}" if individual else "repertoire_id"
+    by = f"column {individual}" if individual else "repertoire_id" if together else "table"
     common.say(f"results    {len(results):,}, of {len(observations.individuals):,} individual(s), by {by}")
     if not individual and len(observations.individuals) == 1:
-        common.say("           a column of the counted table can name them: --individual COLUMN; or count --together")
+        common.say("           if a column of the counted table names them: --individual COLUMN, such as repertoire_id")
     unknown = "" if observations.productive_column else "; not checked whether productive"
     common.say(f"rows       {len(observations):,} of {_left_out(observations)}{unknown}")
     for level in levels:
@@ -102,26 +102,27 @@ def command(
 
 def _require_targets(
     results: list[Path], tables: list[Path], plot: Path | None, junctions: Path | None, *, overwrite: bool
-) -> None:
-    """Raise InputError unless every output can be written, before anything is computed."""
+) -> bool:
+    """Raise InputError unless every output can be written; whether a result is of tables counted together."""
     from hpcvdj.repertoires.tables import table_suffix
     from hpcvdj.results.reader import Result
     from hpcvdj.storage.files import require_distinct, require_writable
     from hpcvdj.storage.plots import require_plottable
 
     targets = [*tables, *([plot] if plot is not None else [])]
-    if len(set(targets)) < len(targets):
-        raise InputError(f"{tables[0]}: named for two outputs; give each its own name")
     for path in tables:
         table_suffix(path)
         require_writable(path, overwrite=overwrite)
     if plot is not None:
         require_plottable(plot, overwrite=overwrite)
+    together = False
     for result_path in results:
         with Result(result_path) as result:
+            together |= result.together
             inputs = [table.path for table in result.tables] + ([junctions] if junctions else [])
         for target in targets:
             require_distinct(target, *inputs)
+    return together
 
 
 def _left_out(observations: Observations) -> str:

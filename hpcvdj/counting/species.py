@@ -36,7 +36,7 @@ def species_warning(summary: Summary, germline: Germline) -> str | None:
     if lacking >= HALF * rows:
         other, listed, undecided = _best_neighbour(germline, unlisted)
         if other and listed >= NEARLY_ALL * (lacking - undecided) and undecided < HALF * lacking:
-            return f"{finding}, and {other} lists that of {listed:,}: are they of another species or locus?"
+            return f"{finding}, but {other} lists those of {listed:,}: are the rows of that species or locus?"
     if lacking and lacking >= NEARLY_ALL * rows:
         return f"{finding}: are they of another species or locus?"
     if summary.max_n >= ENOUGH_N and counted and reached < FEWEST_REACHED * counted:

@@ -175,4 +175,4 @@ def log_exclusions(
             log.warning("            %8s  and %d others", f"{rest:,}", len(listed) - _MOST_LOGGED)
         if kind.option:
             log.warning("            %s keeps them", kind.option)
-    log.warning("the result file lists every excluded row in /excluded")
+    log.warning("the result has every excluded row; hpcvdj export writes the reason beside it")

@@ -114,7 +114,7 @@ class TableReader:
                 return f"{message}; its columns are separated by {word}, those of AIRR tables by tabs: convert the file"
         if missing == ["junction"] and "cdr3" in self.columns:
             return f"{message}; --sequence-field cdr3 reads the column cdr3"
-        return f"{message}; AIRR rearrangement tables have it (this table has {', '.join(self.columns[:12])})"
+        return f"{message}; rename its columns to the AIRR names (this table has {', '.join(self.columns[:12])})"
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The rows as batches of string columns: all columns, or `columns` in that order.

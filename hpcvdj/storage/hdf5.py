@@ -293,7 +293,9 @@ def open_hdf5(path: Path, command: str, form: str, version: int) -> h5py.File:
     try:
         file = _File(path, "r")
     except OSError as error:
-        raise InputError(f"{path}: not a readable HDF5 file ({error}); run `{command}` again") from None
+        raise InputError(
+            f"{path}: not a result file, or a damaged one ({error}); give a file that `{command}` wrote"
+        ) from None
     try:
         with damage(path):
             file_form, file_version = file.attrs.get("format"), file.attrs.get("format_version", 0)

@@ -154,7 +154,7 @@ BAD = {
     "wrong table": (["count", GERMLINE, "-g", GERMLINE, "-o", "o.h5"], "no column sequence_id, v_call"),
     "simulate name": (["simulate", "-g", GERMLINE, "-o", "o.csv"], "must end in .tsv"),
     "simulate range": (["simulate", "-g", GERMLINE, "-o", "o.tsv", "--n-lengths", "a-b"], "--n-lengths 'a-b'"),
-    "export result": (["export", GERMLINE, "-o", "o.tsv"], "not a readable HDF5 file"),
+    "export result": (["export", GERMLINE, "-o", "o.tsv"], "not a result file, or a damaged one"),
     "forms": (["forms", SMALL], "line 1: no column"),
 }  # fmt: skip
 

@@ -31,8 +31,8 @@ def warning(excluded, rows, counted, reached=None, max_n=10):
 def test_the_table_that_lists_the_calls_is_named():
     text = warning([(gene("TRBV7-9"), 6), (gene("TRBV20-1"), 1), (gene("TRBV99"), 0)], 10, 3)
     assert text == (
-        f"7 of 10 rows have a V or J call that {MOUSE} does not list, and {FOLDER / 'human_trb.tsv'} lists that of 7: "
-        "are they of another species or locus?"
+        f"7 of 10 rows have a V or J call that {MOUSE} does not list, but {FOLDER / 'human_trb.tsv'} lists those of 7: "
+        "are the rows of that species or locus?"
     )
     assert str(FOLDER / "mouse_tra.tsv") in warning([(gene("TRAV7-2"), 9), (gene("TRAJ9", "J"), 1)], 10, 0)
     assert "human_trb.tsv" in warning([(allele("TRBV7-9*01"), 10)], 10, 0)
@@ -40,9 +40,9 @@ def test_the_table_that_lists_the_calls_is_named():
 
 def test_an_allele_that_neither_table_lists_speaks_for_neither():
     unlisted = allele("TRBV19*99")
-    assert "human_trb.tsv lists that of 6" in warning([(gene("TRBV7-9"), 6), (unlisted, 4)], 10, 0)
+    assert "human_trb.tsv lists those of 6" in warning([(gene("TRBV7-9"), 6), (unlisted, 4)], 10, 0)
     assert "human_trb.tsv" not in warning([(gene("TRBV7-9"), 4), (unlisted, 6)], 10, 0)
-    assert "human_trb.tsv lists that of 10" in warning([(allele("TRBV7-9*99"), 10)], 10, 0)
+    assert "human_trb.tsv lists those of 10" in warning([(allele("TRBV7-9*99"), 10)], 10, 0)
 
 
 def test_no_table_is_named_that_does_not_list_them():
@@ -67,7 +67,7 @@ def test_junctions_that_no_segment_fits():
 
 def test_the_command_warns_and_goes_on(tmp_path):
     _, err = hpcvdj_command("-q", "count", SMALL, "-g", FOLDER / "human_trb.tsv", "-o", tmp_path / "o.h5")
-    assert f"{FOLDER / 'mouse_trb.tsv'} lists that of" in err
+    assert f"{FOLDER / 'mouse_trb.tsv'} lists those of" in err
     assert (tmp_path / "o.h5").exists()
     _, err = hpcvdj_command("-q", "count", SMALL, "-g", GERMLINE, "-o", tmp_path / "p.h5")
     assert "species" not in err

@@ -377,4 +377,4 @@ def test_the_command(tmp_path, small):
     _, err = hpcvdj_command("report", small, "-o", tmp_path / "r.html", code=2)
     assert "exists already" in error_line(err)
     _, err = hpcvdj_command("report", SMALL, "-o", tmp_path / "s.html", code=2)
-    assert "not a readable HDF5" in error_line(err)
+    assert "not a result file, or a damaged one" in error_line(err)

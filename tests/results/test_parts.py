@@ -48,7 +48,7 @@ def test_a_part_that_is_missing(path, index):
 @pytest.mark.parametrize("content", [b"", b"rubbish"])
 def test_a_part_that_cannot_be_read(path, content):
     part(path, 4).write_bytes(content)
-    with pytest.raises(InputError, match=r"its part .*part-000004\.h5: not a readable"):
+    with pytest.raises(InputError, match=r"its part .*part-000004\.h5: not a result file"):
         Result(path)
 
 

@@ -165,7 +165,7 @@ def test_tables_that_have_no_column_productive(tmp_path):
     assert (len(seen), seen.productive_column, seen.individuals) == (50, False, ["t"])
     out, err = hpcvdj_command("convergence", tmp_path / "t.h5", "-o", tmp_path / "o.tsv")
     assert "no AUC" in out
-    assert "of 1 individual(s), by repertoire_id\n           a column of the counted table can name them" in out
+    assert "of 1 individual(s), by table\n           if a column of the counted table names them" in out
     assert "t.tsv: no column productive; every counted row is used" in err
 
 
@@ -278,7 +278,7 @@ def test_bins_have_every_junction_once():
     [
         (("-o", "o.csv"), "the name must end in .tsv, .tsv.gz or .parquet"),
         (("-o", "o.tsv", "--plot", "p.pdf"), "the name must end in .png or .svg"),
-        (("-o", "o.tsv", "--aa", "o.tsv"), "named for two outputs"),
+        (("-o", "o.tsv", "--aa", "o.tsv"), "is named for two outputs"),
         (("-o", "o.tsv", "--individual", "subject"), "no column subject"),
         (("-o", "there.tsv"), "exists already"),
     ],

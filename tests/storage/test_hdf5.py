@@ -270,7 +270,7 @@ def test_what_is_not_a_result_file_is_refused(tmp_path):
     with pytest.raises(InputError, match="is not complete; `hpcvdj x` with --resume continues it"):
         open_hdf5(path, "hpcvdj x", "test", 1)
     path.write_text("no HDF5")
-    with pytest.raises(InputError, match="not a readable HDF5 file"):
+    with pytest.raises(InputError, match="not a result file, or a damaged one"):
         open_hdf5(path, "hpcvdj x", "test", 1)
     with pytest.raises(InputError, match=r"is a folder.*has 1 results, such as"):
         open_hdf5(tmp_path, "hpcvdj x", "test", 1)
