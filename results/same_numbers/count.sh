@@ -9,12 +9,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export NUMBA_NUM_THREADS=1
 
-hpcvdj_on() { # RANKS ARGUMENTS...
-    local ranks=$1 launcher=()
-    shift
-    if [ "$ranks" != 1 ]; then launcher=(mpiexec -n "$ranks"); fi
-    "${launcher[@]}" python -m hpcvdj "$@"
-}
+. "$here/launch.sh"
 
 germline=inputs/germline
 count() { # NAME RANKS ARGUMENTS...

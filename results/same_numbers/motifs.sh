@@ -7,12 +7,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export NUMBA_NUM_THREADS=1
 
-hpcvdj_on() { # RANKS ARGUMENTS...
-    local ranks=$1 launcher=()
-    shift
-    if [ "$ranks" != 1 ]; then launcher=(mpiexec -n "$ranks"); fi
-    "${launcher[@]}" python -m hpcvdj "$@"
-}
+. "$here/launch.sh"
 
 compare() { # NAME RANKS ARGUMENTS...
     local name=$1 ranks=$2
