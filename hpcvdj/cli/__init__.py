@@ -7,16 +7,16 @@ Exit codes: 0 done; 1 failed; 2 wrong usage or bad input; 75 stopped by a signal
 import io
 import logging
 import sys
-import traceback
 from importlib import import_module
 
 import typer
 
 from hpcvdj import __version__
-from hpcvdj.cli import common
 from hpcvdj.cli.common import Command, complain, mute_nonroot_ranks
 from hpcvdj.errors import HpcvdjError
 from hpcvdj.runs.ranks import ROOT, abort, launched_rank, world
+
+log = logging.getLogger(__name__)
 
 app = typer.Typer(
     name="hpcvdj",
@@ -62,8 +62,8 @@ def common_options(
 ) -> None:
     """Count, exactly, how many V(D)J recombination pathways produce each observed junction."""
     level = logging.WARNING if quiet or launched_rank() != ROOT else logging.INFO
-    common.shown.traceback = verbose
     logging.basicConfig(level=level, format="hpcvdj: %(message)s", stream=sys.stderr, force=True)
+    log.setLevel(logging.DEBUG if verbose else logging.NOTSET)
 
 
 def main() -> None:
@@ -78,8 +78,7 @@ def main() -> None:
     except HpcvdjError as error:
         _leave(error)
     except Exception as error:
-        if common.shown.traceback:
-            traceback.print_exc()
+        log.debug("where the error arose:", exc_info=True)
         kind, said = type(error).__name__, (str(error).splitlines() or [""])[0]
         complain(HpcvdjError(f"unexpected {kind}: {said[:300]}; -v before the command shows where. Please report it"))
         abort(1)

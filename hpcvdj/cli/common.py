@@ -20,18 +20,6 @@ if TYPE_CHECKING:
 _streams: list[Any] = []
 
 
-class Shown:
-    """What is shown beside results.
-
-    traceback  of unexpected errors
-    """
-
-    traceback = False
-
-
-shown = Shown()
-
-
 OUTPUTS = ("output", "amino_acids", "plot")
 """The parameters of commands that name what is written; every other path is read."""
 
@@ -49,6 +37,8 @@ class Command(TyperCommand):
         try:
             for path in (*read, *written):
                 _require_possible(path)
+            # Results may go to the folder that has the tables; which files they are is known later.
+            read = [path for path in read if not path.is_dir()]
             for number, path in enumerate(written):
                 require_distinct(path, *read)
                 if path in written[:number]:
@@ -127,7 +117,7 @@ def complain(error: HpcvdjError) -> None:
 
 
 def say(line: str = "") -> None:
-    """Print one line of the summary to stdout; what was asked for is done, even if nobody can read of it."""
+    """Print one line of the summary to stdout; the work is done even if the line cannot be printed."""
     try:
         print(line, flush=True)
     except OSError as error:

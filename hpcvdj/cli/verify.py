@@ -1,5 +1,6 @@
 """`hpcvdj verify`."""
 
+import math
 from typing import Annotated
 
 import typer
@@ -34,7 +35,8 @@ def command(
 
     Example: hpcvdj verify inputs/mouse_trb/small.tsv -g inputs/germline/mouse_trb_paper.tsv --max-n 3
     """
-    run = common.begin(threads)
+    # Root alone computes the reference, which may take long.
+    run = common.begin(threads, patience=math.inf)
     from hpcvdj.counting.verify import sampled_problem, verify
     from hpcvdj.recombination.calls import CallPolicy
     from hpcvdj.recombination.germline import read_germline

@@ -167,8 +167,9 @@ class _Builder:
 
     def add(self, batch: pa.RecordBatch) -> None:
         rows = self.first_row + self.rows_read + np.arange(batch.num_rows)
-        for name in set(batch.schema.names) - {self.reading.sequence_field}:
-            self._require_storable(name, batch.column(name), self.first_row + self.rows_read)
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            if name != self.reading.sequence_field:
+                self._require_storable(name, column, self.first_row + self.rows_read)
         self.rows_read += batch.num_rows
         ids = batch.column("sequence_id") if "sequence_id" in batch.schema.names else pa.array(rows.astype(str))
         repertoire = self._repertoires(batch)

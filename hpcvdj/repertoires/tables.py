@@ -234,9 +234,10 @@ class TsvReader(TableReader):
 
     def _batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         try:
-            with unpacked(self.path) as stream:
+            # Arrow's own gzip refuses streams that are padded with zeros.
+            with pa.PythonFile(unpacked(self.path), "r") if self._gzip else pa.OSFile(str(self.path)) as stream:
                 yield from pacsv.open_csv(
-                    pa.PythonFile(stream, mode="r") if self._gzip else pa.OSFile(str(self.path)),
+                    stream,
                     read_options=pacsv.ReadOptions(block_size=BLOCK_BYTES, column_names=self.columns, skip_rows=1),
                     parse_options=pacsv.ParseOptions(delimiter="\t", quote_char=False),
                     convert_options=pacsv.ConvertOptions(

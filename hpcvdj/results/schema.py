@@ -168,6 +168,10 @@ def exported_columns() -> list[str]:
     return [column.name for column in LAYOUT["sequences"] if column.exported]
 
 
+_NEEDED = {"sequences": {"row", "sequence_id", "v_call", "j_call", "cdr3"}, "excluded": {"row", "sequence_id"}}
+"""The columns that results of all versions have."""
+
+
 def require_layout(path: Path, file: h5py.File, values: h5py.Dataset, dtype: Any) -> None:
     """Raise InputError unless a result has the datasets of its layout, in shapes and types that fit each other.
 
@@ -176,14 +180,15 @@ def require_layout(path: Path, file: h5py.File, values: h5py.Dataset, dtype: Any
     rows = len(values)
     if values.ndim != 2 or not values.shape[1] or values.dtype != dtype:
         raise damaged(path, f"{values.name} is of type {values.dtype}, shape {values.shape}")
-    for name in ("sequences", "excluded"):
+    for name, needed in _NEEDED.items():
         known = {column.name: column.dtype for column in LAYOUT[name]}
         lengths = set()
         for column, dataset in file[name].items():
             lengths.add(dataset.shape)
-            if dataset.dtype.kind != ("S" if known.get(column, TEXT) is TEXT else np.dtype(known[column]).kind):
+            # Later versions may have further columns.
+            expected = known.get(column, dataset.dtype)
+            if dataset.dtype.kind != ("S" if expected is TEXT else np.dtype(expected).kind):
                 raise damaged(path, f"{dataset.name} is of type {dataset.dtype}")
-        needed = {"row", "sequence_id"} | {column for column in ("cdr3", "v_call", "j_call") if name == "sequences"}
         if not needed <= set(file[name]):
             raise damaged(path, f"/{name} lacks {', '.join(sorted(needed - set(file[name])))}")
         if lengths != {(rows,) if name == "sequences" else file[f"{name}/row"].shape}:

@@ -261,10 +261,14 @@ def usable_cores() -> set[int]:
 def set_threads(current: World, threads: int | None = None) -> int:
     """Give this rank `threads` threads, or its share of the host's cores; returns how many.
 
-    Takes effect only before numba is imported.
+    Once numba is loaded, its number of threads can only be lowered.
     """
     count = threads or current.cores()
-    if threads or "NUMBA_NUM_THREADS" not in os.environ:
+    if numba := sys.modules.get("numba"):
+        # A changed variable would be an error at the next compilation.
+        count = min(count, numba.config.NUMBA_NUM_THREADS)
+        numba.set_num_threads(count)
+    elif threads or "NUMBA_NUM_THREADS" not in os.environ:
         os.environ["NUMBA_NUM_THREADS"] = str(count)
     # numba's OpenMP layer otherwise spins between parallel regions: 12 ms a call on two cores.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")

@@ -99,10 +99,9 @@ class LimitedStream(io.RawIOBase):
 
 def unpacked(path: Path) -> Any:
     """The bytes of a file, plain or gzip, as a binary stream; reading a damaged one raises one of `DAMAGE`."""
-    stream = open(path, "rb")  # noqa: SIM115 (returned open)
-    packed = stream.read(2) == b"\x1f\x8b"
-    stream.seek(0)
-    return io.BufferedReader(gzip.open(stream, "rb")) if packed else stream  # type: ignore[no-untyped-call]
+    with open(path, "rb") as stream:
+        packed = stream.read(2) == b"\x1f\x8b"
+    return gzip.open(path, "rb") if packed else open(path, "rb")  # type: ignore[no-untyped-call]
 
 
 def read_text(path: Path, what: str, remedy: str) -> str:

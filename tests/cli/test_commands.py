@@ -300,6 +300,12 @@ def test_many_repertoires_in_one_run(tmp_path):
     assert (out / "b.h5").exists()
 
 
+def test_results_may_go_to_the_folder_of_the_tables(tmp_path):
+    shutil.copy(SMALL, tmp_path / "a.tsv")
+    hpcvdj_command("count", tmp_path, "-g", GERMLINE, "-o", tmp_path, "--max-n", 0)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.h5", "a.tsv"]
+
+
 def test_the_studies_on_cpu_cores(tmp_path):
     """Measured, written, rendered: methods, blocks, pairs, throughput, scaling; memory needs a GPU."""
     pytest.importorskip("matplotlib")

@@ -12,6 +12,7 @@ from hpcvdj.counting.verify import reference
 from hpcvdj.errors import InputError, MachineError
 from hpcvdj.recombination.repertoire import Problem
 from hpcvdj.repertoires.tables import read_batches
+from hpcvdj.results import export as exporting
 from hpcvdj.results.export import export
 from hpcvdj.results.reader import Result
 from hpcvdj.results.writer import ResultWriter
@@ -117,6 +118,17 @@ def test_export_wants_the_counted_table(result, table, tmp_path):
     with pytest.raises(InputError, match="exists already"):
         export(result, tmp_path / "o.tsv", junctions=moved)
     assert not (tmp_path / "p.tsv").exists()
+
+
+def test_export_of_a_table_that_changes_meanwhile(result, table, tmp_path, monkeypatch):
+    def read_and_change(path):
+        yield from read_batches(path)
+        os.utime(path)
+
+    monkeypatch.setattr(exporting, "read_batches", read_and_change)
+    with pytest.raises(InputError, match=r"changed while it was read"):
+        export(result, tmp_path / "o.tsv")
+    assert not list(tmp_path.glob("*o.tsv*"))
 
 
 def test_export_refuses_to_shadow_a_column(tmp_path, paper_germline):

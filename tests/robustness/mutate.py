@@ -29,8 +29,10 @@ import traceback
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-os.environ.setdefault("NUMBA_NUM_THREADS", "1")
-os.environ.setdefault("COLUMNS", "200")
+if __name__ == "__main__":
+    # Before numba is imported; the search for doctests imports this file, too.
+    os.environ.setdefault("NUMBA_NUM_THREADS", "1")
+    os.environ.setdefault("COLUMNS", "200")
 
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq

@@ -17,6 +17,24 @@ NO_MPI = (
     "except HpcvdjError as error: print('error', error)\n"
 )
 
+FEWER_THREADS = """
+import os, numba, numpy as np
+numbers = np.arange(1000)
+@numba.njit(parallel=True)
+def total(x): return x.sum()
+total(numbers)
+from hpcvdj.runs.ranks import World, set_threads
+cores = numba.get_num_threads()
+assert set_threads(World(), cores + 5) == numba.get_num_threads() == cores
+assert set_threads(World(), 1) == numba.get_num_threads() == 1
+assert total(numbers.astype(float)) == 499500
+"""
+
+
+def test_threads_after_numba_has_begun():
+    """As in a notebook: a changed number in the environment is an error at the next compilation."""
+    subprocess.run([sys.executable, "-c", FEWER_THREADS], check=True, timeout=120)
+
 
 def test_a_world_of_one():
     world = World()
@@ -28,6 +46,12 @@ def test_a_world_of_one():
     assert world.gather("x") == ["x"]
     assert world.cores() >= 1
     world.barrier()
+
+
+def test_ranks_add_up_integers_only():
+    """The order of additions would show in the last bits of floats."""
+    with pytest.raises(TypeError, match="float64"):
+        World().sum(np.ones(2))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ import pytest
 
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.germline import read_germline
-from hpcvdj.storage.inputs import read_text
+from hpcvdj.storage import inputs
+from hpcvdj.storage.inputs import file_state, read_text, require_unchanged
 from tests.conftest import GERMLINE
 
 PACKED = gzip.compress(GERMLINE.read_bytes(), mtime=0)
@@ -63,3 +64,24 @@ def test_what_is_not_a_file(tmp_path):
         read_text(tmp_path / "none", "table", "write it first")
     with pytest.raises(InputError, match="the file name is not UTF-8"):
         read_text(tmp_path / os.fsdecode(b"\xff"), "table", "")
+
+
+@pytest.mark.parametrize("pack", [lambda data: data, gzip.compress])
+def test_a_text_that_is_too_large(tmp_path, monkeypatch, pack):
+    monkeypatch.setattr(inputs, "TEXT_BYTES", 1 << 20)
+    (tmp_path / "t").write_bytes(pack(b"x" * (1 << 20)))
+    assert len(read_text(tmp_path / "t", "table", "")) == 1 << 20
+    (tmp_path / "t").write_bytes(pack(b"x" * ((1 << 20) + 1)))
+    with pytest.raises(InputError, match="more than 1 MiB once it is unpacked"):
+        read_text(tmp_path / "t", "table", "")
+
+
+def test_a_file_that_was_changed_and_dated_back(tmp_path):
+    path = tmp_path / "t"
+    path.write_bytes(b"a")
+    state, times = file_state(path), path.stat()
+    require_unchanged(path, state)
+    path.write_bytes(b"b")
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    with pytest.raises(InputError, match="changed while it was read"):
+        require_unchanged(path, state)

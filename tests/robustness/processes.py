@@ -1,0 +1,56 @@
+"""Commands in processes of their own: how they end, in how much memory and time."""
+
+import os
+import subprocess
+import sys
+
+import pyarrow as pa
+
+from tests.conftest import GERMLINE, ROOT
+
+SECONDS = 20
+"""A refusal may take this long, the program's start included."""
+
+MEMORY = 1 << 30
+"""Bytes of memory that a refusal may take."""
+
+
+def ended(*arguments, env=None, stdout=subprocess.PIPE):
+    """(exit code, stderr, stdout) of a command."""
+    words = [sys.executable, "-m", "hpcvdj", "-q", *map(str, arguments)]
+    done = subprocess.run(
+        words, stdout=stdout, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, cwd=ROOT, timeout=3 * SECONDS,
+        env={**os.environ, "COLUMNS": "200", **(env or {})}, check=False,
+    )  # fmt: skip
+    return done.returncode, done.stderr.decode(errors="replace"), (done.stdout or b"").decode(errors="replace")
+
+
+def refused(*arguments, exit_code=2):
+    """The one line of a command that refuses its input within memory and time."""
+    limited = f"import resource; resource.setrlimit(resource.RLIMIT_DATA, ({MEMORY}, {MEMORY}))"
+    words = [sys.executable, "-c", f"{limited}; from hpcvdj.cli import main; main()", "-q", *map(str, arguments)]
+    done = subprocess.run(
+        words, capture_output=True, timeout=SECONDS, check=False, cwd=ROOT, stdin=subprocess.DEVNULL,
+        env={**os.environ, "COLUMNS": "200", "NUMBA_NUM_THREADS": "1"},
+    )  # fmt: skip
+    err = done.stderr.decode(errors="replace")
+    assert done.returncode == exit_code, err[-3000:]
+    lines = err.strip().splitlines()
+    assert len(lines) == 1, err[-3000:]
+    assert "unexpected" not in lines[0]
+    return lines[0]
+
+
+def count(table, target, *options):
+    return refused("count", table, "-g", GERMLINE, "-o", target, *options)
+
+
+def nothing_left(folder, *known):
+    """Whether a folder has only the files that a test put there."""
+    return sorted(path.name for path in folder.iterdir()) == sorted(known)
+
+
+def table_of(**columns):
+    defaults = {"sequence_id": ["a", "b"], "v_call": ["TRBV1*01"] * 2, "j_call": ["TRBJ1-1*01"] * 2,
+                "junction": ["TGTACTTGTTTT"] * 2}  # fmt: skip
+    return pa.table(defaults | columns)
