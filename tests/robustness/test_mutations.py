@@ -1,4 +1,4 @@
-"""A few hundred damaged files; the program beside this test takes thousands."""
+"""Some damaged files of each kind; the program beside this test takes thousands."""
 
 import subprocess
 import sys
@@ -9,8 +9,9 @@ from tests.conftest import ROOT
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_damaged_files():
-    words = [sys.executable, "tests/robustness/mutate.py", "--cases", "330", "--seed", "7"]
+    words = [sys.executable, "tests/robustness/mutate.py", "--cases", "110", "--seed", "7"]
     done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.startswith("330 cases, ")
+    assert done.stdout.startswith("110 cases, ")
