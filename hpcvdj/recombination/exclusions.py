@@ -43,6 +43,7 @@ class ExclusionKind(Enum):
         "{segment} allele that is not in the germline table, though other alleles of the gene are",
         "--unlisted-alleles first",
     )
+    NOT_IN_MODEL = "{segment} gene {name} is not in the model", "{segment} gene that is not in the model"
     TWO_LOCI = "V is of locus {v_locus}, J of {j_locus}", "V and J of different loci"
     REPEATED_ID = (
         "sequence_id repeats that of data row {data_row}{table}",

@@ -6,14 +6,15 @@ Cys 104 and Phe/Trp 118 around it.
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, choices, require_choice
 from hpcvdj.recombination.alphabet import decode, unpack
-from hpcvdj.recombination.germline import DFormConvention, DistinctDForms, Germline, PaperDForms, Segment
+from hpcvdj.recombination.germline import DFormConvention, DistinctDForms, Germline, PaperDForms
+from hpcvdj.recombination.models import Model
 
 LONGEST_CDR3 = 128
 """The longest CDR3 in nucleotides that any method takes: four 64-bit words."""
@@ -33,13 +34,13 @@ class Repertoire:
 
     words    uint64 [sequences, W]: packed CDR3s (see `hpcvdj.recombination.alphabet`), W = 2 up to 64 nt, else 4
     lengths  uint8 [sequences]: CDR3 lengths in nucleotides
-    pairs    the V and J segment of each V–J pair
+    pairs    the V and J of each pair: two `Segment`s of a germline table, or two sets of `Alleles` of a model
     offsets  int64 [pairs + 1]: rows offsets[k]:offsets[k+1] belong to `pairs[k]`
     """
 
     words: NDArray[np.uint64]
     lengths: NDArray[np.uint8]
-    pairs: list[tuple[Segment, Segment]]
+    pairs: list[tuple[Any, Any]]
     offsets: NDArray[np.int64]
 
     def __len__(self) -> int:
@@ -67,6 +68,29 @@ class Repertoire:
         return Repertoire(self.words[rows], self.lengths[rows], [self.pairs[p] for p in used], offsets)
 
 
+PGEN_COLUMNS = ("pgen_nt", "pgen_aa", "pgen_aa_1mm")
+"""Generation probabilities: of nucleotides, of amino acids, and of all amino acids within one mismatch."""
+
+
+@dataclass(frozen=True)
+class PgenProblem:
+    """Generation probabilities to be computed.
+
+    repertoire  junctions, with the codons of Cys 104 and Phe/Trp 118, grouped by their sets of V and J alleles
+    model       the recombination model
+    names       those of `PGEN_COLUMNS` that are asked for, in their order
+    """
+
+    repertoire: Repertoire
+    model: Model
+    names: tuple[str, ...]
+
+    @property
+    def columns(self) -> int:
+        """How many values a sequence has."""
+        return len(self.names)
+
+
 @dataclass(frozen=True)
 class Problem:
     """What is to be computed: sequences, germline, n-lengths 0 … `max_n`, and how D forms are counted."""
@@ -80,6 +104,11 @@ class Problem:
         require_choice("d_forms", self.d_forms, choices(DFormConvention))
         if not 0 <= self.max_n <= LONGEST_CDR3:
             raise InputError(f"max_n {self.max_n}: give a number from 0 to {LONGEST_CDR3}, or all")
+
+    @property
+    def columns(self) -> int:
+        """How many counters a sequence has."""
+        return self.max_n + 1
 
     @cached_property
     def loci(self) -> list[str]:

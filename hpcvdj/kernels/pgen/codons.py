@@ -1,0 +1,216 @@
+"""Symbols of amino-acid sequences as sets of codons, and the sums over codons that the kernel needs.
+
+A symbol is an amino acid, a stop (*), an ambiguity code (B is D or N, J is I or L, Z is E or Q, X is any amino acid),
+or one of the user's own.
+
+Where a codon is cut, a weight has four components.  After its first base they are indexed by that base.  After its
+second base they are indexed by the third base, which is still to come; the first two are summed over all that fit.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcvdj.errors import InputError
+from hpcvdj.kernels.pgen.tables import Chain, Tables
+from hpcvdj.recombination.alphabet import AMINO_ACIDS, BASES, encode
+from hpcvdj.recombination.models import Array
+
+AMBIGUOUS = {"B": "DN", "J": "IL", "X": "ACDEFGHIKLMNPQRSTVWY", "Z": "EQ"}
+"""The symbols for several amino acids."""
+
+MOST_SYMBOLS = 64
+"""Tables of pairs of symbols grow as the square of their number."""
+
+
+@dataclass(frozen=True)
+class Alphabet:
+    """Symbols and their codons.
+
+    codons  bool [symbols, 4, 4, 4]: whether a symbol has a codon, by its bases in our codes
+    """
+
+    symbols: str
+    codons: NDArray[np.bool_]
+
+    @staticmethod
+    def of(custom: Mapping[str, Iterable[str]] | None = None) -> "Alphabet":
+        """The standard symbols and custom ones: for each, the symbols and codons that it stands for.
+
+        InputError for a symbol that is defined twice, for an unknown part of one, and for too many symbols.
+        """
+        sets: dict[str, NDArray[np.bool_]] = {}
+        for codes in product(range(4), repeat=3):
+            amino_acid = AMINO_ACIDS["".join(BASES[code] for code in codes)]
+            sets.setdefault(amino_acid, np.zeros((4, 4, 4), dtype=bool))[codes] = True
+        for symbol, parts in {**AMBIGUOUS, **(custom or {})}.items():
+            if symbol in sets or len(symbol) != 1:
+                raise InputError(f"symbol {symbol!r}: is no single letter, or is defined already; choose another one")
+            allowed = np.zeros((4, 4, 4), dtype=bool)
+            for part in parts:
+                if part in sets:
+                    allowed |= sets[part]
+                elif part.upper() in AMINO_ACIDS:
+                    allowed[tuple(BASES.index(base) for base in part.upper())] = True
+                else:
+                    raise InputError(f"symbol {symbol!r}: {part!r} is no symbol and no codon; correct it")
+            sets[symbol] = allowed
+        if len(sets) > MOST_SYMBOLS:
+            raise InputError(f"{len(sets)} symbols; at most {MOST_SYMBOLS} can be used")
+        return Alphabet("".join(sets), np.array(list(sets.values())))
+
+    @cached_property
+    def of_codon(self) -> NDArray[np.uint8]:
+        """The amino acid's symbol of each codon, uint8 [64]: the first base in the highest bits."""
+        amino_acids = (AMINO_ACIDS["".join(codon)] for codon in product(BASES, repeat=3))
+        return np.array([self.symbols.index(amino_acid) for amino_acid in amino_acids], dtype=np.uint8)
+
+
+MISMATCH = 2.0**-500
+"""The imaginary weight of a codon of any residue: its square vanishes beside every probability."""
+
+
+def weights_of(alphabet: Alphabet, mismatches: int = 0) -> NDArray[Any]:
+    """The weight of each codon in each symbol, [symbols, 4, 4, 4].
+
+    Without mismatches: float64, 1 for a codon of the symbol.  With one: complex128, and each codon of a residue has
+    i·MISMATCH besides.  A probability is linear in the weights of each of its codons, so its imaginary part is then
+    MISMATCH times the sum, over the positions, of the probabilities with any residue at that position: the derivative
+    by a complex step (Squire and Trapp 1998), without an error of rounding beyond those of the sum.
+    """
+    codons = alphabet.codons.astype(np.float64)
+    return codons + 1j * MISMATCH * codons[alphabet.symbols.index("X")] if mismatches else codons
+
+
+@dataclass(frozen=True)
+class CodonSteps:
+    """How an insertion goes through a codon, for each symbol s; read from V, or from J with mirrored codons.
+
+    From the last base x of the codon before: one[x, c], two[s, x, c], whole[s, x, c] end after one, two or three bases.
+    At the codon's beginning: first_one[c], first_two[s, c], first_whole[s, c].  After its first base x: rest_two[s, x,
+    c], rest_whole[s, x, c].  c is the component of the weight that results; of `whole` it is the last base.
+
+    fits  [symbols, 16, 4]: the weight of a codon in a symbol, by its first two bases and its third
+    """
+
+    one: Array
+    two: Array
+    whole: Array
+    first_one: Array
+    first_two: Array
+    first_whole: Array
+    rest_two: Array
+    rest_whole: Array
+    fits: Array
+
+    @staticmethod
+    def of(codons: Array, chain: Chain, *, mirrored: bool) -> "CodonSteps":
+        """The steps of a chain; `codons` as of `weights_of`."""
+        fits = codons.transpose(0, 3, 2, 1) if mirrored else codons
+        step, first = chain.step, chain.first
+        return CodonSteps(
+            one=step,
+            two=np.einsum("xa,ab,sabc->sxc", step, step, fits),
+            whole=np.einsum("xa,ab,bc,sabc->sxc", step, step, step, fits),
+            first_one=first,
+            first_two=np.einsum("a,ab,sabc->sc", first, step, fits),
+            first_whole=np.einsum("a,ab,bc,sabc->sc", first, step, step, fits),
+            rest_two=np.einsum("b,sabc->sac", first, fits),
+            rest_whole=np.einsum("b,bc,sabc->sac", first, step, fits),
+            fits=np.ascontiguousarray(fits.reshape(len(fits), 16, 4)),
+        )
+
+
+@dataclass(frozen=True)
+class CodonForms:
+    """The D forms against the codons of symbols s and r; t is a table of D genes, as of `Tables.weights`.
+
+    Forms that have no whole codon, by where in a codon they begin and where they end, with the components of the
+    weights on both sides:
+
+    empty         [t]              the empty form
+    single        [t, c]           a codon's first base, or its last
+    ends_two      [t, s, c]        a codon's first two bases
+    one_two       [t, s, c, c]     a codon's second base
+    one_three     [t, s, c]        a codon's last two bases
+    double        [t, c, c]        the last base of a codon and the first of the next
+    one_one       [t, s, c, c]     the last two and the first
+    two_two       [t, r, c, c]     the last and the first two
+    one_over_two  [t, s, r, c, c]  the last two and the first two
+
+    Forms with at least one whole codon, by their places in the D segments:
+
+    code          uint8 [places]: the bases of all extended D segments, one after another
+    begin, end    int64 [places]: of the place's D segment
+    found         int64 [n]: places where a codon of a symbol begins; those of symbol s are found[of_symbol[s] :
+                  of_symbol[s + 1]]
+    chance        float64 [t, places, longest + 4]: the weight of the form that begins at a place and ends before
+                  place begin + k
+    """
+
+    empty: Array
+    single: Array
+    double: Array
+    ends_two: Array
+    one_two: Array
+    one_three: Array
+    one_one: Array
+    two_two: Array
+    one_over_two: Array
+    code: NDArray[np.uint8]
+    begin: NDArray[np.int64]
+    end: NDArray[np.int64]
+    found: NDArray[np.int64]
+    of_symbol: NDArray[np.int64]
+    chance: Array
+
+    @staticmethod
+    def of(fits: Array, tables: Tables) -> "CodonForms":
+        """The D forms of a model's tables; `fits` as of `weights_of`."""
+        w1, w2, w3, w4 = (tables.forms.of_length(length, tables.weights) for length in range(1, 5))
+        texts = [encode(template.extended) for template in tables.model.d]
+        lengths = np.array([len(text) for text in texts], dtype=np.int64)
+        ends = np.cumsum(lengths)
+        code = np.concatenate([np.zeros(0, np.uint8), *texts])
+        begin, end = np.repeat(ends - lengths, lengths), np.repeat(ends, lengths)
+        places = [
+            [d for d in range(len(code)) if d + 2 < end[d] and codons[tuple(code[d : d + 3])] != 0] for codons in fits
+        ]
+        return CodonForms(
+            empty=tables.weights[:, 0].copy(),
+            single=w1,
+            double=w2,
+            ends_two=np.einsum("tab,sabc->tsc", w2, fits),
+            one_two=np.einsum("tb,sabc->tsac", w1, fits),
+            one_three=np.einsum("tbc,sabc->tsa", w2, fits),
+            one_one=np.einsum("tbcu,sabc->tsau", w3, fits),
+            two_two=np.einsum("tcuv,ruvx->trcx", w3, fits),
+            one_over_two=np.einsum("tbcuv,sabc,ruvx->tsrax", w4, fits, fits, optimize=True),
+            code=code,
+            begin=begin,
+            end=end,
+            found=np.array([d for own in places for d in own], dtype=np.int64),
+            of_symbol=np.cumsum([0, *map(len, places)], dtype=np.int64),
+            chance=_chances(tables, end - begin),
+        )
+
+
+def _chances(tables: Tables, lengths: NDArray[np.int64]) -> Array:
+    """`CodonForms.chance`."""
+    model = tables.model
+    longest = int(lengths.max(initial=0))
+    chance = np.zeros((len(tables.d_chance), len(lengths), longest + 4))
+    first = 0
+    for d, template in enumerate(model.d):
+        length = len(template.extended)
+        for left in range(min(length, model.d_deletions.shape[1])):
+            most = min(length - left, model.d_deletions.shape[2])
+            for right in range(most):
+                chance[:, first + left, length - right] = tables.d_chance[:, d] * model.d_deletions[d, left, right]
+        first += length
+    return chance

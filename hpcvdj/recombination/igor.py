@@ -1,0 +1,268 @@
+"""Reading recombination models in IGoR's format, with the conventions that OLGA gives them (Sethna et al. 2019).
+
+A model is a folder with `model_params.txt` (events, their realisations and what they depend on), `model_marginals.txt`
+(probabilities) and the anchors of the V and J genes.
+"""
+
+import csv
+import hashlib
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hpcvdj.errors import InputError
+from hpcvdj.recombination.alphabet import reverse_complement
+from hpcvdj.recombination.models import Array, Insertion, Model, Template, require_probabilities, stationary
+from hpcvdj.storage.inputs import read_text
+
+FILES = ("model_params.txt", "model_marginals.txt", "V_gene_CDR3_anchors.csv", "J_gene_CDR3_anchors.csv")
+"""What a model's folder has."""
+
+OLGA_FOLDERS = {
+    f"{species}_{locus}": f"{species}_{folder}"
+    for species in ("human", "mouse")
+    for locus, folder in (
+        ("tra", "T_alpha"), ("trb", "T_beta"), ("igh", "B_heavy"), ("igk", "B_kappa"), ("igl", "B_lambda"),
+    )
+}  # fmt: skip
+"""The models that OLGA ships, by our names."""
+
+FUNCTIONAL = ("F", "(F)")
+"""Functions with which a gene takes part."""
+
+_AXES = {
+    "v_choice": [["v_choice"]],
+    "j_choice": [["j_choice"], ["v_choice", "j_choice"]],
+    "d_gene": [["j_choice", "d_gene"], ["v_choice", "j_choice", "d_gene"]],
+    "v_3_del": [["v_choice", "v_3_del"]],
+    "j_5_del": [["j_choice", "j_5_del"]],
+    "d_5_del": [["d_gene", "d_5_del"]],
+    "d_3_del": [["d_gene", "d_5_del", "d_3_del"]],
+    "vd_ins": [["vd_ins"]], "dj_ins": [["dj_ins"]], "vj_ins": [["vj_ins"]],
+    "vd_dinucl": [["vd_dinucl"]], "dj_dinucl": [["dj_dinucl"]], "vj_dinucl": [["vj_dinucl"]],
+}  # fmt: skip
+"""The events of a model, and what each may depend on."""
+
+_WITH_D = ("v_choice", "j_choice", "d_gene", "v_3_del", "j_5_del", "d_5_del", "d_3_del", "vd_ins", "dj_ins",
+           "vd_dinucl", "dj_dinucl")  # fmt: skip
+_WITHOUT_D = ("v_choice", "j_choice", "v_3_del", "j_5_del", "vj_ins", "vj_dinucl")
+
+
+def olga_folder() -> Path | None:
+    """Where an installed `olga` has its models; its code is not imported."""
+    found = find_spec("olga")
+    places = list(found.submodule_search_locations or ()) if found else []
+    return Path(places[0]) / "default_models" if places else None
+
+
+def load_model(name: str | Path) -> Model:
+    """The model of a name, such as `human_trb`, or of a folder in IGoR's format.
+
+    InputError that names the file, the place and the remedy.
+    """
+    folder = Path(name)
+    if str(name) in OLGA_FOLDERS and not folder.is_dir():
+        models = olga_folder()
+        if models is None:
+            raise InputError(f"model {name} is one of olga's; install hpcvdj[models], or give the folder of a model")
+        folder = models / OLGA_FOLDERS[str(name)]
+    if not folder.is_dir():
+        raise InputError(
+            f"{name}: no folder of a model, and no model of that name; there are {', '.join(OLGA_FOLDERS)}"
+        )
+    return read_model(folder, str(name))
+
+
+@dataclass(frozen=True)
+class _Event:
+    """An event of model_params.txt: its realisations, in the order of their indices."""
+
+    kind: str
+    realisations: list[tuple[str, ...]]
+
+
+def read_model(folder: Path, name: str | None = None) -> Model:
+    """Read the model in a folder; InputError if it lacks a file or is not a model that we know."""
+    texts = [read_text(folder / file, "model file", f"a model's folder has {', '.join(FILES)}") for file in FILES]
+    params, marginals, v_anchors, j_anchors = (
+        _Lines(folder / file, text) for file, text in zip(FILES, texts, strict=True)
+    )
+    digest = hashlib.sha256("".join(hashlib.sha256(text.encode()).hexdigest() for text in texts).encode()).hexdigest()
+    events = _events(params)
+    tables, axes = _marginals(marginals, events)
+    v = _templates(events["v_choice"], _anchors(v_anchors), _palindrome(params, events, "v_3_del"), "V")
+    j = _templates(events["j_choice"], _anchors(j_anchors), _palindrome(params, events, "j_5_del"), "J")
+    empty = np.zeros((0, 0))
+    common: dict[str, Any] = {"v": v, "j": j, "v_deletions": tables["v_3_del"], "j_deletions": tables["j_5_del"]}
+    named: dict[str, Any] = {"name": name or str(folder), "digest": digest}
+    if "d_gene" not in events:
+        p_vj = tables["v_choice"][:, None] * tables["j_choice"]
+        model = Model(
+            **named, **common, d=(), d_deletions=np.zeros((0, 0, 0)), insertions=(_insertion(tables, "vj"),),
+            p_v=np.zeros(0), p_dj=empty, p_vj=p_vj,
+        )  # fmt: skip
+    else:
+        lengths = _palindrome(params, events, "d_5_del"), _palindrome(params, events, "d_3_del")
+        d = tuple(_d_template(row[0], row[1], lengths) for row in events["d_gene"].realisations)
+        p_vdj = None
+        if "v_choice" in axes["d_gene"]:
+            # Where J and D depend on V, the arrays are [V, J] and [V, J, D].
+            joint = tables["v_choice"][:, None, None] * tables["j_choice"][:, :, None] * tables["d_gene"]
+            p_vdj = joint.transpose(0, 2, 1)
+            p_dj = p_vdj.sum(axis=0)
+        else:
+            p_dj = (tables["d_gene"] * tables["j_choice"][:, None]).T
+        model = Model(
+            **named, **common, d=d, d_deletions=tables["d_5_del"][:, :, None] * tables["d_3_del"],
+            insertions=(_insertion(tables, "vd"), _insertion(tables, "dj")), p_v=tables["v_choice"], p_dj=p_dj,
+            p_vj=empty, p_vdj=p_vdj,
+        )  # fmt: skip
+    require_probabilities(model)
+    return model
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """The lines of a file that are not empty, and errors that name them."""
+
+    path: Path
+    text: str
+
+    def __iter__(self):  # type: ignore[no-untyped-def]
+        return ((number, line.strip()) for number, line in enumerate(self.text.splitlines(), 1) if line.strip())
+
+    def error(self, number: int, what: str) -> InputError:
+        return InputError(f"{self.path}, line {number}: {what}; give a model as IGoR or OLGA writes it")
+
+
+def _events(lines: _Lines) -> dict[str, _Event]:
+    """The events by their nicknames."""
+    found: dict[str, tuple[str, list[tuple[int, tuple[str, ...]]]]] = {}
+    section, nickname = "", ""
+    for number, line in lines:
+        if line[0] == "@":
+            section = line[1:]
+        elif section == "Event_list" and line[0] == "#":
+            parts = line[1:].split(";")
+            nickname = parts[-1]
+            if nickname not in _AXES:
+                raise lines.error(number, f"event {nickname!r} is not known")
+            found[nickname] = (parts[0], [])
+        elif section == "Event_list" and line[0] == "%":
+            *values, index = line[1:].split(";")
+            if not nickname or not index.strip().isdigit():
+                raise lines.error(number, "a realisation without an event or an index")
+            # The index, not the order of lines, places a realisation.
+            found[nickname][1].append((int(index), tuple(value.strip() for value in values)))
+    for nickname, (_, rows) in found.items():
+        if sorted(index for index, _ in rows) != list(range(len(rows))):
+            raise InputError(f"{lines.path}: the indices of {nickname} are not 0 … {len(rows) - 1}; correct the file")
+    events = {
+        nickname: _Event(kind, [values for _, values in sorted(rows)]) for nickname, (kind, rows) in found.items()
+    }
+    missing = set(_WITH_D if "d_gene" in events else _WITHOUT_D) ^ set(events)
+    if missing:
+        raise InputError(f"{lines.path}: has not the events of a VDJ or a VJ model ({', '.join(sorted(missing))})")
+    return events
+
+
+def _marginals(lines: _Lines, events: dict[str, _Event]) -> tuple[dict[str, Array], dict[str, list[str]]]:
+    """The array of each event, and the names of its axes."""
+    tables: dict[str, Array] = {}
+    axes: dict[str, list[str]] = {}
+    name = ""
+    where: tuple[int, ...] = ()
+    for number, line in lines:
+        try:
+            if line[0] == "@":
+                name = line[1:]
+                if name not in events:
+                    raise ValueError(f"event {name!r} is not in {FILES[0]}")
+            elif line.startswith("$Dim"):
+                tables[name] = np.full([int(size) for size in line[5:-1].split(",")], np.nan)
+            elif line[0] == "#":
+                parents = re.findall(r"\[([^,\]]+),(\d+)\]", line)
+                axes[name] = [*(parent for parent, _ in parents), name]
+                where = tuple(int(place) for _, place in parents)
+            elif line[0] == "%":
+                axes.setdefault(name, [name])
+                tables[name][where if len(axes[name]) > 1 else ...] = [float(value) for value in line[1:].split(",")]
+        except (ValueError, IndexError, KeyError) as error:
+            raise lines.error(number, str(error)) from None
+    for event in events:
+        if event not in tables or np.isnan(tables[event]).any():
+            raise InputError(f"{lines.path}: lacks probabilities of {event}; copy the model again")
+        known = _AXES[event]
+        if axes[event] not in known:
+            raise InputError(f"{lines.path}: {event} depends on {', '.join(axes[event][:-1])}, which is not supported")
+        sizes = [16 if axis.endswith("dinucl") else len(events[axis].realisations) for axis in axes[event]]
+        if list(tables[event].shape) != sizes:
+            raise InputError(f"{lines.path}: {event} has {tables[event].shape} values, {FILES[0]} says {tuple(sizes)}")
+    if "d_gene" in events and ("v_choice" in axes["d_gene"]) != ("v_choice" in axes["j_choice"]):
+        raise InputError(f"{lines.path}: of j_choice and d_gene, only one depends on V, which is not supported")
+    if "d_gene" not in events and "v_choice" not in axes["j_choice"]:
+        tables["j_choice"] = np.tile(tables["j_choice"], (len(events["v_choice"].realisations), 1))
+    return tables, axes
+
+
+def _anchors(lines: _Lines) -> dict[str, tuple[int, str]]:
+    """(place of the anchor codon, function) by gene name."""
+    found = {}
+    for number, row in enumerate(csv.reader(io.StringIO(lines.text)), 1):
+        if number == 1 or not row:
+            continue
+        try:
+            found[row[0].strip()] = int(row[1]), row[2].strip()
+        except (IndexError, ValueError):
+            raise lines.error(number, "not a gene, its anchor and its function") from None
+    return found
+
+
+def _palindrome(lines: _Lines, events: dict[str, _Event], event: str) -> int:
+    """The most P-nucleotides at an end: a deletion of index 0 is −max_p, and each index is one base more."""
+    values = [int(values[0]) for values in events[event].realisations]
+    if values[0] > 0 or values != list(range(values[0], values[0] + len(values))):
+        raise InputError(f"{lines.path}: the deletions of {event} are not consecutive numbers; correct the file")
+    return -values[0]
+
+
+def _templates(
+    event: _Event, anchors: dict[str, tuple[int, str]], max_p: int, segment_type: str
+) -> tuple[Template, ...]:
+    """The V or J alleles, from the anchor on or up to it."""
+    templates = []
+    for allele, text in event.realisations:
+        sequence = text.upper()
+        anchor, function = anchors.get(allele, (0, ""))
+        segment = ""
+        if anchor > 0 and function in FUNCTIONAL:
+            segment = sequence[anchor:] if segment_type == "V" else sequence[: anchor + 3]
+        if segment_type == "V":
+            extended = segment + reverse_complement(segment[max(0, len(segment) - max_p) :])
+        else:
+            extended = reverse_complement(segment[:max_p]) + segment
+        templates.append(Template(allele, sequence, segment, extended))
+    return tuple(templates)
+
+
+def _d_template(allele: str, text: str, max_p: Sequence[int]) -> Template:
+    sequence = text.upper()
+    left, right = max_p
+    if len(sequence) < min(max_p):
+        left = right = len(sequence)
+    extended = reverse_complement(sequence[:left]) + sequence
+    extended += reverse_complement(extended[max(0, len(extended) - right) :])
+    return Template(allele, sequence, sequence, extended)
+
+
+def _insertion(tables: dict[str, Array], where: str) -> Insertion:
+    counts = tables[f"{where}_dinucl"].reshape(4, 4).T
+    totals = counts.sum(axis=0)
+    transitions = counts / np.where(totals > 0, totals, 1)
+    return Insertion(np.trim_zeros(tables[f"{where}_ins"], "b"), transitions, stationary(transitions))

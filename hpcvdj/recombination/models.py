@@ -1,0 +1,249 @@
+"""Recombination models: the probability of every event of V(D)J recombination (Marcou et al. 2018; Sethna et al. 2019).
+
+A **scenario** is one way to make a junction.  Its probability is
+
+    VDJ:  P(V) P(deletion | V) P(D, J) P(deletions | D) P(deletion | J) I_VD I_DJ
+    VJ:   P(V, J) P(deletion | V) P(deletion | J) I_VJ
+
+where an insertion of the bases m_1 … m_k has I = P(k) first[m_1] Π transitions[m_i, m_{i-1}].  The DJ insertion is read
+from J leftwards: its m_1 is the base next to J.  A junction is AIRR's, with the codons of Cys 104 and Phe/Trp 118.
+
+A deletion index k counts the bases that are missing from a segment *extended* by all its P-nucleotides: P-nucleotides
+are deletions that did not happen.  V and J keep at least one base; D may vanish.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcvdj.errors import InputError
+from hpcvdj.recombination.calls import names_in
+from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
+from hpcvdj.recombination.germline import SEGMENT_TYPES, SegmentType
+
+Array = NDArray[np.float64]
+
+ALLOWED_ERROR = 1e-3
+"""How far the sum of a distribution may be from 1: files have six digits."""
+
+
+@dataclass(frozen=True)
+class Template:
+    """An allele of a model.
+
+    allele    its name
+    sequence  as the model has it, upper case
+    segment   its part in the junction; empty if it cannot contribute: it is not functional, or its anchor is unknown
+    extended  `segment` with all P-nucleotides that it can have; D at both ends
+    """
+
+    allele: str
+    sequence: str
+    segment: str
+    extended: str
+
+
+@dataclass(frozen=True)
+class Alleles:
+    """A set of V or J alleles of a model.
+
+    allele  what it is called in results: the names of the alleles
+    places  of the alleles in the model, ascending; those that cannot make a junction are left out
+    """
+
+    allele: str
+    places: tuple[int, ...]
+    locus: str = ""
+
+
+@dataclass(frozen=True)
+class Insertion:
+    """The distribution of inserted bases between two segments; bases in the order A, C, G, T.
+
+    lengths      float64 [longest + 1]: P(length), without zeros at its end
+    transitions  float64 [4, 4]: P(base `to` after base `from`) is transitions[to, from]
+    first        float64 [4]: P(first base)
+    """
+
+    lengths: Array
+    transitions: Array
+    first: Array
+
+
+@dataclass(frozen=True)
+class Model:
+    """A recombination model of one locus.
+
+    name         for messages and results
+    digest       SHA-256 of what it was read from
+    v, d, j      its alleles; `d` is empty for a locus without D genes
+    v_deletions  float64 [V, k]: P(k bases missing from the extended segment | V)
+    j_deletions  float64 [J, k]
+    d_deletions  float64 [D, l, r]: P(l missing on the left, r on the right | D)
+    insertions   of VD and DJ, or of VJ alone
+    p_v          float64 [V]: P(V) of a locus with D genes
+    p_dj         float64 [D, J]: P(D, J), likewise
+    p_vj         float64 [V, J]: P(V, J) of a locus without D genes
+    p_vdj        float64 [V, D, J]: where D and J depend on V; `p_v` and `p_dj` are then its marginals, which is what
+                 OLGA takes
+    """
+
+    name: str
+    digest: str
+    v: tuple[Template, ...]
+    d: tuple[Template, ...]
+    j: tuple[Template, ...]
+    v_deletions: Array
+    j_deletions: Array
+    d_deletions: Array
+    insertions: tuple[Insertion, ...]
+    p_v: Array
+    p_dj: Array
+    p_vj: Array
+    p_vdj: Array | None = None
+
+    @property
+    def has_d(self) -> bool:
+        """Whether the locus has D genes."""
+        return bool(self.d)
+
+    def p_segment(self, segment: SegmentType) -> Array:
+        """P(allele), float64 [alleles], of V, D or J."""
+        if segment == "V":
+            return self.p_v if self.has_d else self.p_vj.sum(axis=1)
+        if segment == "D":
+            return np.asarray(self.p_dj.sum(axis=1))
+        return np.asarray(self.p_dj.sum(axis=0) if self.has_d else self.p_vj.sum(axis=0))
+
+    def templates(self, segment: SegmentType) -> tuple[Template, ...]:
+        """The alleles of V, D or J."""
+        return {"V": self.v, "D": self.d, "J": self.j}[segment]
+
+    @cached_property
+    def _contributing(self) -> dict[SegmentType, tuple[int, ...]]:
+        def places(segment: SegmentType) -> tuple[int, ...]:
+            chance = self.p_segment(segment)
+            return tuple(k for k, template in enumerate(self.templates(segment)) if template.segment and chance[k] > 0)
+
+        return {segment: places(segment) for segment in SEGMENT_TYPES.values()}
+
+    def contributing(self, segment: SegmentType) -> tuple[int, ...]:
+        """Places of the alleles that can make a junction: those with a segment and P > 0."""
+        return self._contributing[segment]
+
+    @cached_property
+    def _names(self) -> dict[SegmentType, dict[str, tuple[int, ...]]]:
+        kinds = SEGMENT_TYPES.values()
+        return {segment: alleles_by_name(t.allele for t in self.templates(segment)) for segment in kinds}
+
+    def find(self, segment: SegmentType, name: str) -> tuple[int, ...] | None:
+        """Places of the alleles that a name means: an allele, a gene, a family; None if the model lacks it.
+
+        Names are compared in lower case, without leading zeros and '/': TRBV07-01*02 is TRBV7-1*02.  A gene without
+        '-' is also its own first member: TRBV2-1 is TRBV2.
+        """
+        return self._names[segment].get(normal_name(name))
+
+    def alleles(self, segment: SegmentType, places: Iterable[int] | None = None) -> Alleles:
+        """The alleles at some places, all by default; those that cannot contribute have a name, but no place."""
+        if places is None:
+            return Alleles("any", self.contributing(segment))
+        found = sorted(set(places))
+        names = ",".join(self.templates(segment)[place].allele for place in found)
+        return Alleles(names, tuple(place for place in found if place in self.contributing(segment)))
+
+    def resolve(self, segment: SegmentType, call: str) -> Alleles | Exclusion:
+        """The alleles of an AIRR `v_call` or `j_call`, or why there are none.
+
+        A call may be a list: the union of its names.
+        """
+        names = names_in(call)
+        if not names:
+            return Exclusion.of(ExclusionKind.NO_CALL, segment=segment)
+        places: set[int] = set()
+        for name in names:
+            found = self.find(segment, name)
+            if found is None:
+                return Exclusion.of(ExclusionKind.NOT_IN_MODEL, segment=segment, name=name)
+            places |= set(found)
+        return self.alleles(segment, places)
+
+
+def normal_name(name: str) -> str:
+    """A gene's name as names are compared: in lower case, without leading zeros of its numbers and without '/'.
+
+    >>> normal_name("TRBV07-01*02"), normal_name("TRAV29/DV5*01"), normal_name("TCRBV06-01")
+    ('trbv7-1*2', 'trav29dv5*1', 'trbv6-1')
+    """
+    name = name.strip().lower().replace("/", "").replace("tcr", "tr", 1)
+    out: list[str] = []
+    for place, letter in enumerate(name):
+        starts = not (out and out[-1].isdigit())
+        if letter == "0" and starts and name[place + 1 : place + 2].isdigit():
+            continue
+        out.append(letter)
+    return "".join(out)
+
+
+def alleles_by_name(alleles: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    """Places of the alleles that each normal name means: of an allele, a gene, a family (TRBV7 of TRBV7-1)."""
+    names: dict[str, list[int]] = {}
+    synonyms: dict[str, list[int]] = {}
+    for place, allele in enumerate(map(normal_name, alleles)):
+        gene, star, number = allele.partition("*")
+        family, dash, _ = gene.partition("-")
+        own = {allele, gene, family}
+        for name in own:
+            names.setdefault(name, []).append(place)
+        if not dash:
+            for name in {f"{gene}-1", f"{gene}-1{star}{number}"}:
+                synonyms.setdefault(name, []).append(place)
+    return {name: tuple(places) for name, places in {**synonyms, **names}.items()}
+
+
+def stationary(transitions: Array) -> Array:
+    """The distribution of bases, float64 [4], that `transitions` leaves as it is."""
+    equations = np.vstack([transitions - np.eye(4), np.ones(4)])
+    solution: Array = np.linalg.lstsq(equations, np.array([0.0, 0.0, 0.0, 0.0, 1.0]), rcond=None)[0]
+    return solution
+
+
+def require_probabilities(model: Model) -> None:
+    """Raise InputError, which names the event, unless every distribution of the model is one."""
+
+    def require(values: Array, what: str) -> None:
+        if not np.isfinite(values).all() or (values < 0).any():
+            raise InputError(f"{model.name}: {what} has values that are no probabilities; read the file again")
+        if abs(values.sum() - 1) > ALLOWED_ERROR:
+            raise InputError(f"{model.name}: {what} adds up to {values.sum():.6g}, not 1; correct the file")
+
+    if model.has_d:
+        require(model.p_v, "P(V)")
+        require(model.p_dj, "P(D, J)")
+    else:
+        require(model.p_vj, "P(V, J)")
+    sides: tuple[tuple[SegmentType, Array], ...] = (
+        ("V", model.v_deletions), ("J", model.j_deletions), ("D", model.d_deletions),
+    )  # fmt: skip
+    for segment, deletions in sides:
+        for place in model.contributing(segment):
+            # Zeros only: the allele was never seen when the model was inferred, and is never made.
+            if deletions[place].any():
+                require(deletions[place], f"the deletions of {model.templates(segment)[place].allele}")
+    for insertion, what in zip(model.insertions, ("VD", "DJ") if model.has_d else ("VJ",), strict=True):
+        require(insertion.lengths, f"the lengths of {what} insertions")
+        require(insertion.first, f"the first base of {what} insertions")
+        for base, column in zip("ACGT", insertion.transitions.T, strict=True):
+            require(column, f"the base after {base} in {what} insertions")
+    left, right = np.indices(model.d_deletions.shape[1:])
+    for place in model.contributing("D"):
+        template = model.d[place]
+        lost = model.d_deletions[place][left + right > len(template.extended)].sum()
+        if lost > ALLOWED_ERROR:
+            raise InputError(
+                f"{model.name}: deletes more of {template.allele} than it has, with probability {lost:.3g}; correct "
+                "the file"
+            )
