@@ -96,10 +96,10 @@ class Set:
     def load(self, method: str, n_lengths: range, repertoire: Any = None) -> tuple[Any, list[Any]]:
         """The kernel of a method loaded with the set or a part of it, and the units of some n-lengths."""
         from hpcvdj.errors import choice
-        from hpcvdj.kernels.pathways.methods import Method
+        from hpcvdj.kernels.pathways.methods import PathwayMethod
         from hpcvdj.recombination.repertoire import Problem
 
-        chosen = choice(Method, method, "method")
+        chosen = choice(PathwayMethod, method, "method")
         problem = Problem(self.repertoire if repertoire is None else repertoire, self.germline, n_lengths[-1])
         missing = [(n_lengths, range(len(problem.repertoire)))]
         units = list(chosen.units(problem, self.backend.unit_work, missing))

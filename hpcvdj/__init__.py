@@ -15,11 +15,13 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hpcvdj.api import annotate_cells, count, explain
+    from hpcvdj.api import annotate_cells, count, explain, pgen
     from hpcvdj.api import open_result as open
     from hpcvdj.errors import HpcvdjError, InputError
     from hpcvdj.germline_import import import_germline
     from hpcvdj.recombination.germline import Germline, read_germline
+    from hpcvdj.recombination.igor import load_model
+    from hpcvdj.recombination.models import Model
     from hpcvdj.results.export import export
     from hpcvdj.results.reader import Result
     from hpcvdj.results.selection import Selection
@@ -30,6 +32,7 @@ __all__ = [
     "Germline",
     "HpcvdjError",
     "InputError",
+    "Model",
     "Result",
     "Selection",
     "__version__",
@@ -38,7 +41,9 @@ __all__ = [
     "explain",
     "export",
     "import_germline",
+    "load_model",
     "open",
+    "pgen",
     "read_germline",
 ]
 
@@ -46,6 +51,7 @@ _HOMES = {
     "Germline": "recombination.germline.Germline",
     "HpcvdjError": "errors.HpcvdjError",
     "InputError": "errors.InputError",
+    "Model": "recombination.models.Model",
     "Result": "results.reader.Result",
     "Selection": "results.selection.Selection",
     "annotate_cells": "api.annotate_cells",
@@ -53,7 +59,9 @@ _HOMES = {
     "explain": "api.explain",
     "export": "results.export.export",
     "import_germline": "germline_import.import_germline",
+    "load_model": "recombination.igor.load_model",
     "open": "api.open_result",
+    "pgen": "api.pgen",
     "read_germline": "recombination.germline.read_germline",
 }
 

@@ -7,15 +7,17 @@ import numpy as np
 import pyarrow as pa
 
 from hpcvdj.counting.compute import count_in_memory
-from hpcvdj.counting.config import DEFAULT_MAX_N, Config
+from hpcvdj.counting.config import DEFAULT_MAX_N, Config, PgenConfig, pgen_names
 from hpcvdj.errors import InputError, choices, require_choice, require_integer
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.kernels.pathways.methods import Direct
 from hpcvdj.recombination.calls import CallPolicy, Policy
 from hpcvdj.recombination.explanation import Explanation
 from hpcvdj.recombination.germline import DFormConvention, Germline, PaperDForms, read_germline
+from hpcvdj.recombination.igor import load_model
+from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import Problem, SequenceField
-from hpcvdj.repertoires.junctions import Reading, read_table
+from hpcvdj.repertoires.junctions import Genes, Reading, read_table
 from hpcvdj.repertoires.tables import as_arrow
 from hpcvdj.results.joining import Lookup, beside, join
 from hpcvdj.results.reader import Result
@@ -74,6 +76,51 @@ def count(
     )
     problem = Problem(read.repertoire, germline, config.resolve_max_n(read.repertoire.longest), d_forms)
     values = count_in_memory(problem, config, Run())
+    assert values is not None
+    lookup = Lookup(config.method_class().quantity(), values, read.row, read.excluded)
+    return beside(junctions, table, lookup.columns(0, read.rows_read))
+
+
+def pgen(
+    junctions: Any,
+    model: Model | str | Path,
+    *,
+    sequence: Literal["nt", "aa", "both"] = "both",
+    mismatches: int = 0,
+    genes: Genes = "call",
+    backend: str = AUTO,
+    strict: bool = False,
+) -> Any:
+    """Compute how probable it is that recombination makes each junction of a table, on this machine.
+
+    junctions   a pandas DataFrame or a pyarrow Table (or any object with the Arrow stream interface) with the AIRR
+                columns v_call, j_call and junction; or a list of junctions, with genes="any"
+    model       a Model, the name of one (`human_trb`), or a folder in IGoR's format
+    sequence    the probability of the nucleotides, `nt`, of their amino acids, `aa`, or `both`
+    mismatches  1: also of all amino-acid sequences within one mismatch, added up
+    genes       `call`: of scenarios with the V and J alleles that the calls name; `any`: of all scenarios
+    backend     `auto` takes a GPU if there is one, `cuda` requires one, `cpu` does not use it
+    strict      the first row without a probability is an error
+
+    Returns a table of the same kind (of a list: a pyarrow Table), with its rows in the same order and the columns
+    `pgen_nt`, `pgen_aa`, `pgen_aa_1mm` that were asked for beside them (null for a row without a value, as for the
+    amino acids of a junction out of frame) and `pgen_excluded` (why a row has no value).
+
+    Raises InputError for a missing column, for a model that cannot be read, or, with `strict`, for a row without a
+    value.
+
+    >>> import pyarrow as pa
+    >>> from hpcvdj.recombination.igor import olga_folder
+    >>> if olga_folder():  # doctest: +SKIP
+    ...     pgen(["TGTGCCAGCAGTTTCGGGACAGGGTTTGAACAGTACTTC"], "human_trb", genes="any")["pgen_nt"].to_pylist()
+    """
+    if isinstance(junctions, list):
+        junctions = pa.table({"junction": pa.array(junctions, pa.string())})
+    config = PgenConfig(pgen_names(sequence, mismatches), genes, backend)
+    loaded = model if isinstance(model, Model) else load_model(model)
+    table = as_arrow(junctions)
+    read = read_table(table, loaded, config.reads(Reading(strict=strict)))
+    values = count_in_memory(config.problem(read.repertoire, loaded), config, Run())
     assert values is not None
     lookup = Lookup(config.method_class().quantity(), values, read.row, read.excluded)
     return beside(junctions, table, lookup.columns(0, read.rows_read))

@@ -14,7 +14,8 @@ from hpcvdj.counting.count import count_tables
 from hpcvdj.counting.summary import Summary
 from hpcvdj.errors import choice, choices
 from hpcvdj.kernels.backends import open_backend
-from hpcvdj.kernels.pathways.methods import Method, everything
+from hpcvdj.kernels.method import everything
+from hpcvdj.kernels.pathways.methods import PathwayMethod
 from hpcvdj.recombination.germline import Germline, d_forms, from_sequences, j_forms, v_forms
 from hpcvdj.recombination.repertoire import LONGEST_CDR3, Problem, Repertoire
 from hpcvdj.repertoires.inputs import Inputs, tables_of
@@ -23,7 +24,7 @@ from hpcvdj.repertoires.tables import Table
 from hpcvdj.runs.partition import block_range
 from hpcvdj.runs.run import Run
 
-METHODS = list(choices(Method))
+METHODS = list(choices(PathwayMethod))
 
 bases = st.text("ACGT", max_size=7)
 """A segment; empty and one-letter ones are among them."""
@@ -41,9 +42,9 @@ def junction_table(rows: list[tuple[str, str, str]]) -> pa.RecordBatch:
     )
 
 
-def method_named(name: str) -> Method:
+def method_named(name: str) -> PathwayMethod:
     """The method of that name."""
-    return choice(Method, name, "method")
+    return choice(PathwayMethod, name, "method")
 
 
 def junctions_of_rows(

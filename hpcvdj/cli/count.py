@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hpcvdj.cli import common, options
-from hpcvdj.errors import CompleteError, InputError
+from hpcvdj.cli.computing import Started, compute_each, planned
 from hpcvdj.runs.ranks import log_if_serial
 
 if TYPE_CHECKING:
     from hpcvdj.counting.summary import Summary
     from hpcvdj.repertoires.inputs import Inputs
-    from hpcvdj.repertoires.junctions import Reading
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +91,6 @@ def command(
     run = common.begin(threads, patience)
     log_if_serial(run.world)
     from hpcvdj.counting.config import Config
-    from hpcvdj.counting.count import count_tables
     from hpcvdj.counting.species import species_warning
     from hpcvdj.recombination.calls import CallPolicy
     from hpcvdj.recombination.germline import read_germline
@@ -103,63 +101,13 @@ def command(
     )
     table = run.from_root(lambda: read_germline(germline, max_p=max_p, d_alleles=d_alleles))
     reading = Reading(sequence_field, CallPolicy(ambiguous_calls, unlisted_alleles), strict)
-    refused = []
-    with run.request:
-        plan = run.from_root(lambda: _plan(junctions, output, reading, together=together))
-        for inputs, target in plan:
-            one = run.to(target, resume=resume, overwrite=overwrite, save_seconds=checkpoint_every)
-            try:
-                summary = count_tables(inputs, table, config, one, batch_rows)
-            except (InputError, CompleteError) as error:
-                if len(plan) == 1 or not error.on_every_rank:
-                    raise
-                if isinstance(error, InputError):
-                    refused.append(inputs.path.name)
-                if run.is_root:
-                    common.complain(error)
-                continue
-            if run.is_root:
-                report(summary, target)
-                if not summary.counted:
-                    log.warning("%s: no row could be counted; the reasons are above", inputs.path)
-                warning = species_warning(summary, table)
-                if warning:
-                    log.warning("%s: %s", inputs.path, warning)
-    if refused:
-        failure = InputError(f"{len(refused)} of {len(plan)} repertoires were not counted: {', '.join(refused)}")
-        failure.on_every_rank = True
-        raise failure
 
+    def done(summary: "Summary", inputs: "Inputs") -> None:
+        if not summary.counted:
+            log.warning("%s: no row could be counted; the reasons are above", inputs.path)
+        warning = species_warning(summary, table)
+        if warning:
+            log.warning("%s: %s", inputs.path, warning)
 
-def _plan(junctions: list[Path], output: Path, reading: "Reading", *, together: bool) -> "list[tuple[Inputs, Path]]":
-    """What is to be counted where; makes the folder of several results."""
-    from hpcvdj.repertoires.inputs import Inputs, tables_of, targets_of
-
-    if together:
-        return [(tables_of(junctions, reading), output)]
-    targets = targets_of(junctions, output)
-    if len(junctions) > 1 or junctions[0].is_dir():
-        try:
-            output.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"{output}: cannot be made ({error.strerror}); write elsewhere") from None
-    return [(Inputs.of_file(path, reading), target) for path, target in targets]
-
-
-def report(summary: "Summary", output: Path) -> None:
-    """Print the summary."""
-    from hpcvdj.counting.summary import STAGES
-
-    excluded = summary.rows_read - summary.counted
-    seconds = summary.seconds
-    rate = summary.counted / seconds["kernel"] if seconds["kernel"] else 0.0
-    if summary.tables:
-        common.say(f"tables     {summary.tables:,}, of {summary.repertoires:,} repertoire(s)")
-    common.say(f"rows       {summary.rows_read:,} read = {summary.counted:,} counted + {excluded:,} excluded")
-    common.say(f"V-J pairs  {summary.pairs:,}")
-    for word, text in summary.quantity.summary(summary.sums, summary.nonzero, summary.counted).items():
-        common.say(f"{word:<10} {text}")
-    common.say(f"method     {summary.method} on {summary.hardware}, {summary.ranks} rank(s)")
-    stages = ", ".join(f"{name} {seconds[name]:.2f} s" for name in STAGES)
-    common.say(f"time       {stages} ({rate:,.0f} junctions/s in the kernel)")
-    common.say(f"result     {output}")
+    started = Started(resume, overwrite, checkpoint_every, batch_rows)
+    compute_each(run, lambda: planned(junctions, output, reading, together=together), table, config, started, done)

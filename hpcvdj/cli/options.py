@@ -7,7 +7,8 @@ import typer
 
 from hpcvdj.errors import InputError, choices
 from hpcvdj.kernels.backends import AUTO, Backend
-from hpcvdj.kernels.pathways.methods import THREADS_PER_BLOCK, Method
+from hpcvdj.kernels.method import THREADS_PER_BLOCK
+from hpcvdj.kernels.pathways.methods import PathwayMethod
 from hpcvdj.recombination.calls import Policy
 from hpcvdj.recombination.germline import LARGEST_MAX_P, DAlleles, DFormConvention
 from hpcvdj.recombination.repertoire import SequenceField
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     BackendName: TypeAlias = str
     DFormsName: TypeAlias = str
 else:
-    MethodName = Literal[tuple(choices(Method))]
+    MethodName = Literal[tuple(choices(PathwayMethod))]
     BackendName = Literal[(AUTO, *choices(Backend))]
     DFormsName = Literal[tuple(choices(DFormConvention))]
 
@@ -56,13 +57,23 @@ OutputTable = Annotated[
         "--output", "-o", metavar="OUT", help="Table to write: .tsv, .tsv.gz or .parquet.", show_default=False
     ),
 ]
+ModelName = Annotated[
+    str,
+    typer.Option(
+        "--model",
+        "-m",
+        metavar="MODEL",
+        help="Recombination model: a name that `hpcvdj models list` shows, or a folder in IGoR's format.",
+        show_default=False,
+    ),
+]
 MaxN = Annotated[
     str,
     typer.Option(
         "--max-n", metavar="N|all", help="Largest number of n-nucleotides; all: up to the longest CDR3's length."
     ),
 ]
-MethodOption = Annotated[MethodName, typer.Option("--method", help=f"How to count. {listed(Method)}.")]
+MethodOption = Annotated[MethodName, typer.Option("--method", help=f"How to count. {listed(PathwayMethod)}.")]
 BackendOption = Annotated[
     BackendName,
     typer.Option("--backend", help=f"Where to compute. {listed(Backend)}; auto: a GPU if there is one."),

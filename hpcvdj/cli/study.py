@@ -14,7 +14,7 @@ from hpcvdj.cli import common, options
 from hpcvdj.counting.config import Config
 from hpcvdj.errors import InputError, choice, choices
 from hpcvdj.kernels.kmers.methods import KmerMethod
-from hpcvdj.kernels.pathways.methods import Method
+from hpcvdj.kernels.pathways.methods import PathwayMethod
 
 if TYPE_CHECKING:
     from hpcvdj.recombination.repertoire import Problem
@@ -125,7 +125,7 @@ def methods(
     from hpcvdj.studies.measuring import measure
 
     lengths = run.from_root(lambda: options.parse_range("--n-lengths", n_lengths))
-    chosen = run.from_root(lambda: [choice(Method, name.strip(), "--methods").name for name in names.split(",")])
+    chosen = run.from_root(lambda: [choice(PathwayMethod, name.strip(), "--methods").name for name in names.split(",")])
     configs = [Config(max(lengths), name, backend, threads_per_block=threads_per_block) for name in chosen]
     with recording(run, "methods", output, f"methods-{run.ranks}", label) as rows:
         problem, of = problem_of(run, junctions, germline, max(lengths), sample)

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.counting.config import Config
+from hpcvdj.counting.config import Plan
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.kernel import Unit
-from hpcvdj.kernels.pathways.methods import Method, Missing, everything
-from hpcvdj.recombination.repertoire import Problem, Repertoire
+from hpcvdj.kernels.method import Method, Missing, everything
+from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.repertoires.junctions import Junctions
 from hpcvdj.runs.driver import Driver, Partial, Store, Timings
 from hpcvdj.runs.run import Run
@@ -20,9 +20,9 @@ from hpcvdj.runs.run import Run
 class ArrayStore:
     """Values in memory: `values` [sequences, columns]."""
 
-    def __init__(self, problem: Problem, method: Method) -> None:
+    def __init__(self, problem: Any, method: Method) -> None:
         quantity = method.quantity()
-        self.values = np.zeros((len(problem.repertoire), quantity.width(problem.max_n)), dtype=quantity.dtype)
+        self.values = np.zeros((len(problem.repertoire), quantity.width(problem)), dtype=quantity.dtype)
 
     def put(self, unit: Unit, values: NDArray[Any]) -> None:
         """Take a unit's values."""
@@ -44,8 +44,8 @@ class Computed:
 
 
 def compute(
-    problem: Problem,
-    config: Config,
+    problem: Any,
+    config: Plan,
     backend: Backend,
     run: Run,
     store: Store | None,
@@ -71,9 +71,8 @@ def compute(
     return Computed(timings, prepare, driver.save_seconds, driver.store_seconds)
 
 
-def count_in_memory(problem: Problem, config: Config, run: Run) -> NDArray[Any] | None:
+def count_in_memory(problem: Any, config: Plan, run: Run) -> NDArray[Any] | None:
     """The values of a problem, [sequences, columns], on root; None on the other ranks."""
-    config.method_class().require(problem.max_n)
     store = ArrayStore(problem, config.method_class()) if run.is_root else None
     compute(problem, config, run.bind(config.backend, strict=config.strict_binding), run, store)
     return store.values if store is not None else None

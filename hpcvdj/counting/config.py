@@ -1,28 +1,81 @@
 """What to count and how."""
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, ClassVar, Literal, Self
 
-from hpcvdj.errors import choice, require_integer
+from hpcvdj.errors import InputError, choice, require_choice, require_integer
 from hpcvdj.kernels.backends import AUTO
-from hpcvdj.kernels.pathways.methods import THREADS_PER_BLOCK, Direct, Method
-from hpcvdj.recombination.germline import PaperDForms
+from hpcvdj.kernels.method import THREADS_PER_BLOCK, Method
+from hpcvdj.kernels.pathways.methods import Direct, PathwayMethod
+from hpcvdj.kernels.pgen.method import ForwardSum
+from hpcvdj.recombination.germline import Germline, PaperDForms
+from hpcvdj.recombination.models import Model
+from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem, Problem, Repertoire
+from hpcvdj.repertoires.junctions import Genes, Reading
 
 DEFAULT_MAX_N = 10
 """The paper's largest n-length, which regenerates 99.5 % of its in vivo set (section II-A)."""
 
 
+class Plan:
+    """What a run computes of its junctions, and how; the same run layer serves all plans.
+
+    backend            the name of a `Backend`, or `auto`
+    threads_per_block  tasks in a block; ranks share work in whole blocks
+    strict_binding     two ranks on one GPU are an error, not a warning
+    identity           what two runs must have in common, by the names of the attributes of results
+    """
+
+    backend: str
+    threads_per_block: int
+    strict_binding: bool
+    identity: ClassVar[tuple[str, ...]]
+
+    def method_class(self) -> Method:
+        """The method; InputError if there is none of that name."""
+        raise NotImplementedError
+
+    def reads(self, reading: Reading) -> Reading:
+        """How junctions are read for it."""
+        raise NotImplementedError
+
+    def settled(self, longest: int) -> Self:
+        """The plan for junctions of which the longest has `longest` nt; InputError if the method cannot."""
+        return self
+
+    def require_sliceable(self) -> None:
+        """Raise InputError if slices cannot be computed one by one."""
+
+    def problem(self, repertoire: Repertoire, reference: Any) -> Any:
+        """The problem for the kernels, once the plan is settled."""
+        raise NotImplementedError
+
+    def recorded(self) -> dict[str, Any]:
+        """What results record of it."""
+        return asdict(self)  # type: ignore[call-overload,no-any-return]
+
+
 @dataclass(frozen=True)
-class Config:
-    """How to count.
+class Config(Plan):
+    """How to count pathways.
 
     max_n              the largest n-length, or `all`: up to the longest CDR3's length
-    method             the name of a `Method`
+    method             the name of a `PathwayMethod`
     backend            the name of a `Backend`, or `auto`
     d_forms            the name of a `DFormConvention`
     threads_per_block  tasks in a block; ranks share work in whole blocks
     strict_binding     two ranks on one GPU are an error, not a warning
     """
+
+    identity: ClassVar[tuple[str, ...]] = (
+        "germline_sha256",
+        "max_p",
+        "d_alleles",
+        "method",
+        "max_n",
+        "d_forms",
+        "calls",
+    )
 
     max_n: int | Literal["all"] = DEFAULT_MAX_N
     method: str = Direct.name
@@ -31,12 +84,81 @@ class Config:
     threads_per_block: int = THREADS_PER_BLOCK
     strict_binding: bool = False
 
-    def method_class(self) -> Method:
+    def method_class(self) -> PathwayMethod:
         """The method; InputError if there is none of that name."""
-        return choice(Method, self.method, "method")
+        return choice(PathwayMethod, self.method, "method")
 
     def resolve_max_n(self, longest: int) -> int:
         """The largest n-length as a number, `longest` nt being the longest CDR3; InputError if the method cannot."""
         max_n = longest if self.max_n == "all" else require_integer("max_n", self.max_n, "give a number, or all")
         self.method_class().require(max_n)
         return max_n
+
+    def reads(self, reading: Reading) -> Reading:
+        """Up to the longest CDR3 of the method."""
+        return replace(reading, longest=self.method_class().longest_cdr3)
+
+    def settled(self, longest: int) -> "Config":
+        """With the largest n-length as a number."""
+        return replace(self, max_n=self.resolve_max_n(longest))
+
+    def require_sliceable(self) -> None:
+        """Not an enumeration, and not up to a length that is known only once all rows are read."""
+        method = self.method_class()
+        if not method.disjoint:
+            raise InputError(f"--batch-rows needs --method direct; {method.name} counts a repertoire as a whole")
+        if not isinstance(self.max_n, int):
+            raise InputError(
+                "--max-n all needs the longest sequence before counting begins; with slices give a number, or count "
+                "all rows at once with --batch-rows 0"
+            )
+        method.require(self.max_n)
+
+    def problem(self, repertoire: Repertoire, reference: Germline) -> Problem:
+        """With the segments of a germline table."""
+        return Problem(repertoire, reference, int(self.max_n), self.d_forms)
+
+
+LONGEST_JUNCTION = 192
+"""The longest junction in nucleotides whose probability is computed."""
+
+
+def pgen_names(sequence: str, mismatches: int) -> tuple[str, ...]:
+    """The columns for `sequence` (`nt`, `aa` or `both`) and 0 or 1 `mismatches`; InputError for others."""
+    require_choice("sequence", sequence, ("nt", "aa", "both"))
+    if mismatches not in (0, 1):
+        raise InputError(f"mismatches {mismatches}: give 0 or 1")
+    asked = (sequence != "aa", sequence != "nt", mismatches == 1)
+    return tuple(name for name, wanted in zip(PGEN_COLUMNS, asked, strict=True) if wanted)
+
+
+@dataclass(frozen=True)
+class PgenConfig(Plan):
+    """How to compute generation probabilities.
+
+    names  those of `PGEN_COLUMNS` that are computed
+    genes  `call`: of the V and J alleles that a row's calls name; `any`: of all
+    """
+
+    identity: ClassVar[tuple[str, ...]] = ("model_sha256", "method", "names", "genes")
+
+    names: tuple[str, ...] = PGEN_COLUMNS[:2]
+    genes: Genes = "call"
+    backend: str = AUTO
+    threads_per_block: int = THREADS_PER_BLOCK
+    strict_binding: bool = False
+    method: str = field(default=ForwardSum.name, init=False)
+
+    def method_class(self) -> ForwardSum:
+        """The only method."""
+        return ForwardSum(self.names)
+
+    def reads(self, reading: Reading) -> Reading:
+        """With the codons of Cys 104 and Phe/Trp 118, which are part of what recombination makes."""
+        if reading.sequence_field != "junction":
+            raise InputError(f"--sequence-field {reading.sequence_field}: a probability is that of a junction")
+        return replace(reading, longest=LONGEST_JUNCTION, anchors=True, genes=self.genes)
+
+    def problem(self, repertoire: Repertoire, reference: Model) -> PgenProblem:
+        """With a recombination model."""
+        return PgenProblem(repertoire, reference, self.names)

@@ -1,4 +1,4 @@
-"""Counting: tables in, a result out; as a whole, or slice by slice if the input is larger than memory."""
+"""A run: tables in, a result out; as a whole, or slice by slice if the input is larger than memory."""
 
 import time
 from contextlib import ExitStack
@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from hpcvdj.counting.compute import compute, shared_repertoire
-from hpcvdj.counting.config import Config
+from hpcvdj.counting.config import Plan
 from hpcvdj.counting.slices import NOTHING_YET, count_in_slices, surveyed
 from hpcvdj.counting.summary import STAGES, Summary, attributes_of, facts_of, log_exclusions, summary_of
-from hpcvdj.kernels.pathways.methods import Method, Missing
-from hpcvdj.recombination.germline import Germline
-from hpcvdj.recombination.repertoire import Problem
+from hpcvdj.kernels.method import Method, Missing
 from hpcvdj.repertoires.inputs import Inputs
-from hpcvdj.repertoires.junctions import Junctions
+from hpcvdj.repertoires.junctions import Junctions, Reference
 from hpcvdj.repertoires.tables import open_table
 from hpcvdj.results import parts
 from hpcvdj.results.writer import STATE, ResultWriter, result_writer
@@ -30,10 +28,11 @@ SLICE_ROWS = 1 << 22
 
 
 def count_tables(
-    inputs: Inputs, germline: Germline, config: Config, run: Run, batch_rows: int | None = None
+    inputs: Inputs, reference: Reference, config: Plan, run: Run, batch_rows: int | None = None
 ) -> Summary:
-    """Count tables into the result file of `run`: what `hpcvdj count` does.
+    """Compute what `config` says of tables into the result file of `run`: what `hpcvdj count` and `hpcvdj pgen` do.
 
+    reference   a germline table to count with, or a recombination model
     batch_rows  rows of a slice; 0 counts all rows at once; None does so unless there are more than `AUTO_ROWS`
 
     As a whole, root reads and writes, and every rank counts its share.  In slices, each slice is read, counted and
@@ -45,14 +44,14 @@ def count_tables(
     """
     method = config.method_class()
     started = time.perf_counter()
-    inputs = replace(inputs, reading=replace(inputs.reading, longest=method.longest_cdr3))
-    with run.exclusive(*inputs.files, Path(germline.name)):
+    inputs = replace(inputs, reading=config.reads(inputs.reading))
+    with run.exclusive(*inputs.files, Path(reference.name)):
         if inputs.together:
             inputs = surveyed(inputs, run)
         rows = run.from_root(lambda: _slice_rows(inputs, method, batch_rows))
         if rows:
-            return count_in_slices(inputs, germline, config, run, rows, started)
-        return _whole(inputs, germline, config, run, started)
+            return count_in_slices(inputs, reference, config, run, rows, started)
+        return _whole(inputs, reference, config, run, started)
 
 
 def _slice_rows(inputs: Inputs, method: Method, asked: int | None) -> int:
@@ -63,24 +62,24 @@ def _slice_rows(inputs: Inputs, method: Method, asked: int | None) -> int:
     return SLICE_ROWS if rows and rows > AUTO_ROWS and method.disjoint else 0
 
 
-def _whole(inputs: Inputs, germline: Germline, config: Config, run: Run, started: float) -> Summary:
+def _whole(inputs: Inputs, reference: Reference, config: Plan, run: Run, started: float) -> Summary:
     """All rows at once, with a checkpoint."""
-    junctions = run.root_steps(lambda: inputs.read(germline, between=run.raise_if_stopping), NOTHING_YET)
+    junctions = run.root_steps(lambda: inputs.read(reference, between=run.raise_if_stopping), NOTHING_YET)
     repertoire = shared_repertoire(junctions, run)
-    max_n = run.from_root(lambda: config.resolve_max_n(repertoire.longest))
-    problem = Problem(repertoire, germline, max_n, config.d_forms)
+    asked, config = config, run.from_root(lambda: config.settled(repertoire.longest))
+    problem = config.problem(repertoire, reference)
     method, target = config.method_class(), run.target
     assert target is not None
     attributes: dict[str, Any] = {}
     if junctions is not None:
         facts = junctions.rows_read, junctions.excluded.counts(), junctions.substituted
         log_exclusions(*facts)
-        attributes = attributes_of(inputs, germline, config, max_n, run) | facts_of(*facts)
+        attributes = attributes_of(inputs, reference, config, asked, run) | facts_of(*facts)
     read = time.perf_counter()
     folder, _ = run.open_folder("checkpoint", attributes.get("identity", {}), STATE)
     with ExitStack() as stack:
         stack.callback(lambda: folder.leave(STATE) if run.is_root else None)
-        writer, begun, missing = _writer(stack, run, junctions, method, max_n, folder)
+        writer, begun, missing = _writer(stack, run, junctions, method, method.quantity().width(problem), folder)
         opened = time.perf_counter()
         run.request.begin()
         backend = run.bind(config.backend, strict=config.strict_binding)
@@ -109,7 +108,7 @@ def _whole(inputs: Inputs, germline: Germline, config: Config, run: Run, started
 
 
 def _writer(
-    stack: ExitStack, run: Run, junctions: Junctions | None, method: Method, max_n: int, folder: RunFolder
+    stack: ExitStack, run: Run, junctions: Junctions | None, method: Method, columns: int, folder: RunFolder
 ) -> tuple[ResultWriter | None, Partial | None, Missing]:
     """Root's writer, with what an earlier run saved; on every rank the unit that was under way, and what is missing."""
 
@@ -117,7 +116,7 @@ def _writer(
         assert junctions is not None
         assert run.target is not None
         overwrite = run.overwrite or run.resume
-        writer = result_writer(run.target, junctions, method, max_n, overwrite=overwrite, folder=folder)
+        writer = result_writer(run.target, junctions, method, columns, overwrite=overwrite, folder=folder)
         opened = stack.enter_context(writer)
         return opened, opened.restore()
 

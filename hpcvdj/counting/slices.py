@@ -11,13 +11,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hpcvdj.counting.compute import compute
-from hpcvdj.counting.config import Config
+from hpcvdj.counting.config import Plan
 from hpcvdj.counting.summary import STAGES, Summary, attributes_of, facts_of, log_exclusions, summary_of
 from hpcvdj.errors import HpcvdjError, InputError
 from hpcvdj.kernels.backends import Backend
-from hpcvdj.recombination.germline import Germline
-from hpcvdj.recombination.repertoire import Problem
 from hpcvdj.repertoires.inputs import Inputs, Slice, cut, dealt, numbered, read_slices, survey
+from hpcvdj.repertoires.junctions import Reference
 from hpcvdj.repertoires.tables import Table
 from hpcvdj.results import parts
 from hpcvdj.results.writer import result_writer
@@ -69,14 +68,14 @@ def _survey(inputs: Inputs, table: Table, between: Callable[[], None]) -> Table 
         return InputError(f"{table.path}: cannot be read ({error.strerror})")
 
 
-def count_in_slices(inputs: Inputs, germline: Germline, config: Config, run: Run, rows: int, started: float) -> Summary:
+def count_in_slices(inputs: Inputs, reference: Reference, config: Plan, run: Run, rows: int, started: float) -> Summary:
     """Slice by slice into the parts of a result; finished parts are the checkpoint."""
-    run.from_root(lambda: _require_sliceable(config))
+    run.from_root(config.require_sliceable)
     if not inputs.together:
         inputs = surveyed(inputs, run)
     target = run.target
     assert target is not None
-    attributes = run.from_root(lambda: attributes_of(inputs, germline, config, int(config.max_n), run))
+    attributes = run.from_root(lambda: attributes_of(inputs, reference, config, config, run))
     folder, facts = run.open_folder(
         parts.SUFFIX,
         attributes["identity"],
@@ -92,7 +91,7 @@ def count_in_slices(inputs: Inputs, germline: Germline, config: Config, run: Run
     # Slices are mostly read and written, so ranks may share a GPU.
     backend = run.bind(config.backend, strict=config.strict_binding, sharing_pays=True)
     run.request.begin()
-    work = _SliceWork(inputs, germline, config, backend, folder, attributes)
+    work = _SliceWork(inputs, reference, config, backend, folder, attributes)
     own = dealt(left, run.rank, run.ranks)
     with Progress(sum(part.rows for part in own), "rows", shown=run.shown) as progress:
 
@@ -120,7 +119,7 @@ def count_in_slices(inputs: Inputs, germline: Germline, config: Config, run: Run
             **attributes,
             **facts_of(*facts),
             "slice_rows": rows,
-            "quantity": config.method_class().quantity.name,
+            **config.method_class().quantity().attributes(),
             "sums": [str(value) for value in found.sums],
             "nonzero": found.nonzero,
         }
@@ -134,25 +133,13 @@ def count_in_slices(inputs: Inputs, germline: Germline, config: Config, run: Run
     return replace(summary, seconds=dict(zip(STAGES, seconds, strict=True)))
 
 
-def _require_sliceable(config: Config) -> None:
-    method = config.method_class()
-    if not method.disjoint:
-        raise InputError(f"--batch-rows needs --method direct; {method.name} counts a repertoire as a whole")
-    if not isinstance(config.max_n, int):
-        raise InputError(
-            "--max-n all needs the longest sequence before counting begins; with slices give a number, or count all "
-            "rows at once with --batch-rows 0"
-        )
-    method.require(config.max_n)
-
-
 @dataclass
 class _SliceWork:
     """Reads, counts and writes slices; `seconds` are those of the three."""
 
     inputs: Inputs
-    germline: Germline
-    config: Config
+    reference: Reference
+    config: Plan
     backend: Backend
     folder: RunFolder
     attributes: dict[str, Any]
@@ -165,11 +152,11 @@ class _SliceWork:
         last = part.first_row + part.rows
         tables = tuple(t for t in self.inputs.tables if t.first_row < last and t.first_row + t.rows > part.first_row)
         inputs = replace(self.inputs, tables=tables)
-        junctions = inputs.read(self.germline, batches, part.first_row)
-        problem = Problem(junctions.repertoire, self.germline, int(config.max_n), config.d_forms)
+        junctions = inputs.read(self.reference, batches, part.first_row)
+        problem = config.problem(junctions.repertoire, self.reference)
         read = time.perf_counter()
         path = parts.part_path(self.folder, part.index)
-        with result_writer(path, junctions, method, problem.max_n) as writer:
+        with result_writer(path, junctions, method, method.quantity().width(problem)) as writer:
             computed = compute(problem, config, self.backend, run.alone(), writer)
             rows = facts_of(junctions.rows_read, junctions.excluded.counts(), junctions.substituted)
             attributes = {**self.attributes, **rows, "first_row": part.first_row}

@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hpcvdj.counting.config import Config
+from hpcvdj.counting.config import Plan
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.quantities import Pathways, Quantity
 from hpcvdj.recombination.exclusions import Exclusion, added, by_summary, counts_json
-from hpcvdj.recombination.germline import Germline
 from hpcvdj.repertoires.inputs import Inputs
+from hpcvdj.repertoires.junctions import Reference
 from hpcvdj.repertoires.tables import repertoire_name
 from hpcvdj.results.reader import Result
 from hpcvdj.runs.folder import Identity
@@ -84,7 +84,7 @@ def summary_of(paths: list[Path], inputs: Inputs, backend: Backend, run: Run) ->
                 substituted[call, allele] += replaced
             pairs |= {(v, j) for v, j, _ in part.pairs}
             config = json.loads(facts["config"])
-            method, max_n = config["method"], int(config["max_n"])
+            method, max_n = config["method"], int(config.get("max_n", 0))
     return Summary(
         rows_read=rows,
         counted=counted,
@@ -103,13 +103,12 @@ def summary_of(paths: list[Path], inputs: Inputs, backend: Backend, run: Run) ->
     )
 
 
-def attributes_of(inputs: Inputs, germline: Germline, config: Config, max_n: int, run: Run) -> dict[str, Any]:
-    """What a result records of its run."""
+def attributes_of(inputs: Inputs, reference: Reference, config: Plan, asked: Plan, run: Run) -> dict[str, Any]:
+    """What a result records of its run; `config` is what `asked` was settled to."""
     recorded = {
         "config": {
-            **asdict(config),
-            "max_n": max_n,
-            "max_n_asked": config.max_n,
+            **config.recorded(),
+            **{f"{name}_asked": value for name, value in asked.recorded().items() if name == "max_n"},
             "calls": asdict(inputs.reading.calls),
             "strict": inputs.reading.strict,
         },
@@ -117,17 +116,14 @@ def attributes_of(inputs: Inputs, germline: Germline, config: Config, max_n: int
         "junctions_path": str(inputs.path.resolve()),
         "junctions_sha256": inputs.digest,
         "sequence_field": inputs.reading.sequence_field,
-        "germline_path": germline.name,
-        "germline_sha256": germline.digest(),
-        "max_p": germline.max_p,
-        "d_alleles": germline.d_alleles,
+        **reference.facts(),
     }
-    return {**run.provenance(), **recorded, "identity": _identity(inputs, recorded)}
+    return {**run.provenance(), **recorded, "identity": _identity(inputs, config, recorded)}
 
 
-def _identity(inputs: Inputs, recorded: dict[str, Any]) -> Identity:
+def _identity(inputs: Inputs, config: Plan, recorded: dict[str, Any]) -> Identity:
     """What two runs must have in common; ranks, threads, blocks, slices and backend may differ."""
-    names = ("sequence_field", "germline_sha256", "max_p", "d_alleles", "method", "max_n", "d_forms", "calls")
+    names = ("sequence_field", *config.identity)
     facts = {**recorded["config"], **recorded}
     if inputs.together:
         tables: Any = [[table.path.name, table.sha256] for table in inputs.tables]

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from hpcvdj.counting.compute import count_in_memory, shared_repertoire
 from hpcvdj.counting.config import Config
 from hpcvdj.errors import choices
-from hpcvdj.kernels.pathways.methods import Method
+from hpcvdj.kernels.pathways.methods import PathwayMethod
 from hpcvdj.kernels.quantities import Pathways
 from hpcvdj.recombination.germline import Germline, d_forms, j_forms, v_forms
 from hpcvdj.recombination.pathways import algorithm_1, direct_sum
@@ -54,8 +54,8 @@ def verify(problem: Problem, run: Run, *, literal_max_n: int = 1) -> list[Check]
     if run.is_root:
         counters = literal(problem, min(literal_max_n, problem.max_n))
         checks.append(_compare("Algorithm 1, literally", problem, expected, counters))
-    for name, method in choices(Method).items():
-        if method.quantity is not Pathways:
+    for name, method in choices(PathwayMethod).items():
+        if not isinstance(method().quantity(), Pathways):
             continue
         values = count_in_memory(problem, Config(problem.max_n, name, d_forms=problem.d_forms), run)
         if values is not None:

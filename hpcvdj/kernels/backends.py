@@ -13,7 +13,7 @@ from uuid import UUID
 
 from hpcvdj.errors import InputError, MachineError, choices, require_choice
 from hpcvdj.kernels.kernel import Kernel, Unit
-from hpcvdj.kernels.pathways.methods import Method
+from hpcvdj.kernels.method import Method
 from hpcvdj.recombination.repertoire import Problem
 
 AUTO = "auto"

@@ -1,9 +1,13 @@
 """Quantities: what kernels return for each junction, and the columns that it has in results and tables."""
 
+import json
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 
 
 class Quantity:
@@ -26,9 +30,17 @@ class Quantity:
     excluded: ClassVar[str]
     number: ClassVar[type[int] | type[float]]
 
-    def width(self, max_n: int) -> int:
-        """How many columns there are, for n-lengths up to `max_n`."""
-        raise NotImplementedError
+    def width(self, problem: Any) -> int:
+        """How many columns there are for a problem."""
+        return int(problem.columns)
+
+    def recorded(self, attributes: Mapping[str, Any]) -> "Quantity":
+        """The quantity of a result with these attributes."""
+        return self
+
+    def attributes(self) -> dict[str, Any]:
+        """What results record of it."""
+        return {"quantity": self.name}
 
     def columns(self, width: int) -> list[str]:
         """The names of `width` columns in exported tables."""
@@ -68,10 +80,6 @@ class Pathways(Quantity):
     excluded = "pathways_excluded"
     number = int
 
-    def width(self, max_n: int) -> int:
-        """A column for each n-length from 0."""
-        return max_n + 1
-
     def columns(self, width: int) -> list[str]:
         """pathways_n0, pathways_n1, …"""
         return [f"pathways_n{m}" for m in range(width)]
@@ -93,3 +101,47 @@ class Pathways(Quantity):
         from hpcvdj.kernels.sums import exact_column_sums  # compiled by numba, which is slow to import
 
         return exact_column_sums(values, nonzero)
+
+
+class Pgen(Quantity):
+    """Generation probabilities; `names` are those of `PGEN_COLUMNS` that were computed."""
+
+    name = "pgen"
+    dataset = "pgen"
+    dtype = np.float64
+    axis = "names"
+    meaning = "generation probabilities of each junction; NaN where a junction out of frame has no amino acids"
+    excluded = "pgen_excluded"
+    number = int
+
+    def __init__(self, names: tuple[str, ...] = PGEN_COLUMNS) -> None:
+        self.names = names
+
+    def width(self, problem: Any) -> int:
+        """How many columns there are for a problem."""
+        return int(problem.columns)
+
+    def recorded(self, attributes: Mapping[str, Any]) -> "Pgen":
+        """With the names of the result."""
+        return Pgen(tuple(json.loads(attributes["columns"])))
+
+    def attributes(self) -> dict[str, Any]:
+        """With the names of the columns."""
+        return {"quantity": self.name, "columns": list(self.names)}
+
+    def columns(self, width: int) -> list[str]:
+        """The names."""
+        return list(self.names)
+
+    def sums(self, values: NDArray[Any], nonzero: NDArray[np.bool_]) -> list[Any]:
+        """How many values above 0 each column has: sums of probabilities would depend on the order of rows."""
+        nonzero |= (values > 0).any(axis=1)
+        positive: list[Any] = (values > 0).sum(axis=0).tolist()
+        return positive
+
+    def summary(self, sums: list[Any], nonzero: int, junctions: int) -> dict[str, str]:
+        """How many junctions can be made."""
+        return {
+            name: f"{positive:,} of {junctions:,} junctions have a probability above 0"
+            for name, positive in zip(self.names, sums, strict=True)
+        }

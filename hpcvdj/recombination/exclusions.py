@@ -27,6 +27,7 @@ class ExclusionKind(Enum):
         "junction shorter than its two anchor codons",
     )
     TOO_LONG = "CDR3 of {length} nt is longer than {longest} nt", "CDR3 longer than {longest} nt"
+    LONG_JUNCTION = "junction of {length} nt is longer than {longest} nt", "junction longer than {longest} nt"
     OTHER_LETTER = "{field} contains {letter!r}, not only A, C, G, T", "{field} with letters other than A, C, G, T"
     AMINO_ACIDS = (
         "{field} contains {letter!r}, not only A, C, G, T; these seem to be amino acids",

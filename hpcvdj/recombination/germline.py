@@ -194,6 +194,13 @@ class Germline:
         """The segment of a call: an allele by its full name, a gene by its first listed allele."""
         return self._by_call.get((segment_type, call))
 
+    def facts(self) -> dict[str, str | int]:
+        """What results record of it."""
+        return {
+            "germline_path": self.name, "germline_sha256": self.digest(), "max_p": self.max_p,
+            "d_alleles": self.d_alleles,
+        }  # fmt: skip
+
     def digest(self) -> str:
         """SHA-256 of all that counting depends on: two germlines with one digest give one result."""
         rows = [f"{s.locus}\t{s.segment_type}\t{s.allele}\t{s.functional}\t{s.sequence}" for s in self.segments]

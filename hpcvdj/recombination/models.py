@@ -105,6 +105,10 @@ class Model:
     p_vj: Array
     p_vdj: Array | None = None
 
+    def facts(self) -> dict[str, str | int]:
+        """What results record of it."""
+        return {"model": self.name, "model_sha256": self.digest}
+
     @property
     def has_d(self) -> bool:
         """Whether the locus has D genes."""

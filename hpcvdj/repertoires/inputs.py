@@ -17,8 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hpcvdj.errors import InputError, few
-from hpcvdj.recombination.germline import Germline
-from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions, Reading, read_junctions
+from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions, Reading, Reference, read_junctions
 from hpcvdj.repertoires.tables import (
     Table,
     TableReader,
@@ -125,7 +124,7 @@ class Inputs:
 
     def read(
         self,
-        germline: Germline,
+        germline: Reference,
         batches: Iterable[pa.RecordBatch] | None = None,
         first_row: int = 0,
         between: Callable[[], None] = lambda: None,

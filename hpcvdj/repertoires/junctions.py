@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import InitVar, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,8 @@ from hpcvdj.kernels import text
 from hpcvdj.recombination.alphabet import BASES_PER_WORD, words_for
 from hpcvdj.recombination.calls import CallPolicy, names_in
 from hpcvdj.recombination.exclusions import ExcludedRows, Exclusion, ExclusionKind
-from hpcvdj.recombination.germline import Germline, SegmentType
+from hpcvdj.recombination.germline import SEGMENT_TYPES, Germline, Segment, SegmentType
+from hpcvdj.recombination.models import Alleles, Model
 from hpcvdj.recombination.repertoire import ANCHOR_BASES, LONGEST_CDR3, Repertoire, SequenceField
 from hpcvdj.repertoires.tables import Table, table_batches
 
@@ -30,6 +31,15 @@ REPERTOIRE = "repertoire_id"
 
 LONGEST_TEXT = 4096
 """Bytes of the longest id or call: results store text in columns that are as wide as their longest value."""
+
+Reference = Germline | Model
+"""What calls refer to: the segments of a germline table, or the alleles of a recombination model."""
+
+Genes = Literal["call", "any"]
+"""Which alleles of a model a row is taken to have: those of its calls, or any."""
+
+_MOST_SETS = 1 << 31
+"""A V–J pair is one number: the place of V x _MOST_SETS + that of J."""
 
 _SCATTER = np.uint64(0x9E3779B97F4A7C15)
 
@@ -41,13 +51,17 @@ class Reading:
     sequence_field  the AIRR field that has the sequence: `junction`, or `cdr3` without the two anchor codons
     calls           what happens to calls that do not name one listed allele
     strict          the first row that cannot be counted is an InputError
-    longest         nucleotides of the longest CDR3
+    longest         nucleotides of the longest sequence
+    anchors         the two anchor codons are kept
+    genes           with a model, whether calls are read
     """
 
     sequence_field: SequenceField = "junction"
     calls: CallPolicy = field(default_factory=CallPolicy)
     strict: bool = False
     longest: int = LONGEST_CDR3
+    anchors: bool = False
+    genes: Genes = "call"
 
     def __post_init__(self) -> None:
         require_choice("sequence_field", self.sequence_field, ANCHOR_BASES)
@@ -55,7 +69,13 @@ class Reading:
     @property
     def columns(self) -> list[str]:
         """The columns that are read."""
-        return ["sequence_id", "v_call", "j_call", self.sequence_field]
+        calls = ["v_call", "j_call"] if self.genes == "call" else []
+        return ["sequence_id", *calls, self.sequence_field]
+
+    @property
+    def trim(self) -> int:
+        """Bases that are removed from both ends."""
+        return 0 if self.anchors else ANCHOR_BASES[self.sequence_field]
 
 
 @dataclass
@@ -71,6 +91,7 @@ class Junctions:
     rows_read      data rows of the input
     repertoire_ids the repertoires of tables that are counted together; None for one table
     repertoire_of  int32 [sequences]: place of each sequence's repertoire in `repertoire_ids`
+    anchor_bases   bases of each anchor codon that the sequences of `repertoire` have
     """
 
     repertoire: Repertoire
@@ -82,6 +103,7 @@ class Junctions:
     rows_read: int
     repertoire_ids: list[str] | None
     repertoire_of: NDArray[np.int32]
+    anchor_bases: int = 0
 
     def __len__(self) -> int:
         return len(self.repertoire)
@@ -95,15 +117,19 @@ class Junctions:
         return out.view(f"S{width}").reshape(-1)
 
     def cdr3_bytes(self, rows: slice) -> NDArray[np.bytes_]:
-        """The letters of some sequences as fixed-width bytes [rows], as wide as the longest sequence of all."""
+        """The letters of some CDR3s as fixed-width bytes [rows], as wide as the longest sequence of all."""
         words, lengths = self.repertoire.words[rows], self.repertoire.lengths[rows]
         width = max(1, self.repertoire.longest)
         out = np.zeros((len(lengths), width), dtype=np.uint8)
         text.unpack_rows(words, lengths, out)
+        if self.anchor_bases:
+            last = np.maximum(lengths.astype(np.int64) - self.anchor_bases, 0)[:, np.newaxis]
+            out[np.arange(width) >= last] = 0
+            out = np.pad(out[:, self.anchor_bases :], ((0, 0), (0, self.anchor_bases)))
         return out.view(f"S{width}").reshape(-1)
 
 
-def read_table(table: Any, germline: Germline, reading: Reading) -> Junctions:
+def read_table(table: Any, germline: Reference, reading: Reading) -> Junctions:
     """The junctions of a pandas DataFrame or pyarrow Table; without a column `sequence_id`, rows are numbered."""
     names = [str(name) for name in getattr(table, "column_names", getattr(table, "columns", []))]
     wanted = reading.columns if "sequence_id" in names else reading.columns[1:]
@@ -112,7 +138,7 @@ def read_table(table: Any, germline: Germline, reading: Reading) -> Junctions:
 
 def read_junctions(
     batches: Iterable[pa.RecordBatch],
-    germline: Germline,
+    germline: Reference,
     reading: Reading,
     sources: Sequence[Table],
     first_row: int = 0,
@@ -146,15 +172,18 @@ def read_junctions(
 class _Builder:
     """Collects packed batches; what it keeps of a row is the packed sequence, its pair, row number and id."""
 
-    germline: Germline
+    germline: Reference
     reading: Reading
     sources: Sequence[Table]
     first_row: int
     repertoires: InitVar[Iterable[str] | None]
 
     def __post_init__(self, repertoires: Iterable[str] | None) -> None:
-        self.v, self.j = list(self.germline.of("V")), list(self.germline.of("J"))
-        self._index = {id(s): k for segments in (self.v, self.j) for k, s in enumerate(segments)}
+        # A germline table gives the order of V-J pairs; sets of a model's alleles come as they are named.
+        listed = self.germline.of if isinstance(self.germline, Germline) else lambda segment: ()
+        self._places: dict[SegmentType, dict[Any, int]] = {
+            segment: {found: place for place, found in enumerate(listed(segment))} for segment in ("V", "J")
+        }
         self._resolved: dict[tuple[SegmentType, str], int | Exclusion] = {}
         self.rows_read = 0
         self.batches: list[tuple[Any, ...]] = []
@@ -173,8 +202,8 @@ class _Builder:
         self.rows_read += batch.num_rows
         ids = batch.column("sequence_id") if "sequence_id" in batch.schema.names else pa.array(rows.astype(str))
         repertoire = self._repertoires(batch)
-        v, no_v = self._calls("V", batch.column("v_call"))
-        j, no_j = self._calls("J", batch.column("j_call"))
+        v, no_v = self._calls("V", batch)
+        j, no_j = self._calls("J", batch)
         words, lengths, unfit = self._pack(batch.column(self.reading.sequence_field))
         exclusions = self._two_loci(v, j) | no_j | no_v | unfit
         keep = np.ones(batch.num_rows, dtype=bool)
@@ -187,7 +216,7 @@ class _Builder:
         # Equal ids of different repertoires are no repetition.
         hashes ^= repertoire[keep].astype(np.uint64) * _SCATTER
         self.ids.append(kept_ids)
-        pair = v[keep] * len(self.j) + j[keep]
+        pair = v[keep] * _MOST_SETS + j[keep]
         packed = _narrow(words[keep], lengths[keep])
         self.batches.append((packed, lengths[keep], pair, rows[keep], hashes, repertoire[keep]))
 
@@ -219,9 +248,11 @@ class _Builder:
         source = self.sources[bisect_right(self.sources, row, key=lambda source: source.first_row) - 1]
         return source, row - source.first_row + 1
 
-    def _calls(self, segment: SegmentType, column: pa.Array) -> tuple[NDArray[np.int64], dict[int, Exclusion]]:
-        """Index of each row's segment among the germline's, and why each row without one is excluded."""
-        encoded = pc.dictionary_encode(column)
+    def _calls(self, segment: SegmentType, batch: pa.RecordBatch) -> tuple[NDArray[np.int64], dict[int, Exclusion]]:
+        """Index of each row's segment in `_places`, and why each row without one is excluded."""
+        if isinstance(self.germline, Model) and self.reading.genes == "any":
+            return np.full(batch.num_rows, self._place(segment, self.germline.alleles(segment))), {}
+        encoded = pc.dictionary_encode(batch.column(f"{segment.lower()}_call"))
         resolved = [self._resolve(segment, call) for call in encoded.dictionary.to_pylist()]
         index_of = np.array([r if isinstance(r, int) else -1 for r in resolved] or [-1], dtype=np.int64)
         codes = encoded.indices.to_numpy(zero_copy_only=False)
@@ -231,7 +262,9 @@ class _Builder:
         return index, {int(row): resolved[codes[row]] for row in bad}  # type: ignore[misc]
 
     def _note_substitutions(self, segment: SegmentType, encoded: Any, resolved: list[int | Exclusion]) -> None:
-        segments = self.v if segment == "V" else self.j
+        if isinstance(self.germline, Model):
+            return
+        segments = list(self._places[segment])
         rows = np.bincount(encoded.indices.to_numpy(zero_copy_only=False), minlength=len(resolved))
         for call, index, count in zip(encoded.dictionary.to_pylist(), resolved, rows.tolist(), strict=True):
             # A gene that means its first listed allele is the table's own rule, not a substitution.
@@ -241,26 +274,36 @@ class _Builder:
     def _resolve(self, segment: SegmentType, call: str) -> int | Exclusion:
         key = (segment, call)
         if key not in self._resolved:
-            resolved = self.reading.calls.resolve(self.germline, segment, call)
-            self._resolved[key] = resolved if isinstance(resolved, Exclusion) else self._index[id(resolved)]
+            resolved: Segment | Alleles | Exclusion = (
+                self.germline.resolve(segment, call)
+                if isinstance(self.germline, Model)
+                else self.reading.calls.resolve(self.germline, segment, call)
+            )
+            self._resolved[key] = resolved if isinstance(resolved, Exclusion) else self._place(segment, resolved)
         return self._resolved[key]
 
+    def _place(self, segment: SegmentType, found: Segment | Alleles) -> int:
+        return self._places[segment].setdefault(found, len(self._places[segment]))
+
     def _two_loci(self, v: NDArray[np.int64], j: NDArray[np.int64]) -> dict[int, Exclusion]:
-        loci = {locus: k for k, locus in enumerate(self.germline.loci)}
-        v_locus = np.array([loci[s.locus] for s in self.v])[v]
-        j_locus = np.array([loci[s.locus] for s in self.j])[j]
-        different = np.flatnonzero((v_locus != j_locus) & (v >= 0) & (j >= 0))
+        loci: dict[str, int] = {}
+        of_v, of_j = (
+            np.array([loci.setdefault(found.locus, len(loci)) for found in self._places[segment]] or [0])
+            for segment in SEGMENT_TYPES.values() if segment != "D"
+        )  # fmt: skip
+        different = np.flatnonzero((of_v[v] != of_j[j]) & (v >= 0) & (j >= 0))
+        names = list(loci)
         return {
             int(row): Exclusion.of(
-                ExclusionKind.TWO_LOCI, v_locus=self.v[v[row]].locus, j_locus=self.j[j[row]].locus
+                ExclusionKind.TWO_LOCI, v_locus=names[of_v[v[row]]], j_locus=names[of_j[j[row]]]
             )
             for row in different
         }  # fmt: skip
 
     def _pack(self, column: pa.Array) -> tuple[NDArray[np.uint64], NDArray[np.uint8], dict[int, Exclusion]]:
         offsets, data = text.text_buffers(column)
-        rows, trim = len(column), ANCHOR_BASES[self.reading.sequence_field]
-        words = np.zeros((rows, words_for(LONGEST_CDR3)), dtype=np.uint64)
+        rows, trim = len(column), self.reading.trim
+        words = np.zeros((rows, words_for(self.reading.longest)), dtype=np.uint64)
         lengths = np.zeros(rows, dtype=np.uint8)
         status, detail = np.zeros(rows, dtype=np.uint8), np.zeros(rows, dtype=np.int64)
         text.pack_rows(offsets, data, trim, self.reading.longest, words, lengths, status, detail)
@@ -274,7 +317,8 @@ class _Builder:
         if status == text.TOO_SHORT:
             return Exclusion.of(ExclusionKind.TOO_SHORT, length=detail + 2 * ANCHOR_BASES[sequence_field])
         if status == text.TOO_LONG:
-            return Exclusion.of(ExclusionKind.TOO_LONG, length=detail, longest=self.reading.longest)
+            kind = ExclusionKind.LONG_JUNCTION if self.reading.anchors else ExclusionKind.TOO_LONG
+            return Exclusion.of(kind, length=detail, longest=self.reading.longest)
         kind = ExclusionKind.AMINO_ACIDS if AMINO_ACIDS.intersection(sequence.upper()) else ExclusionKind.OTHER_LETTER
         return Exclusion.of(kind, field=sequence_field, letter=sequence[detail : detail + 1])
 
@@ -286,7 +330,8 @@ class _Builder:
         order = keep[np.argsort(compact.astype(np.min_scalar_type(len(used))), kind="stable")]
         offsets = np.zeros(len(used) + 1, dtype=np.int64)
         np.cumsum(np.bincount(compact, minlength=len(used)), out=offsets[1:])
-        pairs = [(self.v[p // len(self.j)], self.j[p % len(self.j)]) for p in used]
+        v, j = list(self._places["V"]), list(self._places["J"])
+        pairs = [(v[p // _MOST_SETS], j[p % _MOST_SETS]) for p in used]
         return Junctions(
             repertoire=Repertoire(words[order], lengths[order], pairs, offsets),
             row=row[order],
@@ -297,6 +342,7 @@ class _Builder:
             rows_read=self.rows_read,
             repertoire_ids=list(self._repertoire) if self._together else None,
             repertoire_of=repertoire_of[order],
+            anchor_bases=ANCHOR_BASES[self.reading.sequence_field] - self.reading.trim,
         )
 
     def _joined(self) -> tuple[Any, ...]:

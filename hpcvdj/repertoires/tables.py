@@ -403,6 +403,11 @@ def _lines(batch: pa.RecordBatch) -> memoryview:
     return lines
 
 
+def is_table(path: Path) -> bool:
+    """Whether a file is called like a table that can be written."""
+    return path.name.lower().endswith((".tsv", ".tsv.gz", ".parquet"))
+
+
 def table_suffix(path: Path) -> str:
     """`.tsv`, `.gz` or `.parquet`; InputError for another suffix."""
     name = path.name.lower()

@@ -81,9 +81,11 @@ def beside(original: Any, table: pa.Table, columns: dict[str, pa.Array]) -> Any:
 
 
 def pandas_column(column: pa.Array) -> Any:
-    """Integers as pandas' nullable ones (a float could not hold a 64-bit count), other values as objects."""
+    """Integers as pandas' nullable ones (a float could not hold a 64-bit count), floats, other values as objects."""
     import pandas as pd
 
+    if pa.types.is_floating(column.type):
+        return column.to_numpy(zero_copy_only=False)
     if not pa.types.is_integer(column.type):
         return column.to_pylist()
     return pd.arrays.IntegerArray(np.asarray(column.fill_null(0)), np.asarray(column.is_null()))

@@ -58,7 +58,8 @@ class Result:
     @property
     def quantity(self) -> Quantity:
         """What was computed."""
-        return choice(Quantity, str(self._file.attrs.get("quantity", Pathways.name)), "the result's quantity")
+        known = choice(Quantity, str(self._file.attrs.get("quantity", Pathways.name)), "the result's quantity")
+        return known.recorded(self._file.attrs)
 
     def pathways(self) -> Pathways:
         """The quantity of a result that has pathways; InputError if it has another one."""

@@ -174,10 +174,16 @@ def _take(
 def value_columns(
     quantity: Quantity, values: NDArray[Any], known: NDArray[np.bool_] | None = None
 ) -> dict[str, pa.Array]:
-    """Values as named columns, with those derived from them; null where `known` is false."""
+    """Values as named columns, with those derived from them; null where `known` is false, and instead of NaN."""
     mask = None if known is None else ~known
     named = dict(zip(quantity.columns(values.shape[1]), values.T, strict=True)) | quantity.derived(values)
-    return {name: pa.array(np.ascontiguousarray(column), mask=mask) for name, column in named.items()}
+    return {name: _nullable(np.ascontiguousarray(column), mask) for name, column in named.items()}
+
+
+def _nullable(values: NDArray[Any], mask: NDArray[np.bool_] | None) -> pa.Array:
+    if values.dtype.kind == "f":
+        mask = np.isnan(values) if mask is None else mask | np.isnan(values)
+    return pa.array(values, mask=mask)
 
 
 def require(library: str, extra: str = "") -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, MachineError
 from hpcvdj.kernels.kernel import Unit
-from hpcvdj.kernels.pathways.methods import Method, Missing
+from hpcvdj.kernels.method import Method, Missing
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions
 from hpcvdj.results.schema import FORMAT, TEXT, VERSION, as_array, columns, values_of, write_group
@@ -40,16 +40,15 @@ class ResultWriter:
     nonzero  bool [sequences]: whether a sequence has any value other than 0
     """
 
-    def __init__(self, writer: Hdf5Writer, junctions: Junctions, method: Method, max_n: int, path: Path) -> None:
+    def __init__(self, writer: Hdf5Writer, junctions: Junctions, method: Method, columns: int, path: Path) -> None:
         self._writer, self._junctions, self._path = writer, junctions, path
         self.quantity = method.quantity()
-        width = self.quantity.width(max_n)
-        shape = len(junctions), width
+        shape = len(junctions), columns
         # Enumerating methods finish one column after another, so a chunk is of one column.
         self._values = PackedDataset(
             writer.file, self.quantity.dataset, shape, self.quantity.dtype, columns=1 if method.enumerates else None
         )
-        self.sums: list[Any] = [self.quantity.number()] * width
+        self.sums: list[Any] = [self.quantity.number()] * columns
         self.nonzero = np.zeros(len(junctions), dtype=bool)
 
     def put(self, unit: Unit, values: NDArray[Any]) -> None:
@@ -157,7 +156,7 @@ class ResultWriter:
         self._values.close()
         file = self._writer.file
         totals = {"sums": [str(value) for value in self.sums], "nonzero": int(self.nonzero.sum())}
-        known = {"format": FORMAT, "format_version": VERSION, "quantity": self.quantity.name}
+        known = {"format": FORMAT, "format_version": VERSION, **self.quantity.attributes()}
         write_attributes(file, {**known, **totals, **attributes})
         write_group(file, "ranks", values_of("ranks", ranks))
         seconds = ("kernel", "reduce", "wall", "rank_kernel", "rank_reduce")
@@ -174,12 +173,12 @@ def result_writer(
     target: Path,
     junctions: Junctions,
     method: Method,
-    max_n: int,
+    columns: int,
     *,
     overwrite: bool = False,
     folder: RunFolder | None = None,
 ) -> Iterator[ResultWriter]:
-    """Write a result with n-lengths up to `max_n` to `target`, which appears if the block succeeds.
+    """Write a result with so many `columns` of values to `target`, which appears if the block succeeds.
 
     folder  where the file is written and `save` leaves the checkpoint; without one there is no checkpoint
 
@@ -190,6 +189,6 @@ def result_writer(
         numbers = [int(part.stem.rpartition("-")[2]) for part in folder.path.glob(_DATA)]
         path = folder.path / f"result-{max(numbers, default=0) + 1:06}.part"
     with atomic_hdf5(target, overwrite=overwrite, temporary=path, keep=folder is not None) as writer:
-        result = ResultWriter(writer, junctions, method, max_n, path or target)
+        result = ResultWriter(writer, junctions, method, columns, path or target)
         result.write_junctions()
         yield result

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.kernels.kernel import Kernel, Pending, Unit
-from hpcvdj.kernels.pathways.methods import Method
+from hpcvdj.kernels.method import Method
 from hpcvdj.runs.pacing import STEP_SECONDS, Pacer
 from hpcvdj.runs.partition import block_range
 from hpcvdj.runs.progress import Progress

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from hpcvdj.errors import MachineError
 from hpcvdj.kernels.backends import Backend
-from hpcvdj.kernels.pathways.methods import THREADS_PER_BLOCK, Baseline, Bitwise
+from hpcvdj.kernels.method import THREADS_PER_BLOCK
+from hpcvdj.kernels.pathways.methods import Baseline, Bitwise
 from hpcvdj.recombination.alphabet import packed_bytes
 from hpcvdj.recombination.germline import Germline, PaperDForms, Segment, d_forms, j_forms, v_forms
 from hpcvdj.recombination.repertoire import Problem

@@ -17,7 +17,8 @@ from hpcvdj.counting.config import Config
 from hpcvdj.generation.simulate import PAPER_LARGEST_PAIR, PAPER_SEQUENCES, pair_sizes, usable_pairs
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.kernel import Unit
-from hpcvdj.kernels.pathways.methods import THREADS_PER_BLOCK, Direct
+from hpcvdj.kernels.method import THREADS_PER_BLOCK
+from hpcvdj.kernels.pathways.methods import Direct
 from hpcvdj.kernels.sums import exact_column_sums
 from hpcvdj.recombination.alphabet import BASES_PER_WORD, encode, words_for
 from hpcvdj.recombination.germline import Germline, d_forms, extended_j, extended_v

@@ -50,7 +50,7 @@ def writer(tmp_path, junctions):
     def opened():
         folder = RunFolder(tmp_path / "out.h5.checkpoint", {})
         folder.open(STATE, {}, resume=True, overwrite=False)
-        return result_writer(tmp_path / "out.h5", junctions, method, 2, folder=folder)
+        return result_writer(tmp_path / "out.h5", junctions, method, 3, folder=folder)
 
     return opened
 
@@ -265,7 +265,7 @@ def test_a_run_stopped_at_every_unit_writes_the_same_result(tmp_path, paper_germ
     """As many runs as it takes: each has a signal as soon as it has done something."""
     monkeypatch.setattr(hdf5, "CHUNK_BYTES", 1 << 10)
     monkeypatch.setattr(CpuBackend, "unit_work", 500 * 4)
-    monkeypatch.setattr("hpcvdj.kernels.pathways.methods.DIRECT_UNIT_COUNTERS", 30)
+    monkeypatch.setattr("hpcvdj.kernels.method.UNIT_VALUES", 30)
     monkeypatch.setattr("hpcvdj.runs.driver.FIRST_WORK", 2_000.0)
     monkeypatch.setattr("hpcvdj.runs.driver.STEP_SECONDS", 1e-6)
     table = tmp_path / "t.tsv"

@@ -9,7 +9,7 @@ from hpcvdj.counting.config import Config
 from hpcvdj.counting.verify import reference
 from hpcvdj.errors import MachineError
 from hpcvdj.kernels.backends import open_backend
-from hpcvdj.kernels.pathways.methods import everything
+from hpcvdj.kernels.method import everything
 from hpcvdj.recombination.repertoire import PAPER_LONGEST_CDR3, Problem
 from hpcvdj.runs.partition import block_range
 from hpcvdj.runs.run import Run

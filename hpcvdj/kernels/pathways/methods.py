@@ -1,67 +1,33 @@
-"""The methods of counting pathways: how each cuts a count into units, and units into tasks.
+"""The methods of counting pathways."""
 
-A **unit** is what is counted, combined and stored at once.  Its **tasks** are shared by the ranks with the paper's
-equation (2).  How a task is done is up to the kernels, which each method names.
-"""
-
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 import numpy as np
 
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.kernel import Unit
+from hpcvdj.kernels.method import Method, Missing
 from hpcvdj.kernels.quantities import Pathways, Quantity
 from hpcvdj.recombination.repertoire import LONGEST_CDR3, PAPER_LONGEST_CDR3, Problem
-
-THREADS_PER_BLOCK = 64
-"""The default number of threads in a block (the paper, section VIII-A, for n-lengths four to eight)."""
-
-DIRECT_UNIT_COUNTERS = 1 << 23
-"""Counters of one unit of `direct` at most (64 MiB)."""
 
 LONGEST_ENUMERATED_N = 15
 """The n-length whose 4^m tasks still have 32-bit numbers; hours become years long before it."""
 
-Missing = Sequence[tuple[range, range]]
-"""(n-lengths, rows) that are to be counted."""
 
+class PathwayMethod(Method):
+    """A way of counting pathways; all methods give the same counters.
 
-class Method:
-    """A way of counting; all methods give the same counters.
-
-    name          as users give it
-    summary       for the help and the documentation
-    work_name     what `work` counts, for the progress
     longest_cdr3  nucleotides of the longest CDR3 that it takes
     longest_n     the largest n-length that it takes
-    enumerates    whether its cost grows as 4^m
-    disjoint      whether task k of a unit computes the unit's row k alone: the ranks' values are then gathered, not
-                  added up
-    quantity      what it computes
-    kernels       the kernel class for each backend, as `module.Class`
     """
 
-    name: ClassVar[str]
-    summary: ClassVar[str]
-    work_name: ClassVar[str]
     longest_cdr3: ClassVar[int] = LONGEST_CDR3
     longest_n: ClassVar[int] = LONGEST_CDR3
-    enumerates: ClassVar[bool] = False
-    disjoint: ClassVar[bool] = False
-    quantity: ClassVar[type[Quantity]] = Pathways
-    kernels: ClassVar[Mapping[str, str]]
 
-    def units(self, problem: Problem, unit_work: int, missing: Missing) -> Iterator[Unit]:
-        """The units that count what is `missing`, in the order in which they are done.
-
-        unit_work  how much an enumerating method puts into one unit: n-nucleotide strings × sequences
-        """
-        raise NotImplementedError
-
-    def work(self, unit: Unit) -> float:
-        """The unit's cost relative to other units of this method: what progress is measured in."""
-        raise NotImplementedError
+    def quantity(self) -> Quantity:
+        """Pathways."""
+        return Pathways()
 
     def require(self, max_n: int) -> None:
         """Raise InputError if this method cannot count n-lengths up to `max_n`."""
@@ -72,7 +38,7 @@ class Method:
             )
 
 
-class Direct(Method):
+class Direct(PathwayMethod):
     """Counts from the closed form, without enumerating n-nucleotides; a task is one in vivo sequence.
 
     With L = len(S), A the longest common prefix of S and the extended V, B the longest common suffix of S and the
@@ -84,29 +50,13 @@ class Direct(Method):
 
     name = "direct"
     summary = "a formula, without enumerating n-nucleotides; any n-length"
-    work_name = "junctions"
-    disjoint = True
     kernels: ClassVar[Mapping[str, str]] = {
         "cpu": "hpcvdj.kernels.pathways.direct_cpu.DirectKernel",
         "cuda": "hpcvdj.kernels.pathways.direct_cuda.DirectKernel",
     }
 
-    def units(self, problem: Problem, unit_work: int, missing: Missing) -> Iterator[Unit]:
-        """Runs of sequences, as many as `DIRECT_UNIT_COUNTERS` allows."""
-        offsets = problem.repertoire.offsets
-        step = max(1, DIRECT_UNIT_COUNTERS // (problem.max_n + 1))
-        for n_lengths, part in missing:
-            for first in range(part.start, part.stop, step):
-                rows = range(first, min(part.stop, first + step))
-                pair, last = np.searchsorted(offsets, (rows.start, rows.stop - 1), side="right").tolist()
-                yield Unit(range(pair - 1, last), rows, n_lengths, len(rows))
 
-    def work(self, unit: Unit) -> float:
-        """Sequences: each costs about the same, whatever its pair."""
-        return float(unit.tasks)
-
-
-class Enumerating(Method):
+class Enumerating(PathwayMethod):
     """Exhaustive enumeration as the paper describes it; a task is one of the 4^m n-nucleotide strings.
 
     Every task forms its nDn' combinations and compares them with every in vivo sequence of each pair (sections III
@@ -114,6 +64,7 @@ class Enumerating(Method):
     """
 
     work_name = "(string, sequence, cut)"
+    disjoint = False
     longest_cdr3 = PAPER_LONGEST_CDR3
     longest_n = LONGEST_ENUMERATED_N
     enumerates = True
@@ -160,8 +111,3 @@ class Baseline(Enumerating):
         "cpu": "hpcvdj.kernels.pathways.baseline_cpu.BaselineKernel",
         "cuda": "hpcvdj.kernels.pathways.enumerating_cuda.BaselineKernel",
     }
-
-
-def everything(problem: Problem) -> Missing:
-    """All that there is to count."""
-    return [(range(problem.max_n + 1), range(len(problem.repertoire)))]

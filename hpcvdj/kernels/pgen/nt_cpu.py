@@ -35,7 +35,8 @@ def _side(codes, length, forwards, root, child, alone, ended, beyond, lengths, s
 
     Forwards they go into out[q]; else the codes are read from the end, and they go into out[length - q].
     """
-    node, q, last = root, 0, root
+    node, last = root, root
+    q: Any = 0
     while q < length:
         base = np.int64(codes[q if forwards else length - 1 - q])
         following = child[node, base]
@@ -73,7 +74,7 @@ def _middle(codes, length, t, left, most, right, child, weights, rows, longer): 
         return total * empty
     code = 0
     for k in range(1, ROW_BASES):
-        code = code << 2 | np.int64(codes[k])
+        code = code << 2 | int(codes[k])
     for q in range(1, most + 1):
         code = (code << 2 | np.int64(codes[q + ROW_BASES - 1])) & (ROWS - 1)
         part = empty * right[q]

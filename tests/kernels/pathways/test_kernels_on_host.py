@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hpcvdj.counting.verify import reference
 from hpcvdj.kernels.backends import open_backend
-from hpcvdj.kernels.pathways.methods import everything
+from hpcvdj.kernels.method import everything
 from hpcvdj.recombination.germline import from_sequences, read_germline
 from hpcvdj.recombination.repertoire import Problem
 from tests.conftest import SMALL, TABLES

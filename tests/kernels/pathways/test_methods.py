@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hpcvdj.counting.config import Config
 from hpcvdj.counting.verify import reference
 from hpcvdj.errors import InputError
-from hpcvdj.kernels.pathways.methods import everything
+from hpcvdj.kernels.method import everything
 from hpcvdj.recombination.germline import Germline, Segment, extended_j, extended_v, from_sequences, read_germline
 from hpcvdj.recombination.repertoire import LONGEST_CDR3, PAPER_LONGEST_CDR3, Problem
 from tests.conftest import ROOT, TABLES
@@ -117,7 +117,7 @@ def test_units_of_what_is_missing(paper_germline):
 
 
 def test_direct_cuts_large_repertoires_into_units(paper_germline, monkeypatch):
-    monkeypatch.setattr("hpcvdj.kernels.pathways.methods.DIRECT_UNIT_COUNTERS", 20)
+    monkeypatch.setattr("hpcvdj.kernels.method.UNIT_VALUES", 20)
     rows = [(v.allele, "TRBJ1-1*01", "GCC") for v in paper_germline.of("V")[:6] for _ in range(3)]
     problem = Problem(repertoire_of_rows(paper_germline, rows), paper_germline, 4)
     units = list(method_named("direct").units(problem, 1, everything(problem)))

@@ -1,0 +1,131 @@
+"""What `hpcvdj count` and `hpcvdj pgen` do with their tables, and what they print."""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hpcvdj.cli import common
+from hpcvdj.errors import CompleteError, InputError
+
+if TYPE_CHECKING:
+    from hpcvdj.counting.config import Plan
+    from hpcvdj.counting.summary import Summary
+    from hpcvdj.repertoires.inputs import Inputs
+    from hpcvdj.repertoires.junctions import Reading, Reference
+    from hpcvdj.runs.run import Run
+
+
+@dataclass(frozen=True)
+class Started:
+    """How a run begins, and how it is saved; as the options of these names."""
+
+    resume: bool
+    overwrite: bool
+    checkpoint_every: float
+    batch_rows: int | None
+
+
+def compute_each(
+    run: "Run",
+    plan: "Callable[[], list[tuple[Inputs, Path]]]",
+    reference: "Reference",
+    config: "Plan",
+    started: Started,
+    done: "Callable[[Summary, Inputs], None]",
+) -> None:
+    """Compute the tables of a plan one after another; one that cannot be read does not keep the others from it.
+
+    done  called on root for each table that was computed
+
+    InputError at the end, with their names, if some could not be computed.
+    """
+    refused = []
+    with run.request:
+        work = run.from_root(plan)
+        for inputs, target in work:
+            try:
+                summary = _computed(run, inputs, target, reference, config, started)
+            except (InputError, CompleteError) as error:
+                if len(work) == 1 or not error.on_every_rank:
+                    raise
+                if isinstance(error, InputError):
+                    refused.append(inputs.path.name)
+                if run.is_root:
+                    common.complain(error)
+                continue
+            if run.is_root and summary is not None:
+                report(summary, target)
+                done(summary, inputs)
+    if refused:
+        failure = InputError(f"{len(refused)} of {len(work)} repertoires were not counted: {', '.join(refused)}")
+        failure.on_every_rank = True
+        raise failure
+
+
+def _computed(
+    run: "Run", inputs: "Inputs", target: Path, reference: "Reference", config: "Plan", started: Started
+) -> "Summary | None":
+    """Compute one result, or the table that is made of it: the result is then removed.
+
+    None if an earlier run was stopped between the two.
+    """
+    from hpcvdj.counting.count import count_tables
+    from hpcvdj.repertoires.tables import is_table
+    from hpcvdj.results.export import export
+    from hpcvdj.storage.files import require_writable
+
+    def to(path: Path) -> "Run":
+        return run.to(path, resume=started.resume, overwrite=started.overwrite, save_seconds=started.checkpoint_every)
+
+    if not is_table(target):
+        return count_tables(inputs, reference, config, to(target), started.batch_rows)
+    result = target.with_name(f"{target.name}.h5")
+    run.from_root(lambda: require_writable(target, overwrite=started.overwrite))
+    try:
+        summary = count_tables(inputs, reference, config, to(result), started.batch_rows)
+    except CompleteError:
+        summary = None
+
+    def write() -> None:
+        export(result, target, overwrite=started.overwrite)
+        shutil.rmtree(f"{result}.parts", ignore_errors=True)
+        result.unlink()
+
+    run.root_works(write, f"while {target} was written; --resume continues")
+    return summary
+
+
+def planned(junctions: list[Path], output: Path, reading: "Reading", *, together: bool) -> "list[tuple[Inputs, Path]]":
+    """What is to be computed where; makes the folder of several results."""
+    from hpcvdj.repertoires.inputs import Inputs, tables_of, targets_of
+
+    if together:
+        return [(tables_of(junctions, reading), output)]
+    targets = targets_of(junctions, output)
+    if len(junctions) > 1 or junctions[0].is_dir():
+        try:
+            output.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{output}: cannot be made ({error.strerror}); write elsewhere") from None
+    return [(Inputs.of_file(path, reading), target) for path, target in targets]
+
+
+def report(summary: "Summary", output: Path) -> None:
+    """Print the summary."""
+    from hpcvdj.counting.summary import STAGES
+
+    excluded = summary.rows_read - summary.counted
+    seconds = summary.seconds
+    rate = summary.counted / seconds["kernel"] if seconds["kernel"] else 0.0
+    if summary.tables:
+        common.say(f"tables     {summary.tables:,}, of {summary.repertoires:,} repertoire(s)")
+    common.say(f"rows       {summary.rows_read:,} read = {summary.counted:,} counted + {excluded:,} excluded")
+    common.say(f"V-J pairs  {summary.pairs:,}")
+    for word, text in summary.quantity.summary(summary.sums, summary.nonzero, summary.counted).items():
+        common.say(f"{word:<10} {text}")
+    common.say(f"method     {summary.method} on {summary.hardware}, {summary.ranks} rank(s)")
+    stages = ", ".join(f"{name} {seconds[name]:.2f} s" for name in STAGES)
+    common.say(f"time       {stages} ({rate:,.0f} junctions/s in the kernel)")
+    common.say(f"result     {output}")

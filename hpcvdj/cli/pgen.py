@@ -1,0 +1,108 @@
+"""`hpcvdj pgen`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from hpcvdj.cli import common, options
+from hpcvdj.cli.computing import Started, compute_each, planned
+from hpcvdj.runs.ranks import log_if_serial
+
+if TYPE_CHECKING:
+    from hpcvdj.counting.summary import Summary
+    from hpcvdj.repertoires.inputs import Inputs
+
+
+def command(
+    junctions: Annotated[
+        list[Path],
+        typer.Argument(
+            help="AIRR rearrangement tables ({tables}) with sequence_id, v_call, j_call, junction; or folders, of "
+            "which all such files are taken.",
+            metavar="JUNCTIONS...",
+            show_default=False,
+        ),
+    ],
+    model: options.ModelName,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="OUT",
+            show_default=False,
+            help="What to write: the table with the probabilities beside its rows (.tsv, .tsv.gz, .parquet), or a "
+            "result file (.h5); for several tables the folder of their results, or with --together one file.",
+        ),
+    ],
+    together: Annotated[
+        bool,
+        typer.Option("--together", help="Compute all tables into one file, in which each row keeps its repertoire_id."),
+    ] = False,
+    sequence: Annotated[
+        Literal["nt", "aa", "both"],
+        typer.Option("--sequence", help="Probability of the nucleotide sequence, of its amino acids, or both."),
+    ] = "both",
+    mismatches: Annotated[
+        int,
+        typer.Option(
+            "--mismatches", min=0, max=1, help="1: also of all amino-acid sequences within one mismatch, added up."
+        ),
+    ] = 0,
+    genes: Annotated[
+        Literal["call", "any"],
+        typer.Option(
+            "--genes",
+            help="Count scenarios with the V and J alleles that a row's calls name (an allele, a gene, a family, or a "
+            "list), or with any.",
+        ),
+    ] = "call",
+    backend: options.BackendOption = "auto",
+    strict: Annotated[bool, typer.Option("--strict", help="Fail on the first row that has no probability.")] = False,
+    strict_binding: options.StrictBinding = False,
+    threads: options.Threads = None,
+    resume: options.Resume = False,
+    batch_rows: Annotated[
+        int | None,
+        typer.Option(
+            "--batch-rows",
+            min=0,
+            show_default="all rows at once; 4,194,304 if Parquet, or tables --together, have over 16,777,216",
+            help="Compute slices of this many rows, each read, computed and written by one rank, for tables larger "
+            "than memory; 0: all rows at once.",
+        ),
+    ] = None,
+    checkpoint_every: options.CheckpointEvery = options.DEFAULT_CHECKPOINT_SECONDS,
+    patience: options.Patience = options.DEFAULT_PATIENCE,
+    overwrite: options.Overwrite = False,
+) -> None:
+    """Compute how probable it is that V(D)J recombination makes each junction (generation probability, Pgen).
+
+    Adds columns: pgen_nt, of the nucleotide sequence; pgen_aa, of its amino acids (empty for a junction out of frame);
+    with --mismatches 1 pgen_aa_1mm, of all amino-acid sequences that differ from it by at most one residue, added up;
+    and pgen_excluded, why a row has no probability.
+
+    The numbers are probabilities of one recombination under the model, not only of productive ones. With given genes
+    they are those of scenarios with these genes, not conditional on them. A gene that the model lacks excludes the
+    row. The numbers are the same for any number of ranks and threads.
+
+    Runs are stopped, saved and resumed as those of `hpcvdj count`.
+
+    Example: hpcvdj pgen inputs/mouse_trb/small.tsv -m mouse_trb -o pgen.tsv
+    """
+    run = common.begin(threads, patience)
+    log_if_serial(run.world)
+    from hpcvdj.counting.config import PgenConfig, pgen_names
+    from hpcvdj.recombination.igor import load_model
+    from hpcvdj.repertoires.junctions import Reading
+
+    config = PgenConfig(pgen_names(sequence, mismatches), genes, backend, strict_binding=strict_binding)
+    loaded = run.from_root(lambda: load_model(model))
+    reading = config.reads(Reading(strict=strict))
+
+    def done(summary: "Summary", inputs: "Inputs") -> None:
+        pass
+
+    started = Started(resume, overwrite, checkpoint_every, batch_rows)
+    compute_each(run, lambda: planned(junctions, output, reading, together=together), loaded, config, started, done)

@@ -1,0 +1,68 @@
+"""What a method is: how it cuts a computation into units, and units into tasks.
+
+A **unit** is what is computed, combined and stored at once.  Its **tasks** are shared by the ranks with the paper's
+equation (2).  How a task is done is up to the kernels, which each method names.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hpcvdj.kernels.kernel import Unit
+from hpcvdj.kernels.quantities import Quantity
+
+THREADS_PER_BLOCK = 64
+"""The default number of threads in a block (the paper, section VIII-A, for n-lengths four to eight)."""
+
+UNIT_VALUES = 1 << 23
+"""Values of one unit of a method that computes row by row, at most (64 MiB)."""
+
+Missing = Sequence[tuple[range, range]]
+"""(columns, rows) that are to be computed."""
+
+
+class Method:
+    """A way of computing a quantity.
+
+    name          as users give it
+    summary       for the help and the documentation
+    work_name     what `work` counts, for the progress
+    enumerates    whether its cost grows as 4^m
+    disjoint      whether task k of a unit computes the unit's row k alone: the ranks' values are then gathered, not
+                  added up
+    kernels       the kernel class for each backend, as `module.Class`
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    work_name: ClassVar[str] = "junctions"
+    enumerates: ClassVar[bool] = False
+    disjoint: ClassVar[bool] = True
+    kernels: ClassVar[Mapping[str, str]]
+
+    def quantity(self) -> Quantity:
+        """What it computes."""
+        raise NotImplementedError
+
+    def units(self, problem: Any, unit_work: int, missing: Missing) -> Iterator[Unit]:
+        """The units that compute what is `missing`, in the order in which they are done: runs of sequences.
+
+        unit_work  how much an enumerating method puts into one unit: n-nucleotide strings × sequences
+        """
+        offsets = problem.repertoire.offsets
+        step = max(1, UNIT_VALUES // problem.columns)
+        for columns, part in missing:
+            for first in range(part.start, part.stop, step):
+                rows = range(first, min(part.stop, first + step))
+                pair, last = np.searchsorted(offsets, (rows.start, rows.stop - 1), side="right").tolist()
+                yield Unit(range(pair - 1, last), rows, columns, len(rows))
+
+    def work(self, unit: Unit) -> float:
+        """The unit's cost relative to other units of this method: what progress is measured in."""
+        return float(unit.tasks)
+
+
+def everything(problem: Any) -> Missing:
+    """All that there is to compute."""
+    return [(range(problem.columns), range(len(problem.repertoire)))]

@@ -1,0 +1,23 @@
+"""The method that computes generation probabilities."""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from hpcvdj.kernels.method import Method
+from hpcvdj.kernels.quantities import Pgen
+from hpcvdj.recombination.repertoire import PGEN_COLUMNS
+
+
+class ForwardSum(Method):
+    """Sums over all scenarios at once, from both ends to D; see `hpcvdj.kernels.pgen.tables`."""
+
+    name = "forward-sum"
+    summary = "sums over all scenarios at once"
+    kernels: ClassVar[Mapping[str, str]] = {"cpu": "hpcvdj.kernels.pgen.pgen_cpu.PgenKernel"}
+
+    def __init__(self, names: tuple[str, ...] = PGEN_COLUMNS) -> None:
+        self.names = names
+
+    def quantity(self) -> Pgen:
+        """Generation probabilities."""
+        return Pgen(self.names)

@@ -1,0 +1,197 @@
+"""`hpcvdj pgen` and `hpcvdj.pgen`: every row has the value of the definition, however the work is cut."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+import hpcvdj
+from hpcvdj.recombination.scenarios import pgen as defined
+from hpcvdj.results.reader import Result
+from tests.cli.test_mpiexec import MPIEXEC
+from tests.commands import error_line, hpcvdj_command
+from tests.conftest import GERMLINE, ROOT, SMALL
+from tests.igor import write_model
+
+ROWS = 60
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return write_model(tmp_path_factory.mktemp("model") / "mouse")
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory, model):
+    """Junctions of the model's genes, some of them changed, out of frame, of other genes or not readable."""
+    loaded = hpcvdj.load_model(model)
+    generator = np.random.default_rng(3)
+    rows = []
+    for k in range(ROWS):
+        v, j = loaded.v[generator.integers(len(loaded.v))], loaded.j[generator.integers(len(loaded.j))]
+        middle = "".join(generator.choice(list("ACGT"), size=generator.integers(0, 6)))
+        d = loaded.d[generator.integers(2)].sequence[: generator.integers(0, 9)]
+        kept = generator.integers(4, len(v.segment)), generator.integers(4, len(j.segment))
+        junction = v.segment[: kept[0]] + d + middle + j.segment[len(j.segment) - kept[1] :]
+        rows.append((f"s{k}", v.allele, j.allele.partition("*")[0], junction))
+    frame = pd.DataFrame(rows, columns=["sequence_id", "v_call", "j_call", "junction"])
+    frame.loc[3, "v_call"], frame.loc[5, "junction"] = "TRBV99*01", "TGTNNN"
+    frame.loc[7, ["v_call", "j_call"]] = ",".join(t.allele for t in loaded.v[:2]), loaded.j[0].allele
+    path = tmp_path_factory.mktemp("table") / "t.tsv"
+    frame.to_csv(path, sep="\t", index=False)
+    return path
+
+
+@pytest.fixture(scope="module")
+def expected(model, table):
+    """The definition's value of each row; NaN for a row that has none."""
+    loaded, frame = hpcvdj.load_model(model), pd.read_csv(table, sep="\t")
+    values = []
+    for row in frame.itertuples():
+        sets = [[k for name in call.split(",") for k in loaded.find(segment, name) or ()]
+                for segment, call in (("V", row.v_call), ("J", row.j_call))]  # fmt: skip
+        known = all(sets) and set(row.junction) <= set("ACGT")
+        values.append(defined(loaded, row.junction, *sets) if known else np.nan)
+    return np.array(values)
+
+
+def computed(path):
+    return pd.read_csv(path, sep="\t", float_precision="round_trip")
+
+
+def test_a_table_with_probabilities(tmp_path, model, table, expected):
+    out, err = hpcvdj_command("pgen", table, "-m", model, "-o", tmp_path / "o.tsv", "--mismatches", 1)
+    assert f"{ROWS} read = {ROWS - 2} counted + 2 excluded" in out
+    assert "V gene TRBV99*01 is not in the model" in err
+    frame = computed(tmp_path / "o.tsv")
+    assert frame["sequence_id"].tolist() == [f"s{k}" for k in range(ROWS)]
+    # At most 20 roundings of sums of positive numbers lie between the two orders of addition.
+    np.testing.assert_allclose(frame["pgen_nt"], expected, rtol=1e-13)
+    assert (frame["pgen_nt"] == 0).sum() == (expected == 0).sum()
+    in_frame = frame["junction"].str.len() % 3 == 0
+    assert frame["pgen_aa"].notna().tolist() == (in_frame & frame["pgen_nt"].notna()).tolist()
+    some = frame[frame["pgen_aa"].notna()]
+    assert (some["pgen_aa"] >= some["pgen_nt"]).all()
+    assert (some["pgen_aa_1mm"] >= some["pgen_aa"]).all()
+    positive = (frame["pgen_nt"] > 0).sum()
+    assert f"pgen_nt    {positive} of {ROWS - 2} junctions have a probability above 0" in out
+    assert frame["pgen_excluded"].notna().sum() == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["o.tsv"]
+
+
+def test_every_kind_of_output_has_the_same_values(tmp_path, model, table):
+    for name in ("o.tsv", "o.tsv.gz", "o.parquet", "o.h5"):
+        hpcvdj_command("pgen", table, "-m", model, "-o", tmp_path / name)
+    frame = computed(tmp_path / "o.tsv")
+    pd.testing.assert_frame_equal(computed(tmp_path / "o.tsv.gz"), frame)
+    parquet = pq.read_table(tmp_path / "o.parquet").to_pandas()
+    for name in ("pgen_nt", "pgen_aa"):
+        assert np.array_equal(parquet[name], frame[name], equal_nan=True)
+    with Result(tmp_path / "o.h5") as result:
+        values = np.full((ROWS, 2), np.nan)
+        values[result.row] = result.to_numpy()
+        assert np.array_equal(values, frame[["pgen_nt", "pgen_aa"]], equal_nan=True)
+        facts = result.provenance
+        assert facts["model_sha256"] == hpcvdj.load_model(model).digest
+        assert json.loads(facts["config"])["genes"] == "call"
+        # As for pathways, the column has no anchor codons.
+        junctions = frame["junction"].tolist()
+        assert result.all().texts("cdr3") == [junctions[row][3:-3] for row in result.row]
+    hpcvdj_command("export", tmp_path / "o.h5", "-o", tmp_path / "e.tsv")
+    pd.testing.assert_frame_equal(computed(tmp_path / "e.tsv"), frame)
+
+
+def test_columns_that_are_asked_for(tmp_path, model, table):
+    both = hpcvdj.pgen(computed(table), model, mismatches=1)
+    for options, names in (
+        (["--sequence", "nt"], ["pgen_nt"]),
+        (["--sequence", "aa"], ["pgen_aa"]),
+        (["--sequence", "aa", "--mismatches", 1], ["pgen_aa", "pgen_aa_1mm"]),
+    ):
+        hpcvdj_command("pgen", table, "-m", model, "-o", tmp_path / "o.tsv", "--overwrite", *options)
+        frame = computed(tmp_path / "o.tsv")
+        assert list(frame)[4:] == [*names, "pgen_excluded"]
+        assert np.array_equal(frame[names], both[names], equal_nan=True)
+
+
+def test_any_genes(tmp_path, model, table):
+    """Calls are then not read: the sum over all pairs of alleles."""
+    loaded, frame = hpcvdj.load_model(model), computed(table)
+    values = hpcvdj.pgen(frame[["junction"]], model, genes="any", sequence="nt")["pgen_nt"]
+    for row in range(0, ROWS, 9):
+        assert values[row] == pytest.approx(defined(loaded, frame["junction"][row]), rel=1e-13)
+    assert values.isna().tolist() == [row == 5 for row in range(ROWS)]
+    listed = hpcvdj.pgen(frame["junction"].tolist(), loaded, genes="any", sequence="nt")
+    assert listed["pgen_nt"].to_pandas().equals(values)
+
+
+def test_slices_ranks_and_tables_together(tmp_path, model, table):
+    hpcvdj_command("pgen", table, "-m", model, "-o", tmp_path / "whole.tsv", "--mismatches", 1)
+    whole = (tmp_path / "whole.tsv").read_bytes()
+    options = "-m", model, "--mismatches", "1", "-o"
+    hpcvdj_command("pgen", table, "--batch-rows", 7, *options, tmp_path / "slices.tsv")
+    assert (tmp_path / "slices.tsv").read_bytes() == whole
+    for ranks, more in ((2, []), (3, ["--batch-rows", "11"])):
+        target = tmp_path / f"{ranks}.tsv"
+        words = [MPIEXEC, "-n", ranks, sys.executable, "-m", "hpcvdj", "pgen", table, *options, target, *more]
+        subprocess.run([str(word) for word in words], check=True, capture_output=True, cwd=ROOT)
+        assert target.read_bytes() == whole, ranks
+    lines = table.read_text().splitlines(keepends=True)
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "a.tsv").write_text("".join(lines[:21]))
+    (folder / "b.tsv").write_text("".join([lines[0], *lines[21:]]))
+    hpcvdj_command("pgen", folder, "--together", *options, tmp_path / "together.tsv")
+    together, frame = computed(tmp_path / "together.tsv"), computed(tmp_path / "whole.tsv")
+    pd.testing.assert_frame_equal(together[frame.columns], frame)
+    assert together["repertoire_id"].tolist() == ["a"] * 20 + ["b"] * (ROWS - 20)
+
+
+def test_a_stopped_run_goes_on(tmp_path, model, table):
+    """The result is complete, but the run was killed before its table was written."""
+    target = tmp_path / "o.tsv"
+    hpcvdj_command("pgen", table, "-m", model, "-o", tmp_path / "o.tsv.h5")
+    hpcvdj_command("pgen", table, "-m", model, "-o", target, "--resume")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["o.tsv"]
+    hpcvdj_command("pgen", table, "-m", model, "-o", tmp_path / "p.tsv")
+    assert target.read_bytes() == (tmp_path / "p.tsv").read_bytes()
+
+
+def test_results_of_another_model_are_not_continued(tmp_path, model, table):
+    other = write_model(tmp_path / "other", seed=2)
+    hpcvdj_command("pgen", table, "-m", model, "-o", tmp_path / "o.h5")
+    _, err = hpcvdj_command("pgen", table, "-m", other, "-o", tmp_path / "o.h5", "--resume", code=2)
+    assert "model_sha256" in error_line(err)
+
+
+def test_wrong_usage(tmp_path, model, table):
+    target = tmp_path / "o.tsv"
+    for arguments, message in (
+        (["pgen", table, "-m", "klingon_trb", "-o", target], "no model of that name; there are human_tra"),
+        (["pgen", table, "-m", GERMLINE, "-o", target], "no folder of a model"),
+        (["pgen", tmp_path / "no.tsv", "-m", model, "-o", target], "no.tsv"),
+        (["pgen", SMALL, "-m", model, "-o", target, "--strict"], "is not in the model"),
+        (["pgen", table, "-m", model, "-o", table], "is an input of this run"),
+        (["models", "show", tmp_path], "model_params.txt"),
+    ):
+        _, err = hpcvdj_command(*arguments, code=2)
+        assert message in error_line(err), arguments
+    assert not target.exists()
+
+
+def test_results_of_probabilities_are_no_pathways(tmp_path, model, table):
+    hpcvdj_command("pgen", table, "-m", model, "-o", tmp_path / "o.h5")
+    _, err = hpcvdj_command("convergence", tmp_path / "o.h5", "-o", tmp_path / "c.tsv", code=2)
+    assert "has pgen, not pathways" in error_line(err)
+
+
+def test_models_are_shown(model):
+    out, _ = hpcvdj_command("models", "show", model)
+    assert "V alleles  5, of which 5 can make a junction: 100.00 % of P(V)" in out
+    assert "insertion  DJ: mean " in out
+    out, _ = hpcvdj_command("models", "list")
+    assert "human_trb" in out or "hpcvdj[models]" in out
