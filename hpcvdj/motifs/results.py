@@ -129,8 +129,8 @@ class MotifResult:
                 types[f"edges/{name}"] = (edges, *column.shape), column.base.str
         for name, (shape, dtype) in types.items():
             dataset = self._file[name]
-            # Texts have any width; other values must not change when they are read.
-            fits = dataset.dtype.kind == "S" if dtype == "S" else np.can_cast(dataset.dtype, dtype, "safe")
+            # Texts have any width, in version 1 a variable one; other values must not change when they are read.
+            fits = dataset.dtype.kind in "SO" if dtype == "S" else np.can_cast(dataset.dtype, dtype, "safe")
             if dataset.shape != shape or not fits:
                 raise damaged(self.path, f"/{name} is of type {dataset.dtype}, shape {dataset.shape}")
         if not isinstance(json.loads(self._file.attrs["weights"]), list):

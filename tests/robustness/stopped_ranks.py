@@ -85,8 +85,9 @@ cli.main()
 class Case:
     """One case, and what came of it.
 
-    others_ended, job_ended  seconds from the stop until the other ranks, and mpiexec, had ended
-    said                     root's, or another rank's, line on stderr
+    others_ended, job_ended, victim_ended  seconds from the stop until the other ranks, mpiexec, and the stopped rank
+                                           had ended
+    said                                   the first line of hpcvdj on stderr
     """
 
     number: int
@@ -96,15 +97,20 @@ class Case:
     others_ended: float = -1.0
     job_ended: float = -1.0
     exit_code: int = 0
-    victim_left: bool = False
+    victim_ended: float = -1.0
     result: bool = False
     said: str = ""
 
     @property
+    def over(self) -> bool:
+        """Whether all have ended."""
+        return min(self.others_ended, self.job_ended, self.victim_ended) >= 0
+
+    @property
     def good(self) -> bool:
         """Whether the ranks ended in time, with a code of failure; a result is complete before ranks leave."""
-        in_time = 0 <= self.others_ended <= PATIENCE + GRACE and 0 <= self.job_ended <= PATIENCE + GRACE
-        return in_time and self.exit_code != 0 and not self.victim_left and self.result == (self.moment == "leaving")
+        in_time = self.over and max(self.others_ended, self.job_ended, self.victim_ended) <= PATIENCE + GRACE
+        return in_time and self.exit_code != 0 and self.result == (self.moment == "leaving")
 
 
 def alive(pid: int) -> bool:
@@ -138,16 +144,17 @@ def run(case: Case, folder: Path) -> None:
         ranks |= ranks_of(job.pid)
         others = [pid for rank, pid in ranks.items() if rank != case.victim]
         # PATIENCE_SECONDS, the limit without --patience, is 120 s: this many seconds show it.
-        while job.poll() is None and time.monotonic() < stopped + 3 * SECONDS:
+        while (
+            time.monotonic() < stopped + 3 * SECONDS and min(case.others_ended, case.job_ended, case.victim_ended) < 0
+        ):
+            now = round(time.monotonic() - stopped, 2)
             if case.others_ended < 0 and not any(map(alive, others)):
-                case.others_ended = round(time.monotonic() - stopped, 2)
+                case.others_ended = now
+            if case.victim_ended < 0 and not alive(ranks[case.victim]):
+                case.victim_ended = now
+            if case.job_ended < 0 and job.poll() is not None:
+                case.job_ended, case.exit_code = now, job.returncode
             time.sleep(0.01)
-        if job.poll() is not None:
-            case.job_ended = round(time.monotonic() - stopped, 2)
-            case.exit_code = job.returncode
-            if case.others_ended < 0 and not any(map(alive, others)):
-                case.others_ended = case.job_ended
-        case.victim_left = alive(ranks[case.victim])
     finally:
         for pid in [job.pid, *descendants(job.pid), *ranks.values()]:
             if alive(pid):

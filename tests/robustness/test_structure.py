@@ -6,11 +6,14 @@ import shutil
 
 import h5py
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hpcvdj.errors import InputError
 from hpcvdj.motifs.results import MotifResult
 from hpcvdj.motifs.tiles import Tile, TileFiles
+from hpcvdj.repertoires.tables import open_table
 from hpcvdj.results.export import export
 from hpcvdj.results.reader import Result
 from hpcvdj.runs.folder import RunFolder, differences, raise_if_complete
@@ -115,6 +118,17 @@ def test_a_comparison(made, tmp_path, change):
     assert COMPARISONS[change][1] in err
 
 
+def test_names_as_version_1_stored_them(made, tmp_path):
+    path = shutil.copy(made / "m.h5", tmp_path)
+    with h5py.File(path, "r+") as file:
+        names = file["sequences/name"][:].tolist()
+        file.attrs["format_version"] = 1
+        del file["sequences/name"]
+        file.create_dataset("sequences/name", data=names, dtype=h5py.string_dtype())
+    with MotifResult(path) as result:
+        assert result.names == [name.decode() for name in names]
+
+
 def test_what_is_not_known_is_not_read(made, tmp_path):
     path = shutil.copy(made / "m.h5", tmp_path)
     with h5py.File(path, "r+") as file:
@@ -183,3 +197,11 @@ def test_a_message_is_one_line(made, tmp_path):
     lines = [line for line in hpcvdj_command(*words, code=2)[1].splitlines() if line.startswith("hpcvdj: error: ")]
     assert len(lines) == 1
     assert lines[0].endswith("--overwrite")
+
+
+def test_a_parquet_column_whose_name_is_not_text(tmp_path):
+    pq.write_table(pa.table({"sequence_id": ["a"], "junctiom": ["TGT"]}), tmp_path / "t.parquet")
+    data = (tmp_path / "t.parquet").read_bytes()
+    (tmp_path / "t.parquet").write_bytes(data.replace(b"junctiom", b"junctio\xd9"))
+    with pytest.raises(InputError, match=r"t\.parquet: not a readable Parquet file"):
+        assert open_table(tmp_path / "t.parquet").known_rows
