@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from typer.core import TyperCommand
 
 from hpcvdj.errors import CompleteError, HpcvdjError, InputError, StoppedError
-from hpcvdj.runs.ranks import PATIENCE_SECONDS, ROOT, launched_rank, set_threads, world
+from hpcvdj.runs.ranks import PATIENCE_SECONDS, ROOT, launched_rank, set_threads, starting, world
 from hpcvdj.storage.files import require_distinct
 
 if TYPE_CHECKING:
@@ -101,6 +101,7 @@ def begin(threads: int | None = None, patience: float = PATIENCE_SECONDS) -> "Ru
     if _streams:
         sys.stdout, sys.stderr = _streams
         _streams.clear()
+    starting.patience = patience
     current = world()
     current.patience = patience
     current.require_same("options", shlex.join(sys.argv[1:]))
@@ -113,7 +114,8 @@ def begin(threads: int | None = None, patience: float = PATIENCE_SECONDS) -> "Ru
 def complain(error: HpcvdjError) -> None:
     """Print one line to stderr: an error, or that there is nothing to do."""
     kind = "" if isinstance(error, StoppedError | CompleteError) else "error: "
-    print(f"hpcvdj: {kind}{error}", file=sys.stderr)
+    # A file's own words may have line ends.
+    print(f"hpcvdj: {kind}{' '.join(str(error).split(chr(10)))}", file=sys.stderr)
 
 
 def say(line: str = "") -> None:

@@ -18,6 +18,7 @@ from hpcvdj.repertoires.tables import repertoire_name
 from hpcvdj.results.reader import Result
 from hpcvdj.runs.folder import Identity
 from hpcvdj.runs.run import Run
+from hpcvdj.storage.hdf5 import damage
 
 log = logging.getLogger(__name__)
 
@@ -67,11 +68,11 @@ def summary_of(paths: list[Path], inputs: Inputs, backend: Backend, run: Run) ->
     pairs: set[tuple[str, str]] = set()
     method = ""
     for path in paths:
-        with Result(path) as part:
+        with Result(path) as part, damage(path):
             facts = part.provenance
             if int(facts.get("first_row", 0)) != rows:
                 raise InputError(
-                    f"{path.parent}: a part is missing, or is of another run; start again with --overwrite"
+                    f"{path}: is of another run, or a part before it is missing; start again with --overwrite"
                 )
             rows += int(facts["rows_read"])
             counted += len(part)

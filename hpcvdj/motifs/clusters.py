@@ -19,6 +19,9 @@ from hpcvdj.errors import InputError
 Method = Literal["louvain", "components", "label-propagation"]
 Singletons = Literal["none", "own"]
 
+LARGEST_SCORE = 1e100
+"""Modularity squares sums of scores."""
+
 COLUMNS = ("name", "cluster", "size", "degree", "weighted_degree")
 
 
@@ -83,6 +86,8 @@ def cluster(
     left_out = int((positive.data <= 0).sum()) // 2
     positive.data[positive.data <= 0] = 0
     positive.eliminate_zeros()
+    if not positive.data.max(initial=0.0) < LARGEST_SCORE:
+        raise InputError(f"scores of {LARGEST_SCORE:g} and more cannot be added up; compare with smaller --weights")
     degree = np.diff(positive.indptr).astype(np.int32)
     label = _labels(positive, method, resolution, seed)
     if singletons == "none":

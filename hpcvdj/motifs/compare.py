@@ -19,7 +19,7 @@ from hpcvdj.motifs.edges import EdgeFilter, EdgeFinder, Edges, edge_type, edges_
 from hpcvdj.motifs.results import MotifWriter
 from hpcvdj.motifs.scores import Score, Scoring, Terms, Weights, base_frequencies, kmer_totals, make_score, terms_of
 from hpcvdj.motifs.sequences import read_sequences
-from hpcvdj.motifs.tiles import TILES, Tile, TileFiles, layout_of, plan, tiles_of_rank
+from hpcvdj.motifs.tiles import TILES, Shape, Tile, TileFiles, layout_of, plan, tiles_of_rank
 from hpcvdj.runs.folder import Identity, RunFolder, save_failure
 from hpcvdj.runs.pacing import Pacer
 from hpcvdj.runs.partition import block_range
@@ -314,7 +314,12 @@ def _put_together(
                 writer.put_edges(piece)
             for tile in tiles:
                 run.raise_if_stopping()
-                arrays = files.read(tile, ["pairs"] if config.edges else ["pairs", "counters"])
+                planes = config.d + 1
+                types: dict[str, tuple[Any, Shape]] = {"pairs": (np.int64, (planes,))}
+                if not config.edges:
+                    size = tile.row_stop - tile.row, tile.column_stop - tile.column
+                    types["counters"] = np.uint32, (planes, *size)
+                arrays = files.read(tile, types)
                 pairs[tile.strand] += arrays["pairs"]
                 if "counters" in arrays:
                     writer.put_tile(tile.strand, tile.row, tile.column, arrays["counters"])
@@ -327,20 +332,23 @@ def _put_together(
 
 def _edges_of_tiles(task: _Task, tiles: list[Tile], files: TileFiles, run: Run) -> tuple[int, Iterator[Edges]]:
     """How many edges there are, and the edges in order."""
-    names = edge_type(task.config.d).names or ()
+    types = {
+        name: (column.base, (None, *column.shape))
+        for name, (column, *_) in (edge_type(task.config.d).fields or {}).items()
+    }
 
     def batches() -> Iterator[Edges]:
         """The edges of the tiles, some million at a time."""
         waiting: list[Edges] = []
         for tile in tiles:
             run.raise_if_stopping()
-            waiting.append(edges_of(files.read(tile, names)))
+            waiting.append(edges_of(files.read(tile, types)))
             if sum(map(len, waiting)) > _KEPT_EDGES or tile == tiles[-1]:
                 yield joined(waiting)
                 waiting = []
 
     if task.config.edges is None or task.config.edges.top is None:
-        return sum(int(files.read(tile, ["size"])["size"]) for tile in tiles), batches()
+        return sum(int(files.read(tile, {"size": (np.int64, ())})["size"]) for tile in tiles), batches()
     best = np.empty(0, edge_type(task.config.d))
     for batch in batches():
         best = task.config.edges.best(joined([best, batch]))

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -110,20 +111,31 @@ class MotifResult:
         """Raise InputError unless the datasets fit each other."""
         require_parameters(self.k, self.d)
         n, planes = len(self), self.d + 1
-        shapes: dict[str, tuple[int, ...]] = {"sequences/name": (n,), "sequences/length": (n,)}
+        if self.strands not in (1, 2):
+            raise damaged(self.path, f"it compares {self.strands} strands")
+        types: dict[str, tuple[tuple[int, ...], str]] = {
+            "sequences/name": ((n,), "S"),
+            "sequences/length": ((n,), "i8"),
+        }
+        terms = {"kmers": ((n,), "i8"), "own": ((planes, n), "f8"), "expected": ((planes, n), "f8")}
+        for strand in range(self.strands):
+            named = terms | {"chance": ((planes,), "f8")}
+            types |= {f"sequences/terms_{strand}/{name}": kind for name, kind in named.items()}
         if self.dense:
-            shapes["counters"] = (self.strands, planes, n, n)
+            types["counters"] = (self.strands, planes, n, n), "u4"
         else:
             edges = len(self._file["edges/row"])
-            shapes |= dict.fromkeys(("edges/row", "edges/column", "edges/strand", "edges/score"), (edges,))
-            shapes["edges/counters"] = (edges, planes)
-        kinds = {"sequences/name": "S", "edges/score": "f"}
-        for name, shape in shapes.items():
+            for name, (column, *_) in (edge_type(self.d).fields or {}).items():
+                types[f"edges/{name}"] = (edges, *column.shape), column.base.str
+        for name, (shape, dtype) in types.items():
             dataset = self._file[name]
-            if dataset.shape != shape or dataset.dtype.kind not in kinds.get(name, "iu"):
+            # Texts have any width, in version 1 a variable one; other values must not change when they are read.
+            fits = dataset.dtype.kind in "SO" if dtype == "S" else np.can_cast(dataset.dtype, dtype, "safe")
+            if dataset.shape != shape or not fits:
                 raise damaged(self.path, f"/{name} is of type {dataset.dtype}, shape {dataset.shape}")
-        if self.strands not in (1, 2) or len(self.scoring.terms) != self.strands:
-            raise damaged(self.path, f"it compares {self.strands} strands")
+        if not isinstance(json.loads(self._file.attrs["weights"]), list):
+            raise damaged(self.path, "its weights are not a JSON array")
+        self.scoring  # noqa: B018 (kept, and checked, when the file is opened)
 
     def __enter__(self) -> "MotifResult":
         return self
@@ -142,7 +154,8 @@ class MotifResult:
     @property
     def names(self) -> list[str]:
         """The sequences' names."""
-        return [name.decode() for name in self._file["sequences/name"][:].tolist()]
+        with damage(self.path):
+            return [name.decode() for name in self._file["sequences/name"][:].tolist()]
 
     @property
     def lengths(self) -> NDArray[np.int64]:
@@ -154,7 +167,7 @@ class MotifResult:
         """How pairs are scored, and what the score knows of each sequence (strand 1: of its reverse complement)."""
         weights = json.loads(self._file.attrs["weights"])
         groups = [self._file[f"sequences/terms_{strand}"] for strand in range(self.strands)]
-        terms = [Terms(**{name: values[:] for name, values in group.items()}) for group in groups]
+        terms = [Terms(**{field.name: group[field.name][:] for field in fields(Terms)}) for group in groups]
         return Scoring(make_score(str(self._file.attrs["score"]), weights, self.k, self.d), terms)
 
     def counters(self, strand: int = 0, rows: slice = slice(None), columns: slice = slice(None)) -> NDArray[np.uint32]:
@@ -177,8 +190,8 @@ class MotifResult:
             raise InputError(f"{self.path}: has all pairs, not edges; choose some with --min-score or --top")
         group = self._file["edges"]
         for first in range(0, len(group["row"]), rows):
-            edges = edges_of({name: values[first : first + rows] for name, values in group.items()})
-            inside = (edges["row"] >= 0) & (edges["row"] <= edges["column"]) & (edges["column"] < len(self))
+            edges = edges_of({name: group[name][first : first + rows] for name in edge_type(self.d).names or ()})
+            inside = (edges["row"] >= 0) & (edges["row"] < edges["column"]) & (edges["column"] < len(self))
             if not (inside & np.isin(edges["strand"], range(self.strands))).all():
                 raise damaged(self.path, "/edges has a pair of sequences that there are not")
             yield edges

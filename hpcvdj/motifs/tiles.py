@@ -7,7 +7,7 @@ there, on any number of ranks.
 
 import os
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,9 @@ from hpcvdj.kernels.kmers.profile import Profile
 from hpcvdj.runs.folder import save_failure
 from hpcvdj.runs.partition import block_range
 from hpcvdj.storage.files import atomic_path
+from hpcvdj.storage.hdf5 import MISREAD
+
+Shape = tuple[int | None, ...]
 
 TILES = "tile-*.npz"
 """The files of finished tiles."""
@@ -134,13 +137,22 @@ class TileFiles:
         except MachineError as error:
             raise save_failure(error) from None
 
-    def read(self, tile: Tile, names: Iterable[str]) -> dict[str, NDArray[Any]]:
-        """Some arrays of a tile.  InputError if its file is damaged."""
+    def read(self, tile: Tile, types: Mapping[str, tuple[Any, Shape]]) -> dict[str, NDArray[Any]]:
+        """Arrays of a tile, of the types and shapes given.  InputError if its file is damaged, or has others.
+
+        A length of None is the same for all arrays.
+        """
         path = self.folder / tile.file_name
         try:
-            with np.load(path) as arrays:
-                return {name: arrays[name] for name in names}
-        except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
+            with np.load(path) as stored:
+                arrays = {name: stored[name] for name in types}
+            lengths = {len(array) for name, array in arrays.items() if None in types[name][1]}
+            for name, (dtype, shape) in types.items():
+                known = tuple(size if size is not None else min(lengths) for size in shape)
+                if arrays[name].dtype != dtype or arrays[name].shape != known:
+                    raise ValueError(f"{name} is of type {arrays[name].dtype}, shape {arrays[name].shape}")
+            return arrays
+        except (*MISREAD, EOFError, zipfile.BadZipFile) as error:
             raise InputError(f"{path}: is damaged ({error}); remove it, and --resume compares it again") from None
 
     def missing(self, tiles: list[Tile]) -> list[Tile]:

@@ -166,7 +166,7 @@ class ParquetReader(TableReader):
     def _metadata(self) -> pq.FileMetaData:
         try:
             return pq.read_metadata(self.path)
-        except (pa.ArrowInvalid, OSError) as error:
+        except (ValueError, OSError) as error:
             raise InputError(f"{self.path}: not a readable Parquet file ({_first_line(error)})") from None
 
     @cached_property
@@ -198,7 +198,7 @@ class ParquetReader(TableReader):
                     position += batch.num_rows
                     if low < high:
                         yield as_strings(batch.slice(low, high - low).select(columns))
-        except (pa.ArrowInvalid, OSError) as error:
+        except (ValueError, OSError) as error:
             raise InputError(f"{self.path}: the Parquet file is damaged ({_first_line(error)})") from None
 
 

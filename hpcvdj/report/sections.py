@@ -17,6 +17,7 @@ from hpcvdj.report import charts
 from hpcvdj.report.bins import doublings, median
 from hpcvdj.report.elements import Cell, Figure, Section, Table, columns, percent
 from hpcvdj.report.survey import Junction, Survey
+from hpcvdj.storage.hdf5 import damage
 
 _DRAWN = 20
 """Top junctions in the figure; the table has more."""
@@ -142,20 +143,22 @@ def run_facts(surveys: list[Survey]) -> Section:
 
 def _run(survey: Survey) -> dict[str, Cell]:
     """The attributes of the file, its configuration, and the different facts of the ranks."""
-    calls = json.loads(survey.facts.get("substituted_calls", "[]"))
-    replaced = few([f"{call} → {allele} ({rows:,} rows)" for call, allele, rows in calls], 8)
-    names = ("host", "hardware", "software")
-    ranks = {name: few(dict.fromkeys(rank[name] for rank in survey.ranks), 8) for name in names}
-    facts = survey.facts | survey.config | survey.config.get("calls", {}) | {"substituted_calls": replaced} | ranks
+    with damage(survey.path):
+        calls = json.loads(survey.facts.get("substituted_calls", "[]"))
+        replaced = few([f"{call} → {allele} ({rows:,} rows)" for call, allele, rows in calls], 8)
+        names = ("host", "hardware", "software")
+        ranks = {name: few(dict.fromkeys(rank[name] for rank in survey.ranks), 8) for name in names}
+        facts = survey.facts | survey.config | survey.config.get("calls", {}) | {"substituted_calls": replaced} | ranks
     listed = {name.replace("_", " "): str(value) or None for name, value in facts.items() if name not in _NOT_LISTED}
     return {"file": survey.path.name, **listed}
 
 
 def _times(survey: Survey) -> dict[str, Cell]:
     times, seconds = survey.timings, Counter[str]()
-    for unit, (first, stop) in enumerate(zip(times["n_first"], times["n_stop"], strict=True)):
-        for stage in ("kernel", "reduce", "wall"):
-            seconds[f"n-lengths {first}–{stop - 1}, {stage}"] += times[f"{stage}_seconds"][unit]
+    with damage(survey.path):
+        for unit, (first, stop) in enumerate(zip(times["n_first"], times["n_stop"], strict=True)):
+            for stage in ("kernel", "reduce", "wall"):
+                seconds[f"n-lengths {first}–{stop - 1}, {stage}"] += times[f"{stage}_seconds"][unit]
     return {name: float(value) for name, value in seconds.items()}
 
 

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.repertoire import LONGEST_CDR3
 from hpcvdj.report.bins import FINE_BINS, Quantiles, log_bins
 from hpcvdj.results.reader import Result
 from hpcvdj.results.schema import read_group, strings
 from hpcvdj.sharing.convergence import weights
+from hpcvdj.storage.hdf5 import damage
 
 BLOCK_BYTES = 1 << 25
 """Bytes of counters and sequences read at a time."""
@@ -194,8 +194,5 @@ def survey(path: str | Path, name: str, junction: str | None = None) -> Survey:
 
     junction  the sequence_id of the junction whose pathways are to be drawn
     """
-    with Result(path) as result:
-        try:
-            return Survey(result, name, junction)
-        except (KeyError, OSError, ValueError) as error:
-            raise InputError(f"{path}: damaged ({error}); copy it again, or count again") from None
+    with Result(path) as result, damage(result.path):
+        return Survey(result, name, junction)

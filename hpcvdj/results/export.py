@@ -110,7 +110,11 @@ def _found(result: Result, table: Table, moved: Path | None) -> Table:
     path = moved or table.path
     if moved is not None and moved.is_dir():
         # Tables of the same name may be in different folders, as they were.
-        same = moved / os.path.relpath(table.path, result.provenance["junctions_path"]) if result.together else moved
+        same = (
+            moved / os.path.relpath(table.path, str(result.provenance.get("junctions_path")))
+            if result.together
+            else moved
+        )
         path = same if same.is_file() else moved / table.path.name
     require_regular(path, "counted table", "say where it is with --junctions")
     state = file_state(path)

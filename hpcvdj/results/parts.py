@@ -19,9 +19,9 @@ import numpy as np
 from hpcvdj.errors import InputError, MachineError
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import REPERTOIRE
-from hpcvdj.results.schema import FORMAT, VERSION, read_group, strings, values_of, write_group
+from hpcvdj.results.schema import FORMAT, LAYOUT, VERSION, read_group, strings, values_of, write_group
 from hpcvdj.runs.folder import RunFolder
-from hpcvdj.storage.hdf5 import atomic_hdf5, damage, open_hdf5, write_attributes
+from hpcvdj.storage.hdf5 import atomic_hdf5, damage, damaged, open_hdf5, write_attributes
 
 SUFFIX = "parts"
 """NAME.parts has the parts of NAME."""
@@ -70,6 +70,10 @@ def join(
     # A killed run leaves this file in the folder, where --resume removes it.
     with atomic_hdf5(target, overwrite=overwrite, temporary=folder.path / _JOINED) as writer:
         file = writer.file
+        for part in parts:
+            # HDF5 converts widths, but not texts of other encodings.
+            if part.kinds != parts[0].kinds:
+                raise damaged(part.path, f"its datasets are not like those of {parts[0].path.name}")
         write_attributes(file, {"format": FORMAT, "format_version": VERSION, **attributes, "parts": len(parts)})
         for name in parts[0].datasets:
             _join_views(file, name, parts, folder.path.name)
@@ -92,6 +96,10 @@ class _Part:
             names = [f"{group}/{name}" for group in _VIEWS for name in file[group]]
             names += [name for name, item in file.items() if isinstance(item, h5py.Dataset)]
             self.datasets = {name: (file[name].shape, file[name].dtype) for name in names}
+            self.kinds = {
+                name: (dtype.kind, h5py.check_string_dtype(dtype) and h5py.check_string_dtype(dtype).encoding)
+                for name, (_, dtype) in self.datasets.items()
+            }
             self.groups = {name: read_group(file, name) for name in ("pairs", "timings", "repertoires")}
 
 
@@ -116,10 +124,11 @@ def _join_views(file: h5py.File, name: str, parts: list[_Part], folder: str) -> 
 def _join_timings(parts: list[_Part]) -> dict[str, Any]:
     """The units of all parts; their pairs are numbered from the first pair of their part in /pairs."""
     columns: dict[str, list[Any]] = {}
+    declared = {column.name for column in LAYOUT["timings"]}
     first = 0
     for part in parts:
         for name, values in part.groups["timings"].items():
-            if not name.startswith("rank_"):
+            if name in declared and not name.startswith("rank_"):
                 columns.setdefault(name, []).append(values + first if name.startswith("pair_") else values)
         first += len(part.groups["pairs"]["v_call"])
     return {name: np.concatenate(values) for name, values in columns.items()}

@@ -88,10 +88,11 @@ class Result:
     @property
     def row(self) -> NDArray[np.int64]:
         """The 0-based data row of each sequence in the input, int64 [sequences]; InputError if two have the same."""
-        row = np.asarray(self._file["sequences/row"][:])
+        row, excluded = (np.asarray(self._file[f"{group}/row"][:]) for group in ("sequences", "excluded"))
         first, rows = (int(self._file.attrs.get(name, 0)) for name in ("first_row", "rows_read"))
-        inside = not len(row) or (row.min() >= first and row.max() < first + rows)
-        if not inside or np.bincount(row - first, minlength=1).max() > 1:
+        named = np.concatenate([row, excluded])
+        inside = not len(named) or (named.min() >= first and named.max() < first + rows)
+        if not inside or np.bincount(named - first, minlength=1).max() > 1 or (np.diff(excluded) < 0).any():
             raise damaged(self.path, "/sequences/row does not name each row of the table once")
         return row
 
@@ -110,28 +111,35 @@ class Result:
     @property
     def provenance(self) -> dict[str, Any]:
         """The file's attributes: format, versions, command line, configuration, inputs, machine."""
-        return {name: value.item() if hasattr(value, "item") else value for name, value in self._file.attrs.items()}
+        attributes = self._file.attrs.items()
+        return {name: value.item() if isinstance(value, np.generic) else value for name, value in attributes}
 
     @property
     def excluded(self) -> ExcludedRows:
         """The rows that were not counted, and why."""
-        group = read_group(self._file, "excluded")
-        if "reason" in group:  # version 1
-            texts = strings(group["reason"])
-            exclusions = [Exclusion.of(ExclusionKind.OTHER, message=text) for text in texts]
-        else:
-            pairs = list(zip(strings(group["kind"]), strings(group["details"]), strict=True))
-            known = {pair: Exclusion.from_json(*pair) for pair in set(pairs)}
-            exclusions = [known[pair] for pair in pairs]
-        repertoires = strings(group[REPERTOIRE]) if self.together else []
-        return ExcludedRows.of(group["row"], strings(group["sequence_id"]), exclusions, repertoires)
+        with damage(self.path):
+            group = read_group(self._file, "excluded")
+            if "reason" in group:  # version 1
+                texts = strings(group["reason"])
+                exclusions = [Exclusion.of(ExclusionKind.OTHER, message=text) for text in texts]
+            else:
+                pairs = list(zip(strings(group["kind"]), strings(group["details"]), strict=True))
+                known = {pair: Exclusion.from_json(*pair) for pair in set(pairs)}
+                exclusions = [known[pair] for pair in pairs]
+            repertoires = strings(group[REPERTOIRE]) if self.together else []
+            rows = ExcludedRows.of(group["row"], strings(group["sequence_id"]), exclusions, repertoires)
+            # A message that lacks a detail shows only when it is asked for.
+            list(map(str, rows.exclusions))
+            return rows
 
     @property
     def excluded_counts(self) -> list[tuple[Exclusion, int]]:
         """Each exclusion and how many rows have it, the most frequent first."""
-        counts = counts_from_json(json.loads(self._file.attrs.get("excluded_counts", "[]")))
-        if sum(rows for _, rows in counts) == len(self._file["excluded/row"]):
-            return counts
+        with damage(self.path):
+            counts = counts_from_json(json.loads(self._file.attrs.get("excluded_counts", "[]")))
+            if sum(rows for _, rows in counts) == len(self._file["excluded/row"]):
+                list(map(str, dict(counts)))
+                return counts
         return self.excluded.counts()  # version 1, or too many for the attribute
 
     @property
@@ -150,19 +158,21 @@ class Result:
     def repertoires(self) -> dict[str, int]:
         """How many sequences of each repertoire were counted, in the order of the input."""
         if self.together:
-            group = read_group(self._file, "repertoires")
-            return dict(zip(strings(group[REPERTOIRE]), group["sequences"].tolist(), strict=True))
+            with damage(self.path):
+                group = read_group(self._file, "repertoires")
+                return dict(zip(strings(group[REPERTOIRE]), group["sequences"].tolist(), strict=True))
         return {str(self.provenance.get(REPERTOIRE) or self.path.stem): len(self)}
 
     @property
     def tables(self) -> list[Table]:
         """The tables that were counted, one after another."""
         if self.together:
-            group = read_group(self._file, "tables")
-            paths = [Path(os.fsdecode(path)) for path in group["path"].tolist()]
-            texts = [strings(group[name]) for name in ("sha256", REPERTOIRE)]
-            numbers = [group[name].tolist() for name in ("first_row", "rows")]
-            return [Table(*facts) for facts in zip(paths, *texts, *numbers, strict=True)]
+            with damage(self.path):
+                group = read_group(self._file, "tables")
+                paths = [Path(os.fsdecode(path)) for path in group["path"].tolist()]
+                texts = [strings(group[name]) for name in ("sha256", REPERTOIRE)]
+                numbers = [group[name].tolist() for name in ("first_row", "rows")]
+                return [Table(*facts) for facts in zip(paths, *texts, *numbers, strict=True)]
         facts = self.provenance
         path, digest, name = (str(facts.get(key, "")) for key in ("junctions_path", "junctions_sha256", REPERTOIRE))
         return [Table(Path(path), digest, name, 0, int(facts["rows_read"]))]
@@ -172,7 +182,8 @@ class Result:
         """(V allele, J allele, its rows) of each V–J pair."""
         group = read_group(self._file, "pairs")
         offset = group["offset"].tolist()
-        alleles = zip(strings(group["v_call"]), strings(group["j_call"]), strict=True)
+        with damage(self.path):
+            alleles = [*zip(strings(group["v_call"]), strings(group["j_call"]), strict=True)]
         return [(v, j, slice(offset[k], offset[k + 1])) for k, (v, j) in enumerate(alleles)]
 
     def all(self) -> Selection:

@@ -4,6 +4,7 @@ The writer, parts, the reader, the export and the test of docs/file_format.md al
 column of /sequences or /excluded is one entry of `LAYOUT`.
 """
 
+import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -193,6 +194,10 @@ def require_layout(path: Path, file: h5py.File, values: h5py.Dataset, dtype: Any
             raise damaged(path, f"/{name} lacks {', '.join(sorted(needed - set(file[name])))}")
         if lengths != {(rows,) if name == "sequences" else file[f"{name}/row"].shape}:
             raise damaged(path, f"the columns of /{name} are of different lengths")
+    together = REPERTOIRE in file["sequences"]
+    for name in ("pairs", "timings", "ranks", *(("repertoires", "tables") if together else ())):
+        _require_columns(path, file, name)
+    _require_attributes(path, file)
     pairs = read_group(file, "pairs")
     offset = pairs["offset"]
     if (
@@ -204,6 +209,32 @@ def require_layout(path: Path, file: h5py.File, values: h5py.Dataset, dtype: Any
     read, excluded = int(file.attrs["rows_read"]), len(file["excluded/row"])
     if read != rows + excluded:
         raise damaged(path, f"of {read:,} rows it has {rows:,} counted and {excluded:,} excluded")
+
+
+def _require_columns(path: Path, file: h5py.File, name: str) -> None:
+    """Raise InputError unless the columns of a small group are of their types, and as long as those beside them."""
+    lengths: dict[str, int] = {}
+    for column in LAYOUT[name]:
+        dataset = file.get(f"{name}/{column.name}")
+        if dataset is None and name in ("timings", "ranks"):
+            continue  # parts have no times of ranks, and version 1 had fewer columns
+        kinds = "SO" if column.dtype is TEXT else np.dtype(column.dtype).kind
+        if not isinstance(dataset, h5py.Dataset) or dataset.ndim != 1 or dataset.dtype.kind not in kinds:
+            raise damaged(path, f"/{name}/{column.name} is missing, or of another type")
+        if lengths.setdefault(column.shape, len(dataset)) != len(dataset):
+            raise damaged(path, f"the columns of /{name} are of different lengths")
+
+
+JSON_ATTRIBUTES: dict[str, type[Any]] = {
+    "config": dict, "identity": dict, "excluded_counts": list, "substituted_calls": list, "sums": list,
+}  # fmt: skip
+"""The attributes that are JSON, and the type of their values."""
+
+
+def _require_attributes(path: Path, file: h5py.File) -> None:
+    for name, kind in JSON_ATTRIBUTES.items():
+        if name in file.attrs and not isinstance(json.loads(file.attrs[name]), kind):
+            raise damaged(path, f"its attribute {name} is not a JSON {'object' if kind is dict else 'array'}")
 
 
 def _bytes(texts: Iterable[str | bytes]) -> NDArray[np.bytes_]:

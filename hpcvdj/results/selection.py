@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from hpcvdj.errors import InputError, few
 from hpcvdj.kernels.quantities import Quantity
 from hpcvdj.results.schema import strings
+from hpcvdj.storage.hdf5 import damage
 
 if TYPE_CHECKING:
     from hpcvdj.results.reader import Result
@@ -62,7 +63,8 @@ class Selection:
     def column(self, name: str) -> Any:
         """A column of /sequences: text as a pyarrow string Array, numbers as NumPy's."""
         values = _take(self.result.dataset(f"sequences/{name}"), self.index)
-        return pa.array(strings(values), pa.string()) if values.dtype.kind in "SO" else values
+        with damage(self.result.path):
+            return pa.array(strings(values), pa.string()) if values.dtype.kind in "SO" else values
 
     def to_pandas(self) -> Any:
         """The same columns as a pandas DataFrame."""

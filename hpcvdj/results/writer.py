@@ -22,7 +22,7 @@ from hpcvdj.results.schema import FORMAT, TEXT, VERSION, as_array, columns, valu
 from hpcvdj.runs.driver import Partial, Timings
 from hpcvdj.runs.folder import RunFolder, save_failure
 from hpcvdj.storage.files import atomic_path
-from hpcvdj.storage.hdf5 import Hdf5Writer, PackedDataset, atomic_hdf5, write_attributes
+from hpcvdj.storage.hdf5 import MISREAD, Hdf5Writer, PackedDataset, atomic_hdf5, write_attributes
 
 BLOCK_BYTES = 1 << 26
 """Columns of sequences are written in blocks of this many bytes."""
@@ -99,13 +99,16 @@ class ResultWriter:
                 meta = json.loads(str(arrays.pop("meta")))
                 nonzero, partial = arrays.pop("nonzero"), arrays.pop("partial", None)
                 self._values.restore(arrays, path.with_name(Path(meta["file"]).name))
-                self.sums = list(map(self.quantity.number, meta["sums"]))
+                sums = list(map(self.quantity.number, meta["sums"]))
+                if len(sums) != len(self.sums) or nonzero.shape != np.packbits(self.nonzero).shape:
+                    raise ValueError("its sums are of another run")
+                self.sums = sums
                 self.nonzero = np.unpackbits(nonzero, count=len(self.nonzero)).astype(bool)
                 if partial is not None:
                     pairs, rows, n_lengths = (range(*part) for part in meta["unit"])
                     begun = Partial(Unit(pairs, rows, n_lengths, meta["tasks"]), meta["tasks_done"], partial)
                     self._require_own(begun)
-            except (OSError, EOFError, ValueError, KeyError, TypeError, IndexError, zipfile.BadZipFile) as error:
+            except (*MISREAD, EOFError, zipfile.BadZipFile) as error:
                 raise InputError(f"{path}: is damaged ({error}); --overwrite starts again") from None
             self.save(begun)
         for other in self._path.parent.glob(_DATA):
@@ -118,6 +121,12 @@ class ResultWriter:
         unit, values = begun.unit, begun.values
         inside = 0 <= unit.rows.start <= unit.rows.stop <= len(self.nonzero)
         inside &= 0 <= unit.n_lengths.start < unit.n_lengths.stop <= len(self.sums)
+        offsets = self._junctions.repertoire.offsets.tolist()
+        # Only methods that enumerate cut units.
+        inside &= 0 <= unit.pairs.start < unit.pairs.stop < len(offsets) and len(unit.n_lengths) == 1
+        inside &= inside and offsets[unit.pairs.start] <= unit.rows.start
+        inside &= inside and unit.rows.stop <= offsets[unit.pairs.stop]
+        inside &= unit.tasks == 4**unit.n_lengths.start and isinstance(begun.tasks_done, int)
         shape = len(unit.rows), len(unit.n_lengths)
         fits = values is not None and values.shape == shape and values.dtype == self.quantity.dtype
         if not (inside and fits and 0 <= begun.tasks_done <= unit.tasks):

@@ -11,6 +11,7 @@ import h5py
 
 from hpcvdj.errors import CompleteError, InputError, MachineError, few
 from hpcvdj.storage.files import atomic_path
+from hpcvdj.storage.hdf5 import MISREAD
 
 Identity = dict[str, Any]
 """What two runs must have in common for one to continue the other: names and JSON values."""
@@ -64,7 +65,9 @@ class RunFolder:
                         f"{self.path}: belongs to another run ({changes}); start that run with its own options, or "
                         "--overwrite"
                     )
-                if any(type(record["facts"].get(name)) is not type(value) for name, value in facts.items()):
+                if any(type(record["facts"].get(name)) is not type(value) for name, value in facts.items()) or any(
+                    isinstance(value, int) and value < 1 for value in record["facts"].values()
+                ):
                     raise InputError(f"{self.path}: its {_RUN} is damaged; --overwrite starts again")
                 for unfinished in self.path.glob(".*"):
                     unfinished.unlink()
@@ -99,7 +102,7 @@ class RunFolder:
         try:
             record = json.loads((self.path / _RUN).read_text())
             own = record["format"] == _FORMAT and all(isinstance(record[key], dict) for key in ("identity", "facts"))
-        except (OSError, ValueError, KeyError, TypeError):
+        except MISREAD:
             return None
         return record if own else None
 
@@ -133,8 +136,8 @@ def raise_if_complete(target: Path, folder: RunFolder, items: str) -> None:
     """
     try:
         with h5py.File(target, "r") as file:
-            identity = json.loads(file.attrs["identity"])
-    except (OSError, KeyError, ValueError, TypeError):
+            identity = dict(json.loads(file.attrs["identity"]))
+    except MISREAD:
         raise InputError(
             f"{target}: exists, and is not the result of a run that can be resumed; give another name, or --overwrite"
         ) from None
@@ -155,9 +158,13 @@ def differences(theirs: Identity, own: Identity) -> str:
 
 
 def _difference(name: str, was: Any, now: Any) -> str:
-    if isinstance(was, list) and isinstance(now, list) and all(isinstance(item, list) for item in was + now):
+    if isinstance(was, list) and isinstance(now, list) and all(map(_is_entry, was + now)):
         return _of_lists(name, was, now)
     return f"{name} was {was}, is {now}"
+
+
+def _is_entry(item: Any) -> bool:
+    return isinstance(item, list) and len(item) > 0 and all(isinstance(text, str) for text in item)
 
 
 def _of_lists(name: str, was: Sequence[Sequence[str]], now: Sequence[Sequence[str]]) -> str:

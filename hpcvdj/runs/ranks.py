@@ -6,6 +6,7 @@ without the library they need is an error: each rank would run alone and write t
 
 import atexit
 import logging
+import math
 import os
 import pickle
 import signal
@@ -281,6 +282,18 @@ def log_if_serial(current: World) -> None:
         log.info("no MPI library found: running serially (install hpcvdj[mpich] for more ranks)")
 
 
+class Starting:
+    """How MPI starts.
+
+    patience  seconds that the ranks wait for each other then
+    """
+
+    patience = PATIENCE_SECONDS
+
+
+starting = Starting()
+
+
 @cache
 def world() -> World:
     """The ranks that this process belongs to; MPI starts on the first call.
@@ -310,6 +323,7 @@ def world() -> World:
         )
     if size == 1:
         return World(None, library)
+    current = World(MPI.COMM_WORLD, library)
     previous = sys.excepthook
 
     def hook(kind: type[BaseException], value: BaseException, trace: TracebackType | None) -> None:
@@ -319,23 +333,28 @@ def world() -> World:
 
     sys.excepthook = hook
     # The last thing that ranks do together is to leave MPI.
-    atexit.register(signal.alarm, int(PATIENCE_SECONDS))
-    return World(MPI.COMM_WORLD, library)
+    atexit.register(lambda: signal.alarm(_alarm_seconds(current.patience)))
+    return current
 
 
 @contextmanager
 def _limited(launched: int) -> Iterator[None]:
-    """End this process if MPI does not start within `PATIENCE_SECONDS`, which no Python code could do then."""
+    """End this process if MPI does not start within the patience, which no Python code could do then."""
     if launched == 1:
         yield
         return
     previous = signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.alarm(int(PATIENCE_SECONDS))
+    signal.alarm(_alarm_seconds(starting.patience))
     try:
         yield
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, previous)
+
+
+def _alarm_seconds(patience: float) -> int:
+    """Studies have infinite patience, but not for the start and the end of MPI."""
+    return math.ceil(patience if math.isfinite(patience) else PATIENCE_SECONDS)
 
 
 def abort(exit_code: int = 1) -> None:

@@ -96,10 +96,11 @@ def require_writable(target: Path, *, overwrite: bool) -> None:
     folder = target.parent
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder; create it first, or write elsewhere")
-    probe = target.with_name(f".{target.name}.{os.getpid()}.probe")
+    # A run that is killed here leaves this file, and the next one removes it.
+    probe = target.with_name(f".{target.name}.probe")
     try:
-        probe.touch(exist_ok=False)
-        probe.unlink()
+        os.close(os.open(probe, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o666))
+        probe.unlink(missing_ok=True)
     except OSError as error:
         raise InputError(f"{target}: cannot be written ({error.strerror}); write elsewhere") from None
 

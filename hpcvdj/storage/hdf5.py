@@ -219,7 +219,11 @@ class PackedDataset:
     def restore(self, state: dict[str, NDArray[Any]], path: Path) -> None:
         """Take over what another dataset of the same shape had in the file `path`; ValueError if it is damaged."""
         with open(path, "rb") as stream:
-            for down, across, offset, size in state["chunks"].tolist():
+            most = os.fstat(stream.fileno()).st_size
+            for down, across, offset, size in state["chunks"].astype(np.int64, casting="safe").tolist():
+                self._require_next(down, across)
+                if not (0 <= offset <= most and 0 <= size <= most):
+                    raise ValueError(f"chunk {down}, {across} of {self.dataset.name} is not in {path.name}")
                 stream.seek(offset)
                 packed = stream.read(size)
                 if len(packed) != size or _fletcher32(packed[:-_SUM_BYTES]) != packed[-_SUM_BYTES:]:
@@ -229,7 +233,16 @@ class PackedDataset:
         for name, rows in state.items():
             if name != "chunks":
                 down, across = map(int, name.removeprefix("held ").split())
+                self._require_next(down, across)
+                if rows.ndim != 2 or rows.dtype != self.dataset.dtype or len(rows) >= self._size(down):
+                    raise ValueError(f"{name} is of type {rows.dtype}, shape {rows.shape}")
                 self._put(rows, down * self._rows, across)
+
+    def _require_next(self, down: int, across: int) -> None:
+        """Raise ValueError unless a chunk follows those that were put."""
+        follows = 0 <= across < len(self._filled) and down * self._rows == self._filled[across] < len(self.dataset)
+        if not follows:
+            raise ValueError(f"chunk {down}, {across} of {self.dataset.name} does not follow those before it")
 
 
 _SUM_BYTES = 4
@@ -315,6 +328,10 @@ def open_hdf5(path: Path, command: str, form: str, version: int) -> h5py.File:
     return file
 
 
+MISREAD = OSError, LookupError, TypeError, ValueError, RuntimeError, AttributeError, ArithmeticError
+"""What a damaged file makes h5py, NumPy and JSON raise."""
+
+
 @contextmanager
 def damage(path: Path) -> Iterator[None]:
     """Within the block, what a damaged file makes h5py, NumPy and JSON raise is an InputError that names the file."""
@@ -322,7 +339,7 @@ def damage(path: Path) -> Iterator[None]:
         yield
     except InputError as error:
         raise (error if str(path) in str(error) else damaged(path, str(error))) from None
-    except (OSError, KeyError, IndexError, TypeError, ValueError, RuntimeError, AttributeError, OverflowError) as error:
+    except MISREAD as error:
         said = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise damaged(path, said) from None
 
@@ -383,6 +400,8 @@ def _require_sound(path: Path, group: h5py.Group) -> None:
             _require_sound(path, item)
         elif isinstance(item, h5py.Dataset):
             _require_stored(path, item)
+        else:
+            raise damaged(path, f"{item.name} is neither a group nor a dataset")
 
 
 def _require_stored(path: Path, dataset: h5py.Dataset) -> None:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -174,3 +175,13 @@ def test_a_place_that_cannot_be_written_is_noticed(tmp_path):
         with pytest.raises(InputError, match="cannot be written"):
             require_writable(tmp_path / "a", overwrite=False)
         tmp_path.chmod(0o700)
+
+
+def test_what_a_run_killed_at_its_first_check_leaves_is_removed(tmp_path, monkeypatch):
+    with monkeypatch.context() as killed:
+        killed.setattr(Path, "unlink", mock.Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            require_writable(tmp_path / "o.tsv", overwrite=False)
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    require_writable(tmp_path / "o.tsv", overwrite=False)
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,207 @@
+"""Files whose structure was changed: found by `mutate.py --changes structure`, each refused in one line."""
+
+import json
+import re
+import shutil
+
+import h5py
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hpcvdj.errors import InputError
+from hpcvdj.motifs.results import MotifResult
+from hpcvdj.motifs.tiles import Tile, TileFiles
+from hpcvdj.repertoires.tables import open_table
+from hpcvdj.results.export import export
+from hpcvdj.results.reader import Result
+from hpcvdj.runs.folder import RunFolder, differences, raise_if_complete
+from hpcvdj.storage.hdf5 import atomic_hdf5
+from tests.commands import hpcvdj_command
+from tests.conftest import GERMLINE, SMALL
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A folder with a result `r.h5` that has excluded rows, one of tables together, `w.h5`, and a comparison `m.h5`."""
+    folder = tmp_path_factory.mktemp("made")
+    (folder / "tables").mkdir()
+    lines = SMALL.read_text().splitlines(keepends=True)[:13]
+    lines[3] = lines[3].replace("TRB", "TRX")
+    for name in ("t.tsv", "tables/a.tsv", "tables/b.tsv"):
+        (folder / name).write_text("".join(lines))
+    for words in (
+        ("count", folder / "t.tsv", "-g", GERMLINE, "--max-n", 2, "-o", folder / "r.h5"),
+        ("count", folder / "tables", "--together", "-g", GERMLINE, "--max-n", 2, "-o", folder / "w.h5"),
+        ("motifs", "compare", SMALL, "-k", 8, "-d", 1, "--top", 2, "-o", folder / "m.h5"),
+    ):
+        hpcvdj_command(*words)
+    return folder
+
+
+def replaced(file, name, data):
+    del file[name]
+    file[name] = data
+
+
+ONCE = "does not name each row of the table once"
+RESULTS = {
+    "a named type": (lambda f: f["sequences"].__setitem__("type", np.dtype("f8")), "neither a group nor a dataset"),
+    "tables of other lengths": (lambda f: replaced(f, "tables/first_row", [0]), "columns of /tables are of different"),
+    "no repertoires": (lambda f: f.__delitem__("repertoires"), "/repertoires/repertoire_id is missing"),
+    "times of another type": (lambda f: replaced(f, "timings/n_first", [b"x"]), "/timings/n_first is missing, or of"),
+    "configuration": (lambda f: f.attrs.__setitem__("config", "[]"), "its attribute config is not a JSON object"),
+    "calls": (lambda f: f.attrs.__setitem__("substituted_calls", "-1"), "substituted_calls is not a JSON array"),
+    "calls as a number": (lambda f: f.attrs.__setitem__("substituted_calls", np.nan), "is damaged"),
+    "an excluded row twice": (lambda f: replaced(f, "excluded/row", [0, 0]), ONCE),
+    "counted and excluded": (lambda f: replaced(f, "excluded/row", [0, 1]), ONCE),
+    "details": (lambda f: replaced(f, "excluded/details", np.array([b"[]", b"[]"])), "is damaged"),
+    "a kind": (lambda f: replaced(f, "excluded/kind", np.array([b"luck", b"luck"])), "is damaged"),
+    "text": (lambda f: replaced(f, "excluded/sequence_id", np.array([b"\xff", b"a"])), "is damaged"),
+    "a path": (lambda f: replaced(f, "tables/sha256", np.array([b"\xff", b"a"])), "is damaged"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", RESULTS)
+def test_a_result(made, tmp_path, change):
+    path = shutil.copy(made / "w.h5", tmp_path)
+    with h5py.File(path, "r+") as file:
+        RESULTS[change][0](file)
+    with pytest.raises(InputError, match=f"^{re.escape(str(path))}.*{re.escape(RESULTS[change][1])}"):
+        export(path, tmp_path / "o.tsv")
+    assert not (tmp_path / "o.tsv").exists()
+
+
+def test_an_attribute_that_is_an_array(made, tmp_path):
+    path = shutil.copy(made / "r.h5", tmp_path)
+    with h5py.File(path, "r+") as file:
+        file.attrs["command_line"] = np.arange(3)
+    assert export(path, tmp_path / "o.tsv") == 12
+
+
+def test_text_that_is_not_utf_8(made, tmp_path):
+    path = shutil.copy(made / "r.h5", tmp_path)
+    with h5py.File(path, "r+") as file:
+        replaced(file, "sequences/sequence_id", np.array([b"\xff"] * len(file["counters"])))
+    with Result(path) as result, pytest.raises(InputError, match=r"r\.h5: is damaged: 'utf-8' codec"):
+        result.all().texts("sequence_id")
+
+
+def test_parts_of_other_encodings(made, tmp_path):
+    words = ("count", made / "t.tsv", "-g", GERMLINE, "--max-n", 2, "-o", tmp_path / "p.h5", "--batch-rows", 5)
+    hpcvdj_command(*words)
+    (tmp_path / "p.h5").unlink()
+    with h5py.File(tmp_path / "p.h5.parts" / "part-000001.h5", "r+") as file:
+        values = file["sequences/v_call"][:]
+        replaced(file, "sequences/v_call", values.astype(h5py.string_dtype("ascii", values.itemsize)))
+    _, err = hpcvdj_command(*words, "--resume", code=2)
+    assert "part-000001.h5: is damaged: its datasets are not like those of part-000000.h5" in err
+    assert not (tmp_path / "p.h5").exists()
+
+
+COMPARISONS = {
+    "wide rows": (lambda f: replaced(f, "edges/row", f["edges/row"][:] + np.int64(2**32)), "/edges/row is of type"),
+    "a sequence with itself": (lambda f: f["edges/column"].__setitem__(0, f["edges/row"][0]), "that there are not"),
+    "terms": (lambda f: replaced(f, "sequences/terms_0/kmers", np.arange(3)), "/sequences/terms_0/kmers is of type"),
+    "weights": (lambda f: f.attrs.__setitem__("weights", "{}"), "its weights are not a JSON array"),
+    "a name": (lambda f: f["sequences/name"].__setitem__(0, b"\xff"), "is damaged: 'utf-8'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", COMPARISONS)
+def test_a_comparison(made, tmp_path, change):
+    path = shutil.copy(made / "m.h5", tmp_path)
+    with h5py.File(path, "r+") as file:
+        COMPARISONS[change][0](file)
+    _, err = hpcvdj_command("motifs", "cluster", path, "-o", tmp_path / "c.tsv", code=2)
+    assert COMPARISONS[change][1] in err
+
+
+def test_names_as_version_1_stored_them(made, tmp_path):
+    path = shutil.copy(made / "m.h5", tmp_path)
+    with h5py.File(path, "r+") as file:
+        names = file["sequences/name"][:].tolist()
+        file.attrs["format_version"] = 1
+        del file["sequences/name"]
+        file.create_dataset("sequences/name", data=names, dtype=h5py.string_dtype())
+    with MotifResult(path) as result:
+        assert result.names == [name.decode() for name in names]
+
+
+def test_what_is_not_known_is_not_read(made, tmp_path):
+    path = shutil.copy(made / "m.h5", tmp_path)
+    with h5py.File(path, "r+") as file:
+        file["edges/more"] = np.arange(3)
+        file["sequences/terms_0/more"] = np.arange(3)
+    with MotifResult(path) as changed, MotifResult(made / "m.h5") as whole:
+        assert all(map(np.array_equal, changed.edges(), whole.edges()))
+
+
+def test_scores_that_cannot_be_added(made, tmp_path):
+    path = shutil.copy(made / "m.h5", tmp_path)
+    with h5py.File(path, "r+") as file:
+        file["edges/score"][0] = 1e300
+    _, err = hpcvdj_command("motifs", "cluster", path, "-o", tmp_path / "c.tsv", code=2)
+    assert "scores of 1e+100 and more cannot be added up" in err
+
+
+TILE = Tile(0, 0, 4, 0, 4)
+TILE_ARRAYS = [
+    {"pairs": np.array(1)}, {"pairs": np.zeros(2, "S3")}, {"pairs": np.zeros((2, 2), np.int64)}, {"pairs": np.zeros(3)},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("arrays", TILE_ARRAYS)
+def test_a_tile(tmp_path, arrays):
+    files = TileFiles(tmp_path)
+    files.save(TILE, arrays)
+    with pytest.raises(InputError, match=r"is damaged \(pairs is of type"):
+        files.read(TILE, {"pairs": (np.int64, (2,))})
+
+
+DEEP = '{"x":' * 100_000 + "1" + "}" * 100_000
+
+
+@pytest.mark.parametrize("facts", ['{"rows": 0}', '{"rows": -5}', DEEP, '{"rows": 1e999}'])
+def test_a_record(tmp_path, facts):
+    folder = RunFolder(tmp_path / "o.h5.parts", {})
+    folder.open("*.h5", {"rows": 5}, resume=False, overwrite=False)
+    (folder.path / "part.h5").touch()
+    (folder.path / "run.json").write_text(f'{{"format": "hpcvdj-run", "identity": {{}}, "facts": {facts}}}')
+    with pytest.raises(InputError, match=r"o\.h5\.parts: "):
+        folder.open("*.h5", {"rows": 5}, resume=True, overwrite=False)
+
+
+@pytest.mark.parametrize("identity", ["[1]", "7", DEEP])
+def test_an_identity(tmp_path, identity):
+    with atomic_hdf5(tmp_path / "o.h5", overwrite=False) as writer:
+        # Text beyond 64 KiB is no attribute of fixed size.
+        writer.file.attrs["identity"] = identity[:60_000]
+    with pytest.raises(InputError, match="is not the result of a run that can be resumed"):
+        raise_if_complete(tmp_path / "o.h5", RunFolder(tmp_path / "o.h5.checkpoint", {}), "*")
+
+
+@pytest.mark.parametrize("was", [[[[1]]], [[]], [[{}]], [[1, 2]], "a"])
+def test_the_difference_of_any_json(was):
+    said = differences({"tables": was}, {"tables": [["t.tsv", "ab"]]})
+    assert said == f"tables was {was}, is [['t.tsv', 'ab']]"
+
+
+def test_a_message_is_one_line(made, tmp_path):
+    path = shutil.copytree(made, tmp_path / "x") / "r.h5"
+    with h5py.File(path, "r+") as file:
+        identity = json.loads(file.attrs["identity"])
+        file.attrs["identity"] = json.dumps({**identity, "method": "a\nb"})
+    words = ("count", path.with_name("t.tsv"), "-g", GERMLINE, "--max-n", 2, "-o", path, "--resume")
+    lines = [line for line in hpcvdj_command(*words, code=2)[1].splitlines() if line.startswith("hpcvdj: error: ")]
+    assert len(lines) == 1
+    assert lines[0].endswith("--overwrite")
+
+
+def test_a_parquet_column_whose_name_is_not_text(tmp_path):
+    pq.write_table(pa.table({"sequence_id": ["a"], "junctiom": ["TGT"]}), tmp_path / "t.parquet")
+    data = (tmp_path / "t.parquet").read_bytes()
+    (tmp_path / "t.parquet").write_bytes(data.replace(b"junctiom", b"junctio\xd9"))
+    with pytest.raises(InputError, match=r"t\.parquet: not a readable Parquet file"):
+        assert open_table(tmp_path / "t.parquet").known_rows
