@@ -33,10 +33,10 @@ def command(
         typer.Option(
             "--output",
             "-o",
-            metavar="OUT.h5",
+            metavar="OUT",
             show_default=False,
-            help="Result file (HDF5) to write; for several tables the folder of their results, or with --together "
-            "one file.",
+            help="Result file (HDF5) to write, or a table (.tsv, .tsv.gz, .parquet) with the counters beside its "
+            "rows; for several tables the folder of their results, or with --together one file.",
         ),
     ],
     together: Annotated[

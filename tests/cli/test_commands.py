@@ -15,7 +15,7 @@ from tests.conftest import GERMLINE, ROOT, SMALL
 
 COMMANDS = (
     "count", "explain", "convergence", "verify", "forms", "simulate", "export", "report", "info", "scaling", "study",
-    "germline", "motifs",
+    "germline", "motifs", "pgen", "models",
 )  # fmt: skip
 
 
@@ -58,6 +58,16 @@ def test_count_and_export(tmp_path):
     assert re.search(r"rows +500", out)
     with Result(tmp_path / "o.h5") as result:
         assert result.provenance["command_line"].endswith("o.h5")
+
+
+def test_a_table_is_written_directly(tmp_path):
+    hpcvdj_command("count", SMALL, "-g", GERMLINE, "-o", tmp_path / "o.h5")
+    hpcvdj_command("export", tmp_path / "o.h5", "-o", tmp_path / "exported.tsv")
+    hpcvdj_command("count", SMALL, "-g", GERMLINE, "-o", tmp_path / "o.tsv")
+    assert (tmp_path / "o.tsv").read_bytes() == (tmp_path / "exported.tsv").read_bytes()
+    _, err = hpcvdj_command("count", SMALL, "-g", GERMLINE, "-o", tmp_path / "o.tsv", code=2)
+    assert "o.tsv: exists" in err or "--overwrite" in err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["exported.tsv", "o.h5", "o.tsv"]
 
 
 def test_methods_agree(tmp_path):

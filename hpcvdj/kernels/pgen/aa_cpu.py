@@ -196,6 +196,7 @@ def _middle(  # type: ignore[no-untyped-def]
         # Forms whose first whole codon is this one.
         for which in range(of_symbol[s], of_symbol[s + 1]):
             place = found[which]
+            weight = fits[s, 4 * code[place] + code[place + 1], code[place + 2]]
             before_one = before_two = zero
             if k > 0 and place > begin[place]:
                 before_one = left[q - 1, code[place - 1]]
@@ -205,7 +206,6 @@ def _middle(  # type: ignore[no-untyped-def]
             if l0 == 0 and before_one == 0 and before_two == 0:
                 continue
             last, stop, part = k, place + 3, zero
-            weight = fits[s, 4 * code[place] + code[place + 1], code[place + 2]]
             while True:
                 after_none, after_one, after_two = right[3 * last + 3, 0], zero, zero
                 if last + 1 < codons and stop < end[place]:
@@ -215,12 +215,22 @@ def _middle(  # type: ignore[no-untyped-def]
                         for c in range(4):
                             after_two += fits[symbols[last + 1], pair, c] * right[3 * last + 5, c]
                 where = stop - begin[place]
-                form = l0 * _ends(chance, t, place, where, after_none, after_one, after_two)
-                if before_one != 0:
-                    form += before_one * _ends(chance, t, place - 1, where, after_none, after_one, after_two)
-                if before_two != 0:
-                    form += before_two * _ends(chance, t, place - 2, where, after_none, after_one, after_two)
-                part += weight * form
+                if weight.real == 0:
+                    # After a mismatch all the rest must fit: only real parts count.
+                    part += weight * (
+                        l0.real * _ends(chance, t, place, where, after_none.real, after_one.real, after_two.real)
+                        + before_one.real
+                        * _ends(chance, t, max(place - 1, 0), where, after_none.real, after_one.real, after_two.real)
+                        + before_two.real
+                        * _ends(chance, t, max(place - 2, 0), where, after_none.real, after_one.real, after_two.real)
+                    )
+                else:
+                    form = l0 * _ends(chance, t, place, where, after_none, after_one, after_two)
+                    if before_one != 0:
+                        form += before_one * _ends(chance, t, place - 1, where, after_none, after_one, after_two)
+                    if before_two != 0:
+                        form += before_two * _ends(chance, t, place - 2, where, after_none, after_one, after_two)
+                    part += weight * form
                 last += 1
                 if last >= codons or stop + 2 >= end[place]:
                     break

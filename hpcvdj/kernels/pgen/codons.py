@@ -71,8 +71,12 @@ class Alphabet:
         return np.array([self.symbols.index(amino_acid) for amino_acid in amino_acids], dtype=np.uint8)
 
 
-MISMATCH = 2.0**-500
-"""The imaginary weight of a codon of any residue: its square vanishes beside every probability."""
+MISMATCH = 2.0**-200
+"""The imaginary weight of a codon of any residue.  Its square vanishes beside every probability, yet products of it
+stay far above denormal numbers, with which processors are slow."""
+
+SMALLEST = 2.0**-350
+"""A sum within a mismatch that is smaller than this has terms in the square of `MISMATCH` only: it is 0."""
 
 
 def weights_of(alphabet: Alphabet, mismatches: int = 0) -> NDArray[Any]:

@@ -5,7 +5,7 @@ from numba import njit, prange
 
 from hpcvdj.kernels.kernel import Kernel, Pending, Unit
 from hpcvdj.kernels.pgen import aa_cpu, nt_cpu
-from hpcvdj.kernels.pgen.codons import MISMATCH, Alphabet
+from hpcvdj.kernels.pgen.codons import MISMATCH, SMALLEST, Alphabet
 from hpcvdj.kernels.pgen.tables import ROW_BASES, Tables
 from hpcvdj.recombination.repertoire import PgenProblem
 
@@ -56,9 +56,9 @@ class PgenKernel(Kernel):
         if self.mismatched is not None:
             sums = np.empty(rows, dtype=np.complex128)
             aa_cpu.amino_acid_rows(symbols, codons, offsets, 0, rows, sums, *self.mismatched)
-            # Each of the sums over one position has the sequence itself.  What is below MISMATCH has its square.
+            # Each of the sums over one position has the sequence itself.
             ball = sums.imag / MISMATCH - (codons.astype(np.float64) - 1) * sums.real
-            results["pgen_aa_1mm"] = np.where(ball < MISMATCH, 0.0, ball)
+            results["pgen_aa_1mm"] = np.where(ball < SMALLEST, 0.0, ball)
         for column, name in enumerate(self.names):
             values[first:last, column] = results[name]
         return lambda: values

@@ -249,7 +249,6 @@ def _with_d(model: Model, pairs: Sequence[tuple[Mask, Mask]]) -> Tables:
     v_masks = list(dict.fromkeys(v for v, _ in pairs))
     j_masks = list(dict.fromkeys(j for _, j in pairs))
     v, _ = _joined([_tree(model, "V", mask, model.p_v[None, list(mask)]) for mask in v_masks], vd)
-    forms = DForms.of(model)
     trees, chances = [], []
     for mask in j_masks:
         p_dj = model.p_dj[:, list(mask)]
@@ -263,7 +262,7 @@ def _with_d(model: Model, pairs: Sequence[tuple[Mask, Mask]]) -> Tables:
     groups = [range(first[place], first[place + 1]) for place in map(j_masks.index, (j for _, j in pairs))]
     group_v = [v.root[v_masks.index(mask)] for (mask, _), own in zip(pairs, groups, strict=True) for _ in own]
     chosen = [group for own in groups for group in own]
-    return _tables(model, v, j, vd, dj, forms, d_chance, list(map(len, groups)), group_v, j.root[chosen], table[chosen])
+    return _tables(model, (v, j, vd, dj), d_chance, list(map(len, groups)), (group_v, j.root[chosen], table[chosen]))
 
 
 def _without_d(model: Model, pairs: Sequence[tuple[Mask, Mask]]) -> Tables:
@@ -280,13 +279,18 @@ def _without_d(model: Model, pairs: Sequence[tuple[Mask, Mask]]) -> Tables:
         group_v += [v.root[of_v + place] for place in used]
         group_j += [j.root[place] for place in used]
     table = np.zeros(len(group_v), dtype=np.int64)
-    return _tables(model, v, j, vd, NO_INSERTION, DForms.of(model), np.ones((1, 1)), sizes, group_v, group_j, table)
+    return _tables(model, (v, j, vd, NO_INSERTION), np.ones((1, 1)), sizes, (group_v, group_j, table))
 
 
 def _tables(
-    model: Model, v: Tries, j: Tries, vd: Chain, dj: Chain, forms: DForms, d_chance: Array,
-    sizes: Sequence[int], group_v: Any, group_j: Any, group_d: Any,
-) -> Tables:  # fmt: skip
+    model: Model,
+    sides: tuple[Tries, Tries, Chain, Chain],
+    d_chance: Array,
+    sizes: Sequence[int],
+    groups: tuple[Any, Any, Any],
+) -> Tables:
+    """The tables of `groups`, of which each pair has as many as `sizes` says."""
+    forms = DForms.of(model)
     weights = d_chance @ forms.weight
     rows = np.zeros((len(weights), ROWS, ROW_BASES))
     longer = np.full(ROWS, -1, dtype=np.int32)
@@ -298,5 +302,5 @@ def _tables(
         if node >= 0 and (forms.child[node] >= 0).any():
             longer[row] = node
     first_group = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-    groups = (np.array(values, dtype=np.int64) for values in (group_v, group_j, group_d))
-    return Tables(model, v, j, vd, dj, forms, weights, rows, longer, d_chance, first_group, *groups)
+    of_groups = (np.array(values, dtype=np.int64) for values in groups)
+    return Tables(model, *sides, forms, weights, rows, longer, d_chance, first_group, *of_groups)
