@@ -23,6 +23,15 @@ from hpcvdj.recombination.repertoire import Problem
 from tests.conftest import TABLES
 from tests.gpu.test_kernels import gpu, random_rows
 from tests.kernels.kmers.cases import exact, hostile, kmers, random_text, raw, upper
+from tests.kernels.pgen.problems import (
+    junctions,
+    olga_model,
+    on_cpu,
+    pgen_problem,
+    require_same,
+    small_model,
+    values_of,
+)
 from tests.problems import METHODS, repertoire_of_rows, sample
 from tests.studies.hash_tables.cases import VARIANTS, tables_raw
 
@@ -60,10 +69,25 @@ def check_motifs() -> None:
         print(f"motifs, k = {k}, d = {d}: equal", flush=True)
 
 
+def check_pgen() -> None:
+    """Generation probabilities: with and without D genes, D forms in shared and in global memory, all lengths."""
+    from hpcvdj.kernels.pgen.pgen_cuda import PgenKernel
+
+    igh = olga_model("human_igh")
+    models = {"VDJ": (small_model(1), 64), "VJ": (small_model(2, has_d=False), 128)}
+    models |= {"IGH": (igh, 128)} if igh else {}
+    for name, (model, longest) in models.items():
+        for given in ("both", "none"):
+            problem = pgen_problem(model, junctions(model, 40, longest, 3), given)
+            require_same(values_of(PgenKernel(problem, 64), problem, (7,)), on_cpu(problem))
+            print(f"generation probabilities, {name}, genes given: {given}: same", flush=True)
+
+
 def main() -> None:
     """All paths: several tiles of a pair, several pairs, blocks, ranks and words, no D genes, distinct D forms."""
     check_motifs()
     check_tables()
+    check_pgen()
     small = from_sequences(["ACGTAC", "ACG"], ["GGGACA", "TT"], ["TTGCA", "A"], max_p=2)
     rows = [("V1", "J1", "ACGT" + "ACGT"[k % 4] * (k % 5) + "GGAC" + "TGCA") for k in range(70)]
     rows += [("V2", "J2", "ACG"[: k % 4] + "TT" + "A" * (k % 3)) for k in range(5)]

@@ -28,6 +28,8 @@ KERNELS = {
     ),
     "kernels/kmers/matrix.cu": (),
     "kernels/kmers/windows.cu": (),
+    "kernels/pgen/nt.cu": tuple(f"nucleotides<{width}, {staged}>" for width in (2, 4) for staged in ("true", "false")),
+    "kernels/pgen/aa.cu": tuple(f"amino_acids<{width}, {number}>" for width in (2, 4) for number in ("double", "Dual")),
     "studies/hash_tables/tables.cu": (
         *(f"compare_buckets<{NARROW}, {team}, true, 128, 6>" for team in (0, 1, 32)),
         f"compare_buckets<{NARROW}, 32, false, 256, 3>",
@@ -48,6 +50,8 @@ HOSTS = {
     "kernels/kmers/join.cu": "hpcvdj.kernels.kmers.kmers_cuda.CONSTANTS",
     "kernels/kmers/matrix.cu": "hpcvdj.kernels.kmers.kmers_cuda.CONSTANTS",
     "kernels/kmers/windows.cu": "hpcvdj.kernels.kmers.kmers_cuda.CONSTANTS",
+    "kernels/pgen/nt.cu": "hpcvdj.kernels.pgen.nt_cuda.CONSTANTS",
+    "kernels/pgen/aa.cu": "hpcvdj.kernels.pgen.aa_cuda.CONSTANTS",
     "studies/hash_tables/tables.cu": "hpcvdj.studies.hash_tables.compare_cuda.CONSTANTS",
 }
 """The constants that the host passes to the compiler, by file."""

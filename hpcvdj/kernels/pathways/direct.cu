@@ -5,7 +5,7 @@
 // to the second differences of the counts.  Here the steps (q, e) of a thread are one flat loop, so that the threads
 // of a warp, whose inner runs differ in length, diverge only by their totals.
 
-#include "pathways.cuh"
+#include "../tile.cuh"
 
 // Extended V and J of a pair, W words each: V from its first base, J up to its last base in the lowest bits.
 struct PairFacts {

@@ -1,15 +1,7 @@
-// What the kernels share: tiles of in vivo sequences; and the enumerating ones: forms, the task of a thread.
+// What the enumerating kernels share: forms, the task of a thread.
 #pragma once
 
-#include "../sequence.cuh"
-
-// Sequences of one V-J pair that a block takes at a time.
-struct Tile {
-    i64 row;   // first sequence
-    int rows;  // how many: at most TILE_ROWS, which the host defines, or a block of threads
-    int pair;  // index into Pair or PairFacts
-};
-static_assert(sizeof(Tile) == TILE_BYTES, "host and device agree on Tile");
+#include "../tile.cuh"
 
 // Where the forms of a V-J pair are in the tables of forms; the shortest first.
 struct Pair {

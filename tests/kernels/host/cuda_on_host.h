@@ -1,6 +1,6 @@
 // CUDA C++ for a host compiler: what hpcvdj's kernels use of it.  The threads of a block are fibers that run one after
 // another from barrier to barrier, forward, backward or shuffled, so that a missing barrier changes the result.
-// Warps wait for their own threads at shuffles and ballots, and run as far ahead of each other as barriers let them.
+// Threads of a warp wait for those of the same mask at shuffles and ballots, and run as far ahead of each other as barriers let them.
 // Between two barriers a thread is never interrupted: an atomic that is missing does not show.
 // Blocks run one after another; dynamic shared memory is filled with rubbish before each, and guarded at its end.
 #include <setjmp.h>
@@ -62,6 +62,7 @@ struct Fiber {
     State state = OVER;
     bool begun = false;
     int turn = 0;
+    unsigned mask = 0;
 };
 
 // Fibers begin as contexts and go on by jumps, which need no system call.
@@ -107,7 +108,10 @@ static unsigned long long handed[2][1024];
 template <typename T>
 inline const unsigned long long *hand_round(unsigned mask, T value)
 {
-    if (mask != WHOLE_WARP) failure = "a warp's collective that is not for all its threads";
+    if (!(mask >> threadIdx.x % WARP & 1)) failure = "a collective of other threads";
+    // Turns are those of the threads of one mask.
+    if (running->mask && running->mask != mask) failure = "a thread's collectives are for different threads";
+    running->mask = mask;
     const int turn = running->turn;
     running->turn = !turn;
     memcpy(&handed[turn][threadIdx.x], &value, sizeof value);
@@ -116,10 +120,12 @@ inline const unsigned long long *hand_round(unsigned mask, T value)
 }
 
 template <typename T>
-inline T __shfl_sync(unsigned mask, T value, int lane)
+inline T __shfl_sync(unsigned mask, T value, int lane, int width = WARP)
 {
+    const int from = threadIdx.x % WARP / width * width + lane % width;
+    if (!(mask >> from & 1)) failure = "a shuffle from a thread that is not in it";
     T taken;
-    memcpy(&taken, hand_round(mask, value) + lane % WARP, sizeof taken);
+    memcpy(&taken, hand_round(mask, value) + from, sizeof taken);
     return taken;
 }
 
@@ -129,11 +135,13 @@ inline T __shfl_xor_sync(unsigned mask, T value, int apart)
     return __shfl_sync(mask, value, threadIdx.x % WARP ^ apart);
 }
 
+inline void __syncwarp(unsigned mask) { hand_round(mask, 0ull); }
+
 inline unsigned __ballot_sync(unsigned mask, int value)
 {
     const unsigned long long *all = hand_round(mask, (unsigned long long)(value != 0));
     unsigned votes = 0;
-    for (int lane = 0; lane < WARP; lane++) votes |= (unsigned)all[lane] << lane;
+    for (int lane = 0; lane < WARP; lane++) votes |= (mask >> lane & (unsigned)all[lane]) << lane;
     return votes;
 }
 
@@ -150,14 +158,19 @@ inline int __syncthreads_or(int value)
 
 enum Order { FORWARD, BACKWARD, SHUFFLED };
 
-// Whether the warp's threads had all come to a collective, and may go on.
-static bool release_warp(std::vector<Fiber> &fibers, size_t warp)
+// Whether the threads of a thread's collective had all come to it, and may go on.
+static bool release_warp(std::vector<Fiber> &fibers, size_t place)
 {
-    const size_t first = warp * WARP;
-    if (first + WARP > fibers.size()) return false;
-    for (size_t place = first; place < first + WARP; place++)
-        if (fibers[place].state != AT_WARP) return false;
-    for (size_t place = first; place < first + WARP; place++) fibers[place].state = READY;
+    const size_t first = place / WARP * WARP;
+    const unsigned mask = fibers[place].mask;
+    for (size_t lane = 0; lane < WARP; lane++) {
+        if (!(mask >> lane & 1)) continue;
+        if (first + lane >= fibers.size()) return false;
+        const Fiber &fiber = fibers[first + lane];
+        if (fiber.state != AT_WARP || fiber.mask != mask) return false;
+    }
+    for (size_t lane = 0; lane < WARP; lane++)
+        if (mask >> lane & 1) fibers[first + lane].state = READY;
     return true;
 }
 
@@ -183,6 +196,7 @@ static void run_block(std::vector<Fiber> &fibers, int order, std::mt19937 &rando
         fiber.state = READY;
         fiber.begun = false;
         fiber.turn = 0;
+        fiber.mask = 0;
         makecontext(&fiber.context, run_fiber, 0);
     }
     while (!failure) {
@@ -190,7 +204,7 @@ static void run_block(std::vector<Fiber> &fibers, int order, std::mt19937 &rando
         for (int place : places) {
             run_thread(fibers, place);
             // A warp goes on as far as it can before others begin; of shuffled ones some are left behind.
-            while (fibers[place].state == AT_WARP && release_warp(fibers, place / WARP)) {
+            while (fibers[place].state == AT_WARP && release_warp(fibers, place)) {
                 if (order == SHUFFLED && random() % 4 == 0) break;
                 if (order == SHUFFLED) std::shuffle(lanes.begin(), lanes.end(), random);
                 for (int lane : lanes) run_thread(fibers, place / WARP * WARP + lane);
@@ -199,6 +213,10 @@ static void run_block(std::vector<Fiber> &fibers, int order, std::mt19937 &rando
         int in_state[4] = {};
         for (const Fiber &fiber : fibers) in_state[fiber.state]++;
         if (in_state[READY]) continue;
+        // Threads that came to their collective after their turn.
+        bool released = false;
+        for (int place : places) released |= fibers[place].state == AT_WARP && release_warp(fibers, place);
+        if (released) continue;
         if (in_state[AT_WARP]) failure = "threads of a warp wait for others that do not come";
         if (!in_state[AT_BLOCK]) return;
         for (Fiber &fiber : fibers)

@@ -257,14 +257,14 @@ extern "C" const char *launch(
     return target
 
 
-def without_barrier(number):
+def without_barrier(number, barrier="__syncthreads();"):
     """A change of a kernel's text: its `number`-th barrier is gone, if it has so many."""
 
     def change(code):
-        parts = code.split("__syncthreads();")
+        parts = code.split(barrier)
         if number + 1 >= len(parts):
             return code
-        return "__syncthreads();".join([*parts[:number], parts[number] + parts[number + 1], *parts[number + 2 :]])
+        return barrier.join([*parts[:number], parts[number] + parts[number + 1], *parts[number + 2 :]])
 
     return change
 

@@ -1,0 +1,132 @@
+"""Generation probabilities of a repertoire on a GPU: tiles, transfers, launches."""
+
+from itertools import pairwise
+from typing import Any
+
+import cupy
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcvdj.kernels.device import (
+    DeviceClock,
+    HostArrays,
+    compile_kernels,
+    fitting_threads,
+    gpu_errors,
+    on_gpu,
+    shared_limit,
+    shrinking,
+)
+from hpcvdj.kernels.kernel import Kernel, Pending, Unit
+from hpcvdj.kernels.pathways.tiles import split_pairs
+from hpcvdj.kernels.pgen import aa_cuda, nt_cuda, pgen_cpu
+from hpcvdj.kernels.pgen.codons import Alphabet
+from hpcvdj.kernels.pgen.tables import Tables
+from hpcvdj.recombination.repertoire import LONGEST_CDR3, PgenProblem
+
+ROWS = 1 << 24
+"""Sequences on the GPU at a time, at most; fewer where memory is short."""
+
+CLASSES = (48, 72, LONGEST_CDR3)
+"""Sequences are computed together if their lengths are in the same range: the longest needs the most shared memory."""
+
+THREADS = {"pgen_nt": 128, "pgen_aa": 64, "pgen_aa_1mm": 64}
+"""Threads per block, at most: more would leave fewer blocks with enough shared memory."""
+
+
+class PgenKernel(Kernel):
+    """The model loaded for a problem; tasks are the sequences of the unit.
+
+    The kernels take all sequences of a Repertoire: up to 128 bases, or 42 codons.  Where a block of 32 threads needs
+    more shared memory than the GPU has (more than 36 codons with one mismatch, on GPUs before Ampere), the CPU kernel
+    computes them.
+    """
+
+    @gpu_errors()
+    def __init__(self, problem: PgenProblem, threads_per_block: int) -> None:
+        self.problem, self.repertoire, self.names = problem, problem.repertoire, problem.names
+        self.clock = DeviceClock()
+        self._rows, self._most_threads = ROWS, max(32, threads_per_block // 32 * 32)
+        self._host = HostArrays(len(self.names))
+        tables = Tables.of(problem.model, [(v.places, j.places) for v, j in self.repertoire.pairs])
+        self._programs = {name: self._program(name, tables) for name in self.names}
+        self._kernels = {
+            name: compile_kernels(module.FILE, (program.name,), **module.CONSTANTS).get_function(program.name)
+            for name, (module, program) in self._programs.items()
+        }
+
+    def _program(self, name: str, tables: Tables) -> tuple[Any, Any]:
+        width = self.repertoire.words.shape[1]
+        if name == "pgen_nt":
+            return nt_cuda, nt_cuda.Nucleotides(tables, width)
+        return aa_cuda, aa_cuda.AminoAcids(tables, Alphabet.of(), width, mismatches=int(name == "pgen_aa_1mm"))
+
+    @gpu_errors()
+    def start(self, unit: Unit, first: int, last: int) -> Pending:
+        """Begin to compute the unit's sequences `first` … `last`-1, in their rows; the other rows are zero."""
+        values = self._host.next(len(unit.rows)).view(np.float64)
+        values[:first] = values[last:] = 0
+        start, done = unit.rows.start, first
+        too_long: list[tuple[int, NDArray[np.int64]]] = []
+
+        def batch(rows: int) -> None:
+            nonlocal done
+            stop = min(last, done + rows)
+            too_long.extend(self._compute(start + done, start + stop, values[done:stop]))
+            done = stop
+
+        while done < last:
+            self._rows = shrinking(batch, self._rows)
+        pending = self.clock.pending(values)
+        return (lambda: self._completed(pending(), too_long, start)) if too_long else pending
+
+    def _compute(self, first: int, last: int, values: NDArray[np.float64]) -> list[tuple[int, NDArray[np.int64]]]:
+        """Launch the kernels for sequences; (column, sequences) that are left to the CPU."""
+        own, left = self.repertoire, []
+        lengths = own.lengths[first:last]
+        on_device = cupy.empty((last - first, len(self.names)), dtype=np.float64)
+        # Sequences out of frame have no amino acids.
+        on_device.fill(np.nan)
+        words, lengths_there = on_gpu(own.words[first:last]), on_gpu(lengths)
+        for column, name in enumerate(self.names):
+            usable = lengths <= LONGEST_CDR3 if name == "pgen_nt" else (lengths % 3 == 0) & (lengths > 0)
+            for shorter, longest in pairwise((-1, *CLASSES)):
+                rows = np.flatnonzero(usable & (lengths.astype(np.int16) > shorter) & (lengths <= longest))
+                if len(rows) and not self._launch(
+                    name, words, lengths_there, rows, first, int(lengths[rows].max()), on_device[:, column:]
+                ):
+                    left.append((column, rows + first))
+        on_device.get(out=values, blocking=False)
+        return left
+
+    def _launch(
+        self, name: str, words: Any, lengths: Any, rows: NDArray[np.int64], first: int, longest: int, out: Any
+    ) -> bool:
+        """Compute `rows`; False if a block for the longest of them has too little shared memory."""
+        _, program = self._programs[name]
+        kernel = self._kernels[name]
+
+        def shared(threads: int) -> int:
+            return int(program.shared(threads, longest))
+
+        if shared(32) > shared_limit():
+            return False
+        threads = fitting_threads(kernel, min(THREADS[name], self._most_threads), shared)
+        offsets = np.searchsorted(rows, self.repertoire.offsets - first)
+        tiles = split_pairs(offsets, 0, len(rows), threads // program.threads_per_row)
+        arguments = (
+            words, lengths, on_gpu(rows.astype(np.int32)), on_gpu(tiles.view(np.uint8)), *program.tables,
+            np.int32(longest), np.int32(len(self.names)), out,
+        )  # fmt: skip
+        self.clock.launch(kernel, (len(tiles),), threads, arguments, shared(threads))
+        return True
+
+    def _completed(
+        self, values: NDArray[np.float64], too_long: list[tuple[int, NDArray[np.int64]]], start: int
+    ) -> NDArray[np.float64]:
+        """The values, with those that the CPU kernel computes."""
+        for column, rows in too_long:
+            subset = PgenProblem(self.repertoire.subset(rows), self.problem.model, (self.names[column],))
+            unit = Unit(range(len(subset.repertoire.pairs)), range(len(rows)), range(1), len(rows))
+            values[rows - start, column] = pgen_cpu.PgenKernel(subset, 0)(unit, 0, len(rows))[:, 0]
+        return values

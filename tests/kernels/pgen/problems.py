@@ -1,0 +1,151 @@
+"""Problems for the kernels of generation probabilities: models, and junctions of every kind."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from hpcvdj.kernels.kernel import Kernel, Unit
+from hpcvdj.kernels.pgen import pgen_cpu
+from hpcvdj.recombination.alphabet import encode, pack, reverse_complement
+from hpcvdj.recombination.igor import load_model, olga_folder
+from hpcvdj.recombination.models import Insertion, Model, Template
+from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem, Repertoire
+
+OLGA_MODELS = ("mouse_trb", "human_trb", "human_tra", "human_igh")
+
+
+@cache
+def olga_model(name: str) -> Model | None:
+    """A model of an installed olga; None without it."""
+    return None if olga_folder() is None else load_model(name)
+
+
+def _normalised(values: np.ndarray, axes: int = 1) -> np.ndarray:
+    return values / values.sum(axis=tuple(range(-axes, 0)), keepdims=True)
+
+
+def small_model(seed: int = 1, *, has_d: bool = True) -> Model:
+    """A model of few short random alleles, with zeros in its distributions."""
+    rng = np.random.default_rng(seed)
+
+    def text(size: int) -> str:
+        return "".join(rng.choice(list("ACGT"), size))
+
+    def template(name: str, segment: str, left: int, right: int) -> Template:
+        extended = reverse_complement(segment[:left]) + segment
+        extended += reverse_complement(segment[len(segment) - right :]) if right else ""
+        return Template(name, segment, segment, extended)
+
+    v_text = "TGTGCCAGC" + text(6)
+    v_texts = (v_text, v_text[:10] + "T" + v_text[11:], "TGC" + text(5), "TGT")
+    v = tuple(template(f"TRBV{k}*01", own, 0, min(2, len(own))) for k, own in enumerate(v_texts, 1))
+    j = tuple(template(f"TRBJ{k}*01", text(size) + "TTT", 2, 0) for k, size in enumerate((9, 4, 8), 1))
+    d = tuple(template(f"TRBD{k}*01", text(size), 2, 2) for k, size in enumerate((7, 8), 1)) if has_d else ()
+
+    def insertion(longest: int) -> Insertion:
+        lengths, steps, first = rng.random(longest + 1), rng.random((4, 4)), rng.random(4)
+        return Insertion(_normalised(lengths), _normalised(steps).T, _normalised(first))
+
+    d_deletions = rng.random((len(d), 8, 8))
+    for k, own in enumerate(d):
+        d_deletions[k][np.add.outer(range(8), range(8)) > len(own.extended)] = 0
+    shape = (len(d), len(j)) if has_d else (0, 0)
+    return Model(
+        name="small", digest="", v=v, d=d, j=j, v_deletions=_normalised(rng.random((len(v), 6))),
+        j_deletions=_normalised(rng.random((len(j), 7)) * (rng.random((len(j), 7)) < 0.8)),
+        d_deletions=_normalised(d_deletions, 2),
+        insertions=tuple(insertion(size) for size in ((5, 8) if has_d else (7,))),
+        p_v=_normalised(rng.random(len(v))) if has_d else np.zeros(0),
+        p_dj=_normalised(rng.random(shape), 2) if has_d else np.zeros(shape),
+        p_vj=np.zeros((0, 0)) if has_d else _normalised(rng.random((len(v), len(j))), 2),
+    )  # fmt: skip
+
+
+def junctions(model: Model, count: int, longest: int, seed: int = 1) -> list[tuple[int, int, str]]:
+    """(V, J, junction) that the segments of a model spell with insertions between them; some with a wrong base."""
+    rng = np.random.default_rng(seed)
+    found = []
+    while len(found) < count:
+        v, j = rng.choice(model.contributing("V")), rng.choice(model.contributing("J"))
+        parts = [model.v[v].extended[: rng.integers(3, len(model.v[v].extended) + 1)], _bases(rng, 6)]
+        if model.has_d:
+            d = model.d[rng.integers(len(model.d))].extended
+            begin = rng.integers(len(d) + 1)
+            parts += [d[begin : rng.integers(begin, len(d) + 1)], _bases(rng, 6)]
+        own = model.j[j].extended
+        text = "".join([*parts, own[rng.integers(len(own) - 2) :]])
+        if rng.random() < 0.2:
+            place = rng.integers(len(text))
+            text = text[:place] + _bases(rng, 1, 1) + text[place + 1 :]
+        if rng.random() < 0.8:
+            middle = len(text) // 2
+            text = text[:middle] + text[middle + len(text) % 3 :]
+        if len(text) <= longest:
+            found.append((int(v), int(j), text))
+    return found
+
+
+def _bases(rng: np.random.Generator, most: int, least: int = 0) -> str:
+    return "".join(rng.choice(list("ACGT"), rng.integers(least, most + 1)))
+
+
+def pgen_problem(
+    model: Model, rows: list[tuple[int, int, str]], given: str = "both", names: tuple[str, ...] = PGEN_COLUMNS
+) -> PgenProblem:
+    """The problem of (V, J, junction) rows; `given` are the genes that are known: both, V, mixed or none."""
+    pairs: dict[tuple, list[str]] = {}
+    for k, (v, j, text) in enumerate(rows):
+        known = ("both", "V", "none")[k % 3] if given == "mixed" else given
+        key = ((v,) if known != "none" else None, (j,) if known == "both" else None)
+        pairs.setdefault(key, []).append(text)
+    texts = [text for own in pairs.values() for text in own]
+    width = 2 if max(map(len, texts), default=0) <= 64 else 4
+    words = np.array([pack(encode(text), width) for text in texts], dtype=np.uint64).reshape(-1, width)
+    repertoire = Repertoire(
+        words,
+        np.array([len(text) for text in texts], dtype=np.uint8),
+        [(model.alleles("V", v), model.alleles("J", j)) for v, j in pairs],
+        np.concatenate(([0], np.cumsum([len(own) for own in pairs.values()]))).astype(np.int64),
+    )
+    return PgenProblem(repertoire, model, names)
+
+
+def values_of(kernel: Kernel, problem: PgenProblem, cuts: tuple[int, ...] = ()) -> np.ndarray:
+    """All values, computed in ranges of rows that end at `cuts`."""
+    rows = len(problem.repertoire)
+    unit = Unit(range(len(problem.repertoire.pairs)), range(rows), range(problem.columns), rows)
+    values = np.zeros((rows, problem.columns))
+    for first, last in zip((0, *cuts), (*cuts, rows), strict=True):
+        part = kernel(unit, first, last)
+        values[first:last] = part[first:last]
+    return values
+
+
+def on_cpu(problem: PgenProblem) -> np.ndarray:
+    """The values that the CPU kernel computes."""
+    return values_of(pgen_cpu.PgenKernel(problem, 0), problem)
+
+
+ALLOWED = {"pgen_nt": 5e-15, "pgen_aa": 2e-14, "pgen_aa_1mm": 2e-13}
+"""Relative differences between kernels.
+
+Amino acids are sums of positive terms in different orders: 5e-15 was seen.  With a mismatch, a difference of two such
+sums multiplies that by up to twice the number of codons: 6e-14 was seen, with IGH.
+"""
+
+
+def largest_difference(values: np.ndarray, expected: np.ndarray) -> float:
+    """The largest relative difference; infinite where only one is zero or not a number."""
+    same = (values == expected) | (np.isnan(values) & np.isnan(expected))
+    if not np.array_equal(values == 0, expected == 0) or not np.array_equal(np.isnan(values), np.isnan(expected)):
+        return float("inf")
+    return float((np.abs(values - expected)[~same] / expected[~same]).max(initial=0.0))
+
+
+def require_same(values: np.ndarray, expected: np.ndarray, names: tuple[str, ...] = PGEN_COLUMNS) -> None:
+    """AssertionError unless the values of each column differ by no more than `ALLOWED`."""
+    for name, own, wanted in zip(names, values.T, expected.T, strict=True):
+        difference = largest_difference(own, wanted)
+        assert difference <= ALLOWED[name], (name, difference)

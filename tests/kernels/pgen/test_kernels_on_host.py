@@ -1,0 +1,180 @@
+"""The CUDA kernels of generation probabilities executed on the CPU, against the CPU kernels.
+
+See tests/kernels/pathways/test_kernels_on_host.py for what that shows.
+"""
+
+from contextlib import suppress
+from itertools import product
+
+import numpy as np
+import pytest
+
+from hpcvdj.errors import MachineError
+from hpcvdj.kernels.pgen.tables import Tables
+from hpcvdj.recombination.repertoire import PGEN_COLUMNS
+from tests.kernels.host import fake_cupy
+from tests.kernels.pgen.problems import (
+    OLGA_MODELS,
+    junctions,
+    olga_model,
+    on_cpu,
+    pgen_problem,
+    require_same,
+    small_model,
+    values_of,
+)
+
+pytestmark = pytest.mark.skipif(fake_cupy.COMPILER is None, reason="no g++")
+
+
+@pytest.fixture
+def host(kernels, monkeypatch):
+    """The CUDA backend on the host."""
+    fake = fake_cupy.Fake(kernels)
+    with fake.installed(monkeypatch):
+        yield fake
+
+
+def on_host(problem, threads=32, cuts=()):
+    from hpcvdj.kernels.pgen.pgen_cuda import PgenKernel
+
+    return values_of(PgenKernel(problem, threads), problem, cuts)
+
+
+@pytest.mark.parametrize("order", fake_cupy.ORDERS)
+@pytest.mark.parametrize("given", ["both", "V", "none", "mixed"])
+@pytest.mark.parametrize("has_d", [True, False], ids=["VDJ", "VJ"])
+def test_small_models(host, has_d, given, order):
+    host.order = order
+    for seed in range(3):
+        model = small_model(seed, has_d=has_d)
+        problem = pgen_problem(model, junctions(model, 60, 64, seed), given)
+        expected = on_cpu(problem)
+        assert (expected > 0).any(axis=0).all()
+        require_same(on_host(problem), expected)
+
+
+@pytest.mark.parametrize("given", ["both", "none"])
+@pytest.mark.parametrize("name", OLGA_MODELS)
+def test_models_of_olga(host, name, given):
+    model = olga_model(name)
+    if model is None:
+        pytest.skip("olga is not installed")
+    longest = 128 if name == "human_igh" else 64
+    problem = pgen_problem(model, junctions(model, 40 if given == "both" else 12, longest, 3), given)
+    expected = on_cpu(problem)
+    assert (expected > 0).any(axis=0).all()
+    require_same(on_host(problem), expected)
+
+
+@pytest.mark.parametrize("has_d", [True, False], ids=["VDJ", "VJ"])
+def test_every_length(host, has_d):
+    """Among them 1, 64 and 65, 126 and 128 bases: one more word, the most codons."""
+    model = small_model(4, has_d=has_d)
+    rng = np.random.default_rng(1)
+    v, j = model.v[0].extended, model.j[0].extended
+    rows = [(0, 0, "".join(rng.choice(list("ACGT"), length))) for length in range(1, 129)]
+    rows += [(0, 0, (v + "ACGTTGCAACGT" * 9)[: length - len(j)] + j) for length in range(len(j) + 3, 129)]
+    for given in ("both", "none"):
+        problem = pgen_problem(model, rows, given)
+        require_same(on_host(problem), on_cpu(problem))
+
+
+def test_ranges_and_blocks_do_not_change_a_bit(host, monkeypatch):
+    model = small_model(2)
+    problem = pgen_problem(model, junctions(model, 150, 64, 6), "mixed")
+    expected = on_host(problem)
+    for threads, cuts in product((32, 64, 256), ((), (1, 2, 70), (149,))):
+        assert on_host(problem, threads, cuts).tobytes() == expected.tobytes()
+    # Fewer at a time.
+    monkeypatch.setattr("hpcvdj.kernels.pgen.pgen_cuda.ROWS", 37)
+    assert on_host(problem).tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("names", [("pgen_nt",), ("pgen_aa_1mm",), ("pgen_nt", "pgen_aa"), ()])
+def test_columns_that_are_asked_for(host, names):
+    model = small_model(3)
+    rows = junctions(model, 40, 64, 7)
+    everything = on_host(pgen_problem(model, rows))
+    values = on_host(pgen_problem(model, rows, names=names))
+    assert values.tobytes() == everything[:, [PGEN_COLUMNS.index(name) for name in names]].tobytes()
+
+
+@pytest.mark.parametrize("has_d", [True, False], ids=["VDJ", "VJ"])
+def test_genes_without_alleles_that_contribute(host, has_d):
+    model = small_model(3, has_d=has_d)
+    problem = pgen_problem(model, junctions(model, 40, 64, 7))
+    pairs = problem.repertoire.pairs
+    pairs[0], pairs[1] = (model.alleles("V", ()), pairs[0][1]), (pairs[1][0], model.alleles("J", ()))
+    values = on_host(problem)
+    assert not np.nan_to_num(values[: problem.repertoire.offsets[2]]).any()
+    require_same(values, on_cpu(problem))
+
+
+def test_sequences_with_too_little_shared_memory_are_computed_by_the_cpu(host, monkeypatch):
+    model = small_model(5)
+    rows = [*junctions(model, 60, 64, 8), (0, 0, model.v[0].extended + "ACGTTG" * 12 + model.j[0].extended)]
+    problem = pgen_problem(model, rows, "mixed")
+    from hpcvdj.kernels.pgen import pgen_cuda
+
+    monkeypatch.setattr(pgen_cuda, "CLASSES", (12, 24, 128))
+    monkeypatch.setattr(pgen_cuda, "shared_limit", lambda: 24_000)
+    require_same(on_host(problem, cuts=(3, 40)), on_cpu(problem))
+
+
+def test_trees_in_preorder():
+    from hpcvdj.kernels.pgen.aa_tries import preorder
+
+    model = small_model(2)
+    for tries in (tables := Tables.of(model, [((0, 1, 3), (0, 2)), ((2,), (1,))])).v, tables.j:
+        nodes = preorder(tries)
+        for root in tries.root:
+            for node, text in _texts(tries.child, int(root)):
+                at, alone = _descend(nodes, int(root), text), tries.alone[node]
+                assert nodes["alone"][at] == alone
+                assert nodes["depth"][at] == len(text)
+
+
+def _texts(child, node, text=()):
+    """(node, text) of all nodes below one."""
+    for base in range(4):
+        if child[node, base] >= 0:
+            longer = (*text, base)
+            yield int(child[node, base]), longer
+            yield from _texts(child, int(child[node, base]), longer)
+
+
+def _descend(nodes, root, text):
+    """The node of a text, over children and their next siblings."""
+    at = root
+    for base in text:
+        stop, at = nodes["skip"][at], at + 1
+        while nodes["bases"][at] & 3 != base:
+            at = nodes["skip"][at]
+            assert at < stop
+    return at
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("names", [("pgen_nt",), ("pgen_aa",)])
+def test_a_missing_barrier_shows(host, names):
+    """Taken away one by one, each changes the values in some order of the threads."""
+    model = small_model(2)
+    problem = pgen_problem(model, junctions(model, 40, 64, 9), "none", names)
+    expected = on_host(problem, 64)
+    unseen = []
+    barrier, count = BARRIERS[names[0]]
+    for number in range(count):
+        host.change = fake_cupy.without_barrier(number, barrier)
+        same = []
+        for order in fake_cupy.ORDERS:
+            host.order = order
+            # Lanes that read what is not written yet may also wait for others that do not come.
+            with suppress(MachineError):
+                same.append(np.array_equal(on_host(problem, 64), expected, equal_nan=True))
+        if len(same) == len(fake_cupy.ORDERS) and all(same):
+            unseen.append(number)
+    assert unseen == []
+
+
+BARRIERS = {"pgen_nt": ("__syncthreads();", 2), "pgen_aa": ("lanes.wait();", 3)}
