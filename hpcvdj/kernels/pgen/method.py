@@ -13,7 +13,10 @@ class ForwardSum(Method):
 
     name = "forward-sum"
     summary = "sums over all scenarios at once"
-    kernels: ClassVar[Mapping[str, str]] = {"cpu": "hpcvdj.kernels.pgen.pgen_cpu.PgenKernel"}
+    kernels: ClassVar[Mapping[str, str]] = {
+        "cpu": "hpcvdj.kernels.pgen.pgen_cpu.PgenKernel",
+        "cuda": "hpcvdj.kernels.pgen.pgen_cuda.PgenKernel",
+    }
 
     def __init__(self, names: tuple[str, ...] = PGEN_COLUMNS) -> None:
         self.names = names
