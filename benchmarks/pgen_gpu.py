@@ -1,0 +1,217 @@
+"""Times of the generation-probability kernels on a GPU, on junctions drawn from the models.
+
+python benchmarks/pgen_gpu.py --output pgen_gpu.csv
+
+Writes one row for each model, kernel and kind of input.  `seconds` is the median kernel time of the repeats, by events
+on the GPU; `seconds_with_copies` is the median wall time with both transfers.  Random junctions are computed by the CPU
+kernel too; `largest_difference` is relative, and infinite if only one of two values is zero.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numba import njit, prange
+from numpy.typing import NDArray
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from hpcvdj.kernels.kernel import Unit  # noqa: E402
+from hpcvdj.kernels.pgen import pgen_cpu  # noqa: E402
+from hpcvdj.kernels.pgen.tables import Chain  # noqa: E402
+from hpcvdj.recombination.alphabet import encode  # noqa: E402
+from hpcvdj.recombination.igor import load_model  # noqa: E402
+from hpcvdj.recombination.models import Model, Template  # noqa: E402
+from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem, Repertoire  # noqa: E402
+
+LONGEST = 64
+"""Bases of the longest junction that is kept: two words."""
+
+CHUNK = 4096
+"""Junctions of one sequence of random numbers."""
+
+FIELDS = (
+    "device", "model", "genes_given", "what", "threads_per_block", "rows", "seconds", "rows_per_second",
+    "seconds_with_copies", "checked", "largest_difference",
+)  # fmt: skip
+
+
+@njit(cache=True)
+def _draw(cumulative):  # type: ignore[no-untyped-def]
+    return np.searchsorted(cumulative, np.random.random() * cumulative[-1], side="right")
+
+
+@njit(cache=True)
+def _insert(lengths, first, step, codes, begin):  # type: ignore[no-untyped-def]
+    """Write an insertion into `codes` from `begin` on; its length."""
+    count = _draw(lengths)
+    for k in range(count):
+        codes[begin + k] = _draw(first) if k == 0 else _draw(step[codes[begin + k - 1]])
+    return count
+
+
+@njit(cache=True, parallel=True)
+def _junctions(  # type: ignore[no-untyped-def]
+    rows, seed, p_v, p_dj, v_codes, v_lengths, d_codes, d_lengths, j_codes, j_lengths, v_deleted, d_deleted, j_deleted,
+    rights, vd_lengths, vd_first, vd_step, dj_lengths, dj_first, dj_step,
+):  # fmt: skip
+    """Junctions in frame of up to LONGEST bases: words, lengths, V, J.  Distributions are cumulative."""
+    words, lengths = np.zeros((rows, 2), dtype=np.uint64), np.zeros(rows, dtype=np.uint8)
+    alleles = np.zeros((rows, 2), dtype=np.int64)
+    for chunk in prange((rows + CHUNK - 1) // CHUNK):
+        np.random.seed(seed + chunk)
+        codes, inserted = np.empty(512, dtype=np.int64), np.empty(128, dtype=np.int64)
+        for row in range(chunk * CHUNK, min(rows, (chunk + 1) * CHUNK)):
+            while lengths[row] == 0:
+                v, dj = _draw(p_v), _draw(p_dj)
+                d, j = dj // len(j_codes), dj % len(j_codes)
+                size = v_lengths[v] - _draw(v_deleted[v])
+                left_right = _draw(d_deleted[d])
+                left, right = left_right // rights, left_right % rights
+                j_begin = _draw(j_deleted[j])
+                if size < 1 or j_begin >= j_lengths[j] or left + right > d_lengths[d]:
+                    continue
+                codes[:size] = v_codes[v, :size]
+                size += _insert(vd_lengths, vd_first, vd_step, codes, size)
+                for k in range(left, d_lengths[d] - right):
+                    codes[size] = d_codes[d, k]
+                    size += 1
+                count = _insert(dj_lengths, dj_first, dj_step, inserted, 0)
+                for k in range(count - 1, -1, -1):
+                    codes[size] = inserted[k]
+                    size += 1
+                for k in range(j_begin, j_lengths[j]):
+                    codes[size] = j_codes[j, k]
+                    size += 1
+                if size <= LONGEST and size % 3 == 0:
+                    lengths[row], alleles[row, 0], alleles[row, 1] = size, v, j
+            for k in range(lengths[row]):
+                words[row, k // 32] |= np.uint64(codes[k]) << np.uint64(62 - 2 * (k % 32))
+    return words, lengths, alleles
+
+
+def _padded(templates: tuple[Template, ...]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    texts = [encode(template.extended) for template in templates]
+    codes = np.zeros((len(texts), max(map(len, texts))), dtype=np.uint8)
+    for row, text in zip(codes, texts, strict=True):
+        row[: len(text)] = text
+    return codes, np.array(list(map(len, texts)), dtype=np.int64)
+
+
+def junctions(model: Model, rows: int, seed: int = 1) -> Repertoire:
+    """Junctions in frame, drawn from a model with D genes, with the alleles that they are made of."""
+    usable_v, usable_j = (np.zeros(len(model.templates(segment))) for segment in ("V", "J"))
+    usable_v[list(model.contributing("V"))] = usable_j[list(model.contributing("J"))] = 1
+    vd, dj = map(Chain.of, model.insertions)
+    chains = (part for own in (vd, dj) for part in (own.lengths.cumsum(), own.first.cumsum(), own.step.cumsum(axis=1)))
+    words, lengths, alleles = _junctions(
+        rows, seed, (model.p_v * usable_v).cumsum(), (model.p_dj * usable_j).reshape(-1).cumsum(),
+        *_padded(model.v), *_padded(model.d), *_padded(model.j), model.v_deletions.cumsum(axis=1),
+        model.d_deletions.reshape(len(model.d), -1).cumsum(axis=1), model.j_deletions.cumsum(axis=1),
+        model.d_deletions.shape[2], *chains,
+    )  # fmt: skip
+    key = alleles[:, 0] * len(model.j) + alleles[:, 1]
+    order = np.argsort(key, kind="stable")
+    keys, sizes = np.unique(key, return_counts=True)
+    pairs = [
+        (model.alleles("V", (int(own) // len(model.j),)), model.alleles("J", (int(own) % len(model.j),)))
+        for own in keys
+    ]
+    offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    return Repertoire(words[order], lengths[order], pairs, offsets)
+
+
+def without_genes(model: Model, repertoire: Repertoire) -> Repertoire:
+    """The same junctions, of unknown V and J."""
+    offsets = np.array([0, len(repertoire)], dtype=np.int64)
+    return Repertoire(repertoire.words, repertoire.lengths, [(model.alleles("V"), model.alleles("J"))], offsets)
+
+
+def whole_unit(repertoire: Repertoire) -> Unit:
+    """All of a repertoire."""
+    rows = len(repertoire)
+    return Unit(range(len(repertoire.pairs)), range(rows), range(1), rows)
+
+
+def checked(
+    model: Model, repertoire: Repertoire, what: str, values: NDArray[Any], count: int, seed: int = 2
+) -> tuple[int, float]:
+    """How many random junctions the CPU kernel computed, and the largest relative difference."""
+    rows = np.sort(np.random.default_rng(seed).choice(len(repertoire), min(count, len(repertoire)), replace=False))
+    subset = repertoire.subset(rows)
+    expected = pgen_cpu.PgenKernel(PgenProblem(subset, model, (what,)), 0)(whole_unit(subset), 0, len(rows))[:, 0]
+    own = values[rows, 0]
+    if not np.array_equal(own == 0, expected == 0) or not np.isfinite(own).all():
+        return len(rows), float("inf")
+    used = expected > 0
+    return len(rows), float((np.abs(own - expected)[used] / expected[used]).max(initial=0.0))
+
+
+def measured(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """The raw rows."""
+    import cupy
+
+    from hpcvdj.kernels.pgen import pgen_cuda
+
+    device = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
+    for name in options.models:
+        model = load_model(name)
+        given = junctions(model, options.rows)
+        for genes, repertoire in (("V and J", given), ("none", without_genes(model, given))):
+            unit = whole_unit(repertoire)
+            for what in options.what:
+                for threads in options.threads or (pgen_cuda.THREADS[what],):
+                    pgen_cuda.THREADS[what] = threads
+                    kernel = pgen_cuda.PgenKernel(PgenProblem(repertoire, model, (what,)), threads)
+                    values = kernel(unit, 0, unit.tasks)
+                    seconds, walls = [], []
+                    for _ in range(options.repeats):
+                        before, start = kernel.clock.milliseconds, time.perf_counter()
+                        values = kernel(unit, 0, unit.tasks)
+                        walls.append(time.perf_counter() - start)
+                        seconds.append((kernel.clock.milliseconds - before) / 1e3)
+                    median = statistics.median(seconds)
+                    count, difference = checked(model, repertoire, what, values, options.check)
+                    yield {
+                        "device": device, "model": name, "genes_given": genes, "what": what,
+                        "threads_per_block": threads, "rows": unit.tasks, "seconds": f"{median:.6f}",
+                        "rows_per_second": f"{unit.tasks / median:.4g}" if median else "",
+                        "seconds_with_copies": f"{statistics.median(walls):.6f}", "checked": count,
+                        "largest_difference": f"{difference:.2g}",
+                    }  # fmt: skip
+
+
+def main() -> int:
+    """Measure; 1 if a value differs from the CPU kernel's by more than it may."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--output", metavar="CSV", type=Path, required=True, help="file of raw rows")
+    parser.add_argument("--models", nargs="+", default=["mouse_trb", "human_trb"], help="models with D genes")
+    parser.add_argument("--what", nargs="+", choices=PGEN_COLUMNS, default=list(PGEN_COLUMNS), help="kernels")
+    parser.add_argument("--rows", type=int, default=10_000_000, help="junctions")
+    parser.add_argument("--check", type=int, default=20_000, help="junctions that the CPU kernel computes too")
+    parser.add_argument("--repeats", type=int, default=7, help="timed repeats, after one that is not timed")
+    parser.add_argument("--threads", type=int, nargs="+", help="threads per block to try; the kernels' own by default")
+    options = parser.parse_args()
+    same = True
+    with options.output.open("w", newline="") as file:
+        writer = csv.DictWriter(file, FIELDS)
+        writer.writeheader()
+        for row in measured(options):
+            writer.writerow(row)
+            file.flush()
+            print(*row.values(), sep=", ", flush=True)
+            same &= float(row["largest_difference"]) <= 1e-12
+    return 0 if same else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
