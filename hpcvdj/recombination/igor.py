@@ -7,6 +7,7 @@ A model is a folder with `model_params.txt` (events, their realisations and what
 import csv
 import hashlib
 import io
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +19,15 @@ import numpy as np
 
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.alphabet import reverse_complement
-from hpcvdj.recombination.models import Array, Insertion, Model, Template, require_probabilities, stationary
+from hpcvdj.recombination.models import (
+    ALLOWED_ERROR,
+    Array,
+    Insertion,
+    Model,
+    Template,
+    require_probabilities,
+    stationary,
+)
 from hpcvdj.storage.inputs import read_text
 
 FILES = ("model_params.txt", "model_marginals.txt", "V_gene_CDR3_anchors.csv", "J_gene_CDR3_anchors.csv")
@@ -35,6 +44,11 @@ OLGA_FOLDERS = {
 
 FUNCTIONAL = ("F", "(F)")
 """Functions with which a gene takes part."""
+
+MOST_VALUES = 1 << 24
+"""The most probabilities that an event may have: a damaged size is refused before the memory is taken."""
+
+_GENES = ("v_choice", "d_gene", "j_choice")
 
 _AXES = {
     "v_choice": [["v_choice"]],
@@ -96,8 +110,8 @@ def read_model(folder: Path, name: str | None = None) -> Model:
     digest = hashlib.sha256("".join(hashlib.sha256(text.encode()).hexdigest() for text in texts).encode()).hexdigest()
     events = _events(params)
     tables, axes = _marginals(marginals, events)
-    v = _templates(events["v_choice"], _anchors(v_anchors), _palindrome(params, events, "v_3_del"), "V")
-    j = _templates(events["j_choice"], _anchors(j_anchors), _palindrome(params, events, "j_5_del"), "J")
+    v = _templates(events["v_choice"], v_anchors, _palindrome(params, events, "v_3_del"), "V")
+    j = _templates(events["j_choice"], j_anchors, _palindrome(params, events, "j_5_del"), "J")
     empty = np.zeros((0, 0))
     common: dict[str, Any] = {"v": v, "j": j, "v_deletions": tables["v_3_del"], "j_deletions": tables["j_5_del"]}
     named: dict[str, Any] = {"name": name or str(folder), "digest": digest}
@@ -123,6 +137,11 @@ def read_model(folder: Path, name: str | None = None) -> Model:
             insertions=(_insertion(tables, "vd"), _insertion(tables, "dj")), p_v=tables["v_choice"], p_dj=p_dj,
             p_vj=empty, p_vdj=p_vdj,
         )  # fmt: skip
+    for template in (*model.v, *model.d, *model.j):
+        if template.extended.strip("ACGT"):
+            raise InputError(
+                f"{params.path}: {template.allele} has letters other than A, C, G, T in the junction; correct the file"
+            )
     require_probabilities(model)
     return model
 
@@ -156,13 +175,23 @@ def _events(lines: _Lines) -> dict[str, _Event]:
             found[nickname] = (parts[0], [])
         elif section == "Event_list" and line[0] == "%":
             *values, index = line[1:].split(";")
-            if not nickname or not index.strip().isdigit():
+            if not nickname or not index.strip().isdecimal():
                 raise lines.error(number, "a realisation without an event or an index")
+            if len(values) != (2 if nickname in _GENES else 1):
+                raise lines.error(number, f"not a realisation of {nickname}")
             # The index, not the order of lines, places a realisation.
             found[nickname][1].append((int(index), tuple(value.strip() for value in values)))
     for nickname, (_, rows) in found.items():
         if sorted(index for index, _ in rows) != list(range(len(rows))):
             raise InputError(f"{lines.path}: the indices of {nickname} are not 0 … {len(rows) - 1}; correct the file")
+        if not rows:
+            raise InputError(f"{lines.path}: {nickname} has no realisations; copy the model again")
+        order = [values[0] for _, values in sorted(rows)]
+        fixed = list("ACGT") if nickname.endswith("dinucl") else [str(index) for index in range(len(rows))]
+        if nickname.endswith(("ins", "dinucl")) and order != fixed:
+            raise InputError(
+                f"{lines.path}: {nickname} has realisations {', '.join(order)}, not {', '.join(fixed)}; correct it"
+            )
     events = {
         nickname: _Event(kind, [values for _, values in sorted(rows)]) for nickname, (kind, rows) in found.items()
     }
@@ -185,27 +214,45 @@ def _marginals(lines: _Lines, events: dict[str, _Event]) -> tuple[dict[str, Arra
                 if name not in events:
                     raise ValueError(f"event {name!r} is not in {FILES[0]}")
             elif line.startswith("$Dim"):
-                tables[name] = np.full([int(size) for size in line[5:-1].split(",")], np.nan)
+                sizes = [int(size) for size in line[5:-1].split(",")]
+                if math.prod(sizes) > MOST_VALUES:
+                    raise ValueError(f"more than {MOST_VALUES:,} values")
+                tables[name] = np.full(sizes, np.nan)
             elif line[0] == "#":
                 parents = re.findall(r"\[([^,\]]+),(\d+)\]", line)
-                axes[name] = [*(parent for parent, _ in parents), name]
+                own = [*(parent for parent, _ in parents), name]
+                if axes.setdefault(name, own) != own:
+                    raise ValueError(f"{name} has other parents than above")
                 where = tuple(int(place) for _, place in parents)
             elif line[0] == "%":
                 axes.setdefault(name, [name])
-                tables[name][where if len(axes[name]) > 1 else ...] = [float(value) for value in line[1:].split(",")]
+                values = np.array([float(value) for value in line[1:].split(",")])
+                row = tables[name][where if len(axes[name]) > 1 else ...]
+                if row.shape != values.shape:
+                    raise ValueError(f"{len(values)} values where there is place for {row.shape}")
+                if not (np.isfinite(values) & (values >= 0)).all():
+                    raise ValueError("values that are no probabilities")
+                row[...] = values
         except (ValueError, IndexError, KeyError) as error:
             raise lines.error(number, str(error)) from None
     for event in events:
-        if event not in tables or np.isnan(tables[event]).any():
+        if event not in tables or event not in axes or np.isnan(tables[event]).any():
             raise InputError(f"{lines.path}: lacks probabilities of {event}; copy the model again")
         known = _AXES[event]
         if axes[event] not in known:
-            raise InputError(f"{lines.path}: {event} depends on {', '.join(axes[event][:-1])}, which is not supported")
+            given = ", ".join(axes[event][:-1]) or "nothing"
+            raise InputError(f"{lines.path}: {event} depends on {given}, which is not supported; infer another model")
         sizes = [16 if axis.endswith("dinucl") else len(events[axis].realisations) for axis in axes[event]]
         if list(tables[event].shape) != sizes:
             raise InputError(f"{lines.path}: {event} has {tables[event].shape} values, {FILES[0]} says {tuple(sizes)}")
+        if event.endswith("dinucl"):
+            for base, total in zip("ACGT", tables[event].reshape(4, 4).sum(axis=1), strict=True):
+                if abs(total - 1) > ALLOWED_ERROR:
+                    raise InputError(
+                        f"{lines.path}: {event} after {base} adds up to {total:.6g}, not 1; correct the file"
+                    )
     if "d_gene" in events and ("v_choice" in axes["d_gene"]) != ("v_choice" in axes["j_choice"]):
-        raise InputError(f"{lines.path}: of j_choice and d_gene, only one depends on V, which is not supported")
+        raise InputError(f"{lines.path}: of j_choice and d_gene, only one depends on V; infer another model")
     if "d_gene" not in events and "v_choice" not in axes["j_choice"]:
         tables["j_choice"] = np.tile(tables["j_choice"], (len(events["v_choice"].realisations), 1))
     return tables, axes
@@ -214,34 +261,39 @@ def _marginals(lines: _Lines, events: dict[str, _Event]) -> tuple[dict[str, Arra
 def _anchors(lines: _Lines) -> dict[str, tuple[int, str]]:
     """(place of the anchor codon, function) by gene name."""
     found = {}
-    for number, row in enumerate(csv.reader(io.StringIO(lines.text)), 1):
-        if number == 1 or not row:
-            continue
-        try:
-            found[row[0].strip()] = int(row[1]), row[2].strip()
-        except (IndexError, ValueError):
-            raise lines.error(number, "not a gene, its anchor and its function") from None
+    number = 1
+    try:
+        for number, row in enumerate(csv.reader(io.StringIO(lines.text)), 1):
+            if number > 1 and row:
+                found[row[0].strip()] = int(row[1]), row[2].strip()
+    except (IndexError, ValueError, csv.Error):
+        raise lines.error(number, "not a gene, its anchor and its function") from None
     return found
 
 
 def _palindrome(lines: _Lines, events: dict[str, _Event], event: str) -> int:
     """The most P-nucleotides at an end: a deletion of index 0 is −max_p, and each index is one base more."""
-    values = [int(values[0]) for values in events[event].realisations]
-    if values[0] > 0 or values != list(range(values[0], values[0] + len(values))):
+    texts = [values[0] for values in events[event].realisations]
+    least = int(texts[0]) if texts[0].removeprefix("-").isdecimal() else 1
+    if least > 0 or texts != [str(value) for value in range(least, least + len(texts))]:
         raise InputError(f"{lines.path}: the deletions of {event} are not consecutive numbers; correct the file")
-    return -values[0]
+    return -least
 
 
-def _templates(
-    event: _Event, anchors: dict[str, tuple[int, str]], max_p: int, segment_type: str
-) -> tuple[Template, ...]:
-    """The V or J alleles, from the anchor on or up to it."""
+def _templates(event: _Event, lines: _Lines, max_p: int, segment_type: str) -> tuple[Template, ...]:
+    """The V or J alleles, from the anchor on or up to it; `lines` has the anchors."""
+    anchors = _anchors(lines)
     templates = []
     for allele, text in event.realisations:
         sequence = text.upper()
         anchor, function = anchors.get(allele, (0, ""))
         segment = ""
         if anchor > 0 and function in FUNCTIONAL:
+            if anchor + 3 > len(sequence):
+                raise InputError(
+                    f"{lines.path}: the anchor {anchor} of {allele} is not within its {len(sequence)} bases; correct "
+                    "the file"
+                )
             segment = sequence[anchor:] if segment_type == "V" else sequence[: anchor + 3]
         if segment_type == "V":
             extended = segment + reverse_complement(segment[max(0, len(segment) - max_p) :])

@@ -210,9 +210,13 @@ def alleles_by_name(alleles: Iterable[str]) -> dict[str, tuple[int, ...]]:
 
 def stationary(transitions: Array) -> Array:
     """The distribution of bases, float64 [4], that `transitions` leaves as it is."""
-    equations = np.vstack([transitions - np.eye(4), np.ones(4)])
-    solution: Array = np.linalg.lstsq(equations, np.array([0.0, 0.0, 0.0, 0.0, 1.0]), rcond=None)[0]
-    return solution
+    reached = np.linalg.matrix_power(np.eye(4) + (transitions > 0), 4) > 0
+    # A base to which there is no way back from where it leads has no part in it; it would come out as ±1e-17.
+    kept = np.flatnonzero((reached <= reached.T).all(axis=0))
+    equations = np.vstack([transitions[np.ix_(kept, kept)] - np.eye(len(kept)), np.ones(len(kept))])
+    solution: Array = np.zeros(4)
+    solution[kept] = np.linalg.lstsq(equations, np.eye(len(kept) + 1)[-1], rcond=None)[0]
+    return np.maximum(solution, 0.0)
 
 
 def require_probabilities(model: Model) -> None:

@@ -319,5 +319,6 @@ def arguments(tables: Tables, alphabet: Alphabet, mismatches: int = 0) -> tuple[
         tables.first_group, tables.group_v, tables.group_j, tables.group_d,
         tables.v.child, tables.v.alone, tables.j.child, tables.j.alone,
         tables.vd.lengths, tables.vd.first, tables.dj.lengths, tables.dj.first,
-        *chain(*(vars(own).values() for own in steps)), *vars(forms).values(),
+        # einsum leaves the order of axes to itself; numba would compile each layout, for half a minute.
+        *map(np.ascontiguousarray, chain(*(vars(own).values() for own in (*steps, forms)))),
     )  # fmt: skip

@@ -72,7 +72,7 @@ def _middle(codes, length, t, left, most, right, child, weights, rows, longer): 
         for q in range(1, most + 1):
             total += left[q] * right[q]
         return total * empty
-    code = 0
+    code = np.int64(0)
     for k in range(1, ROW_BASES):
         code = code << 2 | int(codes[k])
     for q in range(1, most + 1):

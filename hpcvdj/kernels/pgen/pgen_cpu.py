@@ -56,8 +56,10 @@ class PgenKernel(Kernel):
         if self.mismatched is not None:
             sums = np.empty(rows, dtype=np.complex128)
             aa_cpu.amino_acid_rows(symbols, codons, offsets, 0, rows, sums, *self.mismatched)
-            # Each of the sums over one position has the sequence itself.
-            ball = sums.imag / MISMATCH - (codons.astype(np.float64) - 1) * sums.real
+            # Each of the sums over one position has the sequence itself, unless a stop is there: X is a residue.
+            within = np.arange(symbols.shape[1]) < codons[:, None]
+            residues = (within & (symbols != self.alphabet.symbols.index("*"))).sum(axis=1)
+            ball = sums.imag / MISMATCH - (residues - 1) * sums.real
             results["pgen_aa_1mm"] = np.where(ball < SMALLEST, 0.0, ball)
         for column, name in enumerate(self.names):
             values[first:last, column] = results[name]

@@ -257,6 +257,7 @@ def _with_d(model: Model, pairs: Sequence[tuple[Mask, Mask]]) -> Tables:
         trees.append(_tree(model, "J", mask, np.eye(len(mask)) if by_allele else p_dj))
         chances.append(p_dj.T if by_allele else np.eye(len(model.d)))
     j, first = _joined(trees, dj)
+    chances.append(np.zeros((0, len(model.d))))
     d_chance, table = np.unique(np.concatenate(chances), axis=0, return_inverse=True)
     table = table.reshape(-1)
     groups = [range(first[place], first[place + 1]) for place in map(j_masks.index, (j for _, j in pairs))]

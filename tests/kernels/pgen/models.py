@@ -1,0 +1,268 @@
+"""Recombination models for the tests: small random ones, sampling by the definition, and kernels on a few junctions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from hypothesis import strategies as st
+
+from hpcvdj.kernels.kernel import Unit
+from hpcvdj.kernels.pgen.aa_cpu import amino_acid_rows, arguments
+from hpcvdj.kernels.pgen.codons import Alphabet
+from hpcvdj.kernels.pgen.pgen_cpu import PgenKernel
+from hpcvdj.kernels.pgen.tables import Tables
+from hpcvdj.recombination.alphabet import decode, encode, pack, reverse_complement, words_for
+from hpcvdj.recombination.models import Alleles, Insertion, Model, Template
+from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem, Repertoire
+from hpcvdj.recombination.scenarios import BASES
+
+Junction = tuple[str, tuple[int, ...] | None, tuple[int, ...] | None]
+"""A junction with the places of its V and of its J alleles; None for all."""
+
+NT, AA, BALL = range(len(PGEN_COLUMNS))
+"""The columns of `pgens`."""
+
+LARGEST_DIFFERENCE = 1e-14
+"""Relative, between two orders of the same sum of positive numbers.
+
+The largest that was measured is 1.6e-15, in 400 random models of `models` and the tests of this folder.
+"""
+
+
+def require_equal(values, expected) -> None:
+    """The same zeros, and the same values but for the order of summation."""
+    values, expected = np.asarray(values), np.asarray(expected)
+    assert np.array_equal(values == 0, expected == 0)
+    np.testing.assert_allclose(values, expected, rtol=LARGEST_DIFFERENCE, atol=0)
+
+
+def distribution(rng: np.random.Generator, shape: int | tuple[int, ...], zeros: float = 0.3) -> np.ndarray:
+    """Random probabilities that add up to 1; a part of them is 0."""
+    values = rng.random(shape) * (rng.random(shape) >= zeros)
+    values.flat[rng.integers(values.size)] += 0.1
+    return values / values.sum()
+
+
+def insertion(rng: np.random.Generator, longest: int, zeros: float = 0.3) -> Insertion:
+    """An insertion of 0 … `longest` bases, its first base not that of the stationary distribution."""
+    lengths = distribution(rng, longest + 1)
+    lengths[-1] += 0.1
+    transitions = np.array([distribution(rng, 4, zeros) for _ in range(4)]).T
+    return Insertion(lengths / lengths.sum(), transitions, distribution(rng, 4, zeros))
+
+
+def extended_of(segment: str, segment_type: str, max_p: int) -> str:
+    """A segment with its P-nucleotides."""
+    left = reverse_complement(segment)[max(0, len(segment) - max_p) :] if segment_type in "DJ" else ""
+    right = reverse_complement(segment)[:max_p] if segment_type in "VD" else ""
+    return left + segment + right
+
+
+def _templates(rng: np.random.Generator, segment_type: str, most: int, longest: int, max_p: int) -> list[Template]:
+    """Alleles of which the later ones differ from the first in one base or in length."""
+    out: list[Template] = []
+    for place in range(rng.integers(1, most + 1)):
+        if place and rng.random() < 0.7:
+            letters = list(out[0].segment)
+            letters[rng.integers(len(letters))] = BASES[rng.integers(4)]
+            segment = "".join(letters)[: rng.integers(1, longest + 1)]
+        else:
+            segment = "".join(rng.choice(list(BASES), rng.integers(1, longest + 1)))
+        name = f"TRB{segment_type}{place + 1}*01"
+        out.append(Template(name, segment, segment, extended_of(segment, segment_type, max_p)))
+    return out
+
+
+def _deletions(rng: np.random.Generator, templates: Sequence[Template], width: int) -> np.ndarray:
+    return np.array([distribution(rng, width) for _ in templates])
+
+
+def _d_deletions(rng: np.random.Generator, templates: Sequence[Template], lefts: int, rights: int) -> np.ndarray:
+    """Only deletions of what there is; D may vanish."""
+    out = np.zeros((len(templates), lefts, rights))
+    left, right = np.indices((lefts, rights))
+    for own, template in zip(out, templates, strict=True):
+        own[:] = distribution(rng, (lefts, rights)) * (left + right <= len(template.extended))
+        own[0, 0] += 0.1
+        own /= own.sum()
+    return out
+
+
+def random_model(seed: int, has_d: bool, longest_insertion: int = 4, longest: int = 6) -> Model:
+    """A model of up to 3 V, 3 D and 3 J alleles with short segments, many zeros, and deletions beyond the segments."""
+    rng = np.random.default_rng(seed)
+    max_p = int(rng.integers(0, 4))
+    v, j = (tuple(_templates(rng, segment, 3, longest, max_p)) for segment in "VJ")
+    v_deletions, j_deletions = (_deletions(rng, own, int(rng.integers(1, longest + max_p + 3))) for own in (v, j))
+    common = {"name": f"random {seed}", "digest": "", "v": v, "j": j}
+    common |= {"v_deletions": v_deletions, "j_deletions": j_deletions}
+    lengths = rng.integers(0, longest_insertion + 1, 2)
+    if not has_d:
+        return Model(
+            **common, d=(), d_deletions=np.zeros((0, 0, 0)), insertions=(insertion(rng, lengths[0]),),
+            p_v=np.zeros(0), p_dj=np.zeros((0, 0)), p_vj=distribution(rng, (len(v), len(j))),
+        )  # fmt: skip
+    d = tuple(_templates(rng, "D", 3, longest, max_p))
+    d_deletions = _d_deletions(rng, d, *rng.integers(1, longest + 4, 2))
+    return Model(
+        **common, d=d, d_deletions=d_deletions, insertions=tuple(insertion(rng, length) for length in lengths),
+        p_v=distribution(rng, len(v)), p_dj=distribution(rng, (len(d), len(j))), p_vj=np.zeros((0, 0)),
+    )  # fmt: skip
+
+
+models = st.builds(random_model, st.integers(0, 10**6), st.booleans())
+
+
+def _drawn(rng: np.random.Generator, chances: np.ndarray) -> tuple[int, ...]:
+    """The index of one entry; the entries need not add up to 1."""
+    flat = chances.ravel()
+    place = rng.choice(len(flat), p=flat / flat.sum())
+    return tuple(int(index) for index in np.unravel_index(place, chances.shape))
+
+
+def _inserted(rng: np.random.Generator, own: Insertion) -> str:
+    bases: list[int] = []
+    for _ in range(_drawn(rng, own.lengths)[0]):
+        bases += _drawn(rng, own.transitions[:, bases[-1]] if bases else own.first)
+    return "".join(BASES[base] for base in bases)
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """A junction drawn from a model, and its V and J; the junction is empty if V, D or J has fewer bases."""
+
+    junction: str
+    v: int
+    j: int
+
+
+def sample(model: Model, rng: np.random.Generator) -> Sampled:
+    """Draw one scenario, event by event."""
+    if model.has_d:
+        (v,), (d, j) = _drawn(rng, model.p_v), _drawn(rng, model.p_dj)
+    else:
+        v, j = _drawn(rng, model.p_vj)
+        d = -1
+    if not (model.v[v].segment and model.v_deletions[v].any() and model.j[j].segment and model.j_deletions[j].any()):
+        return Sampled("", v, j)
+    kept_v = len(model.v[v].extended) - _drawn(rng, model.v_deletions[v])[0]
+    deleted_j = _drawn(rng, model.j_deletions[j])[0]
+    if kept_v < 1 or deleted_j >= len(model.j[j].extended):
+        return Sampled("", v, j)
+    if model.has_d:
+        left, right = _drawn(rng, model.d_deletions[d])
+        form = model.d[d].extended
+        if left + right > len(form):
+            return Sampled("", v, j)
+        vd, dj = (_inserted(rng, own) for own in model.insertions)
+        middle = vd + form[left : len(form) - right] + dj[::-1]
+    else:
+        middle = _inserted(rng, model.insertions[0])
+    return Sampled(model.v[v].extended[:kept_v] + middle + model.j[j].extended[deleted_j:], v, j)
+
+
+def mutated(junction: str, rng: np.random.Generator, most: int = 3) -> str:
+    """A junction with 1 … `most` bases drawn again."""
+    letters = list(junction)
+    for _ in range(rng.integers(1, most + 1)):
+        letters[rng.integers(len(letters))] = BASES[rng.integers(4)]
+    return "".join(letters)
+
+
+def problem_of(
+    model: Model, rows: Sequence[Junction], names: tuple[str, ...] = PGEN_COLUMNS
+) -> tuple[PgenProblem, np.ndarray]:
+    """The problem of some junctions, and the row of each in its repertoire."""
+    masks = [
+        (model.contributing("V") if v is None else v, model.contributing("J") if j is None else j) for _, v, j in rows
+    ]
+    pairs = list(dict.fromkeys(masks))
+    order = sorted(range(len(rows)), key=lambda row: pairs.index(masks[row]))
+    row_of = np.empty(len(rows), dtype=np.int64)
+    row_of[order] = np.arange(len(rows))
+    words = words_for(max((len(text) for text, _, _ in rows), default=0))
+    packed = np.zeros((len(rows), 2 if words <= 2 else 4), dtype=np.uint64)
+    for row, target in enumerate(row_of):
+        packed[target] = pack(encode(rows[row][0]), packed.shape[1])
+    lengths = np.array([len(rows[row][0]) for row in order], dtype=np.uint8)
+    offsets = np.cumsum([0, *(masks.count(pair) for pair in pairs)]).astype(np.int64)
+    alleles = [(Alleles("", v), Alleles("", j)) for v, j in pairs]
+    return PgenProblem(Repertoire(packed, lengths, alleles, offsets), model, names), row_of
+
+
+def unit_of(problem: PgenProblem) -> Unit:
+    """All of a problem."""
+    rows = len(problem.repertoire)
+    return Unit(range(len(problem.repertoire.pairs)), range(rows), range(problem.columns), rows)
+
+
+def pgens(model: Model, rows: Sequence[Junction], names: tuple[str, ...] = PGEN_COLUMNS) -> np.ndarray:
+    """The kernels' values of some junctions, float64 [junctions, names]."""
+    problem, row_of = problem_of(model, rows, names)
+    return PgenKernel(problem, 1)(unit_of(problem), 0, len(rows))[row_of]
+
+
+def pgens_of(model: Model, junctions: Sequence[str], column: int) -> np.ndarray:
+    """One column of the kernels' values, all alleles taken."""
+    return pgens(model, [(text, None, None) for text in junctions], (PGEN_COLUMNS[column],))[:, 0]
+
+
+def aa_pgens(model: Model, texts: Sequence[str], alphabet: Alphabet | None = None) -> np.ndarray:
+    """The amino-acid kernel's values of symbols, all alleles taken."""
+    alphabet = alphabet or Alphabet.of()
+    tables = Tables.of(model, [(model.contributing("V"), model.contributing("J"))])
+    symbols = np.zeros((len(texts), max(map(len, texts))), dtype=np.uint8)
+    for row, text in zip(symbols, texts, strict=True):
+        row[: len(text)] = [alphabet.symbols.index(letter) for letter in text]
+    codons = np.array([len(text) for text in texts], dtype=np.uint8)
+    out, offsets = np.empty(len(texts)), np.array([0, len(texts)], dtype=np.int64)
+    amino_acid_rows(symbols, codons, offsets, 0, len(texts), out, *arguments(tables, alphabet))
+    return out
+
+
+def codons_of(alphabet: Alphabet, symbol: str) -> list[str]:
+    """The codons of a symbol."""
+    return [decode(codes) for codes in np.argwhere(alphabet.codons[alphabet.symbols.index(symbol)])]
+
+
+def sum_over_codons(model: Model, text: str, alphabet: Alphabet | None = None) -> float:
+    """The definition of an amino-acid sequence's probability: the sum over its nucleotide sequences."""
+    alphabet = alphabet or Alphabet.of()
+    codons = [codons_of(alphabet, symbol) for symbol in text]
+    return float(pgens_of(model, ["".join(parts) for parts in product(*codons)], NT).sum())
+
+
+def length_distribution(model: Model, longest: int) -> np.ndarray:
+    """P(length of a junction), float64 [longest + 1], by convolution, all alleles taken."""
+    total = np.zeros(longest + 1)
+
+    def kept(template: Template, deletions: np.ndarray) -> np.ndarray:
+        out = np.zeros(longest + 1)
+        for bases in range(1, min(longest, len(template.extended)) + 1):
+            if len(template.extended) - bases < len(deletions):
+                out[bases] = deletions[len(template.extended) - bases]
+        return out
+
+    def added(*parts: np.ndarray) -> np.ndarray:
+        out = np.ones(1)
+        for part in parts:
+            out = np.convolve(out, part)[: longest + 1]
+        return out
+
+    for v, j in product(model.contributing("V"), model.contributing("J")):
+        sides = kept(model.v[v], model.v_deletions[v]), kept(model.j[j], model.j_deletions[j])
+        lengths = [own.lengths for own in model.insertions]
+        if not model.has_d:
+            part = model.p_vj[v, j] * added(*sides, *lengths)
+            total[: len(part)] += part
+        for d, template in enumerate(model.d):
+            form = np.zeros(longest + 1)
+            for left, right in np.ndindex(model.d_deletions.shape[1:]):
+                if 0 <= len(template.extended) - left - right <= longest:
+                    form[len(template.extended) - left - right] += model.d_deletions[d, left, right]
+            part = model.p_v[v] * model.p_dj[d, j] * added(*sides, form, *lengths)
+            total[: len(part)] += part
+    return total
