@@ -365,10 +365,10 @@ __device__ __forceinline__ double result(double total, int)
     return total;
 }
 
-// Each of the sums over one position has the sequence itself.
-__device__ __forceinline__ double result(Dual total, int codons)
+// Each of the sums over the position of a residue has the sequence itself.
+__device__ __forceinline__ double result(Dual total, int residues)
 {
-    const double ball = total.derivative - (codons - 1) * total.value;
+    const double ball = total.derivative - (residues - 1) * total.value;
     return ball < 0x1p-500 ? 0.0 : ball;
 }
 
@@ -467,5 +467,7 @@ __global__ void __launch_bounds__(MOST_THREADS) amino_acids(
         }
     }
     total = lanes.sum(total);
-    if (lane == 0) out[row * columns] = result(total, codons);
+    int residues = 0;
+    for (int k = 0; k < codons; k++) residues += text[k] != STOP;
+    if (lane == 0) out[row * columns] = result(total, residues);
 }

@@ -15,7 +15,10 @@ from hpcvdj.recombination.alphabet import BASES_PER_WORD
 
 FILE = "kernels/pgen/aa.cu"
 
-CONSTANTS = {"BASES_PER_WORD": BASES_PER_WORD, "TILE_BYTES": TILE.itemsize, "MOST_THREADS": 128}
+CONSTANTS = {
+    "BASES_PER_WORD": BASES_PER_WORD, "TILE_BYTES": TILE.itemsize, "MOST_THREADS": 128,
+    "STOP": Alphabet.of().symbols.index("*"),
+}  # fmt: skip
 """What host and device share."""
 
 

@@ -37,9 +37,9 @@ THREADS = {"pgen_nt": 128, "pgen_aa": 64, "pgen_aa_1mm": 64}
 class PgenKernel(Kernel):
     """The model loaded for a problem; tasks are the sequences of the unit.
 
-    The kernels take all sequences of a Repertoire: up to 128 bases, or 42 codons.  Where a block of 32 threads needs
-    more shared memory than the GPU has (more than 36 codons with one mismatch, on GPUs before Ampere), the CPU kernel
-    computes them.
+    The kernels take sequences of up to 128 bases.  The CPU kernel computes longer ones, and those for which a block of
+    32 threads would need more shared memory than the GPU has (more than 36 codons with one mismatch, on GPUs before
+    Ampere).
     """
 
     @gpu_errors()
@@ -84,12 +84,14 @@ class PgenKernel(Kernel):
         """Launch the kernels for sequences; (column, sequences) that are left to the CPU."""
         own, left = self.repertoire, []
         lengths = own.lengths[first:last]
+        if len(longer := np.flatnonzero(lengths > LONGEST_CDR3)):
+            left += [(column, longer + first) for column in range(len(self.names))]
         on_device = cupy.empty((last - first, len(self.names)), dtype=np.float64)
         # Sequences out of frame have no amino acids.
         on_device.fill(np.nan)
         words, lengths_there = on_gpu(own.words[first:last]), on_gpu(lengths)
         for column, name in enumerate(self.names):
-            usable = lengths <= LONGEST_CDR3 if name == "pgen_nt" else (lengths % 3 == 0) & (lengths > 0)
+            usable = lengths >= 0 if name == "pgen_nt" else (lengths % 3 == 0) & (lengths > 0)
             for shorter, longest in pairwise((-1, *CLASSES)):
                 rows = np.flatnonzero(usable & (lengths.astype(np.int16) > shorter) & (lengths <= longest))
                 if len(rows) and not self._launch(
