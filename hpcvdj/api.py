@@ -11,13 +11,13 @@ from hpcvdj.counting.config import DEFAULT_MAX_N, Config, PgenConfig, pgen_names
 from hpcvdj.errors import InputError, choices, require_choice, require_integer
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.kernels.pathways.methods import Direct
-from hpcvdj.recombination.calls import CallPolicy, Policy
+from hpcvdj.recombination.calls import CallPolicy, Genes, Policy
 from hpcvdj.recombination.explanation import Explanation
 from hpcvdj.recombination.germline import DFormConvention, Germline, PaperDForms, read_germline
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import Problem, SequenceField
-from hpcvdj.repertoires.junctions import Genes, Reading, read_table
+from hpcvdj.repertoires.junctions import Reading, read_table
 from hpcvdj.repertoires.tables import as_arrow
 from hpcvdj.results.joining import Lookup, beside, join
 from hpcvdj.results.reader import Result

@@ -1,17 +1,21 @@
 """What to count and how."""
 
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from hpcvdj.errors import InputError, choice, require_choice, require_integer
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.kernels.method import THREADS_PER_BLOCK, Method
 from hpcvdj.kernels.pathways.methods import Direct, PathwayMethod
 from hpcvdj.kernels.pgen.method import ForwardSum
+from hpcvdj.recombination.calls import Genes
 from hpcvdj.recombination.germline import Germline, PaperDForms
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem, Problem, Repertoire
-from hpcvdj.repertoires.junctions import Genes, Reading
+
+if TYPE_CHECKING:
+    # Slow to import, and the help needs the defaults of this module.
+    from hpcvdj.repertoires.junctions import Reading
 
 DEFAULT_MAX_N = 10
 """The paper's largest n-length, which regenerates 99.5 % of its in vivo set (section II-A)."""
@@ -35,7 +39,7 @@ class Plan:
         """The method; InputError if there is none of that name."""
         raise NotImplementedError
 
-    def reads(self, reading: Reading) -> Reading:
+    def reads(self, reading: "Reading") -> "Reading":
         """How junctions are read for it."""
         raise NotImplementedError
 
@@ -94,7 +98,7 @@ class Config(Plan):
         self.method_class().require(max_n)
         return max_n
 
-    def reads(self, reading: Reading) -> Reading:
+    def reads(self, reading: "Reading") -> "Reading":
         """Up to the longest CDR3 of the method."""
         return replace(reading, longest=self.method_class().longest_cdr3)
 
@@ -153,7 +157,7 @@ class PgenConfig(Plan):
         """The only method."""
         return ForwardSum(self.names)
 
-    def reads(self, reading: Reading) -> Reading:
+    def reads(self, reading: "Reading") -> "Reading":
         """With the codons of Cys 104 and Phe/Trp 118, which are part of what recombination makes."""
         if reading.sequence_field != "junction":
             raise InputError(f"--sequence-field {reading.sequence_field}: a probability is that of a junction")

@@ -10,6 +10,9 @@ from hpcvdj.recombination.germline import Germline, Segment, SegmentType
 
 Policy = Literal["exclude", "first"]
 
+Genes = Literal["call", "any"]
+"""Which alleles of a model a row is taken to have: those of its calls, or any."""
+
 _IMGT_NAME = re.compile(r"\b(?:IG[HKL]|TR[ABDG])[VDJ][^\s,()\[\]]*")
 
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import InitVar, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from hpcvdj.errors import InputError, require_choice
 from hpcvdj.kernels import text
 from hpcvdj.recombination.alphabet import BASES_PER_WORD, words_for
-from hpcvdj.recombination.calls import CallPolicy, names_in
+from hpcvdj.recombination.calls import CallPolicy, Genes, names_in
 from hpcvdj.recombination.exclusions import ExcludedRows, Exclusion, ExclusionKind
 from hpcvdj.recombination.germline import SEGMENT_TYPES, Germline, Segment, SegmentType
 from hpcvdj.recombination.models import Alleles, Model
@@ -34,9 +34,6 @@ LONGEST_TEXT = 4096
 
 Reference = Germline | Model
 """What calls refer to: the segments of a germline table, or the alleles of a recombination model."""
-
-Genes = Literal["call", "any"]
-"""Which alleles of a model a row is taken to have: those of its calls, or any."""
 
 _MOST_SETS = 1 << 31
 """A V–J pair is one number: the place of V x _MOST_SETS + that of J."""
