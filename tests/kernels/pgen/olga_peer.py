@@ -54,6 +54,12 @@ class Olga:
         """The probability of a junction in frame; calls are lists with commas, and empty for all genes."""
         return float(self._model.compute_nt_CDR3_pgen(junction, *map(_mask, (v_call, j_call)), print_warnings=False))
 
+    def alleles(self, segment_type: str, name: str) -> tuple[int, ...]:
+        """The places of the V or J alleles that a name means; all if OLGA does not know it."""
+        calls = (name, None) if segment_type == "V" else (None, name)
+        masks = self._model.format_usage_masks(*calls, print_warnings=False)
+        return tuple(sorted(set(masks["VJ".index(segment_type)])))
+
     def aa(self, amino_acids: str, v_call: str, j_call: str) -> float:
         """The probability of amino acids."""
         return float(self._model.compute_aa_CDR3_pgen(amino_acids, *map(_mask, (v_call, j_call)), print_warnings=False))

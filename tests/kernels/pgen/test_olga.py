@@ -91,3 +91,21 @@ def test_olga_itself(name):
         for row, text in zip(rows, translate(row.junction for row in rows), strict=True)
     ]
     assert (differences(values_of(model, rows), np.array(expected)) <= LARGEST_DIFFERENCE).all()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not INSTALLED, reason="no olga")
+@pytest.mark.parametrize("name", OLGA_FOLDERS)
+def test_names_mean_what_they_mean_to_olga(name):
+    """Every allele, gene, family, and first member of a gene without one."""
+    model, olga = model_of(name), Olga(name, complete=False)
+    for segment_type in ("V", "J"):
+        names = set()
+        for template in model.templates(segment_type):
+            gene, _, number = template.allele.partition("*")
+            names |= {template.allele, gene, gene.partition("-")[0]}
+            if "-" not in gene:
+                names |= {f"{gene}-1", f"{gene}-1*{number}"}
+        assert {own: model.find(segment_type, own) for own in names} == {
+            own: olga.alleles(segment_type, own) for own in names
+        }
