@@ -84,17 +84,21 @@ class PgenKernel(Kernel):
         """Launch the kernels for sequences; (column, sequences) that are left to the CPU."""
         own, left = self.repertoire, []
         lengths = own.lengths[first:last]
+        counts = np.bincount(lengths, minlength=LONGEST_CDR3 + 1)
         on_device = cupy.empty((last - first, len(self.names)), dtype=np.float64)
         # Sequences out of frame have no amino acids.
         on_device.fill(np.nan)
         words, lengths_there = on_gpu(own.words[first:last]), on_gpu(lengths)
         for column, name in enumerate(self.names):
-            usable = lengths <= LONGEST_CDR3 if name == "pgen_nt" else (lengths % 3 == 0) & (lengths > 0)
             for shorter, longest in pairwise((-1, *CLASSES)):
-                rows = np.flatnonzero(usable & (lengths.astype(np.int16) > shorter) & (lengths <= longest))
-                if len(rows) and not self._launch(
-                    name, words, lengths_there, rows, first, int(lengths[rows].max()), on_device[:, column:]
-                ):
+                used = np.arange(shorter + 1, longest + 1)
+                used = used[counts[used] > 0]
+                if name != "pgen_nt":
+                    used = used[(used % 3 == 0) & (used > 0)]
+                if not len(used):
+                    continue
+                rows = _rows_of_lengths(lengths, used, int(counts[used].sum()))
+                if not self._launch(name, words, lengths_there, rows, first, int(used[-1]), on_device[:, column:]):
                     left.append((column, rows + first))
         on_device.get(out=values, blocking=False)
         return left
@@ -115,7 +119,7 @@ class PgenKernel(Kernel):
         offsets = np.searchsorted(rows, self.repertoire.offsets - first)
         tiles = split_pairs(offsets, 0, len(rows), threads // program.threads_per_row)
         arguments = (
-            words, lengths, on_gpu(rows.astype(np.int32)), on_gpu(tiles.view(np.uint8)), *program.tables,
+            words, lengths, on_gpu(rows.astype(np.int32, copy=False)), on_gpu(tiles.view(np.uint8)), *program.tables,
             np.int32(longest), np.int32(len(self.names)), out,
         )  # fmt: skip
         self.clock.launch(kernel, (len(tiles),), threads, arguments, shared(threads))
@@ -130,3 +134,12 @@ class PgenKernel(Kernel):
             unit = Unit(range(len(subset.repertoire.pairs)), range(len(rows)), range(1), len(rows))
             values[rows - start, column] = pgen_cpu.PgenKernel(subset, 0)(unit, 0, len(rows))[:, 0]
         return values
+
+
+def _rows_of_lengths(lengths: NDArray[np.uint8], used: NDArray[np.int64], count: int) -> NDArray[Any]:
+    """The `count` rows that have one of the lengths `used`, ascending."""
+    if count == len(lengths):
+        return np.arange(count)
+    chosen = np.zeros(LONGEST_CDR3 + 1, dtype=bool)
+    chosen[used] = True
+    return np.flatnonzero(chosen[lengths])
