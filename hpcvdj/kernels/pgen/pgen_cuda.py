@@ -109,18 +109,19 @@ class PgenKernel(Kernel):
         """Compute `rows`; False if a block for the longest of them has too little shared memory."""
         _, program = self._programs[name]
         kernel = self._kernels[name]
+        offsets = np.searchsorted(rows, self.repertoire.offsets - first)
+        options = program.options(np.diff(offsets))
 
         def shared(threads: int) -> int:
-            return int(program.shared(threads, longest))
+            return int(program.shared(threads, longest, *options))
 
         if shared(32) > shared_limit():
             return False
         threads = fitting_threads(kernel, min(THREADS[name], self._most_threads), shared)
-        offsets = np.searchsorted(rows, self.repertoire.offsets - first)
         tiles = split_pairs(offsets, 0, len(rows), threads // program.threads_per_row)
         arguments = (
             words, lengths, on_gpu(rows.astype(np.int32, copy=False)), on_gpu(tiles.view(np.uint8)), *program.tables,
-            np.int32(longest), np.int32(len(self.names)), out,
+            *options, np.int32(longest), np.int32(len(self.names)), out,
         )  # fmt: skip
         self.clock.launch(kernel, (len(tiles),), threads, arguments, shared(threads))
         return True
