@@ -7,6 +7,9 @@ on the GPU; `seconds_with_copies` is the median wall time with both transfers.  
 kernel too; `largest_difference` is relative, and infinite if only one of two values is zero.
 """
 
+# numba infers the types of compiled functions.
+# ruff: noqa: ANN001
+
 from __future__ import annotations
 
 import argparse
@@ -22,16 +25,13 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
-from hpcvdj.kernels.kernel import Unit  # noqa: E402
-from hpcvdj.kernels.pgen import pgen_cpu  # noqa: E402
-from hpcvdj.kernels.pgen.tables import Chain  # noqa: E402
-from hpcvdj.recombination.alphabet import encode  # noqa: E402
-from hpcvdj.recombination.igor import load_model  # noqa: E402
-from hpcvdj.recombination.models import Model, Template  # noqa: E402
-from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem, Repertoire  # noqa: E402
+from hpcvdj.kernels.kernel import Unit
+from hpcvdj.kernels.pgen import pgen_cpu
+from hpcvdj.kernels.pgen.tables import Chain
+from hpcvdj.recombination.alphabet import encode
+from hpcvdj.recombination.igor import load_model
+from hpcvdj.recombination.models import Model, Template
+from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem, Repertoire
 
 LONGEST = 64
 """Bases of the longest junction that is kept: two words."""
@@ -122,10 +122,8 @@ def junctions(model: Model, rows: int, seed: int = 1) -> Repertoire:
     key = alleles[:, 0] * len(model.j) + alleles[:, 1]
     order = np.argsort(key, kind="stable")
     keys, sizes = np.unique(key, return_counts=True)
-    pairs = [
-        (model.alleles("V", (int(own) // len(model.j),)), model.alleles("J", (int(own) % len(model.j),)))
-        for own in keys
-    ]
+    used = (divmod(int(own), len(model.j)) for own in keys)
+    pairs = [(model.alleles("V", (v,)), model.alleles("J", (j,))) for v, j in used]
     offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
     return Repertoire(words[order], lengths[order], pairs, offsets)
 
@@ -199,7 +197,9 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=10_000_000, help="junctions")
     parser.add_argument("--check", type=int, default=20_000, help="junctions that the CPU kernel computes too")
     parser.add_argument("--repeats", type=int, default=7, help="timed repeats, after one that is not timed")
-    parser.add_argument("--threads", type=int, nargs="+", help="threads per block to try; the kernels' own by default")
+    parser.add_argument(
+        "--threads", type=int, nargs="+", help="threads per block to try (nt up to 256, else up to 128)"
+    )
     options = parser.parse_args()
     same = True
     with options.output.open("w", newline="") as file:

@@ -3,7 +3,8 @@
 // codons.py says what the components mean, aa_cpu.py how the sum is made.  Here a codon is a step: Left goes through the
 // codons from V, and what the D forms need of it is at most two codons old, so only Right is kept, in shared memory,
 // with the last bases of insertions that can still go on.  A lane reads and writes its own component of both; where a
-// weight goes through a 4 x 4 table, the lanes tell each other their components by shuffles.  The lanes of a sequence
+// weight goes through a 4 x 4 table, the lanes tell each other their components by shuffles.  Where many junctions have
+// several groups of one V, Left is kept too, and made once.  The lanes of a sequence
 // run together, those of other sequences of the warp need not.
 //
 // A Number is a double; or a value with its derivative by the weight of codons of any residue, in all positions, which
@@ -353,11 +354,12 @@ __device__ __forceinline__ Number middle(
     return part + whole_codons(forms, fits, symbols, codon, codons, lane, left.none, older, right);
 }
 
-// Numbers in shared memory for a sequence: Right, the rows of insertions, two times two weights of Left.  The sequences
-// of a warp begin in different banks.
-__device__ __forceinline__ int numbers_of(int most_codons, int rows)
+// Numbers in shared memory for a sequence: Right, the rows of insertions; all of Left, or two weights of two codons.
+// The sequences of a warp begin in different banks.
+__device__ __forceinline__ int numbers_of(int most_codons, int rows, bool keep)
 {
-    return (OF_CODON * most_codons + 1 + COMPONENTS * (rows + 4) + 7) / 8 * 8 + 4;
+    const int left = keep ? OF_CODON * most_codons : 4 * COMPONENTS;
+    return (OF_CODON * most_codons + 1 + left + COMPONENTS * rows + 7) / 8 * 8 + 4;
 }
 
 __device__ __forceinline__ double result(double total, int)
@@ -398,18 +400,19 @@ __global__ void __launch_bounds__(MOST_THREADS) amino_acids(
     const int *__restrict__ found, const int *__restrict__ of_symbol, const double *__restrict__ chance,
     int symbols, int places, int ends,
     int reach,                              // bases of the longest segment
+    bool keep,                              // all of Left
     int longest,                            // bases of any of the junctions
     int columns, double *__restrict__ out)  // [junctions, columns], the column of these values
 {
     extern __shared__ __align__(16) u8 shared[];
     const int most_codons = longest / 3, scratch_rows = min(reach, 3 * most_codons) + 1;
-    const int numbers = numbers_of(most_codons, scratch_rows);
+    const int numbers = numbers_of(most_codons, scratch_rows, keep);
     const int slot = threadIdx.x / COMPONENTS, slots = blockDim.x / COMPONENTS;
     Number *const right = (Number *)shared + numbers * slot;               // [9 codons + 1]
-    Number *const window = right + OF_CODON * most_codons + 1;             // [2, 2, 4]
+    Number *const kept = right + OF_CODON * most_codons + 1;               // [9 codons] if `keep`, else [2, 2, 4]
     const Lanes lanes;
     const int lane = lanes.own;
-    Number *const last = window + 4 * COMPONENTS + lane;                   // [scratch_rows, 4]
+    Number *const last = kept + (keep ? OF_CODON * most_codons : 4 * COMPONENTS) + lane;  // [scratch_rows, 4]
     u8 *const text = (u8 *)((Number *)shared + numbers * slots) + most_codons * slot;  // [codons]
 
     const Tile tile = tiles[blockIdx.x];
@@ -430,10 +433,11 @@ __global__ void __launch_bounds__(MOST_THREADS) amino_acids(
         j_fits, j_pairs, j_lags};
     const int used_rows = min(scratch_rows, 3 * codons + 1);
     Number total = {};
+    int root = -1, most_v = 0;
     for (int group = first_group[tile.pair]; group < first_group[tile.pair + 1]; group++) {
         // The text is written; nobody reads the last group's Right any more.
         lanes.wait();
-        int most = segments<false>(j, group_j[group], text, codons, lane, used_rows, last);
+        const int most = segments<false>(j, group_j[group], text, codons, lane, used_rows, last);
         if (most == 0) continue;
         Insertions<Number> back(j, lanes, last, most);
         for (int k = codons - 1; k >= 0; k--) {
@@ -444,8 +448,12 @@ __global__ void __launch_bounds__(MOST_THREADS) amino_acids(
             here[1 + lane] = made.two;
         }
         if (lane == 0) right[0] = Number{};
-        most = segments<true>(v, group_v[group], text, codons, lane, used_rows, last);
-        if (most == 0) continue;
+        const bool made = keep && group_v[group] == root;
+        if (!made) {
+            root = group_v[group];
+            most_v = segments<true>(v, root, text, codons, lane, used_rows, last);
+        }
+        if (most_v == 0) continue;
         // Right is written.
         lanes.wait();
         const i64 t = group_d[group], all = symbols, squares = COMPONENTS * COMPONENTS;
@@ -454,15 +462,21 @@ __global__ void __launch_bounds__(MOST_THREADS) amino_acids(
             one_two + t * all * squares, one_three + t * all * COMPONENTS, one_one + t * all * squares,
             two_two + t * all * squares, one_over_two + t * all * all * squares, code, begin, end, found, of_symbol,
             chance + t * places * ends, symbols, places, ends};
-        Insertions<Number> front(v, lanes, last, most);
+        Insertions<Number> front(v, lanes, last, most_v);
         for (int k = 0; k < codons; k++) {
-            const Weights<Number> left = front.next(k, text[k]);
-            Number *const now = window + 2 * COMPONENTS * (k & 1);
-            now[lane] = left.one;
-            now[COMPONENTS + lane] = left.two;
-            const Number *const older = window + 2 * COMPONENTS * (~k & 1);
+            Number *const now = keep ? kept + OF_CODON * k + 1 : kept + 2 * COMPONENTS * (k & 1);
+            const Number *const older = keep ? now - OF_CODON : kept + 2 * COMPONENTS * (~k & 1);
+            Weights<Number> left;
+            if (made) {
+                left = {now[-1], now[lane], now[COMPONENTS + lane]};
+            } else {
+                left = front.next(k, text[k]);
+                if (keep && lane == 0) now[-1] = left.none;
+                now[lane] = left.one;
+                now[COMPONENTS + lane] = left.two;
+            }
             total = total + middle(forms, v.fits, text, k, codons, lane, left, older, right + OF_CODON * k);
-            // The window of the codon before is read, that of this codon written.
+            // What is left of the codon before is read, of this codon written.
             lanes.wait();
         }
     }

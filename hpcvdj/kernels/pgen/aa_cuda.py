@@ -34,6 +34,9 @@ class AminoAcids:
     def __init__(self, tables: Tables, alphabet: Alphabet, width: int, mismatches: int = 0) -> None:
         self.name = f"amino_acids<{width}, {'Dual' if mismatches else 'double'}>"
         self._bytes = 16 if mismatches else 8
+        of_pair = np.repeat(np.arange(len(tables.first_group) - 1), np.diff(tables.first_group))
+        again = (np.diff(tables.group_v) == 0) & (np.diff(of_pair) == 0)
+        self._shares_v = np.bincount(of_pair[1:][again], minlength=len(tables.first_group) - 1) > 0
         codons = weights_of(alphabet, mismatches)
         forms = CodonForms.of(codons, tables)
         v, j = preorder(tables.v), preorder(tables.j)
@@ -47,11 +50,19 @@ class AminoAcids:
             *map(np.int32, (len(alphabet.symbols), len(forms.code), forms.chance.shape[2], self._reach)),
         )  # fmt: skip
 
-    def shared(self, threads: int, longest: int) -> int:
+    def options(self, sizes: NDArray[np.int64]) -> tuple[Any, ...]:
+        """Arguments of a launch with so many junctions of each pair: whether to keep Left, for groups with one V.
+
+        It makes blocks larger, which does not pay for a few junctions.
+        """
+        return (np.bool_(4 * sizes[self._shares_v].sum() >= sizes.sum()),)
+
+    def shared(self, threads: int, longest: int, keep: Any) -> int:
         """Bytes of shared memory of a block: the kernel's `numbers_of`, and the symbols, for each sequence."""
         codons = longest // 3
         rows = min(self._reach, 3 * codons) + 1
-        numbers = (9 * codons + 1 + 4 * (rows + 4) + 7) // 8 * 8 + 4
+        left = 9 * codons if keep else 16
+        numbers = (9 * codons + 1 + left + 4 * rows + 7) // 8 * 8 + 4
         return threads // self.threads_per_row * (numbers * self._bytes + codons)
 
 

@@ -176,6 +176,7 @@ __global__ void __launch_bounds__(MOST_THREADS) nucleotides(
             }
             const int last = q + ROW_BASES - 1;
             code = (code << 2 | (last < own.length ? own.base(last) : 0)) & (ROWS - 1);
+            if (left == 0) continue;
             const Two low = table[code], high = table[ROWS + code];
             double forms = empty * here[0];
             forms += low.first * here[stride];

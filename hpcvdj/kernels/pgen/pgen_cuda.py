@@ -86,17 +86,21 @@ class PgenKernel(Kernel):
         lengths = own.lengths[first:last]
         if len(longer := np.flatnonzero(lengths > LONGEST_CDR3)):
             left += [(column, longer + first) for column in range(len(self.names))]
+        counts = np.bincount(lengths, minlength=LONGEST_CDR3 + 1)
         on_device = cupy.empty((last - first, len(self.names)), dtype=np.float64)
         # Sequences out of frame have no amino acids.
         on_device.fill(np.nan)
         words, lengths_there = on_gpu(own.words[first:last]), on_gpu(lengths)
         for column, name in enumerate(self.names):
-            usable = lengths >= 0 if name == "pgen_nt" else (lengths % 3 == 0) & (lengths > 0)
             for shorter, longest in pairwise((-1, *CLASSES)):
-                rows = np.flatnonzero(usable & (lengths.astype(np.int16) > shorter) & (lengths <= longest))
-                if len(rows) and not self._launch(
-                    name, words, lengths_there, rows, first, int(lengths[rows].max()), on_device[:, column:]
-                ):
+                used = np.arange(shorter + 1, longest + 1)
+                used = used[counts[used] > 0]
+                if name != "pgen_nt":
+                    used = used[(used % 3 == 0) & (used > 0)]
+                if not len(used):
+                    continue
+                rows = _rows_of_lengths(lengths, used, int(counts[used].sum()))
+                if not self._launch(name, words, lengths_there, rows, first, int(used[-1]), on_device[:, column:]):
                     left.append((column, rows + first))
         on_device.get(out=values, blocking=False)
         return left
@@ -107,18 +111,19 @@ class PgenKernel(Kernel):
         """Compute `rows`; False if a block for the longest of them has too little shared memory."""
         _, program = self._programs[name]
         kernel = self._kernels[name]
+        offsets = np.searchsorted(rows, self.repertoire.offsets - first)
+        options = program.options(np.diff(offsets))
 
         def shared(threads: int) -> int:
-            return int(program.shared(threads, longest))
+            return int(program.shared(threads, longest, *options))
 
         if shared(32) > shared_limit():
             return False
         threads = fitting_threads(kernel, min(THREADS[name], self._most_threads), shared)
-        offsets = np.searchsorted(rows, self.repertoire.offsets - first)
         tiles = split_pairs(offsets, 0, len(rows), threads // program.threads_per_row)
         arguments = (
-            words, lengths, on_gpu(rows.astype(np.int32)), on_gpu(tiles.view(np.uint8)), *program.tables,
-            np.int32(longest), np.int32(len(self.names)), out,
+            words, lengths, on_gpu(rows.astype(np.int32, copy=False)), on_gpu(tiles.view(np.uint8)), *program.tables,
+            *options, np.int32(longest), np.int32(len(self.names)), out,
         )  # fmt: skip
         self.clock.launch(kernel, (len(tiles),), threads, arguments, shared(threads))
         return True
@@ -132,3 +137,12 @@ class PgenKernel(Kernel):
             unit = Unit(range(len(subset.repertoire.pairs)), range(len(rows)), range(1), len(rows))
             values[rows - start, column] = pgen_cpu.PgenKernel(subset, 0)(unit, 0, len(rows))[:, 0]
         return values
+
+
+def _rows_of_lengths(lengths: NDArray[np.uint8], used: NDArray[np.int64], count: int) -> NDArray[Any]:
+    """The `count` rows that have one of the lengths `used`, ascending."""
+    if count == len(lengths):
+        return np.arange(count)
+    chosen = np.zeros(LONGEST_CDR3 + 1, dtype=bool)
+    chosen[used] = True
+    return np.flatnonzero(chosen[lengths])

@@ -179,5 +179,5 @@ def test_a_missing_barrier_shows(host, names):
 
 BARRIERS = {"pgen_nt": ("__syncthreads();", 2), "pgen_aa": ("lanes.wait();", 3)}
 
-UNSEEN: dict[str, list[int]] = {"pgen_nt": [], "pgen_aa": [1, 2]}
-"""Lanes meet at shuffles soon after these: on a GPU, only a barrier says that what they wrote can be read."""
+UNSEEN: dict[str, list[int]] = {"pgen_nt": [], "pgen_aa": [2]}
+"""Lanes meet at shuffles soon after it: on a GPU, only a barrier says that what they wrote can be read."""
