@@ -8,7 +8,6 @@ kernel too; `largest_difference` is relative, and infinite if only one of two va
 """
 
 # numba infers the types of compiled functions.
-# ruff: noqa: ANN001
 
 from __future__ import annotations
 
