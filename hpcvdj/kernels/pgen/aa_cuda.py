@@ -50,12 +50,13 @@ class AminoAcids:
             *map(np.int32, (len(alphabet.symbols), len(forms.code), forms.chance.shape[2], self._reach)),
         )  # fmt: skip
 
-    def options(self, sizes: NDArray[np.int64]) -> tuple[Any, ...]:
-        """Arguments of a launch with so many junctions of each pair: whether to keep Left, for groups with one V.
+    def options(self, sizes: NDArray[np.int64]) -> list[tuple[Any, ...]]:
+        """Arguments of a launch with so many junctions of each pair, the best first.
 
-        It makes blocks larger, which does not pay for a few junctions.
+        Whether to keep Left, for groups with one V.  It needs more shared memory, and does not pay for few junctions.
         """
-        return (np.bool_(4 * sizes[self._shares_v].sum() >= sizes.sum()),)
+        pays = 4 * sizes[self._shares_v].sum() >= sizes.sum()
+        return [(np.bool_(True),), (np.bool_(False),)] if pays else [(np.bool_(False),)]
 
     def shared(self, threads: int, longest: int, keep: Any) -> int:
         """Bytes of shared memory of a block: the kernel's `numbers_of`, and the symbols, for each sequence."""

@@ -39,9 +39,9 @@ class Nucleotides:
             on_gpu(tables.longer), np.int32(self.nodes),
         )  # fmt: skip
 
-    def options(self, sizes: NDArray[np.int64]) -> tuple[Any, ...]:
+    def options(self, sizes: NDArray[np.int64]) -> list[tuple[Any, ...]]:
         """Arguments of a launch with so many junctions of each pair: none."""
-        return ()
+        return [()]
 
     def shared(self, threads: int, longest: int) -> int:
         """Bytes of shared memory of a block."""

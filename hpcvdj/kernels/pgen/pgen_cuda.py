@@ -38,7 +38,7 @@ class PgenKernel(Kernel):
     """The model loaded for a problem; tasks are the sequences of the unit.
 
     The kernels take sequences of up to 128 bases.  The CPU kernel computes longer ones, and those for which a block of
-    32 threads would need more shared memory than the GPU has (more than 36 codons with one mismatch, on GPUs before
+    32 threads would need more shared memory than the GPU has (more than 40 codons with one mismatch, on GPUs before
     Ampere).
     """
 
@@ -112,13 +112,16 @@ class PgenKernel(Kernel):
         _, program = self._programs[name]
         kernel = self._kernels[name]
         offsets = np.searchsorted(rows, self.repertoire.offsets - first)
-        options = program.options(np.diff(offsets))
+        options = next(
+            (own for own in program.options(np.diff(offsets)) if program.shared(32, longest, *own) <= shared_limit()),
+            None,
+        )
+        if options is None:
+            return False
 
         def shared(threads: int) -> int:
             return int(program.shared(threads, longest, *options))
 
-        if shared(32) > shared_limit():
-            return False
         threads = fitting_threads(kernel, min(THREADS[name], self._most_threads), shared)
         tiles = split_pairs(offsets, 0, len(rows), threads // program.threads_per_row)
         arguments = (

@@ -108,7 +108,7 @@ static unsigned long long handed[2][1024];
 template <typename T>
 inline const unsigned long long *hand_round(unsigned mask, T value)
 {
-    if (!(mask >> threadIdx.x % WARP & 1)) failure = "a collective of other threads";
+    if (!(mask >> threadIdx.x % WARP & 1)) failure = "a collective that is not for the thread itself";
     // Turns are those of the threads of one mask.
     if (running->mask && running->mask != mask) failure = "a thread's collectives are for different threads";
     running->mask = mask;

@@ -179,7 +179,13 @@ def test_a_missing_barrier_shows(host, method, barrier):
     [
         ("if (threadIdx.x) place[threadIdx.x] = __ballot_sync(0xffffffffu, 1);", "wait for others that do not come"),
         ("if (threadIdx.x) __syncthreads(); else place[0] = __ballot_sync(0xffffffffu, 1);", "wait for others"),
-        ("place[threadIdx.x] = __ballot_sync(0xffffu, 1);", "not for all its threads"),
+        ("place[threadIdx.x] = __ballot_sync(0xffffu, 1);", "not for the thread itself"),
+        (
+            "unsigned half = 0xffffu << (threadIdx.x & 16); place[0] = __shfl_sync(half, 1, 31);",
+            "a thread that is not in",
+        ),
+        ("__syncwarp(0xffffu << (threadIdx.x & 16)); __syncwarp(0xffffffffu);", "for different threads"),
+        ("if (threadIdx.x) __syncwarp(0xfu << (threadIdx.x & 28));", "wait for others that do not come"),
         ("extern __shared__ unsigned some[]; some[threadIdx.x + 1] = 1;", "beyond the shared memory"),
         ("place[threadIdx.x + 1] = 1;", "beyond an array"),
         ("place[-1] = 1;", "beyond an array"),
