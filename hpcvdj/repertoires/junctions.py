@@ -390,5 +390,6 @@ AMINO_ACIDS = frozenset("EFILPQ")
 
 
 def _narrow(words: NDArray[np.uint64], lengths: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """Two words a row (the paper's 16 bytes) if every sequence fits into them."""
-    return words[:, :2].copy() if not len(lengths) or lengths.max() <= 2 * BASES_PER_WORD else words
+    """Two words a row (the paper's 16 bytes) if every sequence fits into them, else four, else all."""
+    width = next((width for width in (2, 4) if lengths.max(initial=0) <= width * BASES_PER_WORD), words.shape[1])
+    return words[:, :width].copy() if width < words.shape[1] else words

@@ -30,7 +30,7 @@ ROWS = 1 << 24
 CLASSES = (48, 72, LONGEST_CDR3)
 """Sequences are computed together if their lengths are in the same range: the longest needs the most shared memory."""
 
-THREADS = {"pgen_nt": 128, "pgen_aa": 64, "pgen_aa_1mm": 64}
+THREADS = {"pgen_nt": 128, "pgen_aa": 96, "pgen_aa_1mm": 64}
 """Threads per block, at most: more would leave fewer blocks with enough shared memory."""
 
 
@@ -146,6 +146,6 @@ def _rows_of_lengths(lengths: NDArray[np.uint8], used: NDArray[np.int64], count:
     """The `count` rows that have one of the lengths `used`, ascending."""
     if count == len(lengths):
         return np.arange(count)
-    chosen = np.zeros(LONGEST_CDR3 + 1, dtype=bool)
+    chosen = np.zeros(np.iinfo(lengths.dtype).max + 1, dtype=bool)
     chosen[used] = True
     return np.flatnonzero(chosen[lengths])

@@ -101,7 +101,8 @@ def pgen_problem(
         key = ((v,) if known != "none" else None, (j,) if known == "both" else None)
         pairs.setdefault(key, []).append(text)
     texts = [text for own in pairs.values() for text in own]
-    width = 2 if max(map(len, texts), default=0) <= 64 else 4
+    longest = max(map(len, texts), default=0)
+    width = 2 if longest <= 64 else 4 if longest <= 128 else 6
     words = np.array([pack(encode(text), width) for text in texts], dtype=np.uint64).reshape(-1, width)
     repertoire = Repertoire(
         words,

@@ -122,6 +122,15 @@ def test_sequences_with_too_little_shared_memory_are_computed_by_the_cpu(host, m
     require_same(on_host(problem, cuts=(3, 40)), on_cpu(problem))
 
 
+def test_junctions_that_are_too_long_are_computed_by_the_cpu(host):
+    model = small_model(4)
+    v, j = model.v[0].extended, model.j[0].extended
+    rows = [(0, 0, v + "ACGTTGCAACGT" * 9 + middle + j) for middle in ("", "ACG", "ACGTTGCAAC")]
+    assert max(len(text) for *_, text in rows) > 128
+    problem = pgen_problem(model, [(0, 0, v + "ACG" + j), *rows], "both")
+    require_same(on_host(problem), on_cpu(problem))
+
+
 def test_trees_in_preorder():
     from hpcvdj.kernels.pgen.aa_tries import preorder
 
