@@ -82,7 +82,15 @@ def _computed(
     if not is_table(target):
         return count_tables(inputs, reference, config, to(target), started.batch_rows)
     result = target.with_name(f"{target.name}.h5")
-    run.from_root(lambda: require_writable(target, overwrite=started.overwrite))
+
+    def check() -> None:
+        require_writable(target, overwrite=started.overwrite)
+        if result.exists() and not started.resume:
+            raise InputError(
+                f"{result}: exists, and is where the result is until its table is written; move it, or give --resume"
+            )
+
+    run.from_root(check)
     try:
         summary = count_tables(inputs, reference, config, to(result), started.batch_rows)
     except CompleteError:

@@ -126,6 +126,9 @@ class Config(Plan):
 LONGEST_JUNCTION = 192
 """The longest junction in nucleotides whose probability is computed."""
 
+PGEN_THREADS = 256
+"""Threads per block of the kernels on a GPU, at most; each kernel has its own number."""
+
 
 def pgen_names(sequence: str, mismatches: int) -> tuple[str, ...]:
     """The columns for `sequence` (`nt`, `aa` or `both`) and 0 or 1 `mismatches`; InputError for others."""
@@ -149,7 +152,7 @@ class PgenConfig(Plan):
     names: tuple[str, ...] = PGEN_COLUMNS[:2]
     genes: Genes = "call"
     backend: str = AUTO
-    threads_per_block: int = THREADS_PER_BLOCK
+    threads_per_block: int = PGEN_THREADS
     strict_binding: bool = False
     method: str = field(default=ForwardSum.name, init=False)
 

@@ -161,6 +161,15 @@ def test_a_stopped_run_goes_on(tmp_path, model, table):
     assert target.read_bytes() == (tmp_path / "p.tsv").read_bytes()
 
 
+def test_a_result_of_the_user_is_not_replaced(tmp_path, model, table):
+    """OUT.tsv.h5 is where the result of OUT.tsv is until the table is written."""
+    (tmp_path / "o.tsv.h5").write_text("mine")
+    for options in ([], ["--overwrite"]):
+        _, err = hpcvdj_command("pgen", table, "-m", model, "-o", tmp_path / "o.tsv", *options, code=2)
+        assert "o.tsv.h5: exists" in error_line(err)
+    assert (tmp_path / "o.tsv.h5").read_text() == "mine"
+
+
 def test_results_of_another_model_are_not_continued(tmp_path, model, table):
     other = write_model(tmp_path / "other", seed=2)
     hpcvdj_command("pgen", table, "-m", model, "-o", tmp_path / "o.h5")
