@@ -42,7 +42,9 @@ def on_host(problem, threads=32, cuts=()):
 
 
 @pytest.mark.parametrize("order", fake_cupy.ORDERS)
-@pytest.mark.parametrize("given", ["both", "V", "none", "mixed"])
+@pytest.mark.parametrize(
+    "given", ["mixed", *(pytest.param(given, marks=pytest.mark.slow) for given in ("both", "V", "none"))]
+)
 @pytest.mark.parametrize("has_d", [True, False], ids=["VDJ", "VJ"])
 def test_small_models(host, has_d, given, order):
     host.order = order
@@ -54,6 +56,7 @@ def test_small_models(host, has_d, given, order):
         require_same(on_host(problem), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", ["both", "none"])
 @pytest.mark.parametrize("name", OLGA_MODELS)
 def test_models_of_olga(host, name, given):
@@ -67,6 +70,7 @@ def test_models_of_olga(host, name, given):
     require_same(on_host(problem), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_d", [True, False], ids=["VDJ", "VJ"])
 def test_every_length(host, has_d):
     """Among them 1, 64 and 65, 126 and 128 bases: one more word, the most codons."""
