@@ -321,6 +321,8 @@ def open_hdf5(path: Path, command: str, form: str, version: int) -> h5py.File:
                     f"{path}: format {form} version {file_version} is newer than this hpcvdj reads ({version}); update "
                     "hpcvdj"
                 )
+            # Read now what later code takes for granted.
+            dict(file.attrs)
             _require_sound(path, file)
     except BaseException:
         file.close()

@@ -262,6 +262,19 @@ def test_other_files_are_refused(tmp_path, attributes, message):
         open_hdf5(tmp_path / "o.h5", "hpcvdj x", "test", 3)
 
 
+def test_an_attribute_that_cannot_be_read(tmp_path):
+    """Its text is said to be beyond the end of the file."""
+    path = tmp_path / "o.h5"
+    with h5py.File(path, "w") as file:
+        write_attributes(file, {"format": "test", "format_version": 1, "zz": "text"})
+    data = path.read_bytes()
+    heap = data.index(b"GCOL").to_bytes(8, "little")
+    place = data.rindex(heap)
+    path.write_bytes(data[:place] + (2 * len(data)).to_bytes(8, "little") + data[place + 8 :])
+    with pytest.raises(InputError, match=r"o\.h5: is damaged"):
+        open_hdf5(path, "hpcvdj x", "test", 1)
+
+
 def test_what_is_not_a_result_file_is_refused(tmp_path):
     path = tmp_path / "o.h5"
     with pytest.raises(InputError, match="no such result file; `hpcvdj x` writes one"):
