@@ -34,13 +34,14 @@ def test_a_text_that_is_too_long(tmp_path, column, size):
     assert nothing_left(tmp_path, "t.tsv")
 
 
-def bomb(path, head, middle, size, tail=b""):
-    with gzip.open(path, "wb", 9) as stream:
-        stream.write(head)
-        block = middle * (1 << 20)
+def bomb(path, head, middle, size):
+    """A gzip file that unpacks to `head` and `size` bytes: members one after another are one stream."""
+    block = middle * (1 << 26)
+    with open(path, "wb") as stream:
+        stream.write(gzip.compress(head))
+        member = gzip.compress(block, 9)
         for _ in range(size // len(block)):
-            stream.write(block)
-        stream.write(tail)
+            stream.write(member)
 
 
 GIGABYTES = 5 << 30
