@@ -33,6 +33,7 @@ def serial(fasta):
     return content(path)
 
 
+@pytest.mark.slow
 def test_a_job_goes_back_to_the_queue_and_on(submit, fasta, serial, tmp_path):
     """USR1 to the script is what Slurm sends before the time limit, which would take it a minute at least."""
     target = tmp_path / "motifs.h5"

@@ -39,6 +39,7 @@ def table_for(tmp_path_factory):
     return table_for
 
 
+@pytest.mark.slow
 def test_a_job_goes_on_after_its_time_limit(submit, serial, table_for, tmp_path):
     target, table = tmp_path / "counts.h5", table_for(65)
     # One minute is the shortest limit.  Slurm looks at limits each 30 s, and sends the signal if it would be due before
@@ -72,6 +73,7 @@ def test_a_killed_job_goes_on_under_the_same_number(submit, serial, table_for, t
     assert (counters(target) == serial(table, 4)).all()
 
 
+@pytest.mark.slow
 def test_a_cancelled_job_stays_away_until_it_is_submitted_again(submit, serial, table_for, tmp_path):
     target, table = tmp_path / "counts.h5", table_for(12)
     job = submit("count.sbatch", table, GERMLINE, target, *LONG, options=["--ntasks-per-node=2"])
