@@ -1,6 +1,5 @@
 """What `hpcvdj count` and `hpcvdj pgen` do with their tables, and what they print."""
 
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +32,7 @@ def compute_each(
     reference: "Reference",
     config: "Plan",
     started: Started,
-    done: "Callable[[Summary, Inputs], None]",
+    done: "Callable[[Summary, Inputs], None]" = lambda summary, inputs: None,
 ) -> None:
     """Compute the tables of a plan one after another; one that cannot be read does not keep the others from it.
 
@@ -74,6 +73,7 @@ def _computed(
     from hpcvdj.counting.count import count_tables
     from hpcvdj.repertoires.tables import is_table
     from hpcvdj.results.export import export
+    from hpcvdj.results.parts import discard_parts
     from hpcvdj.storage.files import require_writable
 
     def to(path: Path) -> "Run":
@@ -97,9 +97,9 @@ def _computed(
         summary = None
 
     def write() -> None:
-        export(result, target, overwrite=started.overwrite)
-        shutil.rmtree(f"{result}.parts", ignore_errors=True)
+        export(result, target, overwrite=started.overwrite, between=run.raise_if_stopping)
         result.unlink()
+        discard_parts(result)
 
     run.root_works(write, f"while {target} was written; --resume continues")
     return summary

@@ -1,17 +1,13 @@
 """`hpcvdj pgen`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from hpcvdj.cli import common, options
 from hpcvdj.cli.computing import Started, compute_each, planned
 from hpcvdj.runs.ranks import log_if_serial
-
-if TYPE_CHECKING:
-    from hpcvdj.counting.summary import Summary
-    from hpcvdj.repertoires.inputs import Inputs
 
 
 def command(
@@ -100,9 +96,5 @@ def command(
     config = PgenConfig(pgen_names(sequence, mismatches), genes, backend, strict_binding=strict_binding)
     loaded = run.from_root(lambda: load_model(model))
     reading = config.reads(Reading(strict=strict))
-
-    def done(summary: "Summary", inputs: "Inputs") -> None:
-        pass
-
     started = Started(resume, overwrite, checkpoint_every, batch_rows)
-    compute_each(run, lambda: planned(junctions, output, reading, together=together), loaded, config, started, done)
+    compute_each(run, lambda: planned(junctions, output, reading, together=together), loaded, config, started)

@@ -8,6 +8,7 @@ from hpcvdj.errors import InputError, choice, choices
 from hpcvdj.germline_import.anchors import AnchorEntry, allele_in, j_anchor, read_anchors, ungapped, v_anchor
 from hpcvdj.germline_import.genes import CODON, CYS, PHE_TRP, Gene, Reason, RefusalKind, named_locus
 from hpcvdj.recombination.germline import SEGMENT_TYPES
+from hpcvdj.recombination.igor import PARAMETERS
 from hpcvdj.storage.inputs import read_text
 
 AUTO = "auto"
@@ -247,10 +248,6 @@ def _j_anchor(entry: dict[str, Any], gapped: str) -> tuple[int | Reason, list[st
     return Reason(anchor.kind, f"{anchor.detail}; j_cdr3_end is not at Phe or Trp"), []
 
 
-_PARAMETERS = ("model_params.txt", "model_parms.txt", "models/model_params.txt", "models/model_parms.txt")
-"""The file of a model's parameters: OLGA and IGoR spell and place it differently."""
-
-
 class ModelFolder(Source):
     """The folder of an IGoR or OLGA model: sequences in the model's parameters, anchors in two CSV files."""
 
@@ -262,7 +259,7 @@ class ModelFolder(Source):
 
     def read(self, path: Path) -> list[Gene]:
         """The alleles that have a sequence, and those that have an anchor only."""
-        parameters = next((path / name for name in _PARAMETERS if (path / name).is_file()), None)
+        parameters = next((path / name for name in PARAMETERS if (path / name).is_file()), None)
         if parameters is None:
             raise InputError(
                 f"{path}: no model_params.txt (OLGA) or model_parms.txt (IGoR) in it; name a model's folder, "

@@ -122,8 +122,11 @@ class Pgen(Quantity):
         return int(problem.columns)
 
     def recorded(self, attributes: Mapping[str, Any]) -> "Pgen":
-        """With the names of the result."""
-        return Pgen(tuple(json.loads(attributes["columns"])))
+        """With the names of the result; ValueError if they are others than there can be."""
+        names = json.loads(attributes["columns"])
+        if not isinstance(names, list) or [name for name in PGEN_COLUMNS if name in names] != names:
+            raise ValueError(f"columns are {names!r}")
+        return Pgen(tuple(names))
 
     def attributes(self) -> dict[str, Any]:
         """With the names of the columns."""

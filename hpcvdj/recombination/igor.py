@@ -19,6 +19,7 @@ import numpy as np
 
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.alphabet import reverse_complement
+from hpcvdj.recombination.germline import extended_j, extended_v
 from hpcvdj.recombination.models import (
     ALLOWED_ERROR,
     Array,
@@ -30,8 +31,11 @@ from hpcvdj.recombination.models import (
 )
 from hpcvdj.storage.inputs import read_text
 
-FILES = ("model_params.txt", "model_marginals.txt", "V_gene_CDR3_anchors.csv", "J_gene_CDR3_anchors.csv")
-"""What a model's folder has."""
+PARAMETERS = ("model_params.txt", "model_parms.txt", "models/model_params.txt", "models/model_parms.txt")
+"""The file of a model's parameters: OLGA and IGoR spell and place it differently."""
+
+FILES = (PARAMETERS[0], "model_marginals.txt", "V_gene_CDR3_anchors.csv", "J_gene_CDR3_anchors.csv")
+"""What a model's folder has, as OLGA calls it."""
 
 OLGA_FOLDERS = {
     f"{species}_{locus}": f"{species}_{folder}"
@@ -93,20 +97,25 @@ def load_model(name: str | Path) -> Model:
     return read_model(folder, str(name))
 
 
-@dataclass(frozen=True)
-class _Event:
-    """An event of model_params.txt: its realisations, in the order of their indices."""
+_Events = dict[str, list[tuple[str, ...]]]
+"""The realisations of each event, by its nickname and in the order of their indices."""
 
-    kind: str
-    realisations: list[tuple[str, ...]]
+
+def _files(folder: Path) -> list[Path]:
+    """Where the files of a model are: of IGoR in subfolders, of OLGA beside each other."""
+    found = [next((folder / name for name in PARAMETERS if (folder / name).is_file()), folder / FILES[0])]
+    found.append(found[0].with_name(FILES[1]))
+    for name in FILES[2:]:
+        placed = folder / "ref_genome" / name
+        found.append(placed if placed.is_file() else folder / name)
+    return found
 
 
 def read_model(folder: Path, name: str | None = None) -> Model:
     """Read the model in a folder; InputError if it lacks a file or is not a model that we know."""
-    texts = [read_text(folder / file, "model file", f"a model's folder has {', '.join(FILES)}") for file in FILES]
-    params, marginals, v_anchors, j_anchors = (
-        _Lines(folder / file, text) for file, text in zip(FILES, texts, strict=True)
-    )
+    paths = _files(folder)
+    texts = [read_text(path, "model file", f"a model's folder has {', '.join(FILES)}") for path in paths]
+    params, marginals, v_anchors, j_anchors = map(_Lines, paths, texts)
     digest = hashlib.sha256("".join(hashlib.sha256(text.encode()).hexdigest() for text in texts).encode()).hexdigest()
     events = _events(params)
     tables, axes = _marginals(marginals, events)
@@ -123,7 +132,7 @@ def read_model(folder: Path, name: str | None = None) -> Model:
         )  # fmt: skip
     else:
         lengths = _palindrome(params, events, "d_5_del"), _palindrome(params, events, "d_3_del")
-        d = tuple(_d_template(row[0], row[1], lengths) for row in events["d_gene"].realisations)
+        d = tuple(_d_template(row[0], row[1], lengths) for row in events["d_gene"])
         p_vdj = None
         if "v_choice" in axes["d_gene"]:
             # Where J and D depend on V, the arrays are [V, J] and [V, J, D].
@@ -160,19 +169,18 @@ class _Lines:
         return InputError(f"{self.path}, line {number}: {what}; give a model as IGoR or OLGA writes it")
 
 
-def _events(lines: _Lines) -> dict[str, _Event]:
+def _events(lines: _Lines) -> _Events:
     """The events by their nicknames."""
-    found: dict[str, tuple[str, list[tuple[int, tuple[str, ...]]]]] = {}
+    found: dict[str, list[tuple[int, tuple[str, ...]]]] = {}
     section, nickname = "", ""
     for number, line in lines:
         if line[0] == "@":
             section = line[1:]
         elif section == "Event_list" and line[0] == "#":
-            parts = line[1:].split(";")
-            nickname = parts[-1]
+            nickname = line.split(";")[-1]
             if nickname not in _AXES:
                 raise lines.error(number, f"event {nickname!r} is not known")
-            found[nickname] = (parts[0], [])
+            found[nickname] = []
         elif section == "Event_list" and line[0] == "%":
             *values, index = line[1:].split(";")
             if not nickname or not index.strip().isdecimal():
@@ -180,8 +188,8 @@ def _events(lines: _Lines) -> dict[str, _Event]:
             if len(values) != (2 if nickname in _GENES else 1):
                 raise lines.error(number, f"not a realisation of {nickname}")
             # The index, not the order of lines, places a realisation.
-            found[nickname][1].append((int(index), tuple(value.strip() for value in values)))
-    for nickname, (_, rows) in found.items():
+            found[nickname].append((int(index), tuple(value.strip() for value in values)))
+    for nickname, rows in found.items():
         if sorted(index for index, _ in rows) != list(range(len(rows))):
             raise InputError(f"{lines.path}: the indices of {nickname} are not 0 … {len(rows) - 1}; correct the file")
         if not rows:
@@ -192,16 +200,14 @@ def _events(lines: _Lines) -> dict[str, _Event]:
             raise InputError(
                 f"{lines.path}: {nickname} has realisations {', '.join(order)}, not {', '.join(fixed)}; correct it"
             )
-    events = {
-        nickname: _Event(kind, [values for _, values in sorted(rows)]) for nickname, (kind, rows) in found.items()
-    }
+    events = {nickname: [values for _, values in sorted(rows)] for nickname, rows in found.items()}
     missing = set(_WITH_D if "d_gene" in events else _WITHOUT_D) ^ set(events)
     if missing:
         raise InputError(f"{lines.path}: has not the events of a VDJ or a VJ model ({', '.join(sorted(missing))})")
     return events
 
 
-def _marginals(lines: _Lines, events: dict[str, _Event]) -> tuple[dict[str, Array], dict[str, list[str]]]:
+def _marginals(lines: _Lines, events: _Events) -> tuple[dict[str, Array], dict[str, list[str]]]:
     """The array of each event, and the names of its axes."""
     tables: dict[str, Array] = {}
     axes: dict[str, list[str]] = {}
@@ -242,7 +248,7 @@ def _marginals(lines: _Lines, events: dict[str, _Event]) -> tuple[dict[str, Arra
         if axes[event] not in known:
             given = ", ".join(axes[event][:-1]) or "nothing"
             raise InputError(f"{lines.path}: {event} depends on {given}, which is not supported; infer another model")
-        sizes = [16 if axis.endswith("dinucl") else len(events[axis].realisations) for axis in axes[event]]
+        sizes = [16 if axis.endswith("dinucl") else len(events[axis]) for axis in axes[event]]
         if list(tables[event].shape) != sizes:
             raise InputError(f"{lines.path}: {event} has {tables[event].shape} values, {FILES[0]} says {tuple(sizes)}")
         if event.endswith("dinucl"):
@@ -254,7 +260,7 @@ def _marginals(lines: _Lines, events: dict[str, _Event]) -> tuple[dict[str, Arra
     if "d_gene" in events and ("v_choice" in axes["d_gene"]) != ("v_choice" in axes["j_choice"]):
         raise InputError(f"{lines.path}: of j_choice and d_gene, only one depends on V; infer another model")
     if "d_gene" not in events and "v_choice" not in axes["j_choice"]:
-        tables["j_choice"] = np.tile(tables["j_choice"], (len(events["v_choice"].realisations), 1))
+        tables["j_choice"] = np.tile(tables["j_choice"], (len(events["v_choice"]), 1))
     return tables, axes
 
 
@@ -271,20 +277,20 @@ def _anchors(lines: _Lines) -> dict[str, tuple[int, str]]:
     return found
 
 
-def _palindrome(lines: _Lines, events: dict[str, _Event], event: str) -> int:
+def _palindrome(lines: _Lines, events: _Events, event: str) -> int:
     """The most P-nucleotides at an end: a deletion of index 0 is −max_p, and each index is one base more."""
-    texts = [values[0] for values in events[event].realisations]
+    texts = [values[0] for values in events[event]]
     least = int(texts[0]) if texts[0].removeprefix("-").isdecimal() else 1
     if least > 0 or texts != [str(value) for value in range(least, least + len(texts))]:
         raise InputError(f"{lines.path}: the deletions of {event} are not consecutive numbers; correct the file")
     return -least
 
 
-def _templates(event: _Event, lines: _Lines, max_p: int, segment_type: str) -> tuple[Template, ...]:
+def _templates(alleles: list[tuple[str, ...]], lines: _Lines, max_p: int, segment_type: str) -> tuple[Template, ...]:
     """The V or J alleles, from the anchor on or up to it; `lines` has the anchors."""
     anchors = _anchors(lines)
     templates = []
-    for allele, text in event.realisations:
+    for allele, text in alleles:
         sequence = text.upper()
         anchor, function = anchors.get(allele, (0, ""))
         segment = ""
@@ -295,10 +301,7 @@ def _templates(event: _Event, lines: _Lines, max_p: int, segment_type: str) -> t
                     "the file"
                 )
             segment = sequence[anchor:] if segment_type == "V" else sequence[: anchor + 3]
-        if segment_type == "V":
-            extended = segment + reverse_complement(segment[max(0, len(segment) - max_p) :])
-        else:
-            extended = reverse_complement(segment[:max_p]) + segment
+        extended = (extended_v if segment_type == "V" else extended_j)(segment, max_p)
         templates.append(Template(allele, sequence, segment, extended))
     return tuple(templates)
 

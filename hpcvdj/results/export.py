@@ -1,7 +1,7 @@
 """The counted table with the values beside it: every input row, in the input's order."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,6 +39,7 @@ def export(
     junctions: str | Path | None = None,
     airr: bool = False,
     overwrite: bool = False,
+    between: Callable[[], None] = lambda: None,
 ) -> int:
     """Write the input of a result with its values to `target` (.tsv, .tsv.gz or .parquet); returns the rows.
 
@@ -47,6 +48,7 @@ def export(
 
     junctions  where the input is now, a folder for several tables, if it was moved; InputError if it is another table
     airr       add the columns of `REQUIRED` that the input lacks, empty
+    between    called after each batch of rows
     """
     target = Path(target)
     table_suffix(target)
@@ -71,6 +73,7 @@ def export(
             lacking = {name: empty for name in REQUIRED if airr and name not in batch.schema.names}
             yield with_columns(batch, lacking | lookup.columns(rows, batch.num_rows))
             rows += batch.num_rows
+            between()
         for table in tables:
             require_unchanged(table.path, table.state)
 

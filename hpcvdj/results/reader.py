@@ -31,6 +31,9 @@ class Result:
         try:
             with damage(self.path):
                 require_layout(self.path, self._file, self.counters, self.quantity.dtype)
+                width = self.counters.shape[1]
+                if len(self.quantity.columns(width)) != width:
+                    raise damaged(self.path, f"{self.counters.name} has {width:,} columns, not those of its names")
                 self._parts = HeldParts(self.path, self._file)
         except BaseException:
             self._file.close()

@@ -100,7 +100,7 @@ def nucleotide_rows(  # type: ignore[no-untyped-def]
     """The probabilities of sequences first … last-1 into `out` float64 [last - first]."""
     chunks = (last - first + CHUNK - 1) // CHUNK
     for chunk in prange(chunks):
-        codes = np.empty(longest + ROW_BASES, dtype=np.uint8)
+        codes = np.zeros(longest + ROW_BASES, dtype=np.uint8)
         left, right = np.empty(longest + 1), np.empty(longest + 1 + ROW_BASES)
         begin = first + chunk * CHUNK
         pair = np.searchsorted(offsets, begin, side="right") - 1
