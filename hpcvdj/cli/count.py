@@ -1,7 +1,6 @@
 """`hpcvdj count`."""
 
 import logging
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,31 +17,10 @@ log = logging.getLogger(__name__)
 
 
 def command(
-    junctions: Annotated[
-        list[Path],
-        typer.Argument(
-            help="AIRR rearrangement tables ({tables}) with sequence_id, v_call, j_call, junction; or folders, of "
-            "which all such files are taken.",
-            metavar="JUNCTIONS...",
-            show_default=False,
-        ),
-    ],
+    junctions: options.Tables,
     germline: options.GermlineFile,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="OUT",
-            show_default=False,
-            help="Result file (HDF5) to write, or a table (.tsv, .tsv.gz, .parquet) with the counters beside its "
-            "rows; for several tables the folder of their results, or with --together one file.",
-        ),
-    ],
-    together: Annotated[
-        bool,
-        typer.Option("--together", help="Count all tables into one result, in which each row keeps its repertoire_id."),
-    ] = False,
+    output: options.Output,
+    together: options.Together = False,
     max_n: options.MaxN = "10",
     method: options.MethodOption = "direct",
     backend: options.BackendOption = "auto",
@@ -57,16 +35,7 @@ def command(
     strict_binding: options.StrictBinding = False,
     threads: options.Threads = None,
     resume: options.Resume = False,
-    batch_rows: Annotated[
-        int | None,
-        typer.Option(
-            "--batch-rows",
-            min=0,
-            show_default="all rows at once; 4,194,304 if Parquet, or tables --together, have over 16,777,216",
-            help="Count slices of this many rows, each read, counted and written by one rank, into OUT.h5.parts, for "
-            "tables larger than memory; 0: all rows at once. For direct.",
-        ),
-    ] = None,
+    batch_rows: options.BatchRows = None,
     checkpoint_every: options.CheckpointEvery = options.DEFAULT_CHECKPOINT_SECONDS,
     patience: options.Patience = options.DEFAULT_PATIENCE,
     overwrite: options.Overwrite = False,

@@ -38,6 +38,40 @@ Junctions = Annotated[
         show_default=False,
     ),
 ]
+Tables = Annotated[
+    list[Path],
+    typer.Argument(
+        help="AIRR rearrangement tables ({tables}) with sequence_id, v_call, j_call, junction; or folders, of which "
+        "all such files are taken.",
+        metavar="JUNCTIONS...",
+        show_default=False,
+    ),
+]
+Output = Annotated[
+    Path,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="OUT",
+        show_default=False,
+        help="What to write: the table with the values beside its rows (.tsv, .tsv.gz, .parquet), or a result file "
+        "(HDF5); for several tables the folder of their results, or with --together one file.",
+    ),
+]
+Together = Annotated[
+    bool,
+    typer.Option("--together", help="Take all tables as one, in which each row keeps its repertoire_id."),
+]
+BatchRows = Annotated[
+    int | None,
+    typer.Option(
+        "--batch-rows",
+        min=0,
+        show_default="all rows at once; 4,194,304 if Parquet, or tables --together, have over 16,777,216",
+        help="Take slices of this many rows, each read, computed and written by one rank, into OUT.h5.parts, for "
+        "tables larger than memory; 0: all rows at once. Not for bitwise and baseline.",
+    ),
+]
 ResultFile = Annotated[
     Path, typer.Argument(help="Result file of `hpcvdj count`.", metavar="OUT.h5", show_default=False)
 ]

@@ -1,6 +1,5 @@
 """`hpcvdj pgen`."""
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -11,31 +10,10 @@ from hpcvdj.runs.ranks import log_if_serial
 
 
 def command(
-    junctions: Annotated[
-        list[Path],
-        typer.Argument(
-            help="AIRR rearrangement tables ({tables}) with sequence_id, v_call, j_call, junction; or folders, of "
-            "which all such files are taken.",
-            metavar="JUNCTIONS...",
-            show_default=False,
-        ),
-    ],
+    junctions: options.Tables,
     model: options.ModelName,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="OUT",
-            show_default=False,
-            help="What to write: the table with the probabilities beside its rows (.tsv, .tsv.gz, .parquet), or a "
-            "result file (.h5); for several tables the folder of their results, or with --together one file.",
-        ),
-    ],
-    together: Annotated[
-        bool,
-        typer.Option("--together", help="Compute all tables into one file, in which each row keeps its repertoire_id."),
-    ] = False,
+    output: options.Output,
+    together: options.Together = False,
     sequence: Annotated[
         Literal["nt", "aa", "both"],
         typer.Option("--sequence", help="Probability of the nucleotide sequence, of its amino acids, or both."),
@@ -59,16 +37,7 @@ def command(
     strict_binding: options.StrictBinding = False,
     threads: options.Threads = None,
     resume: options.Resume = False,
-    batch_rows: Annotated[
-        int | None,
-        typer.Option(
-            "--batch-rows",
-            min=0,
-            show_default="all rows at once; 4,194,304 if Parquet, or tables --together, have over 16,777,216",
-            help="Compute slices of this many rows, each read, computed and written by one rank, for tables larger "
-            "than memory; 0: all rows at once.",
-        ),
-    ] = None,
+    batch_rows: options.BatchRows = None,
     checkpoint_every: options.CheckpointEvery = options.DEFAULT_CHECKPOINT_SECONDS,
     patience: options.Patience = options.DEFAULT_PATIENCE,
     overwrite: options.Overwrite = False,

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 
+import h5py
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
@@ -15,14 +16,14 @@ from hpcvdj.results.reader import Result
 from tests.cli.test_mpiexec import MPIEXEC
 from tests.commands import error_line, hpcvdj_command
 from tests.conftest import GERMLINE, ROOT, SMALL
-from tests.igor import write_model
+from tests.recombination.igor_files import mouse_files
 
 ROWS = 60
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    return write_model(tmp_path_factory.mktemp("model") / "mouse")
+    return mouse_files().write(tmp_path_factory.mktemp("model") / "mouse")
 
 
 @pytest.fixture(scope="module")
@@ -161,6 +162,24 @@ def test_a_stopped_run_goes_on(tmp_path, model, table):
     assert target.read_bytes() == (tmp_path / "p.tsv").read_bytes()
 
 
+def test_a_folder_of_the_user_is_not_removed(tmp_path, model, table):
+    """One that is called like the parts of the result."""
+    (tmp_path / "o.tsv.h5.parts").mkdir()
+    (tmp_path / "o.tsv.h5.parts" / "mine").write_text("mine")
+    hpcvdj_command("pgen", table, "-m", model, "-o", tmp_path / "o.tsv")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["o.tsv", "o.tsv.h5.parts"]
+    assert (tmp_path / "o.tsv.h5.parts" / "mine").read_text() == "mine"
+
+
+@pytest.mark.parametrize("names", ['["pgen_nt"]', '["pgen_aa", "pgen_nt"]', "[1, 2]", "3"])
+def test_columns_that_a_result_cannot_have(tmp_path, model, table, names):
+    hpcvdj_command("pgen", table, "-m", model, "-o", tmp_path / "o.h5")
+    with h5py.File(tmp_path / "o.h5", "r+") as file:
+        file.attrs["columns"] = names
+    _, err = hpcvdj_command("export", tmp_path / "o.h5", "-o", tmp_path / "o.tsv", code=2)
+    assert "o.h5: is damaged" in error_line(err)
+
+
 def test_a_result_of_the_user_is_not_replaced(tmp_path, model, table):
     """OUT.tsv.h5 is where the result of OUT.tsv is until the table is written."""
     (tmp_path / "o.tsv.h5").write_text("mine")
@@ -171,7 +190,7 @@ def test_a_result_of_the_user_is_not_replaced(tmp_path, model, table):
 
 
 def test_results_of_another_model_are_not_continued(tmp_path, model, table):
-    other = write_model(tmp_path / "other", seed=2)
+    other = mouse_files(seed=2).write(tmp_path / "other")
     hpcvdj_command("pgen", table, "-m", model, "-o", tmp_path / "o.h5")
     _, err = hpcvdj_command("pgen", table, "-m", other, "-o", tmp_path / "o.h5", "--resume", code=2)
     assert "model_sha256" in error_line(err)

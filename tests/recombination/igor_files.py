@@ -8,6 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+from hpcvdj.recombination.germline import read_germline
+from tests.conftest import GERMLINE
+
 DINUCLEOTIDES = [[0.1, 0.2, 0.3, 0.4], [0.25, 0.25, 0.25, 0.25], [0.4, 0.3, 0.2, 0.1], [0.0, 0.5, 0.5, 0.0]]
 """P(next base) after A, C, G, T."""
 
@@ -133,3 +136,38 @@ def gene_files(v: Sequence[str], functions: Mapping[str, str] | None = None) -> 
     files.events["v_3_del"].probabilities = np.tile([0.1, 0.1, 0.4, 0.2, 0.2], (len(v), 1))
     files.anchors["V"] = [f"{allele},1,{functions.get(allele, 'F')}" for allele in v]
     return files
+
+
+def mouse_files(seed: int = 1) -> Files:
+    """5 V, 2 D and 3 J alleles of the paper's mouse, with random probabilities."""
+    rng, germline = np.random.default_rng(seed), read_germline(GERMLINE)
+    v, d, j = germline.of("V")[:5], germline.of("D")[:2], germline.of("J")[:3]
+    deletions = numbers(-4, 6)
+
+    def chances(*shape: int) -> np.ndarray:
+        values = rng.random(shape) + 0.1
+        return values / values.sum(axis=-1, keepdims=True)
+
+    d_3 = chances(len(d), len(deletions), len(deletions))
+    left, right = np.indices(d_3.shape[1:])
+    for own, segment in zip(d_3, d, strict=True):
+        own[left + right > len(segment.sequence) + 8] = 0
+    d_3 /= d_3.sum(axis=-1, keepdims=True)
+    lengths, bases = numbers(0, 8), list("ACGT")
+    # The anchor codons are around the segments of the germline table.
+    return Files(
+        {
+            "v_choice": Event([f"{own.allele};GAGTGT{own.sequence}" for own in v], chances(len(v))),
+            "j_choice": Event([f"{own.allele};{own.sequence}TTTGGA" for own in j], chances(len(j))),
+            "d_gene": Event([f"{own.allele};{own.sequence}" for own in d], chances(len(j), len(d)), ["j_choice"]),
+            "v_3_del": Event(deletions, chances(len(v), len(deletions)), ["v_choice"]),
+            "d_5_del": Event(deletions, chances(len(d), len(deletions)), ["d_gene"]),
+            "d_3_del": Event(deletions, d_3, ["d_gene", "d_5_del"]),
+            "j_5_del": Event(deletions, chances(len(j), len(deletions)), ["j_choice"]),
+            "vd_ins": Event(lengths, chances(len(lengths))),
+            "dj_ins": Event(lengths, chances(len(lengths))),
+            "vd_dinucl": Event(bases, chances(4, 4).ravel()),
+            "dj_dinucl": Event(bases, chances(4, 4).ravel()),
+        },
+        {"V": [f"{own.allele},3,F" for own in v], "J": [f"{own.allele},{len(own.sequence)},F" for own in j]},
+    )  # fmt: skip

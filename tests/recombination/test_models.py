@@ -36,6 +36,19 @@ def test_a_vj_model(tmp_path):
     assert (model.d, model.contributing("D"), model.contributing("V")) == ((), (), (0, 1))
 
 
+def test_the_files_where_igor_writes_them(tmp_path):
+    expected = read_model(vdj_files().write(tmp_path / "olga"))
+    for folder in ("igor/models", "igor/ref_genome"):
+        (tmp_path / folder).mkdir(parents=True)
+    for name, place in (
+        ("model_params.txt", "models/model_parms.txt"), ("model_marginals.txt", "models/model_marginals.txt"),
+        ("V_gene_CDR3_anchors.csv", "ref_genome/V_gene_CDR3_anchors.csv"),
+        ("J_gene_CDR3_anchors.csv", "ref_genome/J_gene_CDR3_anchors.csv"),
+    ):  # fmt: skip
+        (tmp_path / "olga" / name).rename(tmp_path / "igor" / place)
+    assert read_model(tmp_path / "igor").digest == expected.digest
+
+
 def test_a_vdj_model(tmp_path):
     model = read_model(vdj_files().write(tmp_path))
     assert model.has_d
