@@ -29,7 +29,7 @@ KERNELS = {
     "kernels/kmers/matrix.cu": (),
     "kernels/kmers/windows.cu": (),
     "kernels/pgen/nt.cu": tuple(f"nucleotides<{width}, {staged}>" for width in (2, 4) for staged in ("true", "false")),
-    "kernels/pgen/aa.cu": tuple(f"amino_acids<{width}, {number}>" for width in (2, 4) for number in ("double", "Dual")),
+    "kernels/pgen/aa.cu": tuple(f"amino_acids<{width}, {ball}>" for width in (2, 4) for ball in ("false", "true")),
     "studies/hash_tables/tables.cu": (
         *(f"compare_buckets<{NARROW}, {team}, true, 128, 6>" for team in (0, 1, 32)),
         f"compare_buckets<{NARROW}, 32, false, 256, 3>",

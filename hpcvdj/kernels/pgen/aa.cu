@@ -1,267 +1,194 @@
 // Generation probabilities of amino-acid sequences: four lanes are one sequence, each a component of its weights.
 //
-// codons.py says what the components mean, aa_cpu.py how the sum is made.  Here a codon is a step: Left goes through the
-// codons from V, and what the D forms need of it is at most two codons old, so only Right is kept, in shared memory,
-// with the last bases of insertions that can still go on.  A lane reads and writes its own component of both; where a
-// weight goes through a 4 x 4 table, the lanes tell each other their components by shuffles.  Where many junctions have
-// several groups of one V, Left is kept too, and made once.  The lanes of a sequence
-// run together, those of other sequences of the warp need not.
-//
-// A Number is a double; or a value with its derivative by the weight of codons of any residue, in all positions, which
-// is the sum over sequences with one mismatch.
+// codons.py says what the components mean, symbol_tries.py what is known of a sequence's beginning and of its end.
+// Here a codon is a step: Left goes through the codons from V, and what the D forms need of it is at most two codons
+// old, so only Right is kept, in shared memory.  Where a weight goes through a 4 x 4 table, the lanes tell each other
+// their components by shuffles.  All sequences of a warp take each step together, the shorter ones as bystanders: left
+// to themselves, they would run one after another.
 
 #include "../tile.cuh"
 
-constexpr int COMPONENTS = 4, MOST_CODONS = 42, CODONS = 64;
+constexpr int COMPONENTS = 4, CODONS = 64;
 
 // Right has one weight where a codon begins, and 4 after each of its first two bases.
 constexpr int OF_CODON = 1 + 2 * COMPONENTS;
 
-struct __align__(16) Dual {
-    double value, derivative;
+struct __align__(16) Four {
+    double of[COMPONENTS];
 };
 
-__device__ __forceinline__ Dual operator+(Dual a, Dual b)
+__device__ __forceinline__ Four four(const double *from)
 {
-    return {a.value + b.value, a.derivative + b.derivative};
+    return *(const Four *)from;
 }
 
-__device__ __forceinline__ Dual operator*(Dual a, double b)
-{
-    return {a.value * b, a.derivative * b};
-}
-
-__device__ __forceinline__ Dual operator*(Dual a, Dual b)
-{
-    return {a.value * b.value, a.derivative * b.value + a.value * b.derivative};
-}
-
-template <typename Factor>
-__device__ __forceinline__ void add(double &sum, double a, Factor b)
-{
-    sum += a * b;
-}
-
-template <typename Factor>
-__device__ __forceinline__ void add(Dual &sum, Dual a, Factor b)
-{
-    sum = sum + a * b;
-}
-
-__device__ __forceinline__ bool is_zero(double a)
-{
-    return a == 0;
-}
-
-__device__ __forceinline__ bool is_zero(Dual a)
-{
-    return a.value == 0 && a.derivative == 0;
-}
-
-// The four lanes of a sequence.
+// The four lanes of a sequence; all lanes of the warp call its functions together.
 struct Lanes {
-    u32 mask;
-    int own;
+    static constexpr u32 ALL = ~0u;
+    const int own;
 
-    __device__ __forceinline__ Lanes() : mask(0xfu << (threadIdx.x & 28)), own(threadIdx.x & 3) {}
+    __device__ __forceinline__ Lanes() : own(threadIdx.x % COMPONENTS) {}
 
     __device__ __forceinline__ double of(double a, int lane) const
     {
-        return __shfl_sync(mask, a, lane, COMPONENTS);
-    }
-
-    __device__ __forceinline__ Dual of(Dual a, int lane) const
-    {
-        return {of(a.value, lane), of(a.derivative, lane)};
+        return __shfl_sync(ALL, a, lane, COMPONENTS);
     }
 
     // In the same order on each lane.
-    template <typename Number>
-    __device__ __forceinline__ Number sum(Number a) const
+    __device__ __forceinline__ double sum(double a) const
     {
         return (of(a, 0) + of(a, 1)) + (of(a, 2) + of(a, 3));
     }
 
     // The own component of a weight after a 4 x 4 table.
-    template <typename Number, typename Factor>
-    __device__ __forceinline__ Number through(Number a, const Factor *table) const
+    __device__ __forceinline__ double through(double a, const double *table) const
     {
-        Number sum = of(a, 0) * table[own];
+        double sum = of(a, 0) * table[own];
         #pragma unroll
-        for (int c = 1; c < COMPONENTS; c++) add(sum, of(a, c), table[COMPONENTS * c + own]);
+        for (int c = 1; c < COMPONENTS; c++) sum += of(a, c) * table[COMPONENTS * c + own];
         return sum;
     }
 
-    __device__ __forceinline__ void wait() const { __syncwarp(mask); }
-};
-
-// A node of a prefix tree; the nodes of a tree are in preorder.
-struct __align__(16) Node {
-    double alone;  // weight of the texts' prefixes that end here
-    int skip;      // the first node behind those that this one begins
-    short depth;
-    short bases;   // its last three bases
-};
-
-// What a side needs: its trees of segments, its insertion, and how this goes through codons; see CodonSteps.
-template <typename Number>
-struct Steps {
-    const Node *nodes;
-    const double *lengths, *first, *one;
-    const Number *two, *whole, *first_two, *first_whole, *rest_two, *rest_whole, *fits;
-    const u32 *pairs;  // [symbols] by bits: the first two bases of any codon
-    int lags;
-};
-
-// The weights of the codons before each codon of a text.  All that fit have 1, if there is no derivative.
-template <typename Number>
-struct Before;
-
-template <>
-struct Before<double> {
-    __device__ __forceinline__ double operator[](int) const { return 1.0; }
-    __device__ __forceinline__ void set(int, double) {}
-};
-
-template <>
-struct Before<Dual> {
-    Dual weights[MOST_CODONS + 1];
-    __device__ __forceinline__ Before() { weights[0] = {1.0, 0.0}; }
-    __device__ __forceinline__ Dual operator[](int codon) const { return weights[codon]; }
-    __device__ __forceinline__ void set(int codon, Dual weight) { weights[codon] = weight; }
-};
-
-// The own component of the weights of segments alone that end after q bases into out[4 q], q = 0 … rows - 1; the
-// largest q with a weight.
-template <bool FORWARDS, typename Number>
-__device__ __forceinline__ int segments(
-    const Steps<Number> &steps, int root, const u8 *symbols, int codons, int own, int rows, Number *out)
-{
-    Before<Number> before;
-    for (int q = 0; q < rows; q++) out[COMPONENTS * q] = Number{};
-    int most = 0;
-    const int stop = steps.nodes[root].skip;
-    for (int at = root + 1; at < stop;) {
-        const Node node = steps.nodes[at];
-        const int codon = (node.depth - 1) / 3, phase = node.depth - 1 - 3 * codon;
-        bool fits = node.depth <= 3 * codons;
-        if (fits) {
-            const int symbol = symbols[FORWARDS ? codon : codons - 1 - codon];
-            const Number weight = before[codon];
-            Number &sum = out[COMPONENTS * node.depth];
-            if (phase == 0) {
-                if ((node.bases & 3) == own) add(sum, weight, node.alone);
-            } else if (phase == 1) {
-                const int pair = node.bases & 15;
-                fits = steps.pairs[symbol] >> pair & 1;
-                if (fits) add(sum, weight * steps.fits[CODONS * symbol + COMPONENTS * pair + own], node.alone);
-            } else {
-                // Two mismatches are too many.
-                const Number longer = weight * steps.fits[CODONS * symbol + node.bases];
-                fits = !is_zero(longer);
-                before.set(codon + 1, longer);
-                if (fits && own == 0) add(sum, longer, node.alone);
-            }
-        }
-        if (fits && node.alone > 0) most = max(most, (int)node.depth);
-        at = fits ? at + 1 : node.skip;
+    // The own component of a weight after a 4 x 4 table of which each lane has a row.
+    __device__ __forceinline__ double through(double a, const Four &row) const
+    {
+        const bool high = own & 2, odd = own & 1;
+        const double first = exchanged(a * row.of[0], a * row.of[2], high, 2);
+        const double second = exchanged(a * row.of[1], a * row.of[3], high, 2);
+        return exchanged(first, second, odd, 1);
     }
-    return most;
-}
+
+    __device__ __forceinline__ void wait() const { __syncwarp(ALL); }
+
+    __device__ __forceinline__ bool any(bool own) const { return __ballot_sync(ALL, own) != 0; }
+
+    // The largest of the warp.
+    __device__ __forceinline__ int largest(int a) const
+    {
+        for (int distance = 16; distance > 0; distance /= 2) a = max(a, __shfl_xor_sync(ALL, a, distance));
+        return a;
+    }
+
+  private:
+    // One of two values, and the same of another lane, which gets the other.
+    __device__ __forceinline__ double exchanged(double a, double b, bool takes_b, int distance) const
+    {
+        return (takes_b ? b : a) + __shfl_xor_sync(ALL, takes_b ? a : b, distance);
+    }
+};
 
 // Weights where a codon begins, the same on all lanes, and after its first and its second base.
-template <typename Number>
 struct Weights {
-    Number none, one, two;
+    double none, one, two;
 };
 
-// Segments with an insertion after them, codon by codon.
-template <typename Number>
-struct Insertions {
-    const Steps<Number> &steps;
-    const Lanes &lanes;
-    // [q]: segments that end after q bases; then the weight by last base of an insertion that began there and has come
-    // to the end of a codon, without the probability of its length.  The own component of each.
-    Number *const last;
-    const int most;
-    // The lanes' parts of the weight where the next codon begins.
-    Number edge = {};
+// The prefix trees of a side and the steps behind them; see SymbolTries.
+struct Side {
+    const int *child, *after;
+    const double *ended, *beyond, *one, *two, *whole;
+    int codons;
+};
 
-    __device__ __forceinline__ Insertions(const Steps<Number> &steps, const Lanes &lanes, Number *last, int most)
-        : steps(steps), lanes(lanes), last(last), most(most)
+// The weights of a side, codon by codon.
+struct Walk {
+    const Side &side;
+    const Lanes &lanes;
+    const int symbols;
+    int row;            // in `child`; else -1
+    int leaf = -1;      // in `beyond`; else -1
+    int behind = 0;     // codons behind the leaf
+    Four product = {};  // the own row of the steps behind the leaf
+    double none = 0;    // where the next codon begins
+
+    __device__ __forceinline__ Walk(const Side &side, const Lanes &lanes, int symbols, int row)
+        : side(side), lanes(lanes), symbols(symbols), row(row)
     {
     }
 
-    __device__ __forceinline__ Weights<Number> next(int codon, int symbol)
+    // Whether there may be any weights.
+    __device__ __forceinline__ bool lives() const { return row >= 0 || leaf >= 0 || none != 0; }
+
+    // Go through a codon, if the sequence has one.
+    __device__ __forceinline__ Weights next(bool has_one, int symbol)
     {
-        const int q = 3 * codon, lags = steps.lags, c = lanes.own;
-        const double *const lengths = steps.lengths;
-        const int table = COMPONENTS * COMPONENTS * symbol, row = COMPONENTS * symbol + c;
-        Weights<Number> made = {lanes.sum(edge), Number{}, Number{}};
-        edge = Number{};
-        // Insertions that began before this codon: added up first, stepped once.
-        const int begin = max(1, q + 2 - lags), stop = min(q - 1, most) + 1;
-        if (begin < stop) {
-            Number one = {}, two = {};
-            for (int p = begin; p < stop; p++) {
-                Number &own = last[COMPONENTS * p];
-                const Number before = own;
-                add(one, before, lengths[q + 1 - p]);
-                if (q + 2 - p < lags) add(two, before, lengths[q + 2 - p]);
-                if (q + 3 - p < lags) {
-                    own = lanes.through(before, steps.whole + table);
-                    add(edge, own, lengths[q + 3 - p]);
-                }
+        Weights made = {none, 0, 0};
+        const int own = lanes.own;
+        const bool in_tree = has_one && row >= 0, is_behind = has_one && leaf >= 0 && behind < side.codons;
+        none = 0;
+        if (in_tree) {
+            const int node = side.child[row * symbols + symbol];
+            row = -1;
+            if (node >= 0) {
+                const double *const ended = side.ended + (i64)ENDED * node;
+                made.one = ended[own];
+                made.two = ended[COMPONENTS + own];
+                none = ended[2 * COMPONENTS];
+                const int after = side.after[node];
+                if (after >= 0) row = after;
+                else leaf = ~after;
+                #pragma unroll
+                for (int c = 0; c < COMPONENTS; c++) product.of[c] = c == own ? 1 : 0;
+            } else if (node == NOT_MADE) {
+                made.one = made.two = none = nan("");
             }
-            made.one = lanes.through(one, steps.one);
-            made.two = lanes.through(two, steps.two + table);
         }
-        if (0 < q && q <= most) {
-            const Number weight = lanes.of(last[COMPONENTS * q], 0), own = weight * steps.first_whole[row];
-            add(made.none, weight, lengths[0]);
-            last[COMPONENTS * q] = own;
-            if (lags > 1) add(made.one, weight, lengths[1] * steps.first[c]);
-            if (lags > 2) add(made.two, weight * steps.first_two[row], lengths[2]);
-            if (lags > 3) add(edge, own, lengths[3]);
+        if (!lanes.any(is_behind)) return made;
+        const double *const whole = side.whole + COMPONENTS * COMPONENTS * symbol;
+        double one = 0, two = 0, three = 0;
+        if (is_behind) {
+            const double *const weights = side.beyond + 3 * COMPONENTS * ((i64)leaf * side.codons + behind) + own;
+            one = weights[0];
+            two = weights[COMPONENTS];
+            three = weights[2 * COMPONENTS];
+            behind++;
         }
-        if (q + 1 <= most) {
-            const Number weight = last[COMPONENTS * (q + 1)], own = lanes.through(weight, steps.rest_whole + table);
-            add(made.one, weight, lengths[0]);
-            last[COMPONENTS * (q + 1)] = own;
-            if (lags > 1) add(made.two, lanes.through(weight, steps.rest_two + table), lengths[1]);
-            if (lags > 2) add(edge, own, lengths[2]);
+        one = lanes.through(lanes.through(one, product), side.one);
+        two = lanes.through(lanes.through(two, product), side.two + COMPONENTS * COMPONENTS * symbol);
+        if (is_behind) {
+            Four longer = {};
+            #pragma unroll
+            for (int x = 0; x < COMPONENTS; x++) {
+                const Four step = four(whole + COMPONENTS * x);
+                #pragma unroll
+                for (int c = 0; c < COMPONENTS; c++) longer.of[c] += product.of[x] * step.of[c];
+            }
+            product = longer;
         }
-        if (q + 2 <= most) {
-            const Number weight = last[COMPONENTS * (q + 2)], own = weight * steps.first[c];
-            add(made.two, weight, lengths[0]);
-            last[COMPONENTS * (q + 2)] = own;
-            if (lags > 1) add(edge, own, lengths[1]);
+        three = lanes.sum(three * ((product.of[0] + product.of[1]) + (product.of[2] + product.of[3])));
+        if (is_behind) {
+            made.one = one;
+            made.two = two;
+            none = three;
         }
         return made;
     }
 };
 
+// A codon in a D segment.
+struct __align__(16) WholeCodon {
+    int place;         // in `code`
+    int chance;        // of the form that is the codon alone: its place in a table's chances
+    u8 inside;         // how many bases of D are before it, up to 2
+    u8 before, after;  // the two bases on each side, the outer one first, as far as D has them
+    u8 unused;
+    int rest;          // bases of D behind it
+};
+
 // D forms against codons, of one table of D genes; see CodonForms.
-template <typename Number>
 struct Forms {
+    const double *fits, *mirrored;  // which codons a symbol has, read forwards and backwards
     double empty;
-    const double *single, *both;
-    const Number *ends_two, *one_two, *one_three, *one_one, *two_two, *one_over_two;
+    const double *single, *both, *ends_two, *one_two, *one_three, *one_one, *two_two, *one_over_two;
     const u8 *code;
-    const int *begin, *end, *found, *of_symbol;
+    const WholeCodon *whole;
+    const int *of_symbol;
     const double *chance;
     int symbols, places, ends;
 };
 
-// Forms that begin at a place and end after a whole codon, or one or two bases later.
-template <typename Number>
-__device__ __forceinline__ Number ending(
-    const double *chance, Number after_none, Number after_one, Number after_two)
+__device__ __forceinline__ double product(const double *a, const Four &b)
 {
-    Number sum = after_none * chance[0];
-    add(sum, after_one, chance[1]);
-    add(sum, after_two, chance[2]);
-    return sum;
+    return (a[0] * b.of[0] + a[1] * b.of[1]) + (a[2] * b.of[2] + a[3] * b.of[3]);
 }
 
 // Forms of which a codon is the first whole one; the places of D are split among the lanes.
@@ -269,112 +196,129 @@ __device__ __forceinline__ Number ending(
 // left   where the codon begins
 // older  the weights within the codon before, [2, 4]
 // right  from the codon's beginning
-template <typename Number>
-__device__ __forceinline__ Number whole_codons(
-    const Forms<Number> &forms, const Number *fits, const u8 *symbols, int codon, int codons, int lane, Number left,
-    const Number *older, const Number *right)
+__device__ __forceinline__ double whole_codons(
+    const Forms &forms, const u8 *symbols, int codon, int codons, int lane, double left, const double *older,
+    const double *right)
 {
-    Number total = {};
-    const int symbol = symbols[codon];
-    for (int which = forms.of_symbol[symbol] + lane; which < forms.of_symbol[symbol + 1]; which += COMPONENTS) {
-        const int place = forms.found[which], begin = forms.begin[place], end = forms.end[place];
-        const u8 *const code = forms.code + place;
-        Number before_one = {}, before_two = {};
-        if (codon > 0 && place > begin) {
-            before_one = older[COMPONENTS + code[-1]];
-            if (place - 1 > begin)
-                for (int c = 0; c < COMPONENTS; c++)
-                    add(before_two, older[c],
-                        fits[CODONS * symbols[codon - 1] + 16 * c + COMPONENTS * code[-2] + code[-1]]);
-        }
-        const bool none = is_zero(left), no_one = is_zero(before_one), no_two = is_zero(before_two);
-        if (none && no_one && no_two) continue;
-        Number weight = fits[CODONS * symbol + 16 * code[0] + 4 * code[1] + code[2]];
-        int stop = 3;
+    double total = 0;
+    const int symbol = symbols[codon], stop = forms.of_symbol[symbol + 1];
+    const double *const before = forms.mirrored + CODONS * symbols[max(codon - 1, 0)];
+    for (int which = forms.of_symbol[symbol] + lane; which < stop; which += COMPONENTS) {
+        const WholeCodon found = forms.whole[which];
+        const int inside = codon > 0 ? found.inside : 0;
+        const double before_one = inside > 0 ? older[COMPONENTS + (found.before & 3)] : 0;
+        const double before_two =
+            inside > 1 ? product(older, four(before + 16 * (found.before & 3) + (found.before & 12))) : 0;
+        const double *chance = forms.chance + found.chance;
+        const u8 *code = forms.code + found.place;
+        int rest = found.rest, next = found.after;
         for (int last = codon; ; last++) {
-            const Number *const after = right + OF_CODON * (last + 1 - codon);
-            const int rest = end - place - stop;
-            Number after_one = {}, after_two = {};
-            if (last + 1 < codons && rest > 0) {
-                after_one = after[1 + code[stop]];
-                if (rest > 1) {
-                    const int pair = 4 * code[stop] + code[stop + 1];
-                    const Number *const allowed = fits + CODONS * symbols[last + 1] + COMPONENTS * pair;
-                    for (int c = 0; c < COMPONENTS; c++) add(after_two, after[1 + COMPONENTS + c], allowed[c]);
-                }
+            const double *const after = right + OF_CODON * (last + 1 - codon);
+            double after_none = after[0], after_one = 0, after_two = 0;
+            const bool more = last + 1 < codons && rest > 0;
+            const double *const allowed = forms.fits + CODONS * symbols[more ? last + 1 : last] + COMPONENTS * next;
+            if (more) {
+                after_one = after[1 + (next >> 2)];
+                if (rest > 1) after_two = product(after + 1 + COMPONENTS, four(allowed));
             }
-            const double *const chance = forms.chance + (i64)place * forms.ends + place + stop - begin;
-            Number sum = left * ending(chance, after[0], after_one, after_two);
-            if (!no_one) add(sum, before_one, ending(chance - forms.ends, after[0], after_one, after_two));
-            if (!no_two) add(sum, before_two, ending(chance - 2 * forms.ends, after[0], after_one, after_two));
-            add(total, weight, sum);
-            if (last + 1 >= codons || rest < 3) break;
-            weight = weight * fits[CODONS * symbols[last + 1] + 16 * code[stop] + 4 * code[stop + 1] + code[stop + 2]];
-            if (is_zero(weight)) break;
-            stop += 3;
+            double sum = left * (after_none * chance[0] + after_one * chance[1] + after_two * chance[2]);
+            if (inside > 0) {
+                chance -= forms.ends;
+                sum += before_one * (after_none * chance[0] + after_one * chance[1] + after_two * chance[2]);
+                if (inside > 1) {
+                    chance -= forms.ends;
+                    sum += before_two * (after_none * chance[0] + after_one * chance[1] + after_two * chance[2]);
+                }
+                chance += inside * forms.ends;
+            }
+            total += sum;
+            if (!more || rest < 3 || allowed[code[5]] == 0) break;
+            code += 3;
+            rest -= 3;
+            chance += 3;
+            next = COMPONENTS * code[3] + code[4];
         }
     }
     return total;
 }
 
 // A lane's part of: left x D forms that begin in a codon, or have it as their first whole one, x right.
-template <typename Number>
-__device__ __forceinline__ Number middle(
-    const Forms<Number> &forms, const Number *fits, const u8 *symbols, int codon, int codons, int lane,
-    const Weights<Number> &left, const Number *older, const Number *right)
+__device__ __forceinline__ double middle(
+    const Forms &forms, const u8 *symbols, int codon, int codons, int lane, const Weights &left, const double *older,
+    const double *right)
 {
-    const Number *const one = right + 1, *const two = one + COMPONENTS;
-    Number none = one[lane] * left.one;
-    add(none, two[lane], left.two);
-    if (lane == 0) add(none, left.none, right[0]);
-    Number part = none * forms.empty;
+    const double *const one = right + 1, *const two = one + COMPONENTS;
+    double none = one[lane] * left.one + two[lane] * left.two;
+    if (lane == 0) none += left.none * right[0];
+    double part = none * forms.empty;
     if (forms.places == 0) return part;
     const int symbol = symbols[codon], row = COMPONENTS * symbol + lane;
-    Number begun = one[lane] * forms.single[lane];
-    add(begun, two[lane], forms.ends_two[row]);
-    add(part, left.none, begun);
-    Number ended = left.one * forms.one_three[row];
-    add(ended, left.two, forms.single[lane]);
-    add(part, right[OF_CODON], ended);
-    Number after_one = {}, after_two = {};
-    for (int c = 0; c < COMPONENTS; c++) add(after_one, two[c], forms.one_two[COMPONENTS * row + c]);
+    part += left.none * (one[lane] * forms.single[lane] + two[lane] * forms.ends_two[row]);
+    part += right[OF_CODON] * (left.one * forms.one_three[row] + left.two * forms.single[lane]);
+    double after_one = product(two, four(forms.one_two + COMPONENTS * row)), after_two = 0;
     if (codon + 1 < codons) {
-        const Number *const next_one = one + OF_CODON, *const next_two = two + OF_CODON;
+        const double *const next_one = one + OF_CODON, *const next_two = two + OF_CODON;
         const int next = symbols[codon + 1];
-        const Number *const over = forms.one_over_two + COMPONENTS * (COMPONENTS * (forms.symbols * symbol + next) + lane);
-        for (int c = 0; c < COMPONENTS; c++) {
-            add(after_one, next_one[c], forms.one_one[COMPONENTS * row + c]);
-            add(after_one, next_two[c], over[c]);
-            add(after_two, next_one[c], forms.both[COMPONENTS * lane + c]);
-            add(after_two, next_two[c], forms.two_two[COMPONENTS * (COMPONENTS * next + lane) + c]);
+        after_one += product(next_one, four(forms.one_one + COMPONENTS * row));
+        after_one += product(
+            next_two,
+            four(forms.one_over_two + COMPONENTS * (COMPONENTS * (forms.symbols * symbol + next) + lane)));
+        after_two = product(next_one, four(forms.both + COMPONENTS * lane));
+        after_two += product(next_two, four(forms.two_two + COMPONENTS * (COMPONENTS * next + lane)));
+    }
+    part += left.one * after_one + left.two * after_two;
+    return part + whole_codons(forms, symbols, codon, codons, lane, left.none, older, right);
+}
+
+// Numbers in shared memory for a sequence: Right, and two weights of two codons of Left.
+// The sequences of a warp begin in different banks.
+__device__ __forceinline__ int numbers_of(int most_codons)
+{
+    return (OF_CODON * most_codons + 1 + 4 * COMPONENTS + 7) / 8 * 8 + 4;
+}
+
+// A lane's part of the probability for one group; `shared` has `numbers_of` numbers.
+//
+// most  codons of any sequence of the warp
+__device__ __forceinline__ double of_group(
+    const Side &v, const Side &j, const Forms &forms, const Lanes &lanes, int v_row, int j_row, const u8 *text,
+    int codons, int most, double *shared, int most_codons)
+{
+    const int lane = lanes.own;
+    double *const right = shared;                              // [9 codons + 1]
+    double *const kept = shared + OF_CODON * most_codons + 1;  // [2, 2, 4]
+    Walk back(j, lanes, forms.symbols, j_row);
+    for (int step = 0; step < most; step++) {
+        const int k = codons - 1 - step;
+        const Weights made = back.next(k >= 0, text[max(k, 0)]);
+        if (step == 0 && !lanes.any(codons > 0 && back.lives())) return 0;
+        if (k >= 0) {
+            double *const here = right + OF_CODON * k;
+            if (lane == 0) here[OF_CODON] = made.none;
+            here[1 + COMPONENTS + lane] = made.one;
+            here[1 + lane] = made.two;
         }
     }
-    add(part, left.one, after_one);
-    add(part, left.two, after_two);
-    return part + whole_codons(forms, fits, symbols, codon, codons, lane, left.none, older, right);
-}
-
-// Numbers in shared memory for a sequence: Right, the rows of insertions; all of Left, or two weights of two codons.
-// The sequences of a warp begin in different banks.
-__device__ __forceinline__ int numbers_of(int most_codons, int rows, bool keep)
-{
-    const int left = keep ? OF_CODON * most_codons : 4 * COMPONENTS;
-    return (OF_CODON * most_codons + 1 + left + COMPONENTS * rows + 7) / 8 * 8 + 4;
-}
-
-__device__ __forceinline__ double result(double total, int)
-{
+    if (lane == 0) right[0] = 0;
+    double total = 0;
+    Walk front(v, lanes, forms.symbols, v_row);
+    for (int k = 0; k < most; k++) {
+        double *const now = kept + 2 * COMPONENTS * (k & 1);
+        const bool has_one = k < codons;
+        const Weights left = front.next(has_one, text[has_one ? k : 0]);
+        now[lane] = left.one;
+        now[COMPONENTS + lane] = left.two;
+        // Right is written, and what is left of this codon.
+        lanes.wait();
+        if (has_one)
+            total += middle(
+                forms, text, k, codons, lane, left, kept + 2 * COMPONENTS * (~k & 1), right + OF_CODON * k);
+        lanes.wait();
+    }
     return total;
 }
 
-// Each of the sums over the position of a residue has the sequence itself.
-__device__ __forceinline__ double result(Dual total, int residues)
-{
-    const double ball = total.derivative - (residues - 1) * total.value;
-    return ball < 0x1p-500 ? 0.0 : ball;
-}
-
-template <int W, typename Number>
+template <int W, bool BALL>
 __global__ void __launch_bounds__(MOST_THREADS) amino_acids(
     const u64 *__restrict__ words,   // [junctions, W]
     const u8 *__restrict__ lengths,  // [junctions]
@@ -383,105 +327,70 @@ __global__ void __launch_bounds__(MOST_THREADS) amino_acids(
     const int *__restrict__ first_group, const int *__restrict__ group_v, const int *__restrict__ group_j,
     const int *__restrict__ group_d,
     const u8 *__restrict__ of_codon,  // [64] the symbol of each
-    const Node *__restrict__ v_nodes, const double *__restrict__ v_lengths, const double *__restrict__ v_first,
-    const double *__restrict__ v_one, const Number *__restrict__ v_two, const Number *__restrict__ v_whole,
-    const Number *__restrict__ v_first_two, const Number *__restrict__ v_first_whole,
-    const Number *__restrict__ v_rest_two, const Number *__restrict__ v_rest_whole, const Number *__restrict__ v_fits,
-    const u32 *__restrict__ v_pairs, int v_lags,
-    const Node *__restrict__ j_nodes, const double *__restrict__ j_lengths, const double *__restrict__ j_first,
-    const double *__restrict__ j_one, const Number *__restrict__ j_two, const Number *__restrict__ j_whole,
-    const Number *__restrict__ j_first_two, const Number *__restrict__ j_first_whole,
-    const Number *__restrict__ j_rest_two, const Number *__restrict__ j_rest_whole, const Number *__restrict__ j_fits,
-    const u32 *__restrict__ j_pairs, int j_lags,
-    const double *__restrict__ empty, const double *__restrict__ single, const double *__restrict__ both,
-    const Number *__restrict__ ends_two, const Number *__restrict__ one_two, const Number *__restrict__ one_three,
-    const Number *__restrict__ one_one, const Number *__restrict__ two_two, const Number *__restrict__ one_over_two,
-    const u8 *__restrict__ code, const int *__restrict__ begin, const int *__restrict__ end,
-    const int *__restrict__ found, const int *__restrict__ of_symbol, const double *__restrict__ chance,
-    int symbols, int places, int ends,
-    int reach,                              // bases of the longest segment
-    bool keep,                              // all of Left
+    const int *__restrict__ v_child, const int *__restrict__ v_after, const double *__restrict__ v_ended,
+    const double *__restrict__ v_beyond, const double *__restrict__ v_one, const double *__restrict__ v_two,
+    const double *__restrict__ v_whole, int v_codons,
+    const int *__restrict__ j_child, const int *__restrict__ j_after, const double *__restrict__ j_ended,
+    const double *__restrict__ j_beyond, const double *__restrict__ j_one, const double *__restrict__ j_two,
+    const double *__restrict__ j_whole, int j_codons,
+    const double *__restrict__ fits, const double *__restrict__ mirrored, const double *__restrict__ empty,
+    const double *__restrict__ single, const double *__restrict__ both, const double *__restrict__ ends_two,
+    const double *__restrict__ one_two, const double *__restrict__ one_three, const double *__restrict__ one_one,
+    const double *__restrict__ two_two, const double *__restrict__ one_over_two,
+    const u8 *__restrict__ code, const WholeCodon *__restrict__ whole, const int *__restrict__ of_symbol,
+    const double *__restrict__ chance, int symbols, int places, int ends,
     int longest,                            // bases of any of the junctions
     int columns, double *__restrict__ out)  // [junctions, columns], the column of these values
 {
     extern __shared__ __align__(16) u8 shared[];
-    const int most_codons = longest / 3, scratch_rows = min(reach, 3 * most_codons) + 1;
-    const int numbers = numbers_of(most_codons, scratch_rows, keep);
+    const int most_codons = longest / 3, numbers = numbers_of(most_codons);
     const int slot = threadIdx.x / COMPONENTS, slots = blockDim.x / COMPONENTS;
-    Number *const right = (Number *)shared + numbers * slot;               // [9 codons + 1]
-    Number *const kept = right + OF_CODON * most_codons + 1;               // [9 codons] if `keep`, else [2, 2, 4]
     const Lanes lanes;
-    const int lane = lanes.own;
-    Number *const last = kept + (keep ? OF_CODON * most_codons : 4 * COMPONENTS) + lane;  // [scratch_rows, 4]
-    u8 *const text = (u8 *)((Number *)shared + numbers * slots) + most_codons * slot;  // [codons]
+    u8 *const text = (u8 *)((double *)shared + numbers * slots) + most_codons * slot;  // [codons]
 
     const Tile tile = tiles[blockIdx.x];
-    if (slot >= tile.rows) return;
-    const i64 row = rows[tile.row + slot];
-    const int codons = lengths[row] / 3;
-    for (int k = lane; k < codons; k += COMPONENTS) {
+    const bool has_one = slot < tile.rows;
+    const i64 row = has_one ? rows[tile.row + slot] : 0;
+    const int codons = has_one ? lengths[row] / 3 : 0, most = lanes.largest(codons);
+    // Those without a sequence look at a symbol, too.
+    if (lanes.own == 0) text[0] = STOP;
+    lanes.wait();
+    for (int k = lanes.own; k < codons; k += COMPONENTS) {
         int bases = 0;
         for (int place = 3 * k; place < 3 * k + 3; place++)
             bases = bases << 2 | ((int)(words[row * W + place / BASES_PER_WORD] >> (62 - 2 * (place & 31))) & 3);
         text[k] = of_codon[bases];
     }
-    const Steps<Number> v = {
-        v_nodes, v_lengths, v_first, v_one, v_two, v_whole, v_first_two, v_first_whole, v_rest_two, v_rest_whole,
-        v_fits, v_pairs, v_lags};
-    const Steps<Number> j = {
-        j_nodes, j_lengths, j_first, j_one, j_two, j_whole, j_first_two, j_first_whole, j_rest_two, j_rest_whole,
-        j_fits, j_pairs, j_lags};
-    const int used_rows = min(scratch_rows, 3 * codons + 1);
-    Number total = {};
-    int root = -1, most_v = 0;
-    for (int group = first_group[tile.pair]; group < first_group[tile.pair + 1]; group++) {
-        // The text is written; nobody reads the last group's Right any more.
+    const Side v = {v_child, v_after, v_ended, v_beyond, v_one, v_two, v_whole, v_codons};
+    const Side j = {j_child, j_after, j_ended, j_beyond, j_one, j_two, j_whole, j_codons};
+    double own = 0, ball = 0;
+    // The sequence itself; then with any residue at each of its codons.
+    for (int changed = -1; changed < (BALL ? most : 0); changed++) {
+        const bool changes = 0 <= changed && changed < codons;
         lanes.wait();
-        const int most = segments<false>(j, group_j[group], text, codons, lane, used_rows, last);
-        if (most == 0) continue;
-        Insertions<Number> back(j, lanes, last, most);
-        for (int k = codons - 1; k >= 0; k--) {
-            const Weights<Number> made = back.next(codons - 1 - k, text[k]);
-            Number *const here = right + OF_CODON * k;
-            if (lane == 0) here[OF_CODON] = made.none;
-            here[1 + COMPONENTS + lane] = made.one;
-            here[1 + lane] = made.two;
-        }
-        if (lane == 0) right[0] = Number{};
-        const bool made = keep && group_v[group] == root;
-        if (!made) {
-            root = group_v[group];
-            most_v = segments<true>(v, root, text, codons, lane, used_rows, last);
-        }
-        if (most_v == 0) continue;
-        // Right is written.
+        const int symbol = text[changes ? changed : 0];
         lanes.wait();
-        const i64 t = group_d[group], all = symbols, squares = COMPONENTS * COMPONENTS;
-        const Forms<Number> forms = {
-            empty[t], single + t * COMPONENTS, both + t * squares, ends_two + t * all * COMPONENTS,
-            one_two + t * all * squares, one_three + t * all * COMPONENTS, one_one + t * all * squares,
-            two_two + t * all * squares, one_over_two + t * all * all * squares, code, begin, end, found, of_symbol,
-            chance + t * places * ends, symbols, places, ends};
-        Insertions<Number> front(v, lanes, last, most_v);
-        for (int k = 0; k < codons; k++) {
-            Number *const now = keep ? kept + OF_CODON * k + 1 : kept + 2 * COMPONENTS * (k & 1);
-            const Number *const older = keep ? now - OF_CODON : kept + 2 * COMPONENTS * (~k & 1);
-            Weights<Number> left;
-            if (made) {
-                left = {now[-1], now[lane], now[COMPONENTS + lane]};
-            } else {
-                left = front.next(k, text[k]);
-                if (keep && lane == 0) now[-1] = left.none;
-                now[lane] = left.one;
-                now[COMPONENTS + lane] = left.two;
-            }
-            total = total + middle(forms, v.fits, text, k, codons, lane, left, older, right + OF_CODON * k);
-            // What is left of the codon before is read, of this codon written.
-            lanes.wait();
+        if (changes && lanes.own == 0) text[changed] = ANY_RESIDUE;
+        lanes.wait();
+        double total = 0;
+        for (int group = first_group[tile.pair]; group < first_group[tile.pair + 1]; group++) {
+            const i64 t = group_d[group], all = symbols, squares = COMPONENTS * COMPONENTS;
+            const Forms forms = {
+                fits, mirrored, empty[t], single + t * COMPONENTS, both + t * squares, ends_two + t * all * COMPONENTS,
+                one_two + t * all * squares, one_three + t * all * COMPONENTS, one_one + t * all * squares,
+                two_two + t * all * squares, one_over_two + t * all * all * squares, code, whole, of_symbol,
+                chance + t * places * ends, symbols, places, ends};
+            total += of_group(
+                v, j, forms, lanes, group_v[group], group_j[group], text, codons, most,
+                (double *)shared + numbers * slot, most_codons);
         }
+        total = lanes.sum(total);
+        // Where there is no stop, the sequence itself is one of its neighbours.  Only rounding makes fewer than none.
+        if (changed < 0) own = total;
+        else if (changes) ball += max(0.0, symbol == STOP ? total : total - own);
+        // The text is read.
+        lanes.wait();
+        if (changes && lanes.own == 0) text[changed] = symbol;
     }
-    total = lanes.sum(total);
-    int residues = 0;
-    for (int k = 0; k < codons; k++) residues += text[k] != STOP;
-    if (lane == 0) out[row * columns] = result(total, residues);
+    if (has_one && lanes.own == 0) out[row * columns] = own + ball;
 }

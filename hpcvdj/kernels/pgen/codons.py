@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,26 +70,6 @@ class Alphabet:
         return np.array([self.symbols.index(amino_acid) for amino_acid in amino_acids], dtype=np.uint8)
 
 
-MISMATCH = 2.0**-200
-"""The imaginary weight of a codon of any residue.  Its square vanishes beside every probability, yet products of it
-stay far above denormal numbers, with which processors are slow."""
-
-SMALLEST = 2.0**-350
-"""A sum within a mismatch that is smaller than this has terms in the square of `MISMATCH` only: it is 0."""
-
-
-def weights_of(alphabet: Alphabet, mismatches: int = 0) -> NDArray[Any]:
-    """The weight of each codon in each symbol, [symbols, 4, 4, 4].
-
-    Without mismatches: float64, 1 for a codon of the symbol.  With one: complex128, and each codon of a residue has
-    i·MISMATCH besides.  A probability is linear in the weights of each of its codons, so its imaginary part is then
-    MISMATCH times the sum, over the positions, of the probabilities with any residue at that position: the derivative
-    by a complex step (Squire and Trapp 1998), without an error of rounding beyond those of the sum.
-    """
-    codons = alphabet.codons.astype(np.float64)
-    return codons + 1j * MISMATCH * codons[alphabet.symbols.index("X")] if mismatches else codons
-
-
 @dataclass(frozen=True)
 class CodonSteps:
     """How an insertion goes through a codon, for each symbol s; read from V, or from J with mirrored codons.
@@ -99,7 +78,7 @@ class CodonSteps:
     At the codon's beginning: first_one[c], first_two[s, c], first_whole[s, c].  After its first base x: rest_two[s, x,
     c], rest_whole[s, x, c].  c is the component of the weight that results; of `whole` it is the last base.
 
-    fits  [symbols, 16, 4]: the weight of a codon in a symbol, by its first two bases and its third
+    fits  [symbols, 16, 4]: 1 for a codon of a symbol, by its first two bases and its third
     """
 
     one: Array
@@ -114,7 +93,7 @@ class CodonSteps:
 
     @staticmethod
     def of(codons: Array, chain: Chain, *, mirrored: bool) -> "CodonSteps":
-        """The steps of a chain; `codons` as of `weights_of`."""
+        """The steps of a chain; `codons` is 1 for a codon of a symbol, float64 [symbols, 4, 4, 4]."""
         fits = codons.transpose(0, 3, 2, 1) if mirrored else codons
         step, first = chain.step, chain.first
         return CodonSteps(
@@ -175,7 +154,7 @@ class CodonForms:
 
     @staticmethod
     def of(fits: Array, tables: Tables) -> "CodonForms":
-        """The D forms of a model's tables; `fits` as of `weights_of`."""
+        """The D forms of a model's tables; `fits` is 1 for a codon of a symbol, float64 [symbols, 4, 4, 4]."""
         w1, w2, w3, w4 = (tables.forms.of_length(length, tables.weights) for length in range(1, 5))
         texts = [encode(template.extended) for template in tables.model.d]
         lengths = np.array([len(text) for text in texts], dtype=np.int64)

@@ -39,10 +39,6 @@ class Nucleotides:
             on_gpu(tables.longer), np.int32(self.nodes),
         )  # fmt: skip
 
-    def options(self, sizes: NDArray[np.int64]) -> list[tuple[Any, ...]]:
-        """Arguments of a launch with so many junctions of each pair: none."""
-        return [()]
-
     def shared(self, threads: int, longest: int) -> int:
         """Bytes of shared memory of a block."""
         staged = self.nodes if self._staged else 0

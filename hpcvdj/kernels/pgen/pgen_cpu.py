@@ -5,7 +5,8 @@ from numba import njit, prange
 
 from hpcvdj.kernels.kernel import Kernel, Pending, Unit
 from hpcvdj.kernels.pgen import aa_cpu, nt_cpu
-from hpcvdj.kernels.pgen.codons import MISMATCH, SMALLEST, Alphabet
+from hpcvdj.kernels.pgen.codons import Alphabet
+from hpcvdj.kernels.pgen.symbol_tries import Ambiguous
 from hpcvdj.kernels.pgen.tables import ROW_BASES, Tables
 from hpcvdj.recombination.repertoire import PgenProblem
 
@@ -32,8 +33,13 @@ class PgenKernel(Kernel):
         tables = Tables.of(problem.model, [(v.places, j.places) for v, j in problem.repertoire.pairs])
         self.alphabet = Alphabet.of()
         self.nt = nt_cpu.arguments(tables) if "pgen_nt" in self.names else None
-        self.aa = aa_cpu.arguments(tables, self.alphabet) if "pgen_aa" in self.names else None
-        self.mismatched = aa_cpu.arguments(tables, self.alphabet, 1) if "pgen_aa_1mm" in self.names else None
+        self.aa: dict[str, int] = {}
+        if "pgen_aa" in self.names:
+            self.aa["pgen_aa"] = -1
+        if "pgen_aa_1mm" in self.names:
+            self.aa["pgen_aa_1mm"] = self.alphabet.symbols.index("X")
+        ambiguous = Ambiguous("X", 1) if "pgen_aa_1mm" in self.names else Ambiguous()
+        self.aa_tables = aa_cpu.arguments(tables, self.alphabet, ambiguous) if self.aa else ()
 
     def start(self, unit: Unit, first: int, last: int) -> Pending:
         """Compute the unit's sequences `first` … `last`-1, in their rows; the other rows are zero."""
@@ -46,21 +52,14 @@ class PgenKernel(Kernel):
         if self.nt is not None:
             results["pgen_nt"] = out = np.empty(rows)
             nt_cpu.nucleotide_rows(words, lengths, offsets, 0, rows, own.longest, out, *self.nt)
-        if self.aa is not None or self.mismatched is not None:
+        if self.aa:
             symbols = np.empty((rows, own.longest // 3), dtype=np.uint8)
             codons = np.empty(rows, dtype=np.uint8)
             translate_rows(words, lengths, self.alphabet.of_codon, symbols, codons)
-        if self.aa is not None:
-            results["pgen_aa"] = out = np.empty(rows)
-            aa_cpu.amino_acid_rows(symbols, codons, offsets, 0, rows, out, *self.aa)
-        if self.mismatched is not None:
-            sums = np.empty(rows, dtype=np.complex128)
-            aa_cpu.amino_acid_rows(symbols, codons, offsets, 0, rows, sums, *self.mismatched)
-            # Each of the sums over one position has the sequence itself, unless a stop is there: X is a residue.
-            within = np.arange(symbols.shape[1]) < codons[:, None]
-            residues = (within & (symbols != self.alphabet.symbols.index("*"))).sum(axis=1)
-            ball = sums.imag / MISMATCH - (residues - 1) * sums.real
-            results["pgen_aa_1mm"] = np.where(ball < SMALLEST, 0.0, ball)
+        for name, any_residue in self.aa.items():
+            results[name] = out = np.empty(rows)
+            stop_symbol = self.alphabet.symbols.index("*")
+            aa_cpu.amino_acid_rows(symbols, codons, offsets, 0, rows, any_residue, stop_symbol, out, *self.aa_tables)
         for column, name in enumerate(self.names):
             values[first:last, column] = results[name]
         return lambda: values

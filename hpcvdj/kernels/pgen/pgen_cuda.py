@@ -30,7 +30,7 @@ ROWS = 1 << 24
 CLASSES = (48, 72, LONGEST_CDR3)
 """Sequences are computed together if their lengths are in the same range: the longest needs the most shared memory."""
 
-THREADS = {"pgen_nt": 128, "pgen_aa": 96, "pgen_aa_1mm": 64}
+THREADS = {"pgen_nt": 128, "pgen_aa": 128, "pgen_aa_1mm": 128}
 """Threads per block, at most: more would leave fewer blocks with enough shared memory."""
 
 
@@ -38,8 +38,7 @@ class PgenKernel(Kernel):
     """The model loaded for a problem; tasks are the sequences of the unit.
 
     The kernels take sequences of up to 128 bases.  The CPU kernel computes longer ones, and those for which a block of
-    32 threads would need more shared memory than the GPU has (more than 40 codons with one mismatch, on GPUs before
-    Ampere).
+    32 threads would need more shared memory than the GPU has.
     """
 
     @gpu_errors()
@@ -59,7 +58,7 @@ class PgenKernel(Kernel):
         width = self.repertoire.words.shape[1]
         if name == "pgen_nt":
             return nt_cuda, nt_cuda.Nucleotides(tables, width)
-        return aa_cuda, aa_cuda.AminoAcids(tables, Alphabet.of(), width, mismatches=int(name == "pgen_aa_1mm"))
+        return aa_cuda, aa_cuda.AminoAcids(tables, Alphabet.of(), width, ball=name == "pgen_aa_1mm")
 
     @gpu_errors()
     def start(self, unit: Unit, first: int, last: int) -> Pending:
@@ -112,21 +111,17 @@ class PgenKernel(Kernel):
         _, program = self._programs[name]
         kernel = self._kernels[name]
         offsets = np.searchsorted(rows, self.repertoire.offsets - first)
-        options = next(
-            (own for own in program.options(np.diff(offsets)) if program.shared(32, longest, *own) <= shared_limit()),
-            None,
-        )
-        if options is None:
+        if program.shared(32, longest) > shared_limit():
             return False
 
         def shared(threads: int) -> int:
-            return int(program.shared(threads, longest, *options))
+            return int(program.shared(threads, longest))
 
         threads = fitting_threads(kernel, min(THREADS[name], self._most_threads), shared)
         tiles = split_pairs(offsets, 0, len(rows), threads // program.threads_per_row)
         arguments = (
             words, lengths, on_gpu(rows.astype(np.int32, copy=False)), on_gpu(tiles.view(np.uint8)), *program.tables,
-            *options, np.int32(longest), np.int32(len(self.names)), out,
+            np.int32(longest), np.int32(len(self.names)), out,
         )  # fmt: skip
         self.clock.launch(kernel, (len(tiles),), threads, arguments, shared(threads))
         return True

@@ -13,6 +13,7 @@ from hpcvdj.kernels.kernel import Unit
 from hpcvdj.kernels.pgen.aa_cpu import amino_acid_rows, arguments
 from hpcvdj.kernels.pgen.codons import Alphabet
 from hpcvdj.kernels.pgen.pgen_cpu import PgenKernel
+from hpcvdj.kernels.pgen.symbol_tries import Ambiguous
 from hpcvdj.kernels.pgen.tables import Tables
 from hpcvdj.recombination.alphabet import decode, encode, pack, reverse_complement, words_for
 from hpcvdj.recombination.models import Alleles, Insertion, Model, Template
@@ -219,7 +220,9 @@ def aa_pgens(model: Model, texts: Sequence[str], alphabet: Alphabet | None = Non
         row[: len(text)] = [alphabet.symbols.index(letter) for letter in text]
     codons = np.array([len(text) for text in texts], dtype=np.uint8)
     out, offsets = np.empty(len(texts)), np.array([0, len(texts)], dtype=np.int64)
-    amino_acid_rows(symbols, codons, offsets, 0, len(texts), out, *arguments(tables, alphabet))
+    amino_acid_rows(
+        symbols, codons, offsets, 0, len(texts), -1, 0, out, *arguments(tables, alphabet, Ambiguous.of(texts))
+    )
     return out
 
 
