@@ -3,6 +3,7 @@
 #pragma once
 
 typedef unsigned long long u64;
+typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned char u8;
 typedef long long i64;

@@ -8,7 +8,7 @@
 
 #include "../tile.cuh"
 
-constexpr int COMPONENTS = 4, CODONS = 64;
+constexpr int COMPONENTS = 4;
 
 // Right has one weight where a codon begins, and 4 after each of its first two bases.
 constexpr int OF_CODON = 1 + 2 * COMPONENTS;
@@ -164,26 +164,15 @@ struct Walk {
     }
 };
 
-// A codon in a D segment.
-struct __align__(16) WholeCodon {
-    int place;         // in `code`
-    int chance;        // of the form that is the codon alone: its place in a table's chances
-    u8 inside;         // how many bases of D are before it, up to 2
-    u8 before, after;  // the two bases on each side, the outer one first, as far as D has them
-    u8 unused;
-    int rest;          // bases of D behind it
-};
-
-// D forms against codons, of one table of D genes; see CodonForms.
+// D forms against codons, of one table of D genes; see CodonForms and FormTrie.
 struct Forms {
-    const double *fits, *mirrored;  // which codons a symbol has, read forwards and backwards
+    const u64 *codons;  // [symbols] by bits: the codons of each
     double empty;
     const double *single, *both, *ends_two, *one_two, *one_three, *one_one, *two_two, *one_over_two;
-    const u8 *code;
-    const WholeCodon *whole;
-    const int *of_symbol;
-    const double *chance;
-    int symbols, places, ends;
+    const int *child, *first;
+    const u16 *cuts;        // before << 8 | after
+    const double *weight;
+    int symbols;
 };
 
 __device__ __forceinline__ double product(const double *a, const Four &b)
@@ -191,67 +180,73 @@ __device__ __forceinline__ double product(const double *a, const Four &b)
     return (a[0] * b.of[0] + a[1] * b.of[1]) + (a[2] * b.of[2] + a[3] * b.of[3]);
 }
 
-// Forms of which a codon is the first whole one; the places of D are split among the lanes.
+// Weights within a codon, by the bases of D forms that it has, as FormTrie calls them; each lane writes its part of `out`.
 //
-// left   where the codon begins
-// older  the weights within the codon before, [2, 4]
-// right  from the codon's beginning
-__device__ __forceinline__ double whole_codons(
-    const Forms &forms, const u8 *symbols, int codon, int codons, int lane, double left, const double *older,
-    const double *right)
+// one, two  the components at the cut after one base, or before it, and at the other cut
+// codons    of the symbol; `apart` and `between` are the distances of the bits of a component and of a pair of bases
+__device__ __forceinline__ void in_codon(
+    double none, double one, const double *two, u64 codons, int apart, int between, int lane, double *out)
 {
+    if (lane == 0) out[0] = none;
+    out[1 + lane] = one;
+    #pragma unroll
+    for (int b = 0; b < COMPONENTS; b++) {
+        const int pair = COMPONENTS * lane + b;
+        const u64 bits = codons >> between * pair;
+        double sum = 0;
+        #pragma unroll
+        for (int c = 0; c < COMPONENTS; c++) sum += bits >> apart * c & 1 ? two[c] : 0;
+        out[1 + COMPONENTS + pair] = sum;
+    }
+}
+
+// A lane's part of: left x D forms of which a codon is the first whole one x right.
+//
+// left           where the codon begins
+// older          the weights within the codon before, [2, 4]
+// right          from the codon's beginning
+// before, after  [CUTS]
+__device__ __forceinline__ double whole_codons(
+    const Forms &forms, const Lanes &lanes, const u8 *symbols, int codon, int codons, double left, const double *older,
+    const double *right, double *before, double *after)
+{
+    const int lane = lanes.own;
+    int node = codon < codons ? forms.child[symbols[codon]] : -1;
+    if (!lanes.any(node >= 0)) return 0;
+    const bool has_before = 0 < codon && node >= 0;
+    in_codon(
+        left, has_before ? older[COMPONENTS + lane] : 0, older, has_before ? forms.codons[symbols[codon - 1]] : 0,
+        COMPONENTS * COMPONENTS, 1, lane, before);
     double total = 0;
-    const int symbol = symbols[codon], stop = forms.of_symbol[symbol + 1];
-    const double *const before = forms.mirrored + CODONS * symbols[max(codon - 1, 0)];
-    for (int which = forms.of_symbol[symbol] + lane; which < stop; which += COMPONENTS) {
-        const WholeCodon found = forms.whole[which];
-        const int inside = codon > 0 ? found.inside : 0;
-        const double before_one = inside > 0 ? older[COMPONENTS + (found.before & 3)] : 0;
-        const double before_two =
-            inside > 1 ? product(older, four(before + 16 * (found.before & 3) + (found.before & 12))) : 0;
-        const double *chance = forms.chance + found.chance;
-        const u8 *code = forms.code + found.place;
-        int rest = found.rest, next = found.after;
-        for (int last = codon; ; last++) {
-            const double *const after = right + OF_CODON * (last + 1 - codon);
-            double after_none = after[0], after_one = 0, after_two = 0;
-            const bool more = last + 1 < codons && rest > 0;
-            const double *const allowed = forms.fits + CODONS * symbols[more ? last + 1 : last] + COMPONENTS * next;
-            if (more) {
-                after_one = after[1 + (next >> 2)];
-                if (rest > 1) after_two = product(after + 1 + COMPONENTS, four(allowed));
+    for (int last = codon + 1; lanes.any(node >= 0); last++) {
+        right += OF_CODON;
+        const bool more = last < codons && node >= 0;
+        if (node >= 0)
+            in_codon(
+                right[0], more ? right[1 + lane] : 0, right + (more ? 1 + COMPONENTS : 0),
+                more ? forms.codons[symbols[last]] : 0, 1, COMPONENTS, lane, after);
+        lanes.wait();
+        if (node >= 0) {
+            const int stop = forms.first[node + 1];
+            for (int form = forms.first[node] + lane; form < stop; form += COMPONENTS) {
+                const int cuts = forms.cuts[form];
+                total += forms.weight[form] * before[cuts >> 8] * after[cuts & 255];
             }
-            double sum = left * (after_none * chance[0] + after_one * chance[1] + after_two * chance[2]);
-            if (inside > 0) {
-                chance -= forms.ends;
-                sum += before_one * (after_none * chance[0] + after_one * chance[1] + after_two * chance[2]);
-                if (inside > 1) {
-                    chance -= forms.ends;
-                    sum += before_two * (after_none * chance[0] + after_one * chance[1] + after_two * chance[2]);
-                }
-                chance += inside * forms.ends;
-            }
-            total += sum;
-            if (!more || rest < 3 || allowed[code[5]] == 0) break;
-            code += 3;
-            rest -= 3;
-            chance += 3;
-            next = COMPONENTS * code[3] + code[4];
+            node = more ? forms.child[node * forms.symbols + symbols[last]] : -1;
         }
+        lanes.wait();
     }
     return total;
 }
 
-// A lane's part of: left x D forms that begin in a codon, or have it as their first whole one, x right.
+// A lane's part of: left x D forms that begin in a codon and have no whole one x right.
 __device__ __forceinline__ double middle(
-    const Forms &forms, const u8 *symbols, int codon, int codons, int lane, const Weights &left, const double *older,
-    const double *right)
+    const Forms &forms, const u8 *symbols, int codon, int codons, int lane, const Weights &left, const double *right)
 {
     const double *const one = right + 1, *const two = one + COMPONENTS;
     double none = one[lane] * left.one + two[lane] * left.two;
     if (lane == 0) none += left.none * right[0];
     double part = none * forms.empty;
-    if (forms.places == 0) return part;
     const int symbol = symbols[codon], row = COMPONENTS * symbol + lane;
     part += left.none * (one[lane] * forms.single[lane] + two[lane] * forms.ends_two[row]);
     part += right[OF_CODON] * (left.one * forms.one_three[row] + left.two * forms.single[lane]);
@@ -267,14 +262,14 @@ __device__ __forceinline__ double middle(
         after_two += product(next_two, four(forms.two_two + COMPONENTS * (COMPONENTS * next + lane)));
     }
     part += left.one * after_one + left.two * after_two;
-    return part + whole_codons(forms, symbols, codon, codons, lane, left.none, older, right);
+    return part;
 }
 
-// Numbers in shared memory for a sequence: Right, and two weights of two codons of Left.
+// Numbers in shared memory for a sequence: Right, two weights of two codons of Left, and both sides of D forms.
 // The sequences of a warp begin in different banks.
 __device__ __forceinline__ int numbers_of(int most_codons)
 {
-    return (OF_CODON * most_codons + 1 + 4 * COMPONENTS + 7) / 8 * 8 + 4;
+    return (OF_CODON * most_codons + 1 + 4 * COMPONENTS + 2 * CUTS + 7) / 8 * 8 + 4;
 }
 
 // A lane's part of the probability for one group; `shared` has `numbers_of` numbers.
@@ -285,8 +280,9 @@ __device__ __forceinline__ double of_group(
     int codons, int most, double *shared, int most_codons)
 {
     const int lane = lanes.own;
-    double *const right = shared;                              // [9 codons + 1]
-    double *const kept = shared + OF_CODON * most_codons + 1;  // [2, 2, 4]
+    double *const right = shared;                                    // [9 codons + 1]
+    double *const kept = shared + OF_CODON * most_codons + 1;        // [2, 2, 4]
+    double *const before = kept + 4 * COMPONENTS, *const after = before + CUTS;
     Walk back(j, lanes, forms.symbols, j_row);
     for (int step = 0; step < most; step++) {
         const int k = codons - 1 - step;
@@ -310,9 +306,10 @@ __device__ __forceinline__ double of_group(
         now[COMPONENTS + lane] = left.two;
         // Right is written, and what is left of this codon.
         lanes.wait();
-        if (has_one)
-            total += middle(
-                forms, text, k, codons, lane, left, kept + 2 * COMPONENTS * (~k & 1), right + OF_CODON * k);
+        if (has_one) total += middle(forms, text, k, codons, lane, left, right + OF_CODON * k);
+        total += whole_codons(
+            forms, lanes, text, k, codons, left.none, kept + 2 * COMPONENTS * (~k & 1), right + OF_CODON * k, before,
+            after);
         lanes.wait();
     }
     return total;
@@ -333,12 +330,12 @@ __global__ void __launch_bounds__(MOST_THREADS) amino_acids(
     const int *__restrict__ j_child, const int *__restrict__ j_after, const double *__restrict__ j_ended,
     const double *__restrict__ j_beyond, const double *__restrict__ j_one, const double *__restrict__ j_two,
     const double *__restrict__ j_whole, int j_codons,
-    const double *__restrict__ fits, const double *__restrict__ mirrored, const double *__restrict__ empty,
-    const double *__restrict__ single, const double *__restrict__ both, const double *__restrict__ ends_two,
+    const u64 *__restrict__ codon_sets, const double *__restrict__ empty, const double *__restrict__ single,
+    const double *__restrict__ both, const double *__restrict__ ends_two,
     const double *__restrict__ one_two, const double *__restrict__ one_three, const double *__restrict__ one_one,
     const double *__restrict__ two_two, const double *__restrict__ one_over_two,
-    const u8 *__restrict__ code, const WholeCodon *__restrict__ whole, const int *__restrict__ of_symbol,
-    const double *__restrict__ chance, int symbols, int places, int ends,
+    const int *__restrict__ form_child, const int *__restrict__ first_form, const u16 *__restrict__ cuts,
+    const double *__restrict__ weight, int symbols, int n_forms,
     int longest,                            // bases of any of the junctions
     int columns, double *__restrict__ out)  // [junctions, columns], the column of these values
 {
@@ -376,10 +373,10 @@ __global__ void __launch_bounds__(MOST_THREADS) amino_acids(
         for (int group = first_group[tile.pair]; group < first_group[tile.pair + 1]; group++) {
             const i64 t = group_d[group], all = symbols, squares = COMPONENTS * COMPONENTS;
             const Forms forms = {
-                fits, mirrored, empty[t], single + t * COMPONENTS, both + t * squares, ends_two + t * all * COMPONENTS,
+                codon_sets, empty[t], single + t * COMPONENTS, both + t * squares, ends_two + t * all * COMPONENTS,
                 one_two + t * all * squares, one_three + t * all * COMPONENTS, one_one + t * all * squares,
-                two_two + t * all * squares, one_over_two + t * all * all * squares, code, whole, of_symbol,
-                chance + t * places * ends, symbols, places, ends};
+                two_two + t * all * squares, one_over_two + t * all * all * squares, form_child,
+                first_form, cuts, weight + t * n_forms, symbols};
             total += of_group(
                 v, j, forms, lanes, group_v[group], group_j[group], text, codons, most,
                 (double *)shared + numbers * slot, most_codons);

@@ -12,35 +12,55 @@ import numpy as np
 from numba import njit, prange
 
 from hpcvdj.kernels.pgen.codons import Alphabet, CodonForms
-from hpcvdj.kernels.pgen.symbol_tries import NO_WEIGHT, NOT_MADE, Ambiguous, SymbolTries
+from hpcvdj.kernels.pgen.symbol_tries import CUTS, NO_WEIGHT, NOT_MADE, Ambiguous, FormTrie, SymbolTries
 from hpcvdj.kernels.pgen.tables import Tables
 
 CHUNK = 64
 """Sequences that a thread takes at a time."""
 
+CONTRACT: dict[str, Any] = {"fastmath": {"contract"}}
+"""A product and a sum may be rounded once."""
 
-# Rows of arrays are not taken out as arrays below: numba counts references to each.
+
+# Weights are tuples here, which stay in registers; the compiler cannot know that an array is not part of another one.
 
 
-@njit(cache=True, nogil=True)
-def _side(  # type: ignore[no-untyped-def]
-    symbols, codons, forwards, row, child, after, ended, beyond, one, two, whole, product, scratch, out
-):
+@njit(nogil=True, inline="always")
+def _through(w, table, s):  # type: ignore[no-untyped-def]
+    """A weight after the step of symbol s."""
+    return (
+        w[0] * table[s, 0, 0] + w[1] * table[s, 1, 0] + w[2] * table[s, 2, 0] + w[3] * table[s, 3, 0],
+        w[0] * table[s, 0, 1] + w[1] * table[s, 1, 1] + w[2] * table[s, 2, 1] + w[3] * table[s, 3, 1],
+        w[0] * table[s, 0, 2] + w[1] * table[s, 1, 2] + w[2] * table[s, 2, 2] + w[3] * table[s, 3, 2],
+        w[0] * table[s, 0, 3] + w[1] * table[s, 1, 3] + w[2] * table[s, 2, 3] + w[3] * table[s, 3, 3],
+    )
+
+
+@njit(nogil=True, inline="always")
+def _by_rows(w, a, b, c, d):  # type: ignore[no-untyped-def]
+    """A weight after the 4 x 4 table of four rows."""
+    return (
+        w[0] * a[0] + w[1] * b[0] + w[2] * c[0] + w[3] * d[0],
+        w[0] * a[1] + w[1] * b[1] + w[2] * c[1] + w[3] * d[1],
+        w[0] * a[2] + w[1] * b[2] + w[2] * c[2] + w[3] * d[2],
+        w[0] * a[3] + w[1] * b[3] + w[2] * c[3] + w[3] * d[3],
+    )
+
+
+@njit(cache=True, nogil=True, **CONTRACT)
+def _side(symbols, codons, forwards, row, child, after, ended, beyond, one, two, whole, out):  # type: ignore[no-untyped-def]
     """Segments with the insertions behind them, into out [3 codons + 1, 4]; whether there is any.
 
-    row      in `child`, of the tree's root
-    product  [2, 4, 4], scratch: of the steps through the codons behind the leaf
-    scratch  [3, 4]
+    row  in `child`, of the tree's root
     """
-    last = 3 * codons
-    k = 0
-    out[0 if forwards else last] = 0.0
+    last, k = 3 * codons, 0
+    for c in range(4):
+        out[0 if forwards else last, c] = 0.0
     while k < codons and row >= 0:
         node = child[row, symbols[k if forwards else codons - 1 - k]]
         q = 3 * k
         if node < 0:
-            for e in range(q + 1, last + 1):
-                out[e if forwards else last - e] = 0.0 if node == NO_WEIGHT else np.nan
+            _rest(out, q, last, forwards, 0.0 if node == NO_WEIGHT else np.nan)
             return k > 0 or node == NOT_MADE
         q1, q2, q3 = (q + 1, q + 2, q + 3) if forwards else (last - q - 1, last - q - 2, last - q - 3)
         for c in range(4):
@@ -49,74 +69,46 @@ def _side(  # type: ignore[no-untyped-def]
         out[q3, 0] = ended[node, 8]
         row = after[node]
         k += 1
-    leaf, begun = ~row, k
-    while k < codons:
-        s, j, q = symbols[k if forwards else codons - 1 - k], k - begun, 3 * k
-        if j == beyond.shape[1]:
-            for e in range(q + 1, last + 1):
-                out[e if forwards else last - e] = 0.0
-            break
+    # The rows of the product of the steps behind the leaf.
+    r0, r1, r2, r3 = (1.0, 0.0, 0.0, 0.0), (0.0, 1.0, 0.0, 0.0), (0.0, 0.0, 1.0, 0.0), (0.0, 0.0, 0.0, 1.0)
+    leaf = -1 - row
+    for j in range(min(codons - k, beyond.shape[1])):
+        s, q = symbols[k if forwards else codons - 1 - k], 3 * k
         q1, q2, q3 = (q + 1, q + 2, q + 3) if forwards else (last - q - 1, last - q - 2, last - q - 3)
-        old, new = k % 2, 1 - k % 2
-        if j == 0:
-            for c in range(4):
-                for x in range(4):
-                    product[new, x, c] = whole[s, x, c]
-                scratch[0, c], scratch[1, c] = beyond[leaf, 0, 0, c], beyond[leaf, 0, 1, c]
-        else:
-            for x in range(4):
-                for c in range(4):
-                    product[new, x, c] = (
-                        product[old, x, 0] * whole[s, 0, c] + product[old, x, 1] * whole[s, 1, c]
-                        + product[old, x, 2] * whole[s, 2, c] + product[old, x, 3] * whole[s, 3, c]
-                    )  # fmt: skip
-            for part in range(2):
-                for c in range(4):
-                    scratch[part, c] = (
-                        beyond[leaf, j, part, 0] * product[old, 0, c] + beyond[leaf, j, part, 1] * product[old, 1, c]
-                        + beyond[leaf, j, part, 2] * product[old, 2, c] + beyond[leaf, j, part, 3] * product[old, 3, c]
-                    )  # fmt: skip
-        total = 0.0
-        for c in range(4):
-            out[q1, c] = (
-                scratch[0, 0] * one[0, c] + scratch[0, 1] * one[1, c]
-                + scratch[0, 2] * one[2, c] + scratch[0, 3] * one[3, c]
-            )  # fmt: skip
-            out[q2, c] = (
-                scratch[1, 0] * two[s, 0, c] + scratch[1, 1] * two[s, 1, c]
-                + scratch[1, 2] * two[s, 2, c] + scratch[1, 3] * two[s, 3, c]
-            )  # fmt: skip
-            total += beyond[leaf, j, 2, c] * (
-                (product[new, c, 0] + product[new, c, 1]) + (product[new, c, 2] + product[new, c, 3])
-            )
-        out[q3, 0] = total
+        begun = beyond[leaf, j, 0, 0], beyond[leaf, j, 0, 1], beyond[leaf, j, 0, 2], beyond[leaf, j, 0, 3]
+        w = _through(_by_rows(begun, r0, r1, r2, r3), one, 0)
+        begun = beyond[leaf, j, 1, 0], beyond[leaf, j, 1, 1], beyond[leaf, j, 1, 2], beyond[leaf, j, 1, 3]
+        x = _through(_by_rows(begun, r0, r1, r2, r3), two, s)
+        r0, r1 = _through(r0, whole, s), _through(r1, whole, s)
+        r2, r3 = _through(r2, whole, s), _through(r3, whole, s)
+        begun = beyond[leaf, j, 2, 0], beyond[leaf, j, 2, 1], beyond[leaf, j, 2, 2], beyond[leaf, j, 2, 3]
+        y = _by_rows(begun, r0, r1, r2, r3)
+        out[q1, 0], out[q1, 1], out[q1, 2], out[q1, 3] = w
+        out[q2, 0], out[q2, 1], out[q2, 2], out[q2, 3] = x
+        out[q3, 0] = (y[0] + y[1]) + (y[2] + y[3])
         k += 1
+    _rest(out, 3 * k, last, forwards, 0.0)
     return True
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _ends(chance, t, place, where, after_none, after_one, after_two):  # type: ignore[no-untyped-def]
-    """Forms that begin at a place and end after a whole codon, or one or two bases later."""
-    return (
-        chance[t, place, where] * after_none
-        + chance[t, place, where + 1] * after_one
-        + chance[t, place, where + 2] * after_two
-    )
-
-
 @njit(cache=True, nogil=True)
+def _rest(out, q, last, forwards, value):  # type: ignore[no-untyped-def]
+    """Set the weights after more than q bases."""
+    for e in range(q + 1, last + 1):
+        for c in range(4):
+            out[e if forwards else last - e, c] = value
+
+
+@njit(cache=True, nogil=True, **CONTRACT)
 def _middle(  # type: ignore[no-untyped-def]
-    symbols, codons, t, left, right, fits, empty, single, double, ends_two, one_two, one_three, one_one, two_two,
-    one_over_two, code, begin, end, found, of_symbol, chance,
+    symbols, codons, t, left, right, before, after, first_open, last_open, empty, single, double, ends_two, one_two,
+    one_three, one_one, two_two, one_over_two, child, first_form, form_before, form_after, weight,
 ):  # fmt: skip
-    """The sum over D forms, of table t, of left x form x right."""
+    """The sum over D forms, of table t, of left x form x right.
+
+    before, after  [CUTS], scratch: weights on both sides of whole codons, as `FormTrie` calls the bases between
+    """
     total = 0.0
-    if len(code) == 0:
-        # Without D genes.
-        for q in range(1, 3 * codons):
-            for c in range(1 if q % 3 == 0 else 4):
-                total += left[q, c] * right[q, c]
-        return total * empty[t]
     for k in range(codons):
         q, s = 3 * k, symbols[k]
         l0, r3 = left[q, 0], right[q + 3, 0]
@@ -142,70 +134,84 @@ def _middle(  # type: ignore[no-untyped-def]
                 part += left[q + 1, c] * after_one + left[q + 2, c] * after_two
         total += part
         # Forms whose first whole codon is this one.
-        for which in range(of_symbol[s], of_symbol[s + 1]):
-            place = found[which]
-            before_one = before_two = 0.0
-            if k > 0 and place > begin[place]:
-                before_one = left[q - 1, code[place - 1]]
-                if place - 1 > begin[place]:
-                    for c in range(4):
-                        before_two += left[q - 2, c] * fits[symbols[k - 1], 4 * c + code[place - 2], code[place - 1]]
-            if l0 == 0 and before_one == 0 and before_two == 0:
-                continue
-            last, stop, part = k, place + 3, 0.0
-            while True:
-                after_none, after_one, after_two = right[3 * last + 3, 0], 0.0, 0.0
-                if last + 1 < codons and stop < end[place]:
-                    after_one = right[3 * last + 4, code[stop]]
-                    if stop + 1 < end[place]:
-                        pair = 4 * code[stop] + code[stop + 1]
-                        for c in range(4):
-                            after_two += fits[symbols[last + 1], pair, c] * right[3 * last + 5, c]
-                where = stop - begin[place]
-                form = l0 * _ends(chance, t, place, where, after_none, after_one, after_two)
-                if before_one != 0:
-                    form += before_one * _ends(chance, t, place - 1, where, after_none, after_one, after_two)
-                if before_two != 0:
-                    form += before_two * _ends(chance, t, place - 2, where, after_none, after_one, after_two)
-                part += form
-                last += 1
-                if last >= codons or stop + 2 >= end[place]:
-                    break
-                if fits[symbols[last], 4 * code[stop] + code[stop + 1], code[stop + 2]] == 0.0:
-                    break
-                stop += 3
-            total += part
+        node = child[0, s]
+        if node < 0:
+            continue
+        before[:] = 0.0
+        before[0] = l0
+        if k > 0:
+            _through_codon(left, q - 1, q - 2, first_open, symbols[k - 1], before)
+        last = k
+        while node >= 0:
+            last += 1
+            after[:] = 0.0
+            after[0] = right[3 * last, 0]
+            following = -1
+            if last < codons:
+                _through_codon(right, 3 * last + 1, 3 * last + 2, last_open, symbols[last], after)
+                following = child[node, symbols[last]]
+            total += _form_sum(
+                first_form[node], first_form[node + 1], t, form_before, form_after, weight, before, after
+            )
+            node = following
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, **CONTRACT)
+def _through_codon(weights, one, two, fits, s, out):  # type: ignore[no-untyped-def]
+    """The weights one base and two bases into a codon, in a row each, by these bases; `fits` is [symbols, 4, 16]."""
+    for c in range(4):
+        out[1 + c] = weights[one, c]
+    a, b, c, d = weights[two, 0], weights[two, 1], weights[two, 2], weights[two, 3]
+    for pair in range(16):
+        out[5 + pair] = a * fits[s, 0, pair] + b * fits[s, 1, pair] + c * fits[s, 2, pair] + d * fits[s, 3, pair]
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+def _form_sum(first, last, t, form_before, form_after, weight, before, after):  # type: ignore[no-untyped-def]
+    """The sum over the forms of a node."""
+    total = 0.0
+    for form in range(first, last):
+        total += weight[t, form] * (before[form_before[form]] * after[form_after[form]])
+    return total
+
+
+@njit(cache=True, nogil=True, **CONTRACT)
 def _pgen(  # type: ignore[no-untyped-def]
-    symbols, codons, first_group, last_group, left, right, product, scratch, group_v, group_j, group_d,
+    symbols, codons, first_group, last_group, left, right, before, after, group_v, group_j, group_d,
     v_child, v_after, v_ended, v_beyond, v_one, v_two, v_whole,
-    j_child, j_after, j_ended, j_beyond, j_one, j_two, j_whole, *forms,
+    j_child, j_after, j_ended, j_beyond, j_one, j_two, j_whole,
+    first_open, last_open, empty, single, double, ends_two, one_two, one_three, one_one, two_two, one_over_two,
+    child, first_form, form_before, form_after, weight,
 ):  # fmt: skip
     """The probability of one sequence, a sum over groups."""
     total, made = 0.0, np.int64(-1)
     for group in range(first_group, last_group):
         if not _side(
-            symbols, codons, False, group_j[group], j_child, j_after, j_ended, j_beyond, j_one, j_two, j_whole,
-            product, scratch, right,
-        ):  # fmt: skip
+            symbols, codons, False, group_j[group], j_child, j_after, j_ended, j_beyond, j_one, j_two, j_whole, right
+        ):
             continue
         if group_v[group] != made:
             made = group_v[group]
-            if not _side(
-                symbols, codons, True, made, v_child, v_after, v_ended, v_beyond, v_one, v_two, v_whole,
-                product, scratch, left,
-            ):  # fmt: skip
+            if not _side(symbols, codons, True, made, v_child, v_after, v_ended, v_beyond, v_one, v_two, v_whole, left):
                 # Nor is there any in another group with this V.
                 continue
-        total += _middle(symbols, codons, group_d[group], left, right, *forms)
+        total += _middle(
+            symbols, codons, group_d[group], left, right, before, after,
+            first_open, last_open, empty, single, double, ends_two, one_two, one_three, one_one, two_two, one_over_two,
+            child, first_form, form_before, form_after, weight,
+        )  # fmt: skip
     return total
 
 
 @njit(cache=True, nogil=True, parallel=True)
-def amino_acid_rows(symbols, codons, offsets, first, last, any_residue, stop, out, first_group, *tables):  # type: ignore[no-untyped-def]
+def amino_acid_rows(  # type: ignore[no-untyped-def]
+    symbols, codons, offsets, first, last, any_residue, stop, out, first_group, group_v, group_j, group_d,
+    v_child, v_after, v_ended, v_beyond, v_one, v_two, v_whole,
+    j_child, j_after, j_ended, j_beyond, j_one, j_two, j_whole,
+    first_open, last_open, empty, single, double, ends_two, one_two, one_three, one_one, two_two, one_over_two,
+    child, first_form, form_before, form_after, weight,
+):  # fmt: skip
     """The probabilities of sequences first … last-1 of `symbols` [sequences, codons] into `out` [last - first].
 
     A sequence of no codons has no value: NaN.
@@ -216,31 +222,36 @@ def amino_acid_rows(symbols, codons, offsets, first, last, any_residue, stop, ou
     places = 3 * symbols.shape[1] + 1
     for chunk in prange((last - first + CHUNK - 1) // CHUNK):
         left, right = np.empty((2, places, 4))
-        product, scratch = np.empty((2, 4, 4)), np.empty((2, 4))
-        changed = np.empty(symbols.shape[1], dtype=symbols.dtype)
+        before, after = np.empty((2, CUTS))
+        text = np.empty(symbols.shape[1], dtype=symbols.dtype)
         start = first + chunk * CHUNK
         pair = np.searchsorted(offsets, start, side="right") - 1
         for row in range(start, min(last, start + CHUNK)):
             while offsets[pair + 1] <= row:
                 pair += 1
             n = np.int64(codons[row])
-            if n == 0:
-                out[row - first] = np.nan
-                continue
-            begin, end = first_group[pair], first_group[pair + 1]
-            changed[:n] = symbols[row, :n]
-            own = total = _pgen(changed, n, begin, end, left, right, product, scratch, *tables)
-            if any_residue >= 0:
-                for k in range(n):
-                    symbol = changed[k]
-                    changed[k] = any_residue
-                    neighbours = _pgen(changed, n, begin, end, left, right, product, scratch, *tables)
-                    changed[k] = symbol
+            total = own = np.nan if n == 0 else 0.0
+            text[:n] = symbols[row, :n]
+            # The sequence itself; then with any residue at each of its codons.
+            for changed in range(-1 if n > 0 else 0, n if any_residue >= 0 else 0):
+                symbol = text[max(changed, 0)]
+                if changed >= 0:
+                    text[changed] = any_residue
+                value = _pgen(
+                    text, n, first_group[pair], first_group[pair + 1], left, right, before, after, group_v, group_j,
+                    group_d, v_child, v_after, v_ended, v_beyond, v_one, v_two, v_whole, j_child, j_after, j_ended,
+                    j_beyond, j_one, j_two, j_whole, first_open, last_open, empty, single, double, ends_two, one_two,
+                    one_three, one_one, two_two, one_over_two, child, first_form, form_before, form_after, weight,
+                )  # fmt: skip
+                if changed < 0:
+                    own = value
+                else:
+                    text[changed] = symbol
+                    # Where there is no stop, the sequence itself is one of its neighbours.
                     if symbol != stop:
-                        # The sequence itself is one of them.
-                        neighbours -= own
-                    # Nothing but rounding makes it negative.
-                    total += 0.0 if neighbours < 0.0 else neighbours
+                        value -= own
+                # Nothing but rounding makes it negative.
+                total += 0.0 if value < 0.0 else value
             out[row - first] = total
 
 
@@ -248,11 +259,17 @@ def arguments(tables: Tables, alphabet: Alphabet, ambiguous: Ambiguous) -> tuple
     """The tables as `amino_acid_rows` takes them."""
     sides = SymbolTries.of(tables, alphabet, ambiguous)
     arrays = (
-        (own.child, own.after, own.ended, own.beyond, own.steps.one, own.steps.two, own.steps.whole) for own in sides
+        (own.child, own.after, own.ended, own.beyond, own.steps.one[None], own.steps.two, own.steps.whole)
+        for own in sides
     )
-    forms = CodonForms.of(alphabet.codons.astype(np.float64), tables)
+    codons = alphabet.codons.astype(np.float64)
+    forms = (
+        # By the first base and the other two, by the last base and the other two.
+        codons.reshape(-1, 4, 16), codons.transpose(0, 3, 1, 2).reshape(-1, 4, 16),
+        *vars(CodonForms.of(codons, tables)).values(), *vars(FormTrie.of(tables, alphabet, ambiguous)).values(),
+    )  # fmt: skip
     return (
         tables.first_group, sides[0].row_of(tables.group_v), sides[1].row_of(tables.group_j), tables.group_d,
         # einsum leaves the order of axes to itself; numba would compile each layout, for half a minute.
-        *map(np.ascontiguousarray, (*chain(*arrays), sides[0].steps.fits, *vars(forms).values())),
+        *map(np.ascontiguousarray, (*chain(*arrays), *forms)),
     )  # fmt: skip

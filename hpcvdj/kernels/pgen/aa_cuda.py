@@ -4,27 +4,21 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcvdj.kernels.device import on_gpu
 from hpcvdj.kernels.pathways.tiles import TILE
 from hpcvdj.kernels.pgen.codons import Alphabet, CodonForms
 from hpcvdj.kernels.pgen.nt_cuda import groups
-from hpcvdj.kernels.pgen.symbol_tries import ENDED, NOT_MADE, Ambiguous, SymbolTries
+from hpcvdj.kernels.pgen.symbol_tries import CUTS, ENDED, NOT_MADE, Ambiguous, FormTrie, SymbolTries
 from hpcvdj.kernels.pgen.tables import Tables
 from hpcvdj.recombination.alphabet import BASES_PER_WORD
 
 FILE = "kernels/pgen/aa.cu"
 
-WHOLE_CODON = np.dtype(
-    [(name, np.int32) for name in ("place", "chance")]
-    + [(name, np.uint8) for name in ("inside", "before", "after", "unused")]
-    + [("rest", np.int32)]
-)
-"""The kernel's struct WholeCodon."""
-
 CONSTANTS = {
     "BASES_PER_WORD": BASES_PER_WORD, "TILE_BYTES": TILE.itemsize, "MOST_THREADS": 128, "ENDED": ENDED,
-    "NOT_MADE": NOT_MADE,
+    "NOT_MADE": NOT_MADE, "CUTS": CUTS,
     "STOP": Alphabet.of().symbols.index("*"), "ANY_RESIDUE": Alphabet.of().symbols.index("X"),
 }  # fmt: skip
 """What host and device share."""
@@ -41,42 +35,33 @@ class AminoAcids:
 
     def __init__(self, tables: Tables, alphabet: Alphabet, width: int, *, ball: bool = False) -> None:
         self.name = f"amino_acids<{width}, {str(ball).lower()}>"
-        v, j = SymbolTries.of(tables, alphabet, Ambiguous("X", 1) if ball else Ambiguous())
+        ambiguous = Ambiguous("X", 1) if ball else Ambiguous()
+        v, j = SymbolTries.of(tables, alphabet, ambiguous)
         forms = CodonForms.of(alphabet.codons.astype(np.float64), tables)
         self.tables = (
             *groups(replace(tables, group_v=v.row_of(tables.group_v), group_j=j.row_of(tables.group_j))),
-            on_gpu(alphabet.of_codon), *_side(v), *_side(j),
-            on_gpu(v.steps.fits), on_gpu(j.steps.fits), *_forms(forms),
-            *map(np.int32, (len(alphabet.symbols), *forms.chance.shape[1:])),
+            on_gpu(alphabet.of_codon), *_side(v), *_side(j), on_gpu(alphabet.codon_sets),
+            *_forms(forms, FormTrie.of(tables, alphabet, ambiguous)),
         )  # fmt: skip
 
     def shared(self, threads: int, longest: int) -> int:
         """Bytes of shared memory of a block: the kernel's `numbers_of`, and the symbols, for each sequence."""
         codons = longest // 3
-        numbers = (9 * codons + 1 + 16 + 7) // 8 * 8 + 4
+        numbers = (9 * codons + 1 + 16 + 2 * CUTS + 7) // 8 * 8 + 4
         return threads // self.threads_per_row * (8 * numbers + codons)
 
 
 def _side(tries: SymbolTries) -> tuple[Any, ...]:
     steps = tries.steps
-    arrays = (tries.child, tries.after, tries.ended, tries.beyond, steps.one, steps.two, steps.whole)
+    arrays: tuple[NDArray[Any], ...] = (
+        tries.child, tries.after, tries.ended, tries.beyond, steps.one, steps.two, steps.whole,
+    )  # fmt: skip
     return (*map(on_gpu, arrays), np.int32(tries.beyond.shape[1]))
 
 
-def _forms(forms: CodonForms) -> tuple[Any, ...]:
-    found = forms.found
-    # A few bases more, which no form has.
-    code = np.pad(forms.code, (2, 8))
-    bases = np.stack([code[found + k] for k in range(7)]).astype(np.int64)
-    whole = np.zeros(len(found), dtype=WHOLE_CODON)
-    whole["place"], whole["chance"] = found, found * forms.chance.shape[2] + found + 3 - forms.begin[found]
-    whole["inside"], whole["rest"] = np.minimum(found - forms.begin[found], 2), forms.end[found] - found - 3
-    whole["before"], whole["after"] = 4 * bases[0] + bases[1], 4 * bases[5] + bases[6]
-    dense = (
-        forms.empty, forms.single, forms.double, forms.ends_two, forms.one_two, forms.one_three, forms.one_one,
-        forms.two_two, forms.one_over_two,
+def _forms(forms: CodonForms, trie: FormTrie) -> tuple[Any, ...]:
+    cuts = trie.before.astype(np.uint16) << 8 | trie.after
+    arrays: tuple[NDArray[Any], ...] = (
+        *vars(forms).values(), trie.child, trie.first.astype(np.int32), cuts, trie.weight,
     )  # fmt: skip
-    return (
-        *map(on_gpu, dense), on_gpu(code[2:]), on_gpu(whole.view(np.uint8)), on_gpu(forms.of_symbol.astype(np.int32)),
-        on_gpu(forms.chance),
-    )  # fmt: skip
+    return (*map(on_gpu, arrays), np.int32(trie.child.shape[1]), np.int32(trie.weight.shape[1]))

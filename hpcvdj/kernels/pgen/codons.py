@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.pgen.tables import Chain, Tables
-from hpcvdj.recombination.alphabet import AMINO_ACIDS, BASES, encode
+from hpcvdj.recombination.alphabet import AMINO_ACIDS, BASES
 from hpcvdj.recombination.models import Array
 
 AMBIGUOUS = {"B": "DN", "J": "IL", "X": "ACDEFGHIKLMNPQRSTVWY", "Z": "EQ"}
@@ -62,6 +62,15 @@ class Alphabet:
         if len(sets) > MOST_SYMBOLS:
             raise InputError(f"{len(sets)} symbols; at most {MOST_SYMBOLS} can be used")
         return Alphabet("".join(sets), np.array(list(sets.values())))
+
+    @cached_property
+    def codon_sets(self) -> NDArray[np.uint64]:
+        """The codons of each symbol, by bits, uint64 [symbols]: bit 16 a + 4 b + c is that of the bases a, b, c."""
+        bits = np.uint64(1) << np.arange(64, dtype=np.uint64)
+        sets: NDArray[np.uint64] = np.where(self.codons.reshape(-1, 64), bits, np.uint64(0)).sum(
+            axis=1, dtype=np.uint64
+        )
+        return sets
 
     @cached_property
     def of_codon(self) -> NDArray[np.uint8]:
@@ -111,10 +120,10 @@ class CodonSteps:
 
 @dataclass(frozen=True)
 class CodonForms:
-    """The D forms against the codons of symbols s and r; t is a table of D genes, as of `Tables.weights`.
+    """The D forms that have no whole codon, against the codons of symbols s and r.
 
-    Forms that have no whole codon, by where in a codon they begin and where they end, with the components of the
-    weights on both sides:
+    By where in a codon they begin and where they end, with the components of the weights on both sides; t is a table
+    of D genes, as of `Tables.weights`.
 
     empty         [t]              the empty form
     single        [t, c]           a codon's first base, or its last
@@ -125,15 +134,6 @@ class CodonForms:
     one_one       [t, s, c, c]     the last two and the first
     two_two       [t, r, c, c]     the last and the first two
     one_over_two  [t, s, r, c, c]  the last two and the first two
-
-    Forms with at least one whole codon, by their places in the D segments:
-
-    code          uint8 [places]: the bases of all extended D segments, one after another
-    begin, end    int64 [places]: of the place's D segment
-    found         int64 [n]: places where a codon of a symbol begins; those of symbol s are found[of_symbol[s] :
-                  of_symbol[s + 1]]
-    chance        float64 [t, places, longest + 4]: the weight of the form that begins at a place and ends before
-                  place begin + k
     """
 
     empty: Array
@@ -145,25 +145,11 @@ class CodonForms:
     one_one: Array
     two_two: Array
     one_over_two: Array
-    code: NDArray[np.uint8]
-    begin: NDArray[np.int64]
-    end: NDArray[np.int64]
-    found: NDArray[np.int64]
-    of_symbol: NDArray[np.int64]
-    chance: Array
 
     @staticmethod
     def of(fits: Array, tables: Tables) -> "CodonForms":
         """The D forms of a model's tables; `fits` is 1 for a codon of a symbol, float64 [symbols, 4, 4, 4]."""
         w1, w2, w3, w4 = (tables.forms.of_length(length, tables.weights) for length in range(1, 5))
-        texts = [encode(template.extended) for template in tables.model.d]
-        lengths = np.array([len(text) for text in texts], dtype=np.int64)
-        ends = np.cumsum(lengths)
-        code = np.concatenate([np.zeros(0, np.uint8), *texts])
-        begin, end = np.repeat(ends - lengths, lengths), np.repeat(ends, lengths)
-        places = [
-            [d for d in range(len(code)) if d + 2 < end[d] and codons[tuple(code[d : d + 3])] != 0] for codons in fits
-        ]
         return CodonForms(
             empty=tables.weights[:, 0].copy(),
             single=w1,
@@ -174,26 +160,4 @@ class CodonForms:
             one_one=np.einsum("tbcu,sabc->tsau", w3, fits),
             two_two=np.einsum("tcuv,ruvx->trcx", w3, fits),
             one_over_two=np.einsum("tbcuv,sabc,ruvx->tsrax", w4, fits, fits, optimize=True),
-            code=code,
-            begin=begin,
-            end=end,
-            found=np.array([d for own in places for d in own], dtype=np.int64),
-            of_symbol=np.cumsum([0, *map(len, places)], dtype=np.int64),
-            chance=_chances(tables, end - begin),
         )
-
-
-def _chances(tables: Tables, lengths: NDArray[np.int64]) -> Array:
-    """`CodonForms.chance`."""
-    model = tables.model
-    longest = int(lengths.max(initial=0))
-    chance = np.zeros((len(tables.d_chance), len(lengths), longest + 4))
-    first = 0
-    for d, template in enumerate(model.d):
-        length = len(template.extended)
-        for left in range(min(length, model.d_deletions.shape[1])):
-            most = min(length - left, model.d_deletions.shape[2])
-            for right in range(most):
-                chance[:, first + left, length - right] = tables.d_chance[:, d] * model.d_deletions[d, left, right]
-        first += length
-    return chance

@@ -27,10 +27,12 @@ from hpcvdj.recombination.repertoire import LONGEST_CDR3, PgenProblem
 ROWS = 1 << 24
 """Sequences on the GPU at a time, at most; fewer where memory is short."""
 
-CLASSES = (48, 72, LONGEST_CDR3)
-"""Sequences are computed together if their lengths are in the same range: the longest needs the most shared memory."""
+CLASSES = {"pgen_nt": (48, 72, LONGEST_CDR3), "pgen_aa": (*range(30, 73, 3), LONGEST_CDR3)}
+CLASSES["pgen_aa_1mm"] = CLASSES["pgen_aa"]
+"""Sequences are computed together if their lengths are in the same range.  The longest needs the most shared memory;
+amino-acid sequences of a warp also wait for the longest."""
 
-THREADS = {"pgen_nt": 128, "pgen_aa": 128, "pgen_aa_1mm": 128}
+THREADS = {"pgen_nt": 128, "pgen_aa": 64, "pgen_aa_1mm": 64}
 """Threads per block, at most: more would leave fewer blocks with enough shared memory."""
 
 
@@ -91,7 +93,7 @@ class PgenKernel(Kernel):
         on_device.fill(np.nan)
         words, lengths_there = on_gpu(own.words[first:last]), on_gpu(lengths)
         for column, name in enumerate(self.names):
-            for shorter, longest in pairwise((-1, *CLASSES)):
+            for shorter, longest in pairwise((-1, *CLASSES[name])):
                 used = np.arange(shorter + 1, longest + 1)
                 used = used[counts[used] > 0]
                 if name != "pgen_nt":

@@ -1,4 +1,6 @@
-"""What V and the insertion after it add up to, for every beginning of an amino-acid sequence; J and its own likewise.
+"""What the parts of a model add up to, for every text of amino acids that they can have.
+
+V with the insertion after it, J with its own, and the D forms are prefix trees of symbols.
 
 A sequence follows the nucleotides of some V segments for a few codons only.  Up to there, the weights within its codons
 depend on its first symbols alone; so do, behind the last codon that a segment reaches, the weights of all insertions
@@ -6,8 +8,9 @@ that are under way.  Both are computed once for each set of alleles, in a prefix
 insertions take the same steps, which the kernels multiply once for all of them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -47,6 +50,19 @@ class Ambiguous:
         return Ambiguous(
             "".join(sorted({symbol for symbols in own for symbol in symbols})), max(map(len, own), default=0)
         )
+
+    def among(self, alphabet: Alphabet) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which symbols of an alphabet texts may have, and which are ambiguous, bool [symbols] each."""
+        is_ambiguous = np.array([symbol not in STANDARD for symbol in alphabet.symbols])
+        return ~is_ambiguous | np.array([symbol in self.symbols for symbol in alphabet.symbols]), is_ambiguous
+
+    def check(self, size: int) -> None:
+        """InputError if prefix trees of `size` bytes are too large."""
+        if size > MOST_BYTES:
+            raise InputError(
+                f"{self.most} ambiguous symbols in one sequence need tables of more than {MOST_BYTES / 1e9:.1f} GB: "
+                "leave out the sequences with most of them"
+            )
 
 
 @dataclass(frozen=True)
@@ -94,8 +110,7 @@ def _trees(
     ambiguous: Ambiguous,
 ) -> SymbolTries:  # fmt: skip
     """The trees of one side."""
-    is_ambiguous = np.array([symbol not in STANDARD for symbol in alphabet.symbols])
-    allowed = ~is_ambiguous | np.array([symbol in ambiguous.symbols for symbol in alphabet.symbols])
+    allowed, is_ambiguous = ambiguous.among(alphabet)
     reach = max((len(own.extended) for own in templates), default=0)
     lengths = np.pad(chain.lengths, (0, 3))
     symbols, codons = len(alphabet.symbols), max(0, len(chain.lengths) // 3)
@@ -110,11 +125,7 @@ def _trees(
 
     def filled(nodes: int, inner: int, leaves: int) -> tuple[NDArray[Any], ...]:
         size = 4 * inner * symbols + nodes * (4 + 8 * ENDED) + 96 * leaves * codons
-        if size > MOST_BYTES:
-            raise InputError(
-                f"{ambiguous.most} ambiguous symbols in one sequence need tables of {size / 1e9:.1f} GB; at most "
-                f"{MOST_BYTES / 1e9:.1f} GB are made: leave out the sequences with most of them"
-            )
+        ambiguous.check(size)
         arrays = (
             np.full((inner, symbols), NOT_MADE, dtype=np.int32), np.empty(nodes, dtype=np.int32),
             np.empty((nodes, ENDED)), np.empty((leaves, codons, 3, 4)),
@@ -255,3 +266,94 @@ def _codon(  # type: ignore[no-untyped-def]
                 ended[8] += lengths[q + 3 - p] * new_rows[p, c]
     ended[8] += lengths[0] * new_rows[q + 3, 0]
     return count
+
+
+CUTS = 1 + 4 + 16
+"""What a D form may have before its first whole codon, or behind its last: no base, one or two."""
+
+
+@dataclass(frozen=True)
+class FormTrie:
+    """The D forms with whole codons, by the symbols of these, in a prefix tree.
+
+    child   int32 [nodes, symbols]: the next node or -1; node 0 is the empty text
+    first   int64 [nodes + 1]: the forms of node n are first[n] … first[n + 1] - 1
+    before, after   uint8 [forms]: the bases before the first and behind the last whole codon: 0 if none, 1 + a if one,
+            5 + 4 a + b if two
+    weight  float64 [t, forms]; t is a table of D genes, as of `Tables.weights`
+    """
+
+    child: NDArray[np.int32]
+    first: NDArray[np.int64]
+    before: NDArray[np.uint8]
+    after: NDArray[np.uint8]
+    weight: Array
+
+    @staticmethod
+    def of(tables: Tables, alphabet: Alphabet, ambiguous: Ambiguous) -> "FormTrie":
+        """The tree of a model's D forms.  InputError if ambiguous symbols make it too large."""
+        builder = _FormBuilder(tables, alphabet, ambiguous)
+        for cut, form in _cuts(tables.forms.child, 0):
+            builder.add(0, form, cut, 0)
+        found = np.array(builder.found, dtype=np.int64).reshape(-1, 2)
+        keys, places = np.unique(found[:, 0], return_inverse=True)
+        weight = np.zeros((len(keys), len(tables.weights)))
+        np.add.at(weight, places, tables.weights[:, found[:, 1]].T)
+        nodes, before, after = keys // CUTS**2, keys // CUTS % CUTS, keys % CUTS
+        return FormTrie(
+            child=np.array(builder.child, dtype=np.int32),
+            first=np.searchsorted(nodes, np.arange(len(builder.child) + 1)).astype(np.int64),
+            before=before.astype(np.uint8), after=after.astype(np.uint8), weight=np.ascontiguousarray(weight.T),
+        )  # fmt: skip
+
+
+def _cuts(child: NDArray[np.int32], form: int) -> Iterator[tuple[int, int]]:
+    """A form with no, one and two bases more, as far as there are such: how `FormTrie` calls these bases, the node."""
+    yield 0, form
+    for a in range(4):
+        if (longer := int(child[form, a])) >= 0:
+            yield 1 + a, longer
+            for b in range(4):
+                if (longest := int(child[longer, b])) >= 0:
+                    yield 5 + 4 * a + b, longest
+
+
+class _FormBuilder:
+    """Nodes of a `FormTrie`, and the forms found: (CUTS^2 node + CUTS before + after, node of the form)."""
+
+    def __init__(self, tables: Tables, alphabet: Alphabet, ambiguous: Ambiguous) -> None:
+        self.forms = tables.forms.child
+        self.used: NDArray[np.bool_] = np.asarray((tables.weights > 0).any(axis=0))
+        self.ambiguous = ambiguous
+        allowed, self.is_ambiguous = ambiguous.among(alphabet)
+        self.symbols = [
+            [int(s) for s in np.flatnonzero(codons & allowed)] for codons in alphabet.codons.reshape(-1, 64).T
+        ]
+        self.nothing = [-1] * len(alphabet.symbols)
+        self.child = [list(self.nothing)]
+        self.found: list[tuple[int, int]] = []
+
+    def add(self, node: int, form: int, before: int, ambiguous: int) -> None:
+        """Add the forms that have whole codons behind those of a node."""
+        for codon, bases in enumerate(product(range(4), repeat=3)):
+            longer = form
+            for base in bases:
+                longer = int(self.forms[longer, base]) if longer >= 0 else -1
+            if longer < 0:
+                continue
+            for symbol in self.symbols[codon]:
+                symbols = ambiguous + int(self.is_ambiguous[symbol])
+                if symbols <= self.ambiguous.most:
+                    self.add_codon(node, symbol, longer, before, symbols)
+
+    def add_codon(self, node: int, symbol: int, form: int, before: int, ambiguous: int) -> None:
+        """Add the forms that have a symbol behind those of a node."""
+        following = self.child[node][symbol]
+        if following < 0:
+            following = self.child[node][symbol] = len(self.child)
+            self.child.append(list(self.nothing))
+        for after, longer in _cuts(self.forms, form):
+            if self.used[longer]:
+                self.found.append((CUTS * (CUTS * following + before) + after, longer))
+        self.ambiguous.check(100 * len(self.found) + 8 * len(self.nothing) * len(self.child))
+        self.add(following, form, before, ambiguous)

@@ -120,7 +120,7 @@ def test_sequences_with_too_little_shared_memory_are_computed_by_the_cpu(host, m
     problem = pgen_problem(model, rows, "mixed")
     from hpcvdj.kernels.pgen import pgen_cuda
 
-    monkeypatch.setattr(pgen_cuda, "CLASSES", (12, 24, 128))
+    monkeypatch.setattr(pgen_cuda, "CLASSES", dict.fromkeys(PGEN_COLUMNS, (12, 24, 128)))
     monkeypatch.setattr(pgen_cuda, "shared_limit", lambda: 24_000)
     require_same(on_host(problem, cuts=(3, 40)), on_cpu(problem))
 
@@ -156,7 +156,7 @@ def test_a_missing_barrier_shows(host, names):
     assert unseen == UNSEEN[names[0]]
 
 
-BARRIERS = {"pgen_nt": ("__syncthreads();", 2), "pgen_aa": ("lanes.wait();", 6)}
+BARRIERS = {"pgen_nt": ("__syncthreads();", 2), "pgen_aa": ("lanes.wait();", 9)}
 
 UNSEEN: dict[str, list[int]] = {"pgen_nt": [], "pgen_aa": [2]}
 """Lanes meet at shuffles soon after it: on a GPU, only a barrier says that what they wrote can be read."""
