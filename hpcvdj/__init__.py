@@ -15,7 +15,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hpcvdj.api import annotate_cells, count, explain, pgen
+    from hpcvdj.api import annotate_cells, compare_models, count, explain, model_tables, pgen
     from hpcvdj.api import open_result as open
     from hpcvdj.errors import HpcvdjError, InputError
     from hpcvdj.germline_import import import_germline
@@ -37,11 +37,13 @@ __all__ = [
     "Selection",
     "__version__",
     "annotate_cells",
+    "compare_models",
     "count",
     "explain",
     "export",
     "import_germline",
     "load_model",
+    "model_tables",
     "open",
     "pgen",
     "read_germline",
@@ -55,11 +57,13 @@ _HOMES = {
     "Result": "results.reader.Result",
     "Selection": "results.selection.Selection",
     "annotate_cells": "api.annotate_cells",
+    "compare_models": "api.compare_models",
     "count": "api.count",
     "explain": "api.explain",
     "export": "results.export.export",
     "import_germline": "germline_import.import_germline",
     "load_model": "recombination.igor.load_model",
+    "model_tables": "api.model_tables",
     "open": "api.open_result",
     "pgen": "api.pgen",
     "read_germline": "recombination.germline.read_germline",

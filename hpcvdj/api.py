@@ -12,6 +12,8 @@ from hpcvdj.errors import InputError, choices, require_choice, require_integer
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.kernels.pathways.methods import Direct
 from hpcvdj.recombination.calls import CallPolicy, Genes, Policy
+from hpcvdj.recombination.comparison import Comparison, compare
+from hpcvdj.recombination.events import events
 from hpcvdj.recombination.explanation import Explanation
 from hpcvdj.recombination.germline import DFormConvention, Germline, PaperDForms, read_germline
 from hpcvdj.recombination.igor import load_model
@@ -117,13 +119,40 @@ def pgen(
     if isinstance(junctions, list):
         junctions = pa.table({"junction": pa.array(junctions, pa.string())})
     config = PgenConfig(pgen_names(sequence, mismatches), genes, backend)
-    loaded = model if isinstance(model, Model) else load_model(model)
+    loaded = _loaded(model)
     table = as_arrow(junctions)
     read = read_table(table, loaded, config.reads(Reading(strict=strict)))
     values = count_in_memory(config.problem(read.repertoire, loaded), config, Run())
     assert values is not None
     lookup = Lookup(config.method_class().quantity(), values, read.row, read.excluded)
     return beside(junctions, table, lookup.columns(0, read.rows_read))
+
+
+def model_tables(model: Model | str | Path) -> dict[str, pa.Table]:
+    """The parameters of a recombination model: a pyarrow Table for each event, by the event's name.
+
+    model  a Model, the name of one (`human_trb`), or a folder in IGoR's format
+
+    A table has a row for each outcome (given each condition, which comes first) and its `probability`.  docs/pgen.md
+    lists the events and their columns.  InputError for a model that cannot be read.
+    """
+    return {name: event.to_table() for name, event in events(_loaded(model)).items() if not event.derived}
+
+
+def compare_models(a: Model | str | Path, b: Model | str | Path) -> Comparison:
+    """How different two recombination models of one locus are: divergences of each event, in bits.
+
+    a, b  as of `model_tables`
+
+    Returns a Comparison: `rows` (and `to_table()`) with the Jensen-Shannon divergence and both Kullback-Leibler
+    divergences of each event and of each condition; `only_a` and `only_b`, the alleles that the other model lacks.
+    InputError if the models have no V, D or J allele in common, or if only one of them has D genes.
+    """
+    return compare(_loaded(a), _loaded(b))
+
+
+def _loaded(model: Model | str | Path) -> Model:
+    return model if isinstance(model, Model) else load_model(model)
 
 
 def explain(

@@ -15,6 +15,9 @@ from hpcvdj.runs.ranks import PATIENCE_SECONDS, ROOT, launched_rank, set_threads
 from hpcvdj.storage.files import require_distinct
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
     from hpcvdj.runs.run import Run
 
 _streams: list[Any] = []
@@ -22,6 +25,9 @@ _streams: list[Any] = []
 
 OUTPUTS = ("output", "amino_acids", "plot")
 """The parameters of commands that name what is written; every other path is read."""
+
+
+WIDTH_WITHOUT_TERMINAL = 160
 
 
 class Command(TyperCommand):
@@ -127,3 +133,25 @@ def say(line: str = "") -> None:
         if not isinstance(error, BrokenPipeError):
             print(f"hpcvdj: the summary cannot be printed ({error.strerror})", file=sys.stderr)
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (until the program ends)
+
+
+def console() -> "Console":
+    """Where tables are printed; as wide as the terminal, if there is one."""
+    from rich.console import Console
+
+    terminal = Console(highlight=False)
+    # A file or a pipe has no width, and rich would cut the rows at 80 columns.
+    return terminal if terminal.is_terminal else Console(highlight=False, width=WIDTH_WITHOUT_TERMINAL)
+
+
+def table(heads: list[str], rows: list[list[str]], title: str | None = None, left: int = 0) -> "Table":
+    """A table whose first `left` columns are text, the others numbers."""
+    from rich import box
+    from rich.table import Table
+
+    grid = Table(*heads, title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    for column in grid.columns[left:]:
+        column.justify = "right"
+    for row in rows:
+        grid.add_row(*row)
+    return grid

@@ -22,8 +22,6 @@ STYLES = {
 }  # fmt: skip
 """Style of each letter of a track; the letters alone say the same."""
 
-WIDTH_WITHOUT_TERMINAL = 160
-
 
 def command(
     junction: Annotated[
@@ -79,15 +77,7 @@ def command(
         common.say(json.dumps(explanation.as_json(top), indent=1))
         return
     anchors = (junction[:3].upper(), junction[-3:].upper()) if sequence_field == "junction" else ("", "")
-    _report(_console(), explanation, explanation.most_direct(top), anchors)
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    # A file or a pipe has no width, and rich would cut the rows at 80 columns.
-    return console if console.is_terminal else Console(highlight=False, width=WIDTH_WITHOUT_TERMINAL)
+    _report(common.console(), explanation, explanation.most_direct(top), anchors)
 
 
 def _report(console: Console, explanation: Explanation, listed: list[Pathway], anchors: tuple[str, str]) -> None:
@@ -119,7 +109,7 @@ def _by_n_length(explanation: Explanation, total: int) -> Table:
         done += count
         if count:
             rows.append([str(m), f"{count:,}", f"{100 * count / total:.2f} %", f"{100 * done / total:.2f} %"])
-    return _table(["n-nucleotides", "pathways", "share", "up to here"], rows, title="By n-length")
+    return common.table(["n-nucleotides", "pathways", "share", "up to here"], rows, title="By n-length")
 
 
 def _by_gene(explanation: Explanation) -> Table:
@@ -128,20 +118,7 @@ def _by_gene(explanation: Explanation) -> Table:
         fewest = "–" if gene.fewest_n is None else str(gene.fewest_n)
         rows.append([gene.allele, f"{sum(gene.with_bases):,}", fewest, f"{sum(gene.chewed_away):,}", f"{gene.total:,}"])
     heads = ["D gene", "with bases of it", "fewest n", "chewed away", "total"]
-    return _table(heads, rows, title="By D gene", left=1)
-
-
-def _table(heads: list[str], rows: list[list[str]], title: str | None = None, left: int = 0) -> Table:
-    """A table whose first `left` columns are text, the others numbers."""
-    from rich import box
-    from rich.table import Table
-
-    table = Table(*heads, title=title, title_justify="left", box=box.SIMPLE_HEAD)
-    for column in table.columns[left:]:
-        column.justify = "right"
-    for row in rows:
-        table.add_row(*row)
-    return table
+    return common.table(heads, rows, title="By D gene", left=1)
 
 
 def _align(console: Console, explanation: Explanation, listed: list[Pathway], anchors: tuple[str, str]) -> None:
@@ -185,4 +162,4 @@ def _listing(explanation: Explanation, listed: list[Pathway]) -> Table:
             facts |= {"n1": n, "n2": "", "d_form": "all lost"}
         cells = ["" if facts[name] is None else str(facts[name]) for _, name in columns]
         rows.append([str(number), *cells, f"{pathway.multiplicity:,}"])
-    return _table(["", *(head for head, _ in columns), "pathways"], rows)
+    return common.table(["", *(head for head, _ in columns), "pathways"], rows)

@@ -1,13 +1,22 @@
 """`hpcvdj models`."""
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hpcvdj.cli import common
+from hpcvdj.cli import common, options
 from hpcvdj.cli.common import Command
+from hpcvdj.errors import few
 
-app = typer.Typer(help="Recombination models: what there is, and what is in one.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from hpcvdj.recombination.comparison import Unshared
+
+app = typer.Typer(
+    help="Recombination models: what there is, what is in one, and how different two are.", no_args_is_help=True
+)
+
+_MODEL = "Name, or folder in IGoR's format."
 
 
 @app.command("list", cls=Command)
@@ -30,34 +39,114 @@ def list_models() -> None:
 
 @app.command("show", cls=Command)
 def show(
-    model: Annotated[
-        str, typer.Argument(help="Name, or folder in IGoR's format.", metavar="MODEL", show_default=False)
-    ],
-) -> None:
+    model: Annotated[str, typer.Argument(help=_MODEL, metavar="MODEL", show_default=False)],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FIG", help="Draw the model's distributions on a page: .png or .svg; needs "
+            "matplotlib.", show_default=False,
+        ),
+    ] = None,
+    overwrite: options.Overwrite = False,
+) -> None:  # fmt: skip
     """Show what a model has: its genes, how often they are chosen, and the lengths of insertions.
 
-    Example: hpcvdj models show mouse_trb
+    With -o, also draw a page: usage of V, D and J, D given J, deletions of V and J, deletions at both ends of the three
+    most frequent D alleles, and lengths and bases of insertions.
+
+    Example: hpcvdj models show mouse_trb -o mouse_trb.png
     """
     if not common.begin().is_root:
         return
     from hpcvdj.recombination.germline import SEGMENT_TYPES
     from hpcvdj.recombination.igor import load_model
+    from hpcvdj.recombination.plot import draw, usable
+    from hpcvdj.storage.plots import require_plottable
 
+    if output is not None:
+        require_plottable(output, overwrite=overwrite)
     found = load_model(model)
     common.say(f"model      {found.name}, SHA-256 {found.digest}")
     for segment in SEGMENT_TYPES.values():
-        templates, usable = found.templates(segment), found.contributing(segment)
+        templates = found.templates(segment)
         if not templates:
             continue
         chance = found.p_segment(segment)
-        common.say(
-            f"{segment} alleles  {len(templates):,}, of which {len(usable):,} can make a junction: "
-            f"{100 * chance[list(usable)].sum():.2f} % of P({segment})"
-        )
-        most = sorted(usable, key=lambda place: -chance[place])[:5]
+        common.say(f"{segment} alleles  {usable(found, segment)}")
+        most = sorted(found.contributing(segment), key=lambda place: -chance[place])[:5]
         common.say("           " + ", ".join(f"{templates[k].allele} {100 * chance[k]:.1f} %" for k in most) + " …")
-    for name, insertion in zip(("VD", "DJ") if found.has_d else ("VJ",), found.insertions, strict=True):
-        lengths = insertion.lengths
-        mean = sum(length * chance for length, chance in enumerate(lengths)) / lengths.sum()
+    for name, insertion in found.named_insertions.items():
         bases = ", ".join(f"{base} {100 * chance:.1f} %" for base, chance in zip("ACGT", insertion.first, strict=True))
-        common.say(f"insertion  {name}: mean {mean:.2f} nt, at most {len(lengths) - 1}; first base {bases}")
+        longest = len(insertion.lengths) - 1
+        common.say(f"insertion  {name}: mean {insertion.mean_length:.2f} nt, at most {longest}; first base {bases}")
+    if output is not None:
+        draw(found, output, overwrite=overwrite)
+        common.say(f"written    {output}")
+
+
+@app.command("compare", cls=Command)
+def compare(
+    a: Annotated[str, typer.Argument(help=_MODEL, metavar="A", show_default=False)],
+    b: Annotated[str, typer.Argument(help="The other model.", metavar="B", show_default=False)],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="OUT", help="Table of all divergences, also of single alleles and bases: .tsv, "
+            ".tsv.gz or .parquet.", show_default=False,
+        ),
+    ] = None,
+    overwrite: options.Overwrite = False,
+) -> None:  # fmt: skip
+    """Say how different two models of one locus are: divergences of each of their distributions, in bits.
+
+    JS is the Jensen-Shannon divergence: 0 for equal distributions, 1 if no outcome is possible in both. KL(A‖B) is the
+    Kullback-Leibler divergence: the information per event that is lost if B is taken for A; inf if B excludes what A
+    allows. Alleles are compared by name, over those that both models have; the summary lists the others. A distribution
+    that depends on an allele or a base is compared for each, and the mean is shown: KL(A‖B) weighted by the
+    probabilities of A, KL(B‖A) by those of B, JS by the mean of both.
+
+    Example: hpcvdj models compare human_trb my_model -o divergences.tsv
+    """
+    if not common.begin().is_root:
+        return
+    from hpcvdj.api import compare_models
+    from hpcvdj.recombination.igor import load_model
+    from hpcvdj.repertoires.tables import table_suffix, write_table
+    from hpcvdj.storage.files import require_writable
+
+    if output is not None:
+        table_suffix(output)
+        require_writable(output, overwrite=overwrite)
+    models = {"A": load_model(a), "B": load_model(b)}
+    comparison = compare_models(*models.values())
+    if output is not None:
+        write_table(output, comparison.to_table().to_batches(), overwrite=overwrite)
+    for letter, model in models.items():
+        common.say(f"model {letter}    {model.name}, SHA-256 {model.digest}")
+    for letter, only in (("A", comparison.only_a), ("B", comparison.only_b)):
+        common.say(f"only in {letter}  {_unshared(only)}")
+    rows = [
+        [row.event, row.distribution, *map(_bits, (row.js_bits, row.kl_ab_bits, row.kl_ba_bits)),
+         _percent(row.probability_a), _percent(row.probability_b)]
+        for row in comparison.rows if not row.condition
+    ]  # fmt: skip
+    heads = ["event", "distribution", "JS, bits", "KL(A‖B), bits", "KL(B‖A), bits", "compared of A", "of B"]
+    common.console().print(common.table(heads, rows, left=2))
+    if output is not None:
+        common.say(f"written    {output}")
+
+
+def _unshared(only: "Unshared") -> str:
+    if not only.alleles:
+        return "no allele"
+    most = sorted(only.alleles, key=lambda allele: -only.alleles[allele])
+    number = f"{len(most):,} allele(s), in {_percent(only.probability)} of the recombinations"
+    return f"{number}: {few([f'{allele} {_percent(only.alleles[allele])}' for allele in most], 5)}"
+
+
+def _bits(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4g}"
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.2f} %"

@@ -13,8 +13,6 @@ from hpcvdj.motifs.shared import Region, Shared, find, shared_kmers
 if TYPE_CHECKING:
     from rich.text import Text
 
-WIDTH_WITHOUT_TERMINAL = 160
-
 LINE = 60
 """Bases of a line of an alignment."""
 
@@ -82,13 +80,7 @@ def _positions(region: Region) -> list[Any]:
 
 
 def _report(shared: Shared) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=WIDTH_WITHOUT_TERMINAL)
+    console = common.console()
     for letter, name, length in zip("AB", shared.names, shared.lengths, strict=True):
         console.print(f"{letter}          {name}, {length:,} bases", markup=False)
     for strand, totals in shared.totals.items():
@@ -98,14 +90,12 @@ def _report(shared: Shared) -> None:
     if not shared.regions:
         return
     heads = ["", "strand", "in A", "in B", "length", "mismatches", "nearest"]
-    table = Table(*heads, *(f"D{h}" for h in range(shared.d + 1)), box=box.SIMPLE_HEAD)
-    for column in table.columns:
-        column.justify = "right"
+    rows = []
     for number, region in enumerate(shared.regions, start=1):
         strand, a0, a1, b0, b1 = _positions(region)
         facts = [number, strand, f"{a0}-{a1}", f"{b0}-{b1}", region.length, region.mismatches, region.nearest]
-        table.add_row(*map(str, [*facts, *region.pairs]))
-    console.print(table)
+        rows.append(list(map(str, [*facts, *region.pairs])))
+    console.print(common.table([*heads, *(f"D{h}" for h in range(shared.d + 1))], rows))
     for number, region in enumerate(shared.regions, start=1):
         for line in _alignment(number, region):
             console.print(line, soft_wrap=True)

@@ -72,6 +72,11 @@ class Insertion:
     transitions: Array
     first: Array
 
+    @property
+    def mean_length(self) -> float:
+        """The mean number of inserted bases."""
+        return float(np.arange(len(self.lengths)) @ self.lengths / self.lengths.sum())
+
 
 @dataclass(frozen=True)
 class Model:
@@ -113,6 +118,11 @@ class Model:
     def has_d(self) -> bool:
         """Whether the locus has D genes."""
         return bool(self.d)
+
+    @property
+    def named_insertions(self) -> dict[str, Insertion]:
+        """The insertions by the segments that they join: VD and DJ, or VJ."""
+        return dict(zip(("VD", "DJ") if self.has_d else ("VJ",), self.insertions, strict=True))
 
     def p_segment(self, segment: SegmentType) -> Array:
         """P(allele), float64 [alleles], of V, D or J."""
@@ -241,7 +251,7 @@ def require_probabilities(model: Model) -> None:
             # Zeros only: the allele was never seen when the model was inferred, and is never made.
             if deletions[place].any():
                 require(deletions[place], f"the deletions of {model.templates(segment)[place].allele}")
-    for insertion, what in zip(model.insertions, ("VD", "DJ") if model.has_d else ("VJ",), strict=True):
+    for what, insertion in model.named_insertions.items():
         require(insertion.lengths, f"the lengths of {what} insertions")
         require(insertion.first, f"the first base of {what} insertions")
         for base, column in zip("ACGT", insertion.transitions.T, strict=True):

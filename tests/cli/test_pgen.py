@@ -204,7 +204,6 @@ def test_wrong_usage(tmp_path, model, table):
         (["pgen", tmp_path / "no.tsv", "-m", model, "-o", target], "no.tsv"),
         (["pgen", SMALL, "-m", model, "-o", target, "--strict"], "is not in the model"),
         (["pgen", table, "-m", model, "-o", table], "is an input of this run"),
-        (["models", "show", tmp_path], "model_params.txt"),
     ):
         _, err = hpcvdj_command(*arguments, code=2)
         assert message in error_line(err), arguments
@@ -215,11 +214,3 @@ def test_results_of_probabilities_are_no_pathways(tmp_path, model, table):
     hpcvdj_command("pgen", table, "-m", model, "-o", tmp_path / "o.h5")
     _, err = hpcvdj_command("convergence", tmp_path / "o.h5", "-o", tmp_path / "c.tsv", code=2)
     assert "has pgen, not pathways" in error_line(err)
-
-
-def test_models_are_shown(model):
-    out, _ = hpcvdj_command("models", "show", model)
-    assert "V alleles  5, of which 5 can make a junction: 100.00 % of P(V)" in out
-    assert "insertion  DJ: mean " in out
-    out, _ = hpcvdj_command("models", "list")
-    assert "human_trb" in out or "hpcvdj[models]" in out

@@ -1,0 +1,136 @@
+"""The events of a recombination model: their distributions in one form, whatever they depend on."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from hpcvdj.recombination.germline import SEGMENT_TYPES, SegmentType
+from hpcvdj.recombination.models import Array, Insertion, Model, stationary
+
+Key = tuple[Any, ...]
+
+CHOICES = ("v_choice", "dj_choice", "vj_choice")
+"""The events that choose the alleles of a recombination."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """An event of recombination, with a row for each outcome, given each condition that the event depends on.
+
+    name         IGoR's; events with joint probabilities are one: `dj_choice`, `vj_choice`, `d_del`
+    notation     the same for readers, such as P(V)
+    columns      values of each row by column: the condition, if there is one, and the outcome
+    probability  of each row: of the outcome given the condition
+    weights      probability of each condition; empty for an event that depends on nothing
+    derived      whether the event follows from the others, so that it is no parameter of the model
+    """
+
+    name: str
+    notation: str
+    columns: dict[str, list[Any]]
+    probability: list[float]
+    weights: dict[Key, float]
+    derived: bool = False
+
+    def distributions(self) -> dict[Key, dict[Key, float]]:
+        """The probability of each outcome, by condition: () for an event that depends on nothing."""
+        found: dict[Key, dict[Key, float]] = defaultdict(dict)
+        conditions = 1 if self.weights else 0
+        for key, chance in zip(zip(*self.columns.values(), strict=True), self.probability, strict=True):
+            found[key[:conditions]][key[conditions:]] = chance
+        return found
+
+    def to_table(self) -> Any:
+        """A pyarrow Table of the columns and, float64, the probability."""
+        import pyarrow as pa
+
+        return pa.table({**self.columns, "probability": self.probability})
+
+
+def events(model: Model) -> dict[str, Event]:
+    """The events of a model by name: the choices of alleles, then deletions, then insertions."""
+    found = [*_choices(model), *_deletions(model)]
+    for name, insertion in model.named_insertions.items():
+        found += _inserted(name, insertion)
+    return {event.name: event for event in found}
+
+
+def _choices(model: Model) -> Iterator[Event]:
+    if not model.has_d:
+        yield _choice(model, "VJ", model.p_vj)
+        return
+    yield _choice(model, "V", model.p_v)
+    yield _choice(model, "DJ", model.p_dj)
+    if model.p_vdj is None:
+        yield _choice(model, "VDJ", np.multiply.outer(model.p_v, model.p_dj), derived=True)
+    else:
+        yield _choice(model, "VDJ", model.p_vdj)
+
+
+def _choice(model: Model, segments: str, probability: Array, *, derived: bool = False) -> Event:
+    """The choice of alleles of `segments`, such as DJ, which are the axes of `probability`."""
+    alleles = ([template.allele for template in model.templates(SEGMENT_TYPES[segment])] for segment in segments)
+    columns = _columns([f"{segment.lower()}_call" for segment in segments], list(product(*alleles)))
+    notation = f"P({', '.join(segments)})"
+    return Event(f"{segments.lower()}_choice", notation, columns, probability.ravel().tolist(), {}, derived)
+
+
+def _columns(names: list[str], rows: list[Key]) -> dict[str, list[Any]]:
+    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+
+
+def _deletions(model: Model) -> Iterator[Event]:
+    yield _deletion(model, "V", "v_3_del", model.v_deletions)
+    if model.has_d:
+        yield _deletion(model, "D", "d_del", model.d_deletions)
+    yield _deletion(model, "J", "j_5_del", model.j_deletions)
+
+
+def _deletion(model: Model, segment: SegmentType, name: str, probability: Array) -> Event:
+    templates, ends = model.templates(segment), _palindromes(model, segment)
+    outcomes = ("deleted_5", "deleted_3") if segment == "D" else ("deleted",)
+    rows = [
+        (templates[place].allele, *(missing - most for missing, most in zip(index, ends[place], strict=True)))
+        for place, *index in np.ndindex(probability.shape)
+    ]
+    columns = _columns([f"{segment.lower()}_call", *outcomes], rows)
+    weights = dict(zip(((t.allele,) for t in templates), model.p_segment(segment).tolist(), strict=True))
+    return Event(name, f"P({segment} deletions | {segment})", columns, probability.ravel().tolist(), weights)
+
+
+def _palindromes(model: Model, segment: SegmentType) -> list[tuple[int, ...]]:
+    """The most P-nucleotides that each allele can have at the ends that lose bases."""
+    templates = model.templates(segment)
+    both = [len(template.extended) - len(template.segment) for template in templates]
+    if segment == "D":
+        left = [template.extended.index(template.segment) for template in templates]
+        return [(most, total - most) for most, total in zip(left, both, strict=True)]
+    # A model has deletions of alleles, too, whose segment it does not know.
+    return [(most if template.segment else max(both),) for most, template in zip(both, templates, strict=True)]
+
+
+def _inserted(name: str, insertion: Insertion) -> Iterator[Event]:
+    """The events of an insertion: its length, its first base, and each base given the one before."""
+    event, bases = name.lower(), [(base,) for base in "ACGT"]
+    lengths = {"length": list(range(len(insertion.lengths)))}
+    yield Event(f"{event}_ins", f"P({name} length)", lengths, insertion.lengths.tolist(), {})
+    first, derived = insertion.first, np.array_equal(insertion.first, stationary(insertion.transitions))
+    yield Event(f"{event}_first", f"P({name} first base)", _columns(["base"], bases), first.tolist(), {}, derived)
+    weights = dict(zip(bases, _preceding(insertion).tolist(), strict=True))
+    columns = _columns(["base_before", "base"], [(*before, *base) for before, base in product(bases, bases)])
+    chances = insertion.transitions.T.ravel().tolist()
+    yield Event(f"{event}_dinucl", f"P({name} base | base before)", columns, chances, weights)
+
+
+def _preceding(insertion: Insertion) -> Array:
+    """How often each base is one that another follows, float64 [4]: 1 in all; 0 if no insertion has two bases."""
+    at_least = np.cumsum(insertion.lengths[::-1])[::-1]
+    base, expected = insertion.first, np.zeros(4)
+    for chance in at_least[2:]:
+        expected += chance * base
+        base = insertion.transitions @ base
+    return np.asarray(expected / (expected.sum() or 1))

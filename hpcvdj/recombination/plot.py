@@ -1,0 +1,183 @@
+"""The page of `hpcvdj models show`: the distributions of a recombination model, drawn."""
+
+import textwrap
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hpcvdj.recombination.events import Event, events
+from hpcvdj.recombination.germline import SEGMENT_TYPES, SegmentType
+from hpcvdj.recombination.models import Array, Insertion, Model
+from hpcvdj.storage.plots import COLOURS, pyplot, save
+
+MOST_D = 3
+"""D alleles of which the joint deletions are drawn: those that are chosen most often."""
+
+LINE = 120
+"""Letters of a line of the title."""
+
+_MAP = "viridis_r"
+_GREY = "0.7"
+_STYLE = {
+    "font.size": 9, "axes.titlesize": "medium", "axes.spines.top": False, "axes.spines.right": False,
+    "figure.titlesize": "medium", "legend.frameon": False,
+    # A name may have a dollar sign.
+    "text.parse_math": False,
+}  # fmt: skip
+
+Row = list[tuple[float, Callable[[Any], None]]]
+"""The panels of a row: their relative widths, and what draws each on matplotlib axes."""
+
+
+def draw(model: Model, target: Path, *, overwrite: bool = False) -> None:
+    """Draw the page of a model to `target` (.png or .svg)."""
+    with pyplot().rc_context(_STYLE):
+        save(page(model), target, overwrite=overwrite)
+
+
+def page(model: Model) -> Any:
+    """A matplotlib figure with the distributions of a model, each row of panels a subfigure of it."""
+    rows = _rows(model)
+    figure = pyplot().figure(figsize=(12, 1 + 3 * len(rows)), layout="constrained")
+    alleles = [f"{own} alleles: {usable(model, own)}" for own in SEGMENT_TYPES.values() if model.templates(own)]
+    named = textwrap.wrap(f"Recombination model {model.name}", LINE)
+    figure.suptitle("\n".join([*named, f"SHA-256 {model.digest}", *alleles]))
+    for part, row in zip(figure.subfigures(len(rows), 1, squeeze=False).flat, rows, strict=True):
+        widths, panels = zip(*row, strict=True)
+        for panel, axes in zip(
+            panels, part.subplots(1, len(row), squeeze=False, width_ratios=widths).flat, strict=True
+        ):
+            panel(axes)
+    return figure
+
+
+def usable(model: Model, segment: SegmentType) -> str:
+    """How many alleles there are, how many can make a junction and how often one of these is chosen, in words."""
+    places = list(model.contributing(segment))
+    share = 100 * model.p_segment(segment)[places].sum()
+    number = f"{len(model.templates(segment)):,}, of which {len(places):,} can make a junction"
+    return f"{number}: {share:.2f} % of P({segment})"
+
+
+def _rows(model: Model) -> list[Row]:
+    """The panels of the page."""
+    found = events(model)
+    width = {segment: 16 + len(model.templates(segment)) for segment in SEGMENT_TYPES.values()}
+    usage = {segment: (width[segment], partial(_usage, model=model, segment=segment)) for segment in width}
+    deletions: Row = [(1, partial(_deletions, model=model, event=found[name])) for name in ("v_3_del", "j_5_del")]
+    insertions: Row = [(1, partial(_lengths, model=model))]
+    insertions += [(1, partial(_bases, name=name, insertion=own)) for name, own in model.named_insertions.items()]
+    if not model.has_d:
+        return [[usage["V"]], [usage["J"]], deletions, insertions]
+    chosen = np.argsort(-model.p_segment("D"), kind="stable")[:MOST_D]
+    joint: Row = [(1, partial(_joint_deletions, model=model, event=found["d_del"], place=int(k))) for k in chosen]
+    choices: Row = [usage["J"], usage["D"], (width["D"], partial(_d_given_j, model=model))]
+    return [[usage["V"]], choices, deletions, joint, insertions]
+
+
+def _usage(axes: Any, model: Model, segment: SegmentType) -> None:
+    """Bars of the alleles that are chosen at all, the most frequent first."""
+    chance, templates = 100 * model.p_segment(segment), model.templates(segment)
+    order = [int(place) for place in np.argsort(-chance, kind="stable") if chance[place] > 0]
+    can = set(model.contributing(segment))
+    bars = axes.bar(range(len(order)), chance[order], color=[COLOURS[0] if k in can else _GREY for k in order])
+    legend = {place in can: bar for place, bar in zip(order, bars, strict=True)}
+    if False in legend:
+        words = {True: "can make a junction", False: "cannot: not functional, or anchor unknown"}
+        axes.legend(legend.values(), [words[able] for able in legend])
+    axes.set(title=f"{segment} usage", ylabel=f"P({segment}), %", xlim=(-0.6, len(order) - 0.4))
+    axes.set_xlabel("alleles with P > 0")
+    _label(axes.xaxis, [templates[place].allele for place in order])
+
+
+def _d_given_j(axes: Any, model: Model) -> None:
+    given = 100 * model.p_dj / np.maximum(model.p_segment("J"), np.finfo(float).tiny)
+    _heatmap(axes, given.T, "P(D | J), %")
+    axes.set_title("D given J")
+    _label(axes.xaxis, [template.allele for template in model.d])
+    _label(axes.yaxis, [template.allele for template in model.j])
+
+
+def _label(axis: Any, names: list[str]) -> None:
+    """Name the bars or cells of an axis, in letters that are small enough."""
+    vertical = axis.axis_name == "y"
+    box = axis.axes.get_window_extent()
+    points = (box.height if vertical else box.width) * 72 / axis.figure.dpi
+    size = max(3.0, min(8.0, 0.85 * points / max(1, len(names))))
+    axis.set_ticks(range(len(names)), names, fontsize=size, rotation=0 if vertical else 90)
+
+
+def _heatmap(axes: Any, percent: Array, label: str, **options: Any) -> None:
+    """Values as colours, with a colour bar; a cell without probability is white."""
+    image = axes.imshow(np.where(percent > 0, percent, np.nan), aspect="auto", cmap=_MAP, **options)
+    axes.figure.colorbar(image, ax=axes, label=label)
+
+
+def _deletions(axes: Any, model: Model, event: Event) -> None:
+    """The deletions from each V or J allele that can make a junction, and their mean."""
+    segment: SegmentType = "V" if event.name.startswith("v") else "J"
+    can = [model.templates(segment)[place].allele for place in model.contributing(segment)]
+    profiles = event.distributions()
+    weights = {allele: event.weights[allele,] for allele in can}
+    total, most = sum(weights.values()), max(weights.values(), default=1)
+    mean = Counter({0: 0.0})
+    for allele, weight in weights.items():
+        deleted = [outcome[0] for outcome in profiles[allele,]]
+        percent = [100 * chance for chance in profiles[allele,].values()]
+        mean.update(dict(zip(deleted, (weight / total * value for value in percent), strict=True)))
+        axes.plot(deleted, percent, color="black", linewidth=0.5, alpha=0.1 + 0.5 * weight / most)
+    axes.plot([], color="black", linewidth=0.5, alpha=0.6, label=f"each of {len(can):,} alleles, rare ones pale")
+    places = sorted(mean)
+    label = f"mean, weighted by P({segment})"
+    axes.plot(places, [mean[place] for place in places], color=COLOURS[1], marker=".", label=label)
+    axes.axvline(0, color="0.4", linestyle=":", linewidth=0.8)
+    axes.legend()
+    # Rare alleles have few deletions, each with a large share.
+    axes.set(title=f"{segment} deletions", ylabel=f"P(deletions | {segment}), %", ylim=(0, 3 * max(mean.values()) or 1))
+    axes.set_xlabel(f"bases deleted from {segment}; below 0: P-nucleotides")
+    _whole_numbers(axes.xaxis)
+
+
+def _whole_numbers(*axes: Any) -> None:
+    """Have whole numbers as ticks."""
+    for axis in axes:
+        axis.get_major_locator().set_params(integer=True)
+
+
+def _joint_deletions(axes: Any, model: Model, event: Event, place: int) -> None:
+    from matplotlib.colors import PowerNorm
+
+    allele = model.d[place].allele
+    found = event.distributions()[allele,]
+    left, right = (sorted({outcome[end] for outcome in found}) for end in (0, 1))
+    percent = 100 * np.reshape(list(found.values()), (len(left), len(right)))
+    edges = left[0] - 0.5, left[-1] + 0.5, right[0] - 0.5, right[-1] + 0.5
+    # Few deletions are frequent and many are rare: the root shows both.
+    _heatmap(axes, percent.T, "P(deletions | D), %", origin="lower", extent=edges, norm=PowerNorm(0.5, vmin=0))
+    for line in (axes.axvline, axes.axhline):
+        line(-0.5, color="0.4", linestyle=":", linewidth=0.8)
+    axes.set_title(f"D deletions: {allele}, {100 * model.p_segment('D')[place]:.1f} % of P(D)")
+    axes.set(xlabel="bases deleted from its 5′ end; below 0: P", ylabel="bases deleted from its 3′ end")
+    _whole_numbers(axes.xaxis, axes.yaxis)
+
+
+def _lengths(axes: Any, model: Model) -> None:
+    for colour, (name, own) in zip(COLOURS, model.named_insertions.items(), strict=False):
+        axes.plot(100 * own.lengths, color=colour, marker=".", label=f"{name}, mean {own.mean_length:.2f}")
+    axes.set(title="Inserted n-nucleotides", xlabel="n-nucleotides", ylabel="P(length), %", ylim=(0, None))
+    axes.legend()
+
+
+def _bases(axes: Any, name: str, insertion: Insertion) -> None:
+    """P(first base) and P(base | base before) as a table of colours with numbers."""
+    percent: Array = 100 * np.vstack([insertion.first, insertion.transitions.T])
+    _heatmap(axes, percent, "P(base), %", vmin=0, vmax=100)
+    for (row, column), value in np.ndenumerate(percent):
+        axes.text(column, row, f"{value:.1f}", ha="center", va="center", color="white" if value > 50 else "black")
+    axes.set_xticks(range(4), list("ACGT"))
+    axes.set_yticks(range(5), ["first base", *(f"after {base}" for base in "ACGT")])
+    axes.set(title=f"Bases of {name} insertions", xlabel=f"inserted base{', from J leftwards' if name == 'DJ' else ''}")
