@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from hpcvdj.kernels.backends import gpu_count
+from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 from tests.kernels.pgen.problems import (
     OLGA_MODELS,
     junctions,
@@ -77,7 +78,7 @@ def test_sequences_with_too_little_shared_memory_are_computed_by_the_cpu(monkeyp
     model = small_model(5)
     rows = [*junctions(model, 60, 64, 8), (0, 0, model.v[0].extended + "ACGTTG" * 12 + model.j[0].extended)]
     problem = pgen_problem(model, rows, "mixed")
-    monkeypatch.setattr(pgen_cuda, "CLASSES", (12, 24, 128))
+    monkeypatch.setattr(pgen_cuda, "CLASSES", dict.fromkeys(PGEN_COLUMNS, (12, 24, 128)))
     monkeypatch.setattr(pgen_cuda, "shared_limit", lambda: 24_000)
     require_same(on_gpu(problem, cuts=(3, 40)), on_cpu(problem))
 

@@ -91,6 +91,7 @@ class PgenKernel(Kernel):
         on_device = cupy.empty((last - first, len(self.names)), dtype=np.float64)
         # Sequences out of frame have no amino acids.
         on_device.fill(np.nan)
+        by_length, before = np.argsort(lengths, kind="stable"), np.concatenate(([0], counts.cumsum()))
         words, lengths_there = on_gpu(own.words[first:last]), on_gpu(lengths)
         for column, name in enumerate(self.names):
             for shorter, longest in pairwise((-1, *CLASSES[name])):
@@ -100,7 +101,9 @@ class PgenKernel(Kernel):
                     used = used[(used % 3 == 0) & (used > 0)]
                 if not len(used):
                     continue
-                rows = _rows_of_lengths(lengths, used, int(counts[used].sum()))
+                rows = by_length[before[used[0]] : before[used[0] + 1]]
+                if len(used) > 1:
+                    rows = _rows_of_lengths(lengths, used, int(counts[used].sum()))
                 if not self._launch(name, words, lengths_there, rows, first, int(used[-1]), on_device[:, column:]):
                     left.append((column, rows + first))
         on_device.get(out=values, blocking=False)
