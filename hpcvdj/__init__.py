@@ -4,7 +4,7 @@ From Python, three lines count a table::
 
     import hpcvdj
     counted = hpcvdj.count(junctions, "inputs/germline/mouse_trb.tsv")   # a pandas or pyarrow table
-    counted.sort_values("pathways_total")
+    counted.sort_values("weight")
 
 docs/api.md shows the rest: opening results, choosing sequences, joining tables and cells.
 

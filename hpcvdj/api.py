@@ -56,8 +56,9 @@ def count(
     strict            the first row that cannot be counted is an error
 
     Returns a table of the same kind, with its rows in the same order and these columns beside them: `pathways_n0` …
-    `pathways_n{max_n}` and `pathways_total` (unsigned 64-bit, null for a row that cannot be counted) and
-    `pathways_excluded` (why it cannot; empty for a row that was counted).
+    `pathways_n{max_n}` and `pathways_total` (unsigned 64-bit), `weight` (64-bit float: a pathway with m n-nucleotides
+    counts 4^-m), null for a row that cannot be counted; and `pathways_excluded` (why it cannot; empty for a row that
+    was counted).  Rank junctions by the weight: with many n-lengths, the longest junctions have the most pathways.
 
     Raises InputError for a missing column or, with `strict`, for the first row that cannot be counted.
 
@@ -215,7 +216,7 @@ def annotate_cells(
     counted  a germline table (or its path): the chains are counted here, with `options` as of `hpcvdj.count`; or a
              Result, which is joined by `sequence_id`
 
-    Adds the columns `VDJ_1_pathways_n0` …, `VDJ_1_pathways_total` (UInt64, null where there is no value) and
+    Adds the columns that `hpcvdj.count` adds, as `VDJ_1_pathways_n0` …, `VDJ_1_pathways_total`, `VDJ_1_weight` and
     `VDJ_1_pathways_excluded`; with chain="VJ", `VJ_1_…`.
     """
     import pandas as pd

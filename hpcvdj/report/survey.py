@@ -17,7 +17,6 @@ from hpcvdj.recombination.repertoire import LONGEST_CDR3
 from hpcvdj.report.bins import FINE_BINS, Quantiles, log_bins
 from hpcvdj.results.reader import Result
 from hpcvdj.results.schema import read_group, strings
-from hpcvdj.sharing.convergence import weights
 from hpcvdj.storage.hdf5 import damage
 
 BLOCK_BYTES = 1 << 25
@@ -31,7 +30,7 @@ TOP = 100
 class Junction:
     """A distinct junction: its alleles and CDR3, its first row, how many rows have it, its pathways by n-length.
 
-    weight  its pathways with m n-nucleotides times 4^−m, summed over m
+    weight  that of `hpcvdj.kernels.quantities.Pathways`
     """
 
     v_call: str
@@ -74,7 +73,8 @@ class Survey:
     """
 
     def __init__(self, result: Result, name: str, junction: str | None) -> None:
-        self._totals, columns = result.pathways().totals, result.max_n + 1
+        quantity, columns = result.pathways(), result.max_n + 1
+        self._totals, self._weights = quantity.totals, quantity.weights
         self._result, self._pairs = result, result.pairs
         self._stops = np.array([rows.stop for _, _, rows in self._pairs], dtype=np.int64)
         self._top: dict[tuple[str, str, bytes], Junction] = {}
@@ -147,7 +147,7 @@ class Survey:
 
         All rows of a junction have the same weight and blocks come in order: what drops out of the list never returns.
         """
-        weight = weights(counters)
+        weight = self._weights(counters)
         least = min((junction.weight for junction in self._top.values()), default=0.0) if len(self._top) == TOP else 0.0
         candidates = np.unique(weight[(weight > 0) & (weight >= least)])
         # Different weights are of different junctions.
@@ -181,7 +181,7 @@ class Survey:
     def _junction(self, row: int) -> Junction:
         v, j, _ = self._pairs[int(np.searchsorted(self._stops, row, side="right"))]
         counters, cdr3 = np.asarray(self._result.counters[row]), self._result.dataset("sequences/cdr3")[row].decode()
-        return Junction(v, j, cdr3, counters, float(weights(counters[None])[0]), row, 1, self._name_of(row))
+        return Junction(v, j, cdr3, counters, float(self._weights(counters[None])[0]), row, 1, self._name_of(row))
 
     def _name_of(self, row: int) -> str:
         # Tables that were counted together may have the same ids.

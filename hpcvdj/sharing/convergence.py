@@ -4,8 +4,7 @@ An observation is a counted row of a result, and the individual that it comes fr
 nucleotide junction (V allele, J allele, CDR3) and by amino-acid junction (translated CDR3), each with its pathways, its
 weight and the number of individuals that have it.
 
-The **weight** of a junction is Σ count[m] · 4^−m over its n-lengths m: its pathways, if every n-nucleotide string of a
-length is as likely as any other.  It is not a generation probability: forms, genes and n-lengths are not weighted.
+The weight is that of `hpcvdj.kernels.quantities.Pathways`.
 """
 
 import json
@@ -46,19 +45,6 @@ _PATHWAYS = [("pathways", "max"), ("weight", "max")]
 
 LENGTH = "length"
 """The predictor that needs no pathways."""
-
-
-def weights(counters: NDArray[np.uint64]) -> NDArray[np.float64]:
-    """Σ counters[:, m] · 4^−m, float64 [rows], of counters uint64 [rows, n-lengths].
-
-    >>> weights(np.array([[3, 18, 42]], dtype=np.uint64)).tolist()
-    [10.125]
-    """
-    # Summed n-length by n-length, so that trailing columns of zeros cannot change the last digit.
-    total = np.zeros(len(counters))
-    for m in range(counters.shape[1]):
-        total += counters[:, m] * 0.25**m
-    return total
 
 
 @dataclass
@@ -191,7 +177,7 @@ def _observations(result: Result, individual: str | None, rows: Rows, junctions:
     for first in range(0, len(result), ROWS_AT_ONCE):
         block = slice(first, min(len(result), first + ROWS_AT_ONCE))
         counters = result.counters[block]
-        pathways[block], weight[block] = quantity.totals(counters), weights(counters)
+        pathways[block], weight[block] = quantity.totals(counters), quantity.weights(counters)
     return pa.table(
         {
             **{name: _texts(result.dataset(f"sequences/{name}")[:]) for name in _JUNCTION},

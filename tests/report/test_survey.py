@@ -14,7 +14,6 @@ from hpcvdj.report import survey as module
 from hpcvdj.report.bins import FINE_BINS, doublings
 from hpcvdj.report.survey import survey
 from hpcvdj.results.reader import Result
-from hpcvdj.sharing.convergence import weights
 from tests.conftest import GERMLINE, SMALL
 from tests.problems import count_to
 
@@ -124,12 +123,6 @@ def test_the_order_is_not_that_of_pathways(tmp_path):
     assert (near.sequence_id, far.sequence_id) == ("near", "far")
     assert near.pathways < far.pathways
     assert near.weight > 1 > far.weight
-
-
-def test_weights_do_not_depend_on_further_n_lengths():
-    counters = np.array([[3, 18, 42, 5], [0, 0, 7, 1], [0, 0, 0, 0]], np.uint64)
-    assert weights(counters).tolist() == [3 + 18 / 4 + 42 / 16 + 5 / 64, 7 / 16 + 1 / 64, 0]
-    assert weights(np.pad(counters, ((0, 0), (0, 90)))).tolist() == weights(counters).tolist()
 
 
 def test_a_junction_by_its_name(counted):

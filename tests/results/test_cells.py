@@ -59,10 +59,12 @@ def check(adata, frame, unknown):
     total = adata.obs["VDJ_1_pathways_total"]
     assert str(total.dtype) == "UInt64"
     assert total.isna().tolist() == [False, False, True, True, True]
+    assert adata.obs["VDJ_1_weight"].isna().tolist() == total.isna().tolist()
     for cell, row in (("cell0", 0), ("cell1", 2)):
         for m in range(5):
             assert adata.obs.loc[cell, f"VDJ_1_pathways_n{m}"] == counted[f"pathways_n{m}"][row]
         assert total[cell] == counted["pathways_total"][row]
+        assert adata.obs.loc[cell, "VDJ_1_weight"] == counted["weight"][row] > 0
     assert adata.obs["VDJ_1_pathways_excluded"].tolist() == [
         "", "", "no primary VDJ chain", "no primary VDJ chain", unknown,
     ]  # fmt: skip

@@ -11,7 +11,7 @@ from pyarrow import csv, parquet
 
 import hpcvdj
 from hpcvdj import InputError
-from hpcvdj.sharing.convergence import _encoded, amino_acid_level, nucleotide_level, read, weights
+from hpcvdj.sharing.convergence import _encoded, amino_acid_level, nucleotide_level, read
 from hpcvdj.sharing.plot import bins, wilson
 from tests.commands import error_line, hpcvdj_command
 from tests.conftest import GERMLINE, ROOT, SMALL
@@ -78,14 +78,6 @@ def by_hand(folder, key, only_productive=True):
 
 def exact_weight(counters):
     return float(sum(Fraction(count, 4**m) for m, count in enumerate(counters)))
-
-
-def test_weights_are_the_sum():
-    rng = np.random.default_rng(1)
-    counters = rng.integers(0, 10**6, (50, 31), dtype=np.uint64)
-    expected = [exact_weight(row) for row in counters.tolist()]
-    assert weights(counters) == pytest.approx(expected, rel=1e-15)
-    assert weights(np.hstack((counters, np.zeros((50, 4), np.uint64)))).tolist() == weights(counters).tolist()
 
 
 @pytest.mark.parametrize("rows", ["productive", "all"])
