@@ -91,16 +91,15 @@ OutputTable = Annotated[
         "--output", "-o", metavar="OUT", help="Table to write: .tsv, .tsv.gz or .parquet.", show_default=False
     ),
 ]
-ModelName = Annotated[
-    str,
-    typer.Option(
-        "--model",
-        "-m",
-        metavar="MODEL",
-        help="Recombination model: a name that `hpcvdj models list` shows, or a folder in IGoR's format.",
-        show_default=False,
-    ),
-]
+_MODEL = typer.Option(
+    "--model",
+    "-m",
+    metavar="MODEL",
+    help="Recombination model: a name that `hpcvdj models list` shows, or a folder in IGoR's format.",
+    show_default=False,
+)
+ModelName = Annotated[str, _MODEL]
+OptionalModel = Annotated[str | None, _MODEL]
 MaxN = Annotated[
     str,
     typer.Option(
