@@ -12,7 +12,7 @@ A deletion index k counts the bases that are missing from a segment *extended* b
 are deletions that did not happen.  V and J keep at least one base; D may vanish.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -167,6 +167,12 @@ class Model:
         places = (*(self.find(segment, name) or ()), *self.contributing(segment))
         text = next(filter(None, (self.templates(segment)[place].segment for place in places)), "")
         return text[:3] if segment == "V" else text[-3:]
+
+    def junctions(self, v: Sequence[str], j: Sequence[str], cdr3: Sequence[str]) -> list[str]:
+        """CDR3s with the anchor codons of their V and J genes or alleles around them."""
+        first = {name: self.anchor("V", name) for name in set(v)}
+        last = {name: self.anchor("J", name) for name in set(j)}
+        return [first[a] + bases + last[b] for a, b, bases in zip(v, j, cdr3, strict=True)]
 
     def resolve(self, segment: SegmentType, call: str) -> Alleles | Exclusion:
         """The alleles of an AIRR `v_call` or `j_call`, or why there are none.

@@ -263,12 +263,8 @@ class Level:
 
     def junctions(self, model: Model) -> pa.Table:
         """v_call, j_call and junction of each, for `hpcvdj.pgen`; the anchor codons are those of the model's genes."""
-        v, j = (self.members[name].to_pylist() for name in ("v_call", "j_call"))
-        first = {name: model.anchor("V", name) for name in set(v)}
-        last = {name: model.anchor("J", name) for name in set(j)}
-        cdr3 = self.members["cdr3"].to_pylist()
-        junction = [first[a] + bases + last[b] for a, b, bases in zip(v, j, cdr3, strict=True)]
-        return pa.table({"v_call": v, "j_call": j, "junction": junction})
+        v, j, cdr3 = (self.members[name].to_pylist() for name in _JUNCTION)
+        return pa.table({"v_call": v, "j_call": j, "junction": model.junctions(v, j, cdr3)})
 
     def with_pgen(self, values: pa.Table) -> "Level":
         """With generation probabilities, ranked by them; `values` is what `hpcvdj.pgen` makes of `junctions`."""
