@@ -15,7 +15,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hpcvdj.api import annotate_cells, count, explain, pgen
+    from hpcvdj.api import annotate_cells, count, explain, likely_scenarios, pgen
     from hpcvdj.api import open_result as open
     from hpcvdj.errors import HpcvdjError, InputError
     from hpcvdj.germline_import import import_germline
@@ -41,6 +41,7 @@ __all__ = [
     "explain",
     "export",
     "import_germline",
+    "likely_scenarios",
     "load_model",
     "open",
     "pgen",
@@ -59,6 +60,7 @@ _HOMES = {
     "explain": "api.explain",
     "export": "results.export.export",
     "import_germline": "germline_import.import_germline",
+    "likely_scenarios": "api.likely_scenarios",
     "load_model": "recombination.igor.load_model",
     "open": "api.open_result",
     "pgen": "api.pgen",

@@ -11,11 +11,13 @@ from hpcvdj.counting.config import DEFAULT_MAX_N, Config, PgenConfig, pgen_names
 from hpcvdj.errors import InputError, choices, require_choice, require_integer
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.kernels.pathways.methods import Direct
+from hpcvdj.kernels.quantities import Pgen
 from hpcvdj.recombination.calls import CallPolicy, Genes, Policy
 from hpcvdj.recombination.explanation import Explanation
 from hpcvdj.recombination.germline import DFormConvention, Germline, PaperDForms, read_germline
 from hpcvdj.recombination.igor import load_model
-from hpcvdj.recombination.models import Model
+from hpcvdj.recombination.likely import LikelyScenarios, most_likely
+from hpcvdj.recombination.models import Alleles, Model
 from hpcvdj.recombination.repertoire import Problem, SequenceField
 from hpcvdj.repertoires.junctions import Reading, read_table
 from hpcvdj.repertoires.tables import as_arrow
@@ -165,6 +167,35 @@ def explain(
     v, j = read.repertoire.pairs[0]
     largest = len(cdr3) if max_n == "all" else require_integer("max_n", max_n, "give a number, or all")
     return Explanation(cdr3, v, j, germline.d_segments(v.locus), largest, d_forms, germline.max_p)
+
+
+def likely_scenarios(
+    junction: str, model: Model | str | Path, *, v_call: str | None = None, j_call: str | None = None, number: int = 10
+) -> LikelyScenarios:
+    """The most likely scenarios in which recombination makes one junction, with their posterior probabilities.
+
+    junction        nucleotides, with the codons of Cys 104 and Phe/Trp 118
+    model           as of `pgen`
+    v_call, j_call  alleles, genes or families, or lists of them; without both, scenarios have any V and J
+    number          scenarios to list; `shown` says how much of the posterior probability they have
+
+    InputError if the junction has no generation probability, with the reason, or for one call without the other.
+    """
+    if (v_call is None) != (j_call is None):
+        raise InputError("a V call without a J call, or a J call without a V call: give both, or none")
+    loaded = model if isinstance(model, Model) else load_model(model)
+    junction = junction.strip().upper()
+    row = pa.table({"v_call": [v_call or ""], "j_call": [j_call or ""], "junction": [junction]})
+    table = pgen(row, loaded, sequence="nt", genes="any" if v_call is None else "call")
+    (reason,) = table[Pgen.excluded].to_pylist()
+    if reason:
+        raise InputError(f"{junction or 'the empty sequence'}: {reason}; give a junction and calls of {loaded.name}")
+    v = loaded.alleles("V") if v_call is None else loaded.resolve("V", v_call)
+    j = loaded.alleles("J") if j_call is None else loaded.resolve("J", j_call)
+    assert isinstance(v, Alleles)
+    assert isinstance(j, Alleles)
+    found = most_likely(loaded, junction, v.places, j.places, number)
+    return LikelyScenarios(loaded, junction, table["pgen_nt"][0].as_py(), found)
 
 
 def open_result(path: str | Path) -> Result:

@@ -75,16 +75,15 @@ BatchRows = Annotated[
 ResultFile = Annotated[
     Path, typer.Argument(help="Result file of `hpcvdj count`.", metavar="OUT.h5", show_default=False)
 ]
-GermlineFile = Annotated[
-    Path,
-    typer.Option(
-        "--germline",
-        "-g",
-        metavar="TSV",
-        help="Germline table; inputs/germline/ has tables for mouse and human.",
-        show_default=False,
-    ),
-]
+_GERMLINE = typer.Option(
+    "--germline",
+    "-g",
+    metavar="TSV",
+    help="Germline table; inputs/germline/ has tables for mouse and human.",
+    show_default=False,
+)
+GermlineFile = Annotated[Path, _GERMLINE]
+OptionalGermline = Annotated[Path | None, _GERMLINE]
 OutputTable = Annotated[
     Path,
     typer.Option(

@@ -38,12 +38,19 @@ class Template:
     sequence  as the model has it, upper case
     segment   its part in the junction; empty if it cannot contribute: it is not functional, or its anchor is unknown
     extended  `segment` with all P-nucleotides that it can have; D at both ends
+    p5        how many of them are before `segment`
     """
 
     allele: str
     sequence: str
     segment: str
     extended: str
+    p5: int = 0
+
+    def origins(self, letter: str) -> str:
+        """A letter for each base of `extended`: `letter` for one of `segment`, in lower case for a P-nucleotide."""
+        p3 = len(self.extended) - len(self.segment) - self.p5
+        return letter.lower() * self.p5 + letter * len(self.segment) + letter.lower() * p3
 
 
 @dataclass(frozen=True)

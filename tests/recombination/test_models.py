@@ -67,6 +67,19 @@ def test_anchor_codons(tmp_path):
     assert model.anchor("J", "TRAJ99") == "TTT"
 
 
+def test_the_letters_of_templates(tmp_path):
+    """P-nucleotides are 3' of V, 5' of J and at both ends of D."""
+    model = read_model(vdj_files().write(tmp_path))
+    for kind in ("V", "D", "J"):
+        for own in model.templates(kind):
+            origins = own.origins(kind)
+            assert len(origins) == len(own.extended)
+            assert own.extended[own.p5 :].startswith(own.segment)
+            assert origins.strip(kind.lower()) == kind * len(own.segment)
+            assert own.p5 == 0 if kind == "V" else own.p5 > 0 or not own.segment
+            assert kind == "J" or not own.segment or origins.endswith(kind.lower())
+
+
 def test_j_and_d_that_depend_on_v(tmp_path):
     """The structure of IGH: D and J are summed over V, as OLGA has it; the joint is there too."""
     model = read_model(vdj_files(heavy=True).write(tmp_path))

@@ -324,7 +324,10 @@ def test_what_is_refused(tmp_path, small):
             "none of the results was counted with",
         ),
         (([small], target, {"highlights": Highlights("insilico_1")}), "need --germline"),
-        (([small], target, {"highlights": Highlights("nobody"), "germlines": [GERMLINE]}), "no such sequence_id was counted"),
+        (
+            ([small], target, {"highlights": Highlights("nobody"), "germlines": [GERMLINE]}),
+            "no such sequence_id was counted",
+        ),
         (([small], target, {"figures": small}), "cannot be made"),
     ]
     for (results, to, options), message in cases:
