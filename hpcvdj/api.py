@@ -235,36 +235,50 @@ def primary_chains(
 
 def annotate_cells(
     adata: Any,
-    counted: Result | Germline | str | Path,
+    counted: Result | Germline | str | Path | None = None,
     *,
+    model: Model | str | Path | None = None,
     chain: Literal["VDJ", "VJ"] = "VDJ",
     airr_key: str = "airr",
     index_key: str = "chain_indices",
     **options: Any,
 ) -> None:
-    """Add the pathways of each cell's primary chain to `adata.obs`, for an AnnData object as scirpy makes it.
+    """Add the pathways of each cell's primary chain, its generation probability, or both to `adata.obs`.
 
+    adata    an AnnData object as scirpy makes it
     counted  a germline table (or its path): the chains are counted here, with `options` as of `hpcvdj.count`; or a
              Result, which is joined by `sequence_id`
+    model    a recombination model, as of `hpcvdj.pgen`: the probabilities are those with the chain's V and J calls
 
     Adds the columns that `hpcvdj.count` adds, as `VDJ_1_pathways_n0` …, `VDJ_1_pathways_total`, `VDJ_1_weight` and
-    `VDJ_1_pathways_excluded`; with chain="VJ", `VJ_1_…`.
+    `VDJ_1_pathways_excluded`, and those that `hpcvdj.pgen` adds, as `VDJ_1_pgen_nt`, `VDJ_1_pgen_aa` and
+    `VDJ_1_pgen_excluded`; with chain="VJ", `VJ_1_…`.  A cell without a value has a null; the column that ends in
+    `_excluded` says why.
+
+    InputError if neither `counted` nor `model` is given, or for what `adata` lacks.
     """
     import pandas as pd
 
+    if counted is None and model is None:
+        raise InputError("nothing to add: give a germline table or a result, or model=")
+    if options and (counted is None or isinstance(counted, Result)):
+        raise InputError(f"{next(iter(options))} applies only where a germline table counts the chains; leave it out")
     table = primary_chains(adata, chain=chain, airr_key=airr_key, index_key=index_key)
+    # Contigs of several samples may share ids; here every cell is computed by itself.
+    own = table.drop(columns="sequence_id", errors="ignore").fillna("")
+    missing = next((name for name in ("v_call", "j_call") if name not in table), None)
+    if missing and not (isinstance(counted, Result) and model is None):
+        raise InputError(f"adata.obsm[{airr_key!r}] has no field {missing}; read the receptors with scirpy.io")
+    annotated = []
     if isinstance(counted, Result):
-        if options:
-            raise InputError(f"{next(iter(options))} does not apply to a result that is counted already; leave it out")
-        done = join(counted, table)
-    else:
-        missing = next((name for name in ("v_call", "j_call") if name not in table), None)
-        if missing:
-            raise InputError(f"adata.obsm[{airr_key!r}] has no field {missing}; read the receptors with scirpy.io")
-        # Contigs of several samples may share ids; here every cell is counted by itself.
-        done = count(table.drop(columns="sequence_id", errors="ignore").fillna(""), counted, **options)
-    for name in done.columns.drop(table.columns, errors="ignore"):
-        column = done[name].reindex(adata.obs_names)
-        if name.endswith("_excluded"):
-            column = pd.Series(column.astype(object).fillna(f"no primary {chain} chain"), dtype=str)
-        adata.obs[f"{chain}_1_{name}"] = column
+        annotated.append(join(counted, table))
+    elif counted is not None:
+        annotated.append(count(own, counted, **options))
+    if model is not None:
+        annotated.append(pgen(own, model))
+    for done in annotated:
+        for name in done.columns.drop(table.columns, errors="ignore"):
+            column = done[name].reindex(adata.obs_names)
+            if name.endswith("_excluded"):
+                column = pd.Series(column.astype(object).fillna(f"no primary {chain} chain"), dtype=str)
+            adata.obs[f"{chain}_1_{name}"] = column
