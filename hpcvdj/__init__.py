@@ -4,7 +4,7 @@ From Python, three lines count a table::
 
     import hpcvdj
     counted = hpcvdj.count(junctions, "inputs/germline/mouse_trb.tsv")   # a pandas or pyarrow table
-    counted.sort_values("pathways_total")
+    counted.sort_values("weight")
 
 docs/api.md shows the rest: opening results, choosing sequences, joining tables and cells.
 
@@ -15,7 +15,15 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hpcvdj.api import annotate_cells, compare_models, count, explain, model_tables, pgen
+    from hpcvdj.api import (
+        annotate_cells,
+        compare_models,
+        count,
+        explain,
+        likely_scenarios,
+        model_tables,
+        pgen,
+    )
     from hpcvdj.api import open_result as open
     from hpcvdj.errors import HpcvdjError, InputError
     from hpcvdj.germline_import import import_germline
@@ -42,6 +50,7 @@ __all__ = [
     "explain",
     "export",
     "import_germline",
+    "likely_scenarios",
     "load_model",
     "model_tables",
     "open",
@@ -62,6 +71,7 @@ _HOMES = {
     "explain": "api.explain",
     "export": "results.export.export",
     "import_germline": "germline_import.import_germline",
+    "likely_scenarios": "api.likely_scenarios",
     "load_model": "recombination.igor.load_model",
     "model_tables": "api.model_tables",
     "open": "api.open_result",

@@ -11,13 +11,15 @@ from hpcvdj.counting.config import DEFAULT_MAX_N, Config, PgenConfig, pgen_names
 from hpcvdj.errors import InputError, choices, require_choice, require_integer
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.kernels.pathways.methods import Direct
+from hpcvdj.kernels.quantities import Pgen
 from hpcvdj.recombination.calls import CallPolicy, Genes, Policy
 from hpcvdj.recombination.comparison import Comparison, compare
 from hpcvdj.recombination.events import events
 from hpcvdj.recombination.explanation import Explanation
 from hpcvdj.recombination.germline import DFormConvention, Germline, PaperDForms, read_germline
 from hpcvdj.recombination.igor import load_model
-from hpcvdj.recombination.models import Model
+from hpcvdj.recombination.likely import LikelyScenarios, most_likely
+from hpcvdj.recombination.models import Alleles, Model
 from hpcvdj.recombination.repertoire import Problem, SequenceField
 from hpcvdj.repertoires.junctions import Reading, read_table
 from hpcvdj.repertoires.tables import as_arrow
@@ -58,8 +60,9 @@ def count(
     strict            the first row that cannot be counted is an error
 
     Returns a table of the same kind, with its rows in the same order and these columns beside them: `pathways_n0` …
-    `pathways_n{max_n}` and `pathways_total` (unsigned 64-bit, null for a row that cannot be counted) and
-    `pathways_excluded` (why it cannot; empty for a row that was counted).
+    `pathways_n{max_n}` and `pathways_total` (unsigned 64-bit), `weight` (64-bit float: a pathway with m n-nucleotides
+    counts 4^-m), null for a row that cannot be counted; and `pathways_excluded` (why it cannot; empty for a row that
+    was counted).  Rank junctions by the weight: with many n-lengths, the longest junctions have the most pathways.
 
     Raises InputError for a missing column or, with `strict`, for the first row that cannot be counted.
 
@@ -195,6 +198,35 @@ def explain(
     return Explanation(cdr3, v, j, germline.d_segments(v.locus), largest, d_forms, germline.max_p)
 
 
+def likely_scenarios(
+    junction: str, model: Model | str | Path, *, v_call: str | None = None, j_call: str | None = None, number: int = 10
+) -> LikelyScenarios:
+    """The most likely scenarios in which recombination makes one junction, with their posterior probabilities.
+
+    junction        nucleotides, with the codons of Cys 104 and Phe/Trp 118
+    model           as of `pgen`
+    v_call, j_call  alleles, genes or families, or lists of them; without both, scenarios have any V and J
+    number          scenarios to list; `shown` says how much of the posterior probability they have
+
+    InputError if the junction has no generation probability, with the reason, or for one call without the other.
+    """
+    if (v_call is None) != (j_call is None):
+        raise InputError("a V call without a J call, or a J call without a V call: give both, or none")
+    loaded = model if isinstance(model, Model) else load_model(model)
+    junction = junction.strip().upper()
+    row = pa.table({"v_call": [v_call or ""], "j_call": [j_call or ""], "junction": [junction]})
+    table = pgen(row, loaded, sequence="nt", genes="any" if v_call is None else "call")
+    (reason,) = table[Pgen.excluded].to_pylist()
+    if reason:
+        raise InputError(f"{junction or 'the empty sequence'}: {reason}; give a junction and calls of {loaded.name}")
+    v = loaded.alleles("V") if v_call is None else loaded.resolve("V", v_call)
+    j = loaded.alleles("J") if j_call is None else loaded.resolve("J", j_call)
+    assert isinstance(v, Alleles)
+    assert isinstance(j, Alleles)
+    found = most_likely(loaded, junction, v.places, j.places, number)
+    return LikelyScenarios(loaded, junction, table["pgen_nt"][0].as_py(), found)
+
+
 def open_result(path: str | Path) -> Result:
     """Open a result file of `hpcvdj count` for reading: `hpcvdj.open`.
 
@@ -232,36 +264,50 @@ def primary_chains(
 
 def annotate_cells(
     adata: Any,
-    counted: Result | Germline | str | Path,
+    counted: Result | Germline | str | Path | None = None,
     *,
+    model: Model | str | Path | None = None,
     chain: Literal["VDJ", "VJ"] = "VDJ",
     airr_key: str = "airr",
     index_key: str = "chain_indices",
     **options: Any,
 ) -> None:
-    """Add the pathways of each cell's primary chain to `adata.obs`, for an AnnData object as scirpy makes it.
+    """Add the pathways of each cell's primary chain, its generation probability, or both to `adata.obs`.
 
+    adata    an AnnData object as scirpy makes it
     counted  a germline table (or its path): the chains are counted here, with `options` as of `hpcvdj.count`; or a
              Result, which is joined by `sequence_id`
+    model    a recombination model, as of `hpcvdj.pgen`: the probabilities are those with the chain's V and J calls
 
-    Adds the columns `VDJ_1_pathways_n0` …, `VDJ_1_pathways_total` (UInt64, null where there is no value) and
-    `VDJ_1_pathways_excluded`; with chain="VJ", `VJ_1_…`.
+    Adds the columns that `hpcvdj.count` adds, as `VDJ_1_pathways_n0` …, `VDJ_1_pathways_total`, `VDJ_1_weight` and
+    `VDJ_1_pathways_excluded`, and those that `hpcvdj.pgen` adds, as `VDJ_1_pgen_nt`, `VDJ_1_pgen_aa` and
+    `VDJ_1_pgen_excluded`; with chain="VJ", `VJ_1_…`.  A cell without a value has a null; the column that ends in
+    `_excluded` says why.
+
+    InputError if neither `counted` nor `model` is given, or for what `adata` lacks.
     """
     import pandas as pd
 
+    if counted is None and model is None:
+        raise InputError("nothing to add: give a germline table or a result, or model=")
+    if options and (counted is None or isinstance(counted, Result)):
+        raise InputError(f"{next(iter(options))} applies only where a germline table counts the chains; leave it out")
     table = primary_chains(adata, chain=chain, airr_key=airr_key, index_key=index_key)
+    # Contigs of several samples may share ids; here every cell is computed by itself.
+    own = table.drop(columns="sequence_id", errors="ignore").fillna("")
+    missing = next((name for name in ("v_call", "j_call") if name not in table), None)
+    if missing and not (isinstance(counted, Result) and model is None):
+        raise InputError(f"adata.obsm[{airr_key!r}] has no field {missing}; read the receptors with scirpy.io")
+    annotated = []
     if isinstance(counted, Result):
-        if options:
-            raise InputError(f"{next(iter(options))} does not apply to a result that is counted already; leave it out")
-        done = join(counted, table)
-    else:
-        missing = next((name for name in ("v_call", "j_call") if name not in table), None)
-        if missing:
-            raise InputError(f"adata.obsm[{airr_key!r}] has no field {missing}; read the receptors with scirpy.io")
-        # Contigs of several samples may share ids; here every cell is counted by itself.
-        done = count(table.drop(columns="sequence_id", errors="ignore").fillna(""), counted, **options)
-    for name in done.columns.drop(table.columns, errors="ignore"):
-        column = done[name].reindex(adata.obs_names)
-        if name.endswith("_excluded"):
-            column = pd.Series(column.astype(object).fillna(f"no primary {chain} chain"), dtype=str)
-        adata.obs[f"{chain}_1_{name}"] = column
+        annotated.append(join(counted, table))
+    elif counted is not None:
+        annotated.append(count(own, counted, **options))
+    if model is not None:
+        annotated.append(pgen(own, model))
+    for done in annotated:
+        for name in done.columns.drop(table.columns, errors="ignore"):
+            column = done[name].reindex(adata.obs_names)
+            if name.endswith("_excluded"):
+                column = pd.Series(column.astype(object).fillna(f"no primary {chain} chain"), dtype=str)
+            adata.obs[f"{chain}_1_{name}"] = column

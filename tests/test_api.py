@@ -1,6 +1,7 @@
 """hpcvdj from Python."""
 
 import re
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -37,6 +38,17 @@ def test_arrow_and_pandas_agree_with_the_file(table, tmp_path, paper_germline):
     assert counted["pathways_total"].to_pylist() == frame["pathways_total"].tolist()
     by_method = hpcvdj.count(table.slice(0, 20), paper_germline, method="bitwise", max_n=2)
     assert by_method["pathways_n2"].to_pylist() == counted["pathways_n2"].to_pylist()[:20]
+
+
+def test_the_weight_is_the_sum_of_the_columns(table):
+    counted = hpcvdj.count(table, GERMLINE, max_n=3)
+    columns = [counted[f"pathways_n{m}"].to_pylist() for m in range(4)]
+    expected = [float(sum(Fraction(count, 4**m) for m, count in enumerate(row))) for row in zip(*columns, strict=True)]
+    assert counted["weight"].to_pylist() == expected
+    assert counted.schema.field("weight").type == pa.float64()
+    fewer = hpcvdj.count(table, GERMLINE, max_n=2)["weight"].to_pylist()
+    assert all(less <= more for less, more in zip(fewer, expected, strict=True))
+    assert fewer != expected
 
 
 def test_counting_twice_replaces_the_columns(table):

@@ -80,7 +80,7 @@ def fill(text: str) -> str:
         from hpcvdj.kernels.quantities import Pathways
         from hpcvdj.results.schema import exported_columns
 
-        names = ", ".join([*exported_columns(), *Pathways().columns(2), "... and pathways_total"])
+        names = ", ".join([*exported_columns(), *Pathways().columns(2), "..., pathways_total and weight"])
         columns = f"{names}, empty for a row that could not be counted, and {Pathways.excluded} with the reason"
         text = text.replace("{columns}", columns)
     if "{tables}" in text:

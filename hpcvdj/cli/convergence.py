@@ -12,6 +12,7 @@ from hpcvdj.errors import InputError
 from hpcvdj.sharing import Rows
 
 if TYPE_CHECKING:
+    from hpcvdj.recombination.models import Model
     from hpcvdj.sharing.convergence import Level, Observations
 
 MOST_SHOWN = 5
@@ -61,34 +62,43 @@ def command(
             show_default="where it was counted",
         ),
     ] = None,
+    model: options.OptionalModel = None,
+    backend: options.BackendOption = "auto",
     overwrite: options.Overwrite = False,
 ) -> None:  # fmt: skip
-    """Compare the number of individuals that have a junction with its number of pathways.
+    """Compare the number of individuals that have a junction with how easily recombination makes it.
 
     Writes each distinct nucleotide junction with its pathways, its weight (a pathway with m n-nucleotides counts 4^-m,
     as if every n-nucleotide string were equally likely) and the number of individuals that have it; with --aa the same,
-    summed over the nucleotide junctions of each amino-acid junction. Prints how well pathways, weight and length
-    predict which junctions are public: areas under the ROC curve with 95 % intervals (DeLong).
+    summed over the nucleotide junctions of each amino-acid junction. With --model also their generation probabilities.
+    Of junctions in as many individuals, those with the largest weight, or probability, come first.
+
+    Prints how well probability, weight, pathways and length predict which junctions are public: areas under the ROC
+    curve with 95 % intervals (DeLong).
 
     Example: hpcvdj convergence mice.h5 --individual subject -o shared.tsv --aa shared_aa.tsv --plot shared.png
     """
     if not common.begin().is_root:
         return
+    from hpcvdj.recombination.igor import load_model
     from hpcvdj.sharing.convergence import amino_acid_level, nucleotide_level, read
 
     tables = [path for path in (output, amino_acids) if path is not None]
     together = _require_targets(results, tables, plot, junctions, overwrite=overwrite)
+    loaded = load_model(model) if model is not None else None
     observations = read(results, individual=individual, rows=rows, junctions=junctions)
     if not len(observations):
         remedy = "--rows all uses all counted rows" if observations.not_productive else "see what was excluded, and why"
         raise InputError(f"{results[0]}: no row can be used: {_left_out(observations)}; {remedy}")
     levels = [nucleotide_level(observations), amino_acid_level(observations, with_genes=with_genes)]
+    if loaded is not None:
+        levels = [_with_pgen(level, loaded, backend) for level in levels]
     for level, target in zip(levels, tables, strict=False):
         level.write(target, overwrite=overwrite)
     if plot is not None:
         from hpcvdj.sharing.plot import draw
 
-        draw(levels, plot, public, observations.max_n, overwrite=overwrite)
+        draw([level.scored for level in levels], plot, public, observations.max_n, overwrite=overwrite)
     by = f"column {individual}" if individual else "repertoire_id" if together else "table"
     common.say(f"results    {len(results):,}, of {len(observations.individuals):,} individual(s), by {by}")
     if not individual and len(observations.individuals) == 1:
@@ -98,6 +108,14 @@ def command(
     for level in levels:
         _report(level, public, observations.max_n)
     common.say(f"written    {', '.join(str(path) for path in (output, amino_acids, plot) if path is not None)}")
+
+
+def _with_pgen(level: Level, model: Model, backend: str) -> Level:
+    from hpcvdj.api import pgen
+
+    return level.with_pgen(
+        pgen(level.junctions(model), model, sequence=level.sequence, genes=level.genes, backend=backend)
+    )
 
 
 def _require_targets(
@@ -133,20 +151,25 @@ def _left_out(observations: Observations) -> str:
 def _report(level: Level, public: int, max_n: int) -> None:
     import numpy as np
 
-    individuals, pathways, weight = (level.column(name) for name in ("individuals", "pathways_total", "weight"))
+    individuals = level.column("individuals")
     shared = int((individuals >= public).sum())
     share = 100 * shared / max(1, len(level))
     common.say(
         f"\n{level.name} junctions: {len(level):,}, of which {shared:,} ({share:.2f} %) in >= {public} individuals"
     )
-    common.say(f"  individuals  junctions  median pathways (n 0-{max_n})  median weight")
+    for reason, junctions in level.excluded.items():
+        common.say(f"  {junctions:,} without a probability, left out below: {reason}")
+    level = level.scored
+    individuals, score = level.column("individuals"), level.scores[level.score]
+    heading = f"median {level.score}" + (f" (n 0-{max_n})" if "weight" in level.score else "")
+    common.say(f"  individuals  junctions  {heading}")
     most = int(individuals.max(initial=0))
     for number in range(1, min(most, MOST_SHOWN) + 1):
         last = number == MOST_SHOWN < most
         chosen = individuals >= number if last else individuals == number
         if chosen.any():
-            medians = f"{np.median(pathways[chosen]):25,.1f}  {np.median(weight[chosen]):13.4g}"
-            common.say(f"  {f'{number}+' if last else number:>11}  {int(chosen.sum()):9,}  {medians}")
+            median = f"{np.median(score[chosen]):.4g}".rjust(len(heading))
+            common.say(f"  {f'{number}+' if last else number:>11}  {int(chosen.sum()):9,}  {median}")
     _report_aucs(level, public)
 
 

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from hpcvdj.cli import common, options
+from hpcvdj.errors import InputError
 from hpcvdj.recombination.explanation import Explanation, Pathway
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
+
+    from hpcvdj.recombination.likely import LikelyScenarios
 
 STYLES = {
     "V": "bold blue", "v": "cyan", "D": "bold magenta", "d": "bright_magenta", "J": "bold green", "j": "bright_green",
@@ -27,9 +30,17 @@ def command(
     junction: Annotated[
         str, typer.Argument(help="The junction (or CDR3), in nucleotides.", metavar="JUNCTION", show_default=False)
     ],
-    v: Annotated[str, typer.Option("--v", metavar="CALL", help="V gene or allele, as TRBV5 or TRBV5*01.")],
-    j: Annotated[str, typer.Option("--j", metavar="CALL", help="J gene or allele.")],
-    germline: options.GermlineFile,
+    v: Annotated[
+        str | None,
+        typer.Option(
+            "--v", metavar="CALL", help="V gene or allele, as TRBV5 or TRBV5*01.", show_default="with --model any"
+        ),
+    ] = None,
+    j: Annotated[
+        str | None, typer.Option("--j", metavar="CALL", help="J gene or allele.", show_default="with --model any")
+    ] = None,
+    germline: options.OptionalGermline = None,
+    model: options.OptionalModel = None,
     max_n: options.MaxN = "10",
     output_format: Annotated[
         Literal["table", "json"], typer.Option("--format", help="Tables and an alignment for people, or JSON.")
@@ -37,7 +48,10 @@ def command(
     top: Annotated[
         int,
         typer.Option(
-            "--top", min=0, max=100_000, help="Number of pathways to list, most direct first; sums include all."
+            "--top",
+            min=0,
+            max=100_000,
+            help="Number of pathways to list, most direct first, or of scenarios, most likely first; sums include all.",
         ),
     ] = 10,
     d_forms: options.DForms = "paper",
@@ -47,20 +61,38 @@ def command(
     ambiguous_calls: options.AmbiguousCalls = "exclude",
     unlisted_alleles: options.UnlistedAlleles = "exclude",
 ) -> None:
-    """List the recombination pathways of one junction.
+    """List the recombination pathways of one junction, or its most likely scenarios under a recombination model.
 
-    Counts all pathways by n-length and by D gene, as `hpcvdj count` does, and lists the most direct ones: fewest
-    n-nucleotides, then fewest bases lost by V, D and J. If D lost all its bases, pathways that differ only in how and
-    where it did share one line.
+    With --germline: counts all pathways by n-length and by D gene, as `hpcvdj count` does, and lists the most direct
+    ones: fewest n-nucleotides, then fewest bases lost by V, D and J. If D lost all its bases, pathways that differ only
+    in how and where it did share one line.
+
+    With --model: the generation probability of the junction, and the most likely scenarios with their posterior
+    probability: the scenario's probability divided by the junction's. With --v and --j scenarios have these genes, else
+    any. The other options are for --germline.
 
     Example: hpcvdj explain TGTGCCAGCAGTCTGGGACAGGGTAACCAAGACACCCAGTACTTT --v TRBV26 --j TRBJ2-5
     -g inputs/germline/mouse_trb.tsv
     """
     if not common.begin().is_root:
         return
-    from hpcvdj.api import explain
+    from hpcvdj.api import explain, likely_scenarios
     from hpcvdj.recombination.germline import read_germline
 
+    if (germline is None) == (model is None):
+        raise InputError("give --germline to list pathways, or --model to list scenarios")
+    if model is not None:
+        if sequence_field != "junction":
+            raise InputError(f"--sequence-field {sequence_field}: a scenario makes a junction; give that")
+        found = likely_scenarios(junction, model, v_call=v, j_call=j, number=top)
+        if output_format == "json":
+            common.say(json.dumps(found.as_json(), indent=1))
+        else:
+            _report_scenarios(_console(), found)
+        return
+    assert germline is not None
+    if v is None or j is None:
+        raise InputError("pathways are those of a V and a J gene: give --v and --j")
     table = read_germline(germline, max_p=max_p, d_alleles=d_alleles)
     explanation = explain(
         junction,
@@ -98,7 +130,9 @@ def _report(console: Console, explanation: Explanation, listed: list[Pathway], a
         return
     shown = sum(pathway.multiplicity for pathway in listed)
     console.print(f"\nThe most direct: {shown:,} of {total:,} pathways in {len(listed):,} line(s)")
-    _align(console, explanation, listed, anchors)
+    left, right = ("·" * len(anchor) for anchor in anchors)
+    sequence = f"[dim]{anchors[0]}[/dim]{explanation.cdr3}[dim]{anchors[1]}[/dim]"
+    _align(console, sequence, [left + explanation.track(pathway) + right for pathway in listed])
     console.print(_listing(explanation, listed))
 
 
@@ -121,13 +155,33 @@ def _by_gene(explanation: Explanation) -> Table:
     return common.table(heads, rows, title="By D gene", left=1)
 
 
-def _align(console: Console, explanation: Explanation, listed: list[Pathway], anchors: tuple[str, str]) -> None:
-    """Print the junction, and below it what each of its bases is in each pathway."""
-    margin = len(str(len(listed))) + 2
-    left, right = anchors
-    console.print(" " * margin + f"[dim]{left}[/dim]{explanation.cdr3}[dim]{right}[/dim]", soft_wrap=True)
-    for number, pathway in enumerate(listed, start=1):
-        track = "·" * len(left) + explanation.track(pathway) + "·" * len(right)
+def _report_scenarios(console: Console, found: LikelyScenarios) -> None:
+    console.print(f"junction   {len(found.junction)} nt")
+    console.print(f"model      {found.model.name}")
+    console.print(f"pgen_nt    {found.pgen:.6g}", end="\n\n")
+    if not found.pgen:
+        console.print("No scenario makes this junction.")
+    if not found.scenarios:
+        return
+    share = f"{100 * found.shown:.2f} % of the posterior probability"
+    console.print(f"The most likely: {len(found.scenarios):,} scenario(s) with {share}")
+    _align(console, found.junction, list(map(found.track, found.scenarios)))
+    columns = [("V", "v_call"), ("V lost", "v_trim"), ("n (V–D)" if found.model.has_d else "n", "n1")]
+    if found.model.has_d:
+        columns += [column for column in _D_COLUMNS if not column[1].endswith("_length")]
+    columns += [("J lost", "j_trim"), ("J", "j_call")]
+    rows = []
+    for number, scenario in enumerate(found.scenarios, start=1):
+        facts = found.describe(scenario)
+        rows.append([str(number), f"{100 * facts['posterior']:.2f} %", *(str(facts[name]) for _, name in columns)])
+    console.print(_table(["", "posterior", *(head for head, _ in columns)], rows))
+
+
+def _align(console: Console, sequence: str, tracks: list[str]) -> None:
+    """Print a sequence, and below it what each of its bases is in each pathway or scenario."""
+    margin = len(str(len(tracks))) + 2
+    console.print(" " * margin + sequence, soft_wrap=True)
+    for number, track in enumerate(tracks, start=1):
         console.print(_coloured(f"{number:>{margin - 2}}  ", track), soft_wrap=True)
     legend = _coloured(" " * margin, "VDJ")
     legend.append(" of the germline, ").append_text(_coloured("", "vdj"))
@@ -144,13 +198,16 @@ def _coloured(margin: str, track: str) -> Text:
     return line
 
 
+_D_COLUMNS = [
+    ("D gene", "d_call"), ("D 5' lost", "d_trim_5"), ("D 5' P", "p5d_length"), ("D", "d_form"),
+    ("D 3' P", "p3d_length"), ("D 3' lost", "d_trim_3"), ("n' (D–J)", "n2"),
+]  # fmt: skip
+
+
 def _listing(explanation: Explanation, listed: list[Pathway]) -> Table:
     columns = [("n", "n_length"), ("V lost", "v_trim"), ("V P", "p3v_length")]
     if explanation.d:
-        columns += [
-            ("n (V–D)", "n1"), ("D gene", "d_call"), ("D 5' lost", "d_trim_5"), ("D 5' P", "p5d_length"),
-            ("D", "d_form"), ("D 3' P", "p3d_length"), ("D 3' lost", "d_trim_3"), ("n' (D–J)", "n2"),
-        ]  # fmt: skip
+        columns += [("n (V–D)", "n1"), *_D_COLUMNS]
     else:
         columns.append(("n", "n1"))
     columns += [("J P", "p5j_length"), ("J lost", "j_trim")]

@@ -75,32 +75,30 @@ BatchRows = Annotated[
 ResultFile = Annotated[
     Path, typer.Argument(help="Result file of `hpcvdj count`.", metavar="OUT.h5", show_default=False)
 ]
-GermlineFile = Annotated[
-    Path,
-    typer.Option(
-        "--germline",
-        "-g",
-        metavar="TSV",
-        help="Germline table; inputs/germline/ has tables for mouse and human.",
-        show_default=False,
-    ),
-]
+_GERMLINE = typer.Option(
+    "--germline",
+    "-g",
+    metavar="TSV",
+    help="Germline table; inputs/germline/ has tables for mouse and human.",
+    show_default=False,
+)
+GermlineFile = Annotated[Path, _GERMLINE]
+OptionalGermline = Annotated[Path | None, _GERMLINE]
 OutputTable = Annotated[
     Path,
     typer.Option(
         "--output", "-o", metavar="OUT", help="Table to write: .tsv, .tsv.gz or .parquet.", show_default=False
     ),
 ]
-ModelName = Annotated[
-    str,
-    typer.Option(
-        "--model",
-        "-m",
-        metavar="MODEL",
-        help="Recombination model: a name that `hpcvdj models list` shows, or a folder in IGoR's format.",
-        show_default=False,
-    ),
-]
+_MODEL = typer.Option(
+    "--model",
+    "-m",
+    metavar="MODEL",
+    help="Recombination model: a name that `hpcvdj models list` shows, or a folder in IGoR's format.",
+    show_default=False,
+)
+ModelName = Annotated[str, _MODEL]
+OptionalModel = Annotated[str | None, _MODEL]
 MaxN = Annotated[
     str,
     typer.Option(

@@ -45,12 +45,16 @@ def command(
             "--junction",
             metavar="SEQUENCE_ID",
             help="The junction whose most direct pathways are drawn.",
-            show_default="the junction with the largest weight and a typical one",
+            show_default="the first in the ranking and a typical one",
         ),
     ] = None,
+    model: options.OptionalModel = None,
     overwrite: options.Overwrite = False,
 ) -> None:
     """Write a report of one or more results: tables and figures on one HTML page.
+
+    Ranks junctions by their weight, in which a pathway with m n-nucleotides counts 4^-m, or, with --model, by their
+    generation probability.
 
     The page needs no network and no other file. It contains the run's user, hosts and paths, as the result does.
 
@@ -58,7 +62,8 @@ def command(
     """
     if not common.begin().is_root:
         return
-    from hpcvdj.report.page import write_report
+    from hpcvdj.recombination.igor import load_model
+    from hpcvdj.report.page import Highlights, write_report
 
     drawn = write_report(
         results,
@@ -66,7 +71,7 @@ def command(
         germlines=germline or [],
         names=name or [],
         figures=figures,
-        junction=junction,
+        highlights=Highlights(junction, None if model is None else load_model(model)),
         overwrite=overwrite,
     )
     common.say(f"results    {len(results)}")

@@ -85,8 +85,24 @@ class Pathways(Quantity):
         return [f"pathways_n{m}" for m in range(width)]
 
     def derived(self, values: NDArray[Any]) -> dict[str, NDArray[Any]]:
-        """pathways_total: pathways of all n-lengths counted."""
-        return {"pathways_total": self.totals(values)}
+        """pathways_total: pathways of all n-lengths counted; weight: those of `weights`."""
+        return {"pathways_total": self.totals(values), "weight": self.weights(values)}
+
+    def weights(self, values: NDArray[np.uint64]) -> NDArray[np.float64]:
+        """The weight of each junction, Σ values[:, m] · 4^−m, float64 [junctions], of values uint64 [junctions, N + 1].
+
+        A pathway with m n-nucleotides makes a junction only if all m bases are the right ones, which is one in 4^m if
+        all strings of n-nucleotides are equally likely.  It is not a generation probability: genes, forms and n-lengths
+        all count the same.  It sums the n-lengths that were counted, so it grows with the largest one.
+
+        >>> Pathways().weights(np.array([[3, 18, 42]], dtype=np.uint64)).tolist()
+        [10.125]
+        """
+        # Summed n-length by n-length, so that trailing columns of zeros cannot change the last digit.
+        total = np.zeros(len(values))
+        for m in range(values.shape[1]):
+            total += values[:, m] * 0.25**m
+        return total
 
     def summary(self, sums: list[Any], nonzero: int, junctions: int) -> dict[str, str]:
         """All pathways, and the junctions that have one."""

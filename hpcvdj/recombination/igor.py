@@ -302,7 +302,8 @@ def _templates(alleles: list[tuple[str, ...]], lines: _Lines, max_p: int, segmen
                 )
             segment = sequence[anchor:] if segment_type == "V" else sequence[: anchor + 3]
         extended = (extended_v if segment_type == "V" else extended_j)(segment, max_p)
-        templates.append(Template(allele, sequence, segment, extended))
+        p5 = 0 if segment_type == "V" else len(extended) - len(segment)
+        templates.append(Template(allele, sequence, segment, extended, p5))
     return tuple(templates)
 
 
@@ -313,7 +314,7 @@ def _d_template(allele: str, text: str, max_p: Sequence[int]) -> Template:
         left = right = len(sequence)
     extended = reverse_complement(sequence[:left]) + sequence
     extended += reverse_complement(extended[max(0, len(extended) - right) :])
-    return Template(allele, sequence, sequence, extended)
+    return Template(allele, sequence, sequence, extended, min(left, len(sequence)))
 
 
 def _insertion(tables: dict[str, Array], where: str) -> Insertion:

@@ -12,7 +12,7 @@ A deletion index k counts the bases that are missing from a segment *extended* b
 are deletions that did not happen.  V and J keep at least one base; D may vanish.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -38,12 +38,19 @@ class Template:
     sequence  as the model has it, upper case
     segment   its part in the junction; empty if it cannot contribute: it is not functional, or its anchor is unknown
     extended  `segment` with all P-nucleotides that it can have; D at both ends
+    p5        how many of them are before `segment`
     """
 
     allele: str
     sequence: str
     segment: str
     extended: str
+    p5: int = 0
+
+    def origins(self, letter: str) -> str:
+        """A letter for each base of `extended`: `letter` for one of `segment`, in lower case for a P-nucleotide."""
+        p3 = len(self.extended) - len(self.segment) - self.p5
+        return letter.lower() * self.p5 + letter * len(self.segment) + letter.lower() * p3
 
 
 @dataclass(frozen=True)
@@ -168,6 +175,21 @@ class Model:
         found = sorted(set(places))
         names = ",".join(self.templates(segment)[place].allele for place in found)
         return Alleles(names, tuple(place for place in found if place in self.contributing(segment)))
+
+    def anchor(self, segment: SegmentType, name: str) -> str:
+        """The codon of Cys 104 of a V gene or allele, or of Phe/Trp 118 of a J; empty if the model makes no junction.
+
+        A name that the model lacks, or that makes no junction, has the codon of the first one that does.
+        """
+        places = (*(self.find(segment, name) or ()), *self.contributing(segment))
+        text = next(filter(None, (self.templates(segment)[place].segment for place in places)), "")
+        return text[:3] if segment == "V" else text[-3:]
+
+    def junctions(self, v: Sequence[str], j: Sequence[str], cdr3: Sequence[str]) -> list[str]:
+        """CDR3s with the anchor codons of their V and J genes or alleles around them."""
+        first = {name: self.anchor("V", name) for name in set(v)}
+        last = {name: self.anchor("J", name) for name in set(j)}
+        return [first[a] + bases + last[b] for a, b, bases in zip(v, j, cdr3, strict=True)]
 
     def resolve(self, segment: SegmentType, call: str) -> Alleles | Exclusion:
         """The alleles of an AIRR `v_call` or `j_call`, or why there are none.

@@ -52,9 +52,9 @@ def scenarios(model: Model, junction: str, v: Iterable[int], j: Iterable[int]) -
     """
     j = list(j)
     for v_place in v:
-        for kept_v, p_v in _kept(model.v[v_place], model.v_deletions[v_place], junction, at_start=True):
+        for kept_v, p_v in kept_lengths(model.v[v_place], model.v_deletions[v_place], junction, at_start=True):
             for j_place in j:
-                for kept_j, p_j in _kept(model.j[j_place], model.j_deletions[j_place], junction, at_start=False):
+                for kept_j, p_j in kept_lengths(model.j[j_place], model.j_deletions[j_place], junction, at_start=False):
                     if kept_v + kept_j > len(junction):
                         continue
                     middle = junction[kept_v : len(junction) - kept_j]
@@ -74,7 +74,7 @@ def pgen(model: Model, junction: str, v: Iterable[int] | None = None, j: Iterabl
     return sum(scenario.probability for scenario in scenarios(model, junction, v, j))
 
 
-def _kept(template: Template, deletions: Array, junction: str, *, at_start: bool) -> Iterator[tuple[int, float]]:
+def kept_lengths(template: Template, deletions: Array, junction: str, *, at_start: bool) -> Iterator[tuple[int, float]]:
     """(bases kept, P(deletion)) of the forms of a V or J segment that fit the junction; at least one base is kept."""
     extended = template.extended
     for kept in range(1, min(len(extended), len(junction)) + 1):

@@ -1,4 +1,4 @@
-"""Histograms of numbers of pathways: one bin for no pathway, then bins of equal ratio, taken from the bits of floats.
+"""Histograms of numbers of pathways and of scores: one bin for 0, then bins of equal ratio, from the bits of floats.
 
 Bins are kept `FINE` to a doubling, and shown one to a doubling.
 """
@@ -68,10 +68,33 @@ class Quantiles:
         first, last = (k if k < EXACT else bin_start(k - self._beyond) for k in (low, high))
         return first + (rank % 1) * (last - first), high < EXACT
 
-    def typical(self) -> int:
-        """The bin of the lower median of the junctions that have a pathway; there must be one."""
-        none = int(self._counts[0])
-        return self._bin(none + (int(self._counts.sum()) - none - 1) // 2)
-
     def _bin(self, rank: int) -> int:
         return int(np.searchsorted(np.cumsum(self._counts), rank, side="right"))
+
+
+class Scores:
+    """How many junctions have which score: floats >= 0, for a median within 1 %."""
+
+    def __init__(self) -> None:
+        self._counts = np.zeros(1 << 11 + BITS, np.int64)
+
+    def add(self, scores: NDArray[np.float64]) -> None:
+        """Count the scores of some junctions, float64 [rows]; NaN is none."""
+        self._counts += np.bincount(self.bins(scores[scores >= 0]), minlength=len(self._counts))
+
+    @staticmethod
+    def bins(scores: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The bin of each score, int64: 0 for 0, negative for NaN."""
+        bins: NDArray[np.int64] = np.where(scores >= 0, scores.view(np.int64) >> _SHIFT, -1)
+        return bins
+
+    def median(self) -> float | None:
+        """The lower median of all scores, or the largest number below it that begins a bin; None without scores."""
+        ends = np.cumsum(self._counts)
+        middle = np.searchsorted(ends, (ends[-1] + 1) // 2)
+        return float(np.int64(middle << _SHIFT).view(np.float64)) if ends[-1] else None
+
+    def typical(self) -> int:
+        """The bin of the lower median of the scores above 0; there must be one."""
+        ends = np.cumsum(self._counts[1:])
+        return 1 + int(np.searchsorted(ends, (ends[-1] + 1) // 2))

@@ -37,7 +37,7 @@ _TITLES = {
     "aa": "CDR3, amino acids", "cdr3": "CDR3, nucleotides", "id": "first sequence_id", "d_form": "D form",
     "track": "origin of each letter", "n1": "n left of D", "n2": "n right of D", "v_trim": "V, bases lost",
     "d_trim_5": "D, bases lost 5′", "d_trim_3": "D, bases lost 3′", "j_trim": "J, bases lost",
-    "option": "option that includes them", "examples": "in detail (rows)",
+    "pgen": "generation probability", "option": "option that includes them", "examples": "in detail (rows)",
 }  # fmt: skip
 """The headers of columns that are not called by their keys."""
 

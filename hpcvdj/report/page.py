@@ -2,12 +2,14 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import hpcvdj
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.germline import MAX_P, Germline, read_germline
+from hpcvdj.recombination.models import Model
 from hpcvdj.report.elements import Section, shown
 from hpcvdj.report.survey import Survey, survey
 from hpcvdj.results.reader import Result
@@ -17,6 +19,18 @@ from hpcvdj.storage.files import atomic_path, require_distinct, require_writable
 MOST_RESULTS = 8
 
 
+@dataclass(frozen=True)
+class Highlights:
+    """Which junctions a report shows.
+
+    junction  the sequence_id of the junction whose most direct pathways are drawn
+    model     the recombination model whose generation probabilities rank the junctions; None: their weight does
+    """
+
+    junction: str | None = None
+    model: Model | None = None
+
+
 def write_report(
     results: Sequence[str | Path],
     target: str | Path,
@@ -24,15 +38,17 @@ def write_report(
     germlines: Sequence[str | Path] = (),
     names: Sequence[str] = (),
     figures: str | Path | None = None,
-    junction: str | None = None,
+    highlights: Highlights = Highlights(),
     overwrite: bool = False,
 ) -> int:
     """Write the report of `results` to `target`, and its figures into the folder `figures`; returns their number.
 
-    germlines  the tables that the results were counted with, in any order: with them the report shows the most direct
-               pathways of the junction with the largest weight and of a typical one, or of `junction`, a sequence_id
-    names      what the results are called; by default as their files
+    germlines   the tables that the results were counted with, in any order: with them the report shows the most direct
+                pathways of the first junction and of a typical one
+    names       what the results are called; by default as their files
+    highlights  which junctions come first, and which one is shown
     """
+    junction, model = highlights.junction, highlights.model
     for library in ("altair", "jinja2", "vl_convert"):
         require(library, "report")
     paths, target, folder = [Path(path) for path in results], Path(target), Path(figures) if figures else None
@@ -40,7 +56,7 @@ def write_report(
     if junction is not None and not germlines:
         raise InputError(f"--junction {junction}: its pathways need --germline, the table that it was counted with")
     tables = _germlines(paths, germlines)
-    surveys = [survey(path, name, junction) for path, name in zip(paths, _names(paths, names), strict=True)]
+    surveys = [survey(path, name, junction, model) for path, name in zip(paths, _names(paths, names), strict=True)]
     if junction is not None and not any(each.shown for each in surveys):
         raise InputError(f"--junction {junction}: no such sequence_id was counted in {', '.join(map(str, paths))}")
     # Altair takes time to import, and may be missing.

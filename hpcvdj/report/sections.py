@@ -15,7 +15,7 @@ from hpcvdj.recombination.explanation import Explanation, Pathway
 from hpcvdj.recombination.germline import Germline
 from hpcvdj.report import charts
 from hpcvdj.report.bins import doublings, median
-from hpcvdj.report.elements import Cell, Figure, Section, Table, columns, percent
+from hpcvdj.report.elements import Cell, Figure, Section, Table, columns, percent, shown
 from hpcvdj.report.survey import Junction, Survey
 from hpcvdj.storage.hdf5 import damage
 
@@ -62,7 +62,8 @@ def lead(survey: Survey) -> str:
         return f"0 of {survey.rows_read:,} rows could be counted."
     return (
         f"{survey.counted:,} junctions were counted; {percent(survey.with_pathway, survey.counted)} of them have a "
-        f"pathway with at most {survey.max_n} n-nucleotides. Pathways per junction, median: {quantile(survey, 0.5)}."
+        f"pathway with at most {survey.max_n} n-nucleotides. {_score_name(survey).capitalize()} of a junction, median: "
+        f"{shown(survey.scores.median())}."
     )
 
 
@@ -117,7 +118,12 @@ def _summary(survey: Survey) -> dict[str, Cell]:
         "pathways per junction, median": quantile(survey, 0.5),
         "pathways per junction, middle half": f"{quantile(survey, 0.25)} to {quantile(survey, 0.75)}",
         "pathways per junction, most": survey.most,
+        f"{_score_name(survey)} of a junction, median": survey.scores.median(),
     }
+
+
+def _score_name(survey: Survey) -> str:
+    return "weight" if survey.model is None else "generation probability"
 
 
 def excluded(surveys: list[Survey]) -> Section:
@@ -257,6 +263,7 @@ def top(surveys: list[Survey]) -> Section:
     last = min(_LAST_N, max(survey.max_n for survey in surveys))
     beyond = any(survey.max_n > last for survey in surveys)
     by_n = [f"n={m}" for m in range(last + 1)] + [f"n>{last}"] * beyond
+    ranked = surveys[0].model is not None
 
     def rows(survey: Survey) -> Iterable[list[Cell]]:
         for rank, junction in enumerate(survey.top, start=1):
@@ -264,19 +271,36 @@ def top(surveys: list[Survey]) -> Section:
             rest = [sum(counts[last + 1 :]) if survey.max_n > last else None] * beyond
             counted = [*counts[: last + 1], *[None] * (last - survey.max_n), *rest]
             yield [
-                rank, junction.amino_acids, junction.v_call, junction.j_call, junction.rows, junction.weight,
-                junction.pathways, *counted, junction.cdr3, junction.sequence_id,
+                rank, junction.amino_acids, junction.v_call, junction.j_call, junction.rows,
+                *([junction.score] * ranked), junction.weight, junction.pathways, *counted, junction.cdr3,
+                junction.sequence_id,
             ]  # fmt: skip
 
-    keys = f"rank aa v_call j_call rows weight pathways {' '.join(by_n)} cdr3 id"
-    table = Table.of("top_table", "Junctions with the largest weight", keys, surveys, rows)
+    score = "pgen" if ranked else "weight"
+    heading = "The most probable junctions" if ranked else "Junctions with the largest weight"
+    keys = f"rank aa v_call j_call rows {'pgen ' * ranked}weight pathways {' '.join(by_n)} cdr3 id"
+    table = Table.of("top_table", heading, keys, surveys, rows)
+    words = [text for survey in surveys for text in _by_model(survey)]
     if not table.rows:
-        return Section("top", table.caption, ["No junction has a pathway."])
-    best = table.peak("weight", "{aa}, {weight}")
-    caption = f"Pathways of the first junctions, by number of n-nucleotides. Largest weight: {best}."
+        none = "No junction has a probability above 0." if ranked else "No junction has a pathway."
+        return Section("top", heading, [*words, none])
+    best = f"Largest {table.column(score).title}: {table.peak(score, f'{{aa}}, {{{score}}}')}"
+    caption = f"Pathways of the first junctions, by number of n-nucleotides. {best}."
     chart = charts.top_junctions(table, by_n, _DRAWN)
     figure = Figure("top_junctions", "Heatmap", caption, chart, table)
-    return Section("top", table.caption, figures=[figure], tables=[table])
+    return Section("top", heading, words, figures=[figure], tables=[table])
+
+
+def _by_model(survey: Survey) -> Iterable[str]:
+    """What is said of a ranking by a model."""
+    if survey.model is not None:
+        yield (
+            f"The junctions of {survey.name} are ranked by their generation probability under the model "
+            f"{survey.model.name}: the probability that one recombination makes this junction with this V and J allele."
+        )
+        if survey.unscored:
+            reasons = few([f"{reason} ({junctions:,})" for reason, junctions in survey.unscored.most_common()], 8)
+            yield f"{survey.unscored.total():,} junctions have no probability: {reasons}."
 
 
 def alignments(surveys: list[Survey], germlines: Sequence[Germline | None], *, asked: bool) -> Section:
@@ -287,7 +311,7 @@ def alignments(surveys: list[Survey], germlines: Sequence[Germline | None], *, a
             words.append(f"This figure needs the germline table that {survey.name} was counted with: {why}.")
             continue
         if not survey.shown:
-            words.append(f"No junction of {survey.name} has a pathway.")
+            words.append(f"No junction of {survey.name} has a {_score_name(survey)} above 0.")
         for kind, (which, junction) in enumerate(survey.shown, start=1):
             title = f"{survey.name}, {which}: {junction.sequence_id}, {junction.amino_acids}"
             if junction.pathways:

@@ -218,7 +218,7 @@ class Result:
         return np.asarray(self.counters[:])
 
     def to_table(self) -> pa.Table:
-        """All sequences as a pyarrow table, by V–J pair: row, ids, calls, cdr3, pathways_n0 …, pathways_total."""
+        """All sequences as a pyarrow table, by V–J pair: row, ids, calls, cdr3, and the values."""
         return self.all().to_table()
 
     def to_pandas(self) -> Any:

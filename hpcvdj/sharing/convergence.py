@@ -1,19 +1,18 @@
-"""Convergent recombination: do junctions with more pathways occur in more individuals?
+"""Convergent recombination: do junctions that are made more easily occur in more individuals?
 
 An observation is a counted row of a result, and the individual that it comes from.  Observations are grouped by
 nucleotide junction (V allele, J allele, CDR3) and by amino-acid junction (translated CDR3), each with its pathways, its
-weight and the number of individuals that have it.
-
-The **weight** of a junction is Σ count[m] · 4^−m over its n-lengths m: its pathways, if every n-nucleotide string of a
-length is as likely as any other.  It is not a generation probability: forms, genes and n-lengths are not weighted.
+weight (that of `hpcvdj.kernels.quantities.Pathways`) and the number of individuals that have it.  Junctions are ranked
+by their weight or, with a recombination model, by their generation probability.
 """
 
 import json
 import logging
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +20,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
+from hpcvdj.kernels.quantities import Pgen
 from hpcvdj.recombination.alphabet import translate
+from hpcvdj.recombination.calls import Genes
+from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.repertoires.tables import open_table, write_table
 from hpcvdj.results.export import counted_tables
@@ -45,20 +47,10 @@ _PATHWAYS = [("pathways", "max"), ("weight", "max")]
 """The pathways and weight of a nucleotide junction: all its rows have the same."""
 
 LENGTH = "length"
-"""The predictor that needs no pathways."""
+"""The predictor that needs neither pathways nor a model."""
 
-
-def weights(counters: NDArray[np.uint64]) -> NDArray[np.float64]:
-    """Σ counters[:, m] · 4^−m, float64 [rows], of counters uint64 [rows, n-lengths].
-
-    >>> weights(np.array([[3, 18, 42]], dtype=np.uint64)).tolist()
-    [10.125]
-    """
-    # Summed n-length by n-length, so that trailing columns of zeros cannot change the last digit.
-    total = np.zeros(len(counters))
-    for m in range(counters.shape[1]):
-        total += counters[:, m] * 0.25**m
-    return total
+EXCLUDED = Pgen.excluded
+"""The column that says why a junction has no generation probability."""
 
 
 @dataclass
@@ -191,7 +183,7 @@ def _observations(result: Result, individual: str | None, rows: Rows, junctions:
     for first in range(0, len(result), ROWS_AT_ONCE):
         block = slice(first, min(len(result), first + ROWS_AT_ONCE))
         counters = result.counters[block]
-        pathways[block], weight[block] = quantity.totals(counters), weights(counters)
+        pathways[block], weight[block] = quantity.totals(counters), quantity.weights(counters)
     return pa.table(
         {
             **{name: _texts(result.dataset(f"sequences/{name}")[:]) for name in _JUNCTION},
@@ -224,23 +216,38 @@ def _from_tables(result: Result, names: Sequence[str], junctions: Path | None) -
     return {name: pa.chunked_array(arrays, pa.large_string()).take(row) for name, arrays in chunks.items()}
 
 
-@dataclass
+@dataclass(frozen=True)
 class Level:
-    """Junctions of one kind: those of most individuals first, then those of most pathways.
+    """Junctions of one kind: those of most individuals first, then those of the largest score.
 
+    name        of the kind
     table       a row for each junction; column `individuals` counts those that have it
-    predictors  columns that should grow with the number of individuals, by the name of the predictor
+    keys        columns that distinguish junctions
+    predictors  columns that should grow with the number of individuals, by the name of the predictor; the first is the
+                score
+    members     a nucleotide junction of each: cdr3, and v_call and j_call as generation probabilities take them
+    sequence    what its generation probability is of, as of `hpcvdj.pgen`
+    genes       of scenarios with which genes, likewise
     """
 
     name: str
     table: pa.Table
+    keys: list[str]
     predictors: dict[str, str]
+    members: pa.Table
+    sequence: Literal["nt", "aa"]
+    genes: Genes
 
     def __len__(self) -> int:
         return len(self.table)
 
     def column(self, name: str) -> NDArray[Any]:
         return np.asarray(self.table[name].to_numpy())
+
+    @property
+    def score(self) -> str:
+        """The name of the predictor that junctions are ranked and described by."""
+        return next(iter(self.predictors))
 
     @property
     def scores(self) -> dict[str, NDArray[Any]]:
@@ -254,6 +261,31 @@ class Level:
         areas = {name: auc(score, self.column("individuals") >= public) for name, score in self.scores.items()}
         return {name: area for name, area in areas.items() if area is not None}
 
+    def junctions(self, model: Model) -> pa.Table:
+        """v_call, j_call and junction of each, for `hpcvdj.pgen`; the anchor codons are those of the model's genes."""
+        v, j, cdr3 = (self.members[name].to_pylist() for name in _JUNCTION)
+        return pa.table({"v_call": v, "j_call": j, "junction": model.junctions(v, j, cdr3)})
+
+    def with_pgen(self, values: pa.Table) -> "Level":
+        """With generation probabilities, ranked by them; `values` is what `hpcvdj.pgen` makes of `junctions`."""
+        name = f"pgen_{self.sequence}"
+        table = self.table.append_column(name, values[name]).append_column(EXCLUDED, values[EXCLUDED])
+        order = pc.sort_indices(table, _order(self.keys, "individuals", name))
+        predictors = {name: name, **self.predictors}
+        return replace(self, table=table.take(order), members=self.members.take(order), predictors=predictors)
+
+    @property
+    def scored(self) -> "Level":
+        """The junctions that have a score: those that a model has a generation probability for."""
+        known = pc.is_valid(self.table[self.predictors[self.score]])
+        return replace(self, table=self.table.filter(known), members=self.members.filter(known))
+
+    @property
+    def excluded(self) -> dict[str, int]:
+        """Why junctions have no score, and how many, the most frequent reason first."""
+        reasons = self.table[EXCLUDED].to_pylist() if EXCLUDED in self.table.column_names else []
+        return dict(Counter(filter(None, reasons)).most_common())
+
     def write(self, target: Path, *, overwrite: bool = False) -> None:
         """Write the table to `target` (.tsv, .tsv.gz or .parquet)."""
         batches = self.table.combine_chunks().to_batches()
@@ -262,8 +294,8 @@ class Level:
 
 def nucleotide_level(observations: Observations) -> Level:
     """Distinct (V allele, J allele, CDR3)."""
-    groups = _ordered(_grouped(observations.rows, _JUNCTION, _PATHWAYS), _JUNCTION, "pathways_max")
-    texts = {name: observations.texts[name].take(groups[name]) for name in _JUNCTION}
+    groups = _ordered(_grouped(observations.rows, _JUNCTION, _PATHWAYS), _JUNCTION, "weight_max")
+    texts = _texts_of(observations, groups, _JUNCTION)
     columns = {
         **texts,
         "cdr3_aa": pa.array(translate(texts["cdr3"].to_pylist()), pa.large_string()),
@@ -272,14 +304,15 @@ def nucleotide_level(observations: Observations) -> Level:
         "pathways_total": groups["pathways_max"],
         "weight": groups["weight_max"],
     }
-    return Level("nucleotide", pa.table(columns), {"pathways": "pathways_total", "weight": "weight"})
+    predictors = {"weight": "weight", "pathways": "pathways_total"}
+    return Level("nucleotide", pa.table(columns), _JUNCTION, predictors, pa.table(texts), "nt", "call")
 
 
 def amino_acid_level(observations: Observations, *, with_genes: bool = False) -> Level:
     """Distinct translated CDR3s, without those out of frame; `with_genes`: distinct with their V and J gene.
 
     Pathways and weights are summed over the observed nucleotide junctions.  The sum grows with their number, and so
-    with the number of individuals; the mean over them does not.
+    with the number of individuals; the mean over them does not, and is the score.
     """
     rows, texts = observations.rows, {}
     sources = {"v_gene": "v_call", "j_gene": "j_call", "cdr3_aa": "cdr3"} if with_genes else {"cdr3_aa": "cdr3"}
@@ -290,32 +323,41 @@ def amino_acid_level(observations: Observations, *, with_genes: bool = False) ->
         rows = rows.append_column(name, pa.array(codes[rows[source].to_numpy()]))
     keys = list(sources)
     rows = rows.filter(pc.not_equal(texts["cdr3_aa"].take(rows["cdr3_aa"]), ""))
-    rows = rows.append_column("row", pa.array(np.arange(len(rows))))
-    # One thread adds weights in the order of the rows: the last digit does not depend on the machine.
-    junctions = _grouped(rows, [*keys, *_JUNCTION], [*_PATHWAYS, ("row", "min")]).sort_by("row_min")
-    summed = [([], "count_all"), ("pathways_max", "sum"), ("weight_max", "sum")]
-    sums = junctions.group_by(keys, use_threads=False).aggregate(summed)
-    groups = _ordered(_grouped(rows, keys, []).join(sums, keys, right_suffix="_junctions"), keys, "pathways_max_sum")
-    count, pathways, weight = (
-        groups[name].to_numpy() for name in ("count_all_junctions", "pathways_max_sum", "weight_max_sum")
-    )
+    # One thread adds weights in the order of the texts: the last digit depends on neither the machine nor the rows.
+    junctions = _grouped(rows, [*keys, *_JUNCTION], _PATHWAYS).sort_by([(name, "ascending") for name in _JUNCTION])
+    combined = [([], "count_all"), ("pathways_max", "sum"), ("weight_max", "sum")]
+    combined += [(name, "first") for name in _JUNCTION]
+    sums = junctions.group_by(keys, use_threads=False).aggregate(combined)
+    groups = _grouped(rows, keys, []).join(sums, keys, right_suffix="_junctions")
+    groups = groups.append_column("mean", pc.divide(groups["weight_max_sum"], groups["count_all_junctions"]))
+    groups = _ordered(groups, keys, "mean")
+    count, pathways = (groups[name].to_numpy() for name in ("count_all_junctions", "pathways_max_sum"))
     columns = {
         **{name: texts[name].take(groups[name]) for name in keys},
         "individuals": groups["individual_count_distinct"],
         "rows": groups["count_all"],
         "nucleotide_junctions": count,
         "pathways_total": pathways,
-        "weight": weight,
+        "weight": groups["weight_max_sum"],
         "pathways_mean": pathways / count,
-        "weight_mean": weight / count,
+        "weight_mean": groups["mean"],
     }
     predictors = {
-        "pathways, summed": "pathways_total",
+        "weight, mean": "weight_mean",
         "weight, summed": "weight",
         "pathways, mean": "pathways_mean",
-        "weight, mean": "weight_mean",
+        "pathways, summed": "pathways_total",
     }
-    return Level("amino acid", pa.table(columns), predictors)
+    members = _texts_of(observations, groups, _JUNCTION, "_first")
+    if with_genes:
+        members |= {"v_call": columns["v_gene"], "j_call": columns["j_gene"]}
+    genes: Genes = "call" if with_genes else "any"
+    return Level("amino acid", pa.table(columns), keys, predictors, pa.table(members), "aa", genes)
+
+
+def _texts_of(observations: Observations, groups: pa.Table, names: list[str], suffix: str = "") -> dict[str, pa.Array]:
+    """The texts of coded columns of `groups`."""
+    return {name: observations.texts[name].take(groups[name + suffix]) for name in names}
 
 
 def _grouped(rows: pa.Table, keys: list[str], values: list[tuple[str, str]]) -> pa.Table:
@@ -323,7 +365,10 @@ def _grouped(rows: pa.Table, keys: list[str], values: list[tuple[str, str]]) -> 
     return rows.group_by(keys).aggregate([("individual", "count_distinct"), ([], "count_all"), *values])
 
 
-def _ordered(groups: pa.Table, keys: list[str], pathways: str) -> pa.Table:
-    """Groups of most individuals first, then of most pathways, then by their keys."""
-    first = [("individual_count_distinct", "descending"), (pathways, "descending")]
-    return groups.sort_by([*first, *((key, "ascending") for key in keys)])
+def _ordered(groups: pa.Table, keys: list[str], score: str) -> pa.Table:
+    """Groups of most individuals first, then of the largest score, then by their keys."""
+    return groups.sort_by(_order(keys, "individual_count_distinct", score))
+
+
+def _order(keys: list[str], individuals: str, score: str) -> list[tuple[str, str]]:
+    return [(individuals, "descending"), (score, "descending"), *((key, "ascending") for key in keys)]

@@ -1,4 +1,4 @@
-"""The figure of `hpcvdj convergence`: the share of public junctions by their pathways, and the ROC curves."""
+"""The figure of `hpcvdj convergence`: the share of public junctions by their score, and the ROC curves."""
 
 from pathlib import Path
 from typing import Any
@@ -23,10 +23,10 @@ def draw(levels: list[Level], target: Path, public: int, max_n: int, *, overwrit
     )
     for (left, right), level in zip(axes, levels, strict=True):
         positive = level.column("individuals") >= public
-        summed = ", summed" if "nucleotide_junctions" in level.table.column_names else ""
+        counted = f", n-lengths 0-{max_n}" if "weight" in level.score else ""
         left.set(
             title=f"{level.name} junctions ({len(level):,})",
-            xlabel=f"recombination pathways, n-lengths 0-{max_n}{summed}",
+            xlabel=f"{level.score}{counted}",
             ylabel=f"in {public} individuals or more, %",
         )
         _draw_share(left, level, positive)
@@ -37,14 +37,16 @@ def draw(levels: list[Level], target: Path, public: int, max_n: int, *, overwrit
 
 
 def bins(
-    pathways: NDArray[np.uint64], positive: NDArray[np.bool_]
+    score: NDArray[Any], positive: NDArray[np.bool_]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-    """Median pathways, share of positives and number of junctions of bins [bins] of a quarter of a decade.
+    """Median score, share of positives and number of junctions of bins [bins] of a quarter of a decade.
 
-    Junctions without pathways have a bin of their own.  pathways uint64 [junctions]; positive bool [junctions].
+    Junctions of score 0 have a bin of their own.  score numbers >= 0 [junctions]; positive bool [junctions].
     """
-    steps = np.floor(np.log10(np.maximum(pathways, 1)) * BINS_PER_DECADE).astype(np.int64)
-    number = np.where(pathways > 0, steps + 1, 0)
+    some = score > 0
+    steps = np.floor(np.log10(score[some]) * BINS_PER_DECADE).astype(np.int64)
+    number = np.zeros(len(score), np.int64)
+    number[some] = steps - steps.min(initial=0) + 1
     sizes = np.bincount(number)
     for k in range(len(sizes) - 1, 0, -1):
         below = np.flatnonzero(sizes[:k])
@@ -53,7 +55,7 @@ def bins(
             sizes[below[-1]] += sizes[k]
             sizes[k] = 0
     used = np.flatnonzero(sizes)
-    medians = np.array([np.median(pathways[number == k]) for k in used])
+    medians = np.array([np.median(score[number == k]) for k in used])
     return medians, np.array([positive[number == k].mean() for k in used]), sizes[used]
 
 
@@ -65,17 +67,21 @@ def wilson(share: NDArray[np.float64], count: NDArray[np.int64]) -> tuple[NDArra
 
 
 def _draw_share(axes: Any, level: Level, positive: NDArray[np.bool_]) -> None:
-    medians, share, count = bins(level.column("pathways_total"), positive)
+    medians, share, count = bins(level.scores[level.score], positive)
     low, high = wilson(share, count)
     spread = 100 * np.maximum([share - low, high - share], 0)
     axes.errorbar(medians, 100 * share, spread, marker="o", color=COLOURS[0], capsize=2, linewidth=1.2)
-    axes.set_xscale("symlog", linthresh=1)
+    # Linear only between 0 and the smallest score, in a tenth of the axis.
+    least, most = medians[medians > 0].min(initial=1), medians.max(initial=1)
+    axes.set_xscale("symlog", linthresh=least, linscale=max(0.5, np.log10(most / least) / 10))
+    axes.xaxis.get_major_locator().set_params(numticks=6)
+    axes.set_xlim(left=-least / 4)
     axes.set_ylim(bottom=0)
 
 
 def _draw_roc(axes: Any, level: Level, positive: NDArray[np.bool_]) -> None:
     axes.plot([0, 1], [0, 1], color="0.7", linewidth=0.8)
-    for colour, (name, score) in zip(COLOURS, level.scores.items(), strict=False):
+    for colour, (name, score) in zip(COLOURS[: len(level.scores)], level.scores.items(), strict=True):
         area = auc(score, positive)
         if area is None:
             axes.text(0.5, 0.5, "all junctions are public, or none", ha="center", va="center")

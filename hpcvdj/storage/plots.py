@@ -6,7 +6,7 @@ from typing import Any
 from hpcvdj.errors import InputError
 from hpcvdj.storage.files import atomic_path, require_writable
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 """Okabe and Ito's palette, which colour-blind readers can distinguish."""
 
 

@@ -16,7 +16,7 @@ from hpcvdj.results.reader import Result
 from tests.cli.test_mpiexec import MPIEXEC
 from tests.commands import error_line, hpcvdj_command
 from tests.conftest import GERMLINE, ROOT, SMALL
-from tests.recombination.igor_files import mouse_files
+from tests.recombination.igor_files import mouse_files, mouse_junctions
 
 ROWS = 60
 
@@ -30,16 +30,9 @@ def model(tmp_path_factory):
 def table(tmp_path_factory, model):
     """Junctions of the model's genes, some of them changed, out of frame, of other genes or not readable."""
     loaded = hpcvdj.load_model(model)
-    generator = np.random.default_rng(3)
-    rows = []
-    for k in range(ROWS):
-        v, j = loaded.v[generator.integers(len(loaded.v))], loaded.j[generator.integers(len(loaded.j))]
-        middle = "".join(generator.choice(list("ACGT"), size=generator.integers(0, 6)))
-        d = loaded.d[generator.integers(2)].sequence[: generator.integers(0, 9)]
-        kept = generator.integers(4, len(v.segment)), generator.integers(4, len(j.segment))
-        junction = v.segment[: kept[0]] + d + middle + j.segment[len(j.segment) - kept[1] :]
-        rows.append((f"s{k}", v.allele, j.allele.partition("*")[0], junction))
-    frame = pd.DataFrame(rows, columns=["sequence_id", "v_call", "j_call", "junction"])
+    rows = mouse_junctions(loaded, ROWS)
+    frame = pd.DataFrame(rows, columns=["v_call", "j_call", "junction"])
+    frame.insert(0, "sequence_id", [f"s{k}" for k in range(ROWS)])
     frame.loc[3, "v_call"], frame.loc[5, "junction"] = "TRBV99*01", "TGTNNN"
     frame.loc[7, ["v_call", "j_call"]] = ",".join(t.allele for t in loaded.v[:2]), loaded.j[0].allele
     path = tmp_path_factory.mktemp("table") / "t.tsv"

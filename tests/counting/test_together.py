@@ -98,7 +98,7 @@ def test_every_row_has_its_counters_and_its_repertoire(path, expected):
         assert [text.decode() for text in result.repertoire_id] == result.to_table()["repertoire_id"].to_pylist()
     there = expected[expected.pathways_total.notna()]
     assert table.index.tolist() == there.index.tolist()
-    for name in ("sequence_id", "repertoire_id", *COUNTERS, "pathways_total"):
+    for name in ("sequence_id", "repertoire_id", *COUNTERS, "pathways_total", "weight"):
         assert table[name].tolist() == there[name].tolist(), name
     left = expected[expected.pathways_total.isna()]
     assert excluded.row.tolist() == left.index.tolist()
@@ -141,13 +141,17 @@ def test_export_gives_all_tables_back(path, expected, tmp_path, suffix):
     found = pa.Table.from_batches(read_batches(target)).to_pandas()
     names = ["sequence_id", "v_call", "d_call", "j_call", "junction", "productive", "n1_length", "n2_length", "cell",
              "time", "repertoire_id"]  # fmt: skip
-    assert found.columns.tolist() == [*names, *COUNTERS, "pathways_total", "pathways_excluded"]
-    for name in found.columns.drop("time"):
+    assert found.columns.tolist() == [*names, *COUNTERS, "pathways_total", "weight", "pathways_excluded"]
+    assert [float(text) if text else None for text in found["weight"]] == [
+        None if pd.isna(value) else value for value in expected["weight"].tolist()
+    ]
+    for name in found.columns.drop(["time", "weight"]):
         there = ["" if pd.isna(value) else str(value) for value in expected[name].tolist()]
         assert found[name].tolist() == there, name
     assert found["time"].tolist() == [""] * 170 + [str(k) for k in range(90)]
     if suffix == ".parquet":
         assert pq.read_schema(target).field("pathways_total").type == pa.uint64()
+        assert pq.read_schema(target).field("weight").type == pa.float64()
 
 
 def test_export_of_a_folder_that_moved(path, folder, tmp_path):

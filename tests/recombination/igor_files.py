@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from hpcvdj.recombination.germline import read_germline
+from hpcvdj.recombination.models import Model
 from tests.conftest import GERMLINE
 
 DINUCLEOTIDES = [[0.1, 0.2, 0.3, 0.4], [0.25, 0.25, 0.25, 0.25], [0.4, 0.3, 0.2, 0.1], [0.0, 0.5, 0.5, 0.0]]
@@ -136,6 +137,20 @@ def gene_files(v: Sequence[str], functions: Mapping[str, str] | None = None) -> 
     files.events["v_3_del"].probabilities = np.tile([0.1, 0.1, 0.4, 0.2, 0.2], (len(v), 1))
     files.anchors["V"] = [f"{allele},1,{functions.get(allele, 'F')}" for allele in v]
     return files
+
+
+def mouse_junctions(model: Model, rows: int, seed: int = 3) -> list[tuple[str, str, str]]:
+    """Random (V allele, J gene, junction), made of parts of the genes of a model and up to five random bases."""
+    generator = np.random.default_rng(seed)
+    made = []
+    for _ in range(rows):
+        v, j = model.v[generator.integers(len(model.v))], model.j[generator.integers(len(model.j))]
+        middle = "".join(generator.choice(list("ACGT"), size=generator.integers(0, 6)))
+        d = model.d[generator.integers(2)].sequence[: generator.integers(0, 9)]
+        kept = generator.integers(4, len(v.segment)), generator.integers(4, len(j.segment))
+        junction = v.segment[: kept[0]] + d + middle + j.segment[len(j.segment) - kept[1] :]
+        made.append((v.allele, j.allele.partition("*")[0], junction))
+    return made
 
 
 def mouse_files(seed: int = 1) -> Files:

@@ -60,6 +60,26 @@ def test_a_vdj_model(tmp_path):
     assert model.d_deletions[0].tolist() == [[0.125, 0.125, 0, 0]] * 2 + [[0.25, 0.25, 0, 0], [0, 0, 0, 0]]
 
 
+def test_anchor_codons(tmp_path):
+    model = read_model(vj_files().write(tmp_path))
+    assert [model.anchor("V", name) for name in ("TRAV1*01", "TRAV2/DV4", "TRAV99")] == ["TGT", "TGT", "TGT"]
+    assert [model.anchor("J", own.allele) for own in model.j] == ["TTT", "TTC"]
+    assert model.anchor("J", "TRAJ99") == "TTT"
+
+
+def test_the_letters_of_templates(tmp_path):
+    """P-nucleotides are 3' of V, 5' of J and at both ends of D."""
+    model = read_model(vdj_files().write(tmp_path))
+    for kind in ("V", "D", "J"):
+        for own in model.templates(kind):
+            origins = own.origins(kind)
+            assert len(origins) == len(own.extended)
+            assert own.extended[own.p5 :].startswith(own.segment)
+            assert origins.strip(kind.lower()) == kind * len(own.segment)
+            assert own.p5 == 0 if kind == "V" else own.p5 > 0 or not own.segment
+            assert kind == "J" or not own.segment or origins.endswith(kind.lower())
+
+
 def test_j_and_d_that_depend_on_v(tmp_path):
     """The structure of IGH: D and J are summed over V, as OLGA has it; the joint is there too."""
     model = read_model(vdj_files(heavy=True).write(tmp_path))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hpcvdj.report.bins import EXACT, FINE, FINE_BINS, Quantiles, bin_start, doublings, log_bins, median
+from hpcvdj.report.bins import EXACT, FINE, FINE_BINS, Quantiles, Scores, bin_start, doublings, log_bins, median
 
 
 @pytest.fixture(scope="module")
@@ -54,5 +54,21 @@ def test_quantiles(values):
         true = np.quantile(values.astype(float), share)
         assert exact == (true < EXACT)
         assert value == true if exact else abs(value / true - 1) < 0.01
-    some = np.sort(values[values > 0])
-    assert quantiles.typical() == quantiles.bins(some[(len(some) - 1) // 2 :][:1])[0]
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-30])
+def test_medians_of_scores(values, scale):
+    scored = np.where(values % 5 == 0, 0, values) * scale
+    scores = Scores()
+    for part in np.array_split(np.append(scored, [np.nan] * 3), 7):
+        scores.add(part)
+    ordered = np.sort(scored)
+    true, found = ordered[(len(ordered) - 1) // 2], scores.median()
+    assert found <= true <= found * 1.01
+    some = ordered[ordered > 0]
+    assert scores.typical() == Scores.bins(some[(len(some) - 1) // 2 :][:1])[0]
+    assert Scores.bins(np.array([np.nan, 0.0, 1e-320])).tolist() == [-1, 0, 0]
+    assert Scores().median() is None
+    only_zeros = Scores()
+    only_zeros.add(np.zeros(4))
+    assert only_zeros.median() == 0

@@ -14,11 +14,13 @@ import pytest
 from hpcvdj.counting.config import Config
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.germline import read_germline
-from hpcvdj.report.page import MOST_RESULTS, write_report
+from hpcvdj.recombination.igor import read_model
+from hpcvdj.report.page import MOST_RESULTS, Highlights, write_report
 from hpcvdj.results.reader import Result
 from tests.commands import error_line, hpcvdj_command
 from tests.conftest import GERMLINE, SMALL
 from tests.problems import count_to
+from tests.recombination.igor_files import mouse_files, mouse_junctions
 from tests.report.conftest import REACHED, UNREACHED, Page
 from tests.report.test_survey import VERSION_1
 
@@ -90,6 +92,21 @@ def test_the_largest_weights(small, whole):
     assert len(page.tables["top_table"]) == 101
     assert "not a generation probability" in page.text.replace("\n", " ")
     assert "most easily" not in page.text
+
+
+def test_the_most_probable_junctions(tmp_path, count, report):
+    model = read_model(mouse_files().write(tmp_path / "model"))
+    rows = [*mouse_junctions(model, 100), ("TRBV31", "TRBJ1-1", "TGTGCCTTT")]
+    result = count("t", "".join("\t".join((f"s{k}", *row)) + "\n" for k, row in enumerate(rows)))
+    page = report([result], germlines=[GERMLINE], highlights=Highlights(model=model))
+    values = list(map(number, page.column("top_table", "generation probability")))
+    assert values == sorted(values, reverse=True)
+    assert len(values) > 10
+    assert page.captions["top_table"] == "The most probable junctions"
+    text = " ".join(page.text.split())
+    assert "1 junctions have no probability: V gene TRBV31*01 is not in the model (1)." in text
+    assert "t, the most probable junction: s" in text
+    assert "Generation probability of a junction, median: " in text
 
 
 def test_figures_are_drawn_from_tables(small, whole):
@@ -306,8 +323,11 @@ def test_what_is_refused(tmp_path, small):
             ([small], target, {"germlines": [GERMLINE.with_name("mouse_trb.tsv")]}),
             "none of the results was counted with",
         ),
-        (([small], target, {"junction": "insilico_1"}), "need --germline"),
-        (([small], target, {"junction": "nobody", "germlines": [GERMLINE]}), "no such sequence_id was counted"),
+        (([small], target, {"highlights": Highlights("insilico_1")}), "need --germline"),
+        (
+            ([small], target, {"highlights": Highlights("nobody"), "germlines": [GERMLINE]}),
+            "no such sequence_id was counted",
+        ),
         (([small], target, {"figures": small}), "cannot be made"),
     ]
     for (results, to, options), message in cases:
@@ -347,7 +367,7 @@ def test_a_missing_library_names_the_extra(tmp_path, small, monkeypatch):
 
 
 def test_the_junction_asked_for(report, small):
-    page = report([small], germlines=[GERMLINE], junction="insilico_7")
+    page = report([small], germlines=[GERMLINE], highlights=Highlights("insilico_7"))
     assert "the junction asked for: insilico_7" in page.text
     ways = sum(map(number, page.column("alignment_1_1_table", "pathways")))
     with Result(small) as result:

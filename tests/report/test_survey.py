@@ -10,13 +10,15 @@ from hpcvdj.counting.config import Config
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.exclusions import ExclusionKind, by_summary
 from hpcvdj.recombination.germline import read_germline
+from hpcvdj.recombination.igor import read_model
+from hpcvdj.recombination.scenarios import pgen as defined
 from hpcvdj.report import survey as module
-from hpcvdj.report.bins import FINE_BINS, doublings
+from hpcvdj.report.bins import FINE_BINS, Scores, doublings
 from hpcvdj.report.survey import survey
 from hpcvdj.results.reader import Result
-from hpcvdj.sharing.convergence import weights
 from tests.conftest import GERMLINE, SMALL
 from tests.problems import count_to
+from tests.recombination.igor_files import mouse_files, mouse_junctions
 
 VERSION_1 = Path(__file__).parent.parent / "results" / "version_1"
 
@@ -106,10 +108,44 @@ def test_the_largest_weights(counted, monkeypatch, block_bytes):
     assert [each.sequence_id for each in seen.top] == best["name"].tolist()
     (_, first), (_, typical) = seen.shown
     assert first is seen.top[0]
-    with_pathway = frame["pathways_total"][frame["pathways_total"] > 0]
-    assert typical.pathways == int(np.sort(with_pathway)[(len(with_pathway) - 1) // 2])
-    row = frame[frame["pathways_total"] == typical.pathways].iloc[0]
+    some = np.sort(frame["weight"][frame["weight"] > 0])
+    middle = Scores.bins(some[(len(some) - 1) // 2 :][:1])[0]
+    row = frame[Scores.bins(frame["weight"].to_numpy()) == middle].iloc[0]
     assert (typical.sequence_id, typical.cdr3, typical.v_call) == (row["sequence_id"], row["cdr3"], row["v_call"])
+
+
+@pytest.mark.parametrize("block_bytes", [1 << 25, 3000])
+def test_ranked_by_a_model(tmp_path, monkeypatch, block_bytes):
+    monkeypatch.setattr(module, "BLOCK_BYTES", block_bytes)
+    model = read_model(mouse_files().write(tmp_path / "model"))
+    rows = mouse_junctions(model, 300)
+    rows += [*rows[:50], ("TRBV31", *rows[0][1:]), ("TRBV31", *rows[1][1:])]
+    text = "".join("\t".join((f"s{k}", *row)) + "\n" for k, row in enumerate(rows))
+    (tmp_path / "t.tsv").write_text(f"sequence_id\tv_call\tj_call\tjunction\n{text}")
+    count_to(tmp_path / "t.h5", tmp_path / "t.tsv", read_germline(GERMLINE), Config(4))
+    seen = survey(tmp_path / "t.h5", "t", model=model)
+    values = {
+        (v, j, junction[3:-3]): defined(model, f"TGT{junction[3:-3]}TTT", model.find("V", v), model.find("J", j))
+        for v, j, junction in rows[:-2]
+    }
+    expected = sorted(filter(None, values.values()), reverse=True)
+    assert 20 < len(expected) < module.TOP
+    # At most 20 roundings of sums of positive numbers lie between the two orders of addition.
+    assert [each.score for each in seen.top] == pytest.approx(expected, rel=1e-13, abs=0)
+    for each in seen.top:
+        key = each.v_call, each.j_call.partition("*")[0], each.cdr3
+        assert values[key] == pytest.approx(each.score, rel=1e-13, abs=0)
+        assert each.rows == sum((v, j, junction[3:-3]) == key for v, j, junction in rows)
+    assert seen.unscored == {"V gene TRBV31*01 is not in the model": 2}
+    assert [which for which, _ in seen.shown] == ["the most probable junction", "a typical junction"]
+    assert seen.shown[0][1] is seen.top[0]
+    with Result(tmp_path / "t.h5") as result:
+        frame = result.to_table().to_pandas()
+    names = zip(frame["v_call"], frame["j_call"].str.partition("*")[0], frame["cdr3"], strict=True)
+    scores = np.array([values.get(key, np.nan) for key in names])
+    some = np.sort(scores[scores > 0])
+    middle = Scores.bins(some[(len(some) - 1) // 2 :][:1])[0]
+    assert seen.shown[1][1].sequence_id == frame["sequence_id"][np.argmax(Scores.bins(scores) == middle)]
 
 
 def test_the_order_is_not_that_of_pathways(tmp_path):
@@ -124,12 +160,6 @@ def test_the_order_is_not_that_of_pathways(tmp_path):
     assert (near.sequence_id, far.sequence_id) == ("near", "far")
     assert near.pathways < far.pathways
     assert near.weight > 1 > far.weight
-
-
-def test_weights_do_not_depend_on_further_n_lengths():
-    counters = np.array([[3, 18, 42, 5], [0, 0, 7, 1], [0, 0, 0, 0]], np.uint64)
-    assert weights(counters).tolist() == [3 + 18 / 4 + 42 / 16 + 5 / 64, 7 / 16 + 1 / 64, 0]
-    assert weights(np.pad(counters, ((0, 0), (0, 90)))).tolist() == weights(counters).tolist()
 
 
 def test_a_junction_by_its_name(counted):

@@ -8,8 +8,10 @@ import hpcvdj
 from hpcvdj.api import primary_chains
 from hpcvdj.counting.config import Config
 from hpcvdj.errors import InputError
+from hpcvdj.recombination.scenarios import pgen
 from tests.conftest import GERMLINE, SMALL
 from tests.problems import count_to
+from tests.recombination.igor_files import mouse_files, mouse_junctions
 
 ak = pytest.importorskip("awkward")
 anndata = pytest.importorskip("anndata")
@@ -59,10 +61,12 @@ def check(adata, frame, unknown):
     total = adata.obs["VDJ_1_pathways_total"]
     assert str(total.dtype) == "UInt64"
     assert total.isna().tolist() == [False, False, True, True, True]
+    assert adata.obs["VDJ_1_weight"].isna().tolist() == total.isna().tolist()
     for cell, row in (("cell0", 0), ("cell1", 2)):
         for m in range(5):
             assert adata.obs.loc[cell, f"VDJ_1_pathways_n{m}"] == counted[f"pathways_n{m}"][row]
         assert total[cell] == counted["pathways_total"][row]
+        assert adata.obs.loc[cell, "VDJ_1_weight"] == counted["weight"][row] > 0
     assert adata.obs["VDJ_1_pathways_excluded"].tolist() == [
         "", "", "no primary VDJ chain", "no primary VDJ chain", unknown,
     ]  # fmt: skip
@@ -78,8 +82,35 @@ def test_cells_joined_to_a_result(adata, frame, tmp_path, paper_germline):
     with hpcvdj.open(tmp_path / "o.h5") as result:
         hpcvdj.annotate_cells(adata, result)
         check(adata, frame, "not in the result")
-        with pytest.raises(InputError, match="max_n does not apply to a result"):
+        with pytest.raises(InputError, match="max_n applies only where a germline table"):
             hpcvdj.annotate_cells(adata, result, max_n=3)
+
+
+def test_cells_with_a_model(adata, frame, tmp_path):
+    """Both, or the probabilities alone; the calls of cell0 and cell1 are of genes that only one model has."""
+    model = hpcvdj.load_model(mouse_files().write(tmp_path / "model"))
+    v, j, junction = next(row for row in mouse_junctions(model, 99) if pgen(model, row[2]) and len(row[2]) % 3 == 0)
+    cells = adata.obsm["airr"].to_list()
+    cells[0][0] |= {"v_call": v, "j_call": j, "junction": junction}
+    adata.obsm["airr"] = ak.Array(cells)
+    hpcvdj.annotate_cells(adata, model=model)
+    assert [name for name in adata.obs if "pathways" in name or "weight" in name] == []
+    values, reasons = adata.obs["VDJ_1_pgen_nt"], adata.obs["VDJ_1_pgen_excluded"].tolist()
+    expected = pgen(model, junction, model.find("V", v), model.find("J", j))
+    # At most 20 roundings of sums of positive numbers lie between the two orders of addition.
+    assert values["cell0"] == pytest.approx(expected, rel=1e-13, abs=0)
+    assert adata.obs.loc["cell0", "VDJ_1_pgen_aa"] >= values["cell0"] > 0
+    assert values.isna().tolist() == [False, "not in the model" in reasons[1], True, True, True]
+    assert reasons[0] == ""
+    assert reasons[2:] == ["no primary VDJ chain"] * 2 + ["V gene TRBV999 is not in the model"]
+    both = adata.copy()
+    hpcvdj.annotate_cells(both, GERMLINE, model=model, max_n=2)
+    for name in ("VDJ_1_pgen_nt", "VDJ_1_pgen_aa", "VDJ_1_pgen_excluded"):
+        assert both.obs[name].equals(adata.obs[name])
+    assert both.obs["VDJ_1_weight"].notna().tolist() == [True, True, False, False, False]
+    for options, message in (({}, "nothing to add"), ({"model": model, "max_n": 2}, "max_n applies only where")):
+        with pytest.raises(InputError, match=message):
+            hpcvdj.annotate_cells(adata, **options)
 
 
 def test_the_columns_survive_a_file(adata, tmp_path):

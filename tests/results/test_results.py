@@ -2,6 +2,7 @@
 
 import json
 import os
+from fractions import Fraction
 
 import h5py
 import numpy as np
@@ -100,6 +101,8 @@ def test_export_gives_the_input_back_in_its_order(result, table, tmp_path):
         assert found == ([str(c) for c in counted[k]] if k in counted else [""] * 5)
         assert (row["pathways_excluded"] == "") == (k in counted)
         assert row["pathways_total"] == (str(counted[k].sum()) if k in counted else "")
+        weight = sum(Fraction(int(count), 4**m) for m, count in enumerate(counted.get(k, [])))
+        assert (row["weight"] and float(row["weight"])) == (float(weight) if k in counted else "")
 
 
 def test_export_wants_the_counted_table(result, table, tmp_path):

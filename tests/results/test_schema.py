@@ -147,6 +147,6 @@ def test_a_run_of_version_1_is_not_continued_and_nothing_is_lost(tmp_path):
 def test_a_column_of_a_later_version_is_no_damage(tmp_path, paper_germline):
     count_to(tmp_path / "o.h5", SMALL, paper_germline)
     with h5py.File(tmp_path / "o.h5", "r+") as file:
-        file["sequences/weight"] = np.ones(500)
+        file["sequences/later"] = np.ones(500)
     with hpcvdj.open(tmp_path / "o.h5") as result:
         assert len(result.to_table()) == 500

@@ -3,18 +3,22 @@
 import re
 from collections import defaultdict
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
 import hpcvdj
 from hpcvdj import InputError
-from hpcvdj.sharing.convergence import _encoded, amino_acid_level, nucleotide_level, read, weights
+from hpcvdj.recombination.scenarios import pgen as defined
+from hpcvdj.sharing.convergence import _encoded, amino_acid_level, nucleotide_level, read
 from hpcvdj.sharing.plot import bins, wilson
 from tests.commands import error_line, hpcvdj_command
 from tests.conftest import GERMLINE, ROOT, SMALL
+from tests.recombination.igor_files import mouse_files, mouse_junctions
 from tests.recombination.test_translation import amino
 
 MAX_N = 6
@@ -80,14 +84,6 @@ def exact_weight(counters):
     return float(sum(Fraction(count, 4**m) for m, count in enumerate(counters)))
 
 
-def test_weights_are_the_sum():
-    rng = np.random.default_rng(1)
-    counters = rng.integers(0, 10**6, (50, 31), dtype=np.uint64)
-    expected = [exact_weight(row) for row in counters.tolist()]
-    assert weights(counters) == pytest.approx(expected, rel=1e-15)
-    assert weights(np.hstack((counters, np.zeros((50, 4), np.uint64)))).tolist() == weights(counters).tolist()
-
-
 @pytest.mark.parametrize("rows", ["productive", "all"])
 def test_nucleotide_junctions(folder, rows):
     level = nucleotide_level(read([folder / "all.h5"], individual="mouse", rows=rows))
@@ -102,7 +98,7 @@ def test_nucleotide_junctions(folder, rows):
         assert columns["pathways_total"][k] == sum(counters[key][key])
         assert columns["weight"][k] == pytest.approx(exact_weight(counters[key][key]), rel=1e-14)
         assert columns["cdr3_aa"][k] == amino(key[2])
-    order = [(-n, -p) for n, p in zip(columns["individuals"], columns["pathways_total"], strict=True)]
+    order = [(-n, -w) for n, w in zip(columns["individuals"], columns["weight"], strict=True)]
     assert list(zip(order, keys, strict=True)) == sorted(zip(order, keys, strict=True))
 
 
@@ -128,6 +124,8 @@ def test_amino_acid_junctions(folder, with_genes):
         assert columns["weight"][k] == pytest.approx(sum(map(exact_weight, parts)), rel=1e-13)
         assert columns["pathways_mean"][k] == pytest.approx(sum(map(sum, parts)) / len(parts))
         assert columns["weight_mean"][k] == pytest.approx(sum(map(exact_weight, parts)) / len(parts))
+    order = [(-n, -w) for n, w in zip(columns["individuals"], columns["weight_mean"], strict=True)]
+    assert list(zip(order, keys, strict=True)) == sorted(zip(order, keys, strict=True))
 
 
 def test_a_result_of_each_individual_is_the_same_as_a_column(folder):
@@ -267,6 +265,8 @@ def test_bins_have_every_junction_once():
     assert counts.tolist() == [49, 22, 29]
     assert shares.tolist() == [0, 1 / 22, 1]
     assert medians.tolist() == [0, 20.5, 46]
+    # The same of scores below 1.
+    assert bins(pathways * 1e-20, pathways > 30)[2].tolist() == [49, 22, 29]
     assert [part.tolist() for part in bins(np.array([7, 7], np.uint64), np.array([True, False]))] == [[7], [0.5], [2]]
     assert all(len(part) == 0 for part in bins(np.array([], np.uint64), np.array([], bool)))
     # Wilson's interval of 3 of 20, by its formula with z = 1.96.
@@ -296,6 +296,94 @@ def test_the_counted_table_stays(folder, tmp_path):
     _, err = hpcvdj_command("convergence", folder / "all.h5", "-o", table, "--overwrite", code=2)
     assert "all.tsv: is an input of this run" in error_line(err)
     assert table.read_text() == before
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A model of five of the V genes and three of the J genes of the table."""
+    return mouse_files().write(tmp_path_factory.mktemp("model") / "mouse")
+
+
+@pytest.fixture(scope="module")
+def of_model(tmp_path_factory, model):
+    """A counted table of three mice: junctions of the model's genes, some of them shared, and of another gene."""
+    rows = mouse_junctions(hpcvdj.load_model(model), 600)
+    rows += [(v, j, f"{junction[:3]}GCC{junction[6:]}") for v, j, junction in rows[:5]]
+    rows += [("TRBV31", j, junction) for _, j, junction in rows[:4]]
+    mice = [(f"s{k}", f"m{k % 3}", *row) for k, row in enumerate([*rows, *rows[100:300]])]
+    path = tmp_path_factory.mktemp("of_model") / "t.tsv"
+    pd.DataFrame(mice, columns=["sequence_id", "repertoire_id", "v_call", "j_call", "junction"]).to_csv(
+        path, sep="\t", index=False
+    )
+    hpcvdj_command("-q", "count", path, "-g", GERMLINE, "-o", path.with_suffix(".h5"))
+    return path.with_suffix(".h5")
+
+
+def test_nucleotide_junctions_ranked_by_a_model(of_model, model):
+    loaded = hpcvdj.load_model(model)
+    level = nucleotide_level(read([of_model], individual="repertoire_id"))
+    found = level.with_pgen(hpcvdj.pgen(level.junctions(loaded), loaded, sequence="nt"))
+    assert found.score == "pgen_nt"
+    assert list(found.scores) == ["pgen_nt", "weight", "pathways", "length"]
+    rows = found.table.to_pylist()
+    values = []
+    for row in rows:
+        v, j = loaded.find("V", row["v_call"]), loaded.find("J", row["j_call"])
+        if v and j:
+            value = defined(loaded, f"TGT{row['cdr3']}TTT", v, j)
+            # At most 20 roundings of sums of positive numbers lie between the two orders of addition.
+            assert row["pgen_nt"] == pytest.approx(value, rel=1e-13, abs=0)
+            assert row["pgen_excluded"] == ""
+            values.append(row["pgen_nt"])
+        else:
+            assert row["pgen_nt"] is None
+            assert "not in the model" in row["pgen_excluded"]
+    assert len(set(values)) > 10
+    order = [(-row["individuals"], row["pgen_nt"] is None, -(row["pgen_nt"] or 0)) for row in rows]
+    assert order == sorted(order)
+    # The others are in the table, but not compared.
+    names = ["v_call", "j_call", "cdr3", "individuals", "weight"]
+    key = dict.fromkeys(names, "ascending").items()
+    assert found.table.select(names).sort_by(list(key)).equals(level.table.select(names).sort_by(list(key)))
+    assert len(found.scored) == len(values) == len(rows) - sum(found.excluded.values())
+    assert found.scored.column("pgen_nt").tolist() == values
+    assert found.scored.members["cdr3"].to_pylist() == found.scored.table["cdr3"].to_pylist()
+
+
+@pytest.mark.parametrize("with_genes", [False, True])
+def test_amino_acid_junctions_ranked_by_a_model(of_model, model, with_genes):
+    loaded = hpcvdj.load_model(model)
+    level = amino_acid_level(read([of_model], individual="repertoire_id"), with_genes=with_genes)
+    found = level.with_pgen(hpcvdj.pgen(level.junctions(loaded), loaded, sequence="aa", genes=level.genes))
+    rows = found.table.to_pylist()
+    assert found.score == "pgen_aa"
+    assert (found.table["pgen_aa"].null_count > 0) == with_genes
+    assert sum(bool(row["pgen_aa"]) for row in rows) > 10
+    # The same of other letters for these amino acids.
+    codon = {amino(bases): bases for bases in map("".join, product("TGCA", repeat=3))}
+    letters = [f"TGC{''.join(codon[residue] for residue in row['cdr3_aa'])}TTC" for row in rows]
+    calls = {f"{kind}_call": [row.get(f"{kind}_gene", "") for row in rows] for kind in "vj"}
+    again = hpcvdj.pgen(
+        pa.table({**calls, "junction": letters}), loaded, sequence="aa", genes="call" if with_genes else "any"
+    )
+    assert again["pgen_aa"].to_pylist() == found.table["pgen_aa"].to_pylist()
+
+
+def test_the_command_with_a_model(of_model, model, tmp_path):
+    pytest.importorskip("matplotlib")
+    out, _ = hpcvdj_command(
+        "convergence", of_model, "--individual", "repertoire_id", "-o", tmp_path / "nt.tsv", "--aa",
+        tmp_path / "aa.tsv", "-m", model, "--plot", tmp_path / "f.png",
+    )  # fmt: skip
+    assert "  individuals  junctions  median pgen_nt\n" in out
+    assert "  individuals  junctions  median pgen_aa\n" in out
+    assert re.search(r"  pgen_nt +\d\.\d{3} ", out)
+    table = csv.read_csv(tmp_path / "nt.tsv", parse_options=csv.ParseOptions(delimiter="\t"))
+    lacking = [reason for reason in table["pgen_excluded"].to_pylist() if reason]
+    for reason in set(lacking):
+        assert f"  {lacking.count(reason):,} without a probability, left out below: {reason}\n" in out
+    _, err = hpcvdj_command("convergence", of_model, "-o", tmp_path / "x.tsv", "-m", "mouse_trx", code=2)
+    assert "no folder of a model, and no model of that name" in error_line(err)
 
 
 def test_mice(tmp_path, shared_data):

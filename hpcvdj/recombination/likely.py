@@ -1,0 +1,177 @@
+"""The most likely scenarios of one junction under a recombination model, and their posterior probabilities.
+
+The posterior of a scenario is its probability, as `hpcvdj.recombination.scenarios` defines it, divided by the
+generation probability of the junction, which is the sum over all scenarios.
+
+A scenario of a locus with D genes is a D form at a place of the junction, what is left of it and what is right of it.
+Both sides are lists, sorted by probability, so the best scenario of a form, a place and a J allele is the product of
+the first items, and a heap of such products gives all scenarios in order, without forming the others.
+"""
+
+import heapq
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+from typing import Any
+
+from hpcvdj.recombination.models import Array, Insertion, Model, Template
+from hpcvdj.recombination.scenarios import Scenario, insertion_probability, kept_lengths, scenarios
+
+Side = list[tuple[float, int, int]]
+"""(probability, place of the allele, bases kept) of V or J forms with the insertion behind them, the largest first."""
+
+
+def most_likely(model: Model, junction: str, v: Iterable[int], j: Iterable[int], number: int) -> list[Scenario]:
+    """The `number` most likely of `scenarios`, the most likely first; arguments as there."""
+    if not model.has_d:
+        return heapq.nlargest(number, scenarios(model, junction, v, j), key=lambda scenario: scenario.probability)
+    return list(islice(_in_order(model, junction, list(v), list(j)), number))
+
+
+def _in_order(model: Model, junction: str, v: list[int], j: list[int]) -> Iterator[Scenario]:
+    length = len(junction)
+    vd, dj = model.insertions
+    lefts = _sides(junction, [(k, float(model.p_v[k]), model.v[k], model.v_deletions[k]) for k in v], vd, at_start=True)
+    # P(D, J) couples D and J, so each J allele has lists of its own.
+    rights = {k: _sides(junction, [(k, 1.0, model.j[k], model.j_deletions[k])], dj, at_start=False) for k in j}
+    cells = []
+    for d, deleted, chance, start, stop in _placements(model, junction):
+        for k, sides in rights.items():
+            factor = chance * float(model.p_dj[d, k])
+            left, right = lefts[start], sides[length - stop]
+            if factor > 0 and left and right:
+                cells.append((d, deleted, factor, left, right, start, stop))
+    # (- probability, cell, place in `left`, place in `right`): the largest is popped first.
+    heap = [(-cell[2] * cell[3][0][0] * cell[4][0][0], number, 0, 0) for number, cell in enumerate(cells)]
+    heapq.heapify(heap)
+    while heap:
+        probability, number, a, b = heapq.heappop(heap)
+        d, deleted, factor, left, right, start, stop = cells[number]
+        (_, v_place, v_kept), (_, j_place, j_kept) = left[a], right[b]
+        inserted = junction[v_kept:start], junction[stop : length - j_kept]
+        lost = len(model.v[v_place].extended) - v_kept, len(model.j[j_place].extended) - j_kept
+        yield Scenario(v_place, d, j_place, lost[0], deleted, lost[1], inserted, -probability)
+        # Each pair of places is reached once: along `left` from its beginning only.
+        for c, e in ((a, b + 1), (a + 1, b))[: 1 if b else 2]:
+            if c < len(left) and e < len(right):
+                heapq.heappush(heap, (-factor * left[c][0] * right[e][0], number, c, e))
+
+
+def _sides(
+    junction: str, alleles: list[tuple[int, float, Template, Array]], insertion: Insertion, *, at_start: bool
+) -> list[Side]:
+    """For each number of bases from an end, the V or J forms with the insertion behind them that end there.
+
+    alleles  (place in the model, probability, template, P(deletions)) of each
+    """
+    letters = junction if at_start else junction[::-1]
+
+    @cache
+    def inserted(first: int, last: int) -> float:
+        return insertion_probability(letters[first:last], insertion)
+
+    sides: list[Side] = [[] for _ in range(len(junction) + 1)]
+    for place, chance, template, deletions in alleles:
+        for kept, deletion in kept_lengths(template, deletions, junction, at_start=at_start):
+            for end in range(kept, min(len(junction), kept + len(insertion.lengths) - 1) + 1):
+                probability = chance * deletion * inserted(kept, end)
+                if probability > 0:
+                    sides[end].append((probability, place, kept))
+    return [sorted(side, key=lambda item: (-item[0], *item[1:])) for side in sides]
+
+
+def _placements(model: Model, junction: str) -> Iterator[tuple[int, tuple[int, int], float, int, int]]:
+    """(D, its deletions, their probability, first base, one past the last) of each D form where the junction has it."""
+    for d, template in enumerate(model.d):
+        length = len(template.extended)
+        for left, right in zip(*model.d_deletions[d].nonzero(), strict=True):
+            form = template.extended[left : length - right]
+            if left + right > length:
+                continue
+            for start in range(len(junction) - len(form) + 1):
+                if junction.startswith(form, start):
+                    deleted = int(left), int(right)
+                    yield d, deleted, float(model.d_deletions[d, left, right]), start, start + len(form)
+
+
+@dataclass(frozen=True)
+class LikelyScenarios:
+    """The most likely scenarios of a junction, in their order.
+
+    junction   in upper-case A, C, G, T, with the codons of Cys 104 and Phe/Trp 118
+    pgen       its generation probability with the V and J alleles in question, the sum over all scenarios
+    scenarios  the most likely ones
+    """
+
+    model: Model
+    junction: str
+    pgen: float
+    scenarios: list[Scenario]
+
+    def posterior(self, scenario: Scenario) -> float:
+        """The probability of the scenario, given the junction."""
+        return scenario.probability / self.pgen
+
+    @property
+    def shown(self) -> float:
+        """The posterior probability of all `scenarios` together."""
+        return sum(map(self.posterior, self.scenarios))
+
+    def track(self, scenario: Scenario) -> str:
+        """One letter for each base of the junction: V, D, J; `v`, `d`, `j` for their P-nucleotides; `n`."""
+        return "".join(self._parts(scenario))
+
+    def _parts(self, scenario: Scenario) -> list[str]:
+        """The letters of V, the insertion behind it, D, the insertion behind it, J; without D, of V, insertion, J."""
+        v = self.model.v[scenario.v].origins("V")
+        parts = [v[: len(v) - scenario.v_deleted], "n" * len(scenario.inserted[0])]
+        if scenario.d is not None and scenario.d_deleted is not None:
+            d = self.model.d[scenario.d].origins("D")
+            parts += [d[scenario.d_deleted[0] : len(d) - scenario.d_deleted[1]], "n" * len(scenario.inserted[1])]
+        return [*parts, self.model.j[scenario.j].origins("J")[scenario.j_deleted :]]
+
+    def describe(self, scenario: Scenario) -> dict[str, Any]:
+        """A scenario in words: AIRR Rearrangement names where that schema has them, plain names elsewhere.
+
+        Trims are bases of the segments, P-nucleotides not counted; None where there is no D.
+        """
+        model, (v, *_, j) = self.model, self._parts(scenario)
+        described: dict[str, Any] = {
+            "posterior": self.posterior(scenario),
+            "probability": scenario.probability,
+            "v_call": model.v[scenario.v].allele,
+            "d_call": None,
+            "j_call": model.j[scenario.j].allele,
+            "v_trim": len(model.v[scenario.v].segment) - v.count("V"),
+            "p3v_length": v.count("v"),
+            "n1": scenario.inserted[0],
+            **dict.fromkeys(("d_form", "d_trim_5", "d_trim_3", "p5d_length", "p3d_length", "n2")),
+            "p5j_length": j.count("j"),
+            "j_trim": len(model.j[scenario.j].segment) - j.count("J"),
+            "track": self.track(scenario),
+        }
+        if scenario.d is None or scenario.d_deleted is None:
+            return described
+        template, (left, right) = model.d[scenario.d], scenario.d_deleted
+        origins = template.origins("D")
+        stop = len(origins) - right
+        return described | {
+            "d_call": template.allele,
+            "d_form": template.extended[left:stop],
+            "d_trim_5": origins[:left].count("D"),
+            "d_trim_3": origins[stop:].count("D"),
+            "p5d_length": origins[left : min(stop, template.p5)].count("d"),
+            "p3d_length": origins[max(left, template.p5) : stop].count("d"),
+            "n2": scenario.inserted[1],
+        }
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything, of the types that JSON has."""
+        return {
+            "junction": self.junction,
+            "model": self.model.name,
+            "pgen_nt": self.pgen,
+            "shown": self.shown,
+            "scenarios": list(map(self.describe, self.scenarios)),
+        }
