@@ -88,7 +88,7 @@ def command(
         if output_format == "json":
             common.say(json.dumps(found.as_json(), indent=1))
         else:
-            _report_scenarios(_console(), found)
+            _report_scenarios(common.console(), found)
         return
     assert germline is not None
     if v is None or j is None:
@@ -174,7 +174,7 @@ def _report_scenarios(console: Console, found: LikelyScenarios) -> None:
     for number, scenario in enumerate(found.scenarios, start=1):
         facts = found.describe(scenario)
         rows.append([str(number), f"{100 * facts['posterior']:.2f} %", *(str(facts[name]) for _, name in columns)])
-    console.print(_table(["", "posterior", *(head for head, _ in columns)], rows))
+    console.print(common.table(["", "posterior", *(head for head, _ in columns)], rows))
 
 
 def _align(console: Console, sequence: str, tracks: list[str]) -> None:
