@@ -39,7 +39,9 @@ def launch(ranks, *arguments, timeout=240):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+@pytest.mark.parametrize(
+    "ranks", [1, pytest.param(2, marks=pytest.mark.slow), 3, pytest.param(4, marks=pytest.mark.slow)]
+)
 def test_rank_tests(ranks):
     """The tests of test_ranks.py, on every rank, under both guards against a stuck collective."""
     arguments = ["-m", "mpi4py", "-m", "pytest", "--with-mpi", "--timeout=60", "--timeout-method=thread"]
