@@ -14,7 +14,7 @@ from tests.cli.test_mpiexec import MPIEXEC
 from tests.commands import hpcvdj_command
 from tests.conftest import GERMLINE, SMALL
 
-ROWS = 200
+ROWS = 80
 SLOW = ["--method", "bitwise", "--max-n", "4"]
 
 
@@ -63,7 +63,7 @@ def stop_while_counting(process, output, number=signal.SIGTERM):
         if list(folder.glob("result-*.part")):
             break
         time.sleep(0.05)
-    time.sleep(1.0)
+    time.sleep(0.3)
     os.kill(process.pid, number)
 
 
