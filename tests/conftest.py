@@ -44,10 +44,13 @@ def launcher_free(monkeypatch) -> None:
             monkeypatch.delenv(name)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def kernels(tmp_path_factory):
-    """A folder of kernels compiled for the host."""
-    return tmp_path_factory.mktemp("kernels")
+    """A folder of kernels compiled for the host, by any worker of this test run."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "kernels"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 @pytest.fixture
