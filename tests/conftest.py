@@ -13,6 +13,11 @@ GERMLINE = ROOT / "inputs" / "germline" / "mouse_trb_paper.tsv"
 TABLES = [path for path in sorted(GERMLINE.parent.glob("*.tsv")) if path.stem != "REFUSED"]
 SMALL = ROOT / "inputs" / "mouse_trb" / "small.tsv"
 
+# Tests start Python hundreds of times; without compiled modules each start takes half as long again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# As a run of the command sets it: OpenMP's threads would spin while they wait, in each of the processes on few cores.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 
 @pytest.fixture(scope="session")
 def paper_germline():
@@ -39,10 +44,13 @@ def launcher_free(monkeypatch) -> None:
             monkeypatch.delenv(name)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def kernels(tmp_path_factory):
-    """A folder of kernels compiled for the host."""
-    return tmp_path_factory.mktemp("kernels")
+    """A folder of kernels compiled for the host, by any worker of this test run."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "kernels"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 @pytest.fixture

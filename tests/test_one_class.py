@@ -27,9 +27,6 @@ class Halves(Direct):
             middle = (rows.start + rows.stop) // 2
             yield from super().units(problem, unit_work, [(n_lengths, range(rows.start, middle))])
             yield from super().units(problem, unit_work, [(n_lengths, range(middle, rows.stop))])
-
-from hpcvdj.cli import main
-main()
 """
 
 QUANTITY = """
@@ -72,10 +69,6 @@ class InThirds(Direct):
     def units(self, problem, unit_work, missing):
         for unit in super().units(problem, unit_work, missing):
             yield Unit(unit.pairs, unit.rows, range(1), unit.tasks)
-
-if __name__ == "__main__":
-    from hpcvdj.cli import main
-    main()
 """
 
 READER = """
@@ -99,39 +92,63 @@ class Semicolons(TableReader):
     def _batches(self, columns):
         table = pacsv.read_csv(self.path, parse_options=pacsv.ParseOptions(delimiter=";"))
         yield from map(as_strings, table.select(columns).to_batches())
-
-from hpcvdj.cli import main
-main()
 """
 
+COMMANDS = """
+if __name__ == "__main__":
+    import contextlib, io, json, sys
+    from hpcvdj.cli import main
+    ended = []
+    for words in json.loads(sys.argv[1]):
+        sys.argv, out, err = ["hpcvdj", *words], io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            try:
+                main()
+            except SystemExit as end:
+                ended.append([end.code or 0, out.getvalue(), err.getvalue()])
+    # Ranks above root print nothing.
+    if any(out for code, out, err in ended) or any(err for code, out, err in ended):
+        print(json.dumps(ended))
+"""
+"""One command after another: starting Python for each would take longer than most of them."""
 
-def started(program, *arguments, launcher=()):
-    """A program that ran with these arguments."""
-    words = [*launcher, sys.executable, "-c", program, *map(str, arguments)]
-    return subprocess.run(words, capture_output=True, text=True, check=False, env={"COLUMNS": "200", "PATH": ""})
 
-
-def run(program, *arguments, launcher=()):
-    """The output of a program with these arguments, which must succeed."""
-    done = started(program, *arguments, launcher=launcher)
+def run(program, *commands, launcher=()):
+    """Exit code, stdout and stderr of each command in one process, or one for each rank, that has a class more."""
+    words = json.dumps([list(map(str, command)) for command in commands])
+    done = subprocess.run(
+        [*launcher, sys.executable, "-c", program + COMMANDS, words],
+        capture_output=True, text=True, check=False, env={"COLUMNS": "200", "PATH": ""},
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    return json.loads(done.stdout)
 
 
-def refused(program, *arguments):
-    """The one line with which a program refuses these arguments."""
-    done = started(program, *arguments)
-    assert done.returncode == 2, done.stderr
-    assert done.stderr.count("\n") == 1
-    return done.stderr
+def succeeded(code, out, err):
+    """The output of a command, which must succeed."""
+    assert code == 0, err
+    return out
+
+
+def refused(code, out, err):
+    """The one line with which a command refuses its arguments."""
+    assert code == 2, err
+    assert err.count("\n") == 1
+    return err
 
 
 def test_a_method_is_one_class(tmp_path):
-    shown = run(METHOD, "count", "--help")
-    assert "halves: every unit in two halves" in " ".join(shown.replace("│", " ").split())
-    run(METHOD, "count", SMALL, "-g", GERMLINE, "-o", tmp_path / "o.h5", "--method", "halves", "--max-n", 3)
-    run(METHOD, "count", SMALL, "-g", GERMLINE, "-o", tmp_path / "p.h5", "--max-n", 3)
-    assert " halves " in run(METHOD, "verify", SMALL, "-g", GERMLINE, "--sample", 3, "--max-n", 1)
+    shown, *counts, verified = run(
+        METHOD,
+        ("count", "--help"),
+        ("count", SMALL, "-g", GERMLINE, "-o", tmp_path / "o.h5", "--method", "halves", "--max-n", 3),
+        ("count", SMALL, "-g", GERMLINE, "-o", tmp_path / "p.h5", "--max-n", 3),
+        ("verify", SMALL, "-g", GERMLINE, "--sample", 3, "--max-n", 1),
+    )
+    assert "halves: every unit in two halves" in " ".join(succeeded(*shown).replace("│", " ").split())
+    for count in counts:
+        succeeded(*count)
+    assert " halves " in succeeded(*verified)
     with Result(tmp_path / "o.h5") as one, Result(tmp_path / "p.h5") as other:
         assert json.loads(one.provenance["config"])["method"] == "halves"
         assert one.counters[:].tolist() == other.counters[:].tolist()
@@ -141,59 +158,71 @@ def test_a_method_is_one_class(tmp_path):
 def test_a_method_without_a_kernel_for_the_backend(tmp_path):
     program = METHOD.replace("    def units", '    kernels = {"cuda": "nowhere.Kernel"}\n\n    def units')
     arguments = "count", SMALL, "-g", GERMLINE, "-o", tmp_path / "o.h5", "--method", "halves", "--backend", "cpu"
-    assert "--method halves has no kernel for --backend cpu" in refused(program, *arguments)
+    (done,) = run(program, arguments)
+    assert "--method halves has no kernel for --backend cpu" in refused(*done)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_quantity_is_one_class(tmp_path):
-    def counted(name, *options, launcher=()):
-        arguments = "count", SMALL, "-g", GERMLINE, "-o", tmp_path / name, "--max-n", 3, *options
-        return run(QUANTITY, *arguments, launcher=launcher)
+    def count(name, *options):
+        return "count", SMALL, "-g", GERMLINE, "-o", tmp_path / name, "--max-n", 3, *options
 
     def values(name):
         # This process does not know the quantity.
         with h5py.File(tmp_path / name) as file:
             return file["thirds"][:][np.argsort(file["sequences/row"])], dict(file.attrs)
 
-    counted("pathways.h5")
+    thirds, slices = ("--method", "in-thirds"), ("--batch-rows", 100)
+    pathways, counted, parts, exported, verified, *others = run(
+        QUANTITY,
+        count("pathways.h5"),
+        count("o.h5", *thirds),
+        count("parts.h5", *thirds, *slices),
+        ("export", tmp_path / "o.h5", "-o", tmp_path / "o.tsv"),
+        ("verify", SMALL, "-g", GERMLINE, "--sample", 3, "--max-n", 1),
+        ("report", tmp_path / "o.h5", "-o", tmp_path / "r.html"),
+        ("convergence", tmp_path / "o.h5", "-o", tmp_path / "c.tsv"),
+    )
+    succeeded(*pathways)
     with Result(tmp_path / "pathways.h5") as result:
         expected = result.all().total[np.argsort(result.row)][:, None] / 3
-    assert "thirds     258 of 500 junctions have a value other than 0" in counted("o.h5", "--method", "in-thirds")
+    assert "thirds     258 of 500 junctions have a value other than 0" in succeeded(*counted)
     one, facts = values("o.h5")
     assert one.dtype == np.float64
     assert (one == expected).all()
     assert facts["quantity"] == "thirds"
     assert math.isclose(float(json.loads(facts["sums"])[0]), expected.sum(), rel_tol=1e-14)
-    for name, options, launcher in (
-        ("parts.h5", ["--batch-rows", 100], ()),
-        ("ranks.h5", [], [MPIEXEC, "-n", "3"]),
-        ("both.h5", ["--batch-rows", 100], [MPIEXEC, "-n", "2"]),
-    ):
-        assert "thirds " in counted(name, "--method", "in-thirds", *options, launcher=launcher)
+    (ranks,) = run(QUANTITY, count("ranks.h5", *thirds), launcher=[MPIEXEC, "-n", "3"])
+    (both,) = run(QUANTITY, count("both.h5", *thirds, *slices), launcher=[MPIEXEC, "-n", "2"])
+    for name, done in (("parts.h5", parts), ("ranks.h5", ranks), ("both.h5", both)):
+        assert "thirds " in succeeded(*done)
         other, own = values(name)
         assert one.tobytes() == other.tobytes(), name
         assert math.isclose(*(float(json.loads(each["sums"])[0]) for each in (facts, own)), rel_tol=1e-14), name
-    run(QUANTITY, "export", tmp_path / "o.h5", "-o", tmp_path / "o.tsv")
+    succeeded(*exported)
     table = pd.read_csv(tmp_path / "o.tsv", sep="\t", float_precision="round_trip")
     assert (table["third"].to_numpy() == one[:, 0]).all()
     assert table["thirds_excluded"].isna().all()
-    for command in (
-        ["report", tmp_path / "o.h5", "-o", tmp_path / "r.html"],
-        ["convergence", tmp_path / "o.h5", "-o", tmp_path / "c.tsv"],
-    ):
-        assert "o.h5: has thirds, not pathways" in refused(QUANTITY, *command)
-    assert "in-thirds" not in run(QUANTITY, "verify", SMALL, "-g", GERMLINE, "--sample", 3, "--max-n", 1)
+    for done in others:
+        assert "o.h5: has thirds, not pathways" in refused(*done)
+    assert "in-thirds" not in succeeded(*verified)
 
 
 def test_a_reader_is_one_class(tmp_path):
     table = tmp_path / "in" / "a.ssv"
     table.parent.mkdir()
     table.write_text(SMALL.read_text().replace("\t", ";"))
-    assert "*.ssv" in run(READER, "count", "--help")
-    shown = run(READER, "count", table, "-g", GERMLINE, "-o", tmp_path / "o.h5")
-    assert "500 read = 500 counted" in shown
-    run(READER, "export", tmp_path / "o.h5", "-o", tmp_path / "o.tsv")
-    assert "500 read = 500 counted" in run(READER, "count", table.parent, "-g", GERMLINE, "-o", tmp_path / "out")
+    shown, counted, exported, folder = run(
+        READER,
+        ("count", "--help"),
+        ("count", table, "-g", GERMLINE, "-o", tmp_path / "o.h5"),
+        ("export", tmp_path / "o.h5", "-o", tmp_path / "o.tsv"),
+        ("count", table.parent, "-g", GERMLINE, "-o", tmp_path / "out"),
+    )
+    assert "*.ssv" in succeeded(*shown)
+    assert "500 read = 500 counted" in succeeded(*counted)
+    succeeded(*exported)
+    assert "500 read = 500 counted" in succeeded(*folder)
     assert (tmp_path / "out" / "a.h5").exists()
 
 

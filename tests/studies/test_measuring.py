@@ -132,9 +132,9 @@ def test_parts_are_exact_counts(small_problem):
 
 
 @pytest.mark.skipif(fake_cupy.COMPILER is None, reason="no g++")
-def test_measuring_on_a_gpu(problem, paper_germline, tmp_path, monkeypatch):
+def test_measuring_on_a_gpu(problem, paper_germline, kernels, monkeypatch):
     """On the stand-in: the GPU's clock, and what is uploaded."""
-    with fake_cupy.Fake(tmp_path).installed(monkeypatch):
+    with fake_cupy.Fake(kernels).installed(monkeypatch):
         import cupy
 
         monkeypatch.setattr(cupy.cuda, "get_elapsed_time", lambda start, end: 1000.0)

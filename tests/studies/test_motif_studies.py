@@ -57,18 +57,18 @@ def test_tables_on_cpu_cores():
 
 
 @pytest.mark.skipif(fake_cupy.COMPILER is None, reason="no g++")
-def test_tables_with_a_gpu(tmp_path, monkeypatch):
+def test_tables_with_a_gpu(kernels, tmp_path, monkeypatch):
     """All kernels, on the stand-in: totals are those of the definition, and the fastest settings go on."""
     few = first_settings()
     monkeypatch.setattr(motif_tables, "settings", lambda: iter(few))
-    with fake_cupy.Fake(tmp_path).installed(monkeypatch):
+    with fake_cupy.Fake(kernels).installed(monkeypatch):
         import cupy
 
         monkeypatch.setattr(cupy.cuda, "get_elapsed_time", lambda start, end: 1.0)
         rows = table_rows("settings", "speedup", backend="cuda", repeats=1, cpu_number=6)
-    kernels = {"sequential-bucket", "warp-to-bucket", "thread-to-bucket", "thread-to-pair"}
-    assert {row.kernel for row in rows if row.part == "settings"} == kernels
-    assert {row.kernel for row in rows if row.part == "speedup"} == {*kernels, "cpu"}
+    names = {"sequential-bucket", "warp-to-bucket", "thread-to-bucket", "thread-to-pair"}
+    assert {row.kernel for row in rows if row.part == "settings"} == names
+    assert {row.kernel for row in rows if row.part == "speedup"} == {*names, "cpu"}
     for row in rows:
         assert row.total == upper_sum(raw(TEXTS, row.k, 1))
     assert {row.chunk for row in rows if row.kernel == "thread-to-pair"} == {2}

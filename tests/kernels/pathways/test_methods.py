@@ -41,19 +41,28 @@ def test_direct_at_all_n_lengths(kind, case):
     assert (full > 0).all()
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_longest_sequences(method, paper_germline):
+LENGTHS = (31, 32, 33, 59, 60, 63, 64, 65, 128)
+
+
+@pytest.mark.parametrize(
+    ("method", "lengths", "max_n"),
+    [
+        *((method, LENGTHS, 2 if method_named(method).enumerates else 20) for method in METHODS),
+        ("direct", (65,), 65),
+        pytest.param("direct", LENGTHS, 128, marks=pytest.mark.slow),
+    ],
+)
+def test_longest_sequences(method, lengths, max_n, paper_germline):
     """Sequences of every length near the methods' limits, on the paper's segments."""
     rng = np.random.default_rng(5)
     longest = method_named(method).longest_cdr3
     v, j = extended_v(paper_germline.of("V")[0].sequence), extended_j(paper_germline.of("J")[0].sequence)
     rows = []
-    for length in (31, 32, 33, 59, 60, 63, 64, 65, 128):
+    for length in lengths:
         middle = "".join(rng.choice(list("ACGT"), max(0, length - len(v) - len(j))))
         rows.append((paper_germline.of("V")[0].allele, paper_germline.of("J")[0].allele, (v + middle + j)[:length]))
     repertoire = repertoire_of_rows(paper_germline, rows, longest=longest)
-    assert repertoire.longest == longest
-    max_n = 2 if method_named(method).enumerates else repertoire.longest
+    assert repertoire.longest == min(longest, lengths[-1])
     problem = Problem(repertoire, paper_germline, max_n)
     assert count_with(problem, method).tolist() == reference(problem).tolist()
 
@@ -63,13 +72,14 @@ def test_limits():
     assert method_named("bitwise").longest_cdr3 == method_named("baseline").longest_cdr3 == PAPER_LONGEST_CDR3
 
 
+@pytest.mark.parametrize("size", [4, pytest.param(12, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
-def test_every_shipped_locus(path):
+def test_every_shipped_locus(path, size):
     """Real segments of each locus: random pairs, sequences cut from them."""
     germline = read_germline(path)
     rng = np.random.default_rng(11)
     rows = []
-    for _ in range(12):
+    for _ in range(size):
         v, j = rng.choice(germline.of("V")), rng.choice(germline.of("J"))
         a, b = extended_v(v.sequence), extended_j(j.sequence)
         genes = germline.d_segments(v.locus)
