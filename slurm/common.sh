@@ -14,9 +14,9 @@ export SLURM_EXPORT_ENV=ALL
 # A rank uses the CPUs that it requested, even if Slurm does not bind it to them.
 export NUMBA_NUM_THREADS=${SLURM_CPUS_PER_TASK:=1}
 
-# Compiled kernels are kept on a disk of the node, where many ranks can read and lock them.
+# Compiled kernels are kept on a disk of the node, where many ranks can read and lock them, or where you set it.
 cache=${TMPDIR:-/tmp}/hpcvdj-$SLURM_JOB_ID
-export CUPY_CACHE_DIR=$cache/cupy NUMBA_CACHE_DIR=$cache/numba
+export CUPY_CACHE_DIR=${CUPY_CACHE_DIR:-$cache/cupy} NUMBA_CACHE_DIR=${NUMBA_CACHE_DIR:-$cache/numba}
 
 # Since Slurm 22.05 srun does not inherit --cpus-per-task from sbatch.  Without --kill-on-bad-exit, a killed rank would
 # leave the other ranks waiting until the time limit.

@@ -133,6 +133,13 @@ def test_each_job_has_its_own_caches(job, tmp_path):
     assert lines(tmp_path / "caches") == [f"{tmp_path}/hpcvdj-7/cupy {tmp_path}/hpcvdj-7/numba 2"]
 
 
+def test_jobs_share_the_caches_that_a_site_sets(job, tmp_path):
+    own = {f"{name}_CACHE_DIR": f"{tmp_path}/shared-{name}" for name in ("CUPY", "NUMBA")}
+    assert job(f'echo "$CUPY_CACHE_DIR $NUMBA_CACHE_DIR" >{tmp_path}/caches', **own).wait(timeout=30) == 0
+    assert lines(tmp_path / "caches") == [f"{tmp_path}/shared-CUPY {tmp_path}/shared-NUMBA"]
+    assert (tmp_path / "shared-CUPY").is_dir()
+
+
 @pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no /dev/shm")
 @pytest.mark.parametrize(("restarts", "left"), [("0", True), ("1", False)])
 def test_a_restart_removes_the_shared_memory_of_killed_ranks(job, restarts, left):

@@ -98,14 +98,15 @@ def answers(environment):
 
 
 @pytest.fixture(scope="session")
-def slurm():
-    """The environment in which Slurm's commands, and this Python's hpcvdj, are found."""
+def slurm(tmp_path_factory):
+    """The environment in which Slurm's commands and this Python's hpcvdj are found; jobs share compiled kernels."""
     if os.environ.get("HPCVDJ_TEST_SLURM") != "1":
         pytest.skip("submits jobs, and as root installs and starts a Slurm where none runs: HPCVDJ_TEST_SLURM=1 allows")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM_", "PMI", "OMPI_"))}
     environment |= {name: os.environ[name] for name in ("SLURM_CONF",) if name in os.environ}
     environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
     environment["HPCVDJ_SLURM"] = str(ROOT / "slurm")
+    environment["NUMBA_CACHE_DIR"] = str(tmp_path_factory.mktemp("numba"))
     if answers(environment):
         yield environment
         return
