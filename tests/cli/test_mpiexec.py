@@ -39,9 +39,7 @@ def launch(ranks, *arguments, timeout=240):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "ranks", [1, pytest.param(2, marks=pytest.mark.slow), 3, pytest.param(4, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("ranks", [3, *(pytest.param(ranks, marks=pytest.mark.slow) for ranks in (1, 2, 4))])
 def test_rank_tests(ranks):
     """The tests of test_ranks.py, on every rank, under both guards against a stuck collective."""
     arguments = ["-m", "mpi4py", "-m", "pytest", "--with-mpi", "--timeout=60", "--timeout-method=thread"]

@@ -99,8 +99,9 @@ def test_the_same_counters_and_exclusions(tables, paper_germline, tmp_path, name
         assert result.provenance["sums"] == other.provenance["sums"]
         assert result.provenance["nonzero"] == other.provenance["nonzero"]
         assert result.excluded_counts == other.excluded_counts == other.excluded.counts()
+        table = result.to_table()
         for v, j, rows in result.pairs:
-            cells = result.to_table().slice(rows.start, rows.stop - rows.start)
+            cells = table.slice(rows.start, rows.stop - rows.start)
             assert set(cells["v_call"].to_pylist()) == {v}
             assert set(cells["j_call"].to_pylist()) == {j}
             assert rows.stop <= len(counters)
