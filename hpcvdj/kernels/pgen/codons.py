@@ -105,15 +105,16 @@ class CodonSteps:
         """The steps of a chain; `codons` is 1 for a codon of a symbol, float64 [symbols, 4, 4, 4]."""
         fits = codons.transpose(0, 3, 2, 1) if mirrored else codons
         step, first = chain.step, chain.first
+        # einsum leaves the order of axes to itself; numba would compile each layout.
         return CodonSteps(
             one=step,
-            two=np.einsum("xa,ab,sabc->sxc", step, step, fits),
-            whole=np.einsum("xa,ab,bc,sabc->sxc", step, step, step, fits),
+            two=np.einsum("xa,ab,sabc->sxc", step, step, fits, order="C"),
+            whole=np.einsum("xa,ab,bc,sabc->sxc", step, step, step, fits, order="C"),
             first_one=first,
-            first_two=np.einsum("a,ab,sabc->sc", first, step, fits),
-            first_whole=np.einsum("a,ab,bc,sabc->sc", first, step, step, fits),
-            rest_two=np.einsum("b,sabc->sac", first, fits),
-            rest_whole=np.einsum("b,bc,sabc->sac", first, step, fits),
+            first_two=np.einsum("a,ab,sabc->sc", first, step, fits, order="C"),
+            first_whole=np.einsum("a,ab,bc,sabc->sc", first, step, step, fits, order="C"),
+            rest_two=np.einsum("b,sabc->sac", first, fits, order="C"),
+            rest_whole=np.einsum("b,bc,sabc->sac", first, step, fits, order="C"),
             fits=np.ascontiguousarray(fits.reshape(len(fits), 16, 4)),
         )
 
