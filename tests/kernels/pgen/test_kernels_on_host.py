@@ -160,4 +160,4 @@ BARRIERS = {"pgen_nt": ("__syncthreads();", 2), "pgen_aa": ("lanes.wait();", 9)}
 
 UNSEEN: dict[str, list[int]] = {"pgen_nt": [], "pgen_aa": list(range(1, 9))}
 """Lanes meet at shuffles and ballots soon after these: on a GPU, only a barrier says that what they wrote can be read.
-There, compute-sanitizer's racecheck sees them missing."""
+There, racecheck of compute-sanitizer looks for them."""
