@@ -26,7 +26,12 @@ STYLES = {
 """Style of each letter of a track; the letters alone say the same."""
 
 
+ONLY_PATHWAYS = ("max_n", "d_forms", "d_alleles", "max_p", "sequence_field", "ambiguous_calls", "unlisted_alleles")
+"""Options that say nothing of scenarios."""
+
+
 def command(
+    context: typer.Context,
     junction: Annotated[
         str, typer.Argument(help="The junction (or CDR3), in nucleotides.", metavar="JUNCTION", show_default=False)
     ],
@@ -69,7 +74,7 @@ def command(
 
     With --model: the generation probability of the junction, and the most likely scenarios with their posterior
     probability: the scenario's probability divided by the junction's. With --v and --j scenarios have these genes, else
-    any. The other options are for --germline.
+    any. The options of the germline table, of n-lengths and of how to read the sequence are for --germline only.
 
     Example: hpcvdj explain TGTGCCAGCAGTCTGGGACAGGGTAACCAAGACACCCAGTACTTT --v TRBV26 --j TRBJ2-5
     -g inputs/germline/mouse_trb.tsv
@@ -82,8 +87,11 @@ def command(
     if (germline is None) == (model is None):
         raise InputError("give --germline to list pathways, or --model to list scenarios")
     if model is not None:
-        if sequence_field != "junction":
-            raise InputError(f"--sequence-field {sequence_field}: a scenario makes a junction; give that")
+        sources = {name: context.get_parameter_source(name) for name in ONLY_PATHWAYS}
+        given = [name for name, source in sources.items() if source is not None and source.name != "DEFAULT"]
+        if given:
+            names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+            raise InputError(f"{names}: for --germline only; leave out what lists pathways, or --model")
         found = likely_scenarios(junction, model, v_call=v, j_call=j, number=top)
         if output_format == "json":
             common.say(json.dumps(found.as_json(), indent=1))

@@ -14,6 +14,7 @@ both together.  JS weighs it by the mean of both probabilities, and so is symmet
 
 import logging
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
@@ -94,7 +95,8 @@ def compare(a: Model, b: Model) -> Comparison:
     """Compare two models of one locus, over the alleles that both have.
 
     Events that follow from others in both models are left out.  Warns of alleles of one name with different sequences.
-    InputError if only one of the models has D genes, or if they have no V, D or J allele in common.
+    InputError if only one of the models has D genes, if they have no V, D or J allele in common, or if alleles of one
+    model have the same name.
     """
     if a.has_d != b.has_d:
         with_d, without = (a, b) if a.has_d else (b, a)
@@ -102,6 +104,8 @@ def compare(a: Model, b: Model) -> Comparison:
             f"{with_d.name} has D genes and {without.name} does not, so they have different events; compare models of "
             "one locus"
         )
+    for model in (a, b):
+        _require_distinct(model)
     b = _in_the_words_of(a, b)
     shared = _shared(a, b)
     of_a, of_b = events(a), events(b)
@@ -136,6 +140,14 @@ def paired(p: Distribution, q: Distribution) -> Pairs:
 
 def _swapped(pairs: Pairs) -> Pairs:
     return [(y, x) for x, y in pairs]
+
+
+def _require_distinct(model: Model) -> None:
+    """InputError if two alleles of a model have the same name, as calls are read."""
+    for segment in SEGMENT_TYPES.values():
+        names = Counter(normal_name(template.allele) for template in model.templates(segment))
+        if twice := [name for name, count in names.items() if count > 1]:
+            raise InputError(f"{model.name} has several alleles of one name ({few(twice)}); give each its own name")
 
 
 def _in_the_words_of(a: Model, b: Model) -> Model:

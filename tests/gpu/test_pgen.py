@@ -9,16 +9,17 @@ import numpy as np
 import pytest
 
 from hpcvdj.kernels.backends import gpu_count
-from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 from tests.kernels.pgen.problems import (
     OLGA_MODELS,
     junctions,
+    mixed_lengths_problem,
     olga_model,
     on_cpu,
     pgen_problem,
     require_same,
     small_model,
     values_of,
+    with_little_shared_memory,
 )
 
 pytestmark = pytest.mark.skipif(gpu_count() == 0, reason="no GPU")
@@ -73,13 +74,8 @@ def test_ranges_and_blocks_do_not_change_a_bit(name):
 
 
 def test_sequences_with_too_little_shared_memory_are_computed_by_the_cpu(monkeypatch):
-    from hpcvdj.kernels.pgen import pgen_cuda
-
-    model = small_model(5)
-    rows = [*junctions(model, 60, 64, 8), (0, 0, model.v[0].extended + "ACGTTG" * 12 + model.j[0].extended)]
-    problem = pgen_problem(model, rows, "mixed")
-    monkeypatch.setattr(pgen_cuda, "CLASSES", dict.fromkeys(PGEN_COLUMNS, (12, 24, 128)))
-    monkeypatch.setattr(pgen_cuda, "shared_limit", lambda: 24_000)
+    problem = mixed_lengths_problem()
+    with_little_shared_memory(monkeypatch)
     require_same(on_gpu(problem, cuts=(3, 40)), on_cpu(problem))
 
 

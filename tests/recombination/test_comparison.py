@@ -386,3 +386,13 @@ def test_as_a_table():
     ]  # fmt: skip
     assert [tuple(row.values()) for row in table.to_pylist()] == [tuple(vars(row).values()) for row in comparison.rows]
     assert [str(kind) for kind in table.schema.types] == ["string"] * 3 + ["double"] * 5
+
+
+@pytest.mark.parametrize("names", [("TRAV1*01", "TRAV1*01"), ("TRAV1-1*01", "TCRAV01-01*01")])
+def test_two_alleles_of_one_name(tmp_path, names):
+    """They would be compared as one."""
+    model = read_model(vj_files().write(tmp_path))
+    twice = replace(model, v=tuple(replace(own, allele=name) for own, name in zip(model.v, names, strict=True)))
+    for a, b in ((model, twice), (twice, model)):
+        with pytest.raises(InputError, match=r"has several alleles of one name .* give each its own name"):
+            compare(a, b)

@@ -133,7 +133,8 @@ def test_what_is_refused(tmp_path):
         ((), "give --germline to list pathways, or --model to list scenarios"),
         (("-m", folder, "-g", "t.tsv"), "give --germline to list pathways, or --model to list scenarios"),
         (("-m", folder, "--v", v), "a V call without a J call"),
-        (("-m", folder, "--sequence-field", "cdr3"), "--sequence-field cdr3"),
+        (("-m", folder, "--sequence-field", "cdr3"), "--sequence-field: for --germline only"),
+        (("-m", folder, "--max-n", "10", "--d-forms", "paper"), "--max-n, --d-forms: for --germline only"),
         (("-g", "t.tsv"), "give --v and --j"),
     ):
         _, err = hpcvdj_command("explain", junction, *extra, code=2)

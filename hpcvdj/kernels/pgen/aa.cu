@@ -180,7 +180,7 @@ __device__ __forceinline__ double product(const double *a, const Four &b)
     return (a[0] * b.of[0] + a[1] * b.of[1]) + (a[2] * b.of[2] + a[3] * b.of[3]);
 }
 
-// Weights within a codon, by the bases of D forms that it has, as FormTrie calls them; each lane writes its part of `out`.
+// Weights within a codon, by the bases of D forms that it has, as FormTrie calls them; each lane writes a part of `out`.
 //
 // one, two  the components at the cut after one base, or before it, and at the other cut
 // codons    of the symbol; `apart` and `between` are the distances of the bits of a component and of a pair of bases

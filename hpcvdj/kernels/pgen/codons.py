@@ -84,7 +84,7 @@ class CodonSteps:
     """How an insertion goes through a codon, for each symbol s; read from V, or from J with mirrored codons.
 
     From the last base x of the codon before: one[x, c], two[s, x, c], whole[s, x, c] end after one, two or three bases.
-    At the codon's beginning: first_one[c], first_two[s, c], first_whole[s, c].  After its first base x: rest_two[s, x,
+    At the codon's beginning: first_two[s, c], first_whole[s, c].  After its first base x: rest_two[s, x,
     c], rest_whole[s, x, c].  c is the component of the weight that results; of `whole` it is the last base.
 
     fits  [symbols, 16, 4]: 1 for a codon of a symbol, by its first two bases and its third
@@ -93,7 +93,6 @@ class CodonSteps:
     one: Array
     two: Array
     whole: Array
-    first_one: Array
     first_two: Array
     first_whole: Array
     rest_two: Array
@@ -110,7 +109,6 @@ class CodonSteps:
             one=step,
             two=np.einsum("xa,ab,sabc->sxc", step, step, fits, order="C"),
             whole=np.einsum("xa,ab,bc,sabc->sxc", step, step, step, fits, order="C"),
-            first_one=first,
             first_two=np.einsum("a,ab,sabc->sc", first, step, fits, order="C"),
             first_whole=np.einsum("a,ab,bc,sabc->sc", first, step, step, fits, order="C"),
             rest_two=np.einsum("b,sabc->sac", first, fits, order="C"),

@@ -33,11 +33,8 @@ class PgenKernel(Kernel):
         tables = Tables.of(problem.model, [(v.places, j.places) for v, j in problem.repertoire.pairs])
         self.alphabet = Alphabet.of()
         self.nt = nt_cpu.arguments(tables) if "pgen_nt" in self.names else None
-        self.aa: dict[str, int] = {}
-        if "pgen_aa" in self.names:
-            self.aa["pgen_aa"] = -1
-        if "pgen_aa_1mm" in self.names:
-            self.aa["pgen_aa_1mm"] = self.alphabet.symbols.index("X")
+        any_residue = {"pgen_aa": -1, "pgen_aa_1mm": self.alphabet.symbols.index("X")}
+        self.aa = {name: any_residue[name] for name in self.names if name in any_residue}
         ambiguous = Ambiguous("X", 1) if "pgen_aa_1mm" in self.names else Ambiguous()
         self.aa_tables = aa_cpu.arguments(tables, self.alphabet, ambiguous) if self.aa else ()
 
@@ -58,8 +55,8 @@ class PgenKernel(Kernel):
             translate_rows(words, lengths, self.alphabet.of_codon, symbols, codons)
         for name, any_residue in self.aa.items():
             results[name] = out = np.empty(rows)
-            stop_symbol = self.alphabet.symbols.index("*")
-            aa_cpu.amino_acid_rows(symbols, codons, offsets, 0, rows, any_residue, stop_symbol, out, *self.aa_tables)
+            stop_codon = self.alphabet.symbols.index("*")
+            aa_cpu.amino_acid_rows(symbols, codons, offsets, 0, rows, any_residue, stop_codon, out, *self.aa_tables)
         for column, name in enumerate(self.names):
             values[first:last, column] = results[name]
         return lambda: values

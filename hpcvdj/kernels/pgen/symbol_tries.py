@@ -60,8 +60,9 @@ class Ambiguous:
         """InputError if prefix trees of `size` bytes are too large."""
         if size > MOST_BYTES:
             raise InputError(
-                f"{self.most} ambiguous symbols in one sequence need tables of more than {MOST_BYTES / 1e9:.1f} GB: "
-                "leave out the sequences with most of them"
+                f"the tables of amino acids for these V and J calls and up to {self.most} ambiguous symbols in one "
+                f"sequence need more than {MOST_BYTES / 1e9:.1f} GB; take fewer rows at a time (--batch-rows), or "
+                "leave out mismatches and sequences with many ambiguous symbols"
             )
 
 
@@ -190,14 +191,12 @@ def _fill(  # type: ignore[no-untyped-def]
                 continue
             if fills:
                 beyond[leaf] = 0.0
-                for next_base in range(1, 3 * beyond.shape[1] + 1):
+                for k in range(3 * beyond.shape[1]):
                     for p in range(1, 3 * made):
-                        length = next_base + 3 * made - p
+                        length = k + 1 + 3 * made - p
                         if length < len(lengths):
                             for c in range(4):
-                                beyond[leaf, (next_base - 1) // 3, (next_base - 1) % 3, c] += (
-                                    lengths[length] * own[p, c]
-                                )
+                                beyond[leaf, k // 3, k % 3, c] += lengths[length] * own[p, c]
             leaf += 1
         if not fills:
             begin[tree + 1, 0], begin[tree + 1, 1], begin[tree + 1, 2] = node, row, leaf
@@ -308,7 +307,7 @@ class FormTrie:
 
 
 def _cuts(child: NDArray[np.int32], form: int) -> Iterator[tuple[int, int]]:
-    """A form with no, one and two bases more, as far as there are such: how `FormTrie` calls these bases, the node."""
+    """(what `FormTrie` calls the bases, node) of a form with no, one and two bases more, as far as there are such."""
     yield 0, form
     for a in range(4):
         if (longer := int(child[form, a])) >= 0:

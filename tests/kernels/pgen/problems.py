@@ -150,3 +150,18 @@ def require_same(values: np.ndarray, expected: np.ndarray, names: tuple[str, ...
     for name, own, wanted in zip(names, values.T, expected.T, strict=True):
         difference = largest_difference(own, wanted)
         assert difference <= ALLOWED[name], (name, difference)
+
+
+def mixed_lengths_problem() -> PgenProblem:
+    """Junctions of many lengths, one of them much longer than the others."""
+    model = small_model(5)
+    longest = model.v[0].extended + "ACGTTG" * 12 + model.j[0].extended
+    return pgen_problem(model, [*junctions(model, 60, 64, 8), (0, 0, longest)], "mixed")
+
+
+def with_little_shared_memory(monkeypatch) -> None:
+    """Let blocks of the CUDA kernels have enough for short sequences only, which are launched by themselves."""
+    from hpcvdj.kernels.pgen import pgen_cuda
+
+    monkeypatch.setattr(pgen_cuda, "CLASSES", dict.fromkeys(PGEN_COLUMNS, (12, 24, 128)))
+    monkeypatch.setattr(pgen_cuda, "shared_limit", lambda: 24_000)

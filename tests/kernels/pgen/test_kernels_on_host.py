@@ -15,12 +15,14 @@ from tests.kernels.host import fake_cupy
 from tests.kernels.pgen.problems import (
     OLGA_MODELS,
     junctions,
+    mixed_lengths_problem,
     olga_model,
     on_cpu,
     pgen_problem,
     require_same,
     small_model,
     values_of,
+    with_little_shared_memory,
 )
 
 pytestmark = pytest.mark.skipif(fake_cupy.COMPILER is None, reason="no g++")
@@ -115,13 +117,8 @@ def test_genes_without_alleles_that_contribute(host, has_d):
 
 
 def test_sequences_with_too_little_shared_memory_are_computed_by_the_cpu(host, monkeypatch):
-    model = small_model(5)
-    rows = [*junctions(model, 60, 64, 8), (0, 0, model.v[0].extended + "ACGTTG" * 12 + model.j[0].extended)]
-    problem = pgen_problem(model, rows, "mixed")
-    from hpcvdj.kernels.pgen import pgen_cuda
-
-    monkeypatch.setattr(pgen_cuda, "CLASSES", dict.fromkeys(PGEN_COLUMNS, (12, 24, 128)))
-    monkeypatch.setattr(pgen_cuda, "shared_limit", lambda: 24_000)
+    problem = mixed_lengths_problem()
+    with_little_shared_memory(monkeypatch)
     require_same(on_host(problem, cuts=(3, 40)), on_cpu(problem))
 
 

@@ -31,7 +31,7 @@ def test_ambiguous_symbols_of_texts():
 @pytest.mark.parametrize("trees", [SymbolTries, FormTrie])
 def test_trees_that_are_too_large_are_refused(monkeypatch, trees):
     monkeypatch.setattr(symbol_tries, "MOST_BYTES", 1000)
-    with pytest.raises(InputError, match=r"3 ambiguous symbols in one sequence .* leave out"):
+    with pytest.raises(InputError, match=r"up to 3 ambiguous symbols in one sequence need more .* \(--batch-rows\)"):
         trees.of(tables_of(1), ALPHABET, Ambiguous("X", 3))
 
 
