@@ -44,6 +44,10 @@ class AminoAcids:
             *_forms(forms, FormTrie.of(tables, alphabet, ambiguous)),
         )  # fmt: skip
 
+    def rows_of_block(self, threads: int, rows: int) -> int:
+        """How many of `rows` sequences a block takes."""
+        return threads // self.threads_per_row
+
     def shared(self, threads: int, longest: int) -> int:
         """Bytes of shared memory of a block: the kernel's `numbers_of`, and the symbols, for each sequence."""
         codons = longest // 3

@@ -4,7 +4,7 @@ A side of the junction is walked once: as long as the bases follow the tree, `en
 ends there.  From the first base that leaves the tree, only insertions go on.  All that began within the tree's text
 have the same last bases, so two products carry them: `stepped` for those that began before the last node, `begun` for
 those that begin there.  D forms are read from the place where Left ends: those of up to four bases are one row of a
-table, longer ones are walked.
+table, longer ones are walked, where the first five bases begin one.
 """
 
 from itertools import chain
@@ -73,20 +73,21 @@ def _middle(codes, length, t, left, most, right, child, weights, rows, longer): 
             total += left[q] * right[q]
         return total * empty
     code = np.int64(0)
-    for k in range(1, ROW_BASES):
+    for k in range(1, ROW_BASES + 1):
         code = code << 2 | int(codes[k])
     for q in range(1, most + 1):
-        code = (code << 2 | np.int64(codes[q + ROW_BASES - 1])) & (ROWS - 1)
+        code = (code << 2 | np.int64(codes[q + ROW_BASES])) & (4 * ROWS - 1)
         part = empty * right[q]
         for k in range(ROW_BASES):
-            part += rows[t, code, k] * right[q + 1 + k]
+            part += rows[t, code >> 2, k] * right[q + 1 + k]
         node = longer[code]
-        e = q + ROW_BASES
-        while node >= 0 and e < length - 1:
+        e = q + ROW_BASES + 1
+        while node >= 0:
+            part += weights[t, node] * right[e]
+            if e >= length - 1:
+                break
             node = child[node, codes[e]]
             e += 1
-            if node >= 0:
-                part += weights[t, node] * right[e]
         total += left[q] * part
     return total
 

@@ -15,6 +15,9 @@ FILE = "kernels/pgen/nt.cu"
 MOST_STAGED = 1024
 """D forms are copied to shared memory up to this number: 16 bytes each."""
 
+MOST_TURNS, ROWS_OF_A_TURN = 4, 1 << 18
+"""A thread computes a sequence for each ROWS_OF_A_TURN that there are, up to MOST_TURNS, with the same tables."""
+
 CONSTANTS = {"BASES_PER_WORD": BASES_PER_WORD, "TILE_BYTES": TILE.itemsize, "MOST_THREADS": 256}
 """What host and device share."""
 
@@ -25,8 +28,6 @@ class Nucleotides:
     name       of the kernel: the template instance
     tables     for it: arguments after those of the junctions
     """
-
-    threads_per_row = 1
 
     def __init__(self, tables: Tables, width: int) -> None:
         self.nodes: int = len(tables.forms.child)
@@ -39,11 +40,15 @@ class Nucleotides:
             on_gpu(tables.longer), np.int32(self.nodes),
         )  # fmt: skip
 
+    def rows_of_block(self, threads: int, rows: int) -> int:
+        """How many of `rows` sequences a block takes: several a thread if there are enough for all blocks."""
+        return threads * max(1, min(MOST_TURNS, rows // ROWS_OF_A_TURN))
+
     def shared(self, threads: int, longest: int) -> int:
         """Bytes of shared memory of a block."""
         staged = self.nodes if self._staged else 0
-        doubles: int = ROW_BASES * ROWS + staged + (longest + 1 + ROW_BASES) * threads
-        return int(8 * doubles + 4 * ROWS + 2 * 4 * staged)
+        doubles: int = ROW_BASES * ROWS + 2 * 16 + 2 * staged + (longest + 1 + ROW_BASES) * threads
+        return int(8 * doubles + 4 * 4 * ROWS)
 
 
 def groups(tables: Tables) -> tuple[Any, ...]:

@@ -123,7 +123,7 @@ class PgenKernel(Kernel):
             return int(program.shared(threads, longest))
 
         threads = fitting_threads(kernel, min(THREADS[name], self._most_threads), shared)
-        tiles = split_pairs(offsets, 0, len(rows), threads // program.threads_per_row)
+        tiles = split_pairs(offsets, 0, len(rows), program.rows_of_block(threads, len(rows)))
         arguments = (
             words, lengths, on_gpu(rows.astype(np.int32, copy=False)), on_gpu(tiles.view(np.uint8)), *program.tables,
             np.int32(longest), np.int32(len(self.names)), out,

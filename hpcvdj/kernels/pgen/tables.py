@@ -206,7 +206,8 @@ class Tables:
     vd, dj       the insertions after V and before J
     forms        the D forms; weights float64 [tables, nodes], rows float64 [tables, ROWS, ROW_BASES]: the weights of
                  the forms of 1 … ROW_BASES bases with which a text of ROW_BASES bases begins (its first base in the
-                 highest bits), and longer int32 [ROWS]: its node if there are longer forms, else -1
+                 highest bits), and longer int32 [4 * ROWS]: the node of a text of one base more, -1 where no form
+                 begins with it
     d_chance     float64 [tables, D]: the probabilities of the D genes in a table
     first_group  int64 [pairs + 1]: the groups of each pair
     group_v, group_j, group_d   int64 [groups]: roots in `v` and `j`, and table of D forms
@@ -294,14 +295,12 @@ def _tables(
     forms = DForms.of(model)
     weights = d_chance @ forms.weight
     rows = np.zeros((len(weights), ROWS, ROW_BASES))
-    longer = np.full(ROWS, -1, dtype=np.int32)
     for row, codes in enumerate(np.ndindex(*(4,) * ROW_BASES)):
         for length in range(1, ROW_BASES + 1):
             node = forms.node(codes[:length])
             if node >= 0:
                 rows[:, row, length - 1] = weights[:, node]
-        if node >= 0 and (forms.child[node] >= 0).any():
-            longer[row] = node
+    longer = np.array([forms.node(codes) for codes in np.ndindex(*(4,) * (ROW_BASES + 1))], dtype=np.int32)
     first_group = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
     of_groups = (np.array(values, dtype=np.int64) for values in groups)
     return Tables(model, *sides, forms, weights, rows, longer, d_chance, first_group, *of_groups)

@@ -91,6 +91,9 @@ def test_ranges_and_blocks_do_not_change_a_bit(host, monkeypatch):
     expected = on_host(problem)
     for threads, cuts in product((32, 64, 256), ((), (1, 2, 70), (149,))):
         assert on_host(problem, threads, cuts).tobytes() == expected.tobytes()
+    # A thread takes several in turn.
+    monkeypatch.setattr("hpcvdj.kernels.pgen.nt_cuda.ROWS_OF_A_TURN", 40)
+    assert on_host(problem).tobytes() == expected.tobytes()
     # Fewer at a time.
     monkeypatch.setattr("hpcvdj.kernels.pgen.pgen_cuda.ROWS", 37)
     assert on_host(problem).tobytes() == expected.tobytes()
