@@ -6,12 +6,13 @@ boolean is T or F.
 
 import gzip
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,8 @@ import pyarrow.parquet as pq
 from hpcvdj.errors import InputError, choices
 from hpcvdj.storage.files import atomic_path
 from hpcvdj.storage.inputs import DAMAGE, State, changed, file_state, require_regular, unpacked
+
+T = TypeVar("T")
 
 BLOCK_BYTES = 16 << 20
 """TSV is read in blocks of this many bytes; a line may not be longer."""
@@ -378,7 +381,9 @@ def write_table(target: Path, batches: Iterable[pa.RecordBatch], *, overwrite: b
         for number, batch in enumerate(batches):
             rows += batch.num_rows
             if suffix == ".parquet":
-                parquet = parquet or stack.enter_context(pq.ParquetWriter(stream, batch.schema))
+                parquet = parquet or stack.enter_context(
+                    pq.ParquetWriter(stream, batch.schema, use_dictionary=_repetitive(batch))
+                )
                 parquet.write_batch(batch)
                 continue
             if number == 0:
@@ -386,6 +391,22 @@ def write_table(target: Path, batches: Iterable[pa.RecordBatch], *, overwrite: b
             if batch.num_rows:
                 stream.write(_lines(as_strings(batch)))
     return rows
+
+
+def _repetitive(batch: pa.RecordBatch) -> list[str]:
+    """Columns with few different values; for others, making a dictionary takes time and ends without one."""
+    named = zip(batch.schema.names, batch.columns, strict=True)
+    return [name for name, column in named if pc.count_distinct(column).as_py() <= batch.num_rows // 4]
+
+
+def ahead(items: Iterable[T]) -> Iterator[T]:
+    """The items; while one is worked on, another thread makes the next."""
+    source, end = iter(items), object()
+    with ThreadPoolExecutor(1) as thread:
+        following = thread.submit(next, source, end)
+        while (item := following.result()) is not end:
+            following = thread.submit(next, source, end)
+            yield cast(T, item)
 
 
 def _lines(batch: pa.RecordBatch) -> memoryview:

@@ -13,6 +13,7 @@ from hpcvdj.repertoires.inputs import with_repertoire
 from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.repertoires.tables import (
     Table,
+    ahead,
     open_table,
     read_batches,
     table_suffix,
@@ -68,7 +69,7 @@ def export(
 
     def batches() -> Iterator[pa.RecordBatch]:
         rows = 0
-        for batch in _in_columns_of_all(tables) if together else read_batches(tables[0].path):
+        for batch in ahead(_in_columns_of_all(tables) if together else read_batches(tables[0].path)):
             empty = pa.nulls(batch.num_rows, pa.string())
             lacking = {name: empty for name in REQUIRED if airr and name not in batch.schema.names}
             yield with_columns(batch, lacking | lookup.columns(rows, batch.num_rows))
@@ -77,7 +78,7 @@ def export(
         for table in tables:
             require_unchanged(table.path, table.state)
 
-    return write_table(target, batches(), overwrite=overwrite)
+    return write_table(target, ahead(batches()), overwrite=overwrite)
 
 
 def _in_columns_of_all(tables: Sequence[Table]) -> Iterator[pa.RecordBatch]:

@@ -45,9 +45,12 @@ class Lookup:
         places = np.full(rows, -1, dtype=np.int64)
         low, high = np.searchsorted(self._row, (first, first + rows))
         places[self._row[low:high] - first] = self._order[low:high]
-        messages = np.full(rows, "", dtype=object)
         low, high = np.searchsorted(self._excluded_row, (first, first + rows))
-        messages[self._excluded_row[low:high] - first] = self._messages[low:high]
+        messages = pa.repeat("", rows)
+        if low < high:
+            texts = np.full(rows, "", dtype=object)
+            texts[self._excluded_row[low:high] - first] = self._messages[low:high]
+            messages = pa.array(texts, pa.string())
         columns = {}
         for name, column in self.further.items():
             spread = _spread(column, places)
@@ -56,11 +59,11 @@ class Lookup:
 
 
 def _placed(
-    quantity: Quantity, values: NDArray[Any], places: NDArray[np.int64], messages: Iterable[str]
+    quantity: Quantity, values: NDArray[Any], places: NDArray[np.int64], messages: pa.Array
 ) -> dict[str, pa.Array]:
     """The columns of rows with their places in `values`, -1 for none, and the messages of those without values."""
     named = value_columns(quantity, _spread(values, places), places >= 0)
-    return named | {quantity.excluded: pa.array(messages, pa.string())}
+    return named | {quantity.excluded: messages}
 
 
 def _spread(values: NDArray[Any], places: NDArray[np.int64]) -> NDArray[Any]:
@@ -113,7 +116,8 @@ def join(result: "Result", table: Any, on: Literal["sequence_id", "row"] = "sequ
     _require_same_sequences(result, table, places)
     counted = places >= 0
     index, places[counted] = np.unique(places[counted], return_inverse=True)
-    return beside(table, None, _placed(result.quantity, Selection(result, index).counters, places, messages))
+    columns = _placed(result.quantity, Selection(result, index).counters, places, pa.array(messages, pa.string()))
+    return beside(table, None, columns)
 
 
 def _by_row(result: "Result", table: Any) -> tuple[NDArray[np.int64], Iterable[str]]:
