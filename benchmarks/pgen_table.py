@@ -14,12 +14,22 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
+from numpy.typing import NDArray
 from pgen_gpu import junctions
 
-from hpcvdj.recombination.alphabet import BASES, unpack
+from hpcvdj.recombination.alphabet import BASES, BASES_PER_WORD
 from hpcvdj.recombination.igor import load_model
 
 GROUP_ROWS = 1 << 20
+
+
+def texts(words: NDArray[np.uint64], lengths: NDArray[np.uint8]) -> pa.Array:
+    """The letters of packed sequences."""
+    shifts = np.arange(2 * BASES_PER_WORD - 2, -1, -2, dtype=np.uint64)
+    codes = (words[:, :, None] >> shifts & np.uint64(3)).reshape(len(words), -1)
+    letters = np.frombuffer(BASES.encode(), dtype=np.uint8)[codes][np.arange(codes.shape[1]) < lengths[:, None]]
+    ends = np.concatenate(([0], np.cumsum(lengths, dtype=np.int32))).astype(np.int32)
+    return pa.StringArray.from_buffers(len(lengths), pa.py_buffer(ends), pa.py_buffer(letters))
 
 
 def main() -> None:
@@ -38,15 +48,13 @@ def main() -> None:
         np.array([model.templates(segment)[own[side].places[0]].allele for own in drawn.pairs])
         for side, segment in enumerate("VJ")
     ]
-    letters = np.frombuffer(BASES.encode(), dtype=np.uint8)
     with parquet.ParquetWriter(options.table, pa.schema([(name, pa.string()) for name in COLUMNS])) as writer:
         for begin in range(0, len(order), GROUP_ROWS):
             rows = order[begin : begin + GROUP_ROWS]
-            texts = [letters[unpack(drawn.words[row], int(drawn.lengths[row]))].tobytes().decode() for row in rows]
             columns = [
                 pa.array([f"s{row}" for row in rows.tolist()]),
                 *(pa.array(own[pair[rows]].tolist()) for own in names),
-                pa.array(texts),
+                texts(drawn.words[rows], drawn.lengths[rows]),
             ]
             writer.write_batch(pa.RecordBatch.from_arrays(columns, names=list(COLUMNS)))
 
