@@ -36,15 +36,14 @@ class Lookup:
         further: dict[str, NDArray[Any]] | None = None,
     ) -> None:
         self.quantity, self.values, self.further = quantity, values, further or {}
-        self._order = np.argsort(row, kind="stable")
-        self._row = row[self._order]
+        rows = max((int(named.max()) + 1 for named in (row, excluded.row) if len(named)), default=0)
+        self._places = np.full(rows, -1, dtype=np.int64)
+        self._places[row] = np.arange(len(row))
         self._excluded_row, self._messages = excluded.row, excluded.messages
 
     def columns(self, first: int, rows: int) -> dict[str, pa.Array]:
         """The columns of input rows `first` … `first + rows - 1`, and why rows were excluded."""
-        places = np.full(rows, -1, dtype=np.int64)
-        low, high = np.searchsorted(self._row, (first, first + rows))
-        places[self._row[low:high] - first] = self._order[low:high]
+        places = self._places[first : first + rows]
         low, high = np.searchsorted(self._excluded_row, (first, first + rows))
         messages = pa.repeat("", rows)
         if low < high:
