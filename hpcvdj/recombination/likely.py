@@ -24,7 +24,7 @@ Side = list[tuple[float, int, int]]
 
 def most_likely(model: Model, junction: str, v: Iterable[int], j: Iterable[int], number: int) -> list[Scenario]:
     """The `number` most likely of `scenarios`, the most likely first; arguments as there."""
-    if not model.has_d:
+    if not model.has_d or model.joint:
         return heapq.nlargest(number, scenarios(model, junction, v, j), key=lambda scenario: scenario.probability)
     return list(islice(_in_order(model, junction, list(v), list(j)), number))
 

@@ -13,7 +13,7 @@ are deletions that did not happen.  V and J keep at least one base; D may vanish
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -101,6 +101,7 @@ class Model:
     p_vj         float64 [V, J]: P(V, J) of a locus without D genes
     p_vdj        float64 [V, D, J]: where D and J depend on V; `p_v` and `p_dj` are then its marginals, which is what
                  OLGA takes
+    joint        take P(V, D, J) = `p_vdj` in the place of P(V) P(D, J)
     """
 
     name: str
@@ -116,6 +117,20 @@ class Model:
     p_dj: Array
     p_vj: Array
     p_vdj: Array | None = None
+    joint: bool = False
+
+    def with_joint_choice(self) -> "Model":
+        """The model with its own P(V, D, J); InputError if it has none."""
+        if self.p_vdj is None:
+            raise InputError(f"{self.name}: has no P(V, D, J), only P(V) and P(D, J); leave out --joint")
+        return replace(self, joint=True)
+
+    @cached_property
+    def p_choice(self) -> Array:
+        """P(V, D, J), float64 [V, D, J], of a locus with D genes."""
+        if self.joint and self.p_vdj is not None:
+            return self.p_vdj
+        return np.asarray(self.p_v[:, None, None] * self.p_dj)
 
     def facts(self) -> dict[str, str | int]:
         """What results record of it."""

@@ -30,10 +30,10 @@ def productive_probability(model: Model) -> float:
     if not further:
         inserted = _after_insertion(of_v, steps, first)
         return float((model.p_vj * (inserted @ of_j.T)).sum())
-    left = _after_insertion(model.p_v @ of_v, steps, first)
-    right = _before_insertion(of_j, steps, further[0])
-    of_d = [_sum_of_d(model, place, steps) for place in range(len(model.d))]
-    return float(sum(chances @ (right @ (left @ forms)) for chances, forms in zip(model.p_dj, of_d, strict=True)))
+    left, right = _after_insertion(of_v, steps, first), _before_insertion(of_j, steps, further[0])
+    chances = model.p_choice
+    of_d = (_sum_of_d(model, place, steps) for place in range(len(model.d)))
+    return float(sum((chances[:, place] * (left @ forms @ right.T)).sum() for place, forms in enumerate(of_d)))
 
 
 def given_productive(model: Model) -> Model:
@@ -44,7 +44,8 @@ def given_productive(model: Model) -> Model:
     chance = productive_probability(model)
     if chance == 0:
         raise InputError(f"{model.name}: makes no productive junction; leave out --normalize productive")
-    return replace(model, p_v=model.p_v / chance, p_vj=model.p_vj / chance)
+    p_vdj = None if model.p_vdj is None else model.p_vdj / chance
+    return replace(model, p_v=model.p_v / chance, p_vj=model.p_vj / chance, p_vdj=p_vdj)
 
 
 def _automaton() -> tuple[dict[str, Array], Array]:

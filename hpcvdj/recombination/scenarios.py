@@ -92,8 +92,9 @@ def _middles(
         yield None, None, (middle,), float(model.p_vj[v, j]) * insertion_probability(middle, model.insertions[0])
         return
     vd, dj = model.insertions
+    chances = model.p_choice[v, :, j]
     for place, template in enumerate(model.d):
-        chance = float(model.p_v[v] * model.p_dj[place, j])
+        chance = float(chances[place])
         length = len(template.extended)
         for left in range(model.d_deletions.shape[1]):
             for right in range(model.d_deletions.shape[2]):

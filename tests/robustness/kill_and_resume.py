@@ -49,6 +49,15 @@ MOTIF_METHODS = tuple(choices(KmerMethod))
 MOTIF_KINDS = {"dense": [], "edges": ["--top", "3", "--score", "cosine"]}
 MOTIF_SEQUENCES, MOTIF_BASES = 600, 40
 TOGETHER = ("together", "together in slices")
+PGEN = ("pgen", "pgen in slices")
+KINDS: dict[str, dict[str, tuple[str, ...]]] = {
+    "counts": {"counts": tuple(MAX_N)},
+    "slices": {"slices": ("direct",)},
+    "together": dict.fromkeys(TOGETHER, ("direct",)),
+    "pgen": dict.fromkeys(PGEN, ("forward-sum",)),
+    "motifs": dict.fromkeys(MOTIF_KINDS, MOTIF_METHODS),
+}
+"""By the runs that are killed: the kinds of cases, and the methods of each."""
 TABLE_BOUNDS = (0, 1, 7_000, 7_000, 90_000, 91_000, 150_000, MANY)
 """Rows at which the tables of cases of `together` begin and end: one of a row, one without rows, larger ones."""
 
@@ -87,11 +96,15 @@ def command(case: Case, output: Path, ranks: int, *, resume: bool) -> list[str]:
         words = [str(output.parents[1] / "many.fasta"), "-o", str(output), "-k", "8", "-d", "1", "--strands", "both"]
         command = [sys.executable, "-m", "hpcvdj", "-q", "motifs", "compare", *words, *options, "--backend", "cpu"]
         return [*launcher, *command]
-    options = ["--method", case.method, "--max-n", str(MAX_N[case.method]), "--backend", "cpu"]
+    options = ["--backend", "cpu"]
     saving = ["--checkpoint-every", "0.1", *(["--resume"] if resume else [])]
-    if case.kind in ("slices", "together in slices") and case.number >= 0:
+    if case.kind.endswith("slices") and case.number >= 0:
         saving += ["--batch-rows", str(SLICE_ROWS)]
     work = output.parents[1]
+    if case.kind in PGEN:
+        files = [str(work / "many.parquet"), "-m", "mouse_trb", "-o", str(output)]
+        return [*launcher, sys.executable, "-m", "hpcvdj", "-q", "pgen", *files, *options, *saving]
+    options += ["--method", case.method, "--max-n", str(MAX_N[case.method])]
     junctions = work / "many.parquet" if case.method == "direct" else SMALL
     if case.kind.startswith("together"):
         junctions = work / "tables"
@@ -152,7 +165,8 @@ def content(output: Path, kind: str) -> list[np.ndarray]:
     if kind not in MOTIF_KINDS:
         with Result(output) as result:
             order = np.argsort(result.row)
-            return [result.counters[:][order], result.repertoire_id[order]]
+            # Bits, since NaN is not equal to itself.
+            return [result.counters[:][order].view(np.uint64), result.repertoire_id[order]]
     from hpcvdj.motifs.edges import joined
     from hpcvdj.motifs.results import MotifResult
 
@@ -241,11 +255,12 @@ def inputs_of(work: Path, of: str) -> None:
 
 
 def drawn(number: int, of: str, chance: random.Random) -> Case:
-    """A case of `counts`, `slices`, `together` or `motifs`."""
-    if of in ("slices", "together"):
-        case = Case(number, of, "direct", chance.randint(1, 3), chance.choice(VICTIMS))
-        if of == "together":
-            case.kind = chance.choice(("together", "together in slices"))
+    """A case of the runs that are killed."""
+    if of in ("slices", "together", "pgen"):
+        (method,) = next(iter(KINDS[of].values()))
+        case = Case(number, of, method, chance.randint(1, 3), chance.choice(VICTIMS))
+        if of != "slices":
+            case.kind = chance.choice(tuple(KINDS[of]))
         case.awaited = chance.choice(("", "part-*.h5")) if case.kind.endswith("slices") else ""
         return case
     if of == "counts":
@@ -276,25 +291,19 @@ def serial(work: Path, kinds: dict[str, tuple[str, ...]]) -> tuple[dict[tuple[st
 def main() -> int:
     """Run the cases; exit code 1 if any went wrong."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument(
-        "--of", choices=("counts", "slices", "together", "motifs"), default="counts", help="which command's runs"
-    )
-    parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--of", choices=tuple(KINDS), default="counts", help="which runs")
+    parser.add_argument("--runs", type=int, default=200, help="cases")
+    parser.add_argument("--first", type=int, default=0, help="number of the first case")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("-o", "--output", type=Path, help="raw rows, CSV")
     options = parser.parse_args()
-    kinds: dict[str, tuple[str, ...]] = {"counts": tuple(MAX_N)}
-    if options.of in ("slices", "together"):
-        kinds = dict.fromkeys(("slices",) if options.of == "slices" else TOGETHER, ("direct",))
-    elif options.of == "motifs":
-        kinds = dict.fromkeys(MOTIF_KINDS, MOTIF_METHODS)
     with tempfile.TemporaryDirectory() as work:
         inputs_of(Path(work), options.of)
-        expected, seconds = serial(Path(work), kinds)
+        expected, seconds = serial(Path(work), KINDS[options.of])
         print(f"serial runs: {seconds}")
         cases = []
         started = time.monotonic()
-        for number in range(options.runs):
+        for number in range(options.first, options.first + options.runs):
             chance = random.Random(f"{options.seed}-{number}")
             case = drawn(number, options.of, chance)
             folder = Path(work) / str(number)
@@ -304,7 +313,7 @@ def main() -> int:
             cases.append(case)
             if options.output:
                 write(options.output, cases)
-            print(f"{number + 1}/{options.runs} {time.monotonic() - started:.0f} s {case}", flush=True)
+            print(f"{len(cases)}/{options.runs} {time.monotonic() - started:.0f} s {case}", flush=True)
     good = sum(case.equal and not case.debris for case in cases)
     killed = sum(case.kills for case in cases)
     saved = sum(case.saved > 0 for case in cases)

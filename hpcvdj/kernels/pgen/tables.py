@@ -7,8 +7,9 @@ The generation probability of a junction S of L bases is, for one **group** of a
 Left(q) is the weight of all V forms and VD insertions that end after q bases, Right(e) that of all DJ insertions and J
 forms that begin there, and W(q, e) that of the D forms equal to S[q:e].  Within a group the three are independent, and
 a junction's probability is the sum over the groups of its sets of V and J alleles.  P(D, J) couples D and J, so a group
-is a J allele or a D gene, whichever gives fewer.  Without D genes, P(V, J) couples V and J: a group is then a J allele,
-W is 1 where q = e, and there is no insertion before J.
+is a J allele or a D gene, whichever gives fewer.  A joint P(V, D, J) couples all three: a group is then a V and a J
+allele.  Without D genes, P(V, J) couples V and J: a group is then a J allele, W is 1 where q = e, and there is no
+insertion before J.
 
 Bases have the codes of `hpcvdj.recombination.alphabet`.
 """
@@ -231,7 +232,9 @@ class Tables:
     @staticmethod
     def of(model: Model, pairs: Sequence[tuple[Mask, Mask]]) -> "Tables":
         """The tables of a model for pairs of sets of V and J alleles."""
-        return _with_d(model, pairs) if model.has_d else _without_d(model, pairs)
+        if not model.has_d:
+            return _without_d(model, pairs)
+        return _joint(model, pairs) if model.joint else _with_d(model, pairs)
 
 
 def _tree(model: Model, segment: str, mask: Mask, factors: Array) -> _Tree:
@@ -265,6 +268,24 @@ def _with_d(model: Model, pairs: Sequence[tuple[Mask, Mask]]) -> Tables:
     group_v = [v.root[v_masks.index(mask)] for (mask, _), own in zip(pairs, groups, strict=True) for _ in own]
     chosen = [group for own in groups for group in own]
     return _tables(model, (v, j, vd, dj), d_chance, list(map(len, groups)), (group_v, j.root[chosen], table[chosen]))
+
+
+def _joint(model: Model, pairs: Sequence[tuple[Mask, Mask]]) -> Tables:
+    vd, dj = map(Chain.of, model.insertions)
+    chances = model.p_choice
+    trees: list[tuple[Tries, dict[int, int]]] = []
+    for segment, chain, side in (("V", vd, 0), ("J", dj, 1)):
+        alleles = sorted({place for pair in pairs for place in pair[side]})
+        tries, _ = _joined([_tree(model, segment, (place,), np.ones((1, 1))) for place in alleles], chain)
+        trees.append((tries, dict(zip(alleles, tries.root.tolist(), strict=True))))
+    (v, root_v), (j, root_j) = trees
+    used = [[(a, b) for a in v_mask for b in j_mask if chances[a, :, b].any()] for v_mask, j_mask in pairs]
+    groups = [group for own in used for group in own]
+    # Without a group there is still a table.
+    rows = np.array([np.zeros(len(model.d)), *(chances[a, :, b] for a, b in groups)])
+    d_chance, table = np.unique(rows, axis=0, return_inverse=True)
+    roots = [root_v[a] for a, _ in groups], [root_j[b] for _, b in groups], table.reshape(-1)[1:]
+    return _tables(model, (v, j, vd, dj), d_chance, list(map(len, used)), roots)
 
 
 def _without_d(model: Model, pairs: Sequence[tuple[Mask, Mask]]) -> Tables:
