@@ -61,6 +61,7 @@ def show(
     from hpcvdj.recombination.germline import SEGMENT_TYPES
     from hpcvdj.recombination.igor import load_model
     from hpcvdj.recombination.plot import draw, usable
+    from hpcvdj.recombination.productive import productive_probability
     from hpcvdj.storage.plots import require_plottable
 
     if output is not None:
@@ -79,6 +80,7 @@ def show(
         bases = ", ".join(f"{base} {100 * chance:.1f} %" for base, chance in zip("ACGT", insertion.first, strict=True))
         longest = len(insertion.lengths) - 1
         common.say(f"insertion  {name}: mean {insertion.mean_length:.2f} nt, at most {longest}; first base {bases}")
+    common.say(f"productive {100 * productive_probability(found):.2f} % of recombinations")
     if output is not None:
         draw(found, output, overwrite=overwrite)
         common.say(f"written    {output}")

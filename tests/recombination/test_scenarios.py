@@ -1,5 +1,6 @@
 """hpcvdj.recombination.scenarios: the definition, against values by hand, the total mass, and lengths."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -95,7 +96,7 @@ def test_dj_insertions_are_read_from_j_leftwards():
     found = {s.inserted: s.probability for s in scenarios(model, "AGCT", [0], [0]) if s.d_deleted == (0, 0)}
     assert found == {("", "C"): 0.75 * 0.5 * 0.5 * (0.5 * (0.25 * 0.5))}
     longer = Insertion(np.array([0.0, 0.0, 1.0]), CHAIN.transitions, CHAIN.first)
-    model = Model(**{**vars(model), "insertions": (CHAIN, longer)})
+    model = replace(model, insertions=(CHAIN, longer))
     found = {s.inserted: s.probability for s in scenarios(model, "AGCAT", [0], [0]) if s.d_deleted == (0, 0)}
     # The chain begins with A, which is next to J; C follows.
     assert found == {("", "CA"): 0.75 * 0.5 * 0.5 * (0.5 * (1.0 * 0.125 * 0.2))}
