@@ -8,7 +8,8 @@ that are under way.  Both are computed once for each set of alleles, in a prefix
 insertions take the same steps, which the kernels multiply once for all of them.
 """
 
-from collections.abc import Iterable, Iterator
+import logging
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -18,10 +19,14 @@ from numba import njit, prange
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
-from hpcvdj.kernels.pgen.codons import Alphabet, CodonSteps
+from hpcvdj.kernels.pgen.codons import CodonSteps
 from hpcvdj.kernels.pgen.tables import Chain, Tables, Tries
 from hpcvdj.recombination.alphabet import AMINO_ACIDS
 from hpcvdj.recombination.models import Array, Template
+from hpcvdj.recombination.repertoire import PgenProblem
+from hpcvdj.recombination.symbols import ANY_RESIDUE, Alphabet
+
+log = logging.getLogger(__name__)
 
 ENDED = 9
 """Weights within a codon: 4 after its first base, 4 after its second, 1 at its end."""
@@ -44,16 +49,24 @@ class Ambiguous:
     most: int = 0
 
     @staticmethod
-    def of(texts: Iterable[str]) -> "Ambiguous":
-        """Those of some texts."""
-        own = [[symbol for symbol in text if symbol not in STANDARD] for text in texts]
-        return Ambiguous(
-            "".join(sorted({symbol for symbols in own for symbol in symbols})), max(map(len, own), default=0)
-        )
+    def of(problem: PgenProblem, *, ball: bool) -> "Ambiguous":
+        """Those of a problem's sequences, and for sums over one mismatch (`ball`) an X in the place of any symbol."""
+        symbols, most = "", 0
+        alphabet = problem.symbols
+        if alphabet is not None:
+            is_ambiguous = _ambiguous(alphabet)
+            occurs = np.zeros(256, dtype=np.bool_)
+            # Behind the end of a sequence there is symbol 0, an amino acid.
+            packed = np.ascontiguousarray(problem.repertoire.words).view(np.uint8)
+            most = int(_survey(packed, np.pad(is_ambiguous, (0, 256 - len(is_ambiguous))), occurs))
+            symbols = "".join(sorted(s for k, s in enumerate(alphabet.symbols) if is_ambiguous[k] and occurs[k]))
+        if symbols:
+            log.info("preparing the tables for %s, up to %d in a sequence; more take longer", ", ".join(symbols), most)
+        return Ambiguous("".join(sorted({*symbols, ANY_RESIDUE})), most + 1) if ball else Ambiguous(symbols, most)
 
     def among(self, alphabet: Alphabet) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Which symbols of an alphabet texts may have, and which are ambiguous, bool [symbols] each."""
-        is_ambiguous = np.array([symbol not in STANDARD for symbol in alphabet.symbols])
+        is_ambiguous = _ambiguous(alphabet)
         return ~is_ambiguous | np.array([symbol in self.symbols for symbol in alphabet.symbols]), is_ambiguous
 
     def check(self, size: int) -> None:
@@ -64,6 +77,24 @@ class Ambiguous:
                 f"sequence need more than {MOST_BYTES / 1e9:.1f} GB; take fewer rows at a time (--batch-rows), or "
                 "leave out mismatches and sequences with many ambiguous symbols"
             )
+
+
+def _ambiguous(alphabet: Alphabet) -> NDArray[np.bool_]:
+    """Which symbols of an alphabet are ambiguous, bool [symbols]."""
+    return np.array([symbol not in STANDARD for symbol in alphabet.symbols])
+
+
+@njit(cache=True, nogil=True)
+def _survey(rows, is_ambiguous, occurs):  # type: ignore[no-untyped-def]
+    """The most ambiguous symbols of any row, uint8 [rows, symbols]; sets which symbols occur, bool [256]."""
+    most = 0
+    for row in range(len(rows)):
+        own = 0
+        for symbol in rows[row]:
+            own += is_ambiguous[symbol]
+            occurs[symbol] = True
+        most = max(most, own)
+    return most
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hpcvdj.errors import InputError
 from hpcvdj.kernels.pgen import aa_cpu, nt_cpu
-from hpcvdj.kernels.pgen.codons import AMBIGUOUS, Alphabet
 from hpcvdj.kernels.pgen.pgen_cpu import PgenKernel
 from hpcvdj.kernels.pgen.symbol_tries import Ambiguous
 from hpcvdj.kernels.pgen.tables import Tables
@@ -19,12 +17,13 @@ from hpcvdj.recombination.alphabet import AMINO_ACIDS, translate
 from hpcvdj.recombination.models import Insertion, Model, Template
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 from hpcvdj.recombination.scenarios import pgen
+from hpcvdj.recombination.symbols import Alphabet
 from tests.kernels.pgen.models import (
     AA,
     BALL,
     NT,
+    OTHERS,
     aa_pgens,
-    codons_of,
     extended_of,
     length_distribution,
     models,
@@ -304,30 +303,7 @@ def test_columns_do_not_depend_on_each_other():
         assert np.array_equal(pgens(model, rows, (name,))[:, 0], together[:, column], equal_nan=True)
 
 
-def test_the_standard_alphabet():
-    """Each symbol has its codons by the genetic code, an ambiguous one those of its amino acids."""
-    alphabet = Alphabet.of()
-    for symbol in alphabet.symbols:
-        expected = AMBIGUOUS.get(symbol, symbol)
-        assert sorted(codons_of(alphabet, symbol)) == sorted(c for c, own in AMINO_ACIDS.items() if own in expected)
-    assert len(codons_of(alphabet, "X")) == 61
-
-
-@pytest.mark.parametrize(
-    ("custom", "message"),
-    [
-        ({"A": ["C"]}, "symbol 'A': .* defined already; choose another one"),
-        ({"ab": ["C"]}, "symbol 'ab': is no single letter"),
-        ({"%": ["TGTT"]}, "symbol '%': 'TGTT' is no symbol and no codon; correct it"),
-        ({chr(200 + k): ["C"] for k in range(40)}, "65 symbols; at most 64 can be used"),
-    ],
-)
-def test_symbols_that_cannot_be(custom, message):
-    with pytest.raises(InputError, match=message):
-        Alphabet.of(custom)
-
-
 def test_as_many_symbols_as_there_may_be():
-    custom = {chr(200 + k): ["C"] for k in range(39)}
+    custom = dict.fromkeys(OTHERS[:39], "C")
     model = random_model(4, True)
-    assert aa_pgens(model, [chr(200) * 2], Alphabet.of(custom)) == aa_pgens(model, ["CC"])
+    assert aa_pgens(model, [OTHERS[38] * 2], Alphabet.of(custom)) == aa_pgens(model, ["CC"])

@@ -8,11 +8,11 @@ import pytest
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.pgen import symbol_tries
 from hpcvdj.kernels.pgen.aa_cpu import amino_acid_rows, arguments
-from hpcvdj.kernels.pgen.codons import Alphabet
 from hpcvdj.kernels.pgen.symbol_tries import Ambiguous, FormTrie, SymbolTries
 from hpcvdj.kernels.pgen.tables import Tables
 from hpcvdj.recombination.alphabet import AMINO_ACIDS, BASES
-from tests.kernels.pgen.models import random_model, require_equal
+from hpcvdj.recombination.symbols import Alphabet
+from tests.kernels.pgen.models import amino_acid_problem, problem_of, random_model, require_equal
 
 ALPHABET = Alphabet.of()
 
@@ -23,9 +23,25 @@ def tables_of(seed: int, has_d: bool = True) -> Tables:
     return Tables.of(model, [(model.contributing("V"), model.contributing("J"))])
 
 
-def test_ambiguous_symbols_of_texts():
-    assert Ambiguous.of(["CASX", "CZXF", "CAS*"]) == Ambiguous("XZ", 2)
-    assert Ambiguous.of([]) == Ambiguous.of(["", "CASSF"]) == Ambiguous("", 0)
+@pytest.mark.parametrize(
+    ("texts", "expected", "of_ball"),
+    [
+        (["CASX", "CZXF", "CASS"], ("XZ", 2), ("XZ", 3)),
+        (["CASBF", "CF"], ("B", 1), ("BX", 2)),
+        (["CASSF"], ("", 0), ("X", 1)),
+        ([], ("", 0), ("X", 1)),
+    ],
+)
+def test_ambiguous_symbols_of_sequences(texts, expected, of_ball):
+    problem, _ = amino_acid_problem(random_model(1, True), [(text, None, None) for text in texts])
+    assert Ambiguous.of(problem, ball=False) == Ambiguous(*expected)
+    assert Ambiguous.of(problem, ball=True) == Ambiguous(*of_ball)
+
+
+def test_translated_sequences_have_no_ambiguous_symbols():
+    problem, _ = problem_of(random_model(1, True), [("TGTTTT", None, None)])
+    assert Ambiguous.of(problem, ball=False) == Ambiguous("", 0)
+    assert Ambiguous.of(problem, ball=True) == Ambiguous("X", 1)
 
 
 @pytest.mark.parametrize("trees", [SymbolTries, FormTrie])
