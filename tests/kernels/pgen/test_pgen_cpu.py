@@ -24,6 +24,7 @@ from tests.kernels.pgen.models import (
     NT,
     OTHERS,
     aa_pgens,
+    amino_acid_problem,
     extended_of,
     length_distribution,
     models,
@@ -260,7 +261,9 @@ def test_kernels_are_compiled_once():
         v, j = model.contributing("V"), model.contributing("J")
         for pairs in ([], [((), ())], [(v, j)], [((v_place,), (j_place,)) for v_place, j_place in product(v, j)]):
             tables = Tables.of(model, pairs)
-            arguments = {"aa": aa_cpu.arguments(tables, Alphabet.of(), Ambiguous()), "nt": nt_cpu.arguments(tables)}
+            texts = [("CXXBF", None, None), ("CF", None, None)][: seed % 3 if pairs else 0]
+            ambiguous = Ambiguous.of(amino_acid_problem(model, texts)[0], ball=seed % 4 < 2)
+            arguments = {"aa": aa_cpu.arguments(tables, Alphabet.of(), ambiguous), "nt": nt_cpu.arguments(tables)}
             for kernel, values in arguments.items():
                 types.setdefault(kernel, set()).add(tuple(str(numba.typeof(value)) for value in values))
     assert [len(own) for own in types.values()] == [1, 1]
