@@ -136,11 +136,13 @@ def _reversed(symbols: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 def _unique(owner: NDArray[np.int64], texts: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """Different (owner, text), ordered by owner, then by text."""
-    keys = np.hstack([owner.astype(">u4").view(np.uint8).reshape(-1, 4), texts])
+    # Eight bytes at a time are sorted faster than one.
+    filled = np.pad(texts, ((0, 0), (0, -texts.shape[1] % 8))).view(">u8").astype(np.uint64)
+    keys = np.hstack([owner.astype(np.uint64)[:, None], filled])
     order = np.lexsort(keys.T[::-1])
     keys = keys[order]
-    new = np.append(True, (keys[1:] != keys[:-1]).any(axis=1))[: len(keys)]
-    return owner[order][new], np.ascontiguousarray(keys[new, 4:])
+    chosen = order[np.append(True, (keys[1:] != keys[:-1]).any(axis=1))[: len(keys)]]
+    return owner[chosen], texts[chosen]
 
 
 @njit(cache=True, nogil=True)
@@ -427,8 +429,8 @@ class FormTrie:
     def of(tables: Tables, alphabet: Alphabet, ambiguous: Ambiguous) -> "FormTrie":
         """The tree of a model's D forms.  InputError if ambiguous symbols make it too large."""
         depth = max((len(own.extended) for own in tables.model.d), default=0) // 3 + 1
-        places = range(ambiguous.symbols.shape[1])
-        texts = np.concatenate([np.zeros((0, depth), np.uint8), *(_cut(ambiguous.symbols, k, depth) for k in places)])
+        firsts = range(ambiguous.symbols.shape[1])
+        texts = np.concatenate([np.zeros((0, depth), np.uint8), *(_cut(ambiguous.symbols, k, depth) for k in firsts)])
         _, needed = ambiguous.sorted(alphabet, np.zeros(len(texts), np.int64), texts)
         symbols = len(alphabet.symbols)
         arguments = (
