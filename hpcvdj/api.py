@@ -1,5 +1,6 @@
 """hpcvdj from a script or a notebook: one function for each question."""
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,8 +21,9 @@ from hpcvdj.recombination.germline import DFormConvention, Germline, PaperDForms
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.likely import LikelyScenarios, most_likely
 from hpcvdj.recombination.models import Alleles, Model
-from hpcvdj.recombination.repertoire import Problem, SequenceField
-from hpcvdj.repertoires.junctions import Reading, read_table
+from hpcvdj.recombination.repertoire import JunctionField, Problem, SequenceField
+from hpcvdj.recombination.symbols import Alphabet, read_alphabet
+from hpcvdj.repertoires.junctions import Reading, read_table, reading_of
 from hpcvdj.repertoires.tables import as_arrow
 from hpcvdj.results.joining import Lookup, beside, join
 from hpcvdj.results.reader import Result
@@ -90,22 +92,29 @@ def pgen(
     junctions: Any,
     model: Model | str | Path,
     *,
-    sequence: Literal["nt", "aa", "both"] = "both",
+    sequence: Literal["nt", "aa", "both"] | None = None,
     mismatches: int = 0,
     genes: Genes = "call",
+    sequence_field: JunctionField | None = None,
+    alphabet: Mapping[str, Iterable[str]] | str | Path | None = None,
     backend: str = AUTO,
     strict: bool = False,
 ) -> Any:
     """Compute how probable it is that recombination makes each junction of a table, on this machine.
 
-    junctions   a pandas DataFrame or a pyarrow Table (or any object with the Arrow stream interface) with the AIRR
-                columns v_call, j_call and junction; or a list of junctions, with genes="any"
-    model       a Model, the name of one (`human_trb`), or a folder in IGoR's format
-    sequence    the probability of the nucleotides, `nt`, of their amino acids, `aa`, or `both`
-    mismatches  1: also of all amino-acid sequences within one mismatch, added up
-    genes       `call`: of scenarios with the V and J alleles that the calls name; `any`: of all scenarios
-    backend     `auto` takes a GPU if there is one, `cuda` requires one, `cpu` does not use it
-    strict      the first row without a probability is an error
+    junctions       a pandas DataFrame or a pyarrow Table (or any object with the Arrow stream interface) with the AIRR
+                    columns v_call, j_call and junction or junction_aa; or a list of junctions, with genes="any"
+    model           a Model, the name of one (`human_trb`), or a folder in IGoR's format
+    sequence        the probability of the nucleotides, `nt`, of their amino acids, `aa`, or `both`; by default all that
+                    there is
+    mismatches      1: also of all amino-acid sequences within one mismatch, added up
+    genes           `call`: of scenarios with the V and J alleles that the calls name; `any`: of all scenarios
+    sequence_field  the column to read: `junction`, or `junction_aa`, amino acids in which X, B, J and Z are several;
+                    by default `junction_aa` if the table has no `junction`, and `junction` of a list
+    alphabet        more symbols of amino acids: for each the symbols and codons that it stands for, as in
+                    {"x": ["D", "E", "AAA"]}; or the file that defines them
+    backend         `auto` takes a GPU if there is one, `cuda` requires one, `cpu` does not use it
+    strict          the first row without a probability is an error
 
     Returns a table of the same kind (of a list: a pyarrow Table), with its rows in the same order and the columns
     `pgen_nt`, `pgen_aa`, `pgen_aa_1mm` that were asked for beside them (null for a row without a value, as for the
@@ -120,11 +129,15 @@ def pgen(
     ...     pgen(["TGTGCCAGCAGTTTCGGGACAGGGTTTGAACAGTACTTC"], "human_trb", genes="any")["pgen_nt"].to_pylist()
     """
     if isinstance(junctions, list):
-        junctions = pa.table({"junction": pa.array(junctions, pa.string())})
-    config = PgenConfig(pgen_names(sequence, mismatches), genes, backend)
-    loaded = _loaded(model)
+        junctions = pa.table({sequence_field or "junction": pa.array(junctions, pa.string())})
+    symbols = None
+    if alphabet is not None:
+        symbols = Alphabet.of(alphabet) if isinstance(alphabet, Mapping) else read_alphabet(Path(alphabet))
     table = as_arrow(junctions)
-    read = read_table(table, loaded, config.reads(Reading(strict=strict)))
+    reading = reading_of(table.column_names, sequence_field, symbols, strict=strict)
+    config = PgenConfig(pgen_names(sequence, mismatches, amino_acids=reading.alphabet is not None), genes, backend)
+    loaded = _loaded(model)
+    read = read_table(table, loaded, config.reads(reading))
     values = count_in_memory(config.problem(read.repertoire, loaded), config, Run())
     assert values is not None
     lookup = Lookup(config.method_class().quantity(), values, read.row, read.excluded)

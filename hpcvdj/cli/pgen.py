@@ -1,12 +1,19 @@
 """`hpcvdj pgen`."""
 
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from hpcvdj.cli import common, options
 from hpcvdj.cli.computing import Started, compute_each, planned
+from hpcvdj.recombination.repertoire import JunctionField
 from hpcvdj.runs.ranks import log_if_serial
+
+if TYPE_CHECKING:
+    from hpcvdj.counting.config import PgenConfig
+    from hpcvdj.recombination.models import Model
+    from hpcvdj.repertoires.junctions import Reading
 
 
 def command(
@@ -15,9 +22,31 @@ def command(
     output: options.Output,
     together: options.Together = False,
     sequence: Annotated[
-        Literal["nt", "aa", "both"],
-        typer.Option("--sequence", help="Probability of the nucleotide sequence, of its amino acids, or both."),
-    ] = "both",
+        Literal["nt", "aa", "both"] | None,
+        typer.Option(
+            "--sequence",
+            help="Probability of the nucleotide sequence, of its amino acids, or both.",
+            show_default="both; aa if junction_aa is read",
+        ),
+    ] = None,
+    sequence_field: Annotated[
+        JunctionField | None,
+        typer.Option(
+            "--sequence-field",
+            help="AIRR field to read: nucleotides, or amino acids with X, B, J, Z and the symbols of --alphabet.",
+            show_default="junction; junction_aa if the table has only that",
+        ),
+    ] = None,
+    alphabet: Annotated[
+        Path | None,
+        typer.Option(
+            "--alphabet",
+            metavar="FILE",
+            help="Symbols for several amino acids or codons in junction_aa, beside X, B, J and Z: lines such as "
+            "'x: D, E, AAA', as OLGA reads them.",
+            show_default=False,
+        ),
+    ] = None,
     mismatches: Annotated[
         int,
         typer.Option(
@@ -44,7 +73,8 @@ def command(
 ) -> None:
     """Compute how probable it is that V(D)J recombination makes each junction (generation probability, Pgen).
 
-    Adds columns: pgen_nt, of the nucleotide sequence; pgen_aa, of its amino acids (empty for a junction out of frame);
+    Adds columns: pgen_nt, of the nucleotide sequence; pgen_aa, of its amino acids (empty for a junction out of frame;
+    the only one for tables that have junction_aa and no junction);
     with --mismatches 1 pgen_aa_1mm, of all amino-acid sequences that differ from it by at most one residue, added up;
     and pgen_excluded, why a row has no probability.
 
@@ -58,12 +88,20 @@ def command(
     """
     run = common.begin(threads, patience)
     log_if_serial(run.world)
-    from hpcvdj.counting.config import PgenConfig, pgen_names
-    from hpcvdj.recombination.igor import load_model
-    from hpcvdj.repertoires.junctions import Reading
 
-    config = PgenConfig(pgen_names(sequence, mismatches), genes, backend, strict_binding=strict_binding)
-    loaded = run.from_root(lambda: load_model(model))
-    reading = config.reads(Reading(strict=strict))
+    def settled() -> "tuple[Model, PgenConfig, Reading]":
+        from hpcvdj.counting.config import PgenConfig, pgen_names
+        from hpcvdj.recombination.igor import load_model
+        from hpcvdj.recombination.symbols import read_alphabet
+        from hpcvdj.repertoires.inputs import columns_at
+        from hpcvdj.repertoires.junctions import reading_of
+
+        symbols = read_alphabet(alphabet) if alphabet else None
+        reading = reading_of(columns_at(junctions), sequence_field, symbols, strict=strict)
+        names = pgen_names(sequence, mismatches, amino_acids=reading.alphabet is not None)
+        config = PgenConfig(names, genes, backend, strict_binding=strict_binding)
+        return load_model(model), config, config.reads(reading)
+
+    loaded, config, reading = run.from_root(settled)
     started = Started(resume, overwrite, checkpoint_every, batch_rows)
     compute_each(run, lambda: planned(junctions, output, reading, together=together), loaded, config, started)

@@ -11,6 +11,7 @@ from hpcvdj.counting.config import Plan
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.kernel import Unit
 from hpcvdj.kernels.method import Method, Missing, everything
+from hpcvdj.recombination.alphabet import NUCLEOTIDES
 from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.repertoires.junctions import Junctions
 from hpcvdj.runs.driver import Driver, Partial, Store, Timings
@@ -81,7 +82,7 @@ def count_in_memory(problem: Any, config: Plan, run: Run) -> NDArray[Any] | None
 def shared_repertoire(junctions: Junctions | None, run: Run) -> Repertoire:
     """Root's repertoire on every rank."""
     own = junctions.repertoire if junctions is not None else None
-    pairs = run.from_root(lambda: own.pairs if own is not None else [])
+    pairs, letters = run.from_root(lambda: (own.pairs, own.letters) if own is not None else ([], NUCLEOTIDES))
     names = ("words", "lengths", "offsets")
     arrays = run.share_arrays({name: getattr(own, name) for name in names} if own is not None else None)
-    return own if own is not None else Repertoire(pairs=pairs, **arrays)
+    return own if own is not None else Repertoire(pairs=pairs, letters=letters, **arrays)

@@ -130,13 +130,21 @@ PGEN_THREADS = 256
 """Threads per block of the kernels on a GPU, at most; each kernel has its own number."""
 
 
-def pgen_names(sequence: str, mismatches: int) -> tuple[str, ...]:
-    """The columns for `sequence` (`nt`, `aa` or `both`) and 0 or 1 `mismatches`; InputError for others."""
-    require_choice("sequence", sequence, ("nt", "aa", "both"))
+def pgen_names(sequence: str | None, mismatches: int, *, amino_acids: bool = False) -> tuple[str, ...]:
+    """The columns for `sequence` (`nt`, `aa` or `both`, None for what there is) and 0 or 1 `mismatches`.
+
+    amino_acids  the sequences are amino acids, without nucleotides
+
+    InputError for other values, and for nucleotides of amino acids.
+    """
+    asked = sequence or ("aa" if amino_acids else "both")
+    require_choice("sequence", asked, ("nt", "aa", "both"))
     if mismatches not in (0, 1):
         raise InputError(f"mismatches {mismatches}: give 0 or 1")
-    asked = (sequence != "aa", sequence != "nt", mismatches == 1)
-    return tuple(name for name, wanted in zip(PGEN_COLUMNS, asked, strict=True) if wanted)
+    if amino_acids and asked != "aa":
+        raise InputError(f"sequence {asked}: amino acids (junction_aa) are read, no nucleotides; give aa")
+    wanted_columns = (asked != "aa", asked != "nt", mismatches == 1)
+    return tuple(name for name, wanted in zip(PGEN_COLUMNS, wanted_columns, strict=True) if wanted)
 
 
 @dataclass(frozen=True)
@@ -147,7 +155,7 @@ class PgenConfig(Plan):
     genes  `call`: of the V and J alleles that a row's calls name; `any`: of all
     """
 
-    identity: ClassVar[tuple[str, ...]] = ("model_sha256", "method", "names", "genes")
+    identity: ClassVar[tuple[str, ...]] = ("model_sha256", "method", "names", "genes", "alphabet")
 
     names: tuple[str, ...] = PGEN_COLUMNS[:2]
     genes: Genes = "call"
@@ -162,8 +170,10 @@ class PgenConfig(Plan):
 
     def reads(self, reading: "Reading") -> "Reading":
         """With the codons of Cys 104 and Phe/Trp 118, which are part of what recombination makes."""
-        if reading.sequence_field != "junction":
-            raise InputError(f"--sequence-field {reading.sequence_field}: a probability is that of a junction")
+        if reading.sequence_field == "cdr3":
+            raise InputError("--sequence-field cdr3: a probability is that of a junction")
+        if reading.alphabet is not None and "pgen_aa_1mm" in self.names:
+            reading.alphabet.require_mismatches()
         return replace(reading, longest=LONGEST_JUNCTION, anchors=True, genes=self.genes)
 
     def problem(self, repertoire: Repertoire, reference: Model) -> PgenProblem:

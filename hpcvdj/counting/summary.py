@@ -112,6 +112,7 @@ def attributes_of(inputs: Inputs, reference: Reference, config: Plan, asked: Pla
             **{f"{name}_asked": value for name, value in asked.recorded().items() if name == "max_n"},
             "calls": asdict(inputs.reading.calls),
             "strict": inputs.reading.strict,
+            "alphabet": inputs.reading.alphabet.definitions() if inputs.reading.alphabet else {},
         },
         "repertoire_id": "" if inputs.together else repertoire_name(inputs.path),
         "junctions_path": str(inputs.path.resolve()),

@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from hpcvdj.recombination.alphabet import BASES_PER_WORD, CODE_OF_BYTE, INVALID
+from hpcvdj.recombination.alphabet import INVALID
 
 OK, MISSING, TOO_SHORT, TOO_LONG, AMBIGUOUS = range(5)
 """The status of a row in `pack_rows`."""
@@ -32,6 +32,8 @@ def text_buffers(column: Any) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
 def pack_rows(
     offsets: NDArray[np.int64],
     data: NDArray[np.uint8],
+    code_of_byte: NDArray[np.uint8],
+    bits: int,
     trim: int,
     longest: int,
     words: NDArray[np.uint64],
@@ -39,10 +41,10 @@ def pack_rows(
     status: NDArray[np.uint8],
     detail: NDArray[np.int64],
 ) -> None:
-    """Pack each row, less `trim` bases at both ends, into `words` [rows, W], `lengths` and `status` [rows].
+    """Pack each row, less `trim` letters at both ends, into `words` [rows, W], `lengths` and `status` [rows].
 
-    `detail` is the length of a row that is too short or too long (trimmed), or the 0-based position of its first
-    ambiguous letter (untrimmed).
+    `code_of_byte` and `bits` are those of `Letters`.  `detail` is the length of a row that is too short or too long
+    (trimmed), or the 0-based position of its first ambiguous letter (untrimmed).
     """
     for row in range(len(offsets) - 1):
         first, last = offsets[row], offsets[row + 1]
@@ -55,16 +57,19 @@ def pack_rows(
         else:
             status[row] = TOO_LONG if size > longest else OK
         for k in range(first, last):
-            if CODE_OF_BYTE[data[k]] == INVALID:
+            if code_of_byte[data[k]] == INVALID:
                 status[row] = AMBIGUOUS
                 detail[row] = k - first
                 break
         if status[row] != OK:
             continue
         lengths[row] = size
-        for k in range(size):
-            shift = np.uint64(62 - 2 * (k % BASES_PER_WORD))
-            words[row, k // BASES_PER_WORD] |= np.uint64(CODE_OF_BYTE[data[first + trim + k]]) << shift
+        word, shift = 0, 64
+        for k in range(first + trim, last - trim):
+            shift -= bits
+            words[row, word] |= np.uint64(code_of_byte[data[k]]) << np.uint64(shift)
+            if shift == 0:
+                word, shift = word + 1, 64
 
 
 @njit(cache=True, nogil=True)
@@ -89,10 +94,19 @@ def fixed_width(
 
 
 @njit(cache=True, nogil=True)
-def unpack_rows(words: NDArray[np.uint64], lengths: NDArray[np.uint8], out: NDArray[np.uint8]) -> None:
-    """The letters of packed rows as zero-padded ASCII, `out` uint8 [rows, width], zeroed by the caller."""
-    letters = (ord("A"), ord("C"), ord("T"), ord("G"))
+def unpack_rows(
+    words: NDArray[np.uint64], lengths: NDArray[np.uint8], letters: NDArray[np.uint8], bits: int, out: NDArray[np.uint8]
+) -> None:
+    """The letters of packed rows as zero-padded ASCII, `out` uint8 [rows, width], zeroed by the caller.
+
+    letters  the ASCII letter of each code
+    bits     of a packed letter
+    """
+    code = np.uint64((1 << bits) - 1)
     for row in range(len(lengths)):
+        word, shift = 0, 64
         for k in range(lengths[row]):
-            code = (words[row, k // BASES_PER_WORD] >> np.uint64(62 - 2 * (k % BASES_PER_WORD))) & np.uint64(3)
-            out[row, k] = letters[np.int64(code)]
+            shift -= bits
+            out[row, k] = letters[np.int64((words[row, word] >> np.uint64(shift)) & code)]
+            if shift == 0:
+                word, shift = word + 1, 64

@@ -6,7 +6,10 @@ bits, zeros after the last base), so one array serves both the paper's kernels a
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +23,52 @@ BASES_PER_WORD = 32
 INVALID = 255
 """The entry of `CODE_OF_BYTE` for a byte other than A, C, G, T in either case."""
 
-CODE_OF_BYTE = np.full(256, INVALID, dtype=np.uint8)
+
+@dataclass(frozen=True, eq=False)
+class Letters:
+    """The letters of a kind of sequences, ASCII, and how these are packed: the first in a word's most significant bits.
+
+    symbols  the letter of each code
+    bits     of a packed letter
+    bases    nucleotides that a letter stands for
+    """
+
+    symbols: str
+    bits: ClassVar[int] = 2
+    bases: ClassVar[int] = 1
+
+    @property
+    def readable(self) -> str:
+        """The letters that sequences in tables may have."""
+        return self.symbols
+
+    @property
+    def per_word(self) -> int:
+        """Letters in one 64-bit word."""
+        return 64 // self.bits
+
+    @cached_property
+    def code_of_byte(self) -> NDArray[np.uint8]:
+        """uint8 [256]: the code of an ASCII byte, or INVALID; a lower-case letter is read as its upper case.
+
+        A lower-case letter that is a symbol of its own is that symbol.
+        """
+        codes = np.full(256, INVALID, dtype=np.uint8)
+        for own in (self.readable.lower(), self.readable):
+            for letter, symbol in zip(own, self.readable, strict=True):
+                codes[ord(letter)] = self.symbols.index(symbol)
+        return codes
+
+    def words_for(self, length: int) -> int:
+        """64-bit words for `length` letters; at least one."""
+        return max(1, -(-length // self.per_word))
+
+
+NUCLEOTIDES = Letters(BASES)
+"""Of nucleotide sequences."""
+
+CODE_OF_BYTE = NUCLEOTIDES.code_of_byte
 """uint8 [256]: the code of an ASCII byte, or INVALID."""
-for _letters in (BASES, BASES.lower()):
-    CODE_OF_BYTE[list(_letters.encode())] = range(len(BASES))
 
 _SHIFTS = np.arange(62, -2, -2).astype(np.uint64)
 """uint64 [BASES_PER_WORD]: the lower bit of each base of a word."""
@@ -50,11 +95,6 @@ def decode(codes: NDArray[np.uint8]) -> str:
 def reverse_complement(sequence: str) -> str:
     """The complementary strand read 5' to 3'; `sequence` is upper-case A, C, G, T."""
     return sequence.translate(str.maketrans("ACGT", "TGCA"))[::-1]
-
-
-def words_for(length: int) -> int:
-    """64-bit words for `length` bases; at least one."""
-    return max(1, -(-length // BASES_PER_WORD))
 
 
 def packed_bytes(length: int) -> int:

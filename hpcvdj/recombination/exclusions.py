@@ -33,6 +33,15 @@ class ExclusionKind(Enum):
         "{field} contains {letter!r}, not only A, C, G, T; these seem to be amino acids",
         "{field} that seems to be amino acids",
     )
+    STOP_CODON = "{field} has a stop (*)", "{field} with a stop"
+    OTHER_SYMBOL = (
+        "{field} contains {letter!r}, no amino acid and no symbol of the alphabet",
+        "{field} with other letters than amino acids and symbols of the alphabet",
+    )
+    LONG_AMINO_ACIDS = (
+        "{field} of {length} amino acids is longer than {longest}",
+        "{field} longer than {longest} amino acids",
+    )
     NO_CALL = "no {segment} call", "no {segment} call"
     AMBIGUOUS_CALL = "ambiguous {segment} call {call}", "ambiguous {segment} call", "--ambiguous-calls first"
     UNLISTED_GENE = (

@@ -1,7 +1,7 @@
 """In vivo sequences as the kernels take them: packed, and grouped by V–J pair.
 
 An in vivo sequence is the CDR3 in nucleotides (IMGT positions 105–117).  AIRR's `junction` also has the codons of
-Cys 104 and Phe/Trp 118 around it.
+Cys 104 and Phe/Trp 118 around it, and `junction_aa` is the junction in amino acids.
 """
 
 from dataclasses import dataclass
@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, choices, require_choice
-from hpcvdj.recombination.alphabet import decode, unpack
+from hpcvdj.recombination.alphabet import NUCLEOTIDES, Letters, decode, unpack
 from hpcvdj.recombination.germline import DFormConvention, DistinctDForms, Germline, PaperDForms
 from hpcvdj.recombination.models import Model
+from hpcvdj.recombination.symbols import Alphabet
 
 LONGEST_CDR3 = 128
 """The longest CDR3 in nucleotides that any method takes: four 64-bit words."""
@@ -24,24 +25,29 @@ PAPER_LONGEST_CDR3 = 60
 
 SequenceField = Literal["junction", "cdr3"]
 
-ANCHOR_BASES = {"junction": 3, "cdr3": 0}
-"""Bases to remove from both ends of the AIRR field to get the CDR3."""
+JunctionField = Literal["junction", "junction_aa"]
+"""AIRR's fields that have the anchors: nucleotides, amino acids."""
+
+ANCHOR_LETTERS = {"junction": 3, "cdr3": 0, "junction_aa": 1}
+"""Letters to remove from both ends of the AIRR field to get the CDR3."""
 
 
 @dataclass(frozen=True)
 class Repertoire:
     """Packed in vivo sequences, grouped by V–J pair in the order of the germline table.
 
-    words    uint64 [sequences, W]: packed CDR3s (see `hpcvdj.recombination.alphabet`), W = 2 up to 64 nt, else 4
-    lengths  uint8 [sequences]: CDR3 lengths in nucleotides
+    words    uint64 [sequences, W]: packed sequences (see `hpcvdj.recombination.alphabet`), W = 2 up to 64 nt, else 4
+    lengths  uint8 [sequences]: their lengths in nucleotides, three for an amino acid
     pairs    the V and J of each pair: two `Segment`s of a germline table, or two sets of `Alleles` of a model
     offsets  int64 [pairs + 1]: rows offsets[k]:offsets[k+1] belong to `pairs[k]`
+    letters  of the sequences: nucleotides, or the symbols of an `Alphabet`
     """
 
     words: NDArray[np.uint64]
     lengths: NDArray[np.uint8]
     pairs: list[tuple[Any, Any]]
     offsets: NDArray[np.int64]
+    letters: Letters = NUCLEOTIDES
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -52,7 +58,7 @@ class Repertoire:
         return int(self.lengths.max()) if len(self) else 0
 
     def cdr3(self, index: int) -> str:
-        """The letters of one in vivo sequence."""
+        """The letters of one in vivo sequence, in nucleotides."""
         return decode(unpack(self.words[index], int(self.lengths[index])))
 
     def rows_of(self, pair: int) -> range:
@@ -65,7 +71,8 @@ class Repertoire:
         used, compact = np.unique(pair, return_inverse=True)
         sizes = np.bincount(compact, minlength=len(used))
         offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-        return Repertoire(self.words[rows], self.lengths[rows], [self.pairs[p] for p in used], offsets)
+        pairs = [self.pairs[p] for p in used]
+        return Repertoire(self.words[rows], self.lengths[rows], pairs, offsets, self.letters)
 
 
 PGEN_COLUMNS = ("pgen_nt", "pgen_aa", "pgen_aa_1mm")
@@ -78,7 +85,7 @@ class PgenProblem:
 
     repertoire  junctions, with the codons of Cys 104 and Phe/Trp 118, grouped by their sets of V and J alleles
     model       the recombination model
-    names       those of `PGEN_COLUMNS` that are asked for, in their order
+    names       those of `PGEN_COLUMNS` that are asked for, in their order: without `pgen_nt` for amino acids
     """
 
     repertoire: Repertoire
@@ -89,6 +96,11 @@ class PgenProblem:
     def columns(self) -> int:
         """How many values a sequence has."""
         return len(self.names)
+
+    @property
+    def symbols(self) -> Alphabet | None:
+        """The alphabet of amino-acid sequences; None for nucleotides."""
+        return self.repertoire.letters if isinstance(self.repertoire.letters, Alphabet) else None
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
@@ -43,6 +44,14 @@ def _tables_in(folder: Path) -> list[Path]:
     if not files:
         raise InputError(f"{folder}: has no table ({', '.join('*' + suffix for suffix in table_suffixes())})")
     return files
+
+
+def columns_at(paths: Sequence[Path]) -> list[str]:
+    """The columns of the first of the tables at `paths` that can be read; none if no table can."""
+    for file in files_of(paths):
+        with suppress(InputError):
+            return open_table(file).columns
+    return []
 
 
 def targets_of(paths: Sequence[Path], output: Path) -> list[tuple[Path, Path]]:

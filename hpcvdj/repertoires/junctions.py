@@ -1,7 +1,7 @@
 """Reading junctions: every row is packed, or excluded with its reason; then rows are grouped by V–J pair.
 
-AIRR's `junction` has the codons of Cys 104 and Phe/Trp 118 around the CDR3; this module is the one place that removes
-them.
+AIRR's `junction` has the codons of Cys 104 and Phe/Trp 118 around the CDR3, `junction_aa` their amino acids; this
+module is the one place that removes them.
 """
 
 from bisect import bisect_right
@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import InitVar, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -18,12 +18,19 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, require_choice
 from hpcvdj.kernels import text
-from hpcvdj.recombination.alphabet import BASES_PER_WORD, words_for
+from hpcvdj.recombination.alphabet import NUCLEOTIDES, Letters
 from hpcvdj.recombination.calls import CallPolicy, Genes, names_in
 from hpcvdj.recombination.exclusions import ExcludedRows, Exclusion, ExclusionKind
 from hpcvdj.recombination.germline import SEGMENT_TYPES, Germline, Segment, SegmentType
 from hpcvdj.recombination.models import Alleles, Model
-from hpcvdj.recombination.repertoire import ANCHOR_BASES, LONGEST_CDR3, Repertoire, SequenceField
+from hpcvdj.recombination.repertoire import (
+    ANCHOR_LETTERS,
+    LONGEST_CDR3,
+    JunctionField,
+    Repertoire,
+    SequenceField,
+)
+from hpcvdj.recombination.symbols import STOP, Alphabet
 from hpcvdj.repertoires.tables import Table, table_batches
 
 REPERTOIRE = "repertoire_id"
@@ -45,23 +52,32 @@ _SCATTER = np.uint64(0x9E3779B97F4A7C15)
 class Reading:
     """How junctions are read.
 
-    sequence_field  the AIRR field that has the sequence: `junction`, or `cdr3` without the two anchor codons
+    sequence_field  the AIRR field that has the sequence: `junction`, or `cdr3` without the two anchor codons; with an
+                    alphabet `junction_aa`
     calls           what happens to calls that do not name one listed allele
     strict          the first row that cannot be counted is an InputError
     longest         nucleotides of the longest sequence
     anchors         the two anchor codons are kept
     genes           with a model, whether calls are read
+    alphabet        sequences are amino acids, in these symbols
     """
 
-    sequence_field: SequenceField = "junction"
+    sequence_field: SequenceField | JunctionField = "junction"
     calls: CallPolicy = field(default_factory=CallPolicy)
     strict: bool = False
     longest: int = LONGEST_CDR3
     anchors: bool = False
     genes: Genes = "call"
+    alphabet: Alphabet | None = None
 
     def __post_init__(self) -> None:
-        require_choice("sequence_field", self.sequence_field, ANCHOR_BASES)
+        fields = get_args(SequenceField) if self.alphabet is None else ("junction_aa",)
+        require_choice("sequence_field", self.sequence_field, fields)
+
+    @property
+    def letters(self) -> Letters:
+        """Those of the sequences."""
+        return self.alphabet or NUCLEOTIDES
 
     @property
     def columns(self) -> list[str]:
@@ -71,8 +87,30 @@ class Reading:
 
     @property
     def trim(self) -> int:
-        """Bases that are removed from both ends."""
-        return 0 if self.anchors else ANCHOR_BASES[self.sequence_field]
+        """Letters that are removed from both ends."""
+        return 0 if self.anchors else ANCHOR_LETTERS[self.sequence_field]
+
+
+def reading_of(
+    columns: Sequence[str], sequence_field: JunctionField | None, alphabet: Alphabet | None, *, strict: bool
+) -> Reading:
+    """How junctions of tables with these columns are read for generation probabilities.
+
+    sequence_field  by default `junction`, or `junction_aa` of a table that has only that
+    alphabet        of amino acids; by default the standard one
+
+    InputError for an alphabet of nucleotides.
+    """
+    has_only_amino_acids = "junction" not in columns and "junction_aa" in columns
+    name = sequence_field or ("junction_aa" if has_only_amino_acids else "junction")
+    if name == "junction_aa":
+        return Reading(name, strict=strict, alphabet=alphabet or Alphabet.of())
+    if alphabet is not None:
+        raise InputError(
+            "an alphabet is for amino acids, but nucleotides are read; choose --sequence-field junction_aa, or leave "
+            "--alphabet out"
+        )
+    return Reading(name, strict=strict)
 
 
 @dataclass
@@ -88,7 +126,7 @@ class Junctions:
     rows_read      data rows of the input
     repertoire_ids the repertoires of tables that are counted together; None for one table
     repertoire_of  int32 [sequences]: place of each sequence's repertoire in `repertoire_ids`
-    anchor_bases   bases of each anchor codon that the sequences of `repertoire` have
+    anchor_letters letters of each anchor that the sequences of `repertoire` have
     """
 
     repertoire: Repertoire
@@ -100,7 +138,7 @@ class Junctions:
     rows_read: int
     repertoire_ids: list[str] | None
     repertoire_of: NDArray[np.int32]
-    anchor_bases: int = 0
+    anchor_letters: int = 0
 
     def __len__(self) -> int:
         return len(self.repertoire)
@@ -115,14 +153,15 @@ class Junctions:
 
     def cdr3_bytes(self, rows: slice) -> NDArray[np.bytes_]:
         """The letters of some CDR3s as fixed-width bytes [rows], as wide as the longest sequence of all."""
-        words, lengths = self.repertoire.words[rows], self.repertoire.lengths[rows]
-        width = max(1, self.repertoire.longest)
+        letters = self.repertoire.letters
+        words, lengths = self.repertoire.words[rows], self.repertoire.lengths[rows] // np.uint8(letters.bases)
+        width = max(1, self.repertoire.longest // letters.bases)
         out = np.zeros((len(lengths), width), dtype=np.uint8)
-        text.unpack_rows(words, lengths, out)
-        if self.anchor_bases:
-            last = np.maximum(lengths.astype(np.int64) - self.anchor_bases, 0)[:, np.newaxis]
+        text.unpack_rows(words, lengths, np.frombuffer(letters.symbols.encode(), dtype=np.uint8), letters.bits, out)
+        if self.anchor_letters:
+            last = np.maximum(lengths.astype(np.int64) - self.anchor_letters, 0)[:, np.newaxis]
             out[np.arange(width) >= last] = 0
-            out = np.pad(out[:, self.anchor_bases :], ((0, 0), (0, self.anchor_bases)))
+            out = np.pad(out[:, self.anchor_letters :], ((0, 0), (0, self.anchor_letters)))
         return out.view(f"S{width}").reshape(-1)
 
 
@@ -214,7 +253,7 @@ class _Builder:
         hashes ^= repertoire[keep].astype(np.uint64) * _SCATTER
         self.ids.append(kept_ids)
         pair = v[keep] * _MOST_SETS + j[keep]
-        packed = _narrow(words[keep], lengths[keep])
+        packed = _narrow(words[keep], lengths[keep] // self.reading.letters.bases, self.reading.letters)
         self.batches.append((packed, lengths[keep], pair, rows[keep], hashes, repertoire[keep]))
 
     def _require_storable(self, name: str, column: pa.Array, first_row: int) -> None:
@@ -299,11 +338,14 @@ class _Builder:
 
     def _pack(self, column: pa.Array) -> tuple[NDArray[np.uint64], NDArray[np.uint8], dict[int, Exclusion]]:
         offsets, data = text.text_buffers(column)
-        rows, trim = len(column), self.reading.trim
-        words = np.zeros((rows, words_for(self.reading.longest)), dtype=np.uint64)
+        rows, letters = len(column), self.reading.letters
+        longest = self.reading.longest // letters.bases
+        words = np.zeros((rows, letters.words_for(longest)), dtype=np.uint64)
         lengths = np.zeros(rows, dtype=np.uint8)
         status, detail = np.zeros(rows, dtype=np.uint8), np.zeros(rows, dtype=np.int64)
-        text.pack_rows(offsets, data, trim, self.reading.longest, words, lengths, status, detail)
+        coding = letters.code_of_byte, letters.bits
+        text.pack_rows(offsets, data, *coding, self.reading.trim, longest, words, lengths, status, detail)
+        lengths *= np.uint8(letters.bases)
         bad = np.flatnonzero(status != text.OK)
         return words, lengths, {int(r): self._unfit(int(status[r]), int(detail[r]), column[r].as_py()) for r in bad}
 
@@ -312,12 +354,23 @@ class _Builder:
         if status == text.MISSING:
             return Exclusion.of(ExclusionKind.NO_SEQUENCE, field=sequence_field)
         if status == text.TOO_SHORT:
-            return Exclusion.of(ExclusionKind.TOO_SHORT, length=detail + 2 * ANCHOR_BASES[sequence_field])
+            return Exclusion.of(ExclusionKind.TOO_SHORT, length=detail + 2 * ANCHOR_LETTERS[sequence_field])
+        if self.reading.alphabet is not None:
+            return self._unfit_amino_acids(status, detail, sequence)
         if status == text.TOO_LONG:
             kind = ExclusionKind.LONG_JUNCTION if self.reading.anchors else ExclusionKind.TOO_LONG
             return Exclusion.of(kind, length=detail, longest=self.reading.longest)
         kind = ExclusionKind.AMINO_ACIDS if AMINO_ACIDS.intersection(sequence.upper()) else ExclusionKind.OTHER_LETTER
         return Exclusion.of(kind, field=sequence_field, letter=sequence[detail : detail + 1])
+
+    def _unfit_amino_acids(self, status: int, detail: int, sequence: str) -> Exclusion:
+        name = self.reading.sequence_field
+        if status == text.TOO_LONG:
+            longest = self.reading.longest // self.reading.letters.bases
+            return Exclusion.of(ExclusionKind.LONG_AMINO_ACIDS, field=name, length=detail, longest=longest)
+        if sequence[detail] == STOP:
+            return Exclusion.of(ExclusionKind.STOP_CODON, field=name)
+        return Exclusion.of(ExclusionKind.OTHER_SYMBOL, field=name, letter=sequence[detail])
 
     def finish(self) -> Junctions:
         words, lengths, pair, row, hashes, repertoire_of = self._joined()
@@ -330,7 +383,7 @@ class _Builder:
         v, j = list(self._places["V"]), list(self._places["J"])
         pairs = [(v[p // _MOST_SETS], j[p % _MOST_SETS]) for p in used]
         return Junctions(
-            repertoire=Repertoire(words[order], lengths[order], pairs, offsets),
+            repertoire=Repertoire(words[order], lengths[order], pairs, offsets, self.reading.letters),
             row=row[order],
             ids=ids,
             id_order=order,
@@ -339,7 +392,7 @@ class _Builder:
             rows_read=self.rows_read,
             repertoire_ids=list(self._repertoire) if self._together else None,
             repertoire_of=repertoire_of[order],
-            anchor_bases=ANCHOR_BASES[self.reading.sequence_field] - self.reading.trim,
+            anchor_letters=ANCHOR_LETTERS[self.reading.sequence_field] - self.reading.trim,
         )
 
     def _joined(self) -> tuple[Any, ...]:
@@ -389,7 +442,7 @@ AMINO_ACIDS = frozenset("EFILPQ")
 """Letters that mean an amino acid and no nucleotide, not even an ambiguous one."""
 
 
-def _narrow(words: NDArray[np.uint64], lengths: NDArray[np.uint8]) -> NDArray[np.uint64]:
+def _narrow(words: NDArray[np.uint64], lengths: NDArray[np.uint8], letters: Letters) -> NDArray[np.uint64]:
     """Two words a row (the paper's 16 bytes) if every sequence fits into them, else four, else all."""
-    width = next((width for width in (2, 4) if lengths.max(initial=0) <= width * BASES_PER_WORD), words.shape[1])
+    width = next((width for width in (2, 4) if lengths.max(initial=0) <= width * letters.per_word), words.shape[1])
     return words[:, :width].copy() if width < words.shape[1] else words

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.quantities import Quantity
 from hpcvdj.recombination.exclusions import ExcludedRows
-from hpcvdj.recombination.repertoire import ANCHOR_BASES
+from hpcvdj.recombination.repertoire import ANCHOR_LETTERS
 from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.results.selection import Selection, require, value_columns
 
@@ -166,13 +166,13 @@ def _require_same_sequences(result: "Result", table: Any, places: NDArray[np.int
     if name not in table:
         return
     known = np.flatnonzero(places >= 0)
-    trim = ANCHOR_BASES.get(name, 0)
+    trim = ANCHOR_LETTERS.get(name, 0)
     own = table[name].iloc[known].astype(object).tolist()
     index, inverse = np.unique(places[known], return_inverse=True)
     counted = Selection(result, index).texts("cdr3")
     for row, value, place in zip(known.tolist(), own, inverse.tolist(), strict=True):
         sequence = str(value).strip().upper()
-        if sequence[trim : len(sequence) - trim] != counted[place]:
+        if sequence[trim : len(sequence) - trim] != counted[place].upper():
             raise InputError(
                 f"{result.path}: row {row} of the table has the {name} {value}, but another was counted; "
                 "join the table that was counted"

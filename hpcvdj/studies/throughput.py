@@ -20,7 +20,7 @@ from hpcvdj.kernels.kernel import Unit
 from hpcvdj.kernels.method import THREADS_PER_BLOCK
 from hpcvdj.kernels.pathways.methods import Direct
 from hpcvdj.kernels.sums import exact_column_sums
-from hpcvdj.recombination.alphabet import BASES_PER_WORD, encode, words_for
+from hpcvdj.recombination.alphabet import BASES_PER_WORD, NUCLEOTIDES, encode
 from hpcvdj.recombination.germline import Germline, d_forms, extended_j, extended_v
 from hpcvdj.recombination.repertoire import PAPER_LONGEST_CDR3, Problem, Repertoire
 from hpcvdj.runs.partition import block_range
@@ -141,7 +141,7 @@ class PackedSet:
 
     def rows(self, first: int, last: int) -> Repertoire:
         """Rows `first` … `last`-1 as a repertoire of the same pairs, on all threads."""
-        words = np.empty((last - first, words_for(PAPER_LONGEST_CDR3)), dtype=np.uint64)
+        words = np.empty((last - first, NUCLEOTIDES.words_for(PAPER_LONGEST_CDR3)), dtype=np.uint64)
         lengths = np.empty(last - first, dtype=np.uint8)
         _make(np.uint64(self.seed), first, self.offsets, *self._v, *self._j, *self._d, self._d_range, words, lengths)
         offsets = np.clip(self.offsets, first, last) - first

@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 from hpcvdj.kernels.backends import gpu_count
+from hpcvdj.recombination.repertoire import PGEN_COLUMNS
+from hpcvdj.recombination.symbols import Alphabet
 from tests.kernels.pgen.problems import (
     OLGA_MODELS,
+    amino_acids,
     junctions,
     mixed_lengths_problem,
     olga_model,
@@ -48,6 +51,30 @@ def test_models_of_olga(name, given):
         pytest.skip("olga is not installed")
     problem = pgen_problem(model, junctions(model, 300 if name == "human_igh" else 3000, 128, 3), given)
     require_same(on_gpu(problem), on_cpu(problem))
+
+
+@pytest.mark.parametrize("has_d", [True, False], ids=["VDJ", "VJ"])
+def test_amino_acid_sequences(has_d):
+    """The same bits as of the nucleotides that they translate; ambiguous symbols as on the CPU."""
+    model = small_model(2, has_d=has_d)
+    nucleotides = pgen_problem(model, junctions(model, 1000, 128, 3), "mixed", PGEN_COLUMNS[1:])
+    expected = on_gpu(nucleotides)
+    problem = amino_acids(nucleotides)
+    assert on_gpu(problem, cuts=(7, 90)).tobytes() == expected[~np.isnan(expected[:, 0])].tobytes()
+    alphabet = Alphabet.of({"%": ["A", "TGT", "B"], "J": "L", "a": "X"})
+    for letters, own in (("XBJZ", None), ("X%aJ", alphabet)):
+        changed = amino_acids(nucleotides, letters, own)
+        require_same(on_gpu(changed), on_cpu(changed), changed.names)
+
+
+@pytest.mark.parametrize("name", OLGA_MODELS)
+def test_ambiguous_symbols_with_models_of_olga(name):
+    model = olga_model(name)
+    if model is None:
+        pytest.skip("olga is not installed")
+    rows = junctions(model, 300 if name == "human_igh" else 3000, 128, 5)
+    problem = amino_acids(pgen_problem(model, rows, "mixed", PGEN_COLUMNS[1:]), "XBJZ")
+    require_same(on_gpu(problem), on_cpu(problem), problem.names)
 
 
 @pytest.mark.parametrize("has_d", [True, False], ids=["VDJ", "VJ"])

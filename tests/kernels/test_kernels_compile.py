@@ -29,7 +29,12 @@ KERNELS = {
     "kernels/kmers/matrix.cu": (),
     "kernels/kmers/windows.cu": (),
     "kernels/pgen/nt.cu": tuple(f"nucleotides<{width}, {staged}>" for width in (2, 4) for staged in ("true", "false")),
-    "kernels/pgen/aa.cu": tuple(f"amino_acids<{width}, {ball}>" for width in (2, 4) for ball in ("false", "true")),
+    "kernels/pgen/aa.cu": tuple(
+        f"amino_acids<{width}, {ball}, {symbols}>"
+        for symbols, widths in (("false", (2, 4)), ("true", (2, 4, 8)))
+        for width in widths
+        for ball in ("false", "true")
+    ),
     "studies/hash_tables/tables.cu": (
         *(f"compare_buckets<{NARROW}, {team}, true, 128, 6>" for team in (0, 1, 32)),
         f"compare_buckets<{NARROW}, 32, false, 256, 3>",

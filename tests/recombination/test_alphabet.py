@@ -22,7 +22,7 @@ def test_encode_and_decode(text):
 
 @given(dna)
 def test_pack_and_unpack(text):
-    words = alphabet.pack(alphabet.encode(text), alphabet.words_for(len(text)))
+    words = alphabet.pack(alphabet.encode(text), alphabet.NUCLEOTIDES.words_for(len(text)))
     assert alphabet.decode(alphabet.unpack(words, len(text))) == text
 
 

@@ -315,9 +315,9 @@ __device__ __forceinline__ double of_group(
     return total;
 }
 
-template <int W, bool BALL>
+template <int W, bool BALL, bool SYMBOLS>
 __global__ void __launch_bounds__(MOST_THREADS) amino_acids(
-    const u64 *__restrict__ words,   // [junctions, W]
+    const u64 *__restrict__ words,   // [junctions, W] nucleotides, or with SYMBOLS symbols
     const u8 *__restrict__ lengths,  // [junctions]
     const int *__restrict__ rows,    // junctions to compute, in frame, grouped by pair
     const Tile *__restrict__ tiles,  // [gridDim.x], of `rows`
@@ -353,6 +353,10 @@ __global__ void __launch_bounds__(MOST_THREADS) amino_acids(
     if (lanes.own == 0) text[0] = STOP;
     lanes.wait();
     for (int k = lanes.own; k < codons; k += COMPONENTS) {
+        if (SYMBOLS) {
+            text[k] = (u8)(words[row * W + k / SYMBOLS_PER_WORD] >> (56 - 8 * (k & 7)));
+            continue;
+        }
         int bases = 0;
         for (int place = 3 * k; place < 3 * k + 3; place++)
             bases = bases << 2 | ((int)(words[row * W + place / BASES_PER_WORD] >> (62 - 2 * (place & 31))) & 3);

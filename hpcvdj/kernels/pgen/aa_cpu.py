@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numba import njit, prange
 
-from hpcvdj.kernels.pgen.codons import Alphabet, CodonForms
+from hpcvdj.kernels.pgen.codons import CodonForms
 from hpcvdj.kernels.pgen.symbol_tries import CUTS, NO_WEIGHT, NOT_MADE, Ambiguous, FormTrie, SymbolTries
 from hpcvdj.kernels.pgen.tables import Tables
+from hpcvdj.recombination.symbols import Alphabet
 
 CHUNK = 64
 """Sequences that a thread takes at a time."""

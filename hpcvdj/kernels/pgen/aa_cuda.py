@@ -8,18 +8,22 @@ from numpy.typing import NDArray
 
 from hpcvdj.kernels.device import on_gpu
 from hpcvdj.kernels.pathways.tiles import TILE
-from hpcvdj.kernels.pgen.codons import Alphabet, CodonForms
+from hpcvdj.kernels.pgen.codons import CodonForms
 from hpcvdj.kernels.pgen.nt_cuda import groups
 from hpcvdj.kernels.pgen.symbol_tries import CUTS, ENDED, NOT_MADE, Ambiguous, FormTrie, SymbolTries
 from hpcvdj.kernels.pgen.tables import Tables
 from hpcvdj.recombination.alphabet import BASES_PER_WORD
+from hpcvdj.recombination.repertoire import PgenProblem
+from hpcvdj.recombination.symbols import ANY_RESIDUE, STOP, Alphabet
 
 FILE = "kernels/pgen/aa.cu"
 
 CONSTANTS = {
     "BASES_PER_WORD": BASES_PER_WORD, "TILE_BYTES": TILE.itemsize, "MOST_THREADS": 128, "ENDED": ENDED,
     "NOT_MADE": NOT_MADE, "CUTS": CUTS,
-    "STOP": Alphabet.of().symbols.index("*"), "ANY_RESIDUE": Alphabet.of().symbols.index("X"),
+    # In every alphabet at the same place.
+    "STOP": Alphabet.of().symbols.index(STOP), "ANY_RESIDUE": Alphabet.of().symbols.index(ANY_RESIDUE),
+    "SYMBOLS_PER_WORD": 64 // Alphabet.bits,
 }  # fmt: skip
 """What host and device share."""
 
@@ -33,9 +37,10 @@ class AminoAcids:
 
     threads_per_row = 4
 
-    def __init__(self, tables: Tables, alphabet: Alphabet, width: int, *, ball: bool = False) -> None:
-        self.name = f"amino_acids<{width}, {str(ball).lower()}>"
-        ambiguous = Ambiguous("X", 1) if ball else Ambiguous()
+    def __init__(self, tables: Tables, problem: PgenProblem, *, ball: bool = False) -> None:
+        flags = (str(flag).lower() for flag in (ball, problem.symbols is not None))
+        self.name = f"amino_acids<{problem.repertoire.words.shape[1]}, {', '.join(flags)}>"
+        alphabet, ambiguous = problem.symbols or Alphabet.of(), Ambiguous.of(problem, ball=ball)
         v, j = SymbolTries.of(tables, alphabet, ambiguous)
         forms = CodonForms.of(alphabet.codons.astype(np.float64), tables)
         self.tables = (

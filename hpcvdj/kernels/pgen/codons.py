@@ -1,82 +1,15 @@
-"""Symbols of amino-acid sequences as sets of codons, and the sums over codons that the kernel needs.
-
-A symbol is an amino acid, a stop (*), an ambiguity code (B is D or N, J is I or L, Z is E or Q, X is any amino acid),
-or one of the user's own.
+"""Sums over the codons of symbols that the kernels need.
 
 Where a codon is cut, a weight has four components.  After its first base they are indexed by that base.  After its
 second base they are indexed by the third base, which is still to come; the first two are summed over all that fit.
 """
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError
 from hpcvdj.kernels.pgen.tables import Chain, Tables
-from hpcvdj.recombination.alphabet import AMINO_ACIDS, BASES
 from hpcvdj.recombination.models import Array
-
-AMBIGUOUS = {"B": "DN", "J": "IL", "X": "ACDEFGHIKLMNPQRSTVWY", "Z": "EQ"}
-"""The symbols for several amino acids."""
-
-MOST_SYMBOLS = 64
-"""Tables of pairs of symbols grow as the square of their number."""
-
-
-@dataclass(frozen=True)
-class Alphabet:
-    """Symbols and their codons.
-
-    codons  bool [symbols, 4, 4, 4]: whether a symbol has a codon, by its bases in our codes
-    """
-
-    symbols: str
-    codons: NDArray[np.bool_]
-
-    @staticmethod
-    def of(custom: Mapping[str, Iterable[str]] | None = None) -> "Alphabet":
-        """The standard symbols and custom ones: for each, the symbols and codons that it stands for.
-
-        InputError for a symbol that is defined twice, for an unknown part of one, and for too many symbols.
-        """
-        sets: dict[str, NDArray[np.bool_]] = {}
-        for codes in product(range(4), repeat=3):
-            amino_acid = AMINO_ACIDS["".join(BASES[code] for code in codes)]
-            sets.setdefault(amino_acid, np.zeros((4, 4, 4), dtype=bool))[codes] = True
-        for symbol, parts in {**AMBIGUOUS, **(custom or {})}.items():
-            if symbol in sets or len(symbol) != 1:
-                raise InputError(f"symbol {symbol!r}: is no single letter, or is defined already; choose another one")
-            allowed = np.zeros((4, 4, 4), dtype=bool)
-            for part in parts:
-                if part in sets:
-                    allowed |= sets[part]
-                elif part.upper() in AMINO_ACIDS:
-                    allowed[tuple(BASES.index(base) for base in part.upper())] = True
-                else:
-                    raise InputError(f"symbol {symbol!r}: {part!r} is no symbol and no codon; correct it")
-            sets[symbol] = allowed
-        if len(sets) > MOST_SYMBOLS:
-            raise InputError(f"{len(sets)} symbols; at most {MOST_SYMBOLS} can be used")
-        return Alphabet("".join(sets), np.array(list(sets.values())))
-
-    @cached_property
-    def codon_sets(self) -> NDArray[np.uint64]:
-        """The codons of each symbol, by bits, uint64 [symbols]: bit 16 a + 4 b + c is that of the bases a, b, c."""
-        bits = np.uint64(1) << np.arange(64, dtype=np.uint64)
-        sets: NDArray[np.uint64] = np.where(self.codons.reshape(-1, 64), bits, np.uint64(0)).sum(
-            axis=1, dtype=np.uint64
-        )
-        return sets
-
-    @cached_property
-    def of_codon(self) -> NDArray[np.uint8]:
-        """The amino acid's symbol of each codon, uint8 [64]: the first base in the highest bits."""
-        amino_acids = (AMINO_ACIDS["".join(codon)] for codon in product(BASES, repeat=3))
-        return np.array([self.symbols.index(amino_acid) for amino_acid in amino_acids], dtype=np.uint8)
 
 
 @dataclass(frozen=True)

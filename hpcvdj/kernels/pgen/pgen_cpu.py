@@ -2,13 +2,14 @@
 
 import numpy as np
 from numba import njit, prange
+from numpy.typing import NDArray
 
 from hpcvdj.kernels.kernel import Kernel, Pending, Unit
 from hpcvdj.kernels.pgen import aa_cpu, nt_cpu
-from hpcvdj.kernels.pgen.codons import Alphabet
 from hpcvdj.kernels.pgen.symbol_tries import Ambiguous
 from hpcvdj.kernels.pgen.tables import ROW_BASES, Tables
 from hpcvdj.recombination.repertoire import PgenProblem
+from hpcvdj.recombination.symbols import ANY_RESIDUE, STOP, Alphabet
 
 
 @njit(cache=True, nogil=True, parallel=True)
@@ -31,11 +32,12 @@ class PgenKernel(Kernel):
     def __init__(self, problem: PgenProblem, threads_per_block: int) -> None:
         self.repertoire, self.names = problem.repertoire, problem.names
         tables = Tables.of(problem.model, [(v.places, j.places) for v, j in problem.repertoire.pairs])
-        self.alphabet = Alphabet.of()
+        self.packed_symbols = problem.symbols is not None
+        self.alphabet = problem.symbols or Alphabet.of()
         self.nt = nt_cpu.arguments(tables) if "pgen_nt" in self.names else None
-        any_residue = {"pgen_aa": -1, "pgen_aa_1mm": self.alphabet.symbols.index("X")}
+        any_residue = {"pgen_aa": -1, "pgen_aa_1mm": self.alphabet.symbols.index(ANY_RESIDUE)}
         self.aa = {name: any_residue[name] for name in self.names if name in any_residue}
-        ambiguous = Ambiguous("X", 1) if "pgen_aa_1mm" in self.names else Ambiguous()
+        ambiguous = Ambiguous.of(problem, ball="pgen_aa_1mm" in self.names)
         self.aa_tables = aa_cpu.arguments(tables, self.alphabet, ambiguous) if self.aa else ()
 
     def start(self, unit: Unit, first: int, last: int) -> Pending:
@@ -50,13 +52,22 @@ class PgenKernel(Kernel):
             results["pgen_nt"] = out = np.empty(rows)
             nt_cpu.nucleotide_rows(words, lengths, offsets, 0, rows, own.longest, out, *self.nt)
         if self.aa:
-            symbols = np.empty((rows, own.longest // 3), dtype=np.uint8)
-            codons = np.empty(rows, dtype=np.uint8)
-            translate_rows(words, lengths, self.alphabet.of_codon, symbols, codons)
+            symbols, codons = self._amino_acids(words, lengths)
         for name, any_residue in self.aa.items():
             results[name] = out = np.empty(rows)
-            stop_codon = self.alphabet.symbols.index("*")
+            stop_codon = self.alphabet.symbols.index(STOP)
             aa_cpu.amino_acid_rows(symbols, codons, offsets, 0, rows, any_residue, stop_codon, out, *self.aa_tables)
         for column, name in enumerate(self.names):
             values[first:last, column] = results[name]
         return lambda: values
+
+    def _amino_acids(
+        self, words: NDArray[np.uint64], lengths: NDArray[np.uint8]
+    ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        """The symbols of packed sequences, [rows, codons], and how many they have; 0 for those out of frame."""
+        if self.packed_symbols:
+            return words.astype(">u8").view(np.uint8), lengths // np.uint8(self.alphabet.bases)
+        symbols = np.empty((len(words), self.repertoire.longest // 3), dtype=np.uint8)
+        codons = np.empty(len(words), dtype=np.uint8)
+        translate_rows(words, lengths, self.alphabet.of_codon, symbols, codons)
+        return symbols, codons

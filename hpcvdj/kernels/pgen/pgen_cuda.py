@@ -20,7 +20,6 @@ from hpcvdj.kernels.device import (
 from hpcvdj.kernels.kernel import Kernel, Pending, Unit
 from hpcvdj.kernels.pathways.tiles import split_pairs
 from hpcvdj.kernels.pgen import aa_cuda, nt_cuda, pgen_cpu
-from hpcvdj.kernels.pgen.codons import Alphabet
 from hpcvdj.kernels.pgen.tables import Tables
 from hpcvdj.recombination.repertoire import LONGEST_CDR3, PgenProblem
 
@@ -57,10 +56,9 @@ class PgenKernel(Kernel):
         }
 
     def _program(self, name: str, tables: Tables) -> tuple[Any, Any]:
-        width = self.repertoire.words.shape[1]
         if name == "pgen_nt":
-            return nt_cuda, nt_cuda.Nucleotides(tables, width)
-        return aa_cuda, aa_cuda.AminoAcids(tables, Alphabet.of(), width, ball=name == "pgen_aa_1mm")
+            return nt_cuda, nt_cuda.Nucleotides(tables, self.repertoire.words.shape[1])
+        return aa_cuda, aa_cuda.AminoAcids(tables, self.problem, ball=name == "pgen_aa_1mm")
 
     @gpu_errors()
     def start(self, unit: Unit, first: int, last: int) -> Pending:

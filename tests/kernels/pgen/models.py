@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
 from hypothesis import strategies as st
 
 from hpcvdj.kernels.kernel import Unit
-from hpcvdj.kernels.pgen.aa_cpu import amino_acid_rows, arguments
-from hpcvdj.kernels.pgen.codons import Alphabet
 from hpcvdj.kernels.pgen.pgen_cpu import PgenKernel
-from hpcvdj.kernels.pgen.symbol_tries import Ambiguous
-from hpcvdj.kernels.pgen.tables import Tables
-from hpcvdj.recombination.alphabet import decode, encode, pack, reverse_complement, words_for
+from hpcvdj.recombination.alphabet import NUCLEOTIDES, Letters, decode, encode, pack, reverse_complement, translate
 from hpcvdj.recombination.models import Alleles, Insertion, Model, Template
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem, Repertoire
 from hpcvdj.recombination.scenarios import BASES
+from hpcvdj.recombination.symbols import Alphabet
 
 Junction = tuple[str, tuple[int, ...] | None, tuple[int, ...] | None]
 """A junction with the places of its V and of its J alleles; None for all."""
+
+OTHERS = string.ascii_lowercase + "!#$%&()+-./<=>?@^_|~"
+"""Letters that a custom alphabet may define."""
 
 NT, AA, BALL = range(len(PGEN_COLUMNS))
 """The columns of `pgens`."""
@@ -173,8 +174,24 @@ def mutated(junction: str, rng: np.random.Generator, most: int = 3) -> str:
     return "".join(letters)
 
 
+def pack_symbols(text: str, words: int, alphabet: Alphabet) -> np.ndarray:
+    """A packed amino-acid sequence, eight symbols a word, the first in the most significant bits."""
+    symbols = bytes(alphabet.symbols.index(letter) for letter in text)
+    return np.frombuffer(symbols.ljust(8 * words, b"\0"), dtype=">u8").astype(np.uint64)
+
+
+def amino_acid_problem(
+    model: Model, rows: Sequence[Junction], names: tuple[str, ...] = PGEN_COLUMNS[1:], alphabet: Alphabet | None = None
+) -> tuple[PgenProblem, np.ndarray]:
+    """The problem of some amino-acid sequences, and the row of each in its repertoire."""
+    return problem_of(model, rows, names, alphabet or Alphabet.of())
+
+
 def problem_of(
-    model: Model, rows: Sequence[Junction], names: tuple[str, ...] = PGEN_COLUMNS
+    model: Model,
+    rows: Sequence[Junction],
+    names: tuple[str, ...] = PGEN_COLUMNS,
+    letters: Letters = NUCLEOTIDES,
 ) -> tuple[PgenProblem, np.ndarray]:
     """The problem of some junctions, and the row of each in its repertoire."""
     masks = [
@@ -184,14 +201,17 @@ def problem_of(
     order = sorted(range(len(rows)), key=lambda row: pairs.index(masks[row]))
     row_of = np.empty(len(rows), dtype=np.int64)
     row_of[order] = np.arange(len(rows))
-    words = words_for(max((len(text) for text, _, _ in rows), default=0))
-    packed = np.zeros((len(rows), 2 if words <= 2 else 4), dtype=np.uint64)
+    words = letters.words_for(max((len(text) for text, _, _ in rows), default=0))
+    width = 2 if words <= 2 else 4 if words <= 4 else 8
+    packed = np.zeros((len(rows), width), dtype=np.uint64)
     for row, target in enumerate(row_of):
-        packed[target] = pack(encode(rows[row][0]), packed.shape[1])
-    lengths = np.array([len(rows[row][0]) for row in order], dtype=np.uint8)
+        text = rows[row][0]
+        is_symbols = isinstance(letters, Alphabet)
+        packed[target] = pack_symbols(text, width, letters) if is_symbols else pack(encode(text), width)
+    lengths = np.array([letters.bases * len(rows[row][0]) for row in order], dtype=np.uint8)
     offsets = np.cumsum([0, *(masks.count(pair) for pair in pairs)]).astype(np.int64)
     alleles = [(Alleles("", v), Alleles("", j)) for v, j in pairs]
-    return PgenProblem(Repertoire(packed, lengths, alleles, offsets), model, names), row_of
+    return PgenProblem(Repertoire(packed, lengths, alleles, offsets, letters), model, names), row_of
 
 
 def unit_of(problem: PgenProblem) -> Unit:
@@ -202,8 +222,7 @@ def unit_of(problem: PgenProblem) -> Unit:
 
 def pgens(model: Model, rows: Sequence[Junction], names: tuple[str, ...] = PGEN_COLUMNS) -> np.ndarray:
     """The kernels' values of some junctions, float64 [junctions, names]."""
-    problem, row_of = problem_of(model, rows, names)
-    return PgenKernel(problem, 1)(unit_of(problem), 0, len(rows))[row_of]
+    return values(*problem_of(model, rows, names))
 
 
 def pgens_of(model: Model, junctions: Sequence[str], column: int) -> np.ndarray:
@@ -211,19 +230,15 @@ def pgens_of(model: Model, junctions: Sequence[str], column: int) -> np.ndarray:
     return pgens(model, [(text, None, None) for text in junctions], (PGEN_COLUMNS[column],))[:, 0]
 
 
+def values(problem: PgenProblem, row_of: np.ndarray) -> np.ndarray:
+    """The CPU kernel's values of a problem, in the order in which its rows were given."""
+    return PgenKernel(problem, 1)(unit_of(problem), 0, len(row_of))[row_of]
+
+
 def aa_pgens(model: Model, texts: Sequence[str], alphabet: Alphabet | None = None) -> np.ndarray:
     """The amino-acid kernel's values of symbols, all alleles taken."""
-    alphabet = alphabet or Alphabet.of()
-    tables = Tables.of(model, [(model.contributing("V"), model.contributing("J"))])
-    symbols = np.zeros((len(texts), max(map(len, texts))), dtype=np.uint8)
-    for row, text in zip(symbols, texts, strict=True):
-        row[: len(text)] = [alphabet.symbols.index(letter) for letter in text]
-    codons = np.array([len(text) for text in texts], dtype=np.uint8)
-    out, offsets = np.empty(len(texts)), np.array([0, len(texts)], dtype=np.int64)
-    amino_acid_rows(
-        symbols, codons, offsets, 0, len(texts), -1, 0, out, *arguments(tables, alphabet, Ambiguous.of(texts))
-    )
-    return out
+    rows = [(text, None, None) for text in texts]
+    return values(*amino_acid_problem(model, rows, ("pgen_aa",), alphabet))[:, 0]
 
 
 def codons_of(alphabet: Alphabet, symbol: str) -> list[str]:
@@ -321,8 +336,30 @@ def queries(model: Model, number: int, seed: int, longest: int = 90) -> list[Que
     return out
 
 
-def values_of(model: Model, rows: Sequence[Query]) -> np.ndarray:
-    """pgen_nt and pgen_aa of queries, float64 [queries, 2], their calls resolved as those of a table."""
+def ambiguous_queries(rows: Sequence[Query], letters: str, seed: int, most: int = 4) -> list[Query]:
+    """Queries for amino acids: those of `rows`, in which up to `most` are replaced by one of `letters`.
+
+    Every third has none of them, and random or repeated letters take the place of some.
+    """
+    rng = np.random.default_rng(seed)
+    out = []
+    for k, row in enumerate(rows):
+        text = list(translate([row.junction])[0].replace("*", "W"))
+        for place in rng.choice(len(text), min(len(text), int(rng.integers(1, most + 1)) if k % 3 else 0), False):
+            text[place] = rng.choice(list(letters))
+        if k % 7 == 3:
+            text = [*text[:1], *rng.choice(list("ACDEFGHIKLMNPQRSTVWY" + letters[:1]), len(text) - 2), *text[-1:]]
+        if k % 13 == 5:
+            text = list(rng.choice(list(letters), rng.integers(1, most + 1)))
+        out.append(replace(row, junction="".join(text)))
+    return out
+
+
+def values_of(model: Model, rows: Sequence[Query], alphabet: Alphabet | None = None) -> np.ndarray:
+    """pgen_nt and pgen_aa of queries, float64 [queries, 2], their calls resolved as those of a table.
+
+    alphabet  of amino-acid sequences, which have pgen_aa only
+    """
     junctions: list[Junction] = []
     for row in rows:
         masks: list[tuple[int, ...] | None] = []
@@ -331,4 +368,6 @@ def values_of(model: Model, rows: Sequence[Query]) -> np.ndarray:
             assert isinstance(alleles, Alleles), f"{call}: {alleles}"
             masks.append(alleles.places)
         junctions.append((row.junction, *masks))
+    if alphabet is not None:
+        return values(*amino_acid_problem(model, junctions, ("pgen_aa",), alphabet))
     return pgens(model, junctions, PGEN_COLUMNS[:2])

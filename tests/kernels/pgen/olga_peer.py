@@ -10,6 +10,7 @@ never as long.  Three more zeros after the lengths complete the loop.
 from __future__ import annotations
 
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,10 +25,11 @@ INSTALLED = find_spec("olga") is not None
 class Olga:
     """A model of OLGA.
 
-    fast  with the numba-compiled sums of `olga.performance.fast_pgen`
+    fast      with the numba-compiled sums of `olga.performance.fast_pgen`
+    alphabet  the file of a custom alphabet
     """
 
-    def __init__(self, name: str, *, complete: bool, fast: bool = False) -> None:
+    def __init__(self, name: str, *, complete: bool, fast: bool = False, alphabet: Path | None = None) -> None:
         from olga import generation_probability, load_model
 
         folder = olga_folder()
@@ -41,7 +43,8 @@ class Olga:
         anchors = (str(folder / f"{segment_type}_gene_CDR3_anchors.csv") for segment_type in "VJ")
         genomic.load_igor_genomic_data(str(folder / "model_params.txt"), *anchors)
         generative.load_and_process_igor_model(str(folder / "model_marginals.txt"))
-        self._model = getattr(generation_probability, f"GenerationProbability{kind}")(generative, genomic)
+        symbols = str(alphabet) if alphabet else None
+        self._model = getattr(generation_probability, f"GenerationProbability{kind}")(generative, genomic, symbols)
         if complete:
             for insertion in ("PinsVD", "PinsDJ") if kind == "VDJ" else ("PinsVJ",):
                 setattr(self._model, insertion, np.append(getattr(self._model, insertion), np.zeros(3)))

@@ -8,10 +8,12 @@ import numpy as np
 
 from hpcvdj.kernels.kernel import Kernel, Unit
 from hpcvdj.kernels.pgen import pgen_cpu
-from hpcvdj.recombination.alphabet import encode, pack, reverse_complement
+from hpcvdj.recombination.alphabet import encode, pack, reverse_complement, translate
 from hpcvdj.recombination.igor import load_model, olga_folder
 from hpcvdj.recombination.models import Insertion, Model, Template
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem, Repertoire
+from hpcvdj.recombination.symbols import Alphabet
+from tests.kernels.pgen.models import pack_symbols
 
 OLGA_MODELS = ("mouse_trb", "human_trb", "human_tra", "human_igh")
 
@@ -111,6 +113,23 @@ def pgen_problem(
         np.concatenate(([0], np.cumsum([len(own) for own in pairs.values()]))).astype(np.int64),
     )
     return PgenProblem(repertoire, model, names)
+
+
+def amino_acids(problem: PgenProblem, letters: str = "", alphabet: Alphabet | None = None) -> PgenProblem:
+    """The problem of the amino acids of junctions in frame; every second has up to three of `letters` in it."""
+    own, model, alphabet = problem.repertoire, problem.model, alphabet or Alphabet.of()
+    rng = np.random.default_rng(len(own))
+    found = own.subset(np.flatnonzero(own.lengths % 3 == 0))
+    texts = translate(map(found.cdr3, range(len(found))))
+    width = next(width for width in (2, 4, 8) if max(map(len, texts)) <= alphabet.per_word * width)
+    words = np.zeros((len(texts), width), dtype=np.uint64)
+    for k, text in enumerate(texts):
+        symbols = list(text)
+        for place in rng.choice(len(text), min(len(text), 3 * (k % 2) * bool(letters)), replace=False):
+            symbols[place] = rng.choice(list(letters))
+        words[k] = pack_symbols("".join(symbols), width, alphabet)
+    repertoire = Repertoire(words, found.lengths, found.pairs, found.offsets, alphabet)
+    return PgenProblem(repertoire, model, tuple(name for name in problem.names if name != "pgen_nt"))
 
 
 def values_of(kernel: Kernel, problem: PgenProblem, cuts: tuple[int, ...] = ()) -> np.ndarray:

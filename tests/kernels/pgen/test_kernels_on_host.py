@@ -11,9 +11,11 @@ import pytest
 
 from hpcvdj.errors import MachineError
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
+from hpcvdj.recombination.symbols import Alphabet
 from tests.kernels.host import fake_cupy
 from tests.kernels.pgen.problems import (
     OLGA_MODELS,
+    amino_acids,
     junctions,
     mixed_lengths_problem,
     olga_model,
@@ -57,6 +59,43 @@ def test_small_models(host, has_d, given, order):
         require_same(on_host(problem), expected)
 
 
+@pytest.mark.parametrize("has_d", [True, False], ids=["VDJ", "VJ"])
+def test_amino_acid_sequences(host, has_d):
+    """The same bits as of the nucleotides that they translate, in ranges and from the CPU for those that are long."""
+    model = small_model(2, has_d=has_d)
+    rows = [*junctions(model, 50, 64, 3), (0, 0, "TGT" + 41 * "GCA" + "TTT"), (0, 0, "TGT" + 30 * "GCA" + "TTT")]
+    nucleotides = pgen_problem(model, rows, "mixed", PGEN_COLUMNS[1:])
+    expected = on_host(nucleotides)
+    problem = amino_acids(nucleotides)
+    values = on_host(problem, cuts=(7, 20))
+    assert values.tobytes() == expected[~np.isnan(expected[:, 0])].tobytes()
+    assert (values > 0).any(axis=0).all()
+
+
+@pytest.mark.parametrize("order", fake_cupy.ORDERS)
+@pytest.mark.parametrize("has_d", [True, False], ids=["VDJ", "VJ"])
+def test_ambiguous_symbols(host, has_d, order):
+    host.order = order
+    alphabet = Alphabet.of({"%": ["A", "TGT", "B"], "J": "L", "a": "X"})
+    for seed in range(2):
+        model = small_model(seed, has_d=has_d)
+        problem = pgen_problem(model, junctions(model, 40, 100, seed), "mixed", PGEN_COLUMNS[1:])
+        for letters, own in (("XBJZ", None), ("X%aJ", alphabet)):
+            changed = amino_acids(problem, letters, own)
+            expected = on_cpu(changed)
+            assert (expected > 0).any(axis=0).all()
+            require_same(on_host(changed), expected, changed.names)
+
+
+def test_amino_acid_sequences_of_three_widths(host):
+    """Of up to 16, 32 and 64 symbols; a stop is one of them."""
+    model = small_model(4)
+    for codons in (16, 17, 32, 33, 43, 64):
+        rows = [(0, 0, "TGT" + (codons - 2) * "GCA" + "TTT"), (0, 0, "TGTTAATTT")]
+        problem = amino_acids(pgen_problem(model, rows, "both", PGEN_COLUMNS[1:]))
+        require_same(on_host(problem), on_cpu(problem), problem.names)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("given", ["both", "none"])
 @pytest.mark.parametrize("name", OLGA_MODELS)
@@ -69,6 +108,8 @@ def test_models_of_olga(host, name, given):
     expected = on_cpu(problem)
     assert (expected > 0).any(axis=0).all()
     require_same(on_host(problem), expected)
+    changed = amino_acids(problem, "XBJZ")
+    require_same(on_host(changed), on_cpu(changed), changed.names)
 
 
 @pytest.mark.slow

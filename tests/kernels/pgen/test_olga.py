@@ -6,14 +6,18 @@ import pytest
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.igor import OLGA_FOLDERS, load_model, olga_folder
 from hpcvdj.recombination.models import Model
+from hpcvdj.recombination.symbols import Alphabet, read_alphabet
 from tests.kernels.pgen.make_golden import GOLDEN, TEXTS
-from tests.kernels.pgen.models import MASKS, Query, queries, values_of
+from tests.kernels.pgen.models import MASKS, Query, ambiguous_queries, queries, values_of
 from tests.kernels.pgen.olga_peer import INSTALLED, Olga
 
 LARGEST_DIFFERENCE = 1e-12
 """Relative, between OLGA and hpcvdj: the bound that hpcvdj promises.  The largest that was measured is 9.5e-15."""
 
 NUMBERS = ("pgen_nt", "pgen_aa")
+
+OTHERS = [name for name in OLGA_FOLDERS if name not in ("mouse_trb", "human_tra", "human_igh", "mouse_igh")]
+"""Models with which ambiguous symbols are compared; the tables of IGH take minutes."""
 
 
 def model_of(name: str, digest: str | None = None) -> Model:
@@ -91,6 +95,26 @@ def test_olga_itself(name):
         for row, text in zip(rows, translate(row.junction for row in rows), strict=True)
     ]
     assert (differences(values_of(model, rows), np.array(expected)) <= LARGEST_DIFFERENCE).all()
+
+
+ALPHABET = "x: D, E, AAA\n%: x, B, tgg, L\n#: C, W, *\nZ: S, AGA\n"
+
+
+@pytest.mark.skipif(not INSTALLED, reason="no olga")
+@pytest.mark.parametrize("custom", [False, True], ids=["standard", "custom"])
+@pytest.mark.parametrize(
+    "name", ["mouse_trb", "human_tra", *(pytest.param(other, marks=pytest.mark.slow) for other in OTHERS)]
+)
+def test_ambiguous_symbols(tmp_path, name, custom):
+    """Amino acids, X, B, J, Z, symbols of a custom alphabet that defines one of these; random and hostile ones."""
+    path = tmp_path / "alphabet.txt"
+    path.write_text(ALPHABET)
+    model, alphabet = model_of(name), read_alphabet(path) if custom else Alphabet.of()
+    olga = Olga(name, complete=True, alphabet=path if custom else None)
+    rows = ambiguous_queries(queries(model, 40, seed=12), "XBJZ" + "x%#" * custom, seed=4)
+    expected = [[olga.aa(row.junction, row.v_call, row.j_call)] for row in rows]
+    assert np.count_nonzero(expected) > len(rows) / 3
+    assert (differences(values_of(model, rows, alphabet), np.array(expected)) <= LARGEST_DIFFERENCE).all()
 
 
 @pytest.mark.slow

@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hpcvdj.errors import InputError
 from hpcvdj.kernels.pgen import aa_cpu, nt_cpu
-from hpcvdj.kernels.pgen.codons import AMBIGUOUS, Alphabet
 from hpcvdj.kernels.pgen.pgen_cpu import PgenKernel
 from hpcvdj.kernels.pgen.symbol_tries import Ambiguous
 from hpcvdj.kernels.pgen.tables import Tables
@@ -19,12 +17,14 @@ from hpcvdj.recombination.alphabet import AMINO_ACIDS, translate
 from hpcvdj.recombination.models import Insertion, Model, Template
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 from hpcvdj.recombination.scenarios import pgen
+from hpcvdj.recombination.symbols import Alphabet
 from tests.kernels.pgen.models import (
     AA,
     BALL,
     NT,
+    OTHERS,
     aa_pgens,
-    codons_of,
+    amino_acid_problem,
     extended_of,
     length_distribution,
     models,
@@ -37,6 +37,7 @@ from tests.kernels.pgen.models import (
     sample,
     sum_over_codons,
     unit_of,
+    values,
 )
 
 SETTINGS = settings(max_examples=25, deadline=None, derandomize=True)
@@ -161,6 +162,41 @@ def test_rows_out_of_frame_have_no_amino_acids(has_d):
     assert not np.isnan(values[:, NT]).any()
 
 
+@FEW
+@given(model=models, seed=st.integers(0, 99))
+def test_amino_acid_sequences_have_the_bits_of_what_they_translate(model, seed):
+    """Also those that have others with ambiguous symbols beside them."""
+    texts = in_frame(model, seed, 9, number=8)
+    masks = [(None, None), (subset(model.contributing("V"), seed), None)]
+    names = PGEN_COLUMNS[1:]
+    expected = pgens(model, [(text, *masks[k % 2]) for k, text in enumerate(texts)], names)
+    rows = [(text, *masks[k % 2]) for k, text in enumerate(translate(texts))]
+    assert values(*amino_acid_problem(model, rows)).tobytes() == expected.tobytes()
+    beside = values(*amino_acid_problem(model, [*rows, *((f"XB{text}Z", *own) for text, *own in rows)]))
+    assert beside[: len(rows)].tobytes() == expected.tobytes()
+
+
+@FEW
+@given(model=models, seed=st.integers(0, 99))
+def test_one_mismatch_of_ambiguous_symbols(model, seed):
+    """All sequences in which at most one symbol is another than those that the text allows."""
+    alphabet = Alphabet.of({"%": ["A", "B", "C"], "j": ["X"]})
+    parts = {"X": RESIDUES, "j": RESIDUES, "%": "ADNC", "B": "DN", "J": "IL", "Z": "EQ"}
+    texts = ["B", "XX", "%C", "CBX", "CjJ", *(f"{text[0]}{letter}{text[-1]}" for text in ["CF"] for letter in "%BX")]
+    values_of_texts = values(*amino_acid_problem(model, [(text, None, None) for text in texts], alphabet=alphabet))
+    known = {}
+    for text, ball in zip(texts, values_of_texts[:, 1], strict=True):
+        allowed = [parts.get(symbol, symbol) for symbol in text]
+        neighbours = [
+            "".join(residues) for residues in product(RESIDUES, repeat=len(text))
+            if sum(residue not in own for residue, own in zip(residues, allowed, strict=True)) <= 1
+        ]  # fmt: skip
+        if len(text) not in known:
+            everything = ["".join(residues) for residues in product(RESIDUES, repeat=len(text))]
+            known[len(text)] = dict(zip(everything, aa_pgens(model, everything), strict=True))
+        require_equal([ball], [sum(known[len(text)][own] for own in neighbours)])
+
+
 def fixed_model(v: str, d: str | None, j: str, longest: int, max_p: int = 0) -> Model:
     """A model of one allele each that loses any number of bases and inserts 0 … `longest`, with zeros in the chain."""
     transitions = np.array([[0.0, 0.5, 0.2, 0.1], [0.4, 0.0, 0.3, 0.2], [0.6, 0.5, 0.1, 0.7], [0.0, 0.0, 0.4, 0.0]])
@@ -261,9 +297,11 @@ def test_kernels_are_compiled_once():
         v, j = model.contributing("V"), model.contributing("J")
         for pairs in ([], [((), ())], [(v, j)], [((v_place,), (j_place,)) for v_place, j_place in product(v, j)]):
             tables = Tables.of(model, pairs)
-            arguments = {"aa": aa_cpu.arguments(tables, Alphabet.of(), Ambiguous()), "nt": nt_cpu.arguments(tables)}
-            for kernel, values in arguments.items():
-                types.setdefault(kernel, set()).add(tuple(str(numba.typeof(value)) for value in values))
+            texts = [("CXXBF", None, None), ("CF", None, None)][: seed % 3 if pairs else 0]
+            ambiguous = Ambiguous.of(amino_acid_problem(model, texts)[0], ball=seed % 4 < 2)
+            arguments = {"aa": aa_cpu.arguments(tables, Alphabet.of(), ambiguous), "nt": nt_cpu.arguments(tables)}
+            for kernel, own in arguments.items():
+                types.setdefault(kernel, set()).add(tuple(str(numba.typeof(value)) for value in own))
     assert [len(own) for own in types.values()] == [1, 1]
 
 
@@ -304,30 +342,7 @@ def test_columns_do_not_depend_on_each_other():
         assert np.array_equal(pgens(model, rows, (name,))[:, 0], together[:, column], equal_nan=True)
 
 
-def test_the_standard_alphabet():
-    """Each symbol has its codons by the genetic code, an ambiguous one those of its amino acids."""
-    alphabet = Alphabet.of()
-    for symbol in alphabet.symbols:
-        expected = AMBIGUOUS.get(symbol, symbol)
-        assert sorted(codons_of(alphabet, symbol)) == sorted(c for c, own in AMINO_ACIDS.items() if own in expected)
-    assert len(codons_of(alphabet, "X")) == 61
-
-
-@pytest.mark.parametrize(
-    ("custom", "message"),
-    [
-        ({"A": ["C"]}, "symbol 'A': .* defined already; choose another one"),
-        ({"ab": ["C"]}, "symbol 'ab': is no single letter"),
-        ({"%": ["TGTT"]}, "symbol '%': 'TGTT' is no symbol and no codon; correct it"),
-        ({chr(200 + k): ["C"] for k in range(40)}, "65 symbols; at most 64 can be used"),
-    ],
-)
-def test_symbols_that_cannot_be(custom, message):
-    with pytest.raises(InputError, match=message):
-        Alphabet.of(custom)
-
-
 def test_as_many_symbols_as_there_may_be():
-    custom = {chr(200 + k): ["C"] for k in range(39)}
+    custom = dict.fromkeys(OTHERS[:39], "C")
     model = random_model(4, True)
-    assert aa_pgens(model, [chr(200) * 2], Alphabet.of(custom)) == aa_pgens(model, ["CC"])
+    assert aa_pgens(model, [OTHERS[38] * 2], Alphabet.of(custom)) == aa_pgens(model, ["CC"])

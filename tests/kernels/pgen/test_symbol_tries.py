@@ -8,11 +8,11 @@ import pytest
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.pgen import symbol_tries
 from hpcvdj.kernels.pgen.aa_cpu import amino_acid_rows, arguments
-from hpcvdj.kernels.pgen.codons import Alphabet
-from hpcvdj.kernels.pgen.symbol_tries import Ambiguous, FormTrie, SymbolTries
+from hpcvdj.kernels.pgen.symbol_tries import NO_SYMBOL, Ambiguous, FormTrie, SymbolTries
 from hpcvdj.kernels.pgen.tables import Tables
 from hpcvdj.recombination.alphabet import AMINO_ACIDS, BASES
-from tests.kernels.pgen.models import random_model, require_equal
+from hpcvdj.recombination.symbols import Alphabet
+from tests.kernels.pgen.models import amino_acid_problem, problem_of, random_model, require_equal
 
 ALPHABET = Alphabet.of()
 
@@ -23,32 +23,67 @@ def tables_of(seed: int, has_d: bool = True) -> Tables:
     return Tables.of(model, [(model.contributing("V"), model.contributing("J"))])
 
 
-def test_ambiguous_symbols_of_texts():
-    assert Ambiguous.of(["CASX", "CZXF", "CAS*"]) == Ambiguous("XZ", 2)
-    assert Ambiguous.of([]) == Ambiguous.of(["", "CASSF"]) == Ambiguous("", 0)
+def ambiguous(texts=(), *, ball=False):
+    """The ambiguous texts of a problem of these sequences, all alleles taken."""
+    rows = [(text, None, None) for text in texts]
+    return Ambiguous.of(amino_acid_problem(random_model(1, True), rows)[0], ball=ball)
+
+
+def words_of(owned):
+    """(owner, text) of sorted texts; - where a text has ended."""
+    letters = {**dict(enumerate(ALPHABET.symbols)), NO_SYMBOL: "-"}
+    return [(int(owner), "".join(letters[symbol] for symbol in text)) for owner, text in zip(*owned, strict=True)]
+
+
+def test_sequences_with_ambiguous_symbols():
+    found = ambiguous(["CASX", "CASSF", "CZXFB", "CF"])
+    assert words_of((found.pair, found.symbols[:, :6])) == [(0, "CASX--"), (0, "CZXFB-")]
+    assert not len(ambiguous(["CASSF", ""]).symbols)
+    assert not len(Ambiguous.of(problem_of(random_model(1, True), [("TGTTTT", None, None)])[0], ball=True).symbols)
+
+
+@pytest.mark.parametrize("ball", [False, True])
+def test_needed_texts_are_in_order_and_each_is_there_once(ball):
+    rng = np.random.default_rng(2)
+    letters = np.array([ALPHABET.symbols.index(letter) for letter in "CAXB"], dtype=np.uint8)
+    texts = rng.choice(letters, (300, 4))
+    texts[np.arange(4) >= rng.integers(1, 5, 300)[:, None]] = NO_SYMBOL
+    owner = rng.integers(0, 700, 300)
+    expected = {(own, text) for own, text in words_of((owner, texts)) if {*text} & {*"XB"}}
+    if ball:
+        changed = [(own, text, k) for own, text in expected for k in range(4) if text[k] != "-"]
+        expected |= {(own, text[:k] + "X" + text[k + 1 :]) for own, text, k in changed}
+    found = ambiguous(ball=ball).sorted(ALPHABET, owner, texts)
+    keys = [(own, *text.tolist()) for own, text in zip(*found, strict=True)]
+    assert keys == sorted(set(keys))
+    assert set(words_of(found)) == expected
 
 
 @pytest.mark.parametrize("trees", [SymbolTries, FormTrie])
 def test_trees_that_are_too_large_are_refused(monkeypatch, trees):
     monkeypatch.setattr(symbol_tries, "MOST_BYTES", 1000)
-    with pytest.raises(InputError, match=r"up to 3 ambiguous symbols in one sequence need more .* \(--batch-rows\)"):
-        trees.of(tables_of(1), ALPHABET, Ambiguous("X", 3))
+    with pytest.raises(InputError, match=r"2 sequences with ambiguous symbols need more .* \(--batch-rows\)"):
+        trees.of(tables_of(1), ALPHABET, ambiguous(["CXXXF", "CBF"], ball=True))
 
 
 @pytest.mark.parametrize("has_d", [False, True])
-def test_more_ambiguous_symbols_than_asked_for_have_no_value(has_d):
+def test_texts_that_no_sequence_needs_have_no_value(has_d):
     """A number would be too small."""
     tables = tables_of(3, has_d)
-    symbols = np.array([[ALPHABET.symbols.index("X")] * 4] * 3, dtype=np.uint8)
-    out, codons = np.zeros((2, 3)), np.array([4, 2, 1], dtype=np.uint8)
-    for most, values in zip((1, 4), out, strict=True):
-        amino_acid_rows(
-            symbols, codons, np.array([0, 3]), 0, 3, -1, 0, values, *arguments(tables, ALPHABET, Ambiguous("X", most))
-        )
-    assert np.isnan(out[0]).tolist() == [True, True, False]
-    assert not np.isnan(out[1]).any()
-    assert out[1].any()
-    assert out[0, 2] == out[1, 2]
+    symbols = np.array([[ALPHABET.symbols.index(letter) for letter in "XXAX"]] * 3, dtype=np.uint8)
+    codons = np.array([4, 2, 1], dtype=np.uint8)
+    out = {}
+    for texts in ((), ("X",), ("XX",), ("XXAX", "X", "XX")):
+        out[texts] = np.zeros(3)
+        values = arguments(tables, ALPHABET, ambiguous(texts))
+        amino_acid_rows(symbols, codons, np.array([0, 3]), 0, 3, -1, 0, out[texts], *values)
+    assert [np.isnan(values).tolist() for values in out.values()] == [
+        [True] * 3, [True, True, False], [True, False, False], [False] * 3,
+    ]  # fmt: skip
+    *_, everything = out.values()
+    assert everything[1:].all()
+    for values in out.values():
+        assert np.array_equal(values[~np.isnan(values)], everything[~np.isnan(values)])
 
 
 @pytest.mark.parametrize("most", [0, 1])
@@ -69,7 +104,7 @@ def test_forms_are_those_of_the_model(seed, most):
                 texts += [text[:k] + "X" + text[k + 1 :] for k in range(whole) if text[k] != "*"]
             for own in texts:
                 expected[own, form[:frame], form[end:]] += weight
-    found = dict(listed(FormTrie.of(tables, ALPHABET, Ambiguous("X", most)), 0, ""))
+    found = dict(listed(FormTrie.of(tables, ALPHABET, ambiguous(ball=bool(most))), 0, ""))
     assert found.keys() == expected.keys()
     for key, weight in found.items():
         require_equal(weight, expected[key])

@@ -1,0 +1,148 @@
+"""Symbols of amino-acid sequences as sets of codons.
+
+A symbol is an amino acid, a stop (*), an ambiguity code (B is D or N, J is I or L, Z is E or Q, X is any amino acid),
+or one of the user's own.
+"""
+
+import string
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcvdj.errors import InputError
+from hpcvdj.recombination.alphabet import AMINO_ACIDS, BASES, Letters
+from hpcvdj.storage.inputs import read_text
+
+STOP, ANY_RESIDUE = "*X"
+
+AMBIGUOUS = {"B": "DN", "J": "IL", ANY_RESIDUE: "ACDEFGHIKLMNPQRSTVWY", "Z": "EQ"}
+"""The symbols for several amino acids; a custom alphabet may define them otherwise, as OLGA allows."""
+
+RESERVED = string.whitespace + string.digits + ":,;[]{}"
+"""What is no symbol: OLGA removes these characters around symbols and their parts, and so does `read_alphabet`."""
+
+MOST_SYMBOLS = 64
+"""Tables of pairs of symbols grow as the square of their number."""
+
+
+@dataclass(frozen=True, eq=False)
+class Alphabet(Letters):
+    """Symbols and their codons.
+
+    codons  bool [symbols, 4, 4, 4]: whether a symbol has a codon, by its bases in our codes
+    """
+
+    codons: NDArray[np.bool_]
+    bits: ClassVar[int] = 8
+    bases: ClassVar[int] = 3
+
+    @staticmethod
+    def of(custom: Mapping[str, Iterable[str]] | None = None) -> "Alphabet":
+        """The standard symbols and custom ones: for each, the symbols and codons that it stands for.
+
+        A part may be a symbol that is defined before it.  InputError for a symbol that is defined twice or that is no
+        printable ASCII character, for an unknown part of one, and for too many symbols.
+        """
+        sets: dict[str, NDArray[np.bool_]] = {}
+        for codes in product(range(4), repeat=3):
+            amino_acid = AMINO_ACIDS["".join(BASES[code] for code in codes)]
+            sets.setdefault(amino_acid, np.zeros((4, 4, 4), dtype=bool))[codes] = True
+        for symbol, parts in {**AMBIGUOUS, **(custom or {})}.items():
+            if symbol in sets:
+                raise InputError(f"symbol {symbol!r}: is an amino acid or a stop; choose another one")
+            if len(symbol) != 1 or not (symbol.isascii() and symbol.isprintable()) or symbol in RESERVED:
+                raise InputError(
+                    f"symbol {symbol!r}: must be one printable ASCII character, none of 0-9 : , ; [ ] {{ }} and no "
+                    "blank; choose another one"
+                )
+            allowed = np.zeros((4, 4, 4), dtype=bool)
+            for part in parts:
+                if part in sets:
+                    allowed |= sets[part]
+                elif part.upper() in AMINO_ACIDS:
+                    allowed[tuple(BASES.index(base) for base in part.upper())] = True
+                else:
+                    raise InputError(f"symbol {symbol!r}: {part!r} is no symbol and no codon; correct it")
+            if not allowed.any():
+                raise InputError(f"symbol {symbol!r}: has no codon; list the symbols or codons that it stands for")
+            sets[symbol] = allowed
+        if len(sets) > MOST_SYMBOLS:
+            raise InputError(f"{len(sets)} symbols; at most {MOST_SYMBOLS} can be used")
+        return Alphabet("".join(sets), np.array(list(sets.values())))
+
+    @property
+    def readable(self) -> str:
+        """All but the stop: a sequence with one is not productive, and has no use for a probability."""
+        return self.symbols.replace(STOP, "")
+
+    @cached_property
+    def codon_sets(self) -> NDArray[np.uint64]:
+        """The codons of each symbol, by bits, uint64 [symbols]: bit 16 a + 4 b + c is that of the bases a, b, c."""
+        bits = np.uint64(1) << np.arange(64, dtype=np.uint64)
+        sets: NDArray[np.uint64] = np.where(self.codons.reshape(-1, 64), bits, np.uint64(0)).sum(
+            axis=1, dtype=np.uint64
+        )
+        return sets
+
+    @cached_property
+    def of_codon(self) -> NDArray[np.uint8]:
+        """The amino acid's symbol of each codon, uint8 [64]: the first base in the highest bits."""
+        amino_acids = (AMINO_ACIDS["".join(codon)] for codon in product(BASES, repeat=3))
+        return np.array([self.symbols.index(amino_acid) for amino_acid in amino_acids], dtype=np.uint8)
+
+    def definitions(self) -> dict[str, list[str]]:
+        """The codons of the symbols that the standard alphabet does not have, or has otherwise; results record them."""
+        standard = dict(zip(_STANDARD.symbols, _STANDARD.codons, strict=True))
+        return {
+            symbol: ["".join(BASES[code] for code in codes) for codes in np.argwhere(codons)]
+            for symbol, codons in zip(self.symbols, self.codons, strict=True)
+            if symbol not in standard or (codons != standard[symbol]).any()
+        }
+
+    def require_mismatches(self) -> None:
+        """Raise InputError unless X is any amino acid, and no symbol but the stop has a stop codon.
+
+        Sums over one mismatch put X in the place of a symbol, and take away what the symbol itself has.
+        """
+        sense = _STANDARD.codons[_STANDARD.symbols.index(ANY_RESIDUE)]
+        if (self.codons[self.symbols.index(ANY_RESIDUE)] != sense).any():
+            raise InputError("one mismatch needs X for any amino acid, but the alphabet defines X; choose another one")
+        for symbol, codons in zip(self.symbols, self.codons, strict=True):
+            if symbol != STOP and (codons & ~sense).any():
+                raise InputError(f"one mismatch: symbol {symbol!r} of the alphabet has a stop codon; leave it out")
+
+
+_STANDARD = Alphabet.of()
+
+
+def read_alphabet(path: Path) -> Alphabet:
+    """The alphabet of a file as OLGA reads it: lines `symbol: parts`, with commas between symbols and codons.
+
+    Empty lines are skipped.  InputError names the file, the line and the remedy.
+    """
+    text = read_text(path, "alphabet file", "give a file with lines such as 'x: D, E, AAA'")
+    custom: dict[str, list[str]] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            continue
+        symbol, colon, parts = line.partition(":")
+        symbol = symbol.strip(RESERVED)
+        place = f"{path}, line {number}"
+        if not colon:
+            raise InputError(f"{place}: no colon; write a symbol, a colon, and its symbols or codons with commas")
+        if symbol in custom:
+            raise InputError(f"{place}: symbol {symbol!r} is defined twice; remove one of the lines")
+        custom[symbol] = [part for part in (text.strip(RESERVED) for text in parts.split(",")) if part]
+        try:
+            alphabet = Alphabet.of(custom)
+        except InputError as error:
+            raise InputError(f"{place}: {error}") from None
+    if not custom:
+        raise InputError(f"{path}: defines no symbol; write lines such as 'x: D, E, AAA'")
+    return alphabet
