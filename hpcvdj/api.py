@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from hpcvdj.counting.compute import count_in_memory
-from hpcvdj.counting.config import DEFAULT_MAX_N, Config, PgenConfig, pgen_names
+from hpcvdj.counting.config import DEFAULT_MAX_N, Config, Normalize, PgenConfig, pgen_names
 from hpcvdj.errors import InputError, choices, require_choice, require_integer
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.kernels.pathways.methods import Direct
@@ -97,6 +97,8 @@ def pgen(
     genes: Genes = "call",
     sequence_field: JunctionField | None = None,
     alphabet: Mapping[str, Iterable[str]] | str | Path | None = None,
+    normalize: Normalize = "none",
+    joint: bool = False,
     backend: str = AUTO,
     strict: bool = False,
 ) -> Any:
@@ -113,6 +115,9 @@ def pgen(
                     by default `junction_aa` if the table has no `junction`, and `junction` of a list
     alphabet        more symbols of amino acids: for each the symbols and codons that it stands for, as in
                     {"x": ["D", "E", "AAA"]}; or the file that defines them
+    normalize       the probability among `productive` recombinations (other junctions are excluded), or, `none`, among
+                    all
+    joint           take P(V, D, J) as a model of IGH has it; by default P(V) P(D, J), as in OLGA
     backend         `auto` takes a GPU if there is one, `cuda` requires one, `cpu` does not use it
     strict          the first row without a probability is an error
 
@@ -135,8 +140,9 @@ def pgen(
         symbols = Alphabet.of(alphabet) if isinstance(alphabet, Mapping) else read_alphabet(Path(alphabet))
     table = as_arrow(junctions)
     reading = reading_of(table.column_names, sequence_field, symbols, strict=strict)
-    config = PgenConfig(pgen_names(sequence, mismatches, amino_acids=reading.alphabet is not None), genes, backend)
-    loaded = _loaded(model)
+    names = pgen_names(sequence, mismatches, amino_acids=reading.alphabet is not None)
+    config = PgenConfig(names, genes, backend, normalize=normalize, joint=joint)
+    loaded = config.model(_loaded(model))
     read = read_table(table, loaded, config.reads(reading))
     values = count_in_memory(config.problem(read.repertoire, loaded), config, Run())
     assert values is not None

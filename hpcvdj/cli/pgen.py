@@ -61,6 +61,17 @@ def command(
             "list), or with any.",
         ),
     ] = "call",
+    normalize: Annotated[
+        Literal["productive", "none"],
+        typer.Option(
+            "--normalize",
+            help="Probability among productive recombinations (other junctions are excluded), or among all.",
+        ),
+    ] = "none",
+    joint: Annotated[
+        bool,
+        typer.Option("--joint", help="Take P(V, D, J) as a model of IGH has it; by default P(V) P(D, J), as in OLGA."),
+    ] = False,
     backend: options.BackendOption = "auto",
     strict: Annotated[bool, typer.Option("--strict", help="Fail on the first row that has no probability.")] = False,
     strict_binding: options.StrictBinding = False,
@@ -78,7 +89,8 @@ def command(
     with --mismatches 1 pgen_aa_1mm, of all amino-acid sequences that differ from it by at most one residue, added up;
     and pgen_excluded, why a row has no probability.
 
-    The numbers are probabilities of one recombination under the model, not only of productive ones. With given genes
+    The numbers are probabilities of one recombination under the model: of any, or of a productive one with --normalize
+    productive, which divides them by the probability of that (hpcvdj models show). With given genes
     they are those of scenarios with these genes, not conditional on them. A gene that the model lacks excludes the
     row. The numbers are the same for any number of ranks and threads.
 
@@ -99,8 +111,8 @@ def command(
         symbols = read_alphabet(alphabet) if alphabet else None
         reading = reading_of(columns_at(junctions), sequence_field, symbols, strict=strict)
         names = pgen_names(sequence, mismatches, amino_acids=reading.alphabet is not None)
-        config = PgenConfig(names, genes, backend, strict_binding=strict_binding)
-        return load_model(model), config, config.reads(reading)
+        config = PgenConfig(names, genes, backend, strict_binding=strict_binding, normalize=normalize, joint=joint)
+        return config.model(load_model(model)), config, config.reads(reading)
 
     loaded, config, reading = run.from_root(settled)
     started = Started(resume, overwrite, checkpoint_every, batch_rows)

@@ -1,7 +1,7 @@
 """What to count and how."""
 
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 from hpcvdj.errors import InputError, choice, require_choice, require_integer
 from hpcvdj.kernels.backends import AUTO
@@ -11,6 +11,7 @@ from hpcvdj.kernels.pgen.method import ForwardSum
 from hpcvdj.recombination.calls import Genes
 from hpcvdj.recombination.germline import Germline, PaperDForms
 from hpcvdj.recombination.models import Model
+from hpcvdj.recombination.productive import given_productive
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem, Problem, Repertoire
 
 if TYPE_CHECKING:
@@ -126,6 +127,9 @@ class Config(Plan):
 LONGEST_JUNCTION = 192
 """The longest junction in nucleotides whose probability is computed."""
 
+Normalize = Literal["productive", "none"]
+"""Among which recombinations a probability is one."""
+
 PGEN_THREADS = 256
 """Threads per block of the kernels on a GPU, at most; each kernel has its own number."""
 
@@ -151,22 +155,40 @@ def pgen_names(sequence: str | None, mismatches: int, *, amino_acids: bool = Fal
 class PgenConfig(Plan):
     """How to compute generation probabilities.
 
-    names  those of `PGEN_COLUMNS` that are computed
-    genes  `call`: of the V and J alleles that a row's calls name; `any`: of all
+    names      those of `PGEN_COLUMNS` that are computed
+    genes      `call`: of the V and J alleles that a row's calls name; `any`: of all
+    normalize  `none`: among all recombinations; `productive`: among productive ones
+    joint      take P(V, D, J) as the model has it, not P(V) P(D, J)
     """
 
-    identity: ClassVar[tuple[str, ...]] = ("model_sha256", "method", "names", "genes", "alphabet")
+    identity: ClassVar[tuple[str, ...]] = (
+        "model_sha256", "method", "names", "genes", "alphabet", "normalize", "joint",
+    )  # fmt: skip
 
     names: tuple[str, ...] = PGEN_COLUMNS[:2]
     genes: Genes = "call"
     backend: str = AUTO
     threads_per_block: int = PGEN_THREADS
     strict_binding: bool = False
+    normalize: Normalize = "none"
+    joint: bool = False
     method: str = field(default=ForwardSum.name, init=False)
+
+    def __post_init__(self) -> None:
+        require_choice("normalize", self.normalize, get_args(Normalize))
+        if self.normalize == "productive" and "pgen_aa_1mm" in self.names:
+            raise InputError(
+                "--normalize productive: --mismatches 1 adds up sequences that are not productive, too; leave one out"
+            )
 
     def method_class(self) -> ForwardSum:
         """The only method."""
         return ForwardSum(self.names)
+
+    def model(self, model: Model) -> Model:
+        """The model whose probabilities are computed; InputError if it has not what is asked for."""
+        chosen = model.with_joint_choice() if self.joint else model
+        return given_productive(chosen) if self.normalize == "productive" else chosen
 
     def reads(self, reading: "Reading") -> "Reading":
         """With the codons of Cys 104 and Phe/Trp 118, which are part of what recombination makes."""
@@ -174,7 +196,8 @@ class PgenConfig(Plan):
             raise InputError("--sequence-field cdr3: a probability is that of a junction")
         if reading.alphabet is not None and "pgen_aa_1mm" in self.names:
             reading.alphabet.require_mismatches()
-        return replace(reading, longest=LONGEST_JUNCTION, anchors=True, genes=self.genes)
+        productive = self.normalize == "productive"
+        return replace(reading, longest=LONGEST_JUNCTION, anchors=True, genes=self.genes, productive=productive)
 
     def problem(self, repertoire: Repertoire, reference: Model) -> PgenProblem:
         """With a recombination model."""

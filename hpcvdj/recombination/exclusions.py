@@ -42,6 +42,11 @@ class ExclusionKind(Enum):
         "{field} of {length} amino acids is longer than {longest}",
         "{field} longer than {longest} amino acids",
     )
+    NOT_PRODUCTIVE = (
+        "{field} is not productive: not whole codons from C to F, V or W without a stop",
+        "{field} that is not productive",
+        "--normalize none",
+    )
     NO_CALL = "no {segment} call", "no {segment} call"
     AMBIGUOUS_CALL = "ambiguous {segment} call {call}", "ambiguous {segment} call", "--ambiguous-calls first"
     UNLISTED_GENE = (

@@ -20,6 +20,14 @@ from hpcvdj.recombination.scenarios import BASES
 FIRST, LAST = "C", "FVW"
 """Residues 104 and 118 of a productive junction, as in OLGA's anchors."""
 
+_CODON = "([ACG][ACGT][ACGT]|T[CT][ACGT]|TA[CT]|TG[CGT])"
+
+PRODUCTIVE = {
+    "junction": rf"^\s*TG[CT]{_CODON}*(TT[CT]|GT[ACGT]|TGG)\s*$",
+    "junction_aa": rf"^\s*[{FIRST}][^*]*[{LAST}]\s*$",
+}
+"""What productive junctions match, by AIRR field, in either case; for pyarrow."""
+
 
 def productive_probability(model: Model) -> float:
     """P(a recombination is productive) under a model."""

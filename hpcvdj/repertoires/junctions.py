@@ -23,6 +23,7 @@ from hpcvdj.recombination.calls import CallPolicy, Genes, names_in
 from hpcvdj.recombination.exclusions import ExcludedRows, Exclusion, ExclusionKind
 from hpcvdj.recombination.germline import SEGMENT_TYPES, Germline, Segment, SegmentType
 from hpcvdj.recombination.models import Alleles, Model
+from hpcvdj.recombination.productive import PRODUCTIVE
 from hpcvdj.recombination.repertoire import (
     ANCHOR_LETTERS,
     LONGEST_CDR3,
@@ -60,6 +61,7 @@ class Reading:
     anchors         the two anchor codons are kept
     genes           with a model, whether calls are read
     alphabet        sequences are amino acids, in these symbols
+    productive      rows whose junction is not productive are excluded
     """
 
     sequence_field: SequenceField | JunctionField = "junction"
@@ -69,6 +71,7 @@ class Reading:
     anchors: bool = False
     genes: Genes = "call"
     alphabet: Alphabet | None = None
+    productive: bool = False
 
     def __post_init__(self) -> None:
         fields = get_args(SequenceField) if self.alphabet is None else ("junction_aa",)
@@ -347,7 +350,16 @@ class _Builder:
         text.pack_rows(offsets, data, *coding, self.reading.trim, longest, words, lengths, status, detail)
         lengths *= np.uint8(letters.bases)
         bad = np.flatnonzero(status != text.OK)
-        return words, lengths, {int(r): self._unfit(int(status[r]), int(detail[r]), column[r].as_py()) for r in bad}
+        unfit = {int(r): self._unfit(int(status[r]), int(detail[r]), column[r].as_py()) for r in bad}
+        return words, lengths, self._not_productive(column) | unfit
+
+    def _not_productive(self, column: pa.Array) -> dict[int, Exclusion]:
+        if not self.reading.productive:
+            return {}
+        name = self.reading.sequence_field
+        fits = pc.match_substring_regex(column, PRODUCTIVE[name], ignore_case=True).to_numpy(zero_copy_only=False)
+        exclusion = Exclusion.of(ExclusionKind.NOT_PRODUCTIVE, field=name)
+        return dict.fromkeys(np.flatnonzero(~fits).tolist(), exclusion)
 
     def _unfit(self, status: int, detail: int, sequence: str) -> Exclusion:
         sequence_field = self.reading.sequence_field

@@ -1,6 +1,7 @@
 """`hpcvdj pgen` and `hpcvdj.pgen`: every row has the value of the definition, however the work is cut."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -11,6 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import hpcvdj
+from hpcvdj.recombination.alphabet import translate
+from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.recombination.scenarios import pgen as defined
 from hpcvdj.results.reader import Result
 from tests.cli.test_mpiexec import MPIEXEC
@@ -207,3 +210,45 @@ def test_results_of_probabilities_are_no_pathways(tmp_path, model, table):
     hpcvdj_command("pgen", table, "-m", model, "-o", tmp_path / "o.h5")
     _, err = hpcvdj_command("convergence", tmp_path / "o.h5", "-o", tmp_path / "c.tsv", code=2)
     assert "has pgen, not pathways" in error_line(err)
+
+
+def test_among_productive_recombinations(tmp_path, model, table):
+    """Divided by P(productive); other junctions are excluded, with their reason and what keeps them."""
+    hpcvdj_command("pgen", table, "-m", model, "-o", tmp_path / "all.tsv")
+    _, err = hpcvdj_command("pgen", table, "-m", model, "-o", tmp_path / "p.tsv", "--normalize", "productive")
+    of_all, frame = computed(tmp_path / "all.tsv"), computed(tmp_path / "p.tsv")
+    residues = [hpcvdj_translated(text) for text in frame["junction"]]
+    productive = np.array([re.fullmatch("C[^*]*[FVW]", text) is not None for text in residues])
+    counted = productive & of_all["pgen_nt"].notna()
+    assert 0 < counted.sum() < of_all["pgen_nt"].notna().sum()
+    assert frame["pgen_nt"].notna().tolist() == counted.tolist()
+    chance = productive_probability(hpcvdj.load_model(model))
+    for name in ("pgen_nt", "pgen_aa"):
+        np.testing.assert_allclose(frame[name][counted], of_all[name][counted] / chance, rtol=1e-13)
+    assert "junction is not productive" in err
+    assert "--normalize none keeps them" in err
+    from_python = hpcvdj.pgen(pd.read_csv(table, sep="\t"), model, normalize="productive")
+    assert from_python["pgen_nt"].tolist() == pytest.approx(frame["pgen_nt"].tolist(), rel=0, nan_ok=True)
+
+
+def hpcvdj_translated(junction):
+    (residues,) = translate([junction]) if len(junction) % 3 == 0 and set(junction) <= set("ACGT") else ("",)
+    return residues
+
+
+def test_what_cannot_be_normalized_or_is_not_in_the_model(tmp_path, model, table):
+    refused = {
+        ("--normalize", "productive", "--mismatches", 1): "adds up sequences that are not productive",
+        ("--joint",): "has no P(V, D, J), only P(V) and P(D, J); leave out --joint",
+    }
+    for options, message in refused.items():
+        _, err = hpcvdj_command("pgen", table, "-m", model, "-o", tmp_path / "o.tsv", *options, code=2)
+        assert message in error_line(err)
+    assert not list(tmp_path.iterdir())
+
+
+def test_runs_with_other_normalization_are_other_runs(tmp_path, model, table):
+    hpcvdj_command("pgen", table, "-m", model, "-o", tmp_path / "o.h5")
+    with Result(tmp_path / "o.h5") as result:
+        recorded = json.loads(result.provenance["identity"])
+    assert (recorded["normalize"], recorded["joint"]) == ("none", False)

@@ -5,14 +5,16 @@ from dataclasses import replace
 from itertools import product
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.models import Insertion, Model
-from hpcvdj.recombination.productive import given_productive, productive_probability
+from hpcvdj.recombination.productive import PRODUCTIVE, given_productive, productive_probability
 from hpcvdj.recombination.scenarios import BASES, insertion_probability, pgen
-from tests.kernels.pgen.models import random_model
+from tests.kernels.pgen.models import distribution, random_model
 from tests.kernels.pgen.problems import olga_model
 
 PUBLISHED = {"human_trb": 0.244285, "mouse_trb": 0.272715, "mouse_tra": 0.313315}
@@ -74,7 +76,10 @@ def every_junction(model: Model) -> Counter[str]:
     inserted = [insertions(own, k == 1) for k, own in enumerate(model.insertions)]
     for v, j in product(model.contributing("V"), model.contributing("J")):
         for d in range(len(model.d)) if model.has_d else (None,):
-            chance = model.p_vj[v, j] if d is None else model.p_v[v] * model.p_dj[d, j]
+            if d is None:
+                chance = model.p_vj[v, j]
+            else:
+                chance = model.p_vdj[v, d, j] if model.joint else model.p_v[v] * model.p_dj[d, j]
             middle = inserted if d is None else [inserted[0], forms("D", d), inserted[1]]
             for text, p in joined(forms("V", v), *middle, forms("J", j)).items():
                 total[text] += chance * p
@@ -103,6 +108,30 @@ def test_every_junction_has_the_probability_of_the_definition():
     model = small(1, True)
     some = list(every_junction(model).items())[::997]
     assert [pgen(model, junction) for junction, _ in some] == pytest.approx([p for _, p in some], rel=1e-13, abs=0)
+
+
+def test_genes_that_are_chosen_together():
+    for seed in range(4):
+        model = small(seed, True)
+        p_vdj = distribution(np.random.default_rng(seed), (len(model.v), len(model.d), len(model.j)))
+        joint = replace(model, p_vdj=p_vdj).with_joint_choice()
+        expected = sum(p for junction, p in every_junction(joint).items() if is_productive(junction))
+        assert expected > 0
+        assert productive_probability(joint) == pytest.approx(expected, rel=1e-14, abs=0)
+        assert productive_probability(given_productive(joint)) == pytest.approx(1)
+
+
+def test_junctions_that_are_productive():
+    rng = np.random.default_rng(1)
+    texts = ["", "TGT", "TGTTTT", "TGTTTTA", "tgcGTGtgg", "TGTTAATTT", "TGTATAATT", "TATTTT", "TGTTGTTGA", "TGTTTTNNN"]
+    texts += ["TGT" + "".join(rng.choice(list(BASES), size)) + "TTC" for size in range(30) for _ in range(20)]
+    column = pa.array([f" {text} " for text in texts])
+    found = pc.match_substring_regex(column, PRODUCTIVE["junction"], ignore_case=True).to_pylist()
+    assert found == [set(text.upper()) <= set(BASES) and is_productive(text.upper()) for text in texts]
+    assert 100 < sum(found) < 300
+    residues = translate([text if len(text) % 3 == 0 else "" for text in texts[10:]])
+    found_aa = pc.match_substring_regex(pa.array(residues), PRODUCTIVE["junction_aa"]).to_pylist()
+    assert found_aa == found[10:]
 
 
 @pytest.mark.parametrize("name", PUBLISHED)

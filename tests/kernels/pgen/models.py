@@ -115,7 +115,16 @@ def random_model(seed: int, has_d: bool, longest_insertion: int = 4, longest: in
     )  # fmt: skip
 
 
-models = st.builds(random_model, st.integers(0, 10**6), st.booleans())
+def joint_model(seed: int) -> Model:
+    """A random model of which V, D and J are chosen together, with zeros in P(V, D, J)."""
+    model = random_model(seed, True)
+    p_vdj = distribution(np.random.default_rng(seed), (len(model.v), len(model.d), len(model.j)), zeros=0.5)
+    marginals = {"p_v": p_vdj.sum(axis=(1, 2)), "p_dj": p_vdj.sum(axis=0)}
+    return replace(model, p_vdj=p_vdj, **marginals).with_joint_choice()
+
+
+seeds = st.integers(0, 10**6)
+models = st.builds(random_model, seeds, st.booleans()) | st.builds(joint_model, seeds)
 
 
 def _drawn(rng: np.random.Generator, chances: np.ndarray) -> tuple[int, ...]:
@@ -281,7 +290,7 @@ def length_distribution(model: Model, longest: int) -> np.ndarray:
             for left, right in np.ndindex(model.d_deletions.shape[1:]):
                 if 0 <= len(template.extended) - left - right <= longest:
                     form[len(template.extended) - left - right] += model.d_deletions[d, left, right]
-            part = model.p_v[v] * model.p_dj[d, j] * added(*sides, form, *lengths)
+            part = model.p_choice[v, d, j] * added(*sides, form, *lengths)
             total[: len(part)] += part
     return total
 
