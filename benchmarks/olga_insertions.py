@@ -25,7 +25,8 @@ import numpy as np
 LOCI = {"T_alpha": "tra", "T_beta": "trb", "B_heavy": "igh", "B_kappa": "igk", "B_lambda": "igl"}
 
 COLUMNS = (
-    "model", "numbers of inserted bases", "one is 2 (mod 3)", "junctions", "nt too small", "factor, at most",
+    "model", "numbers of inserted bases", "of them 2 (mod 3): P(largest)", "junctions", "nt too small",
+    "factor, at most",
     "aa too small", "factor, at most", "of all probability lost", "of a length, factor at most",
 )  # fmt: skip
 
@@ -104,10 +105,11 @@ class Shipped:
         """OLGA's names of the probabilities of the numbers of inserted bases."""
         return ("PinsVD", "PinsDJ") if self.vdj else ("PinsVJ",)
 
-    def lengths(self) -> list[int]:
-        """How many numbers of inserted bases have a probability, from 0 to the largest."""
+    def lengths(self) -> list[Any]:
+        """The probabilities of 0, 1, … inserted bases, to the largest number that has one, of each insertion."""
         generative = self.loaded()[1]
-        return [int(np.flatnonzero(getattr(generative, name))[-1]) + 1 for name in self.insertions]
+        found = [np.asarray(getattr(generative, name)) for name in self.insertions]
+        return [values[: np.flatnonzero(values)[-1] + 1] for values in found]
 
 
 def ratios(shipped: Any, complete: Any) -> Any:
@@ -124,13 +126,13 @@ def reported(model: Shipped, number: int) -> tuple[list[Any], str]:
     totals = [
         np.array([own.compute_aa_CDR3_pgen("X" * codons, None, None, False) for codons in CODONS]) for own in sums
     ]
-    kept = model.lengths()
-    two = "yes" if any(count % 3 == 2 for count in kept) else "no"
-    cells: list[Any] = [model.name, "+".join(map(str, kept)), two, len(rows)]
+    lengths = model.lengths()
+    lost = ", ".join(f"{own[-1]:.1e}" for own in lengths if len(own) % 3 == 2)
+    cells: list[Any] = [model.name, "+".join(str(len(own)) for own in lengths), lost or "-", len(rows)]
     for values in (nt, aa):
         factors = ratios(*values)
-        cells += [int((factors > 1).sum()), f"{factors.max():.3g}"]
-    cells += [f"{1 - totals[0].sum() / totals[1].sum():.1e}", f"{ratios(*totals).max():.3g}"]
+        cells += [int((factors > 1).sum()), f"{factors.max():.6g}"]
+    cells += [f"{max(0.0, 1 - totals[0].sum() / totals[1].sum()):.1e}", f"{ratios(*totals).max():.6g}"]
     factors = ratios(*aa)
     worst = int(factors.argmax())
     if factors[worst] == 1:
