@@ -1,11 +1,11 @@
-"""Rates of generation probabilities on one core: hpcvdj beside OLGA's fast class, in one process.
+"""Rates of generation probabilities on one core: hpcvdj beside OLGA's fast class and vdjtools, in one process.
 
 python benchmarks/pgen_cpu.py --output results/pgen_cpu/raw.csv
 
 Junctions in frame and without stop are drawn from the models of olga.  Each program computes them with the V and J
 alleles that made them, and with any.  A pass over the junctions is repeated until it has taken half a second; `rate` is
 the median of the passes, in junctions per second of processor time of one thread.  The values of the junctions that
-OLGA computes, too, are compared.
+the others compute, too, are compared.  vdjtools is left out if it is not installed.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 
 import numba
 import numpy as np
+from _vdjtools import INSTALLED, Vdjtools
 
 from hpcvdj.kernels.pgen.pgen_cpu import PgenKernel
 from hpcvdj.recombination.alphabet import translate
@@ -66,6 +67,7 @@ def measured(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         model = load_model(name)
         rows = drawn(model, options.junctions, seed=1)
         peers, olga = rows[: options.peer], Olga(name, complete=True, fast=True)
+        vdjtools = Vdjtools(name) if INSTALLED else None
         for genes in ("given", "any"):
             given = genes == "given"
             asked = [(row.junction, (row.v,), (row.j,)) if given else (row.junction, None, None) for row in rows]
@@ -75,13 +77,20 @@ def measured(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 compute = partial(PgenKernel(problem, 1), unit_of(problem), 0, len(rows))
                 values = compute()[place, 0]
                 yield row_of((name, genes, what, "hpcvdj", len(rows)), rates(compute, len(rows)))
+                texts = [row.junction for row in peers]
+                texts = texts if what == "pgen_nt" else translate(texts)
+                others: dict[str, Callable[[], Any]] = {}
                 if what != "pgen_aa_1mm":
-                    texts = [row.junction for row in peers]
-                    texts = texts if what == "pgen_nt" else translate(texts)
-                    peer = partial(_each, olga.nt if what == "pgen_nt" else olga.aa, texts, calls)
-                    expected = peer()
-                    difference = (np.abs(values[: len(peers)] - expected) / expected).max()
-                    yield row_of((name, genes, what, "OLGA FastPgen", len(peers)), rates(peer, len(peers)), difference)
+                    others["OLGA FastPgen"] = partial(_each, olga.nt if what == "pgen_nt" else olga.aa, texts, calls)
+                if vdjtools and what == "pgen_nt":
+                    others["vdjtools"] = partial(vdjtools.nt, texts, calls)
+                elif vdjtools:
+                    others["vdjtools"] = partial(vdjtools.aa, texts, calls, int(what == "pgen_aa_1mm"))
+                for program, peer in others.items():
+                    expected = np.array(peer())
+                    with np.errstate(divide="ignore", invalid="ignore"):
+                        difference = np.nanmax(np.abs(values[: len(peers)] - expected) / expected)
+                    yield row_of((name, genes, what, program, len(peers)), rates(peer, len(peers)), difference)
 
 
 def _each(compute: Callable[..., float], texts: list[str], calls: list[tuple[str, str]]) -> Any:
@@ -100,7 +109,7 @@ def main() -> None:
     parser.add_argument("--output", metavar="CSV", type=Path, required=True, help="file of raw rows")
     parser.add_argument("--models", nargs="+", default=["mouse_trb", "human_trb", "human_tra", "human_igh"])
     parser.add_argument("--junctions", type=int, default=2000, help="junctions of each model")
-    parser.add_argument("--peer", type=int, default=100, help="of which OLGA computes so many, too")
+    parser.add_argument("--peer", type=int, default=100, help="of which the others compute so many, too")
     options = parser.parse_args()
     numba.set_num_threads(1)
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))

@@ -25,7 +25,16 @@ def benchmark(request, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "benchmark", [("count", "Count"), ("large", "Large"), ("motifs", "Motifs")], ids=lambda pair: pair[0], indirect=True
+    "benchmark",
+    [
+        ("count", "Count"),
+        ("large", "Large"),
+        ("motifs", "Motifs"),
+        ("pgen_olga", "PgenOlga"),
+        ("pgen_peers", "PgenPeers"),
+    ],
+    ids=lambda pair: pair[0],
+    indirect=True,
 )
 def test_the_pages_of_the_repository(benchmark, tmp_path):
     folder = ROOT / benchmark.output
