@@ -1,12 +1,14 @@
 """hpcvdj.repertoires.tables: unreadable files are refused in one line that names file, place and remedy."""
 
 import gzip
+import threading
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hpcvdj.errors import InputError
-from hpcvdj.repertoires.tables import read_batches, table_suffix, write_table
+from hpcvdj.repertoires.tables import ahead, read_batches, table_suffix, write_table
 
 COLUMNS = ["sequence_id", "v_call", "j_call", "junction"]
 TEXT = "\t".join(COLUMNS) + "\n" + "".join(f"s{k}\tTRBV1\tTRBJ1-1\tTGTGCCTTT\n" for k in range(2000))
@@ -85,3 +87,44 @@ def test_suffixes(tmp_path):
     assert [table_suffix(tmp_path / name) for name in names] == [".tsv", ".gz", ".parquet"]
     with pytest.raises(InputError, match="must end in"):
         table_suffix(tmp_path / "a.csv")
+
+
+def test_the_next_item_is_made_while_one_is_worked_on():
+    began = [threading.Event() for _ in range(4)]
+
+    def items():
+        for number, event in enumerate(began):
+            event.set()
+            yield number
+
+    seen = []
+    for number in ahead(items()):
+        # Never set if the source waited for this item to be done.
+        assert number == 3 or began[number + 1].wait(30)
+        seen.append(number)
+    assert seen == [0, 1, 2, 3]
+
+
+def test_what_goes_wrong_ahead_is_raised_in_its_place():
+    def items():
+        yield 1
+        raise InputError("the second item")
+
+    seen = []
+    with pytest.raises(InputError, match="the second item"):
+        seen.extend(ahead(items()))
+    assert seen == [1]
+    assert list(ahead([])) == []
+
+
+def test_dictionaries_only_for_columns_that_repeat(tmp_path):
+    rows = 1000
+    batch = pa.RecordBatch.from_pydict({
+        "id": [f"s{k}" for k in range(rows)], "v_call": [f"TRBV{k % 20}" for k in range(rows)],
+        "value": [k / 7 for k in range(rows)],
+    })  # fmt: skip
+    write_table(tmp_path / "t.parquet", [batch, batch], overwrite=False)
+    group = pq.read_metadata(tmp_path / "t.parquet").row_group(0)
+    columns = {group.column(k).path_in_schema: group.column(k).has_dictionary_page for k in range(3)}
+    assert columns == {"id": False, "v_call": True, "value": False}
+    assert pq.read_table(tmp_path / "t.parquet").to_batches()[0].slice(0, rows).equals(batch)
