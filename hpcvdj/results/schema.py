@@ -89,7 +89,9 @@ LAYOUT: dict[str, list[Column]] = {
         ),
         Column("j_call", TEXT, "S", "likewise", _calls(1)),
         Column(
-            "cdr3", TEXT, "S", "the CDR3 that was counted, in upper case, without anchor codons",
+            "cdr3", TEXT, "S",
+            "the CDR3 that was counted, in upper case, without anchor codons; amino acids if `sequence_field` is "
+            "`junction_aa`",
             Junctions.cdr3_bytes,
         ),
     ],

@@ -17,7 +17,7 @@ LARGEST_DIFFERENCE = 1e-12
 NUMBERS = ("pgen_nt", "pgen_aa")
 
 OTHERS = [name for name in OLGA_FOLDERS if name not in ("mouse_trb", "human_tra", "human_igh", "mouse_igh")]
-"""Models with which ambiguous symbols are compared; the tables of IGH take minutes."""
+"""Models with which ambiguous symbols are compared in slow tests; with IGH, OLGA computes a few sequences a second."""
 
 
 def model_of(name: str, digest: str | None = None) -> Model:
