@@ -157,7 +157,8 @@ def test_page_locked_memory_is_used_again(paper_germline, method):
     for count in range(33, 65):
         gpu(Problem(sample(whole, count), paper_germline, 0), method)
         left.append(pool.n_free_blocks())
-    assert left[-1] == left[4]
+    # A block for each repertoire would be 27 more; the last one to be freed may still be in use.
+    assert left[-1] <= left[4] + 1
 
 
 def test_ranks_that_share_a_gpu_are_told(paper_germline, caplog):
