@@ -21,7 +21,15 @@ from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.results.schema import FORMAT, LAYOUT, VERSION, read_group, strings, values_of, write_group
 from hpcvdj.runs.folder import RunFolder
-from hpcvdj.storage.hdf5 import atomic_hdf5, damage, damaged, open_hdf5, write_attributes
+from hpcvdj.storage.hdf5 import (
+    MISREAD,
+    atomic_hdf5,
+    damage,
+    damaged,
+    open_hdf5,
+    root_attributes,
+    write_attributes,
+)
 
 SUFFIX = "parts"
 """NAME.parts has the parts of NAME."""
@@ -43,11 +51,10 @@ def part_path(folder: RunFolder, index: int) -> Path:
 def discard_view(target: Path) -> None:
     """Remove a result that joins parts, before its parts are removed: HDF5 would read others, or zeros, instead."""
     try:
-        with h5py.File(target) as file:
-            view = file.attrs.get("format") == FORMAT and "parts" in file.attrs
-    except OSError:
+        attributes = root_attributes(target)
+    except MISREAD:
         return
-    if view:
+    if attributes.get("format") == FORMAT and "parts" in attributes:
         target.unlink()
 
 
