@@ -112,7 +112,7 @@ def count_in_slices(inputs: Inputs, reference: Reference, config: Plan, run: Run
 
     def join() -> Summary:
         inputs.require_unchanged()
-        found = summary_of(sorted(folder.path.glob(parts.PART)), inputs, backend, run)
+        found = summary_of(sorted(folder.path.glob(parts.PART)), inputs, backend, run, folder.identity)
         facts = found.rows_read, found.excluded, found.substituted
         log_exclusions(*facts)
         joint = {

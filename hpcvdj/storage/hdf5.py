@@ -300,7 +300,7 @@ def write_attributes(file: h5py.File, attributes: dict[str, Any]) -> None:
 def root_attributes(path: Path) -> dict[str, Any]:
     """The attributes of a file that may be no result; raises one of `MISREAD`."""
     with _File(path, "r") as file:
-        return file.attrs
+        return dict(file.attrs)
 
 
 def open_hdf5(path: Path, command: str, form: str, version: int) -> h5py.File:

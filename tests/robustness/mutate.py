@@ -212,15 +212,21 @@ def end_after(kind: type[Any], method: str, calls: int) -> None:
 
 
 def ended(
-    words: tuple[str, ...], folder: Path, before: Callable[[], None] = lambda: None, *, learning: bool = False
+    words: tuple[str, ...],
+    folder: Path,
+    before: Callable[[], None] = lambda: None,
+    *,
+    learning: bool = False,
+    limited: bool = False,
 ) -> tuple[int, str, float, int]:
     """Exit code, stderr, seconds and bytes of memory of a command in a process of its own; -signal if one ended it.
 
     before    called in that process
     learning  import here what the command imported: the next one need not
+    limited   end it after `SECONDS`; the first commands compile kernels
     """
     started = time.monotonic()
-    child = begun(words, folder, before, learning=learning)
+    child = begun(words, folder, before, learning=learning, limited=limited)
     _, status, usage = os.wait4(child, 0)
     said = (folder / LOG).read_text(errors="replace")
     if learning:
@@ -232,7 +238,12 @@ def ended(
 
 
 def begun(
-    words: tuple[str, ...], folder: Path, before: Callable[[], None] = lambda: None, *, learning: bool = False
+    words: tuple[str, ...],
+    folder: Path,
+    before: Callable[[], None] = lambda: None,
+    *,
+    learning: bool = False,
+    limited: bool = False,
 ) -> int:
     """The process of a command that runs in `folder`; arguments as of `ended`."""
     child = os.fork()
@@ -243,8 +254,7 @@ def begun(
         for stream, target in ((1, os.devnull), (2, LOG)):
             os.dup2(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream)
         resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
-        # The first commands compile kernels.
-        signal.alarm(0 if learning else SECONDS)
+        signal.alarm(SECONDS if limited else 0)
         sys.argv = ["hpcvdj", "-q", *words]
         before()
         cli.main()
@@ -322,7 +332,7 @@ def run(case: Case, clean: Path, work: Path, expected: Any, structural: bool, ch
         file.write_bytes(data)
         same = kind.checksummed
     before = file.read_bytes()
-    case.exit_code, said, case.seconds, memory = ended(command_of(kind), work)
+    case.exit_code, said, case.seconds, memory = ended(command_of(kind), work, limited=True)
     case.megabytes = memory >> 20
     lines = [line for line in said.splitlines() if "warning" not in line]
     errors = sum(line.startswith(ERROR) for line in lines)
