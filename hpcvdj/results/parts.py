@@ -48,6 +48,16 @@ def part_path(folder: RunFolder, index: int) -> Path:
     return folder.path / PART.replace("*", f"{index:06}")
 
 
+def require_readable(path: Path) -> None:
+    """Raise InputError unless all values of a part can be read, with the right checksums."""
+    with open_hdf5(path, "hpcvdj count", FORMAT, VERSION) as file, damage(path):
+        names: list[str] = []
+        file.visit(names.append)
+        for dataset in (file[name] for name in names):
+            for chunk in dataset.iter_chunks() if isinstance(dataset, h5py.Dataset) and dataset.chunks else ():
+                dataset[chunk]
+
+
 def discard_view(target: Path) -> None:
     """Remove a result that joins parts, before its parts are removed: HDF5 would read others, or zeros, instead."""
     try:

@@ -114,8 +114,8 @@ def atomic_hdf5(
     InputError and MachineError as `atomic_path` raises them.
     """
     with atomic_path(target, overwrite=overwrite, temporary=temporary, keep=keep) as path:
-        # Since HDF5 1.8, attributes may have more than 64 KiB, and what describes a file has checksums.
-        with _SafeFile(path) as raw, h5py.File(raw, "w", libver=("v108", "latest")) as file:
+        # As of HDF5 1.10, attributes may have more than 64 KiB, and all that describes datasets has checksums.
+        with _SafeFile(path) as raw, h5py.File(raw, "w", libver=("v110", "latest")) as file:
             yield Hdf5Writer(file, raw)
         if raw.fault is not None:
             raise raw.fault
@@ -246,6 +246,13 @@ class PackedDataset:
         follows = 0 <= across < len(self._filled) and down * self._rows == self._filled[across] < len(self.dataset)
         if not follows:
             raise ValueError(f"chunk {down}, {across} of {self.dataset.name} does not follow those before it")
+
+
+def write_packed(group: h5py.Group, name: str, values: NDArray[Any]) -> None:
+    """Write a dataset of one or two dimensions, packed and with checksums."""
+    packed = PackedDataset(group, name, values.shape, values.dtype)
+    packed.put(values)
+    packed.close()
 
 
 _SUM_BYTES = 4
@@ -459,7 +466,9 @@ def _require_sound(path: Path, group: h5py.Group, older: bool) -> None:
     for name in group:
         link = group.get(name, getlink=True)
         if not isinstance(link, h5py.HardLink):
-            raise InputError(f"{path}: {group.name}{name} is a link, which no result has; do not trust this file")
+            raise InputError(
+                f"{path}: {group.name.rstrip('/')}/{name} is a link, which no result has; do not trust this file"
+            )
         item = group[name]
         if isinstance(item, h5py.Group):
             _require_sound(path, item, older)
