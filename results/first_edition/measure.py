@@ -67,6 +67,7 @@ class Program:
         reader = threading.Thread(target=lambda: said.append(process.stderr.read() if process.stderr else b""))
         reader.start()
         timer = threading.Timer(SECONDS, lambda: os.killpg(process.pid, signal.SIGKILL))
+        timer.daemon = True
         timer.start()
         _, status, usage = os.wait4(process.pid, 0)
         seconds, hung = time.monotonic() - begun, not timer.is_alive()
@@ -146,7 +147,8 @@ def bomb(path: Path, head: bytes, size: int = 5 << 30) -> Path:
 def wait_for(found: Callable[[], Any], process: subprocess.Popen[bytes], seconds: float = SECONDS) -> bool:
     """Wait until something is found; whether it was before the process ended."""
     deadline = time.monotonic() + seconds
-    while not found() and process.poll() is None and time.monotonic() < deadline:
+    ended = os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT
+    while not found() and not os.waitid(*ended) and time.monotonic() < deadline:
         time.sleep(0.002)
     return bool(found())
 
@@ -160,10 +162,10 @@ def in_place(path: Path, data: bytes) -> None:
     os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
 
 
-def counters(path: Path) -> np.ndarray:
-    """The counters of a result by row."""
+def sequences(path: Path) -> np.ndarray:
+    """The sequences of a result by row."""
     with h5py.File(path) as file:
-        return np.asarray(file["counters"][:][np.argsort(file["sequences/row"][:])])
+        return np.asarray(file["sequences/cdr3"][:][np.argsort(file["sequences/row"][:])])
 
 
 @line
@@ -176,7 +178,7 @@ def overwritten_between_slices(program: Program, folder: Path) -> None:
     def against_whole(said: str) -> str:
         if not (folder / "o.h5").exists():
             return "no o.h5"
-        wrong = (counters(folder / "o.h5") != counters(folder / "whole.h5")).any(axis=1).sum()
+        wrong = (sequences(folder / "o.h5") != sequences(folder / "whole.h5")).sum()
         return f"o.h5 was written; {wrong:,} rows counted from the other table"
 
     for stop in (signal.SIGTERM, None):
@@ -196,9 +198,18 @@ def overwritten_between_slices(program: Program, folder: Path) -> None:
         shutil.rmtree(folder / "o.h5.parts", ignore_errors=True)
 
 
+def read_to(process: int, path: Path) -> int:
+    """How far a process has read a file that it has open, in bytes; 0 if it has not."""
+    for place in Path(f"/proc/{process}/fd").glob("*"):
+        with suppress(OSError):
+            if place.readlink() == path:
+                return int((place.parent.parent / "fdinfo" / place.name).read_text().split()[1])
+    return 0
+
+
 @line
 def exported_while_it_changes(program: Program, folder: Path) -> None:
-    rows = 400_000
+    rows = 1_000_000
     table = folder / "t.tsv"
     big_table(table, 1, rows)
     own = table.read_bytes()
@@ -213,10 +224,18 @@ def exported_while_it_changes(program: Program, folder: Path) -> None:
         )
 
     process = program.start("export", folder / "o.h5", "-o", folder / "e.tsv")
-    begun = set(folder.iterdir())
-    wait_for(lambda: [path for path in set(folder.iterdir()) - begun if path.stat().st_size], process)
-    in_place(table, own[: own.index(b"\n", len(own) * 3 // 4) + 1])
-    program.end(process, "table truncated while it is exported", lines)
+    most = 0
+
+    def digested() -> bool:
+        """Whether the table has been read for the most part, and then closed or begun again."""
+        nonlocal most
+        now = read_to(process.pid, table)
+        most = max(most, now)
+        return most > len(own) // 2 and now < most
+
+    wait_for(digested, process)
+    os.truncate(table, own.index(b"\n", len(own) * 3 // 4) + 1)
+    program.end(process, "table truncated after its digest was taken", lines)
 
 
 @line

@@ -100,6 +100,32 @@ def test_parts_of_other_encodings(made, tmp_path):
     assert not (tmp_path / "p.h5").exists()
 
 
+def test_a_part_with_a_wrong_checksum(made, tmp_path):
+    words = ("count", made / "t.tsv", "-g", GERMLINE, "--max-n", 2, "-o", tmp_path / "p.h5", "--batch-rows", 5)
+    hpcvdj_command(*words)
+    part = tmp_path / "p.h5.parts" / "part-000001.h5"
+    (tmp_path / "p.h5").unlink()
+    part.with_name("part-000002.h5").unlink()
+    with h5py.File(part) as file:
+        offset = file["sequences/cdr3"].id.get_chunk_info(0).byte_offset
+    data = bytearray(part.read_bytes())
+    data[offset + 5] ^= 1
+    part.write_bytes(data)
+    _, err = hpcvdj_command(*words, "--resume", code=2)
+    assert "part-000001.h5: is damaged: /sequences/cdr3 cannot be read" in err
+    assert not (tmp_path / "p.h5").exists()
+
+
+@pytest.mark.parametrize("name", ["r.h5", "w.h5", "m.h5"])
+def test_all_has_checksums(made, name):
+    """Values by HDF5's filters; what describes them since HDF5 1.10, except trees and heaps of the older format."""
+    assert not [sign for sign in (b"TREE", b"SNOD", b"HEAP", b"GCOL") if sign in (made / name).read_bytes()]
+    plain = []
+    with h5py.File(made / name) as file:
+        file.visititems(lambda name, item: plain.append(name) if not getattr(item, "fletcher32", True) else None)
+        assert not [name for name in plain if file[name].size]
+
+
 COMPARISONS = {
     "wide rows": (lambda f: replaced(f, "edges/row", f["edges/row"][:] + np.int64(2**32)), "/edges/row is of type"),
     "a sequence with itself": (lambda f: f["edges/column"].__setitem__(0, f["edges/row"][0]), "that there are not"),
