@@ -230,3 +230,22 @@ def test_a_parquet_column_whose_name_is_not_text(tmp_path):
     (tmp_path / "t.parquet").write_bytes(data.replace(b"junctiom", b"junctio\xd9"))
     with pytest.raises(InputError, match=r"t\.parquet: not a readable Parquet file"):
         assert open_table(tmp_path / "t.parquet").known_rows
+
+
+@pytest.mark.slow
+def test_every_bit_of_a_parquet_footer(tmp_path):
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"sequence_id": ["a"], "productive": [True], "rev_comp": [1]}), path)
+    data = path.read_bytes()
+    footer = int.from_bytes(data[-8:-4], "little")
+    refused = 0
+    for bit in range(8 * (len(data) - 8 - footer), 8 * (len(data) - 8)):
+        changed = bytearray(data)
+        changed[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(changed)
+        try:
+            assert open_table(path).known_rows is not None
+            assert open_table(path).columns
+        except InputError:
+            refused += 1
+    assert refused > footer
