@@ -190,7 +190,7 @@ def test_a_quantity_is_one_class(tmp_path):
     one, facts = values("o.h5")
     assert one.dtype == np.float64
     assert (one == expected).all()
-    assert facts["quantity"] == "thirds"
+    assert facts["quantity"] == b"thirds"
     assert math.isclose(float(json.loads(facts["sums"])[0]), expected.sum(), rel_tol=1e-14)
     (ranks,) = run(QUANTITY, count("ranks.h5", *thirds), launcher=[MPIEXEC, "-n", "3"])
     (both,) = run(QUANTITY, count("both.h5", *thirds, *slices), launcher=[MPIEXEC, "-n", "2"])

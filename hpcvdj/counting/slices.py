@@ -88,6 +88,13 @@ def count_in_slices(inputs: Inputs, reference: Reference, config: Plan, run: Run
     slices = cut(inputs.tables, rows)
     # Root alone looks, before any rank writes: all ranks must see the same parts.
     left = run.from_root(lambda: [part for part in slices if not parts.part_path(folder, part.index).exists()])
+    # Nothing of a part that an earlier run left is read again when parts are joined.
+    saved = [part for part in slices if part not in left]
+    run.each(
+        dealt(saved, run.rank, run.ranks),
+        lambda part: parts.require_readable(parts.part_path(folder, part.index)),
+        f"with the part files in {folder.path} saved; --resume continues",
+    )
     # Slices are mostly read and written, so ranks may share a GPU.
     backend = run.bind(config.backend, strict=config.strict_binding, sharing_pays=True)
     run.request.begin()
@@ -112,7 +119,7 @@ def count_in_slices(inputs: Inputs, reference: Reference, config: Plan, run: Run
 
     def join() -> Summary:
         inputs.require_unchanged()
-        found = summary_of(sorted(folder.path.glob(parts.PART)), inputs, backend, run)
+        found = summary_of(sorted(folder.path.glob(parts.PART)), inputs, backend, run, folder.identity)
         facts = found.rows_read, found.excluded, found.substituted
         log_exclusions(*facts)
         joint = {

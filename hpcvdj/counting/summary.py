@@ -16,7 +16,7 @@ from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import Reference
 from hpcvdj.repertoires.tables import repertoire_name
 from hpcvdj.results.reader import Result
-from hpcvdj.runs.folder import Identity
+from hpcvdj.runs.folder import Identity, differences
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.hdf5 import damage
 
@@ -58,8 +58,13 @@ class Summary:
     seconds: dict[str, float] = field(default_factory=dict)
 
 
-def summary_of(paths: list[Path], inputs: Inputs, backend: Backend, run: Run) -> Summary:
-    """What the result at `paths`, or its parts, found; InputError if one is damaged or they do not fit."""
+def summary_of(
+    paths: list[Path], inputs: Inputs, backend: Backend, run: Run, identity: Identity | None = None
+) -> Summary:
+    """What the result at `paths`, or its parts, found; InputError if one is damaged or they do not fit.
+
+    identity  of the run, which parts must have: they record the SHA-256 of the tables that they were counted from
+    """
     rows = counted = nonzero = max_n = 0
     quantity: Quantity = Pathways()
     sums: list[Any] = []
@@ -70,6 +75,9 @@ def summary_of(paths: list[Path], inputs: Inputs, backend: Backend, run: Run) ->
     for path in paths:
         with Result(path) as part, damage(path):
             facts = part.provenance
+            changes = differences(json.loads(facts["identity"]), identity) if identity else ""
+            if changes:
+                raise InputError(f"{path}: is of another run ({changes}); start again with --overwrite")
             if int(facts.get("first_row", 0)) != rows:
                 raise InputError(
                     f"{path}: is of another run, or a part before it is missing; start again with --overwrite"

@@ -25,6 +25,7 @@ from hpcvdj.storage.hdf5 import (
     open_hdf5,
     packed_chunks,
     write_attributes,
+    write_packed,
 )
 
 FORMAT = "hpcvdj-motifs"
@@ -42,11 +43,11 @@ class MotifWriter:
     def __init__(self, writer: Hdf5Writer, sequences: SequenceSet, scoring: Scoring, edges: int | None) -> None:
         self._writer, self._put = writer, 0
         file, n, d = writer.file, len(sequences), len(scoring.score.weights) - 1
-        file["sequences/name"] = as_text(sequences.names)
-        file["sequences/length"] = sequences.lengths
+        write_packed(file, "sequences/name", as_text(sequences.names))
+        write_packed(file, "sequences/length", sequences.lengths)
         for strand, terms in enumerate(scoring.terms):
             for name, values in vars(terms).items():
-                file[f"sequences/terms_{strand}/{name}"] = values
+                write_packed(file, f"sequences/terms_{strand}/{name}", np.asarray(values))
         self._edges: dict[str, PackedDataset] = {}
         if edges is None:
             self._side = min(CHUNK, n)

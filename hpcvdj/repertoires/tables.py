@@ -154,6 +154,10 @@ class TableReader:
         raise changed(self.path)
 
 
+PARQUET_DAMAGE = ValueError, OSError, pa.ArrowException
+"""What reading a damaged Parquet file raises."""
+
+
 class ParquetReader(TableReader):
     """Parquet: columns of any type except binary and nested ones."""
 
@@ -169,7 +173,7 @@ class ParquetReader(TableReader):
     def _metadata(self) -> pq.FileMetaData:
         try:
             return pq.read_metadata(self.path)
-        except (ValueError, OSError) as error:
+        except PARQUET_DAMAGE as error:
             raise InputError(f"{self.path}: not a readable Parquet file ({_first_line(error)})") from None
 
     @cached_property
@@ -201,7 +205,7 @@ class ParquetReader(TableReader):
                     position += batch.num_rows
                     if low < high:
                         yield as_strings(batch.slice(low, high - low).select(columns))
-        except (ValueError, OSError) as error:
+        except PARQUET_DAMAGE as error:
             raise InputError(f"{self.path}: the Parquet file is damaged ({_first_line(error)})") from None
 
 

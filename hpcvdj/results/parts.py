@@ -21,7 +21,15 @@ from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.results.schema import FORMAT, LAYOUT, VERSION, read_group, strings, values_of, write_group
 from hpcvdj.runs.folder import RunFolder
-from hpcvdj.storage.hdf5 import atomic_hdf5, damage, damaged, open_hdf5, write_attributes
+from hpcvdj.storage.hdf5 import (
+    MISREAD,
+    atomic_hdf5,
+    damage,
+    damaged,
+    open_hdf5,
+    root_attributes,
+    write_attributes,
+)
 
 SUFFIX = "parts"
 """NAME.parts has the parts of NAME."""
@@ -40,14 +48,23 @@ def part_path(folder: RunFolder, index: int) -> Path:
     return folder.path / PART.replace("*", f"{index:06}")
 
 
+def require_readable(path: Path) -> None:
+    """Raise InputError unless all values of a part can be read, with the right checksums."""
+    with open_hdf5(path, "hpcvdj count", FORMAT, VERSION) as file, damage(path):
+        names: list[str] = []
+        file.visit(names.append)
+        for dataset in (file[name] for name in names):
+            for chunk in dataset.iter_chunks() if isinstance(dataset, h5py.Dataset) and dataset.chunks else ():
+                dataset[chunk]
+
+
 def discard_view(target: Path) -> None:
     """Remove a result that joins parts, before its parts are removed: HDF5 would read others, or zeros, instead."""
     try:
-        with h5py.File(target) as file:
-            view = file.attrs.get("format") == FORMAT and "parts" in file.attrs
-    except OSError:
+        attributes = root_attributes(target)
+    except MISREAD:
         return
-    if view:
+    if attributes.get("format") == FORMAT and "parts" in attributes:
         target.unlink()
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.recombination.exclusions import ExcludedRows, Exclusion
 from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions
-from hpcvdj.storage.hdf5 import damaged
+from hpcvdj.storage.hdf5 import damaged, write_packed
 
 FORMAT = "hpcvdj-counts"
 VERSION = 2
@@ -263,7 +263,7 @@ def write_group(file: h5py.File, group: str, values: Mapping[str, Any]) -> None:
     """Write a small group; its declaration says which values there are.  Columns without a value are left out."""
     declared = {column.name: column for column in LAYOUT[group]}
     for name, data in values.items():
-        file.create_dataset(f"{group}/{name}", data=as_array(declared[name], data))
+        write_packed(file, f"{group}/{name}", as_array(declared[name], data))
 
 
 def read_group(file: h5py.File, group: str) -> dict[str, NDArray[Any]]:

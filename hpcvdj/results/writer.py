@@ -22,7 +22,7 @@ from hpcvdj.results.schema import FORMAT, TEXT, VERSION, as_array, columns, valu
 from hpcvdj.runs.driver import Partial, Timings
 from hpcvdj.runs.folder import RunFolder, save_failure
 from hpcvdj.storage.files import atomic_path
-from hpcvdj.storage.hdf5 import MISREAD, Hdf5Writer, PackedDataset, atomic_hdf5, write_attributes
+from hpcvdj.storage.hdf5 import MISREAD, Hdf5Writer, PackedDataset, atomic_hdf5, write_attributes, write_packed
 
 BLOCK_BYTES = 1 << 26
 """Columns of sequences are written in blocks of this many bytes."""
@@ -146,10 +146,7 @@ class ResultWriter:
                 packed.put(values.astype(dtype, copy=False), first)
             packed.close()
         for column in columns("excluded", together=together):
-            array = as_array(column, column.values(junctions.excluded))
-            packed = PackedDataset(file, f"excluded/{column.name}", array.shape, array.dtype)
-            packed.put(array)
-            packed.close()
+            write_packed(file, f"excluded/{column.name}", as_array(column, column.values(junctions.excluded)))
         pairs = junctions.repertoire.pairs
         calls = {f"{kind}_call": [pair[k].allele for pair in pairs] for k, kind in enumerate("vj")}
         write_group(file, "pairs", {**calls, "offset": junctions.repertoire.offsets})

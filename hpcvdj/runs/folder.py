@@ -7,11 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import h5py
-
 from hpcvdj.errors import CompleteError, InputError, MachineError, few
 from hpcvdj.storage.files import atomic_path
-from hpcvdj.storage.hdf5 import MISREAD
+from hpcvdj.storage.hdf5 import MISREAD, root_attributes
 
 Identity = dict[str, Any]
 """What two runs must have in common for one to continue the other: names and JSON values."""
@@ -135,8 +133,7 @@ def raise_if_complete(target: Path, folder: RunFolder, items: str) -> None:
     of a run that was killed right after the result got its name is removed, unless the result needs it.
     """
     try:
-        with h5py.File(target, "r") as file:
-            identity = dict(json.loads(file.attrs["identity"]))
+        identity = dict(json.loads(root_attributes(target)["identity"]))
     except MISREAD:
         raise InputError(
             f"{target}: exists, and is not the result of a run that can be resumed; give another name, or --overwrite"

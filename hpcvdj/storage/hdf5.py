@@ -3,12 +3,14 @@
 import io
 import json
 import math
+import mmap
 import os
+import struct
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +114,8 @@ def atomic_hdf5(
     InputError and MachineError as `atomic_path` raises them.
     """
     with atomic_path(target, overwrite=overwrite, temporary=temporary, keep=keep) as path:
-        with _SafeFile(path) as raw, h5py.File(raw, "w") as file:
+        # As of HDF5 1.10, attributes may have more than 64 KiB, and all that describes datasets has checksums.
+        with _SafeFile(path) as raw, h5py.File(raw, "w", libver=("v110", "latest")) as file:
             yield Hdf5Writer(file, raw)
         if raw.fault is not None:
             raise raw.fault
@@ -245,6 +248,13 @@ class PackedDataset:
             raise ValueError(f"chunk {down}, {across} of {self.dataset.name} does not follow those before it")
 
 
+def write_packed(group: h5py.Group, name: str, values: NDArray[Any]) -> None:
+    """Write a dataset of one or two dimensions, packed and with checksums."""
+    packed = PackedDataset(group, name, values.shape, values.dtype)
+    packed.put(values)
+    packed.close()
+
+
 _SUM_BYTES = 4
 
 
@@ -283,9 +293,21 @@ def _fletcher32(data: bytes) -> bytes:
 
 
 def write_attributes(file: h5py.File, attributes: dict[str, Any]) -> None:
-    """Write attributes of the root group; lists and dicts as JSON text."""
+    """Write attributes of the root group; lists and dicts as JSON text.  Text is of fixed width: see `_File.attrs`."""
     for name, value in attributes.items():
-        file.attrs[name] = json.dumps(value) if isinstance(value, dict | list) else value
+        text = json.dumps(value) if isinstance(value, dict | list) else value
+        if isinstance(text, str):
+            encoded = text.encode(errors="surrogateescape")
+            # HDF5 has no text of width 0.
+            file.attrs.create(name, encoded, dtype=h5py.string_dtype("utf-8", max(1, len(encoded))))
+        else:
+            file.attrs[name] = text
+
+
+def root_attributes(path: Path) -> dict[str, Any]:
+    """The attributes of a file that may be no result; raises one of `MISREAD`."""
+    with _File(path, "r") as file:
+        return dict(file.attrs)
 
 
 def open_hdf5(path: Path, command: str, form: str, version: int) -> h5py.File:
@@ -321,9 +343,9 @@ def open_hdf5(path: Path, command: str, form: str, version: int) -> h5py.File:
                     f"{path}: format {form} version {file_version} is newer than this hpcvdj reads ({version}); update "
                     "hpcvdj"
                 )
-            # Read now what later code takes for granted.
-            dict(file.attrs)
-            _require_sound(path, file)
+            if "parts" in file.attrs:
+                _require_heaps(path)
+            _require_sound(path, file, file.older)
     except BaseException:
         file.close()
         raise
@@ -364,6 +386,27 @@ class _Reading:
 class _File(_Reading, h5py.File):  # type: ignore[misc]
     """A result file that is open for reading."""
 
+    @cached_property
+    def older(self) -> bool:
+        """Whether texts may be of variable length, as `format` itself is; hpcvdj writes texts of fixed width now.
+
+        HDF5 stores variable length in global heaps.  HDF5 2.0 never returns from reading a heap that was overwritten
+        with zeros, so values of variable length are read in older files only.
+        """
+        stored = h5py.AttributeManager(self)
+        return "format" in stored and stored.get_id("format").dtype.kind == "O"
+
+    @cached_property
+    def attrs(self) -> dict[str, Any]:
+        """The attributes of the root group; ValueError if one is of variable length, unless the file is older."""
+        stored, values = h5py.AttributeManager(self), {}
+        for name in stored:
+            if stored.get_id(name).dtype.kind == "O" and not self.older:
+                raise ValueError(f"its attribute {name} is of variable length")
+            value = stored[name]
+            values[name] = value.decode(errors="surrogateescape") if isinstance(value, bytes) else value
+        return values
+
 
 class _Group(_Reading, h5py.Group):  # type: ignore[misc]
     """A group of it."""
@@ -387,8 +430,35 @@ MOST_TEXTS = 1 << 20
 """Version 1 stored the facts of ranks as text of variable length."""
 
 
-def _require_sound(path: Path, group: h5py.Group) -> None:
-    """Raise InputError unless a group has only what hpcvdj writes.
+_HEAP = b"GCOL\x01\0\0\0"
+_HEAP_HEADER = struct.Struct("<8xQ")
+_HEAP_OBJECT = struct.Struct("<H6xQ")
+
+
+def _require_heaps(path: Path) -> None:
+    """Raise InputError unless the objects of each global heap follow each other up to the heap's end.
+
+    Views list their parts in global heaps, which have no checksum (HDF5 File Format Specification, section III.E).
+    """
+    with open(path, "rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        heap = data.find(_HEAP)
+        while heap >= 0:
+            size = _HEAP_HEADER.unpack_from(data, heap)[0] if heap + _HEAP_HEADER.size <= len(data) else 0
+            place, end = heap + _HEAP_HEADER.size, heap + size
+            while place + _HEAP_OBJECT.size <= end <= len(data):
+                index, size = _HEAP_OBJECT.unpack_from(data, place)
+                # The free space, object 0, counts its own header.
+                step = _HEAP_OBJECT.size + -(-size // 8) * 8 if index else size
+                if step < _HEAP_OBJECT.size:
+                    break
+                place += step
+            if not end - _HEAP_OBJECT.size < place <= end <= len(data):
+                raise damaged(path, f"the list of its parts at byte {heap}")
+            heap = data.find(_HEAP, heap + 1)
+
+
+def _require_sound(path: Path, group: h5py.Group, older: bool) -> None:
+    """Raise InputError unless a group has only what hpcvdj writes, or wrote if the file is `older`.
 
     A result shows its own content and that of its parts: no links, no storage in other files.  What a dataset has is in
     the file as its shape says, so that a small file cannot declare more than it has.
@@ -396,20 +466,22 @@ def _require_sound(path: Path, group: h5py.Group) -> None:
     for name in group:
         link = group.get(name, getlink=True)
         if not isinstance(link, h5py.HardLink):
-            raise InputError(f"{path}: {group.name}{name} is a link, which no result has; do not trust this file")
+            raise InputError(
+                f"{path}: {group.name.rstrip('/')}/{name} is a link, which no result has; do not trust this file"
+            )
         item = group[name]
         if isinstance(item, h5py.Group):
-            _require_sound(path, item)
+            _require_sound(path, item, older)
         elif isinstance(item, h5py.Dataset):
-            _require_stored(path, item)
+            _require_stored(path, item, older)
         else:
             raise damaged(path, f"{item.name} is neither a group nor a dataset")
 
 
-def _require_stored(path: Path, dataset: h5py.Dataset) -> None:
+def _require_stored(path: Path, dataset: h5py.Dataset, older: bool) -> None:
     if dataset.external:
         raise InputError(f"{path}: {dataset.name} is stored in another file; do not trust this file")
-    if h5py.check_string_dtype(dataset.dtype) and dataset.dtype.kind == "O" and dataset.size <= MOST_TEXTS:
+    if older and h5py.check_string_dtype(dataset.dtype) and dataset.dtype.kind == "O" and dataset.size <= MOST_TEXTS:
         return
     if dataset.dtype.kind not in "iufS":
         raise damaged(path, f"{dataset.name} has values of type {dataset.dtype}")

@@ -263,7 +263,7 @@ def test_a_full_disk(tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
     mount = shutil.which("mount")
-    if not mount or subprocess.run([mount, "-t", "tmpfs", "-o", "size=40k", "tmpfs", disk], check=False).returncode:
+    if not mount or subprocess.run([mount, "-t", "tmpfs", "-o", "size=20k", "tmpfs", disk], check=False).returncode:
         pytest.skip("mounting a small disk takes root")
     try:
         _, err = hpcvdj_command("count", SMALL, "-g", GERMLINE, "-o", disk / "o.h5", code=1)

@@ -15,6 +15,8 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
 import pytest
 
 from hpcvdj.results.reader import Result
@@ -265,6 +267,24 @@ def test_ranks_with_other_options_are_named(tmp_path):
     assert done.stderr.count("rank 1 has other options than rank 0") == 1
     assert time.monotonic() - started < 30
     assert not list(tmp_path.iterdir())
+
+
+def test_a_slice_may_take_longer_than_the_patience(tmp_path):
+    """One slice for two ranks: the other rank waits, and hears of each step that this one is at work."""
+    pq.write_table(pacsv.read_csv(SMALL, parse_options=pacsv.ParseOptions(delimiter="\t")), tmp_path / "t.parquet")
+    slow = (
+        "import time, hpcvdj.repertoires.tables as tables\n"
+        "from hpcvdj.cli import main\n"
+        "as_strings, tables.PARQUET_ROWS = tables.as_strings, 50\n"
+        "tables.as_strings = lambda batch: (time.sleep(0.7), as_strings(batch))[1]\n"
+        "main()"
+    )
+    words = [MPIEXEC, "-n", "2", sys.executable, "-c", slow, "-q", "count", tmp_path / "t.parquet"]
+    words += ["-g", GERMLINE, "-o", tmp_path / "o.h5", "--batch-rows", "500", "--patience", "3"]
+    started = time.monotonic()
+    done = subprocess.run([*map(str, words)], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert time.monotonic() - started > 7
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from hpcvdj.report import survey as module
 from hpcvdj.report.bins import FINE_BINS, Scores, doublings
 from hpcvdj.report.survey import survey
 from hpcvdj.results.reader import Result
+from hpcvdj.storage.hdf5 import write_attributes
 from tests.conftest import GERMLINE, SMALL
 from tests.problems import count_to
 from tests.recombination.igor_files import mouse_files, mouse_junctions
@@ -191,7 +192,7 @@ def test_reasons_are_counted(counted, tmp_path):
     cut = tmp_path / "cut.h5"
     cut.write_bytes(counted.read_bytes())
     with h5py.File(cut, "a") as file:
-        file.attrs["excluded_counts"] = "[]"
+        write_attributes(file, {"excluded_counts": []})
     assert survey(cut, "t").excluded == survey(counted, "t").excluded
 
 

@@ -122,7 +122,7 @@ def run(case: Case, folder: Path, expected: dict[str, Any], seconds: float, chan
         for target in targets:
             (folder / target).write_bytes(OLD)
     moment = 10 * seconds if case.awaited else chance.uniform(0, seconds)
-    child = mutate.begun(words_of(case.command, overwrite=case.older), folder)
+    child = mutate.begun(words_of(case.command, overwrite=case.older), folder, limited=True)
     started, status, awaited = time.monotonic(), None, case.awaited
     while status is None and time.monotonic() - started < moment:
         if awaited and list(folder.glob(".*.part")):
@@ -139,7 +139,7 @@ def run(case: Case, folder: Path, expected: dict[str, Any], seconds: float, chan
     known = before | set(targets) | {mutate.LOG}
     case.left_by_kill = " ".join(sorted(path.name for path in folder.iterdir() if path.name not in known))
     overwrite = any(state != "absent" for state in states)
-    case.rerun, said, *_ = mutate.ended(words_of(case.command, overwrite=overwrite), folder)
+    case.rerun, said, *_ = mutate.ended(words_of(case.command, overwrite=overwrite), folder, limited=True)
     assert case.rerun == 0, (case, said)
     case.equal = all(state_of(folder / target, expected[target]) == "complete" for target in targets)
     case.debris = " ".join(sorted(path.name for path in folder.iterdir() if path.name not in known))

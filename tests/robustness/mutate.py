@@ -212,15 +212,21 @@ def end_after(kind: type[Any], method: str, calls: int) -> None:
 
 
 def ended(
-    words: tuple[str, ...], folder: Path, before: Callable[[], None] = lambda: None, *, learning: bool = False
+    words: tuple[str, ...],
+    folder: Path,
+    before: Callable[[], None] = lambda: None,
+    *,
+    learning: bool = False,
+    limited: bool = False,
 ) -> tuple[int, str, float, int]:
     """Exit code, stderr, seconds and bytes of memory of a command in a process of its own; -signal if one ended it.
 
     before    called in that process
     learning  import here what the command imported: the next one need not
+    limited   end it after `SECONDS`; the first commands compile kernels
     """
     started = time.monotonic()
-    child = begun(words, folder, before, learning=learning)
+    child = begun(words, folder, before, learning=learning, limited=limited)
     _, status, usage = os.wait4(child, 0)
     said = (folder / LOG).read_text(errors="replace")
     if learning:
@@ -232,7 +238,12 @@ def ended(
 
 
 def begun(
-    words: tuple[str, ...], folder: Path, before: Callable[[], None] = lambda: None, *, learning: bool = False
+    words: tuple[str, ...],
+    folder: Path,
+    before: Callable[[], None] = lambda: None,
+    *,
+    learning: bool = False,
+    limited: bool = False,
 ) -> int:
     """The process of a command that runs in `folder`; arguments as of `ended`."""
     child = os.fork()
@@ -243,7 +254,7 @@ def begun(
         for stream, target in ((1, os.devnull), (2, LOG)):
             os.dup2(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream)
         resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
-        signal.alarm(SECONDS)
+        signal.alarm(SECONDS if limited else 0)
         sys.argv = ["hpcvdj", "-q", *words]
         before()
         cli.main()
@@ -321,7 +332,7 @@ def run(case: Case, clean: Path, work: Path, expected: Any, structural: bool, ch
         file.write_bytes(data)
         same = kind.checksummed
     before = file.read_bytes()
-    case.exit_code, said, case.seconds, memory = ended(command_of(kind), work)
+    case.exit_code, said, case.seconds, memory = ended(command_of(kind), work, limited=True)
     case.megabytes = memory >> 20
     lines = [line for line in said.splitlines() if "warning" not in line]
     errors = sum(line.startswith(ERROR) for line in lines)
@@ -349,7 +360,8 @@ def run(case: Case, clean: Path, work: Path, expected: Any, structural: bool, ch
 def parsed() -> argparse.Namespace:
     """The arguments."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--cases", type=int, default=300)
+    parser.add_argument("--cases", type=int, default=300, help="the case to end before")
+    parser.add_argument("--first", type=int, default=0, help="the case to begin with; rows are added to the output")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--changes", choices=("bytes", "structure"), default="bytes", help="what is changed")
     parser.add_argument("--kinds", nargs="*", choices=list(KINDS), help="by default all that can be changed so")
@@ -357,10 +369,10 @@ def parsed() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def campaign(cases: int, seed: int, kinds: list[str], structural: bool, stream: io.TextIOBase | None) -> list[Case]:
-    """Run cases of each kind in turn; the rows also go to `stream` as they come."""
-    writer = csv.writer(stream, lineterminator="\n") if stream else None
-    if writer:
+def campaign(numbers: range, seed: int, kinds: list[str], structural: bool, stream: io.TextIOBase) -> list[Case]:
+    """Run the cases, each kind in turn; the rows also go to `stream` as they come."""
+    writer = csv.writer(stream, lineterminator="\n")
+    if not numbers.start:
         writer.writerow([field.name for field in fields(Case)])
     done = []
     with tempfile.TemporaryDirectory() as folder:
@@ -377,13 +389,13 @@ def campaign(cases: int, seed: int, kinds: list[str], structural: bool, stream: 
             code, said, *_ = ended(command_of(kind), work, learning=True)
             assert code == 0, (name, said)
             expected[name] = content(work / kind.target)
-        for number in range(cases):
+        for number in numbers:
             name = kinds[number % len(kinds)]
             case = Case(number, name, "")
             chance = random.Random(f"{seed} {number}")
             done.append(run(case, clean, work, expected[name], structural, chance))
-            if writer:
-                writer.writerow(asdict(case).values())
+            writer.writerow(asdict(case).values())
+            stream.flush()
     return done
 
 
@@ -394,8 +406,8 @@ if __name__ == "__main__":
     serial()
     if options.output:
         options.output.parent.mkdir(parents=True, exist_ok=True)
-    with open(options.output or os.devnull, "w", newline="") as rows:
-        results = campaign(options.cases, options.seed, kinds, structural, rows)
+    with open(options.output or os.devnull, "a" if options.first else "w", newline="") as rows:
+        results = campaign(range(options.first, options.cases), options.seed, kinds, structural, rows)
     for case in results:
         if case.fault:
             print(case)

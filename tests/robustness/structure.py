@@ -308,15 +308,15 @@ def _changed_attribute(file: h5py.File, chance: random.Random) -> tuple[str, boo
     """An attribute of the root group; what it says may be another run's unless it is deleted, or of another type."""
     name = chance.choice(list(file.attrs))
     value = file.attrs[name]
-    if isinstance(value, str) and value[:1] in ("{", "[") and chance.random() < 0.7:
-        text, change = _changed_json(value, chance)
-        file.attrs.create(name, text.encode(errors="replace"), dtype=h5py.string_dtype())
+    if isinstance(value, bytes) and value[:1] in (b"{", b"[") and chance.random() < 0.7:
+        text, change = _changed_json(value.decode(), chance)
+        file.attrs[name] = np.bytes_(text.encode(errors="replace"))
         return f"{change} of attribute {name}", False
-    as_stored = value.encode() if isinstance(value, str) else value
     others: dict[str, Any] = {
-        "text": "x", "no text": "", "number": 7, "negative": -1, "float": 1.5, "NaN": np.nan, "huge": 2**63 - 1,
+        "text": np.bytes_(b"x"), "variable text": "x", "no text": np.bytes_(b""), "number": 7, "negative": -1,
+        "float": 1.5, "NaN": np.nan, "huge": 2**63 - 1,
         "array": np.arange(3), "texts": np.array([b"a", b"b"]), "bytes": np.bytes_(b"\xff\xfe"),
-        "empty": h5py.Empty("f8"), "truth": True, "one in an array": np.array([as_stored]),
+        "empty": h5py.Empty("f8"), "truth": True, "one in an array": np.array([value]),
         "reference": file.ref, "void": np.void(b"abc"),
     }  # fmt: skip
     change = chance.choice((*others, "delete", "rename"))
@@ -327,7 +327,16 @@ def _changed_attribute(file: h5py.File, chance: random.Random) -> tuple[str, boo
         del file.attrs[name]
         if change == "rename":
             file.attrs[f"{name}_"] = value
-    return f"{change}: attribute {name}", change in ("delete", "rename", "empty", "texts", "reference", "void", "array")
+    return f"{change}: attribute {name}", change in (
+        "delete",
+        "rename",
+        "empty",
+        "texts",
+        "reference",
+        "void",
+        "array",
+        "variable text",
+    )
 
 
 def _datasets(file: h5py.File) -> list[str]:

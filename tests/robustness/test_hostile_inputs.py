@@ -1,8 +1,8 @@
 """Hostile tables, sequences and germline files: one line on stderr, little memory, and nothing under the target."""
 
 import gzip
-import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -172,34 +172,63 @@ def big_table(path, seed, rows=60_000):
     pq.write_table(table, path, compression="none", row_group_size=1000, use_dictionary=False)
 
 
-def test_a_table_that_changes_between_slices(tmp_path):
+def sorted_counters(path):
+    with h5py.File(path) as file:
+        return file["counters"][:][np.argsort(file["sequences/row"][:])]
+
+
+@pytest.mark.parametrize("signal_after", [None, signal.SIGTERM])
+@pytest.mark.parametrize("options", [(), ("--together",)])
+def test_a_table_that_changes_between_slices(tmp_path, options, signal_after):
     """Overwritten in place while slices are counted, then restored: the result has no slice of the other table."""
-    big_table(tmp_path / "t.parquet", 1)
+    tables = tmp_path / "tables"
+    tables.mkdir()
+    big_table(tables / "t.parquet", 1)
     big_table(tmp_path / "other.parquet", 2)
-    own, other = (tmp_path / "t.parquet").read_bytes(), (tmp_path / "other.parquet").read_bytes()
+    own, other = (tables / "t.parquet").read_bytes(), (tmp_path / "other.parquet").read_bytes()
     assert len(own) == len(other)
-    arguments = ["count", tmp_path / "t.parquet", "-g", GERMLINE, "-o", tmp_path / "o.h5", "--batch-rows", "500"]
-    words = [sys.executable, "-m", "hpcvdj", "-q", *map(str, arguments)]
-    process = subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, cwd=ROOT)
+    words = ["count", tables if options else tables / "t.parquet", *options, "-g", GERMLINE]
+    arguments = [*words, "-o", tmp_path / "o.h5", "--batch-rows", "500"]
+    command = [sys.executable, "-m", "hpcvdj", "-q", *map(str, arguments)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, cwd=ROOT)
     deadline = time.monotonic() + 60
     while not list(tmp_path.glob("o.h5.parts/part-*.h5")):
         assert time.monotonic() < deadline
         assert process.poll() is None
         time.sleep(0.005)
-    state = (tmp_path / "t.parquet").stat()
-    with open(tmp_path / "t.parquet", "r+b") as stream:
+    state = (tables / "t.parquet").stat()
+    with open(tables / "t.parquet", "r+b") as stream:
         stream.write(other)
-    os.utime(tmp_path / "t.parquet", ns=(state.st_atime_ns, state.st_mtime_ns))
+    os.utime(tables / "t.parquet", ns=(state.st_atime_ns, state.st_mtime_ns))
+    if signal_after:
+        process.send_signal(signal_after)
     _, err = process.communicate(timeout=60)
-    assert process.returncode == 2, err
-    assert "t.parquet: changed while it was read" in err
-    with open(tmp_path / "t.parquet", "r+b") as stream:
+    assert "t.parquet: changed while it was read" in err or (signal_after and "--resume continues" in err)
+    assert process.returncode == (2 if "changed" in err else 75), err
+    assert not (tmp_path / "o.h5").exists()
+    # While the other table is there, the run is another one.
+    _, err, _ = ended(*arguments, "--resume")
+    assert "belongs to another run" in err
+    with open(tables / "t.parquet", "r+b") as stream:
         stream.write(own)
     code, err, _ = ended(*arguments, "--resume")
     assert code == 0, err
-    code, err, _ = ended(*arguments[:5], tmp_path / "whole.h5")
+    code, err, _ = ended(*words, "-o", tmp_path / "whole.h5")
     assert code == 0, err
-    with h5py.File(tmp_path / "o.h5") as one, h5py.File(tmp_path / "whole.h5") as whole:
-        order = [np.argsort(file["sequences/row"][:]) for file in (one, whole)]
-        assert (one["counters"][:][order[0]] == whole["counters"][:][order[1]]).all()
-        assert json.loads(one.attrs["config"])["max_n"] == 10
+    assert (sorted_counters(tmp_path / "o.h5") == sorted_counters(tmp_path / "whole.h5")).all()
+
+
+def test_a_part_of_another_table(tmp_path):
+    """Parts record the digest of the table that they were counted from, and are joined only if it is this one."""
+    for name, seed in (("a", 1), ("b", 2)):
+        big_table(tmp_path / f"{name}.parquet", seed, rows=2000)
+        code, err, _ = ended(
+            "count", tmp_path / f"{name}.parquet", "-g", GERMLINE, "-o", tmp_path / f"{name}.h5", "--batch-rows", 500
+        )
+        assert code == 0, err
+    part = "part-000001.h5"
+    (tmp_path / "a.h5.parts" / part).write_bytes((tmp_path / "b.h5.parts" / part).read_bytes())
+    (tmp_path / "a.h5").unlink()
+    line = count(tmp_path / "a.parquet", tmp_path / "a.h5", "--batch-rows", 500, "--resume")
+    assert f"{part}: is of another run (the table changed)" in line
+    assert not (tmp_path / "a.h5").exists()

@@ -7,6 +7,7 @@ import pytest
 
 from hpcvdj.errors import CompleteError, InputError
 from hpcvdj.runs.folder import RunFolder, differences, raise_if_complete
+from hpcvdj.storage.hdf5 import write_attributes
 
 IDENTITY = {"max_n": 2, "calls": {"ambiguous": "exclude"}, "tables": [["a", "1"], ["b", "2"]]}
 ITEM = "item-*"
@@ -125,7 +126,7 @@ def result_at(tmp_path, identity):
     target = tmp_path / "out.h5"
     with h5py.File(target, "w") as file:
         if identity is not None:
-            file.attrs["identity"] = json.dumps(identity)
+            write_attributes(file, {"identity": identity})
     return target
 
 
