@@ -7,12 +7,11 @@ on the GPU; `seconds_with_copies` is the median wall time with both transfers.  
 kernel too; `largest_difference` is relative, and infinite if only one of two values is zero.
 """
 
-# numba infers the types of compiled functions.
-
 from __future__ import annotations
 
 import argparse
 import csv
+import itertools
 import statistics
 import sys
 import time
@@ -21,22 +20,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
 from numpy.typing import NDArray
 
+from hpcvdj.kernels.generation.draw_cpu import Sampler
+from hpcvdj.kernels.generation.tables import EVENTS, DrawTables
 from hpcvdj.kernels.kernel import Unit
 from hpcvdj.kernels.pgen import pgen_cpu
-from hpcvdj.kernels.pgen.tables import Chain
-from hpcvdj.recombination.alphabet import encode
 from hpcvdj.recombination.igor import load_model
-from hpcvdj.recombination.models import Model, Template
+from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem, Repertoire
 
 LONGEST = 64
 """Bases of the longest junction that is kept: two words."""
 
-CHUNK = 4096
-"""Junctions of one sequence of random numbers."""
+DRAWS = 1 << 20
+"""Sequences that are drawn at a time."""
 
 FIELDS = (
     "device", "model", "genes_given", "what", "threads_per_block", "rows", "seconds", "rows_per_second",
@@ -44,80 +42,21 @@ FIELDS = (
 )  # fmt: skip
 
 
-@njit(cache=True)
-def _draw(cumulative):  # type: ignore[no-untyped-def]
-    return np.searchsorted(cumulative, np.random.random() * cumulative[-1], side="right")
-
-
-@njit(cache=True)
-def _insert(lengths, first, step, codes, begin):  # type: ignore[no-untyped-def]
-    """Write an insertion into `codes` from `begin` on; its length."""
-    count = _draw(lengths)
-    for k in range(count):
-        codes[begin + k] = _draw(first) if k == 0 else _draw(step[codes[begin + k - 1]])
-    return count
-
-
-@njit(cache=True, parallel=True)
-def _junctions(  # type: ignore[no-untyped-def]
-    rows, seed, p_v, p_dj, v_codes, v_lengths, d_codes, d_lengths, j_codes, j_lengths, v_deleted, d_deleted, j_deleted,
-    rights, vd_lengths, vd_first, vd_step, dj_lengths, dj_first, dj_step,
-):  # fmt: skip
-    """Junctions in frame of up to LONGEST bases: words, lengths, V, J.  Distributions are cumulative."""
-    words, lengths = np.zeros((rows, 2), dtype=np.uint64), np.zeros(rows, dtype=np.uint8)
-    alleles = np.zeros((rows, 2), dtype=np.int64)
-    for chunk in prange((rows + CHUNK - 1) // CHUNK):
-        np.random.seed(seed + chunk)
-        codes, inserted = np.empty(512, dtype=np.int64), np.empty(128, dtype=np.int64)
-        for row in range(chunk * CHUNK, min(rows, (chunk + 1) * CHUNK)):
-            while lengths[row] == 0:
-                v, dj = _draw(p_v), _draw(p_dj)
-                d, j = dj // len(j_codes), dj % len(j_codes)
-                size = v_lengths[v] - _draw(v_deleted[v])
-                left_right = _draw(d_deleted[d])
-                left, right = left_right // rights, left_right % rights
-                j_begin = _draw(j_deleted[j])
-                if size < 1 or j_begin >= j_lengths[j] or left + right > d_lengths[d]:
-                    continue
-                codes[:size] = v_codes[v, :size]
-                size += _insert(vd_lengths, vd_first, vd_step, codes, size)
-                for k in range(left, d_lengths[d] - right):
-                    codes[size] = d_codes[d, k]
-                    size += 1
-                count = _insert(dj_lengths, dj_first, dj_step, inserted, 0)
-                for k in range(count - 1, -1, -1):
-                    codes[size] = inserted[k]
-                    size += 1
-                for k in range(j_begin, j_lengths[j]):
-                    codes[size] = j_codes[j, k]
-                    size += 1
-                if size <= LONGEST and size % 3 == 0:
-                    lengths[row], alleles[row, 0], alleles[row, 1] = size, v, j
-            for k in range(lengths[row]):
-                words[row, k // 32] |= np.uint64(codes[k]) << np.uint64(62 - 2 * (k % 32))
-    return words, lengths, alleles
-
-
-def _padded(templates: tuple[Template, ...]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    texts = [encode(template.extended) for template in templates]
-    codes = np.zeros((len(texts), max(map(len, texts))), dtype=np.uint8)
-    for row, text in zip(codes, texts, strict=True):
-        row[: len(text)] = text
-    return codes, np.array(list(map(len, texts)), dtype=np.int64)
-
-
 def junctions(model: Model, rows: int, seed: int = 1) -> Repertoire:
-    """Junctions in frame, drawn from a model with D genes, with the alleles that they are made of."""
-    usable_v, usable_j = (np.zeros(len(model.templates(segment))) for segment in ("V", "J"))
-    usable_v[list(model.contributing("V"))] = usable_j[list(model.contributing("J"))] = 1
-    vd, dj = map(Chain.of, model.insertions)
-    chains = (part for own in (vd, dj) for part in (own.lengths.cumsum(), own.first.cumsum(), own.step.cumsum(axis=1)))
-    words, lengths, alleles = _junctions(
-        rows, seed, (model.p_v * usable_v).cumsum(), (model.p_dj * usable_j).reshape(-1).cumsum(),
-        *_padded(model.v), *_padded(model.d), *_padded(model.j), model.v_deletions.cumsum(axis=1),
-        model.d_deletions.reshape(len(model.d), -1).cumsum(axis=1), model.j_deletions.cumsum(axis=1),
-        model.d_deletions.shape[2], *chains,
-    )  # fmt: skip
+    """Junctions in frame of up to LONGEST bases, drawn from a model, with the alleles that they are made of."""
+    sampler = Sampler(DrawTables.of(model))
+    words, lengths, alleles = np.zeros((rows, 2), np.uint64), np.empty(rows, np.uint8), np.empty((rows, 2), np.int64)
+    done = 0
+    for first in itertools.count(0, DRAWS):
+        drawn = sampler(first, DRAWS, seed)
+        kept = np.flatnonzero((drawn.lengths % 3 == 0) & (drawn.lengths <= LONGEST))[: rows - done]
+        stop = done + len(kept)
+        width = min(2, drawn.words.shape[1])
+        words[done:stop, :width], lengths[done:stop] = drawn.words[kept, :width], drawn.lengths[kept]
+        alleles[done:stop] = drawn.events[kept][:, [EVENTS.index("v"), EVENTS.index("j")]]
+        done = stop
+        if done == rows:
+            break
     key = alleles[:, 0] * len(model.j) + alleles[:, 1]
     order = np.argsort(key, kind="stable")
     keys, sizes = np.unique(key, return_counts=True)
@@ -191,7 +130,7 @@ def main() -> int:
     """Measure; 1 if a value differs from the CPU kernel's by more than it may."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--output", metavar="CSV", type=Path, required=True, help="file of raw rows")
-    parser.add_argument("--models", nargs="+", default=["mouse_trb", "human_trb"], help="models with D genes")
+    parser.add_argument("--models", nargs="+", default=["mouse_trb", "human_trb"], help="models")
     parser.add_argument("--what", nargs="+", choices=PGEN_COLUMNS, default=list(PGEN_COLUMNS), help="kernels")
     parser.add_argument("--rows", type=int, default=10_000_000, help="junctions")
     parser.add_argument("--check", type=int, default=20_000, help="junctions that the CPU kernel computes too")

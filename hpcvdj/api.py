@@ -10,6 +10,8 @@ import pyarrow as pa
 from hpcvdj.counting.compute import count_in_memory
 from hpcvdj.counting.config import DEFAULT_MAX_N, Config, Normalize, PgenConfig, pgen_names
 from hpcvdj.errors import InputError, choices, require_choice, require_integer
+from hpcvdj.generation.generate import Generation
+from hpcvdj.generation.generate import generate as draw
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.kernels.pathways.methods import Direct
 from hpcvdj.kernels.quantities import Pgen
@@ -148,6 +150,38 @@ def pgen(
     assert values is not None
     lookup = Lookup(config.method_class().quantity(), values, read.row, read.excluded)
     return beside(junctions, table, lookup.columns(0, read.rows_read))
+
+
+def generate(
+    model: Model | str | Path,
+    n: int,
+    *,
+    seed: int = 0,
+    productive: bool = False,
+    scenarios: bool = False,
+    joint: bool = False,
+    backend: str = AUTO,
+) -> pa.Table:
+    """Draw sequences from a recombination model, on this machine.
+
+    model       as of `pgen`
+    n           rows
+    seed        a number from 0 to 2^64 - 1; sequence number i depends on the model, the seed and i alone
+    productive  keep only productive junctions: in frame, without a stop codon, from Cys 104 to Phe, Trp or Val 118
+    scenarios   also return how each junction was made
+    joint       as of `pgen`
+    backend     as of `pgen`; it does not change the rows
+
+    Returns a pyarrow Table with the columns sequence_id, v_call, d_call, j_call, junction, junction_aa (empty for a
+    junction out of frame) and productive; docs/generate.md lists those of `scenarios`.  The number in sequence_id is
+    that of the draw, so with `productive` some are left out.
+
+    Raises InputError for a model that cannot be read, or that makes no (productive) junction.
+    """
+    plan = Generation(n, seed, productive, scenarios)
+    run, loaded = Run(), _loaded(model)
+    loaded = loaded.with_joint_choice() if joint else loaded
+    return pa.Table.from_batches(list(draw(loaded, plan, run.bind(backend), run)))
 
 
 def model_tables(model: Model | str | Path) -> dict[str, pa.Table]:

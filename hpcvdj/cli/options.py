@@ -99,6 +99,14 @@ _MODEL = typer.Option(
 )
 ModelName = Annotated[str, _MODEL]
 OptionalModel = Annotated[str | None, _MODEL]
+Joint = Annotated[
+    bool,
+    typer.Option("--joint", help="Take P(V, D, J) as a model of IGH has it; by default P(V) P(D, J), as in OLGA."),
+]
+Number = Annotated[int, typer.Option("-n", "--number", min=1, help="Junctions to make.")]
+Seed = Annotated[
+    int, typer.Option("--seed", min=0, max=(1 << 64) - 1, help="Seed; the same seed gives the same junctions.")
+]
 MaxN = Annotated[
     str,
     typer.Option(

@@ -68,10 +68,7 @@ def command(
             help="Probability among productive recombinations (other junctions are excluded), or among all.",
         ),
     ] = "none",
-    joint: Annotated[
-        bool,
-        typer.Option("--joint", help="Take P(V, D, J) as a model of IGH has it; by default P(V) P(D, J), as in OLGA."),
-    ] = False,
+    joint: options.Joint = False,
     backend: options.BackendOption = "auto",
     strict: Annotated[bool, typer.Option("--strict", help="Fail on the first row that has no probability.")] = False,
     strict_binding: options.StrictBinding = False,

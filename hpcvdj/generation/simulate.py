@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
+from hpcvdj.generation.ids import sequence_ids
 from hpcvdj.recombination.alphabet import BASES, translate
 from hpcvdj.recombination.germline import Germline, Segment, d_forms, first_alleles, j_forms, v_forms
 from hpcvdj.recombination.repertoire import LONGEST_CDR3, PAPER_LONGEST_CDR3
@@ -78,7 +79,7 @@ def simulate(germline: Germline, plan: Simulation) -> Iterator[pa.RecordBatch]:
     for first in range(0, plan.count, _BATCH):
         chosen = rows[order[first : first + _BATCH]]
         columns = {
-            "sequence_id": [f"insilico_{first + k}" for k in range(len(chosen))],
+            "sequence_id": sequence_ids(np.arange(first, first + len(chosen))),
             "v_call": chosen["v_call"].tolist(),
             "d_call": chosen["d_call"].tolist(),
             "j_call": chosen["j_call"].tolist(),

@@ -178,12 +178,14 @@ class World:
         return result
 
     def gather(self, value: Any) -> list[Any] | None:
-        """Every rank's `value` in rank order on root, None on the other ranks."""
-        values = self.gather_everywhere(value)
-        return values if self.is_root else None
+        """Every rank's `value` (any picklable object) in rank order on root, None on the other ranks."""
+        return self._gathered(value, everywhere=False)
 
     def gather_everywhere(self, value: Any) -> list[Any]:
         """Every rank's `value` (any picklable object, small) in rank order, on every rank."""
+        return self._gathered(value, everywhere=True) or []
+
+    def _gathered(self, value: Any, *, everywhere: bool) -> list[Any] | None:
         if self.size == 1:
             return [value]
         from mpi4py import MPI
@@ -191,8 +193,14 @@ class World:
         data, sizes = np.frombuffer(pickle.dumps(value), np.uint8), np.empty(self.size, np.int64)
         self.wait(self._comm.Iallgather(np.array([len(data)]), sizes))
         ends = np.cumsum(sizes)
-        joined = np.empty(ends[-1], np.uint8)
-        self.wait(self._comm.Iallgatherv(data, [joined, (sizes, ends - sizes), MPI.BYTE]))
+        joined = np.empty(ends[-1] if everywhere or self.is_root else 0, np.uint8)
+        parts = [joined, (sizes, ends - sizes), MPI.BYTE]
+        if everywhere:
+            self.wait(self._comm.Iallgatherv(data, parts))
+        else:
+            self.wait(self._comm.Igatherv(data, parts if self.is_root else None, ROOT))
+            if not self.is_root:
+                return None
         return [pickle.loads(joined[end - size : end].tobytes()) for size, end in zip(sizes, ends, strict=True)]
 
     def barrier(self) -> None:

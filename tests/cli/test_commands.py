@@ -15,7 +15,7 @@ from tests.conftest import GERMLINE, ROOT, SMALL
 
 COMMANDS = (
     "count", "explain", "convergence", "verify", "forms", "simulate", "export", "report", "info", "scaling", "study",
-    "germline", "motifs", "pgen", "models",
+    "germline", "motifs", "pgen", "models", "generate",
 )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from hpcvdj.counting.verify import reference
 from hpcvdj.errors import choices
+from hpcvdj.kernels.generation.tables import DrawTables
 from hpcvdj.kernels.kmers.methods import KmerMethod, choose
 from hpcvdj.kernels.kmers.profile import profile
 from hpcvdj.kernels.kmers.sequences import sequence_set
@@ -22,6 +23,7 @@ from hpcvdj.recombination.germline import from_sequences, read_germline
 from hpcvdj.recombination.repertoire import Problem
 from tests.conftest import TABLES
 from tests.gpu.test_kernels import gpu, random_rows
+from tests.kernels.generation.cases import NAMES, drawn_of, model_of, same
 from tests.kernels.kmers.cases import exact, hostile, kmers, random_text, raw, upper
 from tests.kernels.pgen.problems import (
     junctions,
@@ -83,11 +85,23 @@ def check_pgen() -> None:
             print(f"generation probabilities, {name}, genes given: {given}: same", flush=True)
 
 
+def check_generation() -> None:
+    """Sequences drawn from models of every width of packed junctions."""
+    from hpcvdj.kernels.generation.draw_cuda import Sampler
+
+    for name in NAMES:
+        if model := model_of(name):
+            drawn = Sampler(DrawTables.of(model))(5, 1000, 3)
+            assert same(drawn, drawn_of(model, 5, 1000, 3)), name
+            print(f"generation, {name}: equal", flush=True)
+
+
 def main() -> None:
     """All paths: several tiles of a pair, several pairs, blocks, ranks and words, no D genes, distinct D forms."""
     check_motifs()
     check_tables()
     check_pgen()
+    check_generation()
     small = from_sequences(["ACGTAC", "ACG"], ["GGGACA", "TT"], ["TTGCA", "A"], max_p=2)
     rows = [("V1", "J1", "ACGT" + "ACGT"[k % 4] * (k % 5) + "GGAC" + "TGCA") for k in range(70)]
     rows += [("V2", "J2", "ACG"[: k % 4] + "TT" + "A" * (k % 3)) for k in range(5)]

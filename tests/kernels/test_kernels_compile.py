@@ -21,6 +21,7 @@ KERNELS = {
     "kernels/pathways/direct.cu": tuple(
         f"direct<{width}, {count}>" for width in (2, 4) for count in ("int", "long long")
     ),
+    "kernels/generation/draw.cu": tuple(f"draw<{width}>" for width in (1, 3, 5, 8)),
     "kernels/kmers/join.cu": tuple(
         f"{name}<{key}{raw}>"
         for key in ("u32", "u64")
@@ -52,6 +53,7 @@ HOSTS = {
     "kernels/pathways/bitwise.cu": "hpcvdj.kernels.pathways.enumerating_cuda.BitwiseKernel.constants",
     "kernels/pathways/baseline.cu": "hpcvdj.kernels.pathways.enumerating_cuda.BaselineKernel.constants",
     "kernels/pathways/direct.cu": "hpcvdj.kernels.pathways.direct_cuda.CONSTANTS",
+    "kernels/generation/draw.cu": "hpcvdj.kernels.generation.draw_cuda.CONSTANTS",
     "kernels/kmers/join.cu": "hpcvdj.kernels.kmers.kmers_cuda.CONSTANTS",
     "kernels/kmers/matrix.cu": "hpcvdj.kernels.kmers.kmers_cuda.CONSTANTS",
     "kernels/kmers/windows.cu": "hpcvdj.kernels.kmers.kmers_cuda.CONSTANTS",

@@ -1,0 +1,42 @@
+"""What `hpcvdj simulate` and `hpcvdj generate` do with the rows that they draw."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hpcvdj.cli import common
+
+if TYPE_CHECKING:
+    from hpcvdj.runs.run import Run
+
+
+def write_drawn(run: "Run", batches: Iterable[Any], output: Path, seed: int, *, overwrite: bool) -> None:
+    """Write record batches as a table and print the summary, on root; the other ranks only draw."""
+    import pyarrow as pa
+
+    from hpcvdj.repertoires.tables import table_suffix, write_table
+    from hpcvdj.storage.files import require_writable
+
+    def check() -> None:
+        table_suffix(output)
+        require_writable(output, overwrite=overwrite)
+
+    pairs: Counter[tuple[str, str]] = Counter()
+
+    def counted() -> Iterator[Any]:
+        for batch in batches:
+            found = pa.Table.from_batches([batch]).group_by(["v_call", "j_call"]).aggregate([([], "count_all")])
+            for row in found.to_pylist():
+                pairs[row["v_call"], row["j_call"]] += row["count_all"]
+            yield batch
+
+    run.on_root(check)
+    if not run.is_root:
+        for _ in batches:
+            pass
+        return
+    number = write_table(output, counted(), overwrite=overwrite)
+    common.say(f"junctions  {number:,} over {len(pairs):,} V-J pairs, the largest with {max(pairs.values()):,}")
+    common.say(f"seed       {seed}")
+    common.say(f"written    {output}")

@@ -1,0 +1,51 @@
+"""`hpcvdj generate`."""
+
+from typing import Annotated
+
+import typer
+
+from hpcvdj.cli import common, options
+from hpcvdj.cli.drawing import write_drawn
+
+
+def command(
+    model: options.ModelName,
+    output: options.OutputTable,
+    number: options.Number = 100_000,
+    seed: options.Seed = 0,
+    productive: Annotated[
+        bool,
+        typer.Option(
+            "--productive", help="Only junctions in frame, without stop codon, from Cys 104 to Phe, Trp or Val 118."
+        ),
+    ] = False,
+    scenarios: Annotated[
+        bool, typer.Option("--scenarios", help="Also write how each junction was made: trims, P- and n-nucleotides.")
+    ] = False,
+    joint: options.Joint = False,
+    backend: options.BackendOption = "auto",
+    threads: options.Threads = None,
+    overwrite: options.Overwrite = False,
+) -> None:
+    """Draw sequences from a recombination model: a repertoire as V(D)J recombination makes it by chance.
+
+    Writes AIRR rows with the alleles, the junction, its amino acids and whether it is productive. How often a junction
+    is drawn is its generation probability (`hpcvdj pgen --genes any`), divided by the probability that a recombination
+    makes a junction: alleles that are not functional in the model, and segments deleted to nothing, are never drawn.
+    With --productive, rows keep the numbers that they were drawn with.
+
+    Sequence number i depends on the model, the seed and i alone: the same seed gives the same rows for any number of
+    rows, ranks and threads, on CPU cores and GPUs.
+
+    Example: hpcvdj generate -m mouse_trb -n 10000 --seed 1 --productive -o mouse.tsv
+    """
+    run = common.begin(threads)
+    from hpcvdj.generation.generate import Generation, generate
+    from hpcvdj.recombination.igor import load_model
+
+    plan = Generation(number, seed, productive, scenarios)
+    loaded = run.from_root(lambda: load_model(model))
+    if joint:
+        loaded = run.from_root(loaded.with_joint_choice)
+    batches = generate(loaded, plan, run.bind(backend, sharing_pays=True), run)
+    write_drawn(run, batches, output, seed, overwrite=overwrite)

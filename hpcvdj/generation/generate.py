@@ -1,0 +1,195 @@
+"""Sequences drawn from a recombination model, as AIRR rows.
+
+Sequence i is a function of the seed and i alone: of the random numbers that Philox gives for them.  Ranks, threads,
+slices and the backend do not change it.  Only scenarios that make a junction are drawn, so a junction's frequency is
+its generation probability, divided by the probability that a recombination makes a junction (`Possible`).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pkgutil import resolve_name
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from hpcvdj.errors import InputError, require_integer
+from hpcvdj.generation.ids import sequence_ids
+from hpcvdj.kernels.backends import Backend
+from hpcvdj.kernels.generation.draw_cpu import Drawn
+from hpcvdj.kernels.generation.letters import productive_rows, translate_spans, unpack_spans
+from hpcvdj.kernels.generation.tables import EVENTS, DrawTables
+from hpcvdj.recombination.models import Model, Template
+from hpcvdj.recombination.productive import productive_probability
+from hpcvdj.runs.progress import Progress
+from hpcvdj.runs.run import Run
+
+SLICE = 1 << 16
+"""Sequences that a rank draws at a time; fewer where fewer are asked for."""
+
+SMALLEST_SLICE = 1 << 10
+
+MOST_RANKS = 32
+"""Ranks that draw.  Root writes what they draw, and is busy with fewer."""
+
+SAMPLERS = {
+    "cpu": "hpcvdj.kernels.generation.draw_cpu.Sampler",
+    "cuda": "hpcvdj.kernels.generation.draw_cuda.Sampler",
+}
+"""The kernel of each backend."""
+
+
+@dataclass(frozen=True)
+class Generation:
+    """What to draw.
+
+    count       rows
+    seed        the key of the random numbers
+    productive  keep only productive junctions; sequences keep the numbers that they were drawn with
+    scenarios   add the columns of the scenario that made each junction
+    """
+
+    count: int
+    seed: int = 0
+    productive: bool = False
+    scenarios: bool = False
+
+    def __post_init__(self) -> None:
+        if require_integer("number", self.count, "give a whole number of junctions") < 1:
+            raise InputError(f"number {self.count}: must be at least 1")
+        if not 0 <= require_integer("seed", self.seed, "give a whole number") < 1 << 64:
+            raise InputError(f"seed {self.seed}: must be a number from 0 to 2^64 - 1")
+
+
+def generate(model: Model, plan: Generation, backend: Backend, run: Run) -> Iterator[pa.RecordBatch]:
+    """The rows as AIRR record batches, in the order of their numbers, on root; all ranks draw.
+
+    Columns: sequence_id (insilico_0, …), v_call, d_call, j_call, junction, junction_aa (empty for a junction out of
+    frame), productive; with `scenarios` those of `_Rows.scenario`.  InputError if the model makes no such junction.
+    """
+    if plan.productive and productive_probability(model) == 0:
+        raise InputError(f"{model.name}: makes no productive junction; leave out --productive")
+    sampler = resolve_name(SAMPLERS[backend.name])(DrawTables.of(model))
+    rows = _Rows(model, plan)
+    # The same for any number of ranks: Parquet files have a row group for each slice.
+    size = min(SLICE, max(plan.count, SMALLEST_SLICE))
+    workers = min(run.ranks, MOST_RANKS)
+    first = made = 0
+    with Progress(plan.count, "junctions", shown=run.shown, what="drawing") as progress:
+        while made < plan.count:
+            begin = first + run.rank * size
+            count = size if plan.productive else min(size, plan.count - begin)
+            own = rows.batch(begin, sampler(begin, count, plan.seed)) if run.rank < workers and count > 0 else None
+            for batch in run.gather(own) or []:
+                if batch is not None and batch.num_rows and made < plan.count:
+                    yield batch.slice(0, plan.count - made)
+                    made += batch.num_rows
+            made = run.from_root(partial(int, made))
+            first += workers * size
+            progress.advance(min(made, plan.count) - progress.done)
+
+
+class _Rows:
+    """Makes AIRR rows of what was drawn from a model."""
+
+    def __init__(self, model: Model, plan: Generation) -> None:
+        self._plan, self._has_d = plan, model.has_d
+        self._v, self._d, self._j = (_Segments(own) for own in (model.v, model.d, model.j))
+
+    def batch(self, begin: int, drawn: Drawn) -> pa.RecordBatch:
+        """The rows of sequences begin … that are to be kept."""
+        numbers = np.arange(begin, begin + len(drawn.lengths))
+        productive = np.empty(len(numbers), dtype=bool)
+        productive_rows(drawn.words, drawn.lengths, productive)
+        if self._plan.productive:
+            drawn = Drawn(drawn.words[productive], drawn.lengths[productive], drawn.events[productive])
+            numbers, productive = numbers[productive], productive[productive]
+        event = dict(zip(EVENTS, drawn.events.T.astype(np.int64), strict=True))
+        lengths = drawn.lengths.astype(np.int64)
+        columns = {
+            "sequence_id": sequence_ids(numbers),
+            "v_call": self._v.alleles.take(pa.array(event["v"])),
+            "d_call": self._d.alleles.take(pa.array(event["d"])) if self._has_d else _nothing(len(numbers)),
+            "j_call": self._j.alleles.take(pa.array(event["j"])),
+            "junction": _letters(drawn.words, np.zeros_like(lengths), lengths),
+            "junction_aa": _residues(drawn.words, lengths),
+            "productive": pa.array(productive),
+        }
+        if self._plan.scenarios:
+            columns |= self.scenario(drawn.words, event)
+        return pa.RecordBatch.from_pydict(columns)
+
+    def scenario(self, words: NDArray[np.uint64], event: dict[str, NDArray[np.int64]]) -> dict[str, pa.Array]:
+        """The columns of the scenarios, named as those of `hpcvdj explain`; null where there is no D.
+
+        Trims are bases of the segments, P-nucleotides not counted.
+        """
+        v, d, j = self._v, self._d, self._j
+        kept = v.extended[event["v"]] - event["v_deleted"]
+        columns: dict[str, Any] = {
+            "v_trim": np.maximum(v.end[event["v"]] - kept, 0),
+            "p3v_length": np.maximum(kept - v.end[event["v"]], 0),
+            "n1": _letters(words, kept, event["n1_length"]),
+            "n1_length": event["n1_length"],
+            **dict.fromkeys(("d_trim_5", "d_trim_3", "p5d_length", "p3d_length", "n2", "n2_length")),
+            "p5j_length": np.maximum(j.begin[event["j"]] - event["j_deleted"], 0),
+            "j_trim": np.maximum(event["j_deleted"] - j.begin[event["j"]], 0),
+        }
+        if self._has_d:
+            begin, end = d.begin[event["d"]], d.end[event["d"]]
+            left = event["d_deleted_5"]
+            stop = d.extended[event["d"]] - event["d_deleted_3"]
+            columns |= {
+                "d_trim_5": np.clip(left - begin, 0, end - begin),
+                "d_trim_3": np.clip(end - stop, 0, end - begin),
+                "p5d_length": np.maximum(np.minimum(stop, begin) - left, 0),
+                "p3d_length": np.maximum(stop - np.maximum(left, end), 0),
+                "n2": _letters(words, kept + event["n1_length"] + stop - left, event["n2_length"]),
+                "n2_length": event["n2_length"],
+            }
+        rows = len(words)
+        return {
+            name: _nothing(rows, pa.string() if name == "n2" else pa.int16()) if own is None
+            else own if isinstance(own, pa.Array) else pa.array(own.astype(np.int16))
+            for name, own in columns.items()
+        }  # fmt: skip
+
+
+class _Segments:
+    """The alleles of one kind; without any, all arrays are empty.
+
+    extended    int64 [alleles]: bases of the extended segments
+    begin, end  int64 [alleles]: where the segments themselves begin and end in them
+    """
+
+    def __init__(self, templates: tuple[Template, ...]) -> None:
+        self.alleles = pa.array([own.allele for own in templates], pa.string())
+        self.extended = np.array([len(own.extended) for own in templates], dtype=np.int64)
+        self.begin = np.array([own.p5 for own in templates], dtype=np.int64)
+        self.end = self.begin + np.array([len(own.segment) for own in templates], dtype=np.int64)
+
+
+def _nothing(rows: int, kind: Any = None) -> pa.Array:
+    return pa.nulls(rows, kind or pa.string())
+
+
+def _letters(words: NDArray[np.uint64], begins: NDArray[np.int64], lengths: NDArray[np.int64]) -> pa.Array:
+    """The bases of spans of packed sequences."""
+    offsets, out = _room(lengths)
+    unpack_spans(words, begins, offsets, out)
+    return pa.StringArray.from_buffers(len(lengths), pa.py_buffer(offsets), pa.py_buffer(out))
+
+
+def _residues(words: NDArray[np.uint64], lengths: NDArray[np.int64]) -> pa.Array:
+    """The amino acids of packed sequences; none of those out of frame."""
+    offsets, out = _room(np.where(lengths % 3 == 0, lengths // 3, 0))
+    translate_spans(words, offsets, out)
+    return pa.StringArray.from_buffers(len(lengths), pa.py_buffer(offsets), pa.py_buffer(out))
+
+
+def _room(lengths: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+    """Arrow's offsets of texts, and place for their bytes."""
+    offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+    return offsets, np.empty(offsets[-1], dtype=np.uint8)

@@ -1,0 +1,71 @@
+"""Drawing scenarios on a GPU."""
+
+from typing import Any
+
+import cupy
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcvdj.kernels.device import DeviceClock, compile_kernels, gpu_errors, on_gpu, shrinking
+from hpcvdj.kernels.generation.draw_cpu import Drawn
+from hpcvdj.kernels.generation.tables import BASE_BLOCK, EVENTS, FIRST_BASE, PAIR, DrawTables
+from hpcvdj.recombination.alphabet import BASES_PER_WORD
+
+FILE = "kernels/generation/draw.cu"
+
+CONSTANTS = {
+    "BASES_PER_WORD": BASES_PER_WORD, "EVENTS": len(EVENTS), "BASE_BLOCK": BASE_BLOCK, "FIRST_BASE": FIRST_BASE,
+    "PAIR": PAIR,
+}  # fmt: skip
+"""What host and device share."""
+
+ROWS = 1 << 24
+"""Sequences on the GPU at a time, at most; fewer where memory is short."""
+
+THREADS = 256
+
+MOST_BLOCKS = 1 << 20
+
+
+class Sampler:
+    """As `hpcvdj.kernels.generation.draw_cpu.Sampler`, and with the same results."""
+
+    @gpu_errors()
+    def __init__(self, tables: DrawTables) -> None:
+        self.clock = DeviceClock()
+        self._width, self._rows = tables.width, ROWS
+        self._arguments = [
+            on_gpu(own) if isinstance(own, np.ndarray) else np.int32(own)
+            for own in (*tables.arguments(), len(tables.first) - 3)
+        ]
+        name = f"draw<{tables.width}>"
+        self._kernel = compile_kernels(FILE, (name,), **CONSTANTS).get_function(name)
+
+    @gpu_errors()
+    def __call__(self, first: int, count: int, seed: int) -> Drawn:
+        """Sequences first … first+count-1."""
+        drawn, done = Drawn.empty(count, self._width), 0
+
+        def batch(rows: int) -> None:
+            nonlocal done
+            stop = min(count, done + rows)
+            own: tuple[NDArray[Any], ...] = (drawn.words, drawn.lengths, drawn.events)
+            for there, here in zip(self.on_device(first + done, stop - done, seed), own, strict=True):
+                there.get(out=here[done:stop])
+            self.clock.pending(drawn.words)()
+            done = stop
+
+        while done < count:
+            self._rows = shrinking(batch, self._rows)
+        return drawn
+
+    def on_device(self, first: int, count: int, seed: int) -> tuple[Any, ...]:
+        """The same sequences, as arrays on the GPU: words, lengths and events."""
+        out = (
+            cupy.empty((count, self._width), np.uint64), cupy.empty((count,), np.uint16),
+            cupy.empty((count, len(EVENTS)), np.int16),
+        )  # fmt: skip
+        blocks = min(MOST_BLOCKS, -(-count // THREADS))
+        arguments = (np.uint64(first), np.uint64(seed), *self._arguments, np.int64(count), *out)
+        self.clock.launch(self._kernel, (blocks,), THREADS, arguments, 0)
+        return out

@@ -1,0 +1,50 @@
+"""What a model can make: its probabilities without the scenarios that make no junction.
+
+A scenario makes no junction if its V or J allele has no segment, if nothing is left of V or J, or if more of D is
+deleted than there is.  Generation probabilities do not count such scenarios, so they add up to less than 1.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hpcvdj.recombination.models import Array, Model
+
+
+@dataclass(frozen=True)
+class Possible:
+    """The scenarios of a model that make a junction; a locus without D genes has one empty D.
+
+    choice       float64 [V, D, J]: P(V, D, J, deletions that make a junction)
+    v_deletions  float64 [V, k]: as of the model, 0 where no junction is made
+    d_deletions  float64 [D, l, r]
+    j_deletions  float64 [J, k]
+    probability  P(a recombination makes a junction): the sum of all generation probabilities
+    """
+
+    choice: Array
+    v_deletions: Array
+    d_deletions: Array
+    j_deletions: Array
+    probability: float
+
+    @staticmethod
+    def of(model: Model) -> "Possible":
+        """What a model can make."""
+
+        def lengths(segment: str) -> Array:
+            templates = {"V": model.v, "D": model.d, "J": model.j}[segment]
+            return np.array([len(own.extended) if own.segment else 0 for own in templates])
+
+        v, j = (
+            own * (np.arange(own.shape[1]) < lengths(segment)[:, None])
+            for own, segment in ((model.v_deletions, "V"), (model.j_deletions, "J"))
+        )
+        d, choice = np.ones((1, 1, 1)), model.p_vj[:, None]
+        if model.has_d:
+            left, right = np.indices(model.d_deletions.shape[1:])
+            extended = np.array([len(own.extended) for own in model.d])
+            d, choice = model.d_deletions * (left + right <= extended[:, None, None]), model.p_choice
+        choice = choice * v.sum(axis=1)[:, None, None] * d.sum(axis=(1, 2))[:, None] * j.sum(axis=1)
+        inserted = np.prod([own.lengths.sum() for own in model.insertions])
+        return Possible(choice, v, d, j, float(choice.sum() * inserted))
