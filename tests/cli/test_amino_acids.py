@@ -100,6 +100,7 @@ def test_every_row_has_its_value_or_its_reason(whole, nucleotides, ambiguous_row
     assert (others["pgen_aa_1mm"] >= others["pgen_aa"]).all()
 
 
+@pytest.mark.slow
 def test_slices_ranks_and_tables_together(tmp_path, model, table, whole):
     expected = whole[0].read_bytes()
     options = "-m", model, "--mismatches", "1", "-o"

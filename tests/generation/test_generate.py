@@ -140,7 +140,7 @@ def test_slices_and_threads_do_not_change_a_byte(folders, tmp_path, monkeypatch,
 
 
 @pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
-@pytest.mark.parametrize("productive", [False, True])
+@pytest.mark.parametrize("productive", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_ranks_do_not_change_a_byte(folders, tmp_path, productive):
     pytest.importorskip("mpi4py")
     digests = set()
