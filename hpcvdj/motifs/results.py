@@ -17,11 +17,11 @@ from hpcvdj.motifs.edges import Edges, edge_type, edges_of
 from hpcvdj.motifs.scores import Scoring, Terms, make_score
 from hpcvdj.results.schema import as_text, write_group
 from hpcvdj.storage.hdf5 import (
-    FILTERS,
     Hdf5Writer,
     PackedDataset,
     damage,
     damaged,
+    filters,
     open_hdf5,
     packed_chunks,
     write_attributes,
@@ -52,7 +52,7 @@ class MotifWriter:
         if edges is None:
             self._side = min(CHUNK, n)
             shape, chunks = (len(scoring.terms), d + 1, n, n), (1, 1, self._side, self._side)
-            self._counters = file.create_dataset("counters", shape, np.uint32, chunks=chunks, **FILTERS)
+            self._counters = file.create_dataset("counters", shape, np.uint32, chunks=chunks, **filters(np.uint32))
             return
         for name, (column, *_) in (edge_type(d).fields or {}).items():
             self._edges[name] = PackedDataset(file, f"edges/{name}", (edges, *column.shape), column.base)

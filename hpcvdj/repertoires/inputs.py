@@ -22,6 +22,7 @@ from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions, Reading, Referen
 from hpcvdj.repertoires.tables import (
     Table,
     TableReader,
+    ahead,
     open_table,
     repertoire_name,
     table_at,
@@ -145,7 +146,8 @@ class Inputs:
         InputError if there is no data row, or if a table is not what it was when the run began.
         """
         known = self.repertoires if self.together and batches is None else []
-        rows = (batch for table in self.tables for batch in self.rows_of(table)) if batches is None else batches
+        own = (batch for table in self.tables for batch in self.rows_of(table))
+        rows = ahead(own) if batches is None else batches
         junctions = read_junctions(
             _followed(rows, between), germline, self.reading, self.tables, first_row, known if self.together else None
         )

@@ -32,8 +32,15 @@ CHUNK_BYTES = 1 << 19
 LEVEL = 1
 """Level of deflate: higher levels of ISA-L pack counters hardly better and take several times as long."""
 
-FILTERS = {"shuffle": True, "compression": "gzip", "compression_opts": LEVEL, "fletcher32": True}
-"""The filters of packed datasets, as arguments of h5py."""
+
+def filters(dtype: Any) -> dict[str, Any]:
+    """The filters of packed datasets of a type, as arguments of h5py.
+
+    Text is not shuffled: CDR3s then take 1.4 times the time and 1.6 times the bytes.
+    """
+    shuffle = np.dtype(dtype).kind != "S"
+    return {"shuffle": shuffle, "compression": "gzip", "compression_opts": LEVEL, "fletcher32": True}
+
 
 
 class _SafeFile(io.FileIO):
@@ -139,8 +146,10 @@ class PackedDataset:
         self._rows = int(max(1, min(shape[0], CHUNK_BYTES // row_bytes)))
         chunk = (self._rows, self._columns)[: len(shape)]
         # HDF5 has no chunks in a dataset without rows.
-        filters = {"chunks": chunk, **FILTERS} if 0 not in shape else {}
-        self.dataset = group.create_dataset(name, shape, dtype, **filters)
+        packing = {"chunks": chunk, **filters(dtype)} if 0 not in shape else {}
+        self.dataset = group.create_dataset(name, shape, dtype, **packing)
+        # Each question to h5py waits for the thread that writes.
+        self._dimensions = len(shape)
         across = -(-shape[1] // self._columns) if len(shape) > 1 else 1
         # By column of chunks: the rows that were put, and the chunk that is not full yet.
         self._filled = np.zeros(across, dtype=np.int64)
@@ -187,7 +196,7 @@ class PackedDataset:
             self.dataset.id.write_direct_chunk(self._start(*key), packed.result())
 
     def _start(self, down: int, across: int) -> tuple[int, ...]:
-        return (down * self._rows, across * self._columns)[: self.dataset.ndim]
+        return (down * self._rows, across * self._columns)[: self._dimensions]
 
     def close(self) -> None:
         """Write what was not written yet; ValueError unless all rows were put."""
@@ -269,15 +278,17 @@ def _threads() -> ThreadPoolExecutor:
 
 
 def packed_chunks(chunks: Iterable[NDArray[Any]]) -> Iterator[bytes]:
-    """Chunks as HDF5 stores them with `FILTERS`, packed by several threads, in order."""
+    """Chunks as HDF5 stores them with `filters`, packed by several threads, in order."""
     return _threads().map(_pack, chunks)
 
 
 def _pack(values: NDArray[Any]) -> bytes:
     """A chunk as HDF5 stores it."""
-    # Shuffle: the first bytes of all values, then the second ones, and so on.
-    planes = np.ascontiguousarray(values.view(np.uint8).reshape(-1, values.itemsize).T)
-    packed: bytes = deflate.compress(planes, LEVEL)
+    data = values.view(np.uint8).reshape(-1, values.itemsize)
+    if filters(values.dtype)["shuffle"]:
+        # The first bytes of all values, then the second ones, and so on.
+        data = np.ascontiguousarray(data.T)
+    packed: bytes = deflate.compress(data, LEVEL)
     return packed + _fletcher32(packed)
 
 

@@ -3,6 +3,8 @@
 python -m pytest tests/gpu
 """
 
+import gc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -156,9 +158,10 @@ def test_page_locked_memory_is_used_again(paper_germline, method):
     left = []
     for count in range(33, 65):
         gpu(Problem(sample(whole, count), paper_germline, 0), method)
+        # A kernel is part of a circle, so its blocks are free when the collector has seen it, not before.
+        gc.collect()
         left.append(pool.n_free_blocks())
-    # A block for each repertoire would be 27 more; the last one to be freed may still be in use.
-    assert left[-1] <= left[4] + 1
+    assert left[-1] == left[4]
 
 
 def test_ranks_that_share_a_gpu_are_told(paper_germline, caplog):
