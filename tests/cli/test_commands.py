@@ -248,7 +248,7 @@ def test_a_write_that_fails_leaves_nothing(tmp_path):
     # The MPI library writes files of its own at start, so it stays out of this.
     code = (
         "import sys, resource; sys.modules['mpi4py'] = None\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))\n"
         "from hpcvdj.cli import main\n"
         f"sys.argv = ['hpcvdj', 'count', {str(SMALL)!r}, '-g', {str(GERMLINE)!r}, '-o', {str(tmp_path / 'o.h5')!r}]\n"
         "main()"
