@@ -79,8 +79,8 @@ def olga_folder() -> Path | None:
     return Path(places[0]) / "default_models" if places else None
 
 
-def load_model(name: str | Path) -> Model:
-    """The model of a name, such as `human_trb`, or of a folder in IGoR's format.
+def load_model(name: str | Path, *, pseudogenes: bool = False) -> Model:
+    """The model of a name, such as `human_trb`, or of a folder in IGoR's format; arguments as of `read_model`.
 
     InputError that names the file, the place and the remedy.
     """
@@ -94,7 +94,7 @@ def load_model(name: str | Path) -> Model:
         raise InputError(
             f"{name}: no folder of a model, and no model of that name; there are {', '.join(OLGA_FOLDERS)}"
         )
-    return read_model(folder, str(name))
+    return read_model(folder, str(name), pseudogenes=pseudogenes)
 
 
 _Events = dict[str, list[tuple[str, ...]]]
@@ -111,16 +111,19 @@ def _files(folder: Path) -> list[Path]:
     return found
 
 
-def read_model(folder: Path, name: str | None = None) -> Model:
-    """Read the model in a folder; InputError if it lacks a file or is not a model that we know."""
+def read_model(folder: Path, name: str | None = None, *, pseudogenes: bool = False) -> Model:
+    """Read the model in a folder; InputError if it lacks a file or is not a model that we know.
+
+    pseudogenes  alleles that are not functional take part as well, if their anchor is known
+    """
     paths = _files(folder)
     texts = [read_text(path, "model file", f"a model's folder has {', '.join(FILES)}") for path in paths]
     params, marginals, v_anchors, j_anchors = map(_Lines, paths, texts)
     digest = hashlib.sha256("".join(hashlib.sha256(text.encode()).hexdigest() for text in texts).encode()).hexdigest()
     events = _events(params)
     tables, axes = _marginals(marginals, events)
-    v = _templates(events["v_choice"], v_anchors, _palindrome(params, events, "v_3_del"), "V")
-    j = _templates(events["j_choice"], j_anchors, _palindrome(params, events, "j_5_del"), "J")
+    v = _templates(events["v_choice"], v_anchors, _palindrome(params, events, "v_3_del"), "V", pseudogenes)
+    j = _templates(events["j_choice"], j_anchors, _palindrome(params, events, "j_5_del"), "J", pseudogenes)
     empty = np.zeros((0, 0))
     common: dict[str, Any] = {"v": v, "j": j, "v_deletions": tables["v_3_del"], "j_deletions": tables["j_5_del"]}
     named: dict[str, Any] = {"name": name or str(folder), "digest": digest}
@@ -286,7 +289,9 @@ def _palindrome(lines: _Lines, events: _Events, event: str) -> int:
     return -least
 
 
-def _templates(alleles: list[tuple[str, ...]], lines: _Lines, max_p: int, segment_type: str) -> tuple[Template, ...]:
+def _templates(
+    alleles: list[tuple[str, ...]], lines: _Lines, max_p: int, segment_type: str, pseudogenes: bool
+) -> tuple[Template, ...]:
     """The V or J alleles, from the anchor on or up to it; `lines` has the anchors."""
     anchors = _anchors(lines)
     templates = []
@@ -294,8 +299,9 @@ def _templates(alleles: list[tuple[str, ...]], lines: _Lines, max_p: int, segmen
         sequence = text.upper()
         anchor, function = anchors.get(allele, (0, ""))
         segment = ""
-        if anchor > 0 and function in FUNCTIONAL:
-            if anchor + 3 > len(sequence):
+        inside = anchor + 3 <= len(sequence)
+        if anchor > 0 and (function in FUNCTIONAL or (pseudogenes and inside)):
+            if not inside:
                 raise InputError(
                     f"{lines.path}: the anchor {anchor} of {allele} is not within its {len(sequence)} bases; correct "
                     "the file"
@@ -303,7 +309,7 @@ def _templates(alleles: list[tuple[str, ...]], lines: _Lines, max_p: int, segmen
             segment = sequence[anchor:] if segment_type == "V" else sequence[: anchor + 3]
         extended = (extended_v if segment_type == "V" else extended_j)(segment, max_p)
         p5 = 0 if segment_type == "V" else len(extended) - len(segment)
-        templates.append(Template(allele, sequence, segment, extended, p5))
+        templates.append(Template(allele, sequence, segment, extended, p5, function))
     return tuple(templates)
 
 

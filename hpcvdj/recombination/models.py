@@ -39,6 +39,7 @@ class Template:
     segment   its part in the junction; empty if it cannot contribute: it is not functional, or its anchor is unknown
     extended  `segment` with all P-nucleotides that it can have; D at both ends
     p5        how many of them are before `segment`
+    function  IMGT's: F, ORF or P, in parentheses or brackets where it is not certain
     """
 
     allele: str
@@ -46,6 +47,7 @@ class Template:
     segment: str
     extended: str
     p5: int = 0
+    function: str = "F"
 
     def origins(self, letter: str) -> str:
         """A letter for each base of `extended`: `letter` for one of `segment`, in lower case for a P-nucleotide."""

@@ -30,7 +30,7 @@ ROW_BASES = 4
 
 ROWS = 4**ROW_BASES
 
-_ORDER = [MODEL_BASES.index(base) for base in BASES]
+ORDER = [MODEL_BASES.index(base) for base in BASES]
 
 Mask = tuple[int, ...]
 """Places of alleles in a model."""
@@ -52,8 +52,8 @@ class Chain:
     @staticmethod
     def of(insertion: Insertion) -> "Chain":
         """The chain of an insertion of a model."""
-        step = insertion.transitions[np.ix_(_ORDER, _ORDER)].T
-        return Chain(insertion.lengths, np.ascontiguousarray(step), insertion.first[_ORDER])
+        step = insertion.transitions[np.ix_(ORDER, ORDER)].T
+        return Chain(insertion.lengths, np.ascontiguousarray(step), insertion.first[ORDER])
 
 
 NO_INSERTION = Chain(np.ones(1), np.full((4, 4), 0.25), np.full(4, 0.25))

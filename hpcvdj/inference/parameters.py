@@ -1,0 +1,255 @@
+"""The parameters of a model that inference changes: the M step, starting points, and steps that save time.
+
+The M step takes the share of each event among the expected counts of its kind.  The first base of an insertion is no
+parameter of its own, in files of IGoR's format: it has the stationary distribution of the steps from base to base.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+
+from hpcvdj.errors import InputError
+from hpcvdj.kernels.inference.layout import Expected
+from hpcvdj.recombination.germline import SegmentType
+from hpcvdj.recombination.igor import FUNCTIONAL
+from hpcvdj.recombination.models import Array, Insertion, Model, stationary
+
+SMALLEST = 1e-300
+"""What a probability that is not 0 cannot fall below."""
+
+GENE_USAGE = ("v_choice", "j_choice")
+
+_LARGEST_CHANGE = 3.0
+"""The most that an accelerated step changes the logarithm of a probability beyond the step before."""
+
+
+def parameter_names(model: Model) -> tuple[str, ...]:
+    """The names of a model's parameters: those of IGoR's events, `d_del` for the deletions at both ends of D."""
+    if model.has_d:
+        inserted = ("vd_ins", "dj_ins", "vd_dinucl", "dj_dinucl")
+        return ("v_choice", "j_choice", "d_gene", "v_3_del", "d_del", "j_5_del", *inserted)
+    return ("v_choice", "j_choice", "v_3_del", "j_5_del", "vj_ins", "vj_dinucl")
+
+
+def free_parameters(model: Model, only: Iterable[str] = (), fixed: Iterable[str] = ()) -> frozenset[str]:
+    """The parameters that are inferred; InputError for a name that the model does not have, or if none is left."""
+    names = parameter_names(model)
+    for name in (*only, *fixed):
+        if name not in names:
+            raise InputError(f"parameter {name!r}: {model.name} has {', '.join(names)}; name one of these")
+    free = frozenset(only or names) - frozenset(fixed)
+    if not free:
+        raise InputError("all parameters are fixed, so there is nothing to infer; fix fewer")
+    return free
+
+
+def functional(model: Model, segment: SegmentType) -> Array:
+    """1 for each allele that is functional and has a segment, else 0; float64 [alleles]."""
+    return np.array([float(bool(own.segment) and own.function in FUNCTIONAL) for own in model.templates(segment)])
+
+
+def log_prior(model: Model, prior: float) -> float:
+    """The logarithm of the Dirichlet prior of P(V) and P(J), less a constant: what `maximised` adds to a likelihood."""
+    total = 0.0
+    for segment in ("V", "J"):
+        chances = model.p_segment(segment)[functional(model, segment) > 0]  # type: ignore[arg-type]
+        total += float(np.log(np.maximum(chances, SMALLEST)).sum())
+    return prior * total if prior else 0.0
+
+
+def maximised(model: Model, expected: Expected, free: frozenset[str], prior: float = 0.0) -> Model:
+    """The M step: the model whose free parameters are most likely, given expected counts.
+
+    prior  counted in addition for each functional V and J allele
+
+    What has no counts stays as it is.
+    """
+    names = ("VD", "DJ") if model.has_d else ("VJ",)
+    insertions = []
+    for name, own, lengths, first, steps in zip(
+        names, model.insertions, expected.lengths, expected.first, expected.transitions, strict=True
+    ):
+        changed = own
+        if f"{name.lower()}_ins" in free:
+            changed = replace(changed, lengths=_shares(lengths, own.lengths))
+        if f"{name.lower()}_dinucl" in free:
+            transitions = most_likely_steps(own.transitions, first, steps)
+            changed = replace(changed, transitions=transitions, first=stationary(transitions))
+        insertions.append(changed)
+    changes = {
+        "v_3_del": ("v_deletions", _shares(expected.v, model.v_deletions, 1)),
+        "j_5_del": ("j_deletions", _shares(expected.j, model.j_deletions, 1)),
+        "d_del": ("d_deletions", _shares(expected.d, model.d_deletions, (1, 2))),
+    }
+    arrays: dict[str, Any] = dict(value for name, value in changes.items() if name in free)
+    return replace(model, insertions=tuple(insertions), **arrays, **_choices(model, expected, free, prior))
+
+
+def _shares(counts: Array, before: Array, axes: int | tuple[int, ...] | None = None) -> Array:
+    """Counts divided by their sums over `axes`; `before` where there are none."""
+    sums = counts.sum(axis=axes, keepdims=True)
+    return np.where(sums > 0, counts / np.where(sums > 0, sums, 1.0), before)
+
+
+def _choices(model: Model, expected: Expected, free: frozenset[str], prior: float) -> dict[str, Array]:
+    """P(V) and P(D, J), or P(V, J)."""
+    v_prior, j_prior = (prior * functional(model, segment) for segment in ("V", "J"))  # type: ignore[arg-type]
+    if not model.has_d:
+        return {"p_vj": _product(model.p_vj.T, expected.choices.T, free, ("j_choice", "v_choice"), j_prior, v_prior).T}
+    choices = {"p_dj": _product(model.p_dj, expected.dj, free, ("d_gene", "j_choice"), 0.0 * model.p_dj[:, 0], j_prior)}
+    if "v_choice" in free:
+        choices["p_v"] = _shares(expected.choices + v_prior, model.p_v)
+    return choices
+
+
+def _product(
+    before: Array, counts: Array, free: frozenset[str], names: tuple[str, str], row_prior: Array, column_prior: Array
+) -> Array:
+    """P(column) P(row | column), of which either may be fixed; `names` are those of rows and of columns.
+
+    row_prior is that of rows where rows stand for alleles: it counts with the row's share in each column.
+    """
+    columns = before.sum(axis=0)
+    given = _shares(before, np.zeros_like(before), 0)
+    if row_prior.any():
+        share = before / np.where(before.sum(axis=1, keepdims=True) > 0, before.sum(axis=1, keepdims=True), 1.0)
+        counts = counts + row_prior[:, None] * share
+    if names[0] in free:
+        given = _shares(counts, given, 0)
+    if names[1] in free:
+        columns = _shares(counts.sum(axis=0) + column_prior, columns)
+    return np.asarray(columns * given)
+
+
+def most_likely_steps(before: Array, first: Array, steps: Array) -> Array:
+    """The steps from base to base, [to, from], that make Σ steps · log R + Σ first · log π(R) largest, or larger.
+
+    before  the steps until now
+    first   expected counts of first bases, [4]
+    steps   expected counts of steps, [to, from]
+
+    π is the stationary distribution of R.
+    """
+
+    def value(transitions: Array) -> float:
+        chances = np.concatenate((transitions.ravel(), stationary(transitions)))
+        counts = np.concatenate((steps.ravel(), first))
+        counted = counts > 0
+        return float(counts[counted] @ np.log(np.maximum(chances[counted], SMALLEST)))
+
+    # A first base is as one step from a base before it, which is near the largest value, and usually above the last.
+    at = stationary(before)
+    reverse = before * at / np.where(at > 0, at, 1.0)[:, None]
+    near = _shares(steps + reverse * first[:, None], before, 0)
+    if value(near) >= value(before):
+        return near
+    found = minimize(lambda logs: -value(_columns(logs, before)), np.zeros(16), method="L-BFGS-B")
+    refined = _columns(found.x, before)
+    return refined if value(refined) > value(before) else before
+
+
+def _columns(logs: Array, base: Array) -> Array:
+    """`base` with each probability multiplied by an exponential, and columns that add up to 1."""
+    out = base * np.exp(np.clip(logs.reshape(4, 4), -50, 50))
+    return np.asarray(out / out.sum(axis=0))
+
+
+def uniform(model: Model) -> Model:
+    """The model with the same alleles and sizes in which everything that can be is equally likely."""
+
+    def of(allowed: Array, axes: int | tuple[int, ...] | None = None) -> Array:
+        return _shares(allowed, np.zeros_like(allowed), axes)
+
+    def kept(segment: SegmentType, width: int) -> Array:
+        lengths = np.array([len(own.extended) if own.segment else 0 for own in model.templates(segment)])
+        return of((np.arange(width) < lengths[:, None]).astype(float), 1)
+
+    v, j = (np.array([float(bool(own.segment)) for own in model.templates(segment)]) for segment in ("V", "J"))  # type: ignore[arg-type]
+    changes: dict[str, Any] = {"v_deletions": kept("V", model.v_deletions.shape[1])}
+    changes["j_deletions"] = kept("J", model.j_deletions.shape[1])
+    if model.has_d:
+        left, right = np.indices(model.d_deletions.shape[1:])
+        lengths = np.array([len(own.extended) for own in model.d])
+        changes["d_deletions"] = of((left + right <= lengths[:, None, None]).astype(float), (1, 2))
+        changes |= {"p_v": of(v), "p_dj": of(np.ones((len(model.d), 1)) * j)}
+    else:
+        changes["p_vj"] = of(v[:, None] * j)
+    insertions = tuple(
+        Insertion(of(np.ones(len(own.lengths))), np.full((4, 4), 0.25), np.full(4, 0.25)) for own in model.insertions
+    )
+    return replace(model, insertions=insertions, p_vdj=None, joint=False, **changes)
+
+
+def mixed(model: Model, share: float) -> Model:
+    """`model` with a share of `uniform`, in each distribution: a probability of 0 would stay 0."""
+    other = uniform(model)
+    values = [(1 - share) * a + share * b for a, b in zip(parameters(model), parameters(other), strict=True)]
+    return with_parameters(model, normalised(values, model))
+
+
+def parameters(model: Model) -> list[Array]:
+    """The arrays of a model's parameters."""
+    arrays = [model.p_v, model.p_dj, model.p_vj, model.v_deletions, model.d_deletions, model.j_deletions]
+    return [*arrays, *(own.lengths for own in model.insertions), *(own.transitions for own in model.insertions)]
+
+
+def with_parameters(model: Model, values: Sequence[Array]) -> Model:
+    """`model` with other arrays, in the order of `parameters`."""
+    p_v, p_dj, p_vj, v, d, j, *chains = values
+    number = len(model.insertions)
+    insertions = tuple(
+        Insertion(lengths, steps, stationary(steps))
+        for lengths, steps in zip(chains[:number], chains[number:], strict=True)
+    )
+    arrays: dict[str, Any] = {
+        "p_v": p_v,
+        "p_dj": p_dj,
+        "p_vj": p_vj,
+        "v_deletions": v,
+        "d_deletions": d,
+        "j_deletions": j,
+    }
+    return replace(model, insertions=insertions, p_vdj=None, joint=False, **arrays)
+
+
+def normalised(values: Sequence[Array], model: Model) -> list[Array]:
+    """Arrays in the order of `parameters`, each distribution divided by its sum."""
+    number = len(model.insertions)
+    axes = [None, None, None, 1, (1, 2), 1, *[None] * number, *[0] * number]
+    return [_shares(own, own, axis) for own, axis in zip(values, axes, strict=True)]  # type: ignore[arg-type]
+
+
+def extrapolated(points: Sequence[Model], expected: Expected, longest: float) -> tuple[Model, float]:
+    """A step as long as that of many EM steps, from three points that follow each other, and how long it is.
+
+    The squared extrapolation of Varadhan and Roland (Scandinavian Journal of Statistics 35, 2008), of logarithms of
+    probabilities.  Differences are weighted by expected counts, which is the metric of the likelihood.
+
+    expected  the counts at the second point
+    longest   the longest step, in steps of EM; 1 is the third point
+    """
+    logs = [[np.log(np.maximum(own, SMALLEST)) for own in parameters(point)] for point in points]
+    counts = [expected.choices, expected.dj, expected.choices, expected.v, expected.d, expected.j]
+    counts += [*expected.lengths, *expected.transitions]
+    if points[0].has_d:
+        counts[2] = points[0].p_vj
+    else:
+        counts[0] = points[0].p_v
+    first = [b - a for a, b in zip(logs[0], logs[1], strict=True)]
+    second = [c - 2 * b + a for a, b, c in zip(*logs, strict=True)]
+
+    def norm(differences: Sequence[Array]) -> float:
+        return sum(float((w * own * own).sum()) for w, own in zip(counts, differences, strict=True))
+
+    curvature = norm(second)
+    step = min(longest, max(1.0, float(np.sqrt(norm(first) / curvature)))) if curvature > 0 else 1.0
+    out = []
+    for a, r, v, c in zip(logs[0], first, second, logs[2], strict=True):
+        far = a + 2 * step * r + step * step * v
+        out.append(
+            np.where(c > np.log(SMALLEST) + 1, np.exp(np.clip(far, c - _LARGEST_CHANGE, c + _LARGEST_CHANGE)), 0.0)
+        )
+    return with_parameters(points[0], normalised(out, points[0])), step

@@ -1,0 +1,175 @@
+"""The search for the most likely model: which model is evaluated next, and which one is the result.
+
+Expectation-maximisation with squared extrapolation: two steps of EM, then a long step that continues them.  A long step
+that is less likely than what was before it is taken back, so what is accepted is never less likely.
+"""
+
+import io
+import json
+import math
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from hpcvdj.inference.parameters import extrapolated, log_prior, maximised, parameters, with_parameters
+from hpcvdj.kernels.inference.layout import Expected
+from hpcvdj.recombination.models import Array, Model
+
+LONGEST_STEP = 4.0
+"""Steps of EM that the first long step may be worth; a limit that is reached and accepted grows by this factor."""
+
+WAIT = 6
+"""Evaluations without a better held-out likelihood after which the search ends."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a search goes on and ends.
+
+    free        the parameters that are inferred
+    prior       as of `maximised`
+    iterations  evaluations at most
+    tolerance   nats per junction: the search ends when an evaluation gains less
+    """
+
+    free: frozenset[str]
+    prior: float
+    iterations: int
+    tolerance: float
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """What an evaluation found.
+
+    iteration       its number, from 1
+    kind            start, em or long: how the model was reached
+    accepted        whether the search goes on from it
+    log_likelihood  nats per junction that was counted
+    held_out        the same of the junctions held out; nan without any
+    lost            counted junctions with probability 0
+    seconds         that it took
+    """
+
+    iteration: int
+    kind: str
+    accepted: bool
+    log_likelihood: float
+    held_out: float
+    lost: int
+    seconds: float
+
+
+@dataclass
+class Search:
+    """The state of a search.
+
+    model     to be evaluated next
+    kind      how it was reached
+    points    the models of the last steps of EM, as `extrapolated` takes them; two at most
+    counts    what was expected at the last of them
+    fallback  where to go if a long step is not accepted
+    longest   the longest step
+    objective of the last accepted model
+    best      the accepted model with the best held-out likelihood, or the last one
+    """
+
+    settings: Settings
+    rows: int
+    held: int
+    model: Model
+    kind: str = "start"
+    points: list[Model] = field(default_factory=list)
+    fallback: Model | None = None
+    longest: float = LONGEST_STEP
+    step: float = 1.0
+    objective: float = -math.inf
+    best: Model | None = None
+    best_held_out: float = -math.inf
+    waited: int = 0
+    trace: list[Evaluated] = field(default_factory=list)
+    done: bool = False
+
+    def take(self, expected: Expected, seconds: float) -> Evaluated:
+        """What was found at `model`; chooses the model to be evaluated next, or ends."""
+        found = Evaluated(
+            len(self.trace) + 1, self.kind, True, expected.log_likelihood / max(1, self.rows),
+            expected.held_log_likelihood / self.held if self.held else math.nan, expected.lost, seconds,
+        )  # fmt: skip
+        objective = expected.log_likelihood + log_prior(self.model, self.settings.prior)
+        gain = (objective - self.objective) / max(1, self.rows)
+        if self.kind == "long" and gain < 0:
+            assert self.fallback is not None
+            found = replace(found, accepted=False)
+            self.longest = max(1.0, self.longest / LONGEST_STEP)
+            self.model, self.kind = self.fallback, "em"
+        else:
+            self._accept(found, expected, objective)
+        self.trace.append(found)
+        small = found.accepted and gain < self.settings.tolerance and self.objective > -math.inf
+        self.done |= small or len(self.trace) >= self.settings.iterations or self.waited >= WAIT
+        return found
+
+    def _accept(self, found: Evaluated, expected: Expected, objective: float) -> None:
+        self.objective = objective
+        if self.kind == "long" and self.step >= self.longest:
+            self.longest *= LONGEST_STEP
+        self._note_best(found)
+        following = maximised(self.model, expected, self.settings.free, self.settings.prior)
+        if self.kind == "long":
+            self.points = []
+        self.points = [*self.points, self.model][-2:]
+        self.fallback = None
+        if len(self.points) == 2:
+            self.model, self.step = extrapolated([*self.points, following], expected, self.longest)
+            self.kind, self.fallback, self.points = "long", following, []
+            if self.step <= 1.0:
+                self.model, self.kind = following, "em"
+        else:
+            self.model, self.kind = following, "em"
+
+    def _note_best(self, found: Evaluated) -> None:
+        if self.held and not found.held_out > self.best_held_out:
+            self.waited += 1
+            return
+        self.best, self.best_held_out, self.waited = self.model, found.held_out, 0
+
+    def saved(self) -> bytes:
+        """The state, for `restored`."""
+        models = {"model": self.model, "fallback": self.fallback, "best": self.best}
+        models |= {f"point{k}": point for k, point in enumerate(self.points)}
+        arrays: dict[str, Array] = {}
+        for name, own in models.items():
+            if own is not None:
+                arrays |= {f"{name}/{k:02}": values for k, values in enumerate(parameters(own))}
+        names = ("kind", "longest", "step", "objective", "best_held_out", "waited", "done")
+        meta: dict[str, Any] = {name: getattr(self, name) for name in names}
+        meta["trace"] = [asdict(found) for found in self.trace]
+        stream = io.BytesIO()
+        np.savez(stream, meta=np.array(json.dumps(meta)), **arrays)  # type: ignore[arg-type]
+        return stream.getvalue()
+
+    def restored(self, data: bytes) -> "Search":
+        """This search, which has not begun, in the state that `saved` gave; ValueError or KeyError if it is damaged."""
+        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
+            arrays = dict(stored)
+        meta = json.loads(str(arrays.pop("meta")))
+        trace = [Evaluated(**found) for found in meta.pop("trace")]
+        expected = parameters(self.model)
+
+        def model(name: str) -> Model | None:
+            values = [arrays[key] for key in sorted(arrays) if key.startswith(f"{name}/")]
+            if not values:
+                return None
+            if [own.shape for own in values] != [own.shape for own in expected]:
+                raise ValueError("its model is another one")
+            return with_parameters(self.model, values)
+
+        points = [own for own in map(model, ("point0", "point1")) if own is not None]
+        own = model("model")
+        if own is None:
+            raise ValueError("it has no model")
+        return replace(
+            self, model=own, fallback=model("fallback"), best=model("best"), points=points, trace=trace, **meta
+        )

@@ -1,0 +1,1 @@
+"""Expected counts of the events of recombination: the E step of inference."""

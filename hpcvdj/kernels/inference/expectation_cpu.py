@@ -1,0 +1,283 @@
+"""Expected counts of events on CPU cores: generation probabilities once forwards, and once back.
+
+A junction's probability is the sum over q <= e of Left(q) W(q, e) Right(e), as of `hpcvdj.kernels.pgen.tables`.  Its
+derivatives by Left and Right give every count: those of a side go back through all (form, length of the insertion)
+that end at q.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import get_num_threads, njit, prange
+from numpy.typing import NDArray
+
+from hpcvdj.kernels.inference.layout import LEAST
+from hpcvdj.kernels.inference.method import InferenceProblem
+from hpcvdj.kernels.kernel import Kernel, Pending, Unit
+from hpcvdj.kernels.pgen.nt_cpu import base_codes
+from hpcvdj.kernels.pgen.tables import ROW_BASES
+from hpcvdj.recombination.models import Model
+
+CHUNK = 256
+"""Junctions that a thread takes at a time."""
+
+
+@njit(cache=True, nogil=True)
+def _forward(codes, length, root, child, alone, lengths, step, first, nodes, ended, out):  # type: ignore[no-untyped-def]
+    """How many bases follow the tree; their nodes into `nodes`.
+
+    codes  of the side, from its end of the junction
+    ended  [bases, lags]: the weight of the forms of so many bases, with an insertion of so many after them
+    out    [length + 1]: the sum of what ends after q bases
+    """
+    depth = 0
+    node = root
+    while depth < length:
+        following = child[node, codes[depth]]
+        if following < 0:
+            break
+        node = following
+        depth += 1
+        nodes[depth] = node
+    out[: length + 1] = 0.0
+    lags = len(lengths)
+    for p in range(1, depth + 1):
+        weight = alone[nodes[p]]
+        if weight == 0.0:
+            nodes[p] = -1
+            continue
+        most = min(lags - 1, length - p)
+        ended[p, 0] = weight * lengths[0]
+        out[p] += ended[p, 0]
+        if most > 0:
+            base = np.int64(codes[p])
+            chain = weight * first[base]
+            for t in range(1, most + 1):
+                ended[p, t] = chain * lengths[t]
+                out[p + t] += ended[p, t]
+                if t < most:
+                    last = base
+                    base = np.int64(codes[p + t])
+                    chain *= step[last, base]
+    return depth
+
+
+@njit(cache=True, nogil=True)
+def _back(
+    codes, length, depth, nodes, ended, bar, unit, weight, at_nodes, at_lengths, at_first, at_step, by_length, cover
+):  # type: ignore[no-untyped-def]
+    """Add the counts of a side; bar[q] is the posterior weight of what ends after q bases, over out[q]."""
+    lags = len(at_lengths)
+    by_length[:lags] = 0.0
+    cover[: length + 2] = 0.0
+    firsts = np.zeros(4)
+    for p in range(1, depth + 1):
+        if nodes[p] < 0:
+            continue
+        most = min(lags - 1, length - p)
+        total = ended[p, 0] * bar[p]
+        by_length[0] += total
+        inserted = 0.0
+        for t in range(1, most + 1):
+            z = ended[p, t] * bar[p + t]
+            by_length[t] += z
+            inserted += z
+            # Steps to the bases p + 1 … p + t - 1.
+            cover[p + t] -= z
+        if inserted > 0.0:
+            cover[p + 1] += inserted
+            firsts[codes[p]] += inserted
+        at_nodes[nodes[p]] += np.int64((total + inserted) * unit + 0.5) * weight
+    for t in range(lags):
+        if by_length[t] > 0.0:
+            at_lengths[t] += np.int64(by_length[t] * unit + 0.5) * weight
+    for base in range(4):
+        if firsts[base] > 0.0:
+            at_first[base] += np.int64(firsts[base] * unit + 0.5) * weight
+    steps = np.zeros((4, 4))
+    covered = 0.0
+    for k in range(2, length):
+        covered += cover[k]
+        steps[codes[k - 1], codes[k]] += max(covered, 0.0)
+    for a in range(4):
+        for b in range(4):
+            at_step[4 * a + b] += np.int64(steps[a, b] * unit + 0.5) * weight
+
+
+@njit(cache=True, nogil=True)
+def _middle(codes, length, left, right, child, weights, lbar):  # type: ignore[no-untyped-def]
+    """The sum over q <= e of left[q] x weights of the D form S[q:e] x right[length - e]; adds W x right to lbar[q]."""
+    probability = 0.0
+    for q in range(1, length):
+        if left[q] == 0.0:
+            continue
+        node, e, part = 0, q, 0.0
+        while True:
+            part += weights[node] * right[length - e]
+            if e >= length - 1:
+                break
+            node = child[node, codes[e]]
+            if node < 0:
+                break
+            e += 1
+        lbar[q] += part
+        probability += left[q] * part
+    return probability
+
+
+@njit(cache=True, nogil=True)
+def _middle_back(codes, length, left, right, child, weights, over, unit, weight, at_forms, rbar):  # type: ignore[no-untyped-def]
+    """Add the counts of D forms, and left x W to rbar; `over` is 1 over the junction's probability."""
+    for q in range(1, length):
+        own = left[q] * over
+        if own == 0.0:
+            continue
+        node, e = 0, q
+        while True:
+            begun = own * weights[node]
+            rbar[length - e] += begun
+            z = begun * right[length - e]
+            if z > 0.0:
+                at_forms[node] += np.int64(z * unit + 0.5) * weight
+            if e >= length - 1:
+                break
+            node = child[node, codes[e]]
+            if node < 0:
+                break
+            e += 1
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def expected_counts(  # type: ignore[no-untyped-def]
+    packed, lengths, offsets, row_weights, begin, stop, units, parts,
+    first_group, group_v, group_j, group_d, v_child, j_child, forms, depth, most_groups, sizes,
+    v_alone, j_alone, d_weights, vd_lengths, vd_step, vd_first, dj_lengths, dj_step, dj_first, out,
+):  # fmt: skip
+    """Counts of the junctions begin … stop-1 into `out` int64 [parts, counts], one row for each thread.
+
+    units  what one is in counts, and in log-likelihoods
+    """
+    unit, log_unit = units
+    starts = np.zeros(len(sizes) + 1, dtype=np.int64)
+    for k in range(len(sizes)):
+        starts[k + 1] = starts[k] + sizes[k]
+    nodes_d = len(forms)
+    chunks = (stop - begin + CHUNK - 1) // CHUNK
+    longest: Any = 0
+    for row in range(begin, stop):
+        longest = max(longest, np.int64(lengths[row]))
+    for part in prange(parts):
+        own = out[part]
+        at_v, at_j, at_d = own[starts[0] :], own[starts[1] :], own[starts[2] :]
+        vd_at_lengths, dj_at_lengths = own[starts[3] : starts[4]], own[starts[4] : starts[5]]
+        vd_at_first, dj_at_first = own[starts[5] :], own[starts[6] :]
+        vd_at_step, dj_at_step = own[starts[7] :], own[starts[8] :]
+        logs, lost = own[starts[9] :], own[starts[10] :]
+        deepest = min(depth, longest) + 1
+        lags = max(len(vd_lengths), len(dj_lengths))
+        codes = np.zeros(longest + ROW_BASES, dtype=np.uint8)
+        back = np.zeros(longest + ROW_BASES, dtype=np.uint8)
+        v_nodes = np.zeros((most_groups, deepest), dtype=np.int64)
+        j_nodes = np.zeros((most_groups, deepest), dtype=np.int64)
+        v_ended = np.zeros((most_groups, deepest, len(vd_lengths)))
+        j_ended = np.zeros((most_groups, deepest, len(dj_lengths)))
+        left, right = np.zeros((most_groups, longest + 1)), np.zeros((most_groups, longest + 1))
+        lbar, rbar = np.zeros((most_groups, longest + 1)), np.zeros(longest + 1)
+        v_depth, j_depth = np.zeros(most_groups, dtype=np.int64), np.zeros(most_groups, dtype=np.int64)
+        # The group that has the V side of a group: groups of one set of V alleles share it.
+        v_of = np.zeros(most_groups, dtype=np.int64)
+        by_length, cover = np.zeros(lags), np.zeros(longest + 2)
+        for chunk in range(part, chunks, parts):
+            low = begin + chunk * CHUNK
+            pair = np.searchsorted(offsets, low, side="right") - 1
+            for row in range(low, min(stop, low + CHUNK)):
+                while offsets[pair + 1] <= row:
+                    pair += 1
+                length = np.int64(lengths[row])
+                base_codes(packed[row], length, codes)
+                for k in range(length):
+                    back[k] = codes[length - 1 - k]
+                begun, count = first_group[pair], first_group[pair + 1] - first_group[pair]
+                total = 0.0
+                for g in range(count):
+                    group = begun + g
+                    j_depth[g] = 0
+                    if length == 0 or j_child[group_j[group], back[0]] < 0:
+                        continue
+                    j_depth[g] = _forward(
+                        back, length, group_j[group], j_child, j_alone, dj_lengths, dj_step, dj_first,
+                        j_nodes[g], j_ended[g], right[g],
+                    )  # fmt: skip
+                    v_of[g] = g
+                    for other in range(g):
+                        if j_depth[other] and group_v[begun + other] == group_v[group]:
+                            v_of[g] = v_of[other]
+                            break
+                    if v_of[g] == g:
+                        v_depth[g] = _forward(
+                            codes, length, group_v[group], v_child, v_alone, vd_lengths, vd_step, vd_first,
+                            v_nodes[g], v_ended[g], left[g],
+                        )  # fmt: skip
+                        lbar[g, : length + 1] = 0.0
+                    total += _middle(
+                        codes, length, left[v_of[g]], right[g], forms, d_weights[group_d[group]], lbar[v_of[g]]
+                    )
+                held = 0 if row_weights[row] > 0 else 1
+                weight = np.int64(row_weights[row]) if held == 0 else np.int64(1)
+                logs[held] += np.int64(-np.log(max(total, LEAST)) * log_unit + 0.5) * weight
+                if total <= 0.0:
+                    lost[held] += weight
+                if held or total <= 0.0:
+                    continue
+                over = 1.0 / total
+                for g in range(count):
+                    if j_depth[g] == 0:
+                        continue
+                    group = begun + g
+                    table = group_d[group]
+                    rbar[: length + 1] = 0.0
+                    _middle_back(
+                        codes, length, left[v_of[g]], right[g], forms, d_weights[table], over, unit, weight,
+                        at_d[table * nodes_d :], rbar,
+                    )  # fmt: skip
+                    _back(
+                        back, length, j_depth[g], j_nodes[g], j_ended[g], rbar, unit, weight, at_j, dj_at_lengths,
+                        dj_at_first, dj_at_step, by_length, cover,
+                    )  # fmt: skip
+                    if v_of[g] == g:
+                        for q in range(length + 1):
+                            lbar[g, q] *= over
+                        _back(
+                            codes, length, v_depth[g], v_nodes[g], v_ended[g], lbar[g], unit, weight, at_v,
+                            vd_at_lengths, vd_at_first, vd_at_step, by_length, cover,
+                        )  # fmt: skip
+
+
+class ExpectationKernel(Kernel):
+    """Expected counts under the model that it was given last; a task is a junction."""
+
+    def __init__(self, problem: InferenceProblem, threads_per_block: int) -> None:
+        self.problem, self.layout = problem, problem.layout
+        self.take(problem.model)
+
+    def take(self, model: Model) -> None:
+        """Count the events of another model with the same alleles."""
+        own = self.layout.weights(model)
+        vd, dj = own.vd, own.dj
+        self._weights = (own.v, own.j, own.d, vd.lengths, vd.step, vd.first, dj.lengths, dj.step, dj.first)
+
+    def start(self, unit: Unit, first: int, last: int) -> Pending:
+        """The counts of junctions first … last-1, int64 [1, counts]."""
+        own, layout = self.problem.repertoire, self.layout
+        parts = max(1, min(get_num_threads(), -(-(last - first) // CHUNK)))
+        out: NDArray[np.int64] = np.zeros((parts, sum(layout.sizes)), dtype=np.int64)
+        groups = max(1, int(np.diff(layout.first_group).max(initial=0)))
+        if last > first:
+            expected_counts(
+                own.words, own.lengths, own.offsets, self.problem.row_weights, first, last,
+                layout.unit(self.problem.rows), parts, layout.first_group, layout.group_v, layout.group_j,
+                layout.group_d, layout.v.child, layout.j.child, layout.forms, layout.depth, groups,
+                np.array(layout.sizes), *self._weights, out,
+            )  # fmt: skip
+        total = out.sum(axis=0, keepdims=True)
+        return lambda: total

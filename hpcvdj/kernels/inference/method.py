@@ -1,0 +1,56 @@
+"""The E step as a method: one unit, whose tasks are the junctions, and whose values are counts that add up."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcvdj.kernels.inference.layout import Layout
+from hpcvdj.kernels.kernel import Unit
+from hpcvdj.kernels.method import Method, Missing
+from hpcvdj.recombination.models import Model
+from hpcvdj.recombination.repertoire import Repertoire
+
+
+@dataclass(frozen=True)
+class InferenceProblem:
+    """Junctions whose events are to be counted.
+
+    repertoire   junctions, with the codons of Cys 104 and Phe/Trp 118, grouped by their sets of V and J alleles
+    row_weights  uint32 [junctions]: how often each counts; 0 for one that only has a likelihood
+    model        the model to begin with
+    """
+
+    repertoire: Repertoire
+    row_weights: NDArray[np.uint32]
+    model: Model
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Where counts are collected."""
+        return Layout.of(self.model, [(v.places, j.places) for v, j in self.repertoire.pairs])
+
+    @cached_property
+    def rows(self) -> int:
+        """Rows that are counted, as often as each is, or that are held out."""
+        return int(np.maximum(self.row_weights, 1).sum(dtype=np.int64))
+
+
+class Expectation(Method):
+    """The expected number of each event of recombination, given the junctions and a model."""
+
+    name = "expectation"
+    summary = "expected numbers of recombination events"
+    disjoint = False
+    kernels: ClassVar[Mapping[str, str]] = {
+        "cpu": "hpcvdj.kernels.inference.expectation_cpu.ExpectationKernel",
+        "cuda": "hpcvdj.kernels.inference.expectation_cuda.ExpectationKernel",
+    }
+
+    def units(self, problem: Any, unit_work: int, missing: Missing) -> Iterator[Unit]:
+        """All junctions at once."""
+        own: Repertoire = problem.repertoire
+        yield Unit(range(len(own.pairs)), range(1), range(sum(problem.layout.sizes)), len(own))
