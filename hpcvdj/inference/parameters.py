@@ -94,7 +94,7 @@ def _shares(counts: Array, before: Array, axes: int | tuple[int, ...] | None = N
     return np.where(sums > 0, counts / np.where(sums > 0, sums, 1.0), before)
 
 
-def _choices(model: Model, expected: Expected, free: frozenset[str], prior: float) -> dict[str, Array]:
+def _choices(model: Model, expected: Expected, free: frozenset[str], prior: float) -> dict[str, Any]:
     """P(V) and P(D, J), or P(V, J)."""
     v_prior, j_prior = (prior * functional(model, segment) for segment in ("V", "J"))  # type: ignore[arg-type]
     if not model.has_d:
@@ -204,15 +204,10 @@ def with_parameters(model: Model, values: Sequence[Array]) -> Model:
         Insertion(lengths, steps, stationary(steps))
         for lengths, steps in zip(chains[:number], chains[number:], strict=True)
     )
-    arrays: dict[str, Any] = {
-        "p_v": p_v,
-        "p_dj": p_dj,
-        "p_vj": p_vj,
-        "v_deletions": v,
-        "d_deletions": d,
-        "j_deletions": j,
-    }
-    return replace(model, insertions=insertions, p_vdj=None, joint=False, **arrays)
+    return replace(
+        model, insertions=insertions, p_vdj=None, joint=False, p_v=p_v, p_dj=p_dj, p_vj=p_vj, v_deletions=v,
+        d_deletions=d, j_deletions=j,
+    )  # fmt: skip
 
 
 def normalised(values: Sequence[Array], model: Model) -> list[Array]:

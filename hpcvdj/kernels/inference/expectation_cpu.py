@@ -63,9 +63,9 @@ def _forward(codes, length, root, child, alone, lengths, step, first, nodes, end
 
 
 @njit(cache=True, nogil=True)
-def _back(
+def _back(  # type: ignore[no-untyped-def]
     codes, length, depth, nodes, ended, bar, unit, weight, at_nodes, at_lengths, at_first, at_step, by_length, cover
-):  # type: ignore[no-untyped-def]
+):  # fmt: skip
     """Add the counts of a side; bar[q] is the posterior weight of what ends after q bases, over out[q]."""
     lags = len(at_lengths)
     by_length[:lags] = 0.0
