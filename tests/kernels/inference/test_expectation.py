@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
+import numba
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpcvdj.kernels.inference.expectation_cpu import ExpectationKernel
 from hpcvdj.kernels.inference.layout import LEAST, Expected
 from hpcvdj.kernels.inference.method import Expectation, InferenceProblem
-from hpcvdj.kernels.method import everything
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.scenarios import BASES, pgen, scenarios
 from tests.kernels.pgen.models import Junction, mutated, problem_of, random_model, sample
@@ -38,24 +40,25 @@ def random_rows(model: Model, rng: np.random.Generator, number: int) -> list[Jun
     return rows
 
 
-def problem(
-    model: Model, rows: list[Junction], weights: np.ndarray | None = None
-) -> tuple[InferenceProblem, np.ndarray]:
-    """The problem of some junctions, and the row of each in its repertoire."""
+def problem(model: Model, rows: list[Junction], weights: np.ndarray) -> InferenceProblem:
+    """The problem of some junctions, each counted so often."""
     own, row_of = problem_of(model, rows)
-    row_weights = np.ones(len(rows), dtype=np.uint32)
-    if weights is not None:
-        row_weights[row_of] = weights
-    return InferenceProblem(own.repertoire, row_weights, model), row_of
+    row_weights = np.zeros(len(rows), dtype=np.uint32)
+    row_weights[row_of] = weights
+    return InferenceProblem(own.repertoire, row_weights, model)
 
 
 def counted(problem: InferenceProblem, kernel: type = ExpectationKernel, cuts: tuple[int, ...] = ()) -> Expected:
     """The kernel's counts, in parts that are cut at some rows."""
-    (unit,) = Expectation().units(problem, 0, everything)
+    return problem.layout.expected(raw_counts(problem, kernel, cuts), problem.model, problem.rows)
+
+
+def raw_counts(problem: InferenceProblem, kernel: type = ExpectationKernel, cuts: tuple[int, ...] = ()) -> np.ndarray:
+    """The same as integers."""
+    (unit,) = Expectation().units(problem, 0, [])
     own = kernel(problem, 1)
     ends = sorted({0, *cuts, len(problem.repertoire)})
-    parts = [own(unit, first, last).copy() for first, last in pairwise(ends)]
-    return problem.layout.expected(np.sum(parts, axis=0)[0], problem.model, problem.rows)
+    return np.sum([own(unit, first, last).copy() for first, last in pairwise(ends)], axis=0)[0]
 
 
 def by_definition(model: Model, rows: list[Junction], weights: np.ndarray) -> Expected:
@@ -111,3 +114,74 @@ def test_counts_are_those_of_the_scenarios(seed, has_d):
     rows = random_rows(model, rng, 6)
     weights = rng.integers(0, 4, len(rows))
     require_equal(counted(problem(model, rows, weights)), by_definition(model, rows, weights))
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(seed=seeds, has_d=st.booleans())
+def test_counts_are_derivatives_of_the_likelihood(seed, has_d):
+    """t · d log P / d t of each probability t, by central differences of the definition."""
+    model, rng = random_model(seed, has_d), np.random.default_rng(seed)
+    rows = [row for row in random_rows(model, rng, 4) if probability(model, row) > 0]
+    if not rows:
+        return
+    found = counted(problem(model, rows, np.ones(len(rows))))
+    arrays = {"v_deletions": found.v, "j_deletions": found.j, "d_deletions": found.d, "p_dj": found.dj}
+    arrays["p_v" if has_d else "p_vj"] = found.choices
+    for name, counts in arrays.items():
+        require_derivatives(
+            getattr(model, name), counts, lambda values, name=name: replace(model, **{name: values}), rows
+        )
+    for number, own in enumerate(model.insertions):
+        for name in ("lengths", "first", "transitions"):
+
+            def changed(values, number=number, own=own, name=name):
+                insertions = list(model.insertions)
+                insertions[number] = replace(own, **{name: values})
+                return replace(model, insertions=tuple(insertions))
+
+            require_derivatives(getattr(own, name), getattr(found, name)[number], changed, rows)
+
+
+def probability(model: Model, row: Junction) -> float:
+    text, v, j = row
+    return pgen(model, text, v, j)
+
+
+STEP = 1e-5
+"""Relative; the error of a central difference is about its square, and 1e-15 over it."""
+
+
+def require_derivatives(values: np.ndarray, counts: np.ndarray, changed, rows: list[Junction]) -> None:
+    """Some of `counts` against differences; `changed` is the model with other values."""
+    places = np.argwhere(values > 0)
+    for place in map(tuple, places[:: max(1, len(places) // 4)]):
+        logs = []
+        for sign in (1, -1):
+            other = values.copy()
+            other[place] *= 1 + sign * STEP
+            logs.append(sum(np.log(probability(changed(other), row)) for row in rows))
+        assert (logs[0] - logs[1]) / (2 * STEP) == pytest.approx(counts[place], rel=1e-7, abs=1e-8)
+
+
+@pytest.mark.parametrize("has_d", [True, False])
+def test_parts_and_threads_do_not_change_a_bit(has_d):
+    model, rng = random_model(5, has_d), np.random.default_rng(5)
+    own = problem(model, random_rows(model, rng, 700), rng.integers(0, 3, 700))
+    whole = raw_counts(own)
+    assert np.array_equal(whole, raw_counts(own, cuts=(1, 256, 257, 600)))
+    threads = numba.get_num_threads()
+    try:
+        numba.set_num_threads(1)
+        assert np.array_equal(whole, raw_counts(own))
+    finally:
+        numba.set_num_threads(threads)
+
+
+def test_many_rows_stay_below_64_bits():
+    """Counts of a row, as often as a uint32 says and no more than the unit allows."""
+    model, rng = random_model(3, True), np.random.default_rng(3)
+    rows = [row for row in random_rows(model, rng, 8) if probability(model, row) > 0]
+    weights = np.full(len(rows), 2**31, dtype=np.uint32)
+    once, often = (counted(problem(model, rows, own)) for own in (np.ones(len(rows), np.uint32), weights))
+    assert often.log_likelihood == pytest.approx(once.log_likelihood * 2.0**31, rel=1e-6)
+    np.testing.assert_allclose(often.v / 2.0**31, once.v, atol=2.0**-18)
