@@ -30,7 +30,7 @@ app = typer.Typer(
 )
 PANELS = {
     "Count pathways": ("count", "verify", "simulate", "info"),
-    "Generation probabilities": ("pgen", "generate", "models"),
+    "Generation probabilities": ("pgen", "generate", "infer", "models"),
     "See and use the counters": ("report", "export", "explain", "convergence"),
     "Germline tables": ("germline", "forms"),
     "Compare sequences by k-mers": ("motifs",),

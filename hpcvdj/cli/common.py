@@ -72,7 +72,8 @@ def _require_possible(path: Path) -> None:
 
 
 def fill(text: str) -> str:
-    """Help in which `{columns}` are those that `export` adds, and `{tables}` the endings of tables that are read.
+    """Help in which `{columns}` are those that `export` adds, `{tables}` the endings of tables that are read, and
+    `{parameters}` those of models.
 
     They are read from where they are declared, and only here: those modules are slow to import.
     """
@@ -83,6 +84,10 @@ def fill(text: str) -> str:
         names = ", ".join([*exported_columns(), *Pathways().columns(2), "..., pathways_total and weight"])
         columns = f"{names}, empty for a row that could not be counted, and {Pathways.excluded} with the reason"
         text = text.replace("{columns}", columns)
+    if "{parameters}" in text:
+        from hpcvdj.inference.parameters import PARAMETERS
+
+        text = text.replace("{parameters}", ", ".join(PARAMETERS))
     if "{tables}" in text:
         from hpcvdj.repertoires.tables import table_suffixes
 

@@ -13,7 +13,6 @@ from hpcvdj.kernels.kernel import Unit
 from hpcvdj.kernels.method import Method, Missing, everything
 from hpcvdj.recombination.alphabet import NUCLEOTIDES
 from hpcvdj.recombination.repertoire import Repertoire
-from hpcvdj.repertoires.junctions import Junctions
 from hpcvdj.runs.driver import Driver, Partial, Store, Timings
 from hpcvdj.runs.run import Run
 
@@ -79,8 +78,8 @@ def count_in_memory(problem: Any, config: Plan, run: Run) -> NDArray[Any] | None
     return store.values if store is not None else None
 
 
-def shared_repertoire(junctions: Junctions | None, run: Run) -> Repertoire:
-    """Root's repertoire on every rank."""
+def shared_repertoire(junctions: Any, run: Run) -> Repertoire:
+    """Root's repertoire on every rank; `junctions` has it as an attribute, the other ranks pass None."""
     own = junctions.repertoire if junctions is not None else None
     pairs, letters = run.from_root(lambda: (own.pairs, own.letters) if own is not None else ([], NUCLEOTIDES))
     names = ("words", "lengths", "offsets")

@@ -26,12 +26,17 @@ _LARGEST_CHANGE = 3.0
 """The most that an accelerated step changes the logarithm of a probability beyond the step before."""
 
 
+PARAMETERS = (
+    "v_choice", "j_choice", "d_gene", "v_3_del", "d_del", "j_5_del", "vd_ins", "dj_ins", "vd_dinucl", "dj_dinucl",
+    "vj_ins", "vj_dinucl",
+)  # fmt: skip
+"""What can be inferred or fixed: IGoR's events, `d_del` for the deletions at both ends of D."""
+
+
 def parameter_names(model: Model) -> tuple[str, ...]:
-    """The names of a model's parameters: those of IGoR's events, `d_del` for the deletions at both ends of D."""
-    if model.has_d:
-        inserted = ("vd_ins", "dj_ins", "vd_dinucl", "dj_dinucl")
-        return ("v_choice", "j_choice", "d_gene", "v_3_del", "d_del", "j_5_del", *inserted)
-    return ("v_choice", "j_choice", "v_3_del", "j_5_del", "vj_ins", "vj_dinucl")
+    """Those of `PARAMETERS` that a model has."""
+    lacks = ("vj_",) if model.has_d else ("d", "vd_")
+    return tuple(name for name in PARAMETERS if not name.startswith(lacks))
 
 
 def free_parameters(model: Model, only: Iterable[str] = (), fixed: Iterable[str] = ()) -> frozenset[str]:
@@ -67,15 +72,14 @@ def maximised(model: Model, expected: Expected, free: frozenset[str], prior: flo
 
     What has no counts stays as it is.
     """
-    names = ("VD", "DJ") if model.has_d else ("VJ",)
     insertions = []
     for name, own, lengths, first, steps in zip(
-        names, model.insertions, expected.lengths, expected.first, expected.transitions, strict=True
+        _insertion_names(model), model.insertions, expected.lengths, expected.first, expected.transitions, strict=True
     ):
         changed = own
-        if f"{name.lower()}_ins" in free:
+        if f"{name}_ins" in free:
             changed = replace(changed, lengths=_shares(lengths, own.lengths))
-        if f"{name.lower()}_dinucl" in free:
+        if f"{name}_dinucl" in free:
             transitions = most_likely_steps(own.transitions, first, steps)
             changed = replace(changed, transitions=transitions, first=stationary(transitions))
         insertions.append(changed)
@@ -188,6 +192,35 @@ def mixed(model: Model, share: float) -> Model:
     other = uniform(model)
     values = [(1 - share) * a + share * b for a, b in zip(parameters(model), parameters(other), strict=True)]
     return with_parameters(model, normalised(values, model))
+
+
+def with_fixed(model: Model, other: Model, free: frozenset[str]) -> Model:
+    """`model` with the parameters of `other` that are not free."""
+    insertions = []
+    for name, own, before in zip(_insertion_names(model), model.insertions, other.insertions, strict=True):
+        changed = own if f"{name}_ins" in free else replace(own, lengths=before.lengths)
+        if f"{name}_dinucl" not in free:
+            changed = replace(changed, transitions=before.transitions, first=before.first)
+        insertions.append(changed)
+    arrays = (("v_3_del", "v_deletions"), ("j_5_del", "j_deletions"), ("d_del", "d_deletions"))
+    changes: dict[str, Any] = {name: getattr(other, name) for event, name in arrays if event not in free}
+    if not model.has_d:
+        changes["p_vj"] = _product_of(model.p_vj.T, other.p_vj.T, free, ("j_choice", "v_choice")).T
+    else:
+        changes["p_dj"] = _product_of(model.p_dj, other.p_dj, free, ("d_gene", "j_choice"))
+        if "v_choice" not in free:
+            changes["p_v"] = other.p_v
+    return replace(model, insertions=tuple(insertions), **changes)
+
+
+def _product_of(own: Array, other: Array, free: frozenset[str], names: tuple[str, str]) -> Array:
+    """P(column) P(row | column), each from `own` if it is free; `names` are those of rows and of columns."""
+    given, columns = (own if name in free else other for name in names)
+    return np.asarray(columns.sum(axis=0) * _shares(given, np.zeros_like(given), 0))
+
+
+def _insertion_names(model: Model) -> list[str]:
+    return [name.lower() for name in model.named_insertions]
 
 
 def parameters(model: Model) -> list[Array]:

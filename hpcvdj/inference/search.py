@@ -7,11 +7,14 @@ that is less likely than what was before it is taken back, so what is accepted i
 import io
 import json
 import math
+import zipfile
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from hpcvdj.errors import InputError
 from hpcvdj.inference.parameters import extrapolated, log_prior, maximised, parameters, with_parameters
 from hpcvdj.kernels.inference.layout import Expected
 from hpcvdj.recombination.models import Array, Model
@@ -135,11 +138,11 @@ class Search:
             return
         self.best, self.best_held_out, self.waited = self.model, found.held_out, 0
 
-    def saved(self) -> bytes:
-        """The state, for `restored`."""
+    def saved(self, more: Mapping[str, Array]) -> bytes:
+        """The state, for `restored`, and more arrays beside it."""
         models = {"model": self.model, "fallback": self.fallback, "best": self.best}
         models |= {f"point{k}": point for k, point in enumerate(self.points)}
-        arrays: dict[str, Array] = {}
+        arrays = dict(more)
         for name, own in models.items():
             if own is not None:
                 arrays |= {f"{name}/{k:02}": values for k, values in enumerate(parameters(own))}
@@ -150,26 +153,33 @@ class Search:
         np.savez(stream, meta=np.array(json.dumps(meta)), **arrays)  # type: ignore[arg-type]
         return stream.getvalue()
 
-    def restored(self, data: bytes) -> "Search":
-        """This search, which has not begun, in the state that `saved` gave; ValueError or KeyError if it is damaged."""
-        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
-            arrays = dict(stored)
-        meta = json.loads(str(arrays.pop("meta")))
-        trace = [Evaluated(**found) for found in meta.pop("trace")]
-        expected = parameters(self.model)
+    def restored(self, data: bytes) -> "tuple[Search, dict[str, Array]]":
+        """This search, which has not begun, in the state that `saved` gave, and the other arrays.
 
-        def model(name: str) -> Model | None:
-            values = [arrays[key] for key in sorted(arrays) if key.startswith(f"{name}/")]
-            if not values:
-                return None
-            if [own.shape for own in values] != [own.shape for own in expected]:
-                raise ValueError("its model is another one")
-            return with_parameters(self.model, values)
+        InputError if it is damaged.
+        """
+        try:
+            with np.load(io.BytesIO(data), allow_pickle=False) as stored:
+                arrays = dict(stored)
+            meta = json.loads(str(arrays.pop("meta")))
+            trace = [Evaluated(**found) for found in meta.pop("trace")]
+            model, fallback, best, *points = (
+                self._model(arrays, name) for name in ("model", "fallback", "best", "point0", "point1")
+            )
+            if model is None:
+                raise ValueError("it has no model")
+            kept = [own for own in points if own is not None]
+            search = replace(self, model=model, fallback=fallback, best=best, points=kept, trace=trace, **meta)
+        except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+            raise InputError(
+                f"the state of the unfinished run is damaged ({error}); --overwrite starts again"
+            ) from None
+        return search, arrays
 
-        points = [own for own in map(model, ("point0", "point1")) if own is not None]
-        own = model("model")
-        if own is None:
-            raise ValueError("it has no model")
-        return replace(
-            self, model=own, fallback=model("fallback"), best=model("best"), points=points, trace=trace, **meta
-        )
+    def _model(self, arrays: Mapping[str, Array], name: str) -> Model | None:
+        values = [arrays[key] for key in sorted(arrays) if key.startswith(f"{name}/")]
+        if not values:
+            return None
+        if [own.shape for own in values] != [own.shape for own in parameters(self.model)]:
+            raise ValueError("its model is another one")
+        return with_parameters(self.model, values)

@@ -8,13 +8,12 @@ import shutil
 import tempfile
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import ClassVar
+from typing import Any, ClassVar
 from uuid import UUID
 
 from hpcvdj.errors import InputError, MachineError, choices, require_choice
 from hpcvdj.kernels.kernel import Kernel, Unit
 from hpcvdj.kernels.method import Method
-from hpcvdj.recombination.repertoire import Problem
 
 AUTO = "auto"
 """The name that means a GPU if there is one, else the CPU."""
@@ -45,7 +44,7 @@ class Backend:
         """Versions of what compiles and runs the kernels, for results."""
         raise NotImplementedError
 
-    def load(self, method: Method, problem: Problem, threads_per_block: int = 0) -> Kernel:
+    def load(self, method: Method, problem: Any, threads_per_block: int = 0) -> Kernel:
         """The kernel of a method, compiled, with the problem's data where the kernel needs them; InputError if none."""
         if self.name not in method.kernels:
             raise InputError(
@@ -116,7 +115,7 @@ class CpuBackend(Backend):
 
         return f"numba {numba.__version__}"
 
-    def load(self, method: Method, problem: Problem, threads_per_block: int = 0) -> Kernel:
+    def load(self, method: Method, problem: Any, threads_per_block: int = 0) -> Kernel:
         """The kernel, compiled or taken from numba's cache, with the germline's tables."""
         kernel = super().load(method, problem, threads_per_block)
         if problem.repertoire.pairs:

@@ -9,7 +9,7 @@ import hashlib
 import io
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -119,7 +119,7 @@ def read_model(folder: Path, name: str | None = None, *, pseudogenes: bool = Fal
     paths = _files(folder)
     texts = [read_text(path, "model file", f"a model's folder has {', '.join(FILES)}") for path in paths]
     params, marginals, v_anchors, j_anchors = map(_Lines, paths, texts)
-    digest = hashlib.sha256("".join(hashlib.sha256(text.encode()).hexdigest() for text in texts).encode()).hexdigest()
+    digest = model_digest(texts)
     events = _events(params)
     tables, axes = _marginals(marginals, events)
     v = _templates(events["v_choice"], v_anchors, _palindrome(params, events, "v_3_del"), "V", pseudogenes)
@@ -170,6 +170,12 @@ class _Lines:
 
     def error(self, number: int, what: str) -> InputError:
         return InputError(f"{self.path}, line {number}: {what}; give a model as IGoR or OLGA writes it")
+
+
+def model_digest(texts: Iterable[str]) -> str:
+    """SHA-256 of the digests of a model's files, in the order of `FILES`."""
+    digests = (hashlib.sha256(text.encode()).hexdigest() for text in texts)
+    return hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
 def _events(lines: _Lines) -> _Events:

@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -149,3 +150,33 @@ def _locked(path: Path) -> int:
             os.close(descriptor)
             raise
         os.close(descriptor)
+
+
+@contextmanager
+def atomic_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
+    """Yield a new folder beside `target`; it becomes `target` if the block succeeds and is removed if not.
+
+    overwrite  a folder of that name is replaced, with all files in it
+
+    InputError if there is something else of that name; MachineError if writing fails.
+    """
+    temporary, old = (target.with_name(f".{target.name}.{word}") for word in ("part", "old"))
+    try:
+        for left in (temporary, old):
+            shutil.rmtree(left, ignore_errors=True)
+        temporary.mkdir()
+        try:
+            yield temporary
+            for path in (*temporary.iterdir(), temporary):
+                _sync(path)
+            if target.exists() and not (overwrite and target.is_dir() and not target.is_symlink()):
+                raise InputError(f"{target}: exists already; give another name")
+            if target.exists():
+                target.rename(old)
+            temporary.rename(target)
+            _sync(target.parent)
+        finally:
+            for left in (temporary, old):
+                shutil.rmtree(left, ignore_errors=True)
+    except OSError as error:
+        raise _write_failure(target, error) from None

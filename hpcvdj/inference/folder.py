@@ -1,0 +1,144 @@
+"""The folder of an inferred model: IGoR's four files, and what says where it comes from."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hpcvdj.errors import CompleteError, InputError
+from hpcvdj.inference.infer import Fit
+from hpcvdj.inference.search import Evaluated
+from hpcvdj.recombination.events import events
+from hpcvdj.recombination.igor import FILES, model_digest
+from hpcvdj.recombination.igor_writer import model_texts
+from hpcvdj.recombination.models import Model
+from hpcvdj.runs.folder import Identity, differences
+from hpcvdj.storage.files import atomic_folder
+
+FACTS, ITERATIONS, ERRORS, UNEXPLAINED = "inference.json", "iterations.tsv", "standard_errors.tsv", "unexplained.tsv"
+"""Where the model comes from; the evaluations; the standard error of each probability; the rows that it cannot make."""
+
+_FORMAT = "hpcvdj-inference"
+
+
+def named(model: Model, name: str) -> Model:
+    """The model with a name, and the digest that it has once it is written."""
+    texts = model_texts(model)
+    return replace(model, name=name, digest=model_digest(texts[file] for file in FILES))
+
+
+def write_folder(
+    target: Path,
+    fit: Fit,
+    facts: Mapping[str, Any],
+    unexplained: Sequence[Mapping[str, Any]],
+    *,
+    overwrite: bool = False,
+) -> None:
+    """Write the folder of an inferred model; it appears whole or not at all.
+
+    facts        for inference.json
+    unexplained  rows with probability 0: a mapping with the same keys for each
+    """
+    texts = model_texts(fit.model)
+    columns = [own.name for own in fields(Evaluated)]
+    texts[ITERATIONS] = _tsv(columns, ([getattr(own, name) for name in columns] for own in fit.trace))
+    if fit.errors is not None:
+        texts[ERRORS] = _errors(fit.model, fit.errors)
+    if unexplained:
+        texts[UNEXPLAINED] = _tsv(list(unexplained[0]), (row.values() for row in unexplained))
+    texts[FACTS] = json.dumps({"format": _FORMAT, **facts}, indent=1, ensure_ascii=False) + "\n"
+    with atomic_folder(target, overwrite=overwrite) as folder:
+        for name, text in texts.items():
+            (folder / name).write_text(text)
+
+
+def _tsv(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+    lines = ["\t".join(columns), *("\t".join(map(_text, row)) for row in rows)]
+    return "\n".join([*lines, ""])
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float):
+        return "" if np.isnan(value) else repr(value)
+    return str(value)
+
+
+def _errors(model: Model, errors: Model) -> str:
+    """A row for each probability: event, what it depends on, outcome, probability, standard error."""
+    rows: list[list[Any]] = []
+    of_errors = events(errors)
+    for name, event in events(model).items():
+        if event.derived or name.endswith("_first"):
+            continue
+        keys = list(zip(*event.columns.values(), strict=True))
+        for key, chance, error in zip(keys, event.probability, of_errors[name].probability, strict=True):
+            if chance or error:
+                split = 1 if event.weights else 0
+                rows.append([name, ",".join(map(str, key[:split])), ",".join(map(str, key[split:])), chance, error])
+    return _tsv(["event", "condition", "outcome", "probability", "standard_error"], rows)
+
+
+def read_facts(folder: Path) -> dict[str, Any] | None:
+    """What inference.json says; None if the folder has none that hpcvdj wrote."""
+    try:
+        facts = json.loads((folder / FACTS).read_text())
+        return dict(facts) if facts["format"] == _FORMAT else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def read_trace(folder: Path) -> list[Evaluated]:
+    """The evaluations of an inferred model; empty if the folder has none."""
+    try:
+        head, *lines = (folder / ITERATIONS).read_text().splitlines()
+        rows = [dict(zip(head.split("\t"), line.split("\t"), strict=True)) for line in lines]
+        return [
+            Evaluated(
+                int(row["iteration"]), row["kind"], row["accepted"] == "True", float(row["log_likelihood"]),
+                float(row["held_out"] or "nan"), int(row["lost"]), float(row["seconds"]),
+            )
+            for row in rows
+        ]  # fmt: skip
+    except (OSError, ValueError, KeyError):
+        return []
+
+
+def require_place(target: Path, *, overwrite: bool, resume: bool, identity: Identity) -> None:
+    """Raise InputError unless a model's folder may be written at `target`; CompleteError if this run wrote it already.
+
+    Only the folder of an inferred model is ever replaced.
+    """
+    if not target.parent.is_dir():
+        raise InputError(f"{target.parent}: no such folder; create it first, or write elsewhere")
+    if not (target.exists() or target.is_symlink()):
+        return
+    facts = read_facts(target) if target.is_dir() else None
+    if facts is None:
+        raise InputError(f"{target}: exists, and is not the folder of an inferred model; give another name")
+    if overwrite:
+        return
+    if not resume:
+        raise InputError(f"{target}: exists already; give another name, or --overwrite to replace it")
+    changes = differences(dict(facts.get("identity", {})), json.loads(json.dumps(identity)))
+    if changes:
+        raise InputError(f"{target}: is the model of another run ({changes}); give another name, or --overwrite")
+    raise CompleteError(f"{target}: is complete already; there is nothing to resume")
+
+
+def fit_facts(fit: Fit) -> dict[str, Any]:
+    """What inference.json says of a fit."""
+    return {
+        "rows_counted": fit.counted[0],
+        "rows_held_out": fit.counted[1],
+        "iterations": len(fit.trace),
+        "result_of_iteration": fit.best.iteration,
+        "log_likelihood_per_row": fit.best.log_likelihood,
+        "held_out_log_likelihood_per_row": None if np.isnan(fit.best.held_out) else fit.best.held_out,
+        "rows_with_probability_0": fit.best.lost,
+        "first_and_last_evaluation": [asdict(fit.trace[0]), asdict(fit.trace[-1])],
+        "warnings": list(fit.warnings),
+    }

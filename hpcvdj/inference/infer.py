@@ -1,0 +1,311 @@
+"""Inferring a recombination model from junctions, by expectation-maximisation over all ranks.
+
+Every rank counts the events of its share of the junctions; counts are integers, which add up exactly; root takes the M
+step, and all ranks go on from its model.  So the model is the same to the bit for any number of ranks and threads.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcvdj.counting.compute import shared_repertoire
+from hpcvdj.errors import InputError, StoppedError
+from hpcvdj.inference.parameters import GENE_USAGE, free_parameters, parameters, with_parameters
+from hpcvdj.inference.rows import ChosenRows, RowChoice
+from hpcvdj.inference.search import Evaluated, Search, Settings
+from hpcvdj.inference.start import Start, started
+from hpcvdj.kernels.backends import Backend
+from hpcvdj.kernels.inference.layout import Expected
+from hpcvdj.kernels.inference.method import Expectation, InferenceProblem
+from hpcvdj.kernels.kernel import Unit
+from hpcvdj.recombination.calls import Genes
+from hpcvdj.recombination.models import Array, Model
+from hpcvdj.recombination.repertoire import Repertoire
+from hpcvdj.runs.driver import Driver, Partial
+from hpcvdj.runs.run import Run
+
+log = logging.getLogger(__name__)
+
+FEWEST_ROWS = 3000
+"""With fewer rows, only P(V) and P(J) are inferred unless it is asked for otherwise."""
+
+FEW_ROWS = 10_000
+"""With fewer rows, what is rare is not known well."""
+
+THREADS_PER_BLOCK = 256
+
+BOOTSTRAP_ITERATIONS = 8
+"""Evaluations of each sample of the rows, which begins at the model of all rows."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to infer a model.
+
+    rows        which rows take part
+    genes       `call`: V and J are those that a row's calls name; `any`: they are not known
+    start       where to start; by default `mixed` from a model, `uniform` from a germline table
+    only, fixed parameters by name: those that are inferred, by default all, and those that are not
+    prior       counted in addition for each functional V and J allele
+    iterations  evaluations of the likelihood at most
+    tolerance   nats per junction: the search ends when an evaluation gains less
+    hold_out    share of the rows that are not counted: the result is the model that makes them most likely
+    bootstrap   samples of the rows for standard errors; 0 for none
+    seed        of what is drawn: the rows that are held out, and samples
+    """
+
+    rows: RowChoice = field(default_factory=RowChoice)
+    genes: Genes = "call"
+    start: Start | None = None
+    only: tuple[str, ...] = ()
+    fixed: tuple[str, ...] = ()
+    prior: float = 0.5
+    iterations: int = 60
+    tolerance: float = 1e-5
+    hold_out: float = 0.1
+    bootstrap: int = 0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, least, remedy in (
+            ("prior", 0.0, "0 or more"), ("tolerance", 0.0, "0 or more"), ("iterations", 1, "at least 1"),
+            ("bootstrap", 0, "0 or more"), ("seed", 0, "0 or more"),
+        ):  # fmt: skip
+            if not getattr(self, name) >= least:
+                raise InputError(f"{name.replace('_', '-')} {getattr(self, name)}: must be {remedy}")
+        if not 0 <= self.hold_out < 1:
+            raise InputError(f"hold-out {self.hold_out}: must be a share from 0 to less than 1, such as 0.1")
+
+
+@dataclass(frozen=True)
+class Fit:
+    """An inferred model.
+
+    model        the model
+    best         the evaluation at which it was found
+    trace        all evaluations
+    counted      rows that were counted, and those held out
+    errors       the standard error of each parameter, as a model; None without a bootstrap
+    warnings     what to know before using it
+    """
+
+    model: Model
+    best: Evaluated
+    trace: tuple[Evaluated, ...]
+    counted: tuple[int, int]
+    errors: Model | None
+    warnings: tuple[str, ...]
+
+
+class _Sum:
+    """Root's store of the counts."""
+
+    def put(self, unit: Unit, values: NDArray[Any]) -> None:
+        """Take the sum over the ranks."""
+        self.values = values
+
+    def save(self, partial: Partial | None) -> None:
+        """Nothing: an evaluation that is cut starts again."""
+
+
+class Expectations:
+    """Evaluates models over the ranks."""
+
+    def __init__(self, problem: InferenceProblem, run: Run, backend: Backend) -> None:
+        self._problem, self._run = problem, run
+        self._quiet = copy(run)
+        self._quiet.shown = False
+        self._method = Expectation()
+        self._kernel: Any = backend.load(self._method, problem, THREADS_PER_BLOCK)
+
+    def weigh(self, row_weights: NDArray[np.uint32]) -> None:
+        """Count the rows so often from now on; as of `InferenceProblem`."""
+        layout = self._problem.layout
+        self._problem = InferenceProblem(self._problem.repertoire, row_weights, self._problem.model)
+        self._problem.__dict__["layout"] = layout
+        self._kernel.problem = self._problem
+
+    def __call__(self, model: Model | None, saved: str) -> Expected | None:
+        """What is expected under root's model, on root; the other ranks pass None.
+
+        saved  the end of the message if a signal stops the run
+        """
+        own = model or self._problem.model
+        arrays = {str(k): values for k, values in enumerate(parameters(own))} if model is not None else None
+        shared = self._run.share_arrays(arrays)
+        own = with_parameters(own, [shared[str(k)] for k in range(len(shared))])
+        self._kernel.take(own)
+        (unit,) = self._method.units(self._problem, 0, [])
+        store = _Sum() if self._run.is_root else None
+        try:
+            Driver(self._kernel, self._method, THREADS_PER_BLOCK, self._quiet).compute([unit], store)
+        except StoppedError:
+            raise self._run.stopped(saved) from None
+        if store is None:
+            return None
+        return self._problem.layout.expected(store.values[0], own, self._problem.rows)
+
+
+def infer(
+    chosen: ChosenRows | None,
+    model: Model,
+    plan: Plan,
+    run: Run,
+    backend: Backend,
+    state: bytes | None = None,
+    save: Callable[[bytes], None] = lambda state: None,
+) -> Fit | None:
+    """Infer a model, on root; None on the other ranks, which pass no rows.
+
+    model  the alleles, and where to start from
+    state  where an earlier run was, as it gave it to `save`
+
+    StoppedError on every rank after a signal; InputError if no row is possible, or for a damaged state.
+    """
+    free, warnings = run.from_root(lambda: _free(chosen, model, plan))
+    model = started(model, plan.start or "mixed", free)
+    repertoire, held = _shared(chosen, plan, run)
+    weights = (~held).astype(np.uint32)
+    evaluate = Expectations(InferenceProblem(repertoire, weights, model), run, backend)
+    settings = Settings(free, plan.prior, plan.iterations, plan.tolerance)
+    search = Search(settings, int((~held).sum()), int(held.sum()), model)
+    kept = _Kept(search, plan.bootstrap)
+    run.on_root(lambda: kept.restore(state) if state is not None else None)
+    while not run.from_root(lambda: kept.search.done):
+        own = kept.search
+        before = time.perf_counter()
+        expected = evaluate(own.model if run.is_root else None, f"after iteration {len(own.trace)}; --resume continues")
+        if expected is not None:
+            found = own.take(expected, time.perf_counter() - before)
+            _report(found, own)
+        run.on_root(lambda: _after(kept, save))
+    search = kept.search
+    errors = _bootstrapped(kept, evaluate, held, run, save)
+    if not run.is_root:
+        return None
+    assert search.best is not None
+    best = max((found for found in search.trace if found.accepted), key=lambda found: _order(found, search))
+    return Fit(search.best, best, tuple(search.trace), (search.rows, search.held), errors, tuple(warnings))
+
+
+def _order(found: Evaluated, search: Search) -> tuple[float, float]:
+    return (found.held_out if search.held else 0.0, float(found.iteration) if not search.held else -found.iteration)
+
+
+def _after(kept: "_Kept", save: Callable[[bytes], None]) -> None:
+    """Save; InputError if no junction is possible."""
+    search = kept.search
+    if search.trace[-1].lost == search.rows:
+        raise InputError(
+            "no junction has a probability above 0 under the model that inference starts from; start from a mixture "
+            "with --start mixed, or give the model of this species and locus"
+        )
+    save(kept.saved())
+
+
+def _free(chosen: ChosenRows | None, model: Model, plan: Plan) -> tuple[frozenset[str], list[str]]:
+    """The parameters that are inferred, and warnings about the number of rows."""
+    assert chosen is not None
+    rows, only, warnings = len(chosen.repertoire), plan.only, []
+    if rows < FEWEST_ROWS and not only and plan.start != "uniform":
+        only = tuple(name for name in GENE_USAGE if name not in plan.fixed)
+        warnings.append(
+            f"{rows:,} rows are too few to infer deletions and insertions, so only P(V) and P(J) are inferred; --only "
+            "PARAMETER asks for others"
+        )
+    elif rows < FEW_ROWS:
+        warnings.append(f"{rows:,} rows are few: what is rare is not known well; compare it with --bootstrap 20")
+    for warning in warnings:
+        log.warning("%s", warning)
+    return free_parameters(model, only, plan.fixed), warnings
+
+
+def _shared(chosen: ChosenRows | None, plan: Plan, run: Run) -> tuple[Repertoire, NDArray[np.bool_]]:
+    """The junctions on every rank, and which of them are held out."""
+    repertoire = shared_repertoire(chosen, run)
+    # By the data row, so that the order in which rows are kept does not matter.
+    drawn = np.empty(0)
+    if chosen is not None:
+        drawn = np.random.default_rng(plan.seed).random(int(chosen.row.max()) + 1)[chosen.row]
+    held = run.share_arrays({"held": drawn < plan.hold_out} if run.is_root else None)["held"]
+    return repertoire, held & ~held.all()
+
+
+def _report(found: Evaluated, search: Search) -> None:
+    """A line for an iteration."""
+    accepted = [own for own in search.trace if own.accepted]
+    gain = found.log_likelihood - accepted[-2].log_likelihood if len(accepted) > 1 and found.accepted else 0.0
+    held = f", held out {found.held_out:.5f}" if search.held else ""
+    said = f" ({gain:+.5f})" if len(accepted) > 1 else ""
+    said = said if found.accepted else ", not taken: less likely"
+    log.info(
+        "iteration %d (%s): %.5f nats a junction%s%s, %.1f s", found.iteration, found.kind, found.log_likelihood,
+        said, held, found.seconds,
+    )  # fmt: skip
+
+
+class _Kept:
+    """What a run keeps: the search, and the sums of the bootstrap so far."""
+
+    def __init__(self, search: Search, samples: int) -> None:
+        self.search, self.samples, self.taken = search, samples, 0
+        self.sums: list[list[Array]] = [[np.zeros_like(own) for own in parameters(search.model)] for _ in range(2)]
+
+    def add(self, model: Model) -> None:
+        """Take the model of a sample."""
+        for power, sums in enumerate(self.sums, 1):
+            for total, own in zip(sums, parameters(model), strict=True):
+                total += own**power
+        self.taken += 1
+
+    def errors(self) -> Model:
+        """The standard deviation of each parameter over the samples, as a model."""
+        values = [
+            np.sqrt(np.maximum(squares - total * total / self.taken, 0.0) / max(1, self.taken - 1))
+            for total, squares in zip(*self.sums, strict=True)
+        ]
+        return with_parameters(self.search.model, values)
+
+    def saved(self) -> bytes:
+        """For `restore`."""
+        arrays = {f"bootstrap{k}/{n:02}": own for k, sums in enumerate(self.sums) for n, own in enumerate(sums)}
+        return self.search.saved({**arrays, "taken": np.array(self.taken)} if self.taken else {})
+
+    def restore(self, state: bytes) -> None:
+        """Go on from where `saved` was; InputError if it is damaged."""
+        self.search, more = self.search.restored(state)
+        if "taken" in more:
+            self.taken = int(more["taken"])
+            self.sums = [[more[f"bootstrap{k}/{n:02}"] for n in range(len(sums))] for k, sums in enumerate(self.sums)]
+
+
+def _bootstrapped(
+    kept: _Kept, evaluate: Expectations, held: NDArray[np.bool_], run: Run, save: Callable[[bytes], None]
+) -> Model | None:
+    """The standard errors, on root."""
+    if not kept.samples:
+        return None
+    rows = np.flatnonzero(~held)
+    settings = replace(kept.search.settings, iterations=BOOTSTRAP_ITERATIONS)
+    while (sample := run.from_root(lambda: kept.taken)) < kept.samples:
+        weights = None
+        if run.is_root:
+            drawn = np.random.default_rng([sample, 1]).integers(len(rows), size=len(rows))
+            weights = {"weights": np.bincount(rows[drawn], minlength=len(held)).astype(np.uint32)}
+        evaluate.weigh(run.share_arrays(weights)["weights"])
+        own = Search(settings, len(rows), 0, kept.search.best or kept.search.model)
+        while not run.from_root(lambda own=own: own.done):  # type: ignore[misc]
+            expected = evaluate(own.model if run.is_root else None, f"after {sample} samples; --resume continues")
+            if expected is not None:
+                own.take(expected, 0.0)
+        if run.is_root:
+            kept.add(own.best or own.model)
+            log.info("bootstrap: sample %d of %d", sample + 1, kept.samples)
+        run.on_root(lambda: save(kept.saved()))
+    return kept.errors() if run.is_root else None

@@ -1,0 +1,153 @@
+"""The rows that a model is inferred from: rearrangements that selection has not seen, each once."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from hpcvdj.errors import InputError, require_choice
+from hpcvdj.kernels.edits import hashes, largest_near, sorted_by_hash
+from hpcvdj.kernels.generation.letters import productive_rows
+from hpcvdj.recombination.repertoire import Repertoire
+from hpcvdj.repertoires.inputs import Inputs
+from hpcvdj.repertoires.junctions import Junctions
+from hpcvdj.repertoires.tables import as_arrow, open_table, table_batches
+
+READS = "duplicate_count"
+"""AIRR's column for the number of reads, or of molecules, of a row."""
+
+Rows = Literal["out-of-frame", "nonproductive", "all"]
+"""Which rows take part: those whose length is no multiple of three; these and those in frame that are not productive;
+or all."""
+
+TIMES_THE_READS = 5
+"""A sequence with one base exchanged and so many times the reads makes a row a likely error."""
+
+
+@dataclass(frozen=True)
+class RowChoice:
+    """Which rows take part.
+
+    rows           by their frame
+    duplicates     a junction that several rows of a repertoire have counts for each of them, not once
+    likely_errors  rows that are likely sequencing errors take part as well
+    """
+
+    rows: Rows = "out-of-frame"
+    duplicates: bool = False
+    likely_errors: bool = False
+
+    def __post_init__(self) -> None:
+        require_choice("rows", self.rows, get_args(Rows))
+
+
+@dataclass(frozen=True)
+class ChosenRows:
+    """The rows that take part.
+
+    repertoire  their junctions
+    row         int64 [junctions]: data rows of the input, from 0
+    left_out    how many rows are left out, by the reason
+    """
+
+    repertoire: Repertoire
+    row: NDArray[np.int64]
+    left_out: dict[str, int]
+
+
+def choose(junctions: Junctions, reads: NDArray[np.int64] | None, choice: RowChoice) -> ChosenRows:
+    """The rows of `junctions` that take part.
+
+    reads  int64 [data rows] of the input, at least 1; None if it does not say: likely errors are then not known
+
+    InputError if there is none.
+    """
+    own = junctions.repertoire
+    lengths, pairs = own.lengths.astype(np.int64), np.repeat(np.arange(len(own.pairs)), np.diff(own.offsets))
+    kinds = pairs * (int(junctions.repertoire_of.max(initial=0)) + 1) + junctions.repertoire_of
+    left_out: dict[str, int] = {}
+    keep = _in_frame_kept(own, lengths, choice.rows)
+    left_out[f"not {choice.rows}"] = int((~keep).sum())
+    if not choice.likely_errors and reads is not None:
+        errors = likely_errors(own, kinds, reads[junctions.row], np.flatnonzero(keep & (lengths % 3 > 0)))
+        left_out["likely sequencing errors"] = len(errors)
+        keep[errors] = False
+    if not choice.duplicates:
+        rows = np.flatnonzero(keep)
+        again = _repeated(own, kinds, rows, junctions.row)
+        left_out["junctions that the repertoire has in another row"] = len(again)
+        keep[again] = False
+    rows = np.flatnonzero(keep)
+    if not len(rows):
+        said = ", ".join(f"{number:,} {reason}" for reason, number in left_out.items() if number)
+        raise InputError(f"no row to infer a model from ({said or 'no row could be read'}); see --rows")
+    return ChosenRows(own.subset(rows), junctions.row[rows], left_out)
+
+
+def _in_frame_kept(own: Repertoire, lengths: NDArray[np.int64], rows: Rows) -> NDArray[np.bool_]:
+    if rows == "all":
+        return np.ones(len(lengths), dtype=bool)
+    if rows == "out-of-frame":
+        return np.asarray(lengths % 3 > 0)
+    productive = np.empty(len(lengths), dtype=bool)
+    productive_rows(own.words, own.lengths.astype(np.uint16), productive)
+    return ~productive
+
+
+def _repeated(
+    own: Repertoire, kinds: NDArray[np.int64], rows: NDArray[np.int64], data_row: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Of some rows, those that have the junction, V, J and repertoire of one with a smaller data row."""
+    facts = np.column_stack([own.words[rows].astype(np.uint64), own.lengths[rows], kinds[rows]]).astype(np.uint64)
+    order = np.lexsort((data_row[rows], *facts.T))
+    same = (facts[order[1:]] == facts[order[:-1]]).all(axis=1)
+    return np.asarray(rows[np.sort(order[1:][same])])
+
+
+def likely_errors(
+    own: Repertoire, kinds: NDArray[np.int64], reads: NDArray[np.int64], rows: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Of some rows out of frame, those that are likely to be misread from others of their repertoire, V and J.
+
+    One inserted or deleted base away from a row in frame that has more reads; or one exchanged base away from a row
+    out of frame with `TIMES_THE_READS` as many.
+    """
+    everything: NDArray[np.uint64] = np.empty(len(own), dtype=np.uint64)
+    hashes(own.words, own.lengths, kinds, everything)
+    in_frame = own.lengths % 3 == 0
+    found = np.zeros(len(rows), dtype=bool)
+    for others, exchanged, times in ((in_frame, False, 1), (~in_frame, True, TIMES_THE_READS)):
+        largest = np.zeros(len(rows), dtype=np.int64)
+        hashed, order = sorted_by_hash(everything, np.flatnonzero(others))
+        largest_near(own.words, own.lengths, kinds, reads, rows, hashed, order, exchanged, largest)
+        found |= largest > reads[rows] if times == 1 else largest >= times * reads[rows]
+    return rows[found]
+
+
+def reads_of(inputs: Inputs) -> NDArray[np.int64] | None:
+    """The reads of each data row of the tables, int64, at least 1; None unless all tables have the column."""
+    readers = [open_table(table.path) for table in inputs.tables]
+    if any(READS not in reader.columns for reader in readers):
+        return None
+    return _reads(batch.column(READS) for reader in readers for batch in reader.batches([READS]))
+
+
+def reads_of_table(table: Any) -> NDArray[np.int64] | None:
+    """The same of a pandas DataFrame or a pyarrow Table."""
+    if READS not in as_arrow(table).column_names:
+        return None
+    return _reads(batch.column(READS) for batch in table_batches(table, [READS]))
+
+
+def _reads(columns: Iterator[pa.Array]) -> NDArray[np.int64]:
+    """Numbers from text; 1 for what is none."""
+    parts = [np.empty(0, dtype=np.int64)]
+    for column in columns:
+        is_number = pc.match_substring_regex(column, r"^[0-9]{1,15}(\.0*)?$")
+        numbers = pc.if_else(is_number, pc.replace_substring_regex(column, r"\..*$", ""), "1")
+        parts.append(np.maximum(numbers.cast(pa.int64()).to_numpy(zero_copy_only=False), 1))
+    return np.concatenate(parts)

@@ -1,0 +1,121 @@
+"""Where inference starts: a model, a mixture of it with a uniform one, or a germline table alone."""
+
+from dataclasses import replace
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcvdj.errors import InputError, require_choice
+from hpcvdj.inference.parameters import mixed, uniform, with_fixed
+from hpcvdj.recombination.alphabet import BASES, BASES_PER_WORD
+from hpcvdj.recombination.germline import Germline, Segment, SegmentType, extended_d, extended_j, extended_v
+from hpcvdj.recombination.models import Insertion, Model, Template
+from hpcvdj.recombination.repertoire import Repertoire
+
+Start = Literal["model", "uniform", "mixed"]
+"""The model itself, what is equally likely, or 95 % of the one and 5 % of the other."""
+
+UNIFORM_SHARE = 0.05
+"""Of the mixture: probabilities of 0 never become larger."""
+
+LONGEST_INSERTION = 40
+"""Bases of the longest insertion, where a germline table is all that is known."""
+
+MOST_DELETED = 20
+"""Bases that V and J can lose then; D can lose all."""
+
+_CYS, _PHE = "TGT", "TTT"
+"""The anchor codons of alleles that no junction shows."""
+
+UNKNOWN = "NNN"
+"""What a germline table does not have of a gene: the bases before Cys 104."""
+
+
+def started(model: Model, start: Start, free: frozenset[str]) -> Model:
+    """The model that the first iteration evaluates; parameters that are not inferred stay as they are."""
+    require_choice("start", start, get_args(Start))
+    if start == "model":
+        return mixed(model, 0.0)
+    return with_fixed(uniform(model) if start == "uniform" else mixed(model, UNIFORM_SHARE), model, free)
+
+
+def from_germline(germline: Germline) -> Model:
+    """A model of the alleles of a germline table in which everything is equally likely; InputError for several loci.
+
+    Alleles that are not functional take part.  Anchor codons are TGT and TTT: see `with_anchors`.
+    """
+    if len(germline.loci) > 1:
+        raise InputError(
+            f"{germline.name}: has loci {', '.join(germline.loci)}, and a model is of one; keep the rows of one locus"
+        )
+    (locus,) = germline.loci
+    max_p = germline.max_p
+    v, j = (tuple(_template(own, max_p) for own in germline.of(segment)) for segment in ("V", "J"))
+    d = tuple(_template(own, max_p) for own in germline.d_segments(locus))
+    widest = max((len(own.segment) for own in d), default=0) + max_p + 1
+    insertion = Insertion(np.ones(LONGEST_INSERTION + 1), np.ones((4, 4)), np.full(4, 0.25))
+    sizes = len(v), len(d), len(j)
+    common: dict[str, Any] = {"name": germline.name, "digest": germline.digest(), "v": v, "d": d, "j": j}
+    common |= {
+        f"{side}_deletions": np.zeros((size, max_p + MOST_DELETED + 1))
+        for side, size in (("v", sizes[0]), ("j", sizes[2]))
+    }
+    if d:
+        shapes = {"d_deletions": (sizes[1], widest, widest), "p_v": sizes[0], "p_dj": sizes[1:], "p_vj": (0, 0)}
+    else:
+        shapes = {"d_deletions": (0, 0, 0), "p_v": 0, "p_dj": (0, 0), "p_vj": (sizes[0], sizes[2])}
+    arrays: dict[str, Any] = {name: np.zeros(shape) for name, shape in shapes.items()}
+    return uniform(Model(**common, **arrays, insertions=(insertion,) * (2 if d else 1)))
+
+
+def _template(own: Segment, max_p: int, anchor: str = "") -> Template:
+    if own.segment_type == "D":
+        extended = extended_d(own.sequence, max_p)
+        return Template(own.allele, own.sequence, own.sequence, extended, min(max_p, len(own.sequence)), own.functional)
+    if own.segment_type == "V":
+        segment = (anchor or _CYS) + own.sequence
+        return Template(own.allele, UNKNOWN + segment, segment, extended_v(segment, max_p), 0, own.functional)
+    segment = own.sequence + (anchor or _PHE)
+    extended = extended_j(segment, max_p)
+    return Template(own.allele, segment, segment, extended, len(extended) - len(segment), own.functional)
+
+
+def with_anchors(model: Model, germline: Germline, repertoire: Repertoire) -> Model:
+    """A model of `from_germline` with the anchor codons that most junctions of each allele have.
+
+    repertoire  junctions, with their anchors
+    """
+    pairs = np.repeat(np.arange(len(repertoire.pairs)), np.diff(repertoire.offsets))
+    lengths = repertoire.lengths.astype(np.int64)
+    changes: dict[str, Any] = {}
+    for segment, side in _SIDES:
+        codons = _codons(repertoire, np.zeros_like(lengths) if segment == "V" else np.maximum(lengths - 3, 0))
+        seen = lengths >= 6
+        by_pair = np.bincount(pairs[seen] * _CODONS + codons[seen], minlength=len(repertoire.pairs) * _CODONS)
+        votes = np.zeros((len(model.templates(segment)), _CODONS), dtype=np.int64)
+        for own, found in zip(repertoire.pairs, by_pair.reshape(-1, _CODONS), strict=True):
+            votes[list(own[side].places)] += found
+        changes[segment.lower()] = tuple(
+            _template(own, germline.max_p, _codon(int(vote.argmax())) if vote.any() else "")
+            for own, vote in zip(germline.of(segment), votes, strict=True)
+        )
+    return uniform(replace(model, **changes))
+
+
+_SIDES: tuple[tuple[SegmentType, int], ...] = (("V", 0), ("J", 1))
+_CODONS = 64
+
+
+def _codons(repertoire: Repertoire, begin: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The codon that begins at a base of each sequence, as a number below `_CODONS`."""
+    number = np.zeros(len(begin), dtype=np.int64)
+    for k in range(3):
+        word, place = np.divmod(begin + k, BASES_PER_WORD)
+        words = repertoire.words[np.arange(len(begin)), word]
+        number = 4 * number + ((words >> (62 - 2 * place).astype(np.uint64)) & np.uint64(3)).astype(np.int64)
+    return number
+
+
+def _codon(number: int) -> str:
+    return "".join(BASES[number >> shift & 3] for shift in (4, 2, 0))

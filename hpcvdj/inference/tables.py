@@ -1,0 +1,183 @@
+"""From tables to the folder of an inferred model: what `hpcvdj infer` does."""
+
+import logging
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hpcvdj.counting.config import PgenConfig
+from hpcvdj.counting.slices import NOTHING_YET, surveyed
+from hpcvdj.counting.summary import log_exclusions
+from hpcvdj.errors import InputError
+from hpcvdj.inference.folder import fit_facts, named, require_place, write_folder
+from hpcvdj.inference.infer import Fit, Plan, infer
+from hpcvdj.inference.rows import ChosenRows, choose, reads_of
+from hpcvdj.inference.start import from_germline, with_anchors
+from hpcvdj.kernels.backends import Backend
+from hpcvdj.recombination.alphabet import decode, unpack
+from hpcvdj.recombination.exclusions import counts_json
+from hpcvdj.recombination.germline import Germline
+from hpcvdj.recombination.models import Model
+from hpcvdj.recombination.repertoire import LONGEST_CDR3, PgenProblem
+from hpcvdj.repertoires.inputs import Inputs
+from hpcvdj.repertoires.junctions import Junctions, Reading
+from hpcvdj.runs.folder import RunFolder
+from hpcvdj.runs.run import Run
+from hpcvdj.storage.files import atomic_path, exclusive_lock
+
+log = logging.getLogger(__name__)
+
+SUFFIX = ".inference"
+"""Of the folder in which an unfinished run keeps its state."""
+
+STATE = "state.npz"
+
+
+@dataclass(frozen=True)
+class Inferred:
+    """What a run found; complete on root.
+
+    fit          the model and how it was found
+    rows_read    data rows
+    excluded     rows that could not be read
+    left_out     rows that do not take part, by the reason
+    unexplained  rows with probability 0 under the model
+    """
+
+    fit: Fit
+    rows_read: int
+    excluded: int
+    left_out: Mapping[str, int]
+    unexplained: int
+
+
+def reading_for(plan: Plan) -> Reading:
+    """How junctions are read: with their anchors, up to the longest that GPUs take."""
+    reading = PgenConfig(("pgen_nt",), plan.genes).reads(Reading())
+    return replace(reading, longest=LONGEST_CDR3)
+
+
+def reference_of(start: Model | Germline, plan: Plan) -> tuple[Model, Plan]:
+    """The model that calls refer to, and the plan with its start."""
+    if isinstance(start, Model):
+        return start, replace(plan, start=plan.start or "mixed")
+    if plan.start not in (None, "uniform"):
+        raise InputError(f"--start {plan.start} needs a model to start from: give -m MODEL, or leave --start out")
+    return from_germline(start), replace(plan, start="uniform")
+
+
+def infer_tables(
+    inputs: Inputs, start: Model | Germline, plan: Plan, run: Run, backend_name: str, *, strict_binding: bool = False
+) -> Inferred | None:
+    """Infer a model from tables and write its folder, the target of `run`; the result on root, None on other ranks.
+
+    start  a model, whose alleles that are not functional should have segments (`load_model`), or a germline table
+
+    HpcvdjError for bad input and failures; the target is then what it was before.
+    """
+    target = run.target
+    assert target is not None
+    with ExitStack() as stack:
+        run.on_root(lambda: stack.enter_context(exclusive_lock(target)))
+        model, plan = run.from_root(lambda: reference_of(start, plan))
+        inputs = surveyed(inputs, run)
+        identity = run.from_root(lambda: _identity(inputs, start, plan))
+        run.on_root(lambda: require_place(target, overwrite=run.overwrite, resume=run.resume, identity=identity))
+        junctions = run.root_steps(lambda: inputs.read(model, between=run.raise_if_stopping), NOTHING_YET)
+        chosen = run.root_steps(lambda: _chosen(junctions, inputs, plan), NOTHING_YET)
+        model = run.from_root(lambda: _anchored(model, start, chosen))
+        folder = RunFolder(target.with_name(target.name + SUFFIX), identity)
+        run.on_root(lambda: folder.open(STATE, {}, resume=run.resume, overwrite=run.overwrite))
+        stack.callback(lambda: folder.leave(STATE) if run.is_root else None)
+        path = folder.path / STATE
+        state = path.read_bytes() if run.is_root and path.exists() else None
+        run.request.begin()
+        backend = run.bind(backend_name, strict=strict_binding)
+        fit = infer(chosen, model, plan, run, backend, state, lambda own: _save(path, own))
+
+        def finish() -> Inferred:
+            assert fit is not None
+            assert chosen is not None
+            assert junctions is not None
+            unexplained = _unexplained(chosen, fit, backend)
+            facts = {
+                "identity": identity,
+                **run.provenance(),
+                "tables": [[str(table.path), table.sha256, table.rows] for table in inputs.tables],
+                "start": {"name": start.name, "sha256": _digest(start)},
+                "options": asdict(plan),
+                "model_sha256": named(fit.model, "").digest,
+                "rows_read": junctions.rows_read,
+                "rows_excluded": counts_json(junctions.excluded.counts()),
+                "rows_left_out": dict(chosen.left_out),
+                **fit_facts(fit),
+            }
+            write_folder(target, fit, facts, unexplained, overwrite=run.overwrite)
+            stack.pop_all().close()
+            folder.remove()
+            return Inferred(fit, junctions.rows_read, len(junctions.excluded), chosen.left_out, len(unexplained))
+
+        return run.on_root(finish)
+
+
+def _identity(inputs: Inputs, start: Model | Germline, plan: Plan) -> dict[str, Any]:
+    return {
+        "tables": [[table.path.name, table.sha256] for table in inputs.tables],
+        "start_sha256": _digest(start),
+        **{name: value for name, value in asdict(plan).items() if name != "rows"},
+        **asdict(plan.rows),
+    }
+
+
+def _digest(start: Model | Germline) -> str:
+    return start.digest if isinstance(start, Model) else start.digest()
+
+
+def _chosen(junctions: Junctions | None, inputs: Inputs, plan: Plan) -> ChosenRows:
+    assert junctions is not None
+    log_exclusions(junctions.rows_read, junctions.excluded.counts(), junctions.substituted)
+    reads = reads_of(inputs)
+    if reads is None and not plan.rows.likely_errors:
+        log.warning("no column duplicate_count in all tables: likely sequencing errors cannot be told, and take part")
+    return choose(junctions, reads, plan.rows)
+
+
+def _anchored(model: Model, start: Model | Germline, chosen: ChosenRows | None) -> Model:
+    assert chosen is not None
+    return model if isinstance(start, Model) else with_anchors(model, start, chosen.repertoire)
+
+
+def _save(path: Path, state: bytes) -> None:
+    with atomic_path(path, overwrite=True) as temporary:
+        temporary.write_bytes(state)
+
+
+def _unexplained(chosen: ChosenRows, fit: Fit, backend: Backend) -> list[dict[str, Any]]:
+    """The rows with probability 0."""
+    if not (fit.trace[-1].lost or fit.best.lost or fit.counted[1]):
+        return []
+    own = chosen.repertoire
+    problem = PgenProblem(own, fit.model, ("pgen_nt",))
+    method = PgenConfig(problem.names).method_class()
+    kernel = backend.load(method, problem, PgenConfig().threads_per_block)
+    out = []
+    for unit in method.units(problem, backend.unit_work, [(range(1), range(len(own)))]):
+        values = kernel(unit, 0, unit.tasks)
+        for row in (unit.rows.start + np.flatnonzero(values[:, 0] == 0)).tolist():
+            pair = int(np.searchsorted(own.offsets, row, side="right")) - 1
+            v, j = own.pairs[pair]
+            out.append(
+                {
+                    "data_row": int(chosen.row[row]) + 1,
+                    "v": v.allele,
+                    "j": j.allele,
+                    "junction": decode(unpack(own.words[row], int(own.lengths[row]))),
+                    "reason": "the alleles cannot make a junction" if not (v.places and j.places)
+                    else "no scenario of the model makes it with these alleles",
+                }
+            )  # fmt: skip
+    return sorted(out, key=lambda row: int(row["data_row"]))

@@ -1,0 +1,117 @@
+"""Writing recombination models as IGoR has them, so that OLGA, IGoR and others read them."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from hpcvdj.recombination.germline import SegmentType
+from hpcvdj.recombination.igor import FILES
+from hpcvdj.recombination.models import Array, Insertion, Model, Template
+from hpcvdj.recombination.scenarios import BASES
+
+_SIDES = {"V": ("V_gene", "Three_prime"), "J": ("J_gene", "Five_prime")}
+
+
+def model_texts(model: Model) -> dict[str, str]:
+    """The files of a model's folder, by their names; numbers have all their digits.
+
+    Of an allele without a segment, the anchor is 0, as if it were not known.
+    """
+    texts = _params(model), _marginals(model), _anchors(model, "V"), _anchors(model, "J")
+    return {name: "\n".join([*lines, ""]) for name, lines in zip(FILES, texts, strict=True)}
+
+
+def _params(model: Model) -> Iterator[str]:
+    priority = {"V": 7, "J": 7 if model.has_d else 6}
+    yield "@Event_list"
+    for segment, templates in (("V", model.v), ("D", model.d), ("J", model.j)):
+        if templates:
+            name = "d_gene" if segment == "D" else f"{segment.lower()}_choice"
+            yield f"#GeneChoice;{segment}_gene;Undefined_side;{priority.get(segment, 6)};{name}"
+            yield from (f"%{own.allele};{own.sequence};{place}" for place, own in enumerate(templates))
+    for gene, side, name, most, size in _deletions(model):
+        yield f"#Deletion;{gene};{side};5;{name}"
+        yield from (f"%{place - most};{place}" for place in range(size))
+    for order, (name, own) in zip((4, 2), model.named_insertions.items(), strict=False):
+        yield f"#Insertion;{name}_genes;Undefined_side;{order};{name.lower()}_ins"
+        yield from (f"%{length};{length}" for length in range(len(own.lengths)))
+        yield f"#DinucMarkov;{name}_genes;Undefined_side;{order - 1};{name.lower()}_dinucl"
+        yield from (f"%{base};{place}" for place, base in enumerate(BASES))
+    yield "@Edges"
+    choice = {
+        segment: f"GeneChoice_{segment}_gene_Undefined_side_prio{priority.get(segment, 6)}_size{len(templates)}"
+        for segment, templates in (("V", model.v), ("D", model.d), ("J", model.j))
+    }
+    yield f"%{choice['J']};{choice['D']}" if model.has_d else f"%{choice['V']};{choice['J']}"
+    deletion = {
+        (gene, side): f"Deletion_{gene}_{side}_prio5_size{size}" for gene, side, _, _, size in _deletions(model)
+    }
+    for (gene, side), text in deletion.items():
+        yield f"%{choice[gene[0]]};{text}"
+        if gene[0] == "D" and side == "Three_prime":
+            yield f"%{deletion[gene, 'Five_prime']};{text}"
+    yield from ("@ErrorRate", "#SingleErrorRate", "0")
+
+
+def _deletions(model: Model) -> Iterator[tuple[str, str, str, int, int]]:
+    """Gene, side, name, the most P-nucleotides and the number of values of each deletion."""
+    for segment, name, values in (("V", "v_3_del", model.v_deletions), ("J", "j_5_del", model.j_deletions)):
+        templates = model.templates(segment)  # type: ignore[arg-type]
+        yield (*_SIDES[segment], name, max(len(own.extended) - len(own.segment) for own in templates), values.shape[1])
+    if model.has_d:
+        most_5 = max(own.p5 for own in model.d)
+        most_3 = max(len(own.extended) - len(own.segment) - own.p5 for own in model.d)
+        yield "D_gene", "Five_prime", "d_5_del", most_5, model.d_deletions.shape[1]
+        yield "D_gene", "Three_prime", "d_3_del", most_3, model.d_deletions.shape[2]
+
+
+def _marginals(model: Model) -> Iterator[str]:
+    if model.has_d:
+        yield from _event("v_choice", model.p_v)
+        p_j = model.p_dj.sum(axis=0)
+        yield from _event("j_choice", p_j)
+        yield from _event("d_gene", _given(model.p_dj.T), ("j_choice",))
+    else:
+        yield from _event("v_choice", model.p_vj.sum(axis=1))
+        yield from _event("j_choice", _given(model.p_vj), ("v_choice",))
+    yield from _event("v_3_del", model.v_deletions, ("v_choice",))
+    yield from _event("j_5_del", model.j_deletions, ("j_choice",))
+    if model.has_d:
+        yield from _event("d_5_del", model.d_deletions.sum(axis=2), ("d_gene",))
+        yield from _event("d_3_del", _given(model.d_deletions), ("d_gene", "d_5_del"))
+    for name, own in model.named_insertions.items():
+        yield from _event(f"{name.lower()}_ins", own.lengths)
+        yield from _event(f"{name.lower()}_dinucl", _steps(own))
+
+
+def _given(joint: Array) -> Array:
+    """Each row of the last axis divided by its sum; zeros where it is 0."""
+    sums = joint.sum(axis=-1, keepdims=True)
+    return np.asarray(joint / np.where(sums > 0, sums, 1.0))
+
+
+def _steps(own: Insertion) -> Array:
+    """The base before is the first axis; what never comes before has equal chances, as every row must add up to 1."""
+    steps = own.transitions.T.copy()
+    steps[steps.sum(axis=1) == 0] = 0.25
+    return steps.reshape(-1)
+
+
+def _event(name: str, values: Array, parents: Sequence[str] = ()) -> Iterator[str]:
+    yield f"@{name}"
+    yield f"$Dim[{','.join(map(str, values.shape))}]"
+    for where in np.ndindex(values.shape[: len(parents)]):
+        yield "#" + ",".join(f"[{parent},{place}]" for parent, place in zip(parents, where, strict=True))
+        yield "%" + ",".join(map(repr, values[where].tolist()))
+
+
+def _anchors(model: Model, segment: SegmentType) -> Iterator[str]:
+    yield "gene,anchor_index,function"
+    for own in model.templates(segment):
+        yield f"{own.allele},{_anchor(own, segment)},{own.function or 'P'}"
+
+
+def _anchor(own: Template, segment: SegmentType) -> int:
+    if not own.segment:
+        return 0
+    return len(own.sequence) - len(own.segment) if segment == "V" else len(own.segment) - 3
