@@ -1,6 +1,7 @@
 """hpcvdj from a script or a notebook: one function for each question."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,6 +13,10 @@ from hpcvdj.counting.config import DEFAULT_MAX_N, Config, Normalize, PgenConfig,
 from hpcvdj.errors import InputError, choices, require_choice, require_integer
 from hpcvdj.generation.generate import Generation
 from hpcvdj.generation.generate import generate as draw
+from hpcvdj.inference.folder import write_files
+from hpcvdj.inference.infer import Fit, Plan
+from hpcvdj.inference.rows import RowChoice
+from hpcvdj.inference.tables import infer_table
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.kernels.pathways.methods import Direct
 from hpcvdj.kernels.quantities import Pgen
@@ -21,6 +26,7 @@ from hpcvdj.recombination.events import events
 from hpcvdj.recombination.explanation import Explanation
 from hpcvdj.recombination.germline import DFormConvention, Germline, PaperDForms, read_germline
 from hpcvdj.recombination.igor import load_model
+from hpcvdj.recombination.igor_writer import model_texts
 from hpcvdj.recombination.likely import LikelyScenarios, most_likely
 from hpcvdj.recombination.models import Alleles, Model
 from hpcvdj.recombination.repertoire import JunctionField, Problem, SequenceField
@@ -182,6 +188,43 @@ def generate(
     run, loaded = Run(), _loaded(model)
     loaded = loaded.with_joint_choice() if joint else loaded
     return pa.Table.from_batches(list(draw(loaded, plan, run.bind(backend), run)))
+
+
+def infer(junctions: Any, start: Model | Germline | str | Path, *, backend: str = AUTO, **options: Any) -> Fit:
+    """Infer a recombination model from junctions, on this machine.
+
+    junctions  a pandas DataFrame or a pyarrow Table (or any object with the Arrow stream interface) with the AIRR
+               columns v_call, j_call and junction; with duplicate_count, likely sequencing errors are left out
+    start      where to start: a Model, the name of one (`human_trb`) or its folder; or, for a locus without a model, a
+               Germline or the path of a germline table
+    backend    as of `pgen`; the model is the same for any number of threads
+    options    as those of `hpcvdj infer`: `rows` ("out-of-frame", "nonproductive", "all"), `duplicates`,
+               `likely_errors`, `genes`, `only` and `fixed` (tuples of parameters), `prior`, `iterations`, `tolerance`,
+               `hold_out`, `bootstrap`, `seed`, and `from_` ("model", "uniform", "mixed") for --start
+
+    Returns a Fit: its `model` (for `pgen`, `generate`, `compare_models`), the `trace` of evaluations, the standard
+    `errors` as a model, or None without a bootstrap, and `warnings`; `write_model(fit.model, folder)` writes the model
+    in IGoR's format.
+
+    Raises InputError if no row takes part, or if none is possible under the model; TypeError for an unknown option.
+    """
+    names = {own.name for own in fields(RowChoice)}
+    rows = RowChoice(**{name: options.pop(name) for name in names & options.keys()})
+    plan = Plan(rows, start=options.pop("from_", None), **options)
+    loaded: Any = start
+    if not isinstance(start, Model | Germline):
+        loaded = read_germline(start, d_alleles="all") if Path(start).is_file() else load_model(start, pseudogenes=True)
+    return infer_table(junctions, loaded, plan, backend)
+
+
+def write_model(model: Model, folder: str | Path, *, overwrite: bool = False) -> None:
+    """Write a recombination model to a folder in IGoR's format, which `load_model`, OLGA and others read.
+
+    overwrite  replace a folder that has a model and nothing else
+
+    InputError if there is something else of that name.
+    """
+    write_files(Path(folder), model_texts(model), overwrite=overwrite)
 
 
 def model_tables(model: Model | str | Path) -> dict[str, pa.Table]:

@@ -11,6 +11,7 @@ from hpcvdj.errors import few
 
 if TYPE_CHECKING:
     from hpcvdj.recombination.comparison import Unshared
+    from hpcvdj.recombination.plot import Inferred
 
 app = typer.Typer(
     help="Recombination models: what there is, what is in one, and how different two are.", no_args_is_help=True
@@ -52,7 +53,8 @@ def show(
     """Show what a model has: its genes, how often they are chosen, and the lengths of insertions.
 
     With -o, also draw a page: usage of V, D and J, D given J, deletions of V and J, deletions at both ends of the three
-    most frequent D alleles, and lengths and bases of insertions.
+    most frequent D alleles, and lengths and bases of insertions; of a model of `hpcvdj infer` also its convergence, and
+    two standard errors of P(V) and of lengths, if it has them.
 
     Example: hpcvdj models show mouse_trb -o mouse_trb.png
     """
@@ -81,9 +83,40 @@ def show(
         longest = len(insertion.lengths) - 1
         common.say(f"insertion  {name}: mean {insertion.mean_length:.2f} nt, at most {longest}; first base {bases}")
     common.say(f"productive {100 * productive_probability(found):.2f} % of recombinations")
+    for line in _origin(Path(model)):
+        common.say(line)
     if output is not None:
-        draw(found, output, overwrite=overwrite)
+        draw(found, output, _inferred(Path(model)), overwrite=overwrite)
         common.say(f"written    {output}")
+
+
+def _origin(folder: Path) -> list[str]:
+    """Where a model of `hpcvdj infer` comes from, in lines."""
+    from hpcvdj.inference.folder import read_facts
+
+    facts = read_facts(folder)
+    if facts is None:
+        return []
+    tables = few([str(table[0]) for table in facts["tables"]])
+    held = facts["held_out_log_likelihood_per_row"]
+    of_held = "" if held is None else f"; {held:.5f} of {facts['rows_held_out']:,} rows held out"
+    lines = [
+        f"inferred   from {facts['rows_counted']:,} rows of {tables}, starting from {facts['start']['name']}",
+        f"likelihood {facts['log_likelihood_per_row']:.5f} nats per row{of_held}",
+    ]
+    return lines + [f"warning    {warning}" for warning in facts["warnings"]]
+
+
+def _inferred(folder: Path) -> "Inferred | None":
+    """What the page of a model of `hpcvdj infer` shows in addition."""
+    from hpcvdj.inference.folder import read_errors, read_facts, read_trace
+    from hpcvdj.recombination.plot import Inferred
+
+    facts, trace = read_facts(folder), [own for own in read_trace(folder) if own.accepted]
+    if facts is None or not trace:
+        return None
+    evaluations = [(own.iteration, own.log_likelihood, own.held_out) for own in trace]
+    return Inferred(evaluations, facts["result_of_iteration"], read_errors(folder))
 
 
 @app.command("compare", cls=Command)
