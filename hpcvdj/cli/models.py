@@ -11,6 +11,7 @@ from hpcvdj.errors import few
 
 if TYPE_CHECKING:
     from hpcvdj.recombination.comparison import Unshared
+    from hpcvdj.recombination.models import Model
     from hpcvdj.recombination.plot import Inferred
 
 app = typer.Typer(
@@ -130,6 +131,13 @@ def compare(
             ".tsv.gz or .parquet.", show_default=False,
         ),
     ] = None,
+    rows: Annotated[
+        Path | None,
+        typer.Option(
+            "--rows", metavar="JUNCTIONS", help="Table of junctions that neither model was inferred from: also say how "
+            "likely they are under each.", show_default=False,
+        ),
+    ] = None,
     overwrite: options.Overwrite = False,
 ) -> None:  # fmt: skip
     """Say how different two models of one locus are: divergences of each of their distributions, in bits.
@@ -139,6 +147,9 @@ def compare(
     allows. Alleles are compared by name, over those that both models have; the summary lists the others. A distribution
     that depends on an allele or a base is compared for each, and the mean is shown: KL(A‖B) weighted by the
     probabilities of A, KL(B‖A) by those of B, JS by the mean of both.
+
+    With --rows, the log-likelihood of a model is the mean of ln Pgen of the rows, with their V and J, over the rows that
+    both models can make.
 
     Example: hpcvdj models compare human_trb my_model -o divergences.tsv
     """
@@ -167,8 +178,35 @@ def compare(
     ]  # fmt: skip
     heads = ["event", "distribution", "JS, bits", "KL(A‖B), bits", "KL(B‖A), bits", "compared of A", "of B"]
     common.console().print(common.table(heads, rows, left=2))
+    if rows is not None:
+        for line in _likelihoods(rows, models):
+            common.say(line)
     if output is not None:
         common.say(f"written    {output}")
+
+
+def _likelihoods(path: Path, models: "dict[str, Model]") -> list[str]:
+    """How likely the junctions of a table are under each model, in lines."""
+    import numpy as np
+    import pyarrow as pa
+
+    from hpcvdj.api import pgen
+    from hpcvdj.repertoires.tables import open_table
+
+    table = pa.Table.from_batches(open_table(path).batches(["v_call", "j_call", "junction"]))
+    values = np.array([pgen(table, model, sequence="nt")["pgen_nt"].to_numpy() for model in models.values()])
+    made = (values > 0).all(axis=0)
+    lines = [f"rows       {len(table):,} read, {int(made.sum()):,} that both models can make"]
+    for letter, own in zip(models, values, strict=True):
+        cannot = f"{int((own == 0).sum()):,} with probability 0, {int(np.isnan(own).sum()):,} excluded"
+        mean = f"{np.log(own[made]).mean():.5f} nats per row; " if made.any() else ""
+        lines.append(f"likelihood {letter}: {mean}{cannot}")
+    if made.sum() > 1:
+        gain = np.log(values[1, made] / values[0, made])
+        lines.append(
+            f"           B - A: {gain.mean():+.5f} ± {1.96 * gain.std(ddof=1) / np.sqrt(made.sum()):.5f} (95 %)"
+        )
+    return lines
 
 
 def _unshared(only: "Unshared") -> str:
