@@ -131,7 +131,7 @@ def compare(
             ".tsv.gz or .parquet.", show_default=False,
         ),
     ] = None,
-    rows: Annotated[
+    junctions: Annotated[
         Path | None,
         typer.Option(
             "--rows", metavar="JUNCTIONS", help="Table of junctions that neither model was inferred from: also say how "
@@ -148,8 +148,8 @@ def compare(
     that depends on an allele or a base is compared for each, and the mean is shown: KL(A‖B) weighted by the
     probabilities of A, KL(B‖A) by those of B, JS by the mean of both.
 
-    With --rows, the log-likelihood of a model is the mean of ln Pgen of the rows, with their V and J, over the rows that
-    both models can make.
+    With --rows, the log-likelihood of a model is the mean of ln Pgen of the rows, with their V and J, over the rows
+    that both models can make.
 
     Example: hpcvdj models compare human_trb my_model -o divergences.tsv
     """
@@ -178,8 +178,8 @@ def compare(
     ]  # fmt: skip
     heads = ["event", "distribution", "JS, bits", "KL(A‖B), bits", "KL(B‖A), bits", "compared of A", "of B"]
     common.console().print(common.table(heads, rows, left=2))
-    if rows is not None:
-        for line in _likelihoods(rows, models):
+    if junctions is not None:
+        for line in _likelihoods(junctions, models):
             common.say(line)
     if output is not None:
         common.say(f"written    {output}")
