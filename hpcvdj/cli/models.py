@@ -148,8 +148,8 @@ def compare(
     that depends on an allele or a base is compared for each, and the mean is shown: KL(A‖B) weighted by the
     probabilities of A, KL(B‖A) by those of B, JS by the mean of both.
 
-    With --rows, the log-likelihood of a model is the mean of ln Pgen of the rows, with their V and J, over the rows
-    that both models can make.
+    With --rows, the log-likelihood of a model is the mean of ln(Pgen / P(a junction is made)) of the rows, with their
+    V and J, over the rows that both models can make.
 
     Example: hpcvdj models compare human_trb my_model -o divergences.tsv
     """
@@ -191,10 +191,15 @@ def _likelihoods(path: Path, models: "dict[str, Model]") -> list[str]:
     import pyarrow as pa
 
     from hpcvdj.api import pgen
+    from hpcvdj.recombination.possible import Possible
     from hpcvdj.repertoires.tables import open_table
 
     table = pa.Table.from_batches(open_table(path).batches(["v_call", "j_call", "junction"]))
-    values = np.array([pgen(table, model, sequence="nt")["pgen_nt"].to_numpy() for model in models.values()])
+    # Alleles that are not functional make no junction, and models differ in how often they are chosen.
+    values = np.array([
+        pgen(table, model, sequence="nt")["pgen_nt"].to_numpy() / Possible.of(model).probability
+        for model in models.values()
+    ])  # fmt: skip
     made = (values > 0).all(axis=0)
     lines = [f"rows       {len(table):,} read, {int(made.sum()):,} that both models can make"]
     for letter, own in zip(models, values, strict=True):
