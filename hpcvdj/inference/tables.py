@@ -13,7 +13,7 @@ from hpcvdj.counting.config import PgenConfig
 from hpcvdj.counting.slices import NOTHING_YET, surveyed
 from hpcvdj.counting.summary import log_exclusions
 from hpcvdj.errors import InputError
-from hpcvdj.inference.folder import fit_facts, named, require_place, write_folder
+from hpcvdj.inference.folder import FACTS, fit_facts, named, require_place, write_folder
 from hpcvdj.inference.infer import Fit, Plan, infer
 from hpcvdj.inference.rows import ChosenRows, choose, reads_of, reads_of_table
 from hpcvdj.inference.start import from_germline, with_anchors
@@ -150,7 +150,8 @@ def _digest(start: Model | Germline) -> str:
 
 def _chosen(junctions: Junctions | None, inputs: Inputs, plan: Plan) -> ChosenRows:
     assert junctions is not None
-    log_exclusions(junctions.rows_read, junctions.excluded.counts(), junctions.substituted)
+    counts = junctions.excluded.counts()
+    log_exclusions(junctions.rows_read, counts, junctions.substituted, f"{FACTS} will have these numbers")
     reads = reads_of(inputs)
     if reads is None and not plan.rows.likely_errors:
         log.warning("no column duplicate_count in all tables: likely sequencing errors cannot be told, and take part")
