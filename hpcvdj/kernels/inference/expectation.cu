@@ -363,7 +363,6 @@ __global__ void __launch_bounds__(MOST_THREADS) expectation(
     }
     for (int k = threadIdx.x; k < 4 * d_here; k += blockDim.x) child_here[k] = d_child[k];
     for (int k = threadIdx.x; k < 2 * (v_here + j_here + d_here + of_insertions); k += blockDim.x) halves[k] = 0;
-    __syncthreads();
 
     const Tile tile = tiles[blockIdx.x];
     const int begin_group = first_group[tile.pair], end_group = first_group[tile.pair + 1];
@@ -447,14 +446,16 @@ __global__ void __launch_bounds__(MOST_THREADS) expectation(
                 }
                 const bool fits = own && ends;
                 if (!counting) {
+                    double probability = 0;
                     // Threads begin D forms at the same distance from the end of J, whose numbers they then share.
                     for (int rest = longest - 1; rest > 0 && fits; rest--) {
                         const double before = rest < length ? left[length - rest] : 0;
                         if (before == 0) continue;
                         double part = 0;
                         forms.walk(front, length, rest, [&](int node, int q) { part += forms.weight(node) * right[q]; });
-                        total += before * part;
+                        probability += before * part;
                     }
+                    total += probability;
                     continue;
                 }
 
