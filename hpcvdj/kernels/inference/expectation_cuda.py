@@ -60,7 +60,7 @@ class ExpectationKernel(Kernel):
         v_sizes, j_sizes = (_tree_sizes(roots, len(side.child)) for roots, side in trees)
         nodes = len(layout.forms)
         here = [min(MOST_HERE, int(most)) for most in (v_sizes.max(initial=0), j_sizes.max(initial=0), nodes)]
-        self._junctions = tuple(map(on_gpu, (own.words, own.lengths, problem.row_weights)))
+        self._junctions = on_gpu(own.words), on_gpu(own.lengths), on_gpu(problem.row_weights)
         groups = (layout.first_group, layout.group_v, layout.group_j, layout.group_d, v_sizes, j_sizes)
         children: list[Any] = []
         for child in (layout.v.child, layout.j.child, layout.forms):
