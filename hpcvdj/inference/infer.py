@@ -126,10 +126,8 @@ class Expectations:
 
     def weigh(self, row_weights: NDArray[np.uint32]) -> None:
         """Count the rows so often from now on; as of `InferenceProblem`."""
-        layout = self._problem.layout
-        self._problem = InferenceProblem(self._problem.repertoire, row_weights, self._problem.model)
-        self._problem.__dict__["layout"] = layout
-        self._kernel.problem = self._problem
+        self._problem = self._problem.weighted(row_weights)
+        self._kernel.weigh(self._problem)
 
     def __call__(self, model: Model | None, saved: str) -> Expected | None:
         """What is expected under root's model, on root; the other ranks pass None.

@@ -60,15 +60,14 @@ class ExpectationKernel(Kernel):
         v_sizes, j_sizes = (_tree_sizes(roots, len(side.child)) for roots, side in trees)
         nodes = len(layout.forms)
         here = [min(MOST_HERE, int(most)) for most in (v_sizes.max(initial=0), j_sizes.max(initial=0), nodes)]
-        self._junctions = on_gpu(own.words), on_gpu(own.lengths), on_gpu(problem.row_weights)
+        self._junctions = on_gpu(own.words), on_gpu(own.lengths)
         groups = (layout.first_group, layout.group_v, layout.group_j, layout.group_d, v_sizes, j_sizes)
         children: list[Any] = []
         for child in (layout.v.child, layout.j.child, layout.forms):
             children += [on_gpu(child), np.int32(len(child))]
         numbers = map(np.int32, (len(layout.table_d), *here, *layout.lags))
         self._tables = (*(on_gpu(values.astype(np.int32)) for values in groups), *children, *numbers)
-        unit, log_unit = layout.unit(problem.rows)
-        self._units = np.float64(unit), np.float64(log_unit), np.float64(LEAST), np.int32(own.longest)
+        self.weigh(problem)
         self.take(problem.model)
 
         lags = sum(layout.lags)
@@ -85,6 +84,13 @@ class ExpectationKernel(Kernel):
         self._shared = shared(self._threads)
 
     @gpu_errors()
+    def weigh(self, problem: InferenceProblem) -> None:
+        """Count the same junctions with other weights."""
+        self.problem, self._row_weights = problem, on_gpu(problem.row_weights)
+        unit, log_unit = self.layout.unit(problem.rows)
+        self._units = np.float64(unit), np.float64(log_unit), np.float64(LEAST), np.int32(problem.repertoire.longest)
+
+    @gpu_errors()
     def take(self, model: Model) -> None:
         """Count the events of another model with the same alleles."""
         own = self.layout.weights(model)
@@ -96,13 +102,13 @@ class ExpectationKernel(Kernel):
     @gpu_errors()
     def start(self, unit: Unit, first: int, last: int) -> Pending:
         """Begin to count junctions first … last-1: int64 [1, counts]."""
-        words, lengths, row_weights = self._junctions
+        words, lengths = self._junctions
         turns = max(1, min(MOST_TURNS, (last - first) // ROWS_OF_A_TURN))
         tiles = split_pairs(self.problem.repertoire.offsets, first, last, self._threads * turns)
         out = cupy.zeros((1, sum(self.layout.sizes)), np.uint64)
         if len(tiles):
             arguments = (
-                words[first:last], np.int32(words.shape[1]), lengths[first:last], row_weights[first:last],
+                words[first:last], np.int32(words.shape[1]), lengths[first:last], self._row_weights[first:last],
                 on_gpu(tiles.view(np.uint8)), *self._tables, *self._weights, *self._units, out,
             )  # fmt: skip
             self.clock.launch(self._kernel, (len(tiles),), self._threads, arguments, self._shared)
