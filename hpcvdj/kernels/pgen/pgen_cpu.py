@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.kernels.kernel import Kernel, Pending, Unit
 from hpcvdj.kernels.pgen import aa_cpu, nt_cpu
-from hpcvdj.kernels.pgen.symbol_tries import Ambiguous
+from hpcvdj.kernels.pgen.ambiguous_texts import Ambiguous
 from hpcvdj.kernels.pgen.tables import Tables
 from hpcvdj.kernels.text import translate_rows
 from hpcvdj.recombination.repertoire import PgenProblem
@@ -31,21 +31,26 @@ class PgenKernel(Kernel):
         values = np.zeros((len(unit.rows), len(self.names)))
         begin, stop = unit.rows.start + first, unit.rows.start + last
         own = self.repertoire
-        words, lengths = own.words[begin:stop], own.lengths[begin:stop]
-        offsets, rows = own.offsets - begin, len(lengths)
-        results = {}
+        values[first:last] = self.values_of(own.words[begin:stop], own.lengths[begin:stop], own.offsets - begin)
+        return lambda: values
+
+    def values_of(
+        self, words: NDArray[np.uint64], lengths: NDArray[np.uint8], offsets: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Values [sequences, columns] of some of the sequences, grouped by the problem's pairs: offsets [pairs + 1]."""
+        rows = len(lengths)
+        values = np.empty((rows, len(self.names)))
+        out = np.empty(rows)
         if self.nt is not None:
-            results["pgen_nt"] = out = np.empty(rows)
-            nt_cpu.nucleotide_rows(words, lengths, offsets, 0, rows, own.longest, out, *self.nt)
+            nt_cpu.nucleotide_rows(words, lengths, offsets, 0, rows, self.repertoire.longest, out, *self.nt)
+            values[:, self.names.index("pgen_nt")] = out
         if self.aa:
             symbols, codons = self._amino_acids(words, lengths)
         for name, any_residue in self.aa.items():
-            results[name] = out = np.empty(rows)
             stop_codon = self.alphabet.symbols.index(STOP)
             aa_cpu.amino_acid_rows(symbols, codons, offsets, 0, rows, any_residue, stop_codon, out, *self.aa_tables)
-        for column, name in enumerate(self.names):
-            values[first:last, column] = results[name]
-        return lambda: values
+            values[:, self.names.index(name)] = out
+        return values
 
     def _amino_acids(
         self, words: NDArray[np.uint64], lengths: NDArray[np.uint8]
