@@ -42,7 +42,6 @@ def filters(dtype: Any) -> dict[str, Any]:
     return {"shuffle": shuffle, "compression": "gzip", "compression_opts": LEVEL, "fletcher32": True}
 
 
-
 class _SafeFile(io.FileIO):
     """The file below HDF5, which crashes at exit if it cannot write what it holds.
 
