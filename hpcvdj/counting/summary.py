@@ -18,7 +18,7 @@ from hpcvdj.repertoires.tables import repertoire_name
 from hpcvdj.results.reader import Result
 from hpcvdj.runs.folder import Identity, differences
 from hpcvdj.runs.run import Run
-from hpcvdj.storage.hdf5 import damage
+from hpcvdj.storage.opening import damage
 
 log = logging.getLogger(__name__)
 
