@@ -178,7 +178,9 @@ def _fill(  # type: ignore[no-untyped-def]
                 continue
             if fills:
                 all_children[inner[depth], symbol] = node
-                ended[node] = own_ended
+                # One by one: numba takes seconds to compile what an assignment says of arrays that do not fit.
+                for c in range(ENDED):
+                    ended[node, c] = own_ended[c]
                 after[node] = row if count[made] else ~leaf
             node += 1
             if count[made]:
