@@ -75,7 +75,8 @@ def _templates(rng: np.random.Generator, segment_type: str, most: int, longest: 
         else:
             segment = "".join(rng.choice(list(BASES), rng.integers(1, longest + 1)))
         name = f"TRB{segment_type}{place + 1}*01"
-        out.append(Template(name, segment, segment, extended_of(segment, segment_type, max_p)))
+        p5 = min(max_p, len(segment)) if segment_type in "DJ" else 0
+        out.append(Template(name, segment, segment, extended_of(segment, segment_type, max_p), p5))
     return out
 
 
