@@ -18,6 +18,7 @@ from hpcvdj.inference.infer import Fit, Plan, infer
 from hpcvdj.inference.rows import ChosenRows, choose, reads_of, reads_of_table
 from hpcvdj.inference.start import from_germline, with_anchors
 from hpcvdj.kernels.backends import Backend
+from hpcvdj.kernels.inference.layout import LEAST
 from hpcvdj.recombination.alphabet import decode, unpack
 from hpcvdj.recombination.exclusions import counts_json
 from hpcvdj.recombination.germline import Germline
@@ -179,7 +180,7 @@ def _unexplained(chosen: ChosenRows, fit: Fit, backend: Backend) -> list[dict[st
     out = []
     for unit in method.units(problem, backend.unit_work, [(range(1), range(len(own)))]):
         values = kernel(unit, 0, unit.tasks)
-        for row in (unit.rows.start + np.flatnonzero(values[:, 0] == 0)).tolist():
+        for row in (unit.rows.start + np.flatnonzero(values[:, 0] < LEAST)).tolist():
             pair = int(np.searchsorted(own.offsets, row, side="right")) - 1
             v, j = own.pairs[pair]
             out.append(
