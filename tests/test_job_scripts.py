@@ -193,7 +193,8 @@ def test_motifs_near_their_time_limit_go_back_to_the_queue(job, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("environment", "options"), [({}, "--backend cpu"), ({"SLURM_GPUS_PER_TASK": "1"}, "--backend cuda --strict-binding")]
+    ("environment", "options"),
+    [({}, "--backend cpu"), ({"SLURM_GPUS_PER_TASK": "1"}, "--backend cuda --strict-binding")],
 )
 def test_inference_uses_the_resources_of_the_job(job, tmp_path, environment, options):
     assert job("exit 0", "infer.sbatch", ("cohort", "own", "-m", "human_trb"), **environment).wait(timeout=30) == 0
