@@ -21,9 +21,11 @@ if TYPE_CHECKING:
         count,
         explain,
         generate,
+        infer,
         likely_scenarios,
         model_tables,
         pgen,
+        write_model,
     )
     from hpcvdj.api import open_result as open
     from hpcvdj.errors import HpcvdjError, InputError
@@ -52,12 +54,14 @@ __all__ = [
     "export",
     "generate",
     "import_germline",
+    "infer",
     "likely_scenarios",
     "load_model",
     "model_tables",
     "open",
     "pgen",
     "read_germline",
+    "write_model",
 ]
 
 _HOMES = {
@@ -74,12 +78,14 @@ _HOMES = {
     "export": "results.export.export",
     "generate": "api.generate",
     "import_germline": "germline_import.import_germline",
+    "infer": "api.infer",
     "likely_scenarios": "api.likely_scenarios",
     "load_model": "recombination.igor.load_model",
     "model_tables": "api.model_tables",
     "open": "api.open_result",
     "pgen": "api.pgen",
     "read_germline": "recombination.germline.read_germline",
+    "write_model": "api.write_model",
 }
 
 

@@ -1,6 +1,7 @@
 """hpcvdj from a script or a notebook: one function for each question."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,6 +13,10 @@ from hpcvdj.counting.config import DEFAULT_MAX_N, Config, Normalize, PgenConfig,
 from hpcvdj.errors import InputError, choices, require_choice, require_integer
 from hpcvdj.generation.generate import Generation
 from hpcvdj.generation.generate import generate as draw
+from hpcvdj.inference.folder import write_files
+from hpcvdj.inference.infer import Fit, Plan
+from hpcvdj.inference.rows import RowChoice
+from hpcvdj.inference.tables import infer_table
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.kernels.pathways.methods import Direct
 from hpcvdj.kernels.quantities import Pgen
@@ -21,6 +26,7 @@ from hpcvdj.recombination.events import events
 from hpcvdj.recombination.explanation import Explanation
 from hpcvdj.recombination.germline import DFormConvention, Germline, PaperDForms, read_germline
 from hpcvdj.recombination.igor import load_model
+from hpcvdj.recombination.igor_writer import model_texts
 from hpcvdj.recombination.likely import LikelyScenarios, most_likely
 from hpcvdj.recombination.models import Alleles, Model
 from hpcvdj.recombination.repertoire import JunctionField, Problem, SequenceField
@@ -179,9 +185,45 @@ def generate(
     Raises InputError for a model that cannot be read, or that makes no (productive) junction.
     """
     plan = Generation(n, seed, productive, scenarios)
-    run, loaded = Run(), _loaded(model)
-    loaded = loaded.with_joint_choice() if joint else loaded
-    return pa.Table.from_batches(list(draw(loaded, plan, run.bind(backend), run)))
+    run = Run()
+    return pa.Table.from_batches(list(draw(_loaded(model, joint=joint), plan, run.bind(backend), run)))
+
+
+def infer(junctions: Any, start: Model | Germline | str | Path, *, backend: str = AUTO, **options: Any) -> Fit:
+    """Infer a recombination model from junctions, on this machine.
+
+    junctions  a pandas DataFrame or a pyarrow Table (or any object with the Arrow stream interface) with the AIRR
+               columns v_call, j_call and junction; with duplicate_count, likely sequencing errors are left out
+    start      where to start: a Model, the name of one (`human_trb`) or its folder; or, for a locus without a model, a
+               Germline or the path of a germline table
+    backend    as of `pgen`; the model is the same for any number of threads
+    options    as those of `hpcvdj infer`: `rows` ("out-of-frame", "nonproductive", "all"), `duplicates`,
+               `likely_errors`, `genes`, `only` and `fixed` (tuples of parameters), `prior`, `iterations`, `tolerance`,
+               `hold_out`, `bootstrap`, `seed`, and `from_` ("model", "uniform", "mixed") for --start
+
+    Returns a Fit: its `model` (for `pgen`, `generate`, `compare_models`), the `trace` of evaluations, the standard
+    `errors` as a model, or None without a bootstrap, and `warnings`; `write_model(fit.model, folder)` writes the model
+    in IGoR's format.
+
+    Raises InputError if no row takes part, or if none is possible under the model; TypeError for an unknown option.
+    """
+    names = {own.name for own in fields(RowChoice)}
+    rows = RowChoice(**{name: options.pop(name) for name in names & options.keys()})
+    plan = Plan(rows, start=options.pop("from_", None), **options)
+    loaded: Any = start
+    if not isinstance(start, Model | Germline):
+        loaded = read_germline(start, d_alleles="all") if Path(start).is_file() else load_model(start, pseudogenes=True)
+    return infer_table(junctions, loaded, plan, backend)
+
+
+def write_model(model: Model, folder: str | Path, *, overwrite: bool = False) -> None:
+    """Write a recombination model to a folder in IGoR's format, which `load_model`, OLGA and others read.
+
+    overwrite  replace a folder that has a model and nothing else
+
+    InputError if there is something else of that name.
+    """
+    write_files(Path(folder), model_texts(model), overwrite=overwrite)
 
 
 def model_tables(model: Model | str | Path) -> dict[str, pa.Table]:
@@ -207,8 +249,9 @@ def compare_models(a: Model | str | Path, b: Model | str | Path) -> Comparison:
     return compare(_loaded(a), _loaded(b))
 
 
-def _loaded(model: Model | str | Path) -> Model:
-    return model if isinstance(model, Model) else load_model(model)
+def _loaded(model: Model | str | Path, *, joint: bool = False) -> Model:
+    loaded = model if isinstance(model, Model) else load_model(model)
+    return loaded.with_joint_choice() if joint else loaded
 
 
 def explain(
@@ -252,7 +295,13 @@ def explain(
 
 
 def likely_scenarios(
-    junction: str, model: Model | str | Path, *, v_call: str | None = None, j_call: str | None = None, number: int = 10
+    junction: str,
+    model: Model | str | Path,
+    *,
+    v_call: str | None = None,
+    j_call: str | None = None,
+    number: int = 10,
+    joint: bool = False,
 ) -> LikelyScenarios:
     """The most likely scenarios in which recombination makes one junction, with their posterior probabilities.
 
@@ -260,12 +309,13 @@ def likely_scenarios(
     model           as of `pgen`
     v_call, j_call  alleles, genes or families, or lists of them; without both, scenarios have any V and J
     number          scenarios to list; `shown` says how much of the posterior probability they have
+    joint           as of `pgen`
 
     InputError if the junction has no generation probability, with the reason, or for one call without the other.
     """
     if (v_call is None) != (j_call is None):
         raise InputError("a V call without a J call, or a J call without a V call: give both, or none")
-    loaded = model if isinstance(model, Model) else load_model(model)
+    loaded = _loaded(model, joint=joint)
     junction = junction.strip().upper()
     row = pa.table({"v_call": [v_call or ""], "j_call": [j_call or ""], "junction": [junction]})
     table = pgen(row, loaded, sequence="nt", genes="any" if v_call is None else "call")

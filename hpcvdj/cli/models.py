@@ -11,6 +11,8 @@ from hpcvdj.errors import few
 
 if TYPE_CHECKING:
     from hpcvdj.recombination.comparison import Unshared
+    from hpcvdj.recombination.models import Model
+    from hpcvdj.recombination.plot import Inferred
 
 app = typer.Typer(
     help="Recombination models: what there is, what is in one, and how different two are.", no_args_is_help=True
@@ -42,17 +44,17 @@ def show(
     model: Annotated[str, typer.Argument(help=_MODEL, metavar="MODEL", show_default=False)],
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FIG", help="Draw the model's distributions on a page: .png or .svg; needs "
-            "matplotlib.", show_default=False,
+        options.option(
+            "--output -o", "FIG", "Draw the model's distributions on a page: .png or .svg; needs matplotlib."
         ),
     ] = None,
     overwrite: options.Overwrite = False,
-) -> None:  # fmt: skip
+) -> None:
     """Show what a model has: its genes, how often they are chosen, and the lengths of insertions.
 
     With -o, also draw a page: usage of V, D and J, D given J, deletions of V and J, deletions at both ends of the three
-    most frequent D alleles, and lengths and bases of insertions.
+    most frequent D alleles, and lengths and bases of insertions; of a model of `hpcvdj infer` also its convergence, and
+    two standard errors of P(V) and of lengths, if it has them.
 
     Example: hpcvdj models show mouse_trb -o mouse_trb.png
     """
@@ -81,9 +83,40 @@ def show(
         longest = len(insertion.lengths) - 1
         common.say(f"insertion  {name}: mean {insertion.mean_length:.2f} nt, at most {longest}; first base {bases}")
     common.say(f"productive {100 * productive_probability(found):.2f} % of recombinations")
+    for line in _origin(Path(model)):
+        common.say(line)
     if output is not None:
-        draw(found, output, overwrite=overwrite)
+        draw(found, output, _inferred(Path(model)), overwrite=overwrite)
         common.say(f"written    {output}")
+
+
+def _origin(folder: Path) -> list[str]:
+    """Where a model of `hpcvdj infer` comes from, in lines."""
+    from hpcvdj.inference.folder import read_facts
+
+    facts = read_facts(folder)
+    if facts is None:
+        return []
+    tables = few([str(table[0]) for table in facts["tables"]])
+    held = facts["held_out_log_likelihood_per_row"]
+    of_held = "" if held is None else f"; {held:.5f} of {facts['rows_held_out']:,} rows held out"
+    lines = [
+        f"inferred   from {facts['rows_counted']:,} rows of {tables}, starting from {facts['start']['name']}",
+        f"likelihood {facts['log_likelihood_per_row']:.5f} nats per row{of_held}",
+    ]
+    return lines + [f"warning    {warning}" for warning in facts["warnings"]]
+
+
+def _inferred(folder: Path) -> "Inferred | None":
+    """What the page of a model of `hpcvdj infer` shows in addition."""
+    from hpcvdj.inference.folder import read_errors, read_facts, read_trace
+    from hpcvdj.recombination.plot import Inferred
+
+    facts, trace = read_facts(folder), [own for own in read_trace(folder) if own.accepted]
+    if facts is None or not trace:
+        return None
+    evaluations = [(own.iteration, own.log_likelihood, own.held_out) for own in trace]
+    return Inferred(evaluations, facts["result_of_iteration"], read_errors(folder))
 
 
 @app.command("compare", cls=Command)
@@ -92,13 +125,23 @@ def compare(
     b: Annotated[str, typer.Argument(help="The other model.", metavar="B", show_default=False)],
     output: Annotated[
         Path | None,
+        options.option(
+            "--output -o",
+            "OUT",
+            "Table of all divergences, also of single alleles and bases: .tsv, .tsv.gz or .parquet.",
+        ),
+    ] = None,
+    junctions: Annotated[
+        Path | None,
         typer.Option(
-            "--output", "-o", metavar="OUT", help="Table of all divergences, also of single alleles and bases: .tsv, "
-            ".tsv.gz or .parquet.", show_default=False,
+            "--rows",
+            metavar="JUNCTIONS",
+            help="Table of junctions that neither model was inferred from: also say how likely they are under each.",
+            show_default=False,
         ),
     ] = None,
     overwrite: options.Overwrite = False,
-) -> None:  # fmt: skip
+) -> None:
     """Say how different two models of one locus are: divergences of each of their distributions, in bits.
 
     JS is the Jensen-Shannon divergence: 0 for equal distributions, 1 if no outcome is possible in both. KL(A‖B) is the
@@ -106,6 +149,9 @@ def compare(
     allows. Alleles are compared by name, over those that both models have; the summary lists the others. A distribution
     that depends on an allele or a base is compared for each, and the mean is shown: KL(A‖B) weighted by the
     probabilities of A, KL(B‖A) by those of B, JS by the mean of both.
+
+    With --rows, the log-likelihood of a model is the mean of ln(Pgen / P(a junction is made)) of the rows, with their
+    V and J, over the rows that both models can make.
 
     Example: hpcvdj models compare human_trb my_model -o divergences.tsv
     """
@@ -134,8 +180,40 @@ def compare(
     ]  # fmt: skip
     heads = ["event", "distribution", "JS, bits", "KL(A‖B), bits", "KL(B‖A), bits", "compared of A", "of B"]
     common.console().print(common.table(heads, rows, left=2))
+    if junctions is not None:
+        for line in _likelihoods(junctions, models):
+            common.say(line)
     if output is not None:
         common.say(f"written    {output}")
+
+
+def _likelihoods(path: Path, models: "dict[str, Model]") -> list[str]:
+    """How likely the junctions of a table are under each model, in lines."""
+    import numpy as np
+    import pyarrow as pa
+
+    from hpcvdj.api import pgen
+    from hpcvdj.recombination.possible import Possible
+    from hpcvdj.repertoires.tables import open_table
+
+    table = pa.Table.from_batches(open_table(path).batches(["v_call", "j_call", "junction"]))
+    # Alleles that are not functional make no junction, and models differ in how often they are chosen.
+    values = np.array([
+        pgen(table, model, sequence="nt")["pgen_nt"].to_numpy() / Possible.of(model).probability
+        for model in models.values()
+    ])  # fmt: skip
+    made = (values > 0).all(axis=0)
+    lines = [f"rows       {len(table):,} read, {int(made.sum()):,} that both models can make"]
+    for letter, own in zip(models, values, strict=True):
+        cannot = f"{int((own == 0).sum()):,} with probability 0, {int(np.isnan(own).sum()):,} excluded"
+        mean = f"{np.log(own[made]).mean():.5f} nats per row; " if made.any() else ""
+        lines.append(f"likelihood {letter}: {mean}{cannot}")
+    if made.sum() > 1:
+        gain = np.log(values[1, made] / values[0, made])
+        lines.append(
+            f"           B - A: {gain.mean():+.5f} ± {1.96 * gain.std(ddof=1) / np.sqrt(made.sum()):.5f} (95 %)"
+        )
+    return lines
 
 
 def _unshared(only: "Unshared") -> str:

@@ -51,6 +51,14 @@ def write_folder(
     if unexplained:
         texts[UNEXPLAINED] = _tsv(list(unexplained[0]), (row.values() for row in unexplained))
     texts[FACTS] = json.dumps({"format": _FORMAT, **facts}, indent=1, ensure_ascii=False) + "\n"
+    write_files(target, texts, overwrite=overwrite)
+
+
+def write_files(target: Path, texts: Mapping[str, str], *, overwrite: bool) -> None:
+    """Write the files of a model's folder; with `overwrite` a folder is replaced that has no other files than these."""
+    own = {*FILES, FACTS, ITERATIONS, ERRORS, UNEXPLAINED}
+    if overwrite and target.is_dir() and not {path.name for path in target.iterdir()} <= own:
+        raise InputError(f"{target}: has other files than a model's; give another name")
     with atomic_folder(target, overwrite=overwrite) as folder:
         for name, text in texts.items():
             (folder / name).write_text(text)
@@ -105,6 +113,16 @@ def read_trace(folder: Path) -> list[Evaluated]:
         ]  # fmt: skip
     except (OSError, ValueError, KeyError):
         return []
+
+
+def read_errors(folder: Path) -> dict[tuple[str, str, str], float]:
+    """The standard errors of an inferred model by (event, condition, outcome); empty if the folder has none."""
+    try:
+        _, *lines = (folder / ERRORS).read_text().splitlines()
+        rows = [line.split("\t") for line in lines]
+        return {(event, condition, outcome): float(error) for event, condition, outcome, _, error in rows}
+    except (OSError, ValueError):
+        return {}
 
 
 def require_place(target: Path, *, overwrite: bool, resume: bool, identity: Identity) -> None:

@@ -65,7 +65,7 @@ class Plan:
     start: Start | None = None
     only: tuple[str, ...] = ()
     fixed: tuple[str, ...] = ()
-    prior: float = 0.5
+    prior: float = 0.0
     iterations: int = 60
     tolerance: float = 1e-5
     hold_out: float = 0.1
@@ -126,10 +126,8 @@ class Expectations:
 
     def weigh(self, row_weights: NDArray[np.uint32]) -> None:
         """Count the rows so often from now on; as of `InferenceProblem`."""
-        layout = self._problem.layout
-        self._problem = InferenceProblem(self._problem.repertoire, row_weights, self._problem.model)
-        self._problem.__dict__["layout"] = layout
-        self._kernel.problem = self._problem
+        self._problem = self._problem.weighted(row_weights)
+        self._kernel.weigh(self._problem)
 
     def __call__(self, model: Model | None, saved: str) -> Expected | None:
         """What is expected under root's model, on root; the other ranks pass None.
@@ -195,7 +193,7 @@ def infer(
 
 
 def _order(found: Evaluated, search: Search) -> tuple[float, float]:
-    return (found.held_out if search.held else 0.0, float(found.iteration) if not search.held else -found.iteration)
+    return (found.held_out, -found.iteration) if search.judged else (0.0, found.iteration)
 
 
 def _after(kept: "_Kept", save: Callable[[bytes], None]) -> None:
@@ -241,7 +239,7 @@ def _report(found: Evaluated, search: Search) -> None:
     """A line for an iteration."""
     accepted = [own for own in search.trace if own.accepted]
     gain = found.log_likelihood - accepted[-2].log_likelihood if len(accepted) > 1 and found.accepted else 0.0
-    held = f", held out {found.held_out:.5f}" if search.held else ""
+    held = f", held out {found.held_out:.5f}" if search.judged else ""
     said = f" ({gain:+.5f})" if len(accepted) > 1 else ""
     said = said if found.accepted else ", not taken: less likely"
     log.info(

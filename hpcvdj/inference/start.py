@@ -29,6 +29,14 @@ MOST_DELETED = 20
 _CYS, _PHE = "TGT", "TTT"
 """The anchor codons of alleles that no junction shows."""
 
+_SIDES: tuple[tuple[SegmentType, int], ...] = (("V", 0), ("J", 1))
+
+_RESIDUES: dict[SegmentType, str] = {"V": "C", "J": "FW"}
+"""What the anchor codons code for."""
+
+COMMON = 0.1
+"""An anchor codon is no error if so many times the junctions of the most common one have it."""
+
 UNKNOWN = "NNN"
 """What a germline table does not have of a gene: the bases before Cys 104."""
 
@@ -36,9 +44,30 @@ UNKNOWN = "NNN"
 def started(model: Model, start: Start, free: frozenset[str]) -> Model:
     """The model that the first iteration evaluates; parameters that are not inferred stay as they are."""
     require_choice("start", start, get_args(Start))
+    model = _completed(model)
     if start == "model":
         return mixed(model, 0.0)
     return with_fixed(uniform(model) if start == "uniform" else mixed(model, UNIFORM_SHARE), model, free)
+
+
+def _completed(model: Model) -> Model:
+    """The model with deletions of V and J alleles that have none: the mean of the other alleles.
+
+    Files have zeros for alleles that were never seen when the model was inferred, such as pseudogenes.
+    """
+    changes: dict[str, Any] = {}
+    allowed = uniform(model)
+    for segment, _ in _SIDES:
+        name = f"{segment.lower()}_deletions"
+        values = getattr(model, name)
+        lacks = ~values.any(axis=1) & getattr(allowed, name).any(axis=1)
+        mean = model.p_segment(segment) @ values
+        guess = np.where(getattr(allowed, name) > 0, mean, 0.0)
+        # Where the mean has nothing, what is equally likely.
+        guess = np.where(guess.any(axis=1, keepdims=True), guess, getattr(allowed, name))
+        guess /= np.maximum(guess.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+        changes[name] = np.where(lacks[:, None], guess, values)
+    return replace(model, **changes)
 
 
 def from_germline(germline: Germline) -> Model:
@@ -106,7 +135,8 @@ def with_anchors(model: Model, germline: Germline, repertoire: Repertoire) -> Mo
         templates = []
         for own, vote in zip(segments, votes, strict=True):
             kind = own.gene, own.sequence
-            templates.append(_template(own, germline.max_p, _anchor(vote, _RESIDUES[segment], alike[kind], earlier[kind])))
+            anchor = _anchor(vote, _RESIDUES[segment], alike[kind], earlier[kind])
+            templates.append(_template(own, germline.max_p, anchor))
             earlier[kind] += 1
         changes[segment.lower()] = tuple(templates)
     return uniform(replace(model, **changes))
@@ -125,13 +155,6 @@ def _anchor(votes: NDArray[np.int64], residues: str, alike: int, earlier: int) -
     return codons[earlier] if earlier < len(codons) else next(iter(codons), "")
 
 
-COMMON = 0.1
-"""An anchor codon is no error if so many times the junctions of the most common one have it."""
-
-_RESIDUES = {"V": "C", "J": "FW"}
-"""What Cys 104 and Phe/Trp 118 are."""
-
-_SIDES: tuple[tuple[SegmentType, int], ...] = (("V", 0), ("J", 1))
 _CODONS = 64
 
 

@@ -13,9 +13,9 @@ from hpcvdj.counting.config import PgenConfig
 from hpcvdj.counting.slices import NOTHING_YET, surveyed
 from hpcvdj.counting.summary import log_exclusions
 from hpcvdj.errors import InputError
-from hpcvdj.inference.folder import fit_facts, named, require_place, write_folder
+from hpcvdj.inference.folder import FACTS, fit_facts, named, require_place, write_folder
 from hpcvdj.inference.infer import Fit, Plan, infer
-from hpcvdj.inference.rows import ChosenRows, choose, reads_of
+from hpcvdj.inference.rows import ChosenRows, choose, reads_of, reads_of_table
 from hpcvdj.inference.start import from_germline, with_anchors
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.recombination.alphabet import decode, unpack
@@ -24,7 +24,7 @@ from hpcvdj.recombination.germline import Germline
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import LONGEST_CDR3, PgenProblem
 from hpcvdj.repertoires.inputs import Inputs
-from hpcvdj.repertoires.junctions import Junctions, Reading
+from hpcvdj.repertoires.junctions import Junctions, Reading, read_table
 from hpcvdj.runs.folder import RunFolder
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.files import atomic_path, exclusive_lock
@@ -124,6 +124,17 @@ def infer_tables(
         return run.on_root(finish)
 
 
+def infer_table(table: Any, start: Model | Germline, plan: Plan, backend_name: str) -> Fit:
+    """Infer a model from a pandas DataFrame or a pyarrow Table, on this machine; `start` as of `infer_tables`."""
+    run = Run()
+    model, plan = reference_of(start, plan)
+    junctions = read_table(table, model, reading_for(plan))
+    chosen = choose(junctions, reads_of_table(table), plan.rows)
+    fit = infer(chosen, _anchored(model, start, chosen), plan, run, run.bind(backend_name))
+    assert fit is not None
+    return replace(fit, model=named(fit.model, "inferred"))
+
+
 def _identity(inputs: Inputs, start: Model | Germline, plan: Plan) -> dict[str, Any]:
     return {
         "tables": [[table.path.name, table.sha256] for table in inputs.tables],
@@ -139,7 +150,8 @@ def _digest(start: Model | Germline) -> str:
 
 def _chosen(junctions: Junctions | None, inputs: Inputs, plan: Plan) -> ChosenRows:
     assert junctions is not None
-    log_exclusions(junctions.rows_read, junctions.excluded.counts(), junctions.substituted)
+    counts = junctions.excluded.counts()
+    log_exclusions(junctions.rows_read, counts, junctions.substituted, f"{FACTS} will have these numbers")
     reads = reads_of(inputs)
     if reads is None and not plan.rows.likely_errors:
         log.warning("no column duplicate_count in all tables: likely sequencing errors cannot be told, and take part")

@@ -2,7 +2,8 @@
 
 import textwrap
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,19 +30,37 @@ _STYLE = {
     "text.parse_math": False,
 }  # fmt: skip
 
+Errors = Mapping[tuple[str, str, str], float]
+
 Row = list[tuple[float, Callable[[Any], None]]]
 """The panels of a row: their relative widths, and what draws each on matplotlib axes."""
 
 
-def draw(model: Model, target: Path, *, overwrite: bool = False) -> None:
-    """Draw the page of a model to `target` (.png or .svg)."""
+@dataclass(frozen=True)
+class Inferred:
+    """How a model was inferred.
+
+    evaluations  (iteration, log-likelihood per row, that of the rows held out or nan)
+    result       the iteration of the model
+    errors       standard errors by (event, condition, outcome), as text; empty without any
+    """
+
+    evaluations: Sequence[tuple[int, float, float]]
+    result: int
+    errors: Mapping[tuple[str, str, str], float]
+
+
+def draw(model: Model, target: Path, inferred: Inferred | None = None, *, overwrite: bool = False) -> None:
+    """Draw the page of a model, and how it was inferred, to `target` (.png or .svg)."""
     with pyplot().rc_context(_STYLE):
-        save(page(model), target, overwrite=overwrite)
+        save(page(model, inferred), target, overwrite=overwrite)
 
 
-def page(model: Model) -> Any:
+def page(model: Model, inferred: Inferred | None = None) -> Any:
     """A matplotlib figure with the distributions of a model, each row of panels a subfigure of it."""
-    rows = _rows(model)
+    rows = _rows(model, inferred.errors if inferred else {})
+    if inferred:
+        rows.append([(1, partial(_convergence, inferred=inferred))])
     figure = pyplot().figure(figsize=(12, 1 + 3 * len(rows)), layout="constrained")
     alleles = [f"{own} alleles: {usable(model, own)}" for own in SEGMENT_TYPES.values() if model.templates(own)]
     named = textwrap.wrap(f"Recombination model {model.name}", LINE)
@@ -63,13 +82,15 @@ def usable(model: Model, segment: SegmentType) -> str:
     return f"{number}: {share:.2f} % of P({segment})"
 
 
-def _rows(model: Model) -> list[Row]:
+def _rows(model: Model, errors: Errors) -> list[Row]:
     """The panels of the page."""
     found = events(model)
     width = {segment: 16 + len(model.templates(segment)) for segment in SEGMENT_TYPES.values()}
-    usage = {segment: (width[segment], partial(_usage, model=model, segment=segment)) for segment in width}
+    usage = {
+        segment: (width[segment], partial(_usage, model=model, segment=segment, errors=errors)) for segment in width
+    }
     deletions: Row = [(1, partial(_deletions, model=model, event=found[name])) for name in ("v_3_del", "j_5_del")]
-    insertions: Row = [(1, partial(_lengths, model=model))]
+    insertions: Row = [(1, partial(_lengths, model=model, errors=errors))]
     insertions += [(1, partial(_bases, name=name, insertion=own)) for name, own in model.named_insertions.items()]
     if not model.has_d:
         return [[usage["V"]], [usage["J"]], deletions, insertions]
@@ -79,12 +100,34 @@ def _rows(model: Model) -> list[Row]:
     return [[usage["V"]], choices, deletions, joint, insertions]
 
 
-def _usage(axes: Any, model: Model, segment: SegmentType) -> None:
+def _convergence(axes: Any, inferred: Inferred) -> None:
+    """Log-likelihoods by iteration."""
+    iterations, *values = zip(*inferred.evaluations, strict=True)
+    for colour, own, label in zip(COLOURS, values, ("rows that were counted", "rows held out"), strict=False):
+        if not np.isnan(own).all():
+            axes.plot(iterations, own, color=colour, marker=".", label=label)
+    axes.axvline(inferred.result, color="0.4", linestyle=":", linewidth=0.8, label="this model")
+    # The first iterations gain so much that the others could not be seen.
+    last = np.concatenate([np.array(own)[len(own) // 4 :] for own in values])
+    low, high = np.nanmin(last), np.nanmax(last)
+    margin = 0.05 * (high - low) + 1e-9
+    axes.set(
+        title="Convergence",
+        xlabel="iteration",
+        ylabel="log-likelihood, nats per row",
+        ylim=(low - margin, high + margin),
+    )
+    axes.legend()
+    _whole_numbers(axes.xaxis)
+
+
+def _usage(axes: Any, model: Model, segment: SegmentType, errors: Errors) -> None:
     """Bars of the alleles that are chosen at all, the most frequent first."""
     chance, templates = 100 * model.p_segment(segment), model.templates(segment)
     order = [int(place) for place in np.argsort(-chance, kind="stable") if chance[place] > 0]
     can = set(model.contributing(segment))
     bars = axes.bar(range(len(order)), chance[order], color=[COLOURS[0] if k in can else _GREY for k in order])
+    _bars(axes, chance[order], [(f"{segment.lower()}_choice", "", templates[k].allele) for k in order], errors)
     legend = {place in can: bar for place, bar in zip(order, bars, strict=True)}
     if False in legend:
         words = {True: "can make a junction", False: "cannot: not functional, or anchor unknown"}
@@ -92,6 +135,15 @@ def _usage(axes: Any, model: Model, segment: SegmentType) -> None:
     axes.set(title=f"{segment} usage", ylabel=f"P({segment}), %", xlim=(-0.6, len(order) - 0.4))
     axes.set_xlabel("alleles with P > 0")
     _label(axes.xaxis, [templates[place].allele for place in order])
+
+
+def _bars(axes: Any, percent: Array, keys: Sequence[tuple[str, str, str]], errors: Errors) -> None:
+    """Two standard errors on both sides of values at 0, 1, …, where they are known."""
+    if errors.keys() & set(keys):
+        widths = [200 * errors.get(key, 0.0) for key in keys]
+        # A probability is not below 0.
+        sides = np.minimum(widths, percent), widths
+        axes.errorbar(range(len(keys)), percent, sides, fmt="none", ecolor="black", elinewidth=0.8)
 
 
 def _d_given_j(axes: Any, model: Model) -> None:
@@ -165,9 +217,11 @@ def _joint_deletions(axes: Any, model: Model, event: Event, place: int) -> None:
     _whole_numbers(axes.xaxis, axes.yaxis)
 
 
-def _lengths(axes: Any, model: Model) -> None:
+def _lengths(axes: Any, model: Model, errors: Errors) -> None:
     for colour, (name, own) in zip(COLOURS, model.named_insertions.items(), strict=False):
         axes.plot(100 * own.lengths, color=colour, marker=".", label=f"{name}, mean {own.mean_length:.2f}")
+        keys = [(f"{name.lower()}_ins", "", str(length)) for length in range(len(own.lengths))]
+        _bars(axes, 100 * own.lengths, keys, errors)
     axes.set(title="Inserted n-nucleotides", xlabel="n-nucleotides", ylabel="P(length), %", ylim=(0, None))
     axes.legend()
 

@@ -17,7 +17,7 @@ from hpcvdj.report import charts
 from hpcvdj.report.bins import doublings, median
 from hpcvdj.report.elements import Cell, Figure, Section, Table, columns, percent, shown
 from hpcvdj.report.survey import Junction, Survey
-from hpcvdj.storage.hdf5 import damage
+from hpcvdj.storage.opening import damage
 
 _DRAWN = 20
 """Top junctions in the figure; the table has more."""

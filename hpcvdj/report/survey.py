@@ -22,7 +22,7 @@ from hpcvdj.recombination.repertoire import LONGEST_CDR3
 from hpcvdj.report.bins import FINE_BINS, Quantiles, Scores, log_bins
 from hpcvdj.results.reader import Result
 from hpcvdj.results.schema import read_group, strings
-from hpcvdj.storage.hdf5 import damage
+from hpcvdj.storage.opening import damage
 
 BLOCK_BYTES = 1 << 25
 """Bytes of counters and sequences read at a time."""

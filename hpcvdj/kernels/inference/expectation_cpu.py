@@ -260,6 +260,10 @@ class ExpectationKernel(Kernel):
         self.problem, self.layout = problem, problem.layout
         self.take(problem.model)
 
+    def weigh(self, problem: InferenceProblem) -> None:
+        """Count the same junctions with other weights."""
+        self.problem = problem
+
     def take(self, model: Model) -> None:
         """Count the events of another model with the same alleles."""
         own = self.layout.weights(model)

@@ -33,6 +33,13 @@ class InferenceProblem:
         """Where counts are collected."""
         return Layout.of(self.model, [(v.places, j.places) for v, j in self.repertoire.pairs])
 
+    def weighted(self, row_weights: NDArray[np.uint32]) -> "InferenceProblem":
+        """The same junctions with other weights."""
+        other = InferenceProblem(self.repertoire, row_weights, self.model)
+        # Which takes long to make.
+        other.__dict__["layout"] = self.layout
+        return other
+
     @cached_property
     def rows(self) -> int:
         """Rows that are counted, as often as each is, or that are held out."""

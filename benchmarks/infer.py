@@ -1,0 +1,180 @@
+"""How well and how fast `hpcvdj infer` finds a known model again, and how fast vdjtools does.
+
+python benchmarks/infer.py --output results/infer/raw.csv
+python benchmarks/infer.py --models human_trb --rows 1000000 --iterations 30 --peer-rows 0 --output million.csv
+
+Draws out-of-frame junctions from a model of OLGA, with their V and J alleles, and infers it from a start where
+everything is equally likely, without held-out rows and prior.  A row for each iteration: seconds of the E step and of
+all (wall and processor time), the log-likelihood, and L1 distances between the distributions of the model that was
+reached and of the one that made the junctions; a distribution that depends on an allele is averaged over the alleles by
+their probability.  The first row of a model has the log-likelihood of the model that made them.
+
+With vdjtools installed, its `infer_native` on one thread takes `--peer-rows` of the junctions with the same calls, in
+the same run: seconds of one and of three iterations, whose difference is two.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from _vdjtools import INSTALLED, VERSION
+
+from hpcvdj.generation.generate import Generation, generate
+from hpcvdj.inference.infer import THREADS_PER_BLOCK, Plan
+from hpcvdj.inference.parameters import free_parameters, uniform
+from hpcvdj.inference.search import Search, Settings
+from hpcvdj.inference.tables import reading_for
+from hpcvdj.kernels.backends import Backend, open_backend
+from hpcvdj.kernels.inference.method import Expectation, InferenceProblem
+from hpcvdj.recombination.igor import load_model
+from hpcvdj.recombination.models import Array, Model
+from hpcvdj.recombination.possible import Possible
+from hpcvdj.repertoires.junctions import read_table
+from hpcvdj.runs.run import Run
+
+DISTANCES = ("v", "j", "vj", "dj", "v_del", "j_del", "d_del", "ins_1", "ins_2", "steps_1", "steps_2")
+
+FIELDS = (
+    "hardware", "threads", "program", "model", "rows", "iteration", "kind", "accepted", "log_likelihood",
+    "e_step_seconds", "seconds", "cpu_seconds", *(f"l1_{name}" for name in DISTANCES),
+)  # fmt: skip
+
+
+def out_of_frame(model: Model, rows: int, seed: int) -> pa.Table:
+    """Junctions of a model whose length is no multiple of three, with their alleles."""
+    plan = Generation(int(rows * 1.7) + 1000, seed)
+    drawn = pa.Table.from_batches(list(generate(model, plan, open_backend("cpu"), Run())))
+    lengths = pc.utf8_length(drawn["junction"]).to_numpy()
+    return drawn.filter(pa.array((lengths % 3 > 0) & (lengths <= 128))).slice(0, rows)
+
+
+def l1(p: Array, q: Array, weights: Array | None = None) -> float:
+    """The L1 distance of two distributions; of rows of them, the mean with these weights."""
+    if weights is None:
+        return float(np.abs(p - q).sum())
+    p, q = (own.reshape(len(own), -1) for own in (p, q))
+    p = p / np.maximum(p.sum(axis=1, keepdims=True), 1e-300)
+    return float((np.abs(p - q).sum(axis=1) * weights).sum() / weights.sum())
+
+
+def distances(truth: Model, found: Model) -> dict[str, float]:
+    """L1 distances of a found model from the part of `truth` that can make a junction."""
+    possible = Possible.of(truth)
+    choice = possible.choice / possible.choice.sum()
+    p_v, p_j = choice.sum(axis=(1, 2)), choice.sum(axis=(0, 1))
+    out = {"v": l1(p_v, found.p_segment("V")), "j": l1(p_j, found.p_segment("J"))}
+    if truth.has_d:
+        out["dj"] = l1(choice.sum(axis=0), found.p_dj)
+        out["d_del"] = l1(possible.d_deletions, found.d_deletions, choice.sum(axis=(0, 2)))
+    else:
+        out["vj"] = l1(choice[:, 0], found.p_vj)
+    out["v_del"] = l1(possible.v_deletions, found.v_deletions, p_v)
+    out["j_del"] = l1(possible.j_deletions, found.j_deletions, p_j)
+    for number, (own, other) in enumerate(zip(truth.insertions, found.insertions, strict=True), 1):
+        out[f"ins_{number}"] = l1(own.lengths, other.lengths)
+        out[f"steps_{number}"] = l1(own.transitions.T, other.transitions.T, own.first)
+    return out
+
+
+def inferred(name: str, rows: int, iterations: int, backend: Backend) -> Iterator[dict[str, Any]]:
+    """A row for each iteration."""
+    truth = load_model(name)
+    junctions = read_table(out_of_frame(truth, rows, 11), truth, reading_for(Plan()))
+    model = uniform(truth)
+    problem = InferenceProblem(junctions.repertoire, np.ones(len(junctions), dtype=np.uint32), truth)
+    kernel: Any = backend.load(Expectation(), problem, THREADS_PER_BLOCK)
+    (unit,) = Expectation().units(problem, 0, [])
+
+    def counts(own: Model) -> Any:
+        kernel.take(own)
+        return problem.layout.expected(kernel(unit, 0, len(junctions))[0], own, problem.rows)
+
+    common = {"program": "hpcvdj", "model": name, "rows": len(junctions)}
+    yield common | {"kind": "truth", "log_likelihood": counts(truth).log_likelihood / len(junctions)}
+    search = Search(Settings(free_parameters(model), 0.0, iterations, 0.0), len(junctions), 0, model)
+    while not search.done:
+        own, wall, cpu = search.model, time.perf_counter(), time.process_time()
+        expected = counts(own)
+        e_step = time.perf_counter() - wall
+        found = search.take(expected, e_step)
+        yield common | {
+            "iteration": found.iteration, "kind": found.kind, "accepted": found.accepted,
+            "log_likelihood": found.log_likelihood, "e_step_seconds": e_step, "seconds": time.perf_counter() - wall,
+            "cpu_seconds": time.process_time() - cpu,
+            **{f"l1_{key}": value for key, value in distances(truth, own).items()},
+        }  # fmt: skip
+
+
+def by_vdjtools(name: str, rows: int) -> Iterator[dict[str, Any]]:
+    """Seconds of one and of three iterations."""
+    from vdjtools.model.infer import gene_masks, infer_native
+    from vdjtools.model.io import from_olga
+
+    from hpcvdj.recombination.igor import OLGA_FOLDERS, olga_folder
+
+    folder = olga_folder()
+    assert folder is not None
+    organism, locus = name.split("_")
+    template = from_olga(folder / OLGA_FOLDERS[name], locus=locus.upper(), organism=organism)
+    table = out_of_frame(load_model(name), rows, 11)
+    texts = table["junction"].to_pylist()
+    masks = gene_masks(template, table["v_call"].to_pylist(), table["j_call"].to_pylist())
+    for iterations in (1, 3):
+        wall, cpu = time.perf_counter(), time.process_time()
+        infer_native(template, texts, max_iter=iterations, tol=0.0, masks=masks, single_d=True, threads=1)
+        yield {
+            "program": f"vdjtools {VERSION}", "model": name, "rows": len(texts), "iteration": iterations,
+            "seconds": time.perf_counter() - wall, "cpu_seconds": time.process_time() - cpu,
+        }  # fmt: skip
+
+
+def main() -> None:
+    """Measure and write the raw rows."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, required=True, help="raw.csv to write")
+    parser.add_argument("--models", nargs="+", default=["human_trb", "mouse_trb", "human_tra", "human_igh"])
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--iterations", type=int, default=60)
+    parser.add_argument("--peer-rows", type=int, default=200, help="0: without vdjtools")
+    parser.add_argument("--backend", default="cpu")
+    options = parser.parse_args()
+    backend = open_backend(options.backend)
+    facts = {"hardware": backend.describe(), "threads": numba.get_num_threads()}
+    write(options.output, facts, rows(options, backend))
+
+
+def rows(options: argparse.Namespace, backend: Backend) -> Iterator[dict[str, Any]]:
+    """All raw rows."""
+    for name in options.models:
+        yield from inferred(name, options.rows, options.iterations, backend)
+        if INSTALLED and options.peer_rows:
+            yield from by_vdjtools(name, options.peer_rows)
+
+
+def write(target: Path, facts: dict[str, Any], found: Iterator[dict[str, Any]]) -> None:
+    """Write rows as they come."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with open(target, "w", newline="") as stream:
+        writer = csv.DictWriter(stream, FIELDS, lineterminator="\n")
+        writer.writeheader()
+        for row in found:
+            writer.writerow({name: shown(value) for name, value in (facts | row).items()})
+            stream.flush()
+
+
+def shown(value: Any) -> Any:
+    """A number with six digits."""
+    return f"{value:.6g}" if isinstance(value, float) else value
+
+
+if __name__ == "__main__":
+    main()
