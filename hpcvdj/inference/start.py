@@ -130,13 +130,13 @@ def with_anchors(model: Model, germline: Germline, repertoire: Repertoire) -> Mo
         for own, found in zip(repertoire.pairs, by_pair.reshape(-1, _CODONS), strict=True):
             votes[list(own[side].places)] += found
         segments = germline.of(segment)
-        alike = Counter((own.gene, own.sequence) for own in segments)
+        alike = Counter((allele.gene, allele.sequence) for allele in segments)
         earlier: Counter[tuple[str, str]] = Counter()
         templates = []
-        for own, vote in zip(segments, votes, strict=True):
-            kind = own.gene, own.sequence
+        for allele, vote in zip(segments, votes, strict=True):
+            kind = allele.gene, allele.sequence
             anchor = _anchor(vote, _RESIDUES[segment], alike[kind], earlier[kind])
-            templates.append(_template(own, germline.max_p, anchor))
+            templates.append(_template(allele, germline.max_p, anchor))
             earlier[kind] += 1
         changes[segment.lower()] = tuple(templates)
     return uniform(replace(model, **changes))
