@@ -116,6 +116,8 @@ def _product(
 
     row_prior is that of rows where rows stand for alleles: it counts with the row's share in each column.
     """
+    if not free.intersection(names):
+        return before
     columns = before.sum(axis=0)
     given = _shares(before, np.zeros_like(before), 0)
     if row_prior.any():
@@ -124,7 +126,8 @@ def _product(
     if names[0] in free:
         given = _shares(counts, given, 0)
     if names[1] in free:
-        columns = _shares(counts.sum(axis=0) + column_prior, columns)
+        # A column without rows cannot be: a prior on it would be lost to the others.
+        columns = _shares((counts.sum(axis=0) + column_prior) * given.any(axis=0), columns)
     return np.asarray(columns * given)
 
 
@@ -214,9 +217,16 @@ def with_fixed(model: Model, other: Model, free: frozenset[str]) -> Model:
 
 
 def _product_of(own: Array, other: Array, free: frozenset[str], names: tuple[str, str]) -> Array:
-    """P(column) P(row | column), each from `own` if it is free; `names` are those of rows and of columns."""
-    given, columns = (own if name in free else other for name in names)
-    return np.asarray(columns.sum(axis=0) * _shares(given, np.zeros_like(given), 0))
+    """P(column) P(row | column), each from `own` if it is free; `names` are those of rows and of columns.
+
+    P(row | column) of a column that is 0 there is the other's.
+    """
+    if not free.intersection(names):
+        return other
+    row_source, column_source = (own if name in free else other for name in names)
+    rest = other if row_source is own else own
+    given = _shares(row_source, _shares(rest, np.zeros_like(rest), 0), 0)
+    return np.asarray(column_source.sum(axis=0) * given)
 
 
 def _insertion_names(model: Model) -> list[str]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from hpcvdj.errors import InputError
-from hpcvdj.inference.parameters import extrapolated, log_prior, maximised, parameters, with_parameters
+from hpcvdj.inference.parameters import extrapolated, log_prior, maximised, parameters, with_fixed, with_parameters
 from hpcvdj.kernels.inference.layout import LEAST, Expected
 from hpcvdj.recombination.models import Array, Model
 
@@ -133,7 +133,9 @@ class Search:
         self.points = [*self.points, self.model][-2:]
         self.fallback = None
         if len(self.points) == 2:
-            self.model, self.step = extrapolated([*self.points, following], expected, self.longest)
+            far, self.step = extrapolated([*self.points, following], expected, self.longest)
+            # A long step changes joint probabilities, of which one factor may be fixed, and rounds what it leaves.
+            self.model = with_fixed(far, following, self.settings.free)
             self.kind, self.fallback, self.points = "long", following, []
             if self.step <= 1.0:
                 self.model, self.kind = following, "em"
