@@ -53,6 +53,7 @@ class Evaluated:
     held_out        the same of the junctions held out; nan without any
     lost            counted junctions with probability 0
     seconds         that it took
+    error_rate      of the model; 0 if sequencing errors are not taken into account
     """
 
     iteration: int
@@ -62,6 +63,7 @@ class Evaluated:
     held_out: float
     lost: int
     seconds: float
+    error_rate: float = 0.0
 
 
 @dataclass
@@ -99,6 +101,7 @@ class Search:
         found = Evaluated(
             len(self.trace) + 1, self.kind, True, expected.log_likelihood / max(1, self.rows),
             expected.held_log_likelihood / self.held if self.held else math.nan, expected.lost, seconds,
+            self.model.error_rate,
         )  # fmt: skip
         objective = expected.log_likelihood + log_prior(self.model, self.settings.prior)
         gain = (objective - self.objective) / max(1, self.rows)

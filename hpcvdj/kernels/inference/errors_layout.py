@@ -151,4 +151,4 @@ class ErrorsLayout:
 def _kept(texts: Texts, shape: tuple[int, ...]) -> Array:
     """The bases that each allele keeps with each deletion, float64 [alleles, *shape]."""
     lost = np.indices(shape).sum(axis=0)
-    return np.maximum(texts.lengths.reshape(-1, *[1] * len(shape)) - lost, 0.0)
+    return np.asarray(np.maximum(texts.lengths.reshape(-1, *[1] * len(shape)) - lost, 0.0))

@@ -32,8 +32,8 @@ class InferenceProblem:
     errors: bool = False
 
     @cached_property
-    def layout(self) -> Layout | ErrorsLayout:
-        """Where counts are collected."""
+    def layout(self) -> Any:
+        """Where counts are collected: a `Layout`, or an `ErrorsLayout`."""
         pairs = [(v.places, j.places) for v, j in self.repertoire.pairs]
         return ErrorsLayout.of(self.model, pairs) if self.errors else Layout.of(self.model, pairs)
 
