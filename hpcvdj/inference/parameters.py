@@ -89,6 +89,7 @@ def maximised(model: Model, expected: Expected, free: frozenset[str], prior: flo
         "d_del": ("d_deletions", _shares(expected.d, model.d_deletions, (1, 2))),
     }
     arrays: dict[str, Any] = dict(value for name, value in changes.items() if name in free)
+    arrays["error_rate"] = float(_shares(expected.errors, errors(model))[0])
     return replace(model, insertions=tuple(insertions), **arrays, **_choices(model, expected, free, prior))
 
 
@@ -233,15 +234,21 @@ def _insertion_names(model: Model) -> list[str]:
     return [name.lower() for name in model.named_insertions]
 
 
+def errors(model: Model) -> Array:
+    """P(a template base is misread), and P(it is not), [2]."""
+    return np.array([model.error_rate, 1 - model.error_rate])
+
+
 def parameters(model: Model) -> list[Array]:
     """The arrays of a model's parameters."""
     arrays = [model.p_v, model.p_dj, model.p_vj, model.v_deletions, model.d_deletions, model.j_deletions]
+    arrays.append(errors(model))
     return [*arrays, *(own.lengths for own in model.insertions), *(own.transitions for own in model.insertions)]
 
 
 def with_parameters(model: Model, values: Sequence[Array]) -> Model:
     """`model` with other arrays, in the order of `parameters`."""
-    p_v, p_dj, p_vj, v, d, j, *chains = values
+    p_v, p_dj, p_vj, v, d, j, reading, *chains = values
     number = len(model.insertions)
     insertions = tuple(
         Insertion(lengths, steps, stationary(steps))
@@ -249,14 +256,14 @@ def with_parameters(model: Model, values: Sequence[Array]) -> Model:
     )
     return replace(
         model, insertions=insertions, p_vdj=None, joint=False, p_v=p_v, p_dj=p_dj, p_vj=p_vj, v_deletions=v,
-        d_deletions=d, j_deletions=j,
+        d_deletions=d, j_deletions=j, error_rate=float(reading[0]),
     )  # fmt: skip
 
 
 def normalised(values: Sequence[Array], model: Model) -> list[Array]:
     """Arrays in the order of `parameters`, each distribution divided by its sum."""
     number = len(model.insertions)
-    axes = [None, None, None, 1, (1, 2), 1, *[None] * number, *[0] * number]
+    axes = [None, None, None, 1, (1, 2), 1, None, *[None] * number, *[0] * number]
     return [_shares(own, own, axis) for own, axis in zip(values, axes, strict=True)]  # type: ignore[arg-type]
 
 
@@ -270,7 +277,7 @@ def extrapolated(points: Sequence[Model], expected: Expected, longest: float) ->
     longest   the longest step, in steps of EM; 1 is the third point
     """
     logs = [[np.log(np.maximum(own, SMALLEST)) for own in parameters(point)] for point in points]
-    counts = [expected.choices, expected.dj, expected.choices, expected.v, expected.d, expected.j]
+    counts = [expected.choices, expected.dj, expected.choices, expected.v, expected.d, expected.j, expected.errors]
     counts += [*expected.lengths, *expected.transitions]
     if points[0].has_d:
         counts[2] = points[0].p_vj

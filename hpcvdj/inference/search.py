@@ -53,6 +53,7 @@ class Evaluated:
     held_out        the same of the junctions held out; nan without any
     lost            counted junctions with probability 0
     seconds         that it took
+    error_rate      of the model; 0 if sequencing errors are not taken into account
     """
 
     iteration: int
@@ -62,6 +63,7 @@ class Evaluated:
     held_out: float
     lost: int
     seconds: float
+    error_rate: float = 0.0
 
 
 @dataclass
@@ -107,7 +109,9 @@ class Search:
             self.impossible = expected.lost, expected.held_lost
         counted = _mean(expected.log_likelihood, self.rows, self.impossible[0])
         held_out = _mean(expected.held_log_likelihood, self.held, self.impossible[1])
-        found = Evaluated(len(self.trace) + 1, self.kind, True, counted, held_out, expected.lost, seconds)
+        found = Evaluated(
+            len(self.trace) + 1, self.kind, True, counted, held_out, expected.lost, seconds, self.model.error_rate
+        )
         objective = expected.log_likelihood + log_prior(self.model, self.settings.prior)
         gain = (objective - self.objective) / max(1, self.rows)
         if self.kind == "long" and gain < 0:

@@ -14,7 +14,7 @@ inferred is the same for any number of threads and ranks.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -163,6 +163,7 @@ class Expected:
     transitions  of the base `to` after the base `from`, [to, from]
     log_likelihood, lost             of the rows that were counted, and those with probability 0; as `LEAST`
     held_log_likelihood, held_lost   of the other rows
+    errors       template bases that are misread, and that are not, [2]; zeros if errors are not taken into account
     """
 
     choices: Array
@@ -177,6 +178,7 @@ class Expected:
     lost: int
     held_log_likelihood: float
     held_lost: int
+    errors: Array = field(default_factory=lambda: np.zeros(2))
 
 
 @dataclass(frozen=True)
