@@ -63,7 +63,7 @@ def random_counts(model: Model, rng: np.random.Generator, zeros: float = 0.4) ->
 def sums(model: Model) -> list[np.ndarray]:
     """Of each distribution of each array in the order of `parameters`."""
     number = len(model.insertions)
-    axes: list[Any] = [None, None, None, 1, (1, 2), 1, *[None] * number, *[0] * number]
+    axes: list[Any] = [None, None, None, 1, (1, 2), 1, None, *[None] * number, *[0] * number]
     return [np.asarray(own.sum(axis=axis)) for own, axis in zip(parameters(model), axes, strict=True)]
 
 
