@@ -85,12 +85,13 @@ if __name__ == "__main__":
 """One command after another: starting Python for each would take longer than most of them."""
 
 
-def run(program, *commands, launcher=()):
+def run(program, *commands, launcher=(), timeout=None):
     """Exit code, stdout and stderr of each command in one process, or one for each rank, that has a class more."""
     words = json.dumps([list(map(str, command)) for command in commands])
     done = subprocess.run(
         [*launcher, sys.executable, "-c", program + COMMANDS, words],
-        capture_output=True, text=True, check=False, env={"COLUMNS": "200", "PATH": ""},
+        capture_output=True, text=True, check=False, timeout=timeout, stdin=subprocess.DEVNULL,
+        env={"COLUMNS": "200", "PATH": ""},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
