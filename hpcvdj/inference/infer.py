@@ -218,16 +218,17 @@ def _free(chosen: ChosenRows | None, model: Model, plan: Plan) -> tuple[frozense
     assert chosen is not None
     rows, only, warnings = len(chosen.repertoire), plan.only, []
     if rows < FEWEST_ROWS and not only and plan.start != "uniform":
-        only = tuple(name for name in GENE_USAGE if name not in plan.fixed)
+        only = GENE_USAGE
         warnings.append(
             f"{rows:,} rows are too few to infer deletions and insertions, so only P(V) and P(J) are inferred; --only "
             "PARAMETER asks for others"
         )
     elif rows < FEW_ROWS:
         warnings.append(f"{rows:,} rows are few: what is rare is not known well; compare it with --bootstrap 20")
+    free = free_parameters(model, only, plan.fixed)
     for warning in warnings:
         log.warning("%s", warning)
-    return free_parameters(model, only, plan.fixed), warnings
+    return free, warnings
 
 
 def _shared(chosen: ChosenRows | None, plan: Plan, run: Run) -> tuple[Repertoire, NDArray[np.bool_]]:

@@ -4,7 +4,7 @@ The M step takes the share of each event among the expected counts of its kind. 
 parameter of its own, in files of IGoR's format: it has the stationary distribution of the steps from base to base.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -39,7 +39,7 @@ def parameter_names(model: Model) -> tuple[str, ...]:
     return tuple(name for name in PARAMETERS if not name.startswith(lacks))
 
 
-def free_parameters(model: Model, only: Iterable[str] = (), fixed: Iterable[str] = ()) -> frozenset[str]:
+def free_parameters(model: Model, only: Sequence[str] = (), fixed: Sequence[str] = ()) -> frozenset[str]:
     """The parameters that are inferred; InputError for a name that the model does not have, or if none is left."""
     names = parameter_names(model)
     for name in (*only, *fixed):
@@ -47,7 +47,7 @@ def free_parameters(model: Model, only: Iterable[str] = (), fixed: Iterable[str]
             raise InputError(f"parameter {name!r}: {model.name} has {', '.join(names)}; name one of these")
     free = frozenset(only or names) - frozenset(fixed)
     if not free:
-        raise InputError("all parameters are fixed, so there is nothing to infer; fix fewer")
+        raise InputError(f"{', '.join(only or names)} are fixed, so there is nothing to infer; fix fewer")
     return free
 
 

@@ -18,6 +18,7 @@ from hpcvdj.errors import InputError
 from hpcvdj.inference.parameters import extrapolated, log_prior, maximised, parameters, with_fixed, with_parameters
 from hpcvdj.kernels.inference.layout import LEAST, Expected
 from hpcvdj.recombination.models import Array, Model
+from hpcvdj.storage.hdf5 import MISREAD
 
 LONGEST_STEP = 4.0
 """Steps of EM that the first long step may be worth; a limit that is reached and accepted grows by this factor."""
@@ -185,7 +186,7 @@ class Search:
                 raise ValueError("it has no model")
             kept = [own for own in points if own is not None]
             search = replace(self, model=model, fallback=fallback, best=best, points=kept, trace=trace, **meta)
-        except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        except (*MISREAD, EOFError, zipfile.BadZipFile) as error:
             raise InputError(
                 f"the state of the unfinished run is damaged ({error}); --overwrite starts again"
             ) from None

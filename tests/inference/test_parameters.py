@@ -99,8 +99,10 @@ def of_parameter(model: Model, name: str) -> list[np.ndarray]:
     return [own / np.where(total > 0, total, 1)]
 
 
-def require_kept(model: Model, before: Model, free: frozenset[str]) -> None:
-    """Parameters that are not free are those of `before`, to the bit if nothing else is in their array."""
+def require_kept(model: Model, before: Model, free: frozenset[str], rounding: float = 1e-14) -> None:
+    """Parameters that are not free are those of `before`: to the bit, or within `rounding` if a free one shares their
+    array.
+    """
     for name in parameter_names(model):
         if name in free:
             continue
@@ -112,7 +114,7 @@ def require_kept(model: Model, before: Model, free: frozenset[str]) -> None:
             else:
                 # An allele that has no probability, before or now, has no distribution of others.
                 known = own.ndim == 1 or (own.any(axis=axis, keepdims=True) & old.any(axis=axis, keepdims=True))
-                np.testing.assert_allclose(np.where(known, own, 0), np.where(known, old, 0), rtol=1e-14, atol=0)
+                np.testing.assert_allclose(np.where(known, own, 0), np.where(known, old, 0), rtol=rounding, atol=0)
 
 
 def selections(model: Model) -> list[frozenset[str]]:
