@@ -39,7 +39,7 @@ def refused(*arguments, exit_code=2):
 
 
 def all_refused(*commands):
-    """The one line of each command, run one after another in one process, which has the memory and time of `refused`."""
+    """The one line of each command, one after another in one process, with the memory and time of `refused`."""
     limited = "import os; os.environ['NUMBA_NUM_THREADS'] = '1'\n" + LIMIT
     ended = run(limited, *(("-q", *command) for command in commands), timeout=SECONDS)
     assert len(ended) == len(commands)
