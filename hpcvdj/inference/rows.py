@@ -102,11 +102,22 @@ def _repeated(
     own: Repertoire, kinds: NDArray[np.int64], rows: NDArray[np.int64], data_row: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Of some rows, those that have the junction, V, J and repertoire of one with a smaller data row."""
+    hashed, order = sorted_by_hash(_hashes(own, kinds), rows)
+    alike = np.flatnonzero(hashed[1:] == hashed[:-1])
+    # Few: all columns of these are compared.
+    few = np.unique(np.concatenate([order[alike], order[alike + 1]]))
     # Unsigned before they are put together: with signed numbers, NumPy makes floats, which lose bases.
-    facts = np.column_stack([own.words[rows], own.lengths[rows], kinds[rows].astype(np.uint64)])
-    order = np.lexsort((data_row[rows], *facts.T))
+    facts = np.column_stack([own.words[few], own.lengths[few], kinds[few].astype(np.uint64)])
+    order = np.lexsort((data_row[few], *facts.T))
     same = (facts[order[1:]] == facts[order[:-1]]).all(axis=1)
-    return np.asarray(rows[np.sort(order[1:][same])])
+    return np.asarray(few[np.sort(order[1:][same])])
+
+
+def _hashes(own: Repertoire, kinds: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """A hash of each junction and its kind, uint64 [junctions]."""
+    out: NDArray[np.uint64] = np.empty(len(own), dtype=np.uint64)
+    hashes(own.words, own.lengths, kinds, out)
+    return out
 
 
 def likely_errors(
@@ -117,8 +128,7 @@ def likely_errors(
     One inserted or deleted base away from a row in frame that has more reads; or one exchanged base away from a row
     out of frame with `TIMES_THE_READS` as many.
     """
-    everything: NDArray[np.uint64] = np.empty(len(own), dtype=np.uint64)
-    hashes(own.words, own.lengths, kinds, everything)
+    everything = _hashes(own, kinds)
     in_frame = own.lengths % 3 == 0
     found = np.zeros(len(rows), dtype=bool)
     for others, exchanged, times in ((in_frame, False, 1), (~in_frame, True, TIMES_THE_READS)):
