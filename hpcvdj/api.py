@@ -199,7 +199,7 @@ def infer(junctions: Any, start: Model | Germline | str | Path, *, backend: str 
     backend    as of `pgen`; the model is the same for any number of threads
     options    as those of `hpcvdj infer`: `rows` ("out-of-frame", "nonproductive", "all"), `duplicates`,
                `likely_errors`, `genes`, `only` and `fixed` (tuples of parameters), `prior`, `iterations`, `tolerance`,
-               `hold_out`, `bootstrap`, `seed`, and `from_` ("model", "uniform", "mixed") for --start
+               `hold_out`, `bootstrap`, `seed`, `errors`, and `from_` ("model", "uniform", "mixed") for --start
 
     Returns a Fit: its `model` (for `pgen`, `generate`, `compare_models`), the `trace` of evaluations, the standard
     `errors` as a model, or None without a bootstrap, and `warnings`; `write_model(fit.model, folder)` writes the model

@@ -78,6 +78,14 @@ def command(
     seed: Annotated[
         int, typer.Option("--seed", min=0, max=(1 << 63) - 1, help="Seed of what is drawn: rows held out, bootstrap.")
     ] = 0,
+    errors: Annotated[
+        bool,
+        typer.Option(
+            "--errors",
+            help="Infer the rate of sequencing errors as well: the probability that a base of V, D or J is misread. On "
+            "CPU cores only, and many times slower.",
+        ),
+    ] = False,
     backend: options.BackendOption = "auto",
     strict_binding: options.StrictBinding = False,
     threads: options.Threads = None,
@@ -113,7 +121,7 @@ def command(
 
     plan = Plan(
         RowChoice(rows, duplicates, likely_errors), genes, start, tuple(only or ()), tuple(fix or ()), prior,
-        iterations, tolerance, hold_out, bootstrap, seed,
+        iterations, tolerance, hold_out, bootstrap, seed, errors,
     )  # fmt: skip
 
     def loaded() -> Any:
@@ -141,6 +149,8 @@ def _report(found: "Inferred", output: Path) -> None:
     held = f"; held out {best.held_out:.5f} ({best.held_out - first.held_out:+.5f})" if fit.counted[1] else ""
     common.say(f"likelihood {best.log_likelihood:.5f} nats per row ({gain:+.5f} from the start){held}")
     common.say(f"iteration  {best.iteration} of {len(fit.trace)}")
+    if first.error_rate:
+        common.say(f"error rate {fit.model.error_rate:.3g} per base of V, D and J")
     if found.unexplained:
         common.say(f"unexplained {found.unexplained:,} rows have probability 0: {output}/unexplained.tsv")
     for warning in fit.warnings:

@@ -44,7 +44,7 @@ def write_folder(
     unexplained  rows with probability 0: a mapping with the same keys for each
     """
     texts = model_texts(fit.model)
-    columns = [own.name for own in fields(Evaluated)]
+    columns = [own.name for own in fields(Evaluated) if own.name != "error_rate" or _with_errors(fit)]
     texts[ITERATIONS] = _tsv(columns, ([getattr(own, name) for name in columns] for own in fit.trace))
     if fit.errors is not None:
         texts[ERRORS] = _errors(fit.model, fit.errors)
@@ -52,6 +52,11 @@ def write_folder(
         texts[UNEXPLAINED] = _tsv(list(unexplained[0]), (row.values() for row in unexplained))
     texts[FACTS] = json.dumps({"format": _FORMAT, **facts}, indent=1, ensure_ascii=False) + "\n"
     write_files(target, texts, overwrite=overwrite)
+
+
+def _with_errors(fit: Fit) -> bool:
+    """Whether sequencing errors were taken into account."""
+    return any(own.error_rate for own in fit.trace)
 
 
 def write_files(target: Path, texts: Mapping[str, str], *, overwrite: bool) -> None:
@@ -87,6 +92,8 @@ def _errors(model: Model, errors: Model) -> str:
             if chance or error:
                 split = 1 if event.weights else 0
                 rows.append([name, ",".join(map(str, key[:split])), ",".join(map(str, key[split:])), chance, error])
+    if model.error_rate:
+        rows.append(["error_rate", "", "", model.error_rate, errors.error_rate])
     return _tsv(["event", "condition", "outcome", "probability", "standard_error"], rows)
 
 
@@ -108,6 +115,7 @@ def read_trace(folder: Path) -> list[Evaluated]:
             Evaluated(
                 int(row["iteration"]), row["kind"], row["accepted"] == "True", float(row["log_likelihood"]),
                 float(row["held_out"] or "nan"), int(row["lost"]), float(row["seconds"]),
+                float(row.get("error_rate", 0)),
             )
             for row in rows
         ]  # fmt: skip
@@ -157,6 +165,7 @@ def fit_facts(fit: Fit) -> dict[str, Any]:
         "log_likelihood_per_row": fit.best.log_likelihood,
         "held_out_log_likelihood_per_row": None if np.isnan(fit.best.held_out) else fit.best.held_out,
         "rows_with_probability_0": fit.best.lost,
+        "error_rate": fit.model.error_rate if _with_errors(fit) else None,
         "first_and_last_evaluation": [asdict(fit.trace[0]), asdict(fit.trace[-1])],
         "warnings": list(fit.warnings),
     }

@@ -22,7 +22,7 @@ from hpcvdj.inference.search import Evaluated, Search, Settings
 from hpcvdj.inference.start import Start, started
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.inference.layout import Expected
-from hpcvdj.kernels.inference.method import Expectation, InferenceProblem
+from hpcvdj.kernels.inference.method import Expectation, ExpectationWithErrors, InferenceProblem
 from hpcvdj.kernels.kernel import Unit
 from hpcvdj.recombination.calls import Genes
 from hpcvdj.recombination.models import Array, Model
@@ -37,6 +37,9 @@ FEWEST_ROWS = 3000
 
 FEW_ROWS = 10_000
 """With fewer rows, what is rare is not known well."""
+
+FIRST_ERROR_RATE = 1e-3
+"""With which the inference of a rate of sequencing errors starts."""
 
 THREADS_PER_BLOCK = 256
 
@@ -58,6 +61,7 @@ class Plan:
     hold_out    share of the rows that are not counted: the result is the model that makes them most likely
     bootstrap   samples of the rows for standard errors; 0 for none
     seed        of what is drawn: the rows that are held out, and samples
+    errors      bases of V, D and J may be misread; the rate is inferred with the other parameters
     """
 
     rows: RowChoice = field(default_factory=RowChoice)
@@ -71,6 +75,7 @@ class Plan:
     hold_out: float = 0.1
     bootstrap: int = 0
     seed: int = 0
+    errors: bool = False
 
     def __post_init__(self) -> None:
         for name, least, remedy in (
@@ -121,7 +126,7 @@ class Expectations:
         self._problem, self._run = problem, run
         self._quiet = copy(run)
         self._quiet.shown = False
-        self._method = Expectation()
+        self._method = ExpectationWithErrors() if problem.errors else Expectation()
         self._kernel: Any = backend.load(self._method, problem, THREADS_PER_BLOCK)
 
     def weigh(self, row_weights: NDArray[np.uint32]) -> None:
@@ -147,7 +152,8 @@ class Expectations:
             raise self._run.stopped(saved) from None
         if store is None:
             return None
-        return self._problem.layout.expected(store.values[0], own, self._problem.rows)
+        expected: Expected = self._problem.layout.expected(store.values[0], own, self._problem.rows)
+        return expected
 
 
 def infer(
@@ -167,10 +173,10 @@ def infer(
     StoppedError on every rank after a signal; InputError if no row is possible, or for a damaged state.
     """
     free, warnings = run.from_root(lambda: _free(chosen, model, plan))
-    model = started(model, plan.start or "mixed", free)
+    model = replace(started(model, plan.start or "mixed", free), error_rate=FIRST_ERROR_RATE if plan.errors else 0.0)
     repertoire, held = _shared(chosen, plan, run)
     weights = (~held).astype(np.uint32)
-    evaluate = Expectations(InferenceProblem(repertoire, weights, model), run, backend)
+    evaluate = Expectations(InferenceProblem(repertoire, weights, model, plan.errors), run, backend)
     settings = Settings(free, plan.prior, plan.iterations, plan.tolerance)
     search = Search(settings, int((~held).sum()), int(held.sum()), model)
     kept = _Kept(search, plan.bootstrap)
@@ -212,16 +218,17 @@ def _free(chosen: ChosenRows | None, model: Model, plan: Plan) -> tuple[frozense
     assert chosen is not None
     rows, only, warnings = len(chosen.repertoire), plan.only, []
     if rows < FEWEST_ROWS and not only and plan.start != "uniform":
-        only = tuple(name for name in GENE_USAGE if name not in plan.fixed)
+        only = GENE_USAGE
         warnings.append(
             f"{rows:,} rows are too few to infer deletions and insertions, so only P(V) and P(J) are inferred; --only "
             "PARAMETER asks for others"
         )
     elif rows < FEW_ROWS:
         warnings.append(f"{rows:,} rows are few: what is rare is not known well; compare it with --bootstrap 20")
+    free = free_parameters(model, only, plan.fixed)
     for warning in warnings:
         log.warning("%s", warning)
-    return free_parameters(model, only, plan.fixed), warnings
+    return free, warnings
 
 
 def _shared(chosen: ChosenRows | None, plan: Plan, run: Run) -> tuple[Repertoire, NDArray[np.bool_]]:
@@ -242,9 +249,10 @@ def _report(found: Evaluated, search: Search) -> None:
     held = f", held out {found.held_out:.5f}" if search.judged else ""
     said = f" ({gain:+.5f})" if len(accepted) > 1 else ""
     said = said if found.accepted else ", not taken: less likely"
+    rate = f", error rate {found.error_rate:.3g}" if found.error_rate else ""
     log.info(
-        "iteration %d (%s): %.5f nats a junction%s%s, %.1f s", found.iteration, found.kind, found.log_likelihood,
-        said, held, found.seconds,
+        "iteration %d (%s): %.5f nats a junction%s%s%s, %.1f s", found.iteration, found.kind, found.log_likelihood,
+        said, held, rate, found.seconds,
     )  # fmt: skip
 
 

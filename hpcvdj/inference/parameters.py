@@ -4,7 +4,7 @@ The M step takes the share of each event among the expected counts of its kind. 
 parameter of its own, in files of IGoR's format: it has the stationary distribution of the steps from base to base.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -39,7 +39,7 @@ def parameter_names(model: Model) -> tuple[str, ...]:
     return tuple(name for name in PARAMETERS if not name.startswith(lacks))
 
 
-def free_parameters(model: Model, only: Iterable[str] = (), fixed: Iterable[str] = ()) -> frozenset[str]:
+def free_parameters(model: Model, only: Sequence[str] = (), fixed: Sequence[str] = ()) -> frozenset[str]:
     """The parameters that are inferred; InputError for a name that the model does not have, or if none is left."""
     names = parameter_names(model)
     for name in (*only, *fixed):
@@ -47,7 +47,7 @@ def free_parameters(model: Model, only: Iterable[str] = (), fixed: Iterable[str]
             raise InputError(f"parameter {name!r}: {model.name} has {', '.join(names)}; name one of these")
     free = frozenset(only or names) - frozenset(fixed)
     if not free:
-        raise InputError("all parameters are fixed, so there is nothing to infer; fix fewer")
+        raise InputError(f"{', '.join(only or names)} are fixed, so there is nothing to infer; fix fewer")
     return free
 
 
@@ -89,6 +89,7 @@ def maximised(model: Model, expected: Expected, free: frozenset[str], prior: flo
         "d_del": ("d_deletions", _shares(expected.d, model.d_deletions, (1, 2))),
     }
     arrays: dict[str, Any] = dict(value for name, value in changes.items() if name in free)
+    arrays["error_rate"] = float(_shares(expected.errors, errors(model))[0])
     return replace(model, insertions=tuple(insertions), **arrays, **_choices(model, expected, free, prior))
 
 
@@ -116,6 +117,8 @@ def _product(
 
     row_prior is that of rows where rows stand for alleles: it counts with the row's share in each column.
     """
+    if not free.intersection(names):
+        return before
     columns = before.sum(axis=0)
     given = _shares(before, np.zeros_like(before), 0)
     if row_prior.any():
@@ -124,7 +127,8 @@ def _product(
     if names[0] in free:
         given = _shares(counts, given, 0)
     if names[1] in free:
-        columns = _shares(counts.sum(axis=0) + column_prior, columns)
+        # A column without rows cannot be: a prior on it would be lost to the others.
+        columns = _shares((counts.sum(axis=0) + column_prior) * given.any(axis=0), columns)
     return np.asarray(columns * given)
 
 
@@ -214,24 +218,37 @@ def with_fixed(model: Model, other: Model, free: frozenset[str]) -> Model:
 
 
 def _product_of(own: Array, other: Array, free: frozenset[str], names: tuple[str, str]) -> Array:
-    """P(column) P(row | column), each from `own` if it is free; `names` are those of rows and of columns."""
-    given, columns = (own if name in free else other for name in names)
-    return np.asarray(columns.sum(axis=0) * _shares(given, np.zeros_like(given), 0))
+    """P(column) P(row | column), each from `own` if it is free; `names` are those of rows and of columns.
+
+    P(row | column) of a column that is 0 there is the other's.
+    """
+    if not free.intersection(names):
+        return other
+    row_source, column_source = (own if name in free else other for name in names)
+    rest = other if row_source is own else own
+    given = _shares(row_source, _shares(rest, np.zeros_like(rest), 0), 0)
+    return np.asarray(column_source.sum(axis=0) * given)
 
 
 def _insertion_names(model: Model) -> list[str]:
     return [name.lower() for name in model.named_insertions]
 
 
+def errors(model: Model) -> Array:
+    """P(a template base is misread), and P(it is not), [2]."""
+    return np.array([model.error_rate, 1 - model.error_rate])
+
+
 def parameters(model: Model) -> list[Array]:
     """The arrays of a model's parameters."""
     arrays = [model.p_v, model.p_dj, model.p_vj, model.v_deletions, model.d_deletions, model.j_deletions]
+    arrays.append(errors(model))
     return [*arrays, *(own.lengths for own in model.insertions), *(own.transitions for own in model.insertions)]
 
 
 def with_parameters(model: Model, values: Sequence[Array]) -> Model:
     """`model` with other arrays, in the order of `parameters`."""
-    p_v, p_dj, p_vj, v, d, j, *chains = values
+    p_v, p_dj, p_vj, v, d, j, reading, *chains = values
     number = len(model.insertions)
     insertions = tuple(
         Insertion(lengths, steps, stationary(steps))
@@ -239,14 +256,14 @@ def with_parameters(model: Model, values: Sequence[Array]) -> Model:
     )
     return replace(
         model, insertions=insertions, p_vdj=None, joint=False, p_v=p_v, p_dj=p_dj, p_vj=p_vj, v_deletions=v,
-        d_deletions=d, j_deletions=j,
+        d_deletions=d, j_deletions=j, error_rate=float(reading[0]),
     )  # fmt: skip
 
 
 def normalised(values: Sequence[Array], model: Model) -> list[Array]:
     """Arrays in the order of `parameters`, each distribution divided by its sum."""
     number = len(model.insertions)
-    axes = [None, None, None, 1, (1, 2), 1, *[None] * number, *[0] * number]
+    axes = [None, None, None, 1, (1, 2), 1, None, *[None] * number, *[0] * number]
     return [_shares(own, own, axis) for own, axis in zip(values, axes, strict=True)]  # type: ignore[arg-type]
 
 
@@ -260,7 +277,7 @@ def extrapolated(points: Sequence[Model], expected: Expected, longest: float) ->
     longest   the longest step, in steps of EM; 1 is the third point
     """
     logs = [[np.log(np.maximum(own, SMALLEST)) for own in parameters(point)] for point in points]
-    counts = [expected.choices, expected.dj, expected.choices, expected.v, expected.d, expected.j]
+    counts = [expected.choices, expected.dj, expected.choices, expected.v, expected.d, expected.j, expected.errors]
     counts += [*expected.lengths, *expected.transitions]
     if points[0].has_d:
         counts[2] = points[0].p_vj

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from hpcvdj.errors import InputError
-from hpcvdj.inference.parameters import extrapolated, log_prior, maximised, parameters, with_parameters
+from hpcvdj.inference.parameters import extrapolated, log_prior, maximised, parameters, with_fixed, with_parameters
 from hpcvdj.kernels.inference.layout import LEAST, Expected
 from hpcvdj.recombination.models import Array, Model
+from hpcvdj.storage.hdf5 import MISREAD
 
 LONGEST_STEP = 4.0
 """Steps of EM that the first long step may be worth; a limit that is reached and accepted grows by this factor."""
@@ -53,6 +54,7 @@ class Evaluated:
     held_out        the same of the junctions held out; nan without any
     lost            counted junctions with probability 0
     seconds         that it took
+    error_rate      of the model; 0 if sequencing errors are not taken into account
     """
 
     iteration: int
@@ -62,6 +64,7 @@ class Evaluated:
     held_out: float
     lost: int
     seconds: float
+    error_rate: float = 0.0
 
 
 @dataclass
@@ -107,7 +110,9 @@ class Search:
             self.impossible = expected.lost, expected.held_lost
         counted = _mean(expected.log_likelihood, self.rows, self.impossible[0])
         held_out = _mean(expected.held_log_likelihood, self.held, self.impossible[1])
-        found = Evaluated(len(self.trace) + 1, self.kind, True, counted, held_out, expected.lost, seconds)
+        found = Evaluated(
+            len(self.trace) + 1, self.kind, True, counted, held_out, expected.lost, seconds, self.model.error_rate
+        )
         objective = expected.log_likelihood + log_prior(self.model, self.settings.prior)
         gain = (objective - self.objective) / max(1, self.rows)
         if self.kind == "long" and gain < 0:
@@ -133,7 +138,9 @@ class Search:
         self.points = [*self.points, self.model][-2:]
         self.fallback = None
         if len(self.points) == 2:
-            self.model, self.step = extrapolated([*self.points, following], expected, self.longest)
+            far, self.step = extrapolated([*self.points, following], expected, self.longest)
+            # A long step changes joint probabilities, of which one factor may be fixed, and rounds what it leaves.
+            self.model = with_fixed(far, following, self.settings.free)
             self.kind, self.fallback, self.points = "long", following, []
             if self.step <= 1.0:
                 self.model, self.kind = following, "em"
@@ -179,7 +186,7 @@ class Search:
                 raise ValueError("it has no model")
             kept = [own for own in points if own is not None]
             search = replace(self, model=model, fallback=fallback, best=best, points=kept, trace=trace, **meta)
-        except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        except (*MISREAD, EOFError, zipfile.BadZipFile) as error:
             raise InputError(
                 f"the state of the unfinished run is damaged ({error}); --overwrite starts again"
             ) from None

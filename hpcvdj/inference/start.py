@@ -45,9 +45,8 @@ def started(model: Model, start: Start, free: frozenset[str]) -> Model:
     """The model that the first iteration evaluates; parameters that are not inferred stay as they are."""
     require_choice("start", start, get_args(Start))
     model = _completed(model)
-    if start == "model":
-        return mixed(model, 0.0)
-    return with_fixed(uniform(model) if start == "uniform" else mixed(model, UNIFORM_SHARE), model, free)
+    own = uniform(model) if start == "uniform" else mixed(model, UNIFORM_SHARE if start == "mixed" else 0.0)
+    return with_fixed(own, model, free)
 
 
 def _completed(model: Model) -> Model:

@@ -17,7 +17,9 @@ from hpcvdj.inference.folder import FACTS, fit_facts, named, require_place, writ
 from hpcvdj.inference.infer import Fit, Plan, infer
 from hpcvdj.inference.rows import ChosenRows, choose, reads_of, reads_of_table
 from hpcvdj.inference.start import from_germline, with_anchors
-from hpcvdj.kernels.backends import Backend
+from hpcvdj.kernels.backends import AUTO, Backend, CpuBackend
+from hpcvdj.kernels.inference.layout import LEAST
+from hpcvdj.kernels.inference.method import ExpectationWithErrors, InferenceProblem
 from hpcvdj.recombination.alphabet import decode, unpack
 from hpcvdj.recombination.exclusions import counts_json
 from hpcvdj.recombination.germline import Germline
@@ -70,6 +72,15 @@ def reference_of(start: Model | Germline, plan: Plan) -> tuple[Model, Plan]:
     return from_germline(start), replace(plan, start="uniform")
 
 
+def _backend_name(plan: Plan, name: str) -> str:
+    """The backend to open, where `auto` may mean the CPU; InputError if it cannot take errors into account."""
+    if not plan.errors:
+        return name
+    if name not in (AUTO, CpuBackend.name):
+        raise InputError(f"--errors runs on CPU cores only, not with --backend {name}; use --backend cpu")
+    return CpuBackend.name
+
+
 def infer_tables(
     inputs: Inputs, start: Model | Germline, plan: Plan, run: Run, backend_name: str, *, strict_binding: bool = False
 ) -> Inferred | None:
@@ -81,6 +92,7 @@ def infer_tables(
     """
     target = run.target
     assert target is not None
+    backend_name = run.from_root(lambda: _backend_name(plan, backend_name))
     with ExitStack() as stack:
         run.on_root(lambda: stack.enter_context(exclusive_lock(target)))
         model, plan = run.from_root(lambda: reference_of(start, plan))
@@ -103,7 +115,7 @@ def infer_tables(
             assert fit is not None
             assert chosen is not None
             assert junctions is not None
-            unexplained = _unexplained(chosen, fit, backend)
+            unexplained = _unexplained(chosen, fit, backend, errors=plan.errors)
             facts = {
                 "identity": identity,
                 **run.provenance(),
@@ -127,6 +139,7 @@ def infer_tables(
 def infer_table(table: Any, start: Model | Germline, plan: Plan, backend_name: str) -> Fit:
     """Infer a model from a pandas DataFrame or a pyarrow Table, on this machine; `start` as of `infer_tables`."""
     run = Run()
+    backend_name = _backend_name(plan, backend_name)
     model, plan = reference_of(start, plan)
     junctions = read_table(table, model, reading_for(plan))
     chosen = choose(junctions, reads_of_table(table), plan.rows)
@@ -168,7 +181,16 @@ def _save(path: Path, state: bytes) -> None:
         temporary.write_bytes(state)
 
 
-def _unexplained(chosen: ChosenRows, fit: Fit, backend: Backend) -> list[dict[str, Any]]:
+def _impossible(problem: InferenceProblem, rows: list[int], backend: Backend) -> list[int]:
+    """Those of some rows that no scenario makes, also with errors."""
+    method = ExpectationWithErrors()
+    kernel = backend.load(method, problem)
+    (unit,) = method.units(problem, 0, [])
+    # The last count is that of rows without weight that have probability 0.
+    return [row for row in rows if kernel(unit, row, row + 1)[0, -1]]
+
+
+def _unexplained(chosen: ChosenRows, fit: Fit, backend: Backend, *, errors: bool) -> list[dict[str, Any]]:
     """The rows with probability 0."""
     if not (fit.trace[-1].lost or fit.best.lost or fit.counted[1]):
         return []
@@ -179,7 +201,11 @@ def _unexplained(chosen: ChosenRows, fit: Fit, backend: Backend) -> list[dict[st
     out = []
     for unit in method.units(problem, backend.unit_work, [(range(1), range(len(own)))]):
         values = kernel(unit, 0, unit.tasks)
-        for row in (unit.rows.start + np.flatnonzero(values[:, 0] == 0)).tolist():
+        rows = (unit.rows.start + np.flatnonzero(values[:, 0] < LEAST)).tolist()
+        if errors:
+            weights = np.zeros(len(own), dtype=np.uint32)
+            rows = _impossible(InferenceProblem(own, weights, fit.model, errors), rows, backend)
+        for row in rows:
             pair = int(np.searchsorted(own.offsets, row, side="right")) - 1
             v, j = own.pairs[pair]
             out.append(

@@ -50,7 +50,7 @@ def _params(model: Model) -> Iterator[str]:
         yield f"%{choice[gene[0]]};{text}"
         if gene[0] == "D" and side == "Three_prime":
             yield f"%{deletion[gene, 'Five_prime']};{text}"
-    yield from ("@ErrorRate", "#SingleErrorRate", "0")
+    yield from ("@ErrorRate", "#SingleErrorRate", repr(model.error_rate))
 
 
 def _deletions(model: Model) -> Iterator[tuple[str, str, str, int, int]]:

@@ -104,6 +104,8 @@ class Model:
     p_vdj        float64 [V, D, J]: where D and J depend on V; `p_v` and `p_dj` are then its marginals, which is what
                  OLGA takes
     joint        take P(V, D, J) = `p_vdj` in the place of P(V) P(D, J)
+    error_rate   P(a base of V, D or J, P-nucleotides included, is misread), with which the model was inferred; a
+                 property of the sequencing, which generation probabilities do not take
     """
 
     name: str
@@ -120,6 +122,7 @@ class Model:
     p_vj: Array
     p_vdj: Array | None = None
     joint: bool = False
+    error_rate: float = 0.0
 
     def with_joint_choice(self) -> "Model":
         """The model with its own P(V, D, J); InputError if it has none."""

@@ -20,6 +20,7 @@ class Scenario:
     v_deleted, …     bases missing from the extended segments
     inserted         the inserted bases as they stand in the junction: of VD and DJ, or of VJ
     probability      of the scenario
+    misread          bases of V, D and J that are other ones in the junction; 0 without sequencing errors
     """
 
     v: int
@@ -30,6 +31,7 @@ class Scenario:
     j_deleted: int
     inserted: tuple[str, ...]
     probability: float
+    misread: int = 0
 
 
 def insertion_probability(bases: str, insertion: Insertion) -> float:
@@ -45,51 +47,90 @@ def insertion_probability(bases: str, insertion: Insertion) -> float:
     return probability
 
 
-def scenarios(model: Model, junction: str, v: Iterable[int], j: Iterable[int]) -> Iterator[Scenario]:
+def misread(template: str, bases: str) -> int:
+    """How many bases of a template are other ones in a junction; the texts have the same length."""
+    return sum(own != read for own, read in zip(template, bases, strict=True))
+
+
+def reading_probability(template: str, bases: str, error_rate: float) -> float:
+    """P(the bases are read | the template): each is misread with probability `error_rate`, as any of three others.
+
+    The model of errors of IGoR (Marcou et al. 2018).
+    """
+    errors = misread(template, bases)
+    return (1 - error_rate) ** (len(template) - errors) * (error_rate / 3) ** errors
+
+
+def scenarios(
+    model: Model, junction: str, v: Iterable[int], j: Iterable[int], error_rate: float = 0.0
+) -> Iterator[Scenario]:
     """Every scenario with P > 0 that spells `junction`, with the V and J alleles at these places of the model.
 
-    junction  in upper-case A, C, G, T, the codons of Cys 104 and Phe/Trp 118 included
+    junction    in upper-case A, C, G, T, the codons of Cys 104 and Phe/Trp 118 included
+    error_rate  P(a base of V, D or J, P-nucleotides included, is misread); inserted bases are never misread, as a
+                misread one could not be told from another insertion
     """
     j = list(j)
     for v_place in v:
-        for kept_v, p_v in kept_lengths(model.v[v_place], model.v_deletions[v_place], junction, at_start=True):
+        v_template, v_deletions = model.v[v_place], model.v_deletions[v_place]
+        for kept_v, p_v in kept_lengths(v_template, v_deletions, junction, at_start=True, error_rate=error_rate):
+            v_misread = misread(v_template.extended[:kept_v], junction[:kept_v])
             for j_place in j:
-                for kept_j, p_j in kept_lengths(model.j[j_place], model.j_deletions[j_place], junction, at_start=False):
+                j_template, j_deletions = model.j[j_place], model.j_deletions[j_place]
+                for kept_j, p_j in kept_lengths(
+                    j_template, j_deletions, junction, at_start=False, error_rate=error_rate
+                ):
                     if kept_v + kept_j > len(junction):
                         continue
-                    middle = junction[kept_v : len(junction) - kept_j]
-                    deleted = len(model.v[v_place].extended) - kept_v, len(model.j[j_place].extended) - kept_j
-                    for d, d_deleted, inserted, p_middle in _middles(model, middle, v_place, j_place):
+                    middle, end = junction[kept_v : len(junction) - kept_j], junction[len(junction) - kept_j :]
+                    deleted = len(v_template.extended) - kept_v, len(j_template.extended) - kept_j
+                    sides = v_misread + misread(j_template.extended[deleted[1] :], end)
+                    for d, d_deleted, inserted, p_middle, errors in _middles(
+                        model, middle, v_place, j_place, error_rate
+                    ):
                         probability = p_v * p_j * p_middle
                         if probability > 0:
                             yield Scenario(
-                                v_place, d, j_place, deleted[0], d_deleted, deleted[1], inserted, probability
-                            )
+                                v_place, d, j_place, deleted[0], d_deleted, deleted[1], inserted, probability,
+                                sides + errors,
+                            )  # fmt: skip
 
 
-def pgen(model: Model, junction: str, v: Iterable[int] | None = None, j: Iterable[int] | None = None) -> float:
+def pgen(
+    model: Model,
+    junction: str,
+    v: Iterable[int] | None = None,
+    j: Iterable[int] | None = None,
+    error_rate: float = 0.0,
+) -> float:
     """The generation probability of a junction: the sum over its scenarios, all alleles by default."""
     v = model.contributing("V") if v is None else v
     j = model.contributing("J") if j is None else j
-    return sum(scenario.probability for scenario in scenarios(model, junction, v, j))
+    return sum(scenario.probability for scenario in scenarios(model, junction, v, j, error_rate))
 
 
-def kept_lengths(template: Template, deletions: Array, junction: str, *, at_start: bool) -> Iterator[tuple[int, float]]:
-    """(bases kept, P(deletion)) of the forms of a V or J segment that fit the junction; at least one base is kept."""
+def kept_lengths(
+    template: Template, deletions: Array, junction: str, *, at_start: bool, error_rate: float = 0.0
+) -> Iterator[tuple[int, float]]:
+    """(bases kept, P(deletion, and reading the junction)) of the forms of a V or J segment that fit the junction.
+
+    At least one base is kept.
+    """
     extended = template.extended
     for kept in range(1, min(len(extended), len(junction)) + 1):
         deleted = len(extended) - kept
-        fits = junction.startswith(extended[:kept]) if at_start else junction.endswith(extended[deleted:])
-        if fits and deleted < len(deletions):
-            yield kept, float(deletions[deleted])
+        form, bases = (extended[:kept], junction[:kept]) if at_start else (extended[deleted:], junction[-kept:])
+        reading = reading_probability(form, bases, error_rate)
+        if reading > 0 and deleted < len(deletions):
+            yield kept, float(deletions[deleted]) * reading
 
 
 def _middles(
-    model: Model, middle: str, v: int, j: int
-) -> Iterator[tuple[int | None, tuple[int, int] | None, tuple[str, ...], float]]:
-    """(D, its deletions, insertions, probability, P(V) … included) of what can be between V and J."""
+    model: Model, middle: str, v: int, j: int, error_rate: float
+) -> Iterator[tuple[int | None, tuple[int, int] | None, tuple[str, ...], float, int]]:
+    """(D, its deletions, insertions, probability, misread bases) of what can be between V and J, P(V) … included."""
     if not model.has_d:
-        yield None, None, (middle,), float(model.p_vj[v, j]) * insertion_probability(middle, model.insertions[0])
+        yield None, None, (middle,), float(model.p_vj[v, j]) * insertion_probability(middle, model.insertions[0]), 0
         return
     vd, dj = model.insertions
     chances = model.p_choice[v, :, j]
@@ -104,7 +145,10 @@ def _middles(
                     continue
                 form = template.extended[left : length - right]
                 for start in range(len(middle) - kept + 1):
-                    if middle.startswith(form, start):
+                    bases = middle[start : start + kept]
+                    reading = reading_probability(form, bases, error_rate)
+                    if reading > 0:
                         before, after = middle[:start], middle[start + kept :]
                         inserted = insertion_probability(before, vd) * insertion_probability(after[::-1], dj)
-                        yield place, (left, right), (before, after), chance * p_deletions * inserted
+                        probability = chance * p_deletions * inserted * reading
+                        yield place, (left, right), (before, after), probability, misread(form, bases)

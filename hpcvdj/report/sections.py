@@ -292,7 +292,7 @@ def top(surveys: list[Survey]) -> Section:
 
 
 def _by_model(survey: Survey) -> Iterable[str]:
-    """What is said of a ranking by a model."""
+    """The sentences about a ranking by a model; none if the weights rank the junctions."""
     if survey.model is not None:
         yield (
             f"The junctions of {survey.name} are ranked by their generation probability under the model "

@@ -1,4 +1,4 @@
-"""HDF5 files that are opened for reading, once they are known to have only what hpcvdj writes."""
+"""Result files are checked when they are opened: they must have only what hpcvdj writes."""
 
 import math
 import mmap
@@ -15,7 +15,7 @@ from hpcvdj.errors import InputError
 
 
 def root_attributes(path: Path) -> dict[str, Any]:
-    """The attributes of a file that may be no result; raises one of `MISREAD`."""
+    """The attributes of a file that may not be a result; one of `MISREAD` if they cannot be read."""
     with _File(path, "r") as file:
         return dict(file.attrs)
 
@@ -23,9 +23,9 @@ def root_attributes(path: Path) -> dict[str, Any]:
 def open_hdf5(path: Path, command: str, form: str, version: int) -> h5py.File:
     """Open a result file that `command` wrote.
 
-    InputError if it does not exist, is not HDF5, or is not of the format `form` in `version` or an earlier one; if it
-    has what no result has, such as links to other files (`_require_sound`).  What cannot be read later is an InputError
-    too, which names the dataset.
+    InputError if it does not exist, is not HDF5, is not of the format `form` in `version` or an earlier one, or has
+    what hpcvdj does not write, such as links to other files (`_require_sound`).  A dataset that cannot be read later
+    raises an InputError that names it.
     """
     if path.is_dir():
         results = sorted(path.glob("*.h5"))
@@ -170,8 +170,8 @@ def _require_heaps(path: Path) -> None:
 def _require_sound(path: Path, group: h5py.Group, older: bool) -> None:
     """Raise InputError unless a group has only what hpcvdj writes, or wrote if the file is `older`.
 
-    A result shows its own content and that of its parts: no links, no storage in other files.  What a dataset has is in
-    the file as its shape says, so that a small file cannot declare more than it has.
+    A result has its own content and that of its parts: no links, no storage in other files.  Every dataset must have
+    all the values that its shape declares, so that a small file cannot claim to be a large one.
     """
     for name in group:
         link = group.get(name, getlink=True)

@@ -95,7 +95,7 @@ class PackedDataset:
         return min(self._rows, len(self.dataset) - down * self._rows)
 
     def _write(self, waiting: int = 0) -> None:
-        """Write chunks in their order until at most so many are `waiting` to be packed."""
+        """Write chunks in their order until at most `waiting` of them are left."""
         while len(self._packing) > waiting:
             key, packed = self._packing.popleft()
             self.dataset.id.write_direct_chunk(self._start(*key), packed.result())

@@ -417,7 +417,7 @@ __global__ void __launch_bounds__(MOST_THREADS) expectation(
 
         for (int turn = 0; turn < 2; turn++) {
             const bool counting = turn == 1;
-            const bool own = counting ? times > 0 && total > 0 : length > 0;
+            const bool own = counting ? times > 0 && total >= least : length > 0;
             bool in_run = false;  // whether the junction has counts of the current root of V
             for (int group = begin_group; group < end_group; group++) {
                 const int table = group_d[group];
@@ -498,7 +498,7 @@ __global__ void __launch_bounds__(MOST_THREADS) expectation(
                 const int held = times == 0;
                 const u64 often = held ? 1 : times;
                 logs[held] += (u64)(i64)(-log(max(total, least)) * log_unit + 0.5) * often;
-                if (total <= 0) lost[held] += often;
+                if (total < least) lost[held] += often;
                 over = 1 / total;
             }
         }

@@ -225,9 +225,9 @@ def expected_counts(  # type: ignore[no-untyped-def]
                 held = 0 if row_weights[row] > 0 else 1
                 weight = np.int64(row_weights[row]) if held == 0 else np.int64(1)
                 logs[held] += np.int64(-np.log(max(total, LEAST)) * log_unit + 0.5) * weight
-                if total <= 0.0:
+                if total < LEAST:
                     lost[held] += weight
-                if held or total <= 0.0:
+                if held or total < LEAST:
                     continue
                 over = 1.0 / total
                 for g in range(count):

@@ -14,7 +14,7 @@ inferred is the same for any number of threads and ranks.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,9 @@ LOG_BITS = 10
 """Logarithms of probabilities are above -2^10."""
 
 LEAST = 1e-100
-"""A probability below it, 0 among them, counts as this one in log-likelihoods."""
+"""A probability below it, 0 among them, counts as this one in log-likelihoods, and the row is lost: nothing is counted.
+
+Of a junction, 4^-128 is 1e-77."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +163,7 @@ class Expected:
     transitions  of the base `to` after the base `from`, [to, from]
     log_likelihood, lost             of the rows that were counted, and those with probability 0; as `LEAST`
     held_log_likelihood, held_lost   of the other rows
+    errors       template bases that are misread, and that are not, [2]; zeros if errors are not taken into account
     """
 
     choices: Array
@@ -175,6 +178,7 @@ class Expected:
     lost: int
     held_log_likelihood: float
     held_lost: int
+    errors: Array = field(default_factory=lambda: np.zeros(2))
 
 
 @dataclass(frozen=True)

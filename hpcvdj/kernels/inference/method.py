@@ -1,13 +1,14 @@
 """The E step as a method: one unit, whose tasks are the junctions, and whose values are counts that add up."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcvdj.kernels.inference.errors_layout import ErrorsLayout
 from hpcvdj.kernels.inference.layout import Layout
 from hpcvdj.kernels.kernel import Unit
 from hpcvdj.kernels.method import Method, Missing
@@ -22,20 +23,23 @@ class InferenceProblem:
     repertoire   junctions, with the codons of Cys 104 and Phe/Trp 118, grouped by their sets of V and J alleles
     row_weights  uint32 [junctions]: how often each counts; 0 for one that only has a likelihood
     model        the model to begin with
+    errors       bases may be misread, with the model's error rate
     """
 
     repertoire: Repertoire
     row_weights: NDArray[np.uint32]
     model: Model
+    errors: bool = False
 
     @cached_property
-    def layout(self) -> Layout:
-        """Where counts are collected."""
-        return Layout.of(self.model, [(v.places, j.places) for v, j in self.repertoire.pairs])
+    def layout(self) -> Any:
+        """Where counts are collected: a `Layout`, or an `ErrorsLayout`."""
+        pairs = [(v.places, j.places) for v, j in self.repertoire.pairs]
+        return ErrorsLayout.of(self.model, pairs) if self.errors else Layout.of(self.model, pairs)
 
     def weighted(self, row_weights: NDArray[np.uint32]) -> "InferenceProblem":
         """The same junctions with other weights."""
-        other = InferenceProblem(self.repertoire, row_weights, self.model)
+        other = replace(self, row_weights=row_weights)
         # Which takes long to make.
         other.__dict__["layout"] = self.layout
         return other
@@ -61,3 +65,11 @@ class Expectation(Method):
         """All junctions at once."""
         own: Repertoire = problem.repertoire
         yield Unit(range(len(own.pairs)), range(1), range(sum(problem.layout.sizes)), len(own))
+
+
+class ExpectationWithErrors(Expectation):
+    """The same if bases may be misread."""
+
+    name = "expectation-with-errors"
+    summary = "expected numbers of recombination events, with sequencing errors"
+    kernels: ClassVar[Mapping[str, str]] = {"cpu": "hpcvdj.kernels.inference.errors_cpu.ErrorsKernel"}
