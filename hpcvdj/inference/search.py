@@ -18,7 +18,7 @@ from hpcvdj.errors import InputError
 from hpcvdj.inference.parameters import extrapolated, log_prior, maximised, parameters, with_fixed, with_parameters
 from hpcvdj.kernels.inference.layout import LEAST, Expected
 from hpcvdj.recombination.models import Array, Model
-from hpcvdj.storage.hdf5 import MISREAD
+from hpcvdj.storage.opening import MISREAD
 
 LONGEST_STEP = 4.0
 """Steps of EM that the first long step may be worth; a limit that is reached and accepted grows by this factor."""
