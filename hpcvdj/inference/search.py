@@ -175,7 +175,7 @@ class Search:
             search = replace(self, model=model, fallback=fallback, best=best, points=kept, trace=trace, **meta)
         except (*MISREAD, EOFError, zipfile.BadZipFile) as error:
             raise InputError(
-                f"the state of the unfinished run is damaged ({error}); --overwrite starts again"
+                f"state.npz in the folder of the unfinished run is damaged ({error}); --overwrite starts again"
             ) from None
         return search, arrays
 

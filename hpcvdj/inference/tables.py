@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from hpcvdj.counting.config import PgenConfig
 from hpcvdj.counting.slices import NOTHING_YET, surveyed
 from hpcvdj.counting.summary import log_exclusions
 from hpcvdj.errors import InputError
-from hpcvdj.inference.folder import fit_facts, named, require_place, write_folder
+from hpcvdj.inference.folder import FACTS, fit_facts, named, require_place, write_folder
 from hpcvdj.inference.infer import Fit, Plan, infer
 from hpcvdj.inference.rows import ChosenRows, choose, reads_of
 from hpcvdj.inference.start import from_germline, with_anchors
@@ -27,7 +27,7 @@ from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import Junctions, Reading
 from hpcvdj.runs.folder import RunFolder
 from hpcvdj.runs.run import Run
-from hpcvdj.storage.files import atomic_path, exclusive_lock
+from hpcvdj.storage.files import atomic_path, exclusive_lock, require_text_name
 
 log = logging.getLogger(__name__)
 
@@ -82,7 +82,7 @@ def infer_tables(
     target = run.target
     assert target is not None
     with ExitStack() as stack:
-        run.on_root(lambda: stack.enter_context(exclusive_lock(target)))
+        run.on_root(lambda: stack.enter_context(_locked(target)))
         model, plan = run.from_root(lambda: reference_of(start, plan))
         inputs = surveyed(inputs, run)
         identity = run.from_root(lambda: _identity(inputs, start, plan))
@@ -124,6 +124,14 @@ def infer_tables(
         return run.on_root(finish)
 
 
+def _locked(target: Path) -> AbstractContextManager[None]:
+    """Keeps other runs from writing the folder; InputError if there is no place for it."""
+    if not target.parent.is_dir():
+        raise InputError(f"{target.parent}: no such folder; create it first, or write elsewhere")
+    require_text_name(target)
+    return exclusive_lock(target)
+
+
 def _identity(inputs: Inputs, start: Model | Germline, plan: Plan) -> dict[str, Any]:
     return {
         "tables": [[table.path.name, table.sha256] for table in inputs.tables],
@@ -139,11 +147,13 @@ def _digest(start: Model | Germline) -> str:
 
 def _chosen(junctions: Junctions | None, inputs: Inputs, plan: Plan) -> ChosenRows:
     assert junctions is not None
-    log_exclusions(junctions.rows_read, junctions.excluded.counts(), junctions.substituted)
+    counts = junctions.excluded.counts()
+    log_exclusions(junctions.rows_read, counts, junctions.substituted, f"{FACTS} in the model's folder counts them")
     reads = reads_of(inputs)
+    chosen = choose(junctions, reads, plan.rows)
     if reads is None and not plan.rows.likely_errors:
         log.warning("no column duplicate_count in all tables: likely sequencing errors cannot be told, and take part")
-    return choose(junctions, reads, plan.rows)
+    return chosen
 
 
 def _anchored(model: Model, start: Model | Germline, chosen: ChosenRows | None) -> Model:
