@@ -68,7 +68,7 @@ ROUNDING = 1e-9
 @pytest.mark.parametrize("has_d", [True, False])
 def test_what_is_accepted_never_falls(has_d, prior, known):
     kinds = set()
-    for seed in range(8):
+    for seed in range(6):
         model = inferable(seed, has_d)
         evaluate, rows = evaluation(model, 30, seed, known=known)
         search = search_of(uniform(model) if seed % 2 else model, rows, prior=prior)
@@ -102,7 +102,7 @@ def test_a_long_step_that_falls_is_taken_back(has_d):
 def test_what_is_fixed_stays(has_d):
     """Through long steps, too."""
     for name in parameter_names(inferable(1, has_d)):
-        for seed in range(3):
+        for seed in range(2):
             model = inferable(seed, has_d)
             evaluate, rows = evaluation(model, 30, seed)
             for free in (free_parameters(model, (), (name,)), free_parameters(model, (name,))):
