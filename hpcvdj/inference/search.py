@@ -132,6 +132,8 @@ class Search:
             self.kind, self.fallback, self.points = "long", following, []
             if self.step <= 1.0:
                 self.model, self.kind = following, "em"
+                # Otherwise a limit that has fallen to a step of EM would never grow again.
+                self.longest = max(self.longest, LONGEST_STEP)
         else:
             self.model, self.kind = following, "em"
 

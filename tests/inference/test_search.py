@@ -98,6 +98,19 @@ def test_a_long_step_that_falls_is_taken_back(has_d):
     assert taken_back
 
 
+def test_long_steps_come_back():
+    """A search whose limit fell to one step of EM tries longer ones again."""
+    model = inferable(0, True)
+    evaluate, rows = evaluation(model, 60, 0)
+    search, fell = search_of(uniform(model), rows, iterations=40), 0
+    while not search.done:
+        search.take(evaluate(search.model), 0.0)
+        if search.longest == 1.0:
+            fell = fell or len(search.trace)
+    assert fell
+    assert any(found.kind == "long" for found in search.trace[fell:])
+
+
 @pytest.mark.parametrize("has_d", [True, False])
 def test_what_is_fixed_stays(has_d):
     """Through long steps, too."""
