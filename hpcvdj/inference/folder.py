@@ -138,8 +138,6 @@ def require_place(target: Path, *, overwrite: bool, resume: bool, identity: Iden
 
     Only the folder of an inferred model is ever replaced.
     """
-    if not target.parent.is_dir():
-        raise InputError(f"{target.parent}: no such folder; create it first, or write elsewhere")
     if not (target.exists() or target.is_symlink()):
         return
     facts = read_facts(target) if target.is_dir() else None

@@ -5,6 +5,7 @@ step, and all ranks go on from its model.  So the model is the same to the bit f
 """
 
 import logging
+import math
 import time
 from collections.abc import Callable
 from copy import copy
@@ -82,7 +83,7 @@ class Plan:
             ("prior", 0.0, "0 or more"), ("tolerance", 0.0, "0 or more"), ("iterations", 1, "at least 1"),
             ("bootstrap", 0, "0 or more"), ("seed", 0, "0 or more"),
         ):  # fmt: skip
-            if not getattr(self, name) >= least:
+            if not least <= getattr(self, name) < math.inf:
                 raise InputError(f"{name.replace('_', '-')} {getattr(self, name)}: must be {remedy}")
         if not 0 <= self.hold_out < 1:
             raise InputError(f"hold-out {self.hold_out}: must be a share from 0 to less than 1, such as 0.1")
@@ -139,6 +140,9 @@ class Expectations:
 
         saved  the end of the message if a signal stops the run
         """
+        # The driver does not stop after the last piece of a unit, and small data are one piece.
+        if self._run.target is not None and any(self._run.gather_everywhere(bool(self._run.request))):
+            raise self._run.stopped(saved)
         own = model or self._problem.model
         arrays = {str(k): values for k, values in enumerate(parameters(own))} if model is not None else None
         shared = self._run.share_arrays(arrays)

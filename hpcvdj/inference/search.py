@@ -144,6 +144,8 @@ class Search:
             self.kind, self.fallback, self.points = "long", following, []
             if self.step <= 1.0:
                 self.model, self.kind = following, "em"
+                # Otherwise a limit that has fallen to a step of EM would never grow again.
+                self.longest = max(self.longest, LONGEST_STEP)
         else:
             self.model, self.kind = following, "em"
 
@@ -188,7 +190,7 @@ class Search:
             search = replace(self, model=model, fallback=fallback, best=best, points=kept, trace=trace, **meta)
         except (*MISREAD, EOFError, zipfile.BadZipFile) as error:
             raise InputError(
-                f"the state of the unfinished run is damaged ({error}); --overwrite starts again"
+                f"state.npz in the folder of the unfinished run is damaged ({error}); --overwrite starts again"
             ) from None
         return search, arrays
 

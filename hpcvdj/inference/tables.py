@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import Junctions, Reading, read_table
 from hpcvdj.runs.folder import RunFolder
 from hpcvdj.runs.run import Run
-from hpcvdj.storage.files import atomic_path, exclusive_lock
+from hpcvdj.storage.files import atomic_path, exclusive_lock, require_text_name
 
 log = logging.getLogger(__name__)
 
@@ -94,7 +94,7 @@ def infer_tables(
     assert target is not None
     backend_name = run.from_root(lambda: _backend_name(plan, backend_name))
     with ExitStack() as stack:
-        run.on_root(lambda: stack.enter_context(exclusive_lock(target)))
+        run.on_root(lambda: stack.enter_context(_locked(target)))
         model, plan = run.from_root(lambda: reference_of(start, plan))
         inputs = surveyed(inputs, run)
         identity = run.from_root(lambda: _identity(inputs, start, plan))
@@ -148,6 +148,14 @@ def infer_table(table: Any, start: Model | Germline, plan: Plan, backend_name: s
     return replace(fit, model=named(fit.model, "inferred"))
 
 
+def _locked(target: Path) -> AbstractContextManager[None]:
+    """Keeps other runs from writing the folder; InputError if there is no place for it."""
+    if not target.parent.is_dir():
+        raise InputError(f"{target.parent}: no such folder; create it first, or write elsewhere")
+    require_text_name(target)
+    return exclusive_lock(target)
+
+
 def _identity(inputs: Inputs, start: Model | Germline, plan: Plan) -> dict[str, Any]:
     return {
         "tables": [[table.path.name, table.sha256] for table in inputs.tables],
@@ -164,11 +172,12 @@ def _digest(start: Model | Germline) -> str:
 def _chosen(junctions: Junctions | None, inputs: Inputs, plan: Plan) -> ChosenRows:
     assert junctions is not None
     counts = junctions.excluded.counts()
-    log_exclusions(junctions.rows_read, counts, junctions.substituted, f"{FACTS} will have these numbers")
+    log_exclusions(junctions.rows_read, counts, junctions.substituted, f"{FACTS} in the model's folder counts them")
     reads = reads_of(inputs)
+    chosen = choose(junctions, reads, plan.rows)
     if reads is None and not plan.rows.likely_errors:
         log.warning("no column duplicate_count in all tables: likely sequencing errors cannot be told, and take part")
-    return choose(junctions, reads, plan.rows)
+    return chosen
 
 
 def _anchored(model: Model, start: Model | Germline, chosen: ChosenRows | None) -> Model:

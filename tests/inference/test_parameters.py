@@ -124,7 +124,7 @@ def selections(model: Model) -> list[frozenset[str]]:
             *(free_parameters(model, (name,)) for name in names)]  # fmt: skip
 
 
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=12, deadline=None, derandomize=True)
 @given(seed=seeds, has_d=st.booleans(), prior=st.sampled_from([0.0, 0.5]))
 def test_the_m_step_gives_distributions_and_leaves_what_is_fixed(seed, has_d, prior):
     model = inferable(seed, has_d)

@@ -4,6 +4,7 @@ python tests/robustness/kill_and_resume.py --runs 50 --seed 1 -o results/kill_te
 python tests/robustness/kill_and_resume.py --of slices --runs 50 --seed 1 -o results/kill_test_slices/raw.csv
 python tests/robustness/kill_and_resume.py --of together --runs 50 --seed 1 -o results/kill_test_together/raw.csv
 python tests/robustness/kill_and_resume.py --of motifs --runs 50 --seed 1 -o results/kill_test_motifs/raw.csv
+python tests/robustness/kill_and_resume.py --of infer --runs 30 --seed 1 -o results/kill_test_infer/raw.csv
 
 A case draws the method, the ranks, what SIGKILL ends (the whole job, one rank, or root) and when; the resumed run,
 with ranks of its own, is killed again half of the time.  After every kill the result must be absent, or complete and
@@ -11,7 +12,8 @@ right.  After the last --resume it must be right, and nothing else may be left. 
 
 Cases of slices (--batch-rows) are compared with the table counted as a whole; cases of several tables (--together),
 half of them in slices, with the tables counted together as a whole.  Cases of motifs also draw what is kept (all
-pairs, or edges), a method for each start, whether kills wait for a tile to be done, and root while it stores.
+pairs, or edges), a method for each start, whether kills wait for a tile to be done, and root while it stores.  Cases
+of infer are compared by the bytes of the model's files; some kills wait for an iteration to be saved.
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from hpcvdj.errors import choices
+from hpcvdj.inference.folder import ERRORS
 from hpcvdj.kernels.kmers.methods import KmerMethod
+from hpcvdj.recombination.igor import FILES
 from hpcvdj.results.reader import Result
 
 ROOT = Path(__file__).parents[2]
@@ -50,12 +54,15 @@ MOTIF_KINDS = {"dense": [], "edges": ["--top", "3", "--score", "cosine"]}
 MOTIF_SEQUENCES, MOTIF_BASES = 600, 40
 TOGETHER = ("together", "together in slices")
 PGEN = ("pgen", "pgen in slices")
+INFER = ["--start", "uniform", "--iterations", "25", "--tolerance", "0", "--hold-out", "0", "--bootstrap", "3"]
+INFER_ROWS = 8000
 KINDS: dict[str, dict[str, tuple[str, ...]]] = {
     "counts": {"counts": tuple(MAX_N)},
     "slices": {"slices": ("direct",)},
     "together": dict.fromkeys(TOGETHER, ("direct",)),
     "pgen": dict.fromkeys(PGEN, ("forward-sum",)),
     "motifs": dict.fromkeys(MOTIF_KINDS, MOTIF_METHODS),
+    "infer": {"infer": ("em",)},
 }
 """By the runs that are killed: the kinds of cases, and the methods of each."""
 TABLE_BOUNDS = (0, 1, 7_000, 7_000, 90_000, 91_000, 150_000, MANY)
@@ -97,6 +104,10 @@ def command(case: Case, output: Path, ranks: int, *, resume: bool) -> list[str]:
         command = [sys.executable, "-m", "hpcvdj", "-q", "motifs", "compare", *words, *options, "--backend", "cpu"]
         return [*launcher, *command]
     options = ["--backend", "cpu"]
+    if case.kind == "infer":
+        words = ["infer", str(output.parents[1] / "many.parquet"), "-m", "mouse_trb", "-o", str(output), *INFER]
+        resuming = ["--resume"] if resume else []
+        return [*launcher, sys.executable, "-m", "hpcvdj", "-q", *words, *options, *resuming]
     saving = ["--checkpoint-every", "0.1", *(["--resume"] if resume else [])]
     if case.kind.endswith("slices") and case.number >= 0:
         saving += ["--batch-rows", str(SLICE_ROWS)]
@@ -162,6 +173,8 @@ def kill(case: Case, process: subprocess.Popen[bytes], chance: random.Random) ->
 
 def content(output: Path, kind: str) -> list[np.ndarray]:
     """All that a result has: sequences in the order of their rows, edges in that of strand, row and column."""
+    if kind == "infer":
+        return [np.frombuffer((output / name).read_bytes(), dtype=np.uint8) for name in (*FILES, ERRORS)]
     if kind not in MOTIF_KINDS:
         with Result(output) as result:
             order = np.argsort(result.row)
@@ -216,7 +229,7 @@ def run(case: Case, folder: Path, expected: list[np.ndarray], seconds: float, ch
             case.finished_before_kill = True
             assert right(output, case.kind, expected), f"case {case.number}: a wrong result under the final name"
             if case.kills == 0:  # too late: once more from the start
-                output.unlink()
+                shutil.rmtree(output) if output.is_dir() else output.unlink()
         ranks = chance.randint(1, 3)
         if case.kind in MOTIF_KINDS:
             case.method = chance.choice(MOTIF_METHODS)
@@ -245,6 +258,10 @@ def inputs_of(work: Path, of: str) -> None:
         texts = ("".join(letters.choices("ACGT", k=MOTIF_BASES)) for _ in range(MOTIF_SEQUENCES))
         (work / "many.fasta").write_text("".join(f">{i}\n{text}\n" for i, text in enumerate(texts)))
         return
+    if of == "infer":
+        generate = [sys.executable, "-m", "hpcvdj", "generate", "-m", "mouse_trb", "-n", str(INFER_ROWS), "--seed", "1"]
+        subprocess.run([*generate, "-o", str(work / "many.parquet")], check=True, capture_output=True)
+        return
     simulate = [sys.executable, "-m", "hpcvdj", "simulate", "-g", str(GERMLINE), "-n", str(MANY), "--seed", "1"]
     subprocess.run([*simulate, "-o", str(work / "many.parquet")], check=True, capture_output=True)
     if of == "together":
@@ -256,12 +273,13 @@ def inputs_of(work: Path, of: str) -> None:
 
 def drawn(number: int, of: str, chance: random.Random) -> Case:
     """A case of the runs that are killed."""
-    if of in ("slices", "together", "pgen"):
+    if of in ("slices", "together", "pgen", "infer"):
         (method,) = next(iter(KINDS[of].values()))
         case = Case(number, of, method, chance.randint(1, 3), chance.choice(VICTIMS))
         if of != "slices":
             case.kind = chance.choice(tuple(KINDS[of]))
-        case.awaited = chance.choice(("", "part-*.h5")) if case.kind.endswith("slices") else ""
+        awaited = "state.npz" if of == "infer" else "part-*.h5" if case.kind.endswith("slices") else ""
+        case.awaited = chance.choice(("", awaited)) if awaited else ""
         return case
     if of == "counts":
         return Case(number, of, chance.choice(list(MAX_N)), chance.randint(1, 3), chance.choice(VICTIMS))
