@@ -129,3 +129,18 @@ def test_gpus_are_refused(table, model, rows, tmp_path):
     assert not list(tmp_path.iterdir())
     with pytest.raises(InputError, match="CPU cores only"):
         hpcvdj.infer(rows, model, errors=True, backend="cuda")
+
+
+def test_rows_that_errors_explain_are_not_unexplained(rows, table, model, tmp_path):
+    """One row has more bases than segments and insertions together; others only a misread base."""
+    long = tmp_path / "long.tsv"
+    loaded = hpcvdj.load_model(model)
+    junction = loaded.v[0].segment + 80 * "A" + loaded.j[0].segment
+    long.write_text(table.read_text() + f"long\t{loaded.v[0].allele}\t{loaded.j[0].allele}\t{junction}\n")
+    options = ["infer", long, "-m", model, "--rows", "all", "--iterations", 2, "--backend", "cpu"]
+    found = {}
+    for name, more in (("with", ["--errors"]), ("without", [])):
+        hpcvdj_command(*options, *more, "-o", tmp_path / name)
+        found[name] = [line.split("\t")[0] for line in (tmp_path / name / "unexplained.tsv").read_text().splitlines()]
+    assert found["with"] == ["data_row", str(rows.num_rows + 1)]
+    assert len(found["without"]) > 10
