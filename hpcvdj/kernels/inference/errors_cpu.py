@@ -128,78 +128,60 @@ def _count_deletions(places, sizes, depth, by_form, unit, weight, at):  # type: 
 
 
 @njit(cache=True, nogil=True)
-def _multiply(values, by, n):  # type: ignore[no-untyped-def]
-    for i in range(n):
-        values[i] *= by[i]
-
-
-@njit(cache=True, nogil=True)
-def _add(values, more, n):  # type: ignore[no-untyped-def]
-    for i in range(n):
-        values[i] += more[i]
-
-
-@njit(cache=True, nogil=True)
-def _add_product(values, a, b, factor, n):  # type: ignore[no-untyped-def]
-    for i in range(n):
-        values[i] += a[i] * b[i] * factor
-
-
-@njit(cache=True, nogil=True)
-def _set_product(values, a, b, factor, n):  # type: ignore[no-untyped-def]
-    for i in range(n):
-        values[i] = a[i] * b[i] * factor
-
-
-@njit(cache=True, nogil=True)
-def _sum(values, n):  # type: ignore[no-untyped-def]
+def _sum(values):  # type: ignore[no-untyped-def]
     """In four parts, which need not wait for each other; the same on every machine."""
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
-    whole = n - n % 4
+    whole = len(values) - len(values) % 4
     for i in range(0, whole, 4):
         a += values[i]
         b += values[i + 1]
         c += values[i + 2]
         d += values[i + 3]
-    for i in range(whole, n):
+    for i in range(whole, len(values)):
         a += values[i]
     return (a + b) + (c + d)
 
 
 @njit(cache=True, nogil=True)
 def _middle(  # type: ignore[no-untyped-def]
-    length, size, template, deletions, factors, wrong, left, right, lbar, rbar, misread, counts, buffers
+    length, size, template, deletions, factors, wrong, left, right, begun, rbar, misread, counts, buffers
 ):  # fmt: skip
     """The forms of a D gene at all places of a junction.
 
     factors, wrong  [4, length]: of each base of the junction if the template has this one: the probability of reading
                     it, and whether it is misread
-    left, right     by the place of the border, from the start; so are lbar and rbar, to which the derivatives are added
-    misread         [length]: to it, the weight of what begins there, times its misread bases
+    left, right     by the place of the border, from the start
+    begun           by this place, to which the weight of the scenarios is added whose D begins there
+    rbar            likewise, to which the derivative by `right` is added
+    misread         likewise, to which that weight times the misread bases of D is added
     counts          [l, r]: the weight of the forms with these deletions
     """
-    value, errors, begun, made = buffers[0], buffers[1], buffers[2], buffers[3]
-    left_from, lbar_from = left[1:], lbar[1:]
+    value, errors, made = buffers[0], buffers[1], buffers[2]
     for lost in range(min(size + 1, deletions.shape[0])):
-        value[:length] = 1.0
-        errors[:length] = 0.0
+        value[: length + 1] = left[: length + 1]
+        errors[: length + 1] = 0.0
         for kept in range(min(size - lost, length - 2) + 1):
-            n = length - 1 - kept
+            stop = length - kept
             if kept > 0:
-                base = template[lost + kept - 1]
-                _multiply(value, factors[base, kept:], n)
-                _add(errors, wrong[base, kept:], n)
+                # Loops that write one array each: the compiler then does several q at a time.
+                factor, more = factors[template[lost + kept - 1]], wrong[template[lost + kept - 1]]
+                for q in range(1, stop):
+                    value[q] *= factor[q + kept - 1]
+                for q in range(1, stop):
+                    errors[q] += more[q + kept - 1]
             rest = size - lost - kept
             if rest >= deletions.shape[1] or deletions[lost, rest] == 0.0:
                 continue
             chance = deletions[lost, rest]
-            right_from = right[kept + 1 :]
-            _add_product(lbar_from, value, right_from, chance, n)
-            _set_product(begun, left_from, value, chance, n)
-            _add(rbar[kept + 1 :], begun, n)
-            _set_product(made, begun, right_from, 1.0, n)
-            _add_product(misread, made, errors, 1.0, n)
-            counts[lost, rest] = _sum(made, n)
+            for q in range(1, stop):
+                rbar[q + kept] += value[q] * chance
+            for q in range(1, stop):
+                made[q] = value[q] * right[q + kept] * chance
+            for q in range(1, stop):
+                begun[q] += made[q]
+            for q in range(1, stop):
+                misread[q] += made[q] * errors[q]
+            counts[lost, rest] = _sum(made[1:stop])
 
 
 @njit(cache=True, nogil=True)
@@ -255,11 +237,11 @@ def expected_counts(  # type: ignore[no-untyped-def]
         j_chances = np.zeros((deepest_j + 1, len(dj_lengths)))
         v_ended, j_ended = np.zeros_like(v_chances), np.zeros_like(j_chances)
         v_ends, j_ends = np.zeros((v_rows, deepest_v + 1)), np.zeros((genes, deepest_j + 1))
-        left, lbar = np.zeros((v_rows, wide)), np.zeros((v_rows, wide))
-        right, rbar, turned = np.zeros((genes, wide)), np.zeros((genes, wide)), np.zeros(wide)
+        left, begun = np.zeros((v_rows, wide)), np.zeros((v_rows, wide))
+        right, rbar, bar = np.zeros((genes, wide)), np.zeros((genes, wide)), np.zeros(wide)
         used = np.zeros(genes, dtype=np.bool_)
         counts = np.zeros((genes, lefts, columns))
-        misread, buffers, scale = np.zeros(wide), np.zeros((4, wide)), np.zeros(wide)
+        misread, buffers, scale = np.zeros(wide), np.zeros((3, wide)), np.zeros(wide)
         # For `_back`, which counts insertions; of the forms, it has no nodes.
         nodes, at_node = np.zeros(wide, dtype=np.int64), np.zeros(1, dtype=np.int64)
         by_length, cover = np.zeros(max(len(vd_lengths), len(dj_lengths))), np.zeros(wide)
@@ -286,21 +268,21 @@ def expected_counts(  # type: ignore[no-untyped-def]
                 misread[: length + 1] = 0.0
                 total = 0.0
                 for g in range(genes):
-                    used[g] = _ends(js, j_choice[g], j_values, j_depth, length, j_chances, j_ends[g], turned)
+                    used[g] = _ends(js, j_choice[g], j_values, j_depth, length, j_chances, j_ends[g], bar)
                     if g < v_rows and (used[g] or v_rows == 1):
                         _ends(vs, v_choice[g], v_values, v_depth, length, v_chances, v_ends[g], left[g])
-                        lbar[g, : length + 1] = 0.0
+                        begun[g, : length + 1] = 0.0
                     if not used[g]:
                         continue
-                    _turned(turned, length, right[g])
+                    _turned(bar, length, right[g])
                     rbar[g, : length + 1] = 0.0
                     counts[g] = 0.0
                     v = g % v_rows
                     _middle(
-                        length, d_sizes[g], d_codes[g], d_deletions[g], factors, wrong, left[v], right[g], lbar[v],
+                        length, d_sizes[g], d_codes[g], d_deletions[g], factors, wrong, left[v], right[g], begun[v],
                         rbar[g], misread, counts[g], buffers,
                     )  # fmt: skip
-                    total += counts[g].sum()
+                    total += _sum(counts[g].reshape(-1))
                 held = 0 if row_weights[row] > 0 else 1
                 weight = np.int64(row_weights[row]) if held == 0 else np.int64(1)
                 logs[held] += np.int64(-np.log(max(total, LEAST)) * log_unit + 0.5) * weight
@@ -309,7 +291,7 @@ def expected_counts(  # type: ignore[no-untyped-def]
                 if held or total < LEAST:
                     continue
                 over = 1.0 / total
-                errors = misread[:length].sum() * over
+                errors = _sum(misread[:length]) * over
                 v_by_form[: len(vs)] = 0.0
                 j_by_form[: len(js)] = 0.0
                 v_ended[:] = 0.0
@@ -321,15 +303,18 @@ def expected_counts(  # type: ignore[no-untyped-def]
                         for b in range(columns):
                             if counts[g, a, b] > 0.0:
                                 at_d[g, a, b] += np.int64(counts[g, a, b] * over * unit + 0.5) * weight
-                    _turned(rbar[g], length, turned)
+                    _turned(rbar[g], length, bar)
                     errors += _ends_back(
-                        js, j_choice[g], j_values, j_misread, j_depth, length, j_chances, j_ends[g], turned, over, unit,
+                        js, j_choice[g], j_values, j_misread, j_depth, length, j_chances, j_ends[g], bar, over, unit,
                         weight, at_j_choice[g], j_ended, j_by_form,
                     )  # fmt: skip
                 for v in range(v_rows):
                     if v_rows == 1 or used[v]:
+                        for q in range(1, length):
+                            bar[q] = begun[v, q] / left[v, q] if left[v, q] > 0.0 else 0.0
+                        bar[length] = 0.0
                         errors += _ends_back(
-                            vs, v_choice[v], v_values, v_misread, v_depth, length, v_chances, v_ends[v], lbar[v], over,
+                            vs, v_choice[v], v_values, v_misread, v_depth, length, v_chances, v_ends[v], bar, over,
                             unit, weight, at_v_choice[v], v_ended, v_by_form,
                         )  # fmt: skip
                 _count_deletions(vs, v_sizes, v_depth, v_by_form, unit, weight, at_v)

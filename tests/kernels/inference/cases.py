@@ -21,12 +21,12 @@ PARTS = ("V", "J", "D", *(f"{what} {name}" for what in ("lengths", "first", "ste
 """Of the counts, before log-likelihoods and lost rows."""
 
 
-def problem(model: Model, rows: list[Junction], weights: np.ndarray) -> InferenceProblem:
-    """The problem of some junctions, each counted so often."""
+def problem(model: Model, rows: list[Junction], weights: np.ndarray, *, errors: bool = False) -> InferenceProblem:
+    """The problem of some junctions, each counted so often; with `errors`, at the model's error rate."""
     own, row_of = problem_of(model, rows)
     row_weights = np.zeros(len(rows), dtype=np.uint32)
     row_weights[row_of] = weights
-    return InferenceProblem(own.repertoire, row_weights, model)
+    return InferenceProblem(own.repertoire, row_weights, model, errors)
 
 
 def problem_with(

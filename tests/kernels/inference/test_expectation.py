@@ -41,31 +41,33 @@ def random_rows(model: Model, rng: np.random.Generator, number: int) -> list[Jun
     return rows
 
 
-def counted(own: InferenceProblem) -> Expected:
+def counted(own: InferenceProblem, kernel: type = ExpectationKernel) -> Expected:
     """The kernel's counts."""
-    return own.layout.expected(on_cpu(own), own.model, own.rows)
+    return own.layout.expected(counts_of(kernel(own, 1), own), own.model, own.rows)
 
 
 def by_definition(model: Model, rows: list[Junction], weights: np.ndarray) -> Expected:
-    """The same, scenario by scenario."""
+    """The same, scenario by scenario; with misread bases if the model has an error rate."""
     choices = np.zeros_like(model.p_v if model.has_d else model.p_vj)
     dj, v, j, d = (np.zeros_like(own) for own in (model.p_dj, model.v_deletions, model.j_deletions, model.d_deletions))
     lengths = [np.zeros_like(own.lengths) for own in model.insertions]
     first, steps = ([np.zeros(shape) for _ in model.insertions] for shape in (4, (4, 4)))
-    logs, lost = np.zeros(2), [0, 0]
+    logs, lost, errors = np.zeros(2), [0, 0], np.zeros(2)
     for (text, v_mask, j_mask), weight in zip(rows, weights, strict=True):
         masks = (
             model.contributing("V") if v_mask is None else v_mask,
             model.contributing("J") if j_mask is None else j_mask,
         )
-        total = pgen(model, text, *masks)
+        total = pgen(model, text, *masks, model.error_rate)
         held = int(weight == 0)
         logs[held] += np.log(max(total, LEAST)) * max(weight, 1)
         lost[held] += (total == 0) * max(int(weight), 1)
         if held or total == 0:
             continue
-        for own in scenarios(model, text, *masks):
+        for own in scenarios(model, text, *masks, model.error_rate):
             z = weight * own.probability / total
+            if model.error_rate:
+                errors += z * np.array([own.misread, len(text) - len("".join(own.inserted)) - own.misread])
             choices[own.v if model.has_d else (own.v, own.j)] += z
             v[own.v, own.v_deleted] += z
             j[own.j, own.j_deleted] += z
@@ -81,8 +83,9 @@ def by_definition(model: Model, rows: list[Junction], weights: np.ndarray) -> Ex
                 for before, after in pairwise(places):
                     steps[number][after, before] += z
     return Expected(
-        choices, dj, v, j, d, tuple(lengths), tuple(first), tuple(steps), logs[0], lost[0], logs[1], lost[1]
-    )
+        choices, dj, v, j, d, tuple(lengths), tuple(first), tuple(steps), logs[0], lost[0], logs[1], lost[1],
+        errors,
+    )  # fmt: skip
 
 
 def require_equal(a: Expected, b: Expected) -> None:
