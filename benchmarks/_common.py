@@ -1,4 +1,4 @@
-"""What the benchmarks share: their command line, durations in words, commands timed from outside.
+"""What the benchmarks share: their command line, tables of rates, durations in words, commands timed from outside.
 
 A benchmark is a study of `hpcvdj.studies.pages`: a folder with `raw.csv` (every repeat, below comment lines that say
 how it was measured) and `README.md`, which is made from `raw.csv` alone.
@@ -7,6 +7,7 @@ how it was measured) and `README.md`, which is made from `raw.csv` alone.
 from __future__ import annotations
 
 import argparse
+import csv
 import os
 import shlex
 import shutil
@@ -84,6 +85,38 @@ class Benchmark(Study):
         command = ["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]]
         facts = launch_facts(self.name, command, run) | load | self.facts(options)
         write_rows(target, facts, list(self.measure(options)))
+
+
+def rate_parser(about: str | None) -> argparse.ArgumentParser:
+    """The command line of a script that only writes a table of rates; `about` is its docstring."""
+    parser = argparse.ArgumentParser(description=(about or "").partition("\n")[0])
+    parser.add_argument("--output", metavar="CSV", type=Path, required=True, help="file of raw rows")
+    parser.add_argument("--models", nargs="+", default=["mouse_trb", "human_trb", "human_tra", "human_igh"])
+    return parser
+
+
+def rate_row(rates: Sequence[float], **what: Any) -> dict[str, Any]:
+    """A row of such a table: `what` was measured, and the median and the range of its rates."""
+    named = {"rate": statistics.median(rates), "slowest": min(rates), "fastest": max(rates)}
+    return what | {name: f"{rate:.4g}" for name, rate in named.items()}
+
+
+def write_rates(target: Path, fields: Sequence[str], rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Write rows to a file and to stdout, each as soon as it is measured, and return them.
+
+    A field that a row lacks is empty.
+    """
+    written = []
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with open(target, "w", newline="") as stream:
+        writer = csv.DictWriter(stream, fields, lineterminator="\n")
+        writer.writeheader()
+        for row in rows:
+            writer.writerow(row)
+            stream.flush()
+            print(*row.values(), sep=", ", flush=True)
+            written.append(row)
+    return written
 
 
 def durations(values: Sequence[float], centre: float | None = None) -> str:

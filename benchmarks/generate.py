@@ -12,8 +12,6 @@ one thread.  On a GPU it is that of `draw`, by events on the GPU, with the resul
 from __future__ import annotations
 
 import argparse
-import csv
-import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -22,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from _common import rate_parser, rate_row, write_rates
 
 from hpcvdj.generation.generate import SLICE, Generation, generate
 from hpcvdj.kernels.backends import open_backend
@@ -90,28 +89,19 @@ def timed(work: Callable[[], Any]) -> float:
 
 def row(hardware: str, model: str, what: str, number: int, seconds: list[float]) -> dict[str, Any]:
     """A raw row."""
-    rates = [f"{number / own:.4g}" for own in (statistics.median(seconds), max(seconds), min(seconds))]
-    return dict(zip(FIELDS, (hardware, model, what, number, *rates), strict=True))
+    rates = [number / own for own in seconds]
+    return rate_row(rates, hardware=hardware, model=model, what=what, sequences=number)
 
 
 def main() -> None:
     """Measure."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--output", metavar="CSV", type=Path, required=True, help="file of raw rows")
+    parser = rate_parser(__doc__)
     parser.add_argument("--backend", choices=("cpu", "cuda"), default="cpu", help="where to draw")
-    parser.add_argument("--models", nargs="+", default=["mouse_trb", "human_trb", "human_tra", "human_igh"])
     parser.add_argument("--sequences", type=int, default=1_000_000, help="sequences of each pass")
     parser.add_argument("--repeats", type=int, default=5, help="timed passes, after one that is not timed")
     options = parser.parse_args()
     numba.set_num_threads(1)
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    with open(options.output, "w", newline="") as stream:
-        writer = csv.DictWriter(stream, FIELDS, lineterminator="\n")
-        writer.writeheader()
-        for found in measured(options):
-            writer.writerow(found)
-            stream.flush()
-            print(*found.values(), sep=", ", flush=True)
+    write_rates(options.output, FIELDS, measured(options))
 
 
 if __name__ == "__main__":

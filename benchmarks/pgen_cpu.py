@@ -11,17 +11,16 @@ the others compute, too, are compared.  vdjtools is left out if it is not instal
 from __future__ import annotations
 
 import argparse
-import csv
-import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
+from _common import ROOT, rate_parser, rate_row, write_rates
+from _pgen import asked_with, drawn
 from _vdjtools import INSTALLED, Vdjtools
 
 from hpcvdj.kernels.pgen.pgen_cpu import PgenKernel
@@ -31,19 +30,6 @@ from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 
 FIELDS = ("model", "genes", "what", "program", "junctions", "rate", "slowest", "fastest", "largest_difference")
 SECONDS = 0.5
-
-
-def drawn(model: Any, number: int, seed: int) -> list[Any]:
-    """Junctions in frame without a stop codon, of at most 128 bases."""
-    from tests.kernels.pgen.models import sample
-
-    rng, rows = np.random.default_rng(seed), []
-    while len(rows) < number:
-        own = sample(model, rng)
-        amino_acids = translate([own.junction])[0]
-        if amino_acids and "*" not in amino_acids and len(own.junction) <= 128:
-            rows.append(own)
-    return rows
 
 
 def rates(work: Callable[[], Any], count: int, passes: int = 5) -> list[float]:
@@ -69,14 +55,14 @@ def measured(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         peers, olga = rows[: options.peer], Olga(name, complete=True, fast=True)
         vdjtools = Vdjtools(name) if INSTALLED else None
         for genes in ("given", "any"):
-            given = genes == "given"
-            asked = [(row.junction, (row.v,), (row.j,)) if given else (row.junction, None, None) for row in rows]
-            calls = [(model.v[row.v].allele, model.j[row.j].allele) if given else ("", "") for row in peers]
+            asked, calls = asked_with(genes, model, rows)
+            calls = calls[: options.peer]
             for what in PGEN_COLUMNS:
                 problem, place = problem_of(model, asked, (what,))
                 compute = partial(PgenKernel(problem, 1), unit_of(problem), 0, len(rows))
                 values = compute()[place, 0]
-                yield row_of((name, genes, what, "hpcvdj", len(rows)), rates(compute, len(rows)))
+                key = {"model": name, "genes": genes, "what": what}
+                yield rate_row(rates(compute, len(rows)), **key, program="hpcvdj", junctions=len(rows))
                 texts = [row.junction for row in peers]
                 texts = texts if what == "pgen_nt" else translate(texts)
                 others: dict[str, Callable[[], Any]] = {}
@@ -90,37 +76,23 @@ def measured(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
                     expected = np.array(peer())
                     with np.errstate(divide="ignore", invalid="ignore"):
                         difference = np.nanmax(np.abs(values[: len(peers)] - expected) / expected)
-                    yield row_of((name, genes, what, program, len(peers)), rates(peer, len(peers)), difference)
+                    row = rate_row(rates(peer, len(peers)), **key, program=program, junctions=len(peers))
+                    yield row | {"largest_difference": f"{difference:.4g}"}
 
 
 def _each(compute: Callable[..., float], texts: list[str], calls: list[tuple[str, str]]) -> Any:
     return np.array([compute(text, *call) for text, call in zip(texts, calls, strict=True)])
 
 
-def row_of(what: tuple[Any, ...], found: list[float], difference: float | str = "") -> dict[str, Any]:
-    """A raw row."""
-    values = (*what, statistics.median(found), min(found), max(found), difference)
-    return dict(zip(FIELDS, [f"{value:.4g}" if isinstance(value, float) else value for value in values], strict=True))
-
-
 def main() -> None:
     """Measure."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--output", metavar="CSV", type=Path, required=True, help="file of raw rows")
-    parser.add_argument("--models", nargs="+", default=["mouse_trb", "human_trb", "human_tra", "human_igh"])
+    parser = rate_parser(__doc__)
     parser.add_argument("--junctions", type=int, default=2000, help="junctions of each model")
     parser.add_argument("--peer", type=int, default=100, help="of which the others compute so many, too")
     options = parser.parse_args()
     numba.set_num_threads(1)
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    with open(options.output, "w", newline="") as stream:
-        writer = csv.DictWriter(stream, FIELDS, lineterminator="\n")
-        writer.writeheader()
-        for row in measured(options):
-            writer.writerow(row)
-            stream.flush()
-            print(", ".join(map(str, row.values())), flush=True)
+    sys.path.insert(0, str(ROOT))
+    write_rates(options.output, FIELDS, measured(options))
 
 
 if __name__ == "__main__":

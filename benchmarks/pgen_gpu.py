@@ -10,7 +10,6 @@ kernel too; `largest_difference` is relative, and infinite if only one of two va
 from __future__ import annotations
 
 import argparse
-import csv
 import itertools
 import statistics
 import sys
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _common import write_rates
 from numpy.typing import NDArray
 
 from hpcvdj.kernels.generation.draw_cpu import Sampler
@@ -139,16 +139,8 @@ def main() -> int:
         "--threads", type=int, nargs="+", help="threads per block to try (nt up to 256, else up to 128)"
     )
     options = parser.parse_args()
-    same = True
-    with options.output.open("w", newline="") as file:
-        writer = csv.DictWriter(file, FIELDS)
-        writer.writeheader()
-        for row in measured(options):
-            writer.writerow(row)
-            file.flush()
-            print(*row.values(), sep=", ", flush=True)
-            same &= float(row["largest_difference"]) <= 1e-12
-    return 0 if same else 1
+    rows = write_rates(options.output, FIELDS, measured(options))
+    return 0 if all(float(row["largest_difference"]) <= 1e-12 for row in rows) else 1
 
 
 if __name__ == "__main__":

@@ -16,14 +16,15 @@ import random
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import _common as common
 import numpy as np
 from _common import say
+from _pgen import LARGEST_DIFFERENCE, PgenBenchmark
 
+from hpcvdj.recombination.igor import OLGA_FOLDERS
 from hpcvdj.studies.pages import Block, Check
 from hpcvdj.studies.tables import grouped, listing, pivot
 
@@ -31,9 +32,6 @@ VALUES = ("pgen_nt", "pgen_aa")
 
 PROGRAMS = ("plain", "FastPgen")
 """OLGA's classes; the second is compiled by numba."""
-
-LARGEST_DIFFERENCE = 1e-12
-"""Relative; the bound that hpcvdj promises."""
 
 BATCH = 100
 """Junctions that hpcvdj computes at a time: its tables grow with the number of different lists of genes."""
@@ -133,7 +131,7 @@ def measure_locus(name: str, source: str, rows: list[Any], *, fast: bool) -> Ite
     say(f"{name}, {source}: {len(rows):,} junctions")
 
 
-class PgenOlga(common.Benchmark):
+class PgenOlga(PgenBenchmark):
     """hpcvdj and OLGA."""
 
     name = "pgen_olga"
@@ -142,6 +140,10 @@ class PgenOlga(common.Benchmark):
     renderer = "python benchmarks/pgen_olga.py --render"
     about = "Compare hpcvdj's generation probabilities with OLGA's for junctions drawn from each of its models."
     output = Path("results/pgen_olga")
+    peers = ("olga==1.3.0",)
+    loci = tuple(OLGA_FOLDERS)
+    junctions = 2000
+    threads = 0
     notes = """
     Half of the junctions of a model are drawn from it, a third are drawn and mutated, a sixth are random between Cys
     and the end of a J. Calls: an allele, a gene, a list of genes, or none. The observed ones are those of Dash et al.
@@ -154,24 +156,12 @@ class PgenOlga(common.Benchmark):
     """
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Which loci, and how many junctions."""
-        from hpcvdj.recombination.igor import OLGA_FOLDERS
-
+        """Also those of IGH and of tables, and which class of OLGA."""
+        super().add_arguments(parser)
         add = parser.add_argument
-        add("--loci", metavar="NAME", nargs="*", default=list(OLGA_FOLDERS), help="names of models")
-        add("--number", metavar="N", type=int, default=2000, help="junctions of a locus")
         add("--number-igh", metavar="N", type=int, default=250, help="junctions of IGH, where OLGA is slow")
         add("--observed", metavar="NAME=TABLE", nargs="*", default=[], help="AIRR tables of observed junctions")
         add("--plain", action="store_true", help="OLGA without its numba-compiled FastPgen")
-        add("--threads", metavar="N", type=int, default=0, help="threads of hpcvdj; 0: all usable cores")
-        add("--seed", metavar="S", type=int, default=1, help="seed of the junctions")
-
-    def facts(self, options: argparse.Namespace) -> dict[str, str]:
-        """OLGA's version; ends the benchmark if it is not installed."""
-        try:
-            return {"olga": metadata.version("olga")}
-        except metadata.PackageNotFoundError:
-            sys.exit("OLGA is not installed; pip install olga==1.3.0")
 
     def measure(self, options: argparse.Namespace) -> Iterator[Row]:
         """All loci."""

@@ -13,20 +13,17 @@ import math
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import _common as common
 import numpy as np
 from _common import say
+from _pgen import LARGEST_DIFFERENCE, PgenBenchmark, asked_with, drawn
 from _vdjtools import VERSION, Vdjtools
 
 from hpcvdj.studies.pages import Block
 from hpcvdj.studies.tables import listing, number
-
-LARGEST_DIFFERENCE = 1e-12
-"""Relative; values that differ by more are counted."""
 
 OTHER_ANCHORS = {"human_trb": "TRBV4-3*02"}
 """V alleles of which OLGA's file of anchors and vdjtools begin the junction at different bases."""
@@ -68,7 +65,7 @@ def compared(own: Any, peer: Any, **what: Any) -> Row:
     )  # fmt: skip
 
 
-def peers(name: str, texts: list[str], amino_acids: list[str], calls: list[Any], ball: int) -> Iterator[Any]:
+def peer_values(name: str, texts: list[str], amino_acids: list[str], calls: list[Any], ball: int) -> Iterator[Any]:
     """(value, program, values) of the peers, for the first `ball` junctions of the sum over one mismatch."""
     from tests.kernels.pgen.olga_peer import Olga
 
@@ -91,8 +88,6 @@ def peers(name: str, texts: list[str], amino_acids: list[str], calls: list[Any],
 
 def measure_locus(name: str, junctions: int, ball: int, seed: int) -> Iterator[Row]:
     """The rows of one locus; a quarter of its junctions are mutated."""
-    from pgen_cpu import drawn
-
     from hpcvdj.recombination.alphabet import translate
     from hpcvdj.recombination.igor import load_model
     from hpcvdj.recombination.repertoire import PGEN_COLUMNS
@@ -105,19 +100,15 @@ def measure_locus(name: str, junctions: int, ball: int, seed: int) -> Iterator[R
     texts = [new if "*" not in own else old for new, own, old in zip(changed, translate(changed), texts, strict=True)]
     amino_acids = translate(texts)
     for genes in ("given", "any"):
-        given = genes == "given"
-        asked = [
-            (text, (row.v,), (row.j,)) if given else (text, None, None) for text, row in zip(texts, rows, strict=True)
-        ]
-        calls = [(model.v[row.v].allele, model.j[row.j].allele) if given else ("", "") for row in rows]
+        asked, calls = asked_with(genes, model, rows, texts)
         own = dict(zip(PGEN_COLUMNS, pgens(model, asked).T, strict=True))
-        for value, program, values in peers(name, texts, amino_acids, calls, ball):
+        for value, program, values in peer_values(name, texts, amino_acids, calls, ball):
             what = {"locus": name, "genes": genes, "value": value, "program": program}
             yield compared(own[value][: len(values)], np.array(values), **what)
     say(f"{name}: {len(texts):,} junctions")
 
 
-class PgenPeers(common.Benchmark):
+class PgenPeers(PgenBenchmark):
     """hpcvdj, OLGA and vdjtools."""
 
     name = "pgen_peers"
@@ -126,6 +117,11 @@ class PgenPeers(common.Benchmark):
     renderer = "python benchmarks/pgen_peers.py --render"
     about = "Compare hpcvdj's generation probabilities with those of OLGA and vdjtools under the same models."
     output = Path("results/pgen_peers")
+    peers = ("olga==1.3.0", f"vdjtools=={VERSION}")
+    remedy = ", in an own environment"
+    loci = ("mouse_trb", "human_trb", "mouse_tra", "human_igk")
+    junctions = 400
+    threads = 1
     notes = """
     Relative differences of each program from hpcvdj, where both are above 0. Junctions drawn from the models, in frame
     and without a stop; a quarter is mutated. *Given*: the V and J alleles of each junction. vdjtools reads
@@ -143,28 +139,10 @@ class PgenPeers(common.Benchmark):
     """
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Which loci, and how many junctions."""
-        add = parser.add_argument
-        add("--loci", metavar="NAME", nargs="*", default=["mouse_trb", "human_trb", "mouse_tra", "human_igk"])
-        add("--number", metavar="N", type=int, default=400, help="junctions of a locus")
-        add(
-            "--ball",
-            metavar="N",
-            type=int,
-            default=60,
-            help="of which so many have their sum over one mismatch computed",
-        )
-        add("--threads", metavar="N", type=int, default=1, help="threads of hpcvdj")
-        add("--seed", metavar="S", type=int, default=1, help="seed of the junctions")
-
-    def facts(self, options: argparse.Namespace) -> dict[str, str]:
-        """Versions; ends the benchmark if a peer is not installed."""
-        try:
-            return {program: metadata.version(program) for program in ("olga", "vdjtools")}
-        except metadata.PackageNotFoundError as error:
-            sys.exit(
-                f"{error.name} is not installed; pip install olga==1.3.0 vdjtools=={VERSION}, in an own environment"
-            )
+        """Also those of the sum over one mismatch."""
+        super().add_arguments(parser)
+        help_text = "junctions of which the sum over one mismatch is computed, too"
+        parser.add_argument("--ball", metavar="N", type=int, default=60, help=help_text)
 
     def measure(self, options: argparse.Namespace) -> Iterator[Row]:
         """All loci."""

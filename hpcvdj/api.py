@@ -185,9 +185,8 @@ def generate(
     Raises InputError for a model that cannot be read, or that makes no (productive) junction.
     """
     plan = Generation(n, seed, productive, scenarios)
-    run, loaded = Run(), _loaded(model)
-    loaded = loaded.with_joint_choice() if joint else loaded
-    return pa.Table.from_batches(list(draw(loaded, plan, run.bind(backend), run)))
+    run = Run()
+    return pa.Table.from_batches(list(draw(_loaded(model, joint=joint), plan, run.bind(backend), run)))
 
 
 def infer(junctions: Any, start: Model | Germline | str | Path, *, backend: str = AUTO, **options: Any) -> Fit:
@@ -250,8 +249,9 @@ def compare_models(a: Model | str | Path, b: Model | str | Path) -> Comparison:
     return compare(_loaded(a), _loaded(b))
 
 
-def _loaded(model: Model | str | Path) -> Model:
-    return model if isinstance(model, Model) else load_model(model)
+def _loaded(model: Model | str | Path, *, joint: bool = False) -> Model:
+    loaded = model if isinstance(model, Model) else load_model(model)
+    return loaded.with_joint_choice() if joint else loaded
 
 
 def explain(
@@ -295,7 +295,13 @@ def explain(
 
 
 def likely_scenarios(
-    junction: str, model: Model | str | Path, *, v_call: str | None = None, j_call: str | None = None, number: int = 10
+    junction: str,
+    model: Model | str | Path,
+    *,
+    v_call: str | None = None,
+    j_call: str | None = None,
+    number: int = 10,
+    joint: bool = False,
 ) -> LikelyScenarios:
     """The most likely scenarios in which recombination makes one junction, with their posterior probabilities.
 
@@ -303,12 +309,13 @@ def likely_scenarios(
     model           as of `pgen`
     v_call, j_call  alleles, genes or families, or lists of them; without both, scenarios have any V and J
     number          scenarios to list; `shown` says how much of the posterior probability they have
+    joint           as of `pgen`
 
     InputError if the junction has no generation probability, with the reason, or for one call without the other.
     """
     if (v_call is None) != (j_call is None):
         raise InputError("a V call without a J call, or a J call without a V call: give both, or none")
-    loaded = model if isinstance(model, Model) else load_model(model)
+    loaded = _loaded(model, joint=joint)
     junction = junction.strip().upper()
     row = pa.table({"v_call": [v_call or ""], "j_call": [j_call or ""], "junction": [junction]})
     table = pgen(row, loaded, sequence="nt", genes="any" if v_call is None else "call")

@@ -112,3 +112,8 @@ count() { # JUNCTIONS GERMLINE OUT.h5 [options]: count, or continue from the che
     run "${hpcvdj[@]}" count "$1" --germline "$2" --output "$3" --resume "${@:4}"
     finish
 }
+
+infer() { # JUNCTIONS OUT [options]: infer a model, or continue from its last iteration; ends the job
+    run "${hpcvdj[@]}" infer "$1" --output "$2" --resume "${@:3}"
+    finish
+}

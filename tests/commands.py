@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import logging
 import os
 import subprocess
@@ -63,3 +64,47 @@ def error_line(stderr):
     assert len(lines) == 1, stderr
     assert "Traceback" not in stderr
     return lines[0]
+
+
+COMMANDS = """
+if __name__ == "__main__":
+    import contextlib, io, json, sys
+    from hpcvdj.cli import main
+    ended = []
+    for words in json.loads(sys.argv[1]):
+        sys.argv, out, err = ["hpcvdj", *words], io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            try:
+                main()
+            except SystemExit as end:
+                ended.append([end.code or 0, out.getvalue(), err.getvalue()])
+    # Ranks above root print nothing.
+    if any(out for code, out, err in ended) or any(err for code, out, err in ended):
+        print(json.dumps(ended))
+"""
+"""One command after another: starting Python for each would take longer than most of them."""
+
+
+def run(program, *commands, launcher=(), timeout=None):
+    """Exit code, stdout and stderr of each command in one process, or one for each rank, that has a class more."""
+    words = json.dumps([list(map(str, command)) for command in commands])
+    done = subprocess.run(
+        [*launcher, sys.executable, "-c", program + COMMANDS, words],
+        capture_output=True, text=True, check=False, timeout=timeout, stdin=subprocess.DEVNULL,
+        env={"COLUMNS": "200", "PATH": ""},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def succeeded(code, out, err):
+    """The output of a command, which must succeed."""
+    assert code == 0, err
+    return out
+
+
+def refused(code, out, err):
+    """The one line with which a command refuses its arguments."""
+    assert code == 2, err
+    assert err.count("\n") == 1
+    return err

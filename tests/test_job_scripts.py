@@ -15,7 +15,7 @@ import pytest
 from tests.conftest import ROOT
 
 SCRIPTS = [path for pattern in ("slurm/*.s*", "tests/cluster/*.sh", ".ci/run") for path in sorted(ROOT.glob(pattern))]
-JOBS = ["count.sbatch", "count-gpu.sbatch", "array.sbatch", "motifs.sbatch", "scaling.sbatch"]
+JOBS = ["count.sbatch", "count-gpu.sbatch", "array.sbatch", "motifs.sbatch", "infer.sbatch", "scaling.sbatch"]
 SHELLCHECK = shutil.which("shellcheck", path=Path(sys.executable).parent) or shutil.which("shellcheck")
 
 
@@ -189,6 +189,20 @@ def test_motifs_use_the_resources_of_the_job(job, tmp_path, environment, options
 
 def test_motifs_near_their_time_limit_go_back_to_the_queue(job, tmp_path):
     assert send(job(READY, "motifs.sbatch", ("s.fasta", "o.h5")), tmp_path, signal.SIGUSR1) == 75
+    assert lines(tmp_path / "scontrol") == ["requeue 7"]
+
+
+@pytest.mark.parametrize(
+    ("environment", "options"),
+    [({}, "--backend cpu"), ({"SLURM_GPUS_PER_TASK": "1"}, "--backend cuda --strict-binding")],
+)
+def test_inference_uses_the_resources_of_the_job(job, tmp_path, environment, options):
+    assert job("exit 0", "infer.sbatch", ("cohort", "own", "-m", "human_trb"), **environment).wait(timeout=30) == 0
+    assert lines(tmp_path / "hpcvdj") == ["info", f"infer cohort --output own --resume {options} -m human_trb"]
+
+
+def test_inference_near_its_time_limit_goes_back_to_the_queue(job, tmp_path):
+    assert send(job(READY, "infer.sbatch", ("cohort", "own", "-g", "g.tsv")), tmp_path, signal.SIGUSR1) == 75
     assert lines(tmp_path / "scontrol") == ["requeue 7"]
 
 

@@ -2,8 +2,6 @@
 
 import json
 import math
-import subprocess
-import sys
 
 import h5py
 import numpy as np
@@ -12,6 +10,7 @@ import pandas as pd
 from hpcvdj.repertoires.tables import TableReader
 from hpcvdj.results.reader import Result
 from tests.cli.test_mpiexec import MPIEXEC
+from tests.commands import refused, run, succeeded
 from tests.conftest import GERMLINE, ROOT, SMALL
 
 METHOD = """
@@ -93,48 +92,6 @@ class Semicolons(TableReader):
         table = pacsv.read_csv(self.path, parse_options=pacsv.ParseOptions(delimiter=";"))
         yield from map(as_strings, table.select(columns).to_batches())
 """
-
-COMMANDS = """
-if __name__ == "__main__":
-    import contextlib, io, json, sys
-    from hpcvdj.cli import main
-    ended = []
-    for words in json.loads(sys.argv[1]):
-        sys.argv, out, err = ["hpcvdj", *words], io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            try:
-                main()
-            except SystemExit as end:
-                ended.append([end.code or 0, out.getvalue(), err.getvalue()])
-    # Ranks above root print nothing.
-    if any(out for code, out, err in ended) or any(err for code, out, err in ended):
-        print(json.dumps(ended))
-"""
-"""One command after another: starting Python for each would take longer than most of them."""
-
-
-def run(program, *commands, launcher=()):
-    """Exit code, stdout and stderr of each command in one process, or one for each rank, that has a class more."""
-    words = json.dumps([list(map(str, command)) for command in commands])
-    done = subprocess.run(
-        [*launcher, sys.executable, "-c", program + COMMANDS, words],
-        capture_output=True, text=True, check=False, env={"COLUMNS": "200", "PATH": ""},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-def succeeded(code, out, err):
-    """The output of a command, which must succeed."""
-    assert code == 0, err
-    return out
-
-
-def refused(code, out, err):
-    """The one line with which a command refuses its arguments."""
-    assert code == 2, err
-    assert err.count("\n") == 1
-    return err
 
 
 def test_a_method_is_one_class(tmp_path):

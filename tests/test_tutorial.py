@@ -1,4 +1,4 @@
-"""The commands in docs/tutorial.md run in order and print exactly what the tutorial shows below them."""
+"""The commands of pages run in order and print exactly what the page shows below them."""
 
 import os
 import re
@@ -13,6 +13,8 @@ from tests.kernels.pgen import olga_peer
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 
+INFERENCE = ROOT / "docs" / "infer.md"
+
 STEP = re.compile(r"^```sh\n(.*?)^```\n(?:\n((?:    [^\n]*\n|\n(?=    ))+))?", re.MULTILINE | re.DOTALL)
 """A block of commands and, if it prints something, the indented block below it."""
 
@@ -24,9 +26,9 @@ DIFFERS_BY_MACHINE = ("method ", "time ")
 """Lines that start with these words differ from machine to machine."""
 
 
-def steps():
+def steps(text):
     """(commands, expected lines) of each block."""
-    for commands, output in STEP.findall(TUTORIAL.read_text()):
+    for commands, output in STEP.findall(text):
         yield commands, [line.removeprefix("    ") for line in output.splitlines()]
 
 
@@ -46,28 +48,43 @@ def sections(lines):
     return divided
 
 
+def require_what_is_shown(blocks, folder):
+    """Run the commands of all blocks in one shell, in a folder with the inputs; they print what is expected."""
+    (folder / "inputs").symlink_to(ROOT / "inputs")
+    script = "".join(f"{commands}echo '{END_OF_STEP}'\n" for commands, _ in blocks)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-e", "-c", script], cwd=folder, capture_output=True, text=True, env=os.environ | {"PATH": path}
+    )
+    assert done.returncode == 0, done.stderr
+    outputs = done.stdout.split(f"{END_OF_STEP}\n")
+    for (commands, expected), output in zip(blocks, outputs, strict=False):
+        lines = comparable(output.splitlines())
+        for section in sections(comparable(expected)):
+            starts = [k for k in range(len(lines) - len(section) + 1) if lines[k : k + len(section)] == section]
+            assert starts, f"{commands}\nprints\n{output}\nwithout\n" + "\n".join(section)
+            lines = lines[starts[0] + len(section) :]
+        assert OMITTED in expected or not lines, f"{commands}\nprints more than the page shows:\n{lines}"
+
+
 @pytest.mark.timeout(240)
 def test_the_tutorial_prints_what_it_shows(tmp_path):
     pytest.importorskip("jinja2")
     pytest.importorskip("matplotlib")
     if not olga_peer.INSTALLED:
         pytest.skip("the models of olga are not installed")
-    install, *rest = steps()
+    install, *rest = steps(TUTORIAL.read_text())
     assert "pip install" in install[0]
     assert len(rest) > 8
-    (tmp_path / "inputs").symlink_to(ROOT / "inputs")
-    script = "".join(f"{commands}echo '{END_OF_STEP}'\n" for commands, _ in rest)
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        ["bash", "-e", "-c", script], cwd=tmp_path, capture_output=True, text=True, env=os.environ | {"PATH": path}
-    )
-    assert done.returncode == 0, done.stderr
-    outputs = done.stdout.split(f"{END_OF_STEP}\n")
-    for (commands, expected), output in zip(rest, outputs, strict=False):
-        lines = comparable(output.splitlines())
-        for section in sections(comparable(expected)):
-            starts = [k for k in range(len(lines) - len(section) + 1) if lines[k : k + len(section)] == section]
-            assert starts, f"{commands}\nprints\n{output}\nwithout\n" + "\n".join(section)
-            lines = lines[starts[0] + len(section) :]
-        assert OMITTED in expected or not lines, f"{commands}\nprints more than the tutorial shows:\n{lines}"
+    require_what_is_shown(rest, tmp_path)
     assert not (tmp_path / "tutorial").exists()
+
+
+@pytest.mark.timeout(240)
+def test_a_species_without_a_model_from_germline_table_to_probabilities(tmp_path):
+    if not olga_peer.INSTALLED:
+        pytest.skip("the models of olga are not installed")
+    section = INFERENCE.read_text().split("\n## A species without a model\n")[1].split("\n## ")[0]
+    blocks = list(steps(section))
+    assert [len(expected) > 2 for _, expected in blocks] == [True] * 3
+    require_what_is_shown(blocks, tmp_path)

@@ -28,10 +28,7 @@ def command(
     ],
     output: Annotated[
         Path,
-        typer.Option(
-            "--output", "-o", metavar="OUT", help="Table of nucleotide junctions: .tsv, .tsv.gz or .parquet.",
-            show_default=False,
-        ),
+        options.option("--output -o", "OUT", "Table of nucleotide junctions: .tsv, .tsv.gz or .parquet."),
     ],
     amino_acids: Annotated[
         Path | None, typer.Option("--aa", metavar="OUT", help="Table of amino-acid junctions, in the same formats.")

@@ -27,7 +27,7 @@ STYLES = {
 
 
 ONLY_PATHWAYS = ("max_n", "d_forms", "d_alleles", "max_p", "sequence_field", "ambiguous_calls", "unlisted_alleles")
-"""Options that say nothing of scenarios."""
+"""Options that apply to pathways, not to scenarios."""
 
 
 def command(
@@ -65,6 +65,7 @@ def command(
     sequence_field: options.Field = "junction",
     ambiguous_calls: options.AmbiguousCalls = "exclude",
     unlisted_alleles: options.UnlistedAlleles = "exclude",
+    joint: options.Joint = False,
 ) -> None:
     """List the recombination pathways of one junction, or its most likely scenarios under a recombination model.
 
@@ -92,13 +93,15 @@ def command(
         if given:
             names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
             raise InputError(f"{names}: for --germline only; leave out what lists pathways, or --model")
-        found = likely_scenarios(junction, model, v_call=v, j_call=j, number=top)
+        found = likely_scenarios(junction, model, v_call=v, j_call=j, number=top, joint=joint)
         if output_format == "json":
             common.say(json.dumps(found.as_json(), indent=1))
         else:
             _report_scenarios(common.console(), found)
         return
     assert germline is not None
+    if joint:
+        raise InputError("--joint: for --model only; leave it out")
     if v is None or j is None:
         raise InputError("pathways are those of a V and a J gene: give --v and --j")
     table = read_germline(germline, max_p=max_p, d_alleles=d_alleles)

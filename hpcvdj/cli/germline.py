@@ -32,12 +32,10 @@ def import_(
     ],
     output: Annotated[
         Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="GERMLINE.tsv",
-            help="Table to write; refused alleles go to GERMLINE.refused.tsv beside it.",
-            show_default=False,
+        options.option(
+            "--output -o",
+            "GERMLINE.tsv",
+            "Table to write; refused alleles go to GERMLINE.refused.tsv beside it.",
         ),
     ],
     locus: Annotated[

@@ -59,7 +59,7 @@ def command(
     ] = None,
     prior: Annotated[
         float, typer.Option("--prior", min=0.0, help="Rows to count in addition for each functional V and J allele.")
-    ] = 0.5,
+    ] = 0.0,
     iterations: Annotated[int, typer.Option("--iterations", min=1, help="Iterations at most.")] = 60,
     tolerance: Annotated[
         float, typer.Option("--tolerance", min=0.0, help="Stop when an iteration gains fewer nats per row.")

@@ -44,13 +44,12 @@ def show(
     model: Annotated[str, typer.Argument(help=_MODEL, metavar="MODEL", show_default=False)],
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FIG", help="Draw the model's distributions on a page: .png or .svg; needs "
-            "matplotlib.", show_default=False,
+        options.option(
+            "--output -o", "FIG", "Draw the model's distributions on a page: .png or .svg; needs matplotlib."
         ),
     ] = None,
     overwrite: options.Overwrite = False,
-) -> None:  # fmt: skip
+) -> None:
     """Show what a model has: its genes, how often they are chosen, and the lengths of insertions.
 
     With -o, also draw a page: usage of V, D and J, D given J, deletions of V and J, deletions at both ends of the three
@@ -126,20 +125,23 @@ def compare(
     b: Annotated[str, typer.Argument(help="The other model.", metavar="B", show_default=False)],
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output", "-o", metavar="OUT", help="Table of all divergences, also of single alleles and bases: .tsv, "
-            ".tsv.gz or .parquet.", show_default=False,
+        options.option(
+            "--output -o",
+            "OUT",
+            "Table of all divergences, also of single alleles and bases: .tsv, .tsv.gz or .parquet.",
         ),
     ] = None,
     junctions: Annotated[
         Path | None,
         typer.Option(
-            "--rows", metavar="JUNCTIONS", help="Table of junctions that neither model was inferred from: also say how "
-            "likely they are under each.", show_default=False,
+            "--rows",
+            metavar="JUNCTIONS",
+            help="Table of junctions that neither model was inferred from: also say how likely they are under each.",
+            show_default=False,
         ),
     ] = None,
     overwrite: options.Overwrite = False,
-) -> None:  # fmt: skip
+) -> None:
     """Say how different two models of one locus are: divergences of each of their distributions, in bits.
 
     JS is the Jensen-Shannon divergence: 0 for equal distributions, 1 if no outcome is possible in both. KL(A‖B) is the

@@ -25,7 +25,7 @@ def command(
     sequences: motifs_options.Sequences,
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="OUT.h5", show_default=False, help="Result file (HDF5) to write."),
+        options.option("--output -o", "OUT.h5", "Result file (HDF5) to write."),
     ],
     k: motifs_options.K = 12,
     d: motifs_options.D = 2,

@@ -13,11 +13,11 @@ def command(
     result: motifs_options.ResultFile,
     output: Annotated[
         Path,
-        typer.Option(
-            "--output", "-o", metavar="OUT",
-            help="File to write: a table (.tsv, .tsv.gz, .parquet), a graph (.graphml), which needs networkx, or the "
-            "matrix of scores (.npz), for scipy.sparse.load_npz.",
-            show_default=False,
+        options.option(
+            "--output -o",
+            "OUT",
+            "File to write: a table (.tsv, .tsv.gz, .parquet), a graph (.graphml), which needs networkx, or the matrix "
+            "of scores (.npz), for scipy.sparse.load_npz.",
         ),
     ],
     min_score: motifs_options.MinScore = None,
@@ -31,7 +31,7 @@ def command(
         ),
     ] = False,
     overwrite: options.Overwrite = False,
-) -> None:  # fmt: skip
+) -> None:
     """Write the edges of the similarity graph for other programs.
 
     A table has the columns name_1, name_2, strand (+ or -), d0 ... dd (pairs of k-mers at each Hamming distance) and

@@ -13,7 +13,7 @@ from hpcvdj.motifs.edges import EdgeFilter
 def command(
     result: motifs_options.ResultFile,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FIG", help="Figure to write: .png or .svg.", show_default=False)
+        Path, options.option("--output -o", "FIG", "Figure to write: .png or .svg.")
     ],
     kind: Annotated[
         Literal["heatmap", "degree", "scores"],

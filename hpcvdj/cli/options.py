@@ -30,6 +30,11 @@ def listed(base: type[Any]) -> str:
     return "; ".join(f"{name}: {kind.summary}" for name, kind in choices(base).items())
 
 
+def option(flags: str, metavar: str, text: str) -> Any:
+    """An option that takes one value and has no default to show; `flags` as in "--output -o"."""
+    return typer.Option(*flags.split(), metavar=metavar, help=text, show_default=False)
+
+
 Junctions = Annotated[
     Path,
     typer.Argument(
@@ -49,12 +54,10 @@ Tables = Annotated[
 ]
 Output = Annotated[
     Path,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="OUT",
-        show_default=False,
-        help="What to write: the table with the values beside its rows (.tsv, .tsv.gz, .parquet), or a result file "
+    option(
+        "--output -o",
+        "OUT",
+        "What to write: the table with the values beside its rows (.tsv, .tsv.gz, .parquet), or a result file "
         "(HDF5); for several tables the folder of their results, or with --together one file.",
     ),
 ]
@@ -75,27 +78,12 @@ BatchRows = Annotated[
 ResultFile = Annotated[
     Path, typer.Argument(help="Result file of `hpcvdj count`.", metavar="OUT.h5", show_default=False)
 ]
-_GERMLINE = typer.Option(
-    "--germline",
-    "-g",
-    metavar="TSV",
-    help="Germline table; inputs/germline/ has tables for mouse and human.",
-    show_default=False,
-)
+_GERMLINE = option("--germline -g", "TSV", "Germline table; inputs/germline/ has tables for mouse and human.")
 GermlineFile = Annotated[Path, _GERMLINE]
 OptionalGermline = Annotated[Path | None, _GERMLINE]
-OutputTable = Annotated[
-    Path,
-    typer.Option(
-        "--output", "-o", metavar="OUT", help="Table to write: .tsv, .tsv.gz or .parquet.", show_default=False
-    ),
-]
-_MODEL = typer.Option(
-    "--model",
-    "-m",
-    metavar="MODEL",
-    help="Recombination model: a name that `hpcvdj models list` shows, or a folder in IGoR's format.",
-    show_default=False,
+OutputTable = Annotated[Path, option("--output -o", "OUT", "Table to write: .tsv, .tsv.gz or .parquet.")]
+_MODEL = option(
+    "--model -m", "MODEL", "Recombination model: a name that `hpcvdj models list` shows, or a folder in IGoR's format."
 )
 ModelName = Annotated[str, _MODEL]
 OptionalModel = Annotated[str | None, _MODEL]

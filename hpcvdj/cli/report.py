@@ -17,16 +17,14 @@ def command(
             show_default=False,
         ),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="HTML", help="Page to write.", show_default=False)],
+    output: Annotated[Path, options.option("--output -o", "HTML", "Page to write.")],
     germline: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--germline",
-            "-g",
-            metavar="TSV",
-            help="Germline table that a result was counted with, to draw the most direct pathways of a junction; once "
-            "for each table.",
-            show_default=False,
+        options.option(
+            "--germline -g",
+            "TSV",
+            "Germline table that a result was counted with, to draw the most direct pathways of a junction; once for "
+            "each table.",
         ),
     ] = None,
     name: Annotated[

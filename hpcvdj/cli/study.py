@@ -29,9 +29,7 @@ _PATHWAYS = "Counting pathways"
 _MOTIFS = "Comparing sequences by k-mers"
 _RENDER = "Make tables and plots again"
 
-StudyFolder = Annotated[
-    Path, typer.Option("--output", "-o", metavar="DIR", help="Folder of the study.", show_default=False)
-]
+StudyFolder = Annotated[Path, options.option("--output -o", "DIR", "Folder of the study.")]
 Folder = Annotated[Path, typer.Argument(help="Folder of the study.", metavar="DIR", show_default=False)]
 Lengths = Annotated[str, typer.Option("--n-lengths", metavar="A-B", help="n-lengths to measure.")]
 Repeats = Annotated[int, typer.Option("--repeats", min=1, help="Measured repeats of each.")]

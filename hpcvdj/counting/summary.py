@@ -18,7 +18,7 @@ from hpcvdj.repertoires.tables import repertoire_name
 from hpcvdj.results.reader import Result
 from hpcvdj.runs.folder import Identity, differences
 from hpcvdj.runs.run import Run
-from hpcvdj.storage.hdf5 import damage
+from hpcvdj.storage.opening import damage
 
 log = logging.getLogger(__name__)
 
@@ -158,9 +158,15 @@ def facts_of(
 
 
 def log_exclusions(
-    rows_read: int, excluded: list[tuple[Exclusion, int]], substituted: list[tuple[str, str, int]]
+    rows_read: int,
+    excluded: list[tuple[Exclusion, int]],
+    substituted: list[tuple[str, str, int]],
+    kept: str = "the result has every excluded row; hpcvdj export writes the reason beside it",
 ) -> None:
-    """Warn of calls that were replaced and rows that were excluded, by kind, with the option that lets them in."""
+    """Warn of calls that were replaced and rows that were excluded, by kind, with the option that lets them in.
+
+    kept  where to find them
+    """
     substituted = sorted(substituted, key=lambda item: -item[2])
     for call, allele, rows in substituted[:_MOST_LOGGED]:
         log.warning("call %s is counted as %s in %s rows", call, allele, f"{rows:,}")
@@ -181,4 +187,4 @@ def log_exclusions(
             log.warning("            %8s  and %d others", f"{rest:,}", len(listed) - _MOST_LOGGED)
         if kind.option:
             log.warning("            %s keeps them", kind.option)
-    log.warning("the result has every excluded row; hpcvdj export writes the reason beside it")
+    log.warning("%s", kept)

@@ -19,8 +19,9 @@ from hpcvdj.errors import InputError, require_integer
 from hpcvdj.generation.ids import sequence_ids
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.generation.draw_cpu import Drawn
-from hpcvdj.kernels.generation.letters import productive_rows, translate_spans, unpack_spans
+from hpcvdj.kernels.generation.letters import RESIDUES, productive_rows, unpack_spans
 from hpcvdj.kernels.generation.tables import EVENTS, DrawTables
+from hpcvdj.kernels.text import translate_rows
 from hpcvdj.recombination.models import Model, Template
 from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.runs.progress import Progress
@@ -184,8 +185,9 @@ def _letters(words: NDArray[np.uint64], begins: NDArray[np.int64], lengths: NDAr
 
 def _residues(words: NDArray[np.uint64], lengths: NDArray[np.int64]) -> pa.Array:
     """The amino acids of packed sequences; none of those out of frame."""
-    offsets, out = _room(np.where(lengths % 3 == 0, lengths // 3, 0))
-    translate_spans(words, offsets, out)
+    codons = np.where(lengths % 3 == 0, lengths // 3, 0)
+    offsets, out = _room(codons)
+    translate_rows(words, codons, RESIDUES, offsets, out)
     return pa.StringArray.from_buffers(len(lengths), pa.py_buffer(offsets), pa.py_buffer(out))
 
 

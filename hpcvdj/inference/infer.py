@@ -69,7 +69,7 @@ class Plan:
     start: Start | None = None
     only: tuple[str, ...] = ()
     fixed: tuple[str, ...] = ()
-    prior: float = 0.5
+    prior: float = 0.0
     iterations: int = 60
     tolerance: float = 1e-5
     hold_out: float = 0.1
@@ -131,10 +131,8 @@ class Expectations:
 
     def weigh(self, row_weights: NDArray[np.uint32]) -> None:
         """Count the rows so often from now on; as of `InferenceProblem`."""
-        layout = self._problem.layout
-        self._problem = replace(self._problem, row_weights=row_weights)
-        self._problem.__dict__["layout"] = layout
-        self._kernel.problem = self._problem
+        self._problem = self._problem.weighted(row_weights)
+        self._kernel.weigh(self._problem)
 
     def __call__(self, model: Model | None, saved: str) -> Expected | None:
         """What is expected under root's model, on root; the other ranks pass None.
@@ -201,7 +199,7 @@ def infer(
 
 
 def _order(found: Evaluated, search: Search) -> tuple[float, float]:
-    return (found.held_out if search.held else 0.0, float(found.iteration) if not search.held else -found.iteration)
+    return (found.held_out, -found.iteration) if search.judged else (0.0, found.iteration)
 
 
 def _after(kept: "_Kept", save: Callable[[bytes], None]) -> None:
@@ -220,16 +218,17 @@ def _free(chosen: ChosenRows | None, model: Model, plan: Plan) -> tuple[frozense
     assert chosen is not None
     rows, only, warnings = len(chosen.repertoire), plan.only, []
     if rows < FEWEST_ROWS and not only and plan.start != "uniform":
-        only = tuple(name for name in GENE_USAGE if name not in plan.fixed)
+        only = GENE_USAGE
         warnings.append(
             f"{rows:,} rows are too few to infer deletions and insertions, so only P(V) and P(J) are inferred; --only "
             "PARAMETER asks for others"
         )
     elif rows < FEW_ROWS:
         warnings.append(f"{rows:,} rows are few: what is rare is not known well; compare it with --bootstrap 20")
+    free = free_parameters(model, only, plan.fixed)
     for warning in warnings:
         log.warning("%s", warning)
-    return free_parameters(model, only, plan.fixed), warnings
+    return free, warnings
 
 
 def _shared(chosen: ChosenRows | None, plan: Plan, run: Run) -> tuple[Repertoire, NDArray[np.bool_]]:
@@ -247,7 +246,7 @@ def _report(found: Evaluated, search: Search) -> None:
     """A line for an iteration."""
     accepted = [own for own in search.trace if own.accepted]
     gain = found.log_likelihood - accepted[-2].log_likelihood if len(accepted) > 1 and found.accepted else 0.0
-    held = f", held out {found.held_out:.5f}" if search.held else ""
+    held = f", held out {found.held_out:.5f}" if search.judged else ""
     said = f" ({gain:+.5f})" if len(accepted) > 1 else ""
     said = said if found.accepted else ", not taken: less likely"
     rate = f", error rate {found.error_rate:.3g}" if found.error_rate else ""

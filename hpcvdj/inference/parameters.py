@@ -4,7 +4,7 @@ The M step takes the share of each event among the expected counts of its kind. 
 parameter of its own, in files of IGoR's format: it has the stationary distribution of the steps from base to base.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -39,7 +39,7 @@ def parameter_names(model: Model) -> tuple[str, ...]:
     return tuple(name for name in PARAMETERS if not name.startswith(lacks))
 
 
-def free_parameters(model: Model, only: Iterable[str] = (), fixed: Iterable[str] = ()) -> frozenset[str]:
+def free_parameters(model: Model, only: Sequence[str] = (), fixed: Sequence[str] = ()) -> frozenset[str]:
     """The parameters that are inferred; InputError for a name that the model does not have, or if none is left."""
     names = parameter_names(model)
     for name in (*only, *fixed):
@@ -47,7 +47,7 @@ def free_parameters(model: Model, only: Iterable[str] = (), fixed: Iterable[str]
             raise InputError(f"parameter {name!r}: {model.name} has {', '.join(names)}; name one of these")
     free = frozenset(only or names) - frozenset(fixed)
     if not free:
-        raise InputError("all parameters are fixed, so there is nothing to infer; fix fewer")
+        raise InputError(f"{', '.join(only or names)} are fixed, so there is nothing to infer; fix fewer")
     return free
 
 
@@ -117,6 +117,8 @@ def _product(
 
     row_prior is that of rows where rows stand for alleles: it counts with the row's share in each column.
     """
+    if not free.intersection(names):
+        return before
     columns = before.sum(axis=0)
     given = _shares(before, np.zeros_like(before), 0)
     if row_prior.any():
@@ -125,7 +127,8 @@ def _product(
     if names[0] in free:
         given = _shares(counts, given, 0)
     if names[1] in free:
-        columns = _shares(counts.sum(axis=0) + column_prior, columns)
+        # A column without rows cannot be: a prior on it would be lost to the others.
+        columns = _shares((counts.sum(axis=0) + column_prior) * given.any(axis=0), columns)
     return np.asarray(columns * given)
 
 
@@ -215,9 +218,16 @@ def with_fixed(model: Model, other: Model, free: frozenset[str]) -> Model:
 
 
 def _product_of(own: Array, other: Array, free: frozenset[str], names: tuple[str, str]) -> Array:
-    """P(column) P(row | column), each from `own` if it is free; `names` are those of rows and of columns."""
-    given, columns = (own if name in free else other for name in names)
-    return np.asarray(columns.sum(axis=0) * _shares(given, np.zeros_like(given), 0))
+    """P(column) P(row | column), each from `own` if it is free; `names` are those of rows and of columns.
+
+    P(row | column) of a column that is 0 there is the other's.
+    """
+    if not free.intersection(names):
+        return other
+    row_source, column_source = (own if name in free else other for name in names)
+    rest = other if row_source is own else own
+    given = _shares(row_source, _shares(rest, np.zeros_like(rest), 0), 0)
+    return np.asarray(column_source.sum(axis=0) * given)
 
 
 def _insertion_names(model: Model) -> list[str]:

@@ -102,7 +102,8 @@ def _repeated(
     own: Repertoire, kinds: NDArray[np.int64], rows: NDArray[np.int64], data_row: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Of some rows, those that have the junction, V, J and repertoire of one with a smaller data row."""
-    facts = np.column_stack([own.words[rows].astype(np.uint64), own.lengths[rows], kinds[rows]]).astype(np.uint64)
+    # Unsigned before they are put together: with signed numbers, NumPy makes floats, which lose bases.
+    facts = np.column_stack([own.words[rows], own.lengths[rows], kinds[rows].astype(np.uint64)])
     order = np.lexsort((data_row[rows], *facts.T))
     same = (facts[order[1:]] == facts[order[:-1]]).all(axis=1)
     return np.asarray(rows[np.sort(order[1:][same])])

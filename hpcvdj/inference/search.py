@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from hpcvdj.errors import InputError
-from hpcvdj.inference.parameters import extrapolated, log_prior, maximised, parameters, with_parameters
-from hpcvdj.kernels.inference.layout import Expected
+from hpcvdj.inference.parameters import extrapolated, log_prior, maximised, parameters, with_fixed, with_parameters
+from hpcvdj.kernels.inference.layout import LEAST, Expected
 from hpcvdj.recombination.models import Array, Model
+from hpcvdj.storage.opening import MISREAD
 
 LONGEST_STEP = 4.0
 """Steps of EM that the first long step may be worth; a limit that is reached and accepted grows by this factor."""
@@ -49,7 +50,7 @@ class Evaluated:
     iteration       its number, from 1
     kind            start, em or long: how the model was reached
     accepted        whether the search goes on from it
-    log_likelihood  nats per junction that was counted
+    log_likelihood  nats per junction that was counted and is possible at the start
     held_out        the same of the junctions held out; nan without any
     lost            counted junctions with probability 0
     seconds         that it took
@@ -78,6 +79,7 @@ class Search:
     longest   the longest step
     objective of the last accepted model
     best      the accepted model with the best held-out likelihood, or the last one
+    impossible  junctions with probability 0 at the start, counted and held out: they are never possible
     """
 
     settings: Settings
@@ -95,14 +97,22 @@ class Search:
     waited: int = 0
     trace: list[Evaluated] = field(default_factory=list)
     done: bool = False
+    impossible: tuple[int, int] = (0, 0)
+
+    @property
+    def judged(self) -> bool:
+        """Whether there are junctions held out that say which model is the best."""
+        return self.held > self.impossible[1]
 
     def take(self, expected: Expected, seconds: float) -> Evaluated:
         """What was found at `model`; chooses the model to be evaluated next, or ends."""
+        if not self.trace:
+            self.impossible = expected.lost, expected.held_lost
+        counted = _mean(expected.log_likelihood, self.rows, self.impossible[0])
+        held_out = _mean(expected.held_log_likelihood, self.held, self.impossible[1])
         found = Evaluated(
-            len(self.trace) + 1, self.kind, True, expected.log_likelihood / max(1, self.rows),
-            expected.held_log_likelihood / self.held if self.held else math.nan, expected.lost, seconds,
-            self.model.error_rate,
-        )  # fmt: skip
+            len(self.trace) + 1, self.kind, True, counted, held_out, expected.lost, seconds, self.model.error_rate
+        )
         objective = expected.log_likelihood + log_prior(self.model, self.settings.prior)
         gain = (objective - self.objective) / max(1, self.rows)
         if self.kind == "long" and gain < 0:
@@ -128,7 +138,9 @@ class Search:
         self.points = [*self.points, self.model][-2:]
         self.fallback = None
         if len(self.points) == 2:
-            self.model, self.step = extrapolated([*self.points, following], expected, self.longest)
+            far, self.step = extrapolated([*self.points, following], expected, self.longest)
+            # A long step changes joint probabilities, of which one factor may be fixed, and rounds what it leaves.
+            self.model = with_fixed(far, following, self.settings.free)
             self.kind, self.fallback, self.points = "long", following, []
             if self.step <= 1.0:
                 self.model, self.kind = following, "em"
@@ -136,7 +148,7 @@ class Search:
             self.model, self.kind = following, "em"
 
     def _note_best(self, found: Evaluated) -> None:
-        if self.held and not found.held_out > self.best_held_out:
+        if self.judged and not found.held_out > self.best_held_out:
             self.waited += 1
             return
         self.best, self.best_held_out, self.waited = self.model, found.held_out, 0
@@ -149,7 +161,7 @@ class Search:
         for name, own in models.items():
             if own is not None:
                 arrays |= {f"{name}/{k:02}": values for k, values in enumerate(parameters(own))}
-        names = ("kind", "longest", "step", "objective", "best_held_out", "waited", "done")
+        names = ("kind", "longest", "step", "objective", "best_held_out", "waited", "done", "impossible")
         meta: dict[str, Any] = {name: getattr(self, name) for name in names}
         meta["trace"] = [asdict(found) for found in self.trace]
         stream = io.BytesIO()
@@ -166,6 +178,7 @@ class Search:
                 arrays = dict(stored)
             meta = json.loads(str(arrays.pop("meta")))
             trace = [Evaluated(**found) for found in meta.pop("trace")]
+            meta["impossible"] = tuple(meta["impossible"])
             model, fallback, best, *points = (
                 self._model(arrays, name) for name in ("model", "fallback", "best", "point0", "point1")
             )
@@ -173,7 +186,7 @@ class Search:
                 raise ValueError("it has no model")
             kept = [own for own in points if own is not None]
             search = replace(self, model=model, fallback=fallback, best=best, points=kept, trace=trace, **meta)
-        except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        except (*MISREAD, EOFError, zipfile.BadZipFile) as error:
             raise InputError(
                 f"the state of the unfinished run is damaged ({error}); --overwrite starts again"
             ) from None
@@ -186,3 +199,8 @@ class Search:
         if [own.shape for own in values] != [own.shape for own in parameters(self.model)]:
             raise ValueError("its model is another one")
         return with_parameters(self.model, values)
+
+
+def _mean(total: float, rows: int, impossible: int) -> float:
+    """The log-likelihood per row of those that are possible at the start; nan without any."""
+    return (total - impossible * math.log(LEAST)) / (rows - impossible) if rows > impossible else math.nan

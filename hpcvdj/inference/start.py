@@ -1,5 +1,6 @@
 """Where inference starts: a model, a mixture of it with a uniform one, or a germline table alone."""
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, require_choice
 from hpcvdj.inference.parameters import mixed, uniform, with_fixed
-from hpcvdj.recombination.alphabet import BASES, BASES_PER_WORD
+from hpcvdj.recombination.alphabet import AMINO_ACIDS, BASES, BASES_PER_WORD
 from hpcvdj.recombination.germline import Germline, Segment, SegmentType, extended_d, extended_j, extended_v
 from hpcvdj.recombination.models import Insertion, Model, Template
 from hpcvdj.recombination.repertoire import Repertoire
@@ -28,6 +29,14 @@ MOST_DELETED = 20
 _CYS, _PHE = "TGT", "TTT"
 """The anchor codons of alleles that no junction shows."""
 
+_SIDES: tuple[tuple[SegmentType, int], ...] = (("V", 0), ("J", 1))
+
+_RESIDUES: dict[SegmentType, str] = {"V": "C", "J": "FW"}
+"""What the anchor codons code for."""
+
+COMMON = 0.1
+"""An anchor codon is no error if so many times the junctions of the most common one have it."""
+
 UNKNOWN = "NNN"
 """What a germline table does not have of a gene: the bases before Cys 104."""
 
@@ -35,9 +44,29 @@ UNKNOWN = "NNN"
 def started(model: Model, start: Start, free: frozenset[str]) -> Model:
     """The model that the first iteration evaluates; parameters that are not inferred stay as they are."""
     require_choice("start", start, get_args(Start))
-    if start == "model":
-        return mixed(model, 0.0)
-    return with_fixed(uniform(model) if start == "uniform" else mixed(model, UNIFORM_SHARE), model, free)
+    model = _completed(model)
+    own = uniform(model) if start == "uniform" else mixed(model, UNIFORM_SHARE if start == "mixed" else 0.0)
+    return with_fixed(own, model, free)
+
+
+def _completed(model: Model) -> Model:
+    """The model with deletions of V and J alleles that have none: the mean of the other alleles.
+
+    Files have zeros for alleles that were never seen when the model was inferred, such as pseudogenes.
+    """
+    changes: dict[str, Any] = {}
+    allowed = uniform(model)
+    for segment, _ in _SIDES:
+        name = f"{segment.lower()}_deletions"
+        values = getattr(model, name)
+        lacks = ~values.any(axis=1) & getattr(allowed, name).any(axis=1)
+        mean = model.p_segment(segment) @ values
+        guess = np.where(getattr(allowed, name) > 0, mean, 0.0)
+        # Where the mean has nothing, what is equally likely.
+        guess = np.where(guess.any(axis=1, keepdims=True), guess, getattr(allowed, name))
+        guess /= np.maximum(guess.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+        changes[name] = np.where(lacks[:, None], guess, values)
+    return replace(model, **changes)
 
 
 def from_germline(germline: Germline) -> Model:
@@ -84,6 +113,9 @@ def _template(own: Segment, max_p: int, anchor: str = "") -> Template:
 def with_anchors(model: Model, germline: Germline, repertoire: Repertoire) -> Model:
     """A model of `from_germline` with the anchor codons that most junctions of each allele have.
 
+    Calls of a gene do not tell alleles with the same segment apart: these take the codons that are common in turn, as
+    human TRBJ2-7*01 (TTC) and *02 (GTC).
+
     repertoire  junctions, with their anchors
     """
     pairs = np.repeat(np.arange(len(repertoire.pairs)), np.diff(repertoire.offsets))
@@ -96,14 +128,32 @@ def with_anchors(model: Model, germline: Germline, repertoire: Repertoire) -> Mo
         votes = np.zeros((len(model.templates(segment)), _CODONS), dtype=np.int64)
         for own, found in zip(repertoire.pairs, by_pair.reshape(-1, _CODONS), strict=True):
             votes[list(own[side].places)] += found
-        changes[segment.lower()] = tuple(
-            _template(own, germline.max_p, _codon(int(vote.argmax())) if vote.any() else "")
-            for own, vote in zip(germline.of(segment), votes, strict=True)
-        )
+        segments = germline.of(segment)
+        alike = Counter((allele.gene, allele.sequence) for allele in segments)
+        earlier: Counter[tuple[str, str]] = Counter()
+        templates = []
+        for allele, vote in zip(segments, votes, strict=True):
+            kind = allele.gene, allele.sequence
+            anchor = _anchor(vote, _RESIDUES[segment], alike[kind], earlier[kind])
+            templates.append(_template(allele, germline.max_p, anchor))
+            earlier[kind] += 1
+        changes[segment.lower()] = tuple(templates)
     return uniform(replace(model, **changes))
 
 
-_SIDES: tuple[tuple[SegmentType, int], ...] = (("V", 0), ("J", 1))
+def _anchor(votes: NDArray[np.int64], residues: str, alike: int, earlier: int) -> str:
+    """The anchor codon of an allele; empty without votes.
+
+    votes     int64 [64]: of how many junctions it is the codon
+    residues  conserved ones: their codons go to the first alleles
+    alike     alleles with this segment, of which so many come `earlier`
+    """
+    common = np.argsort(-votes, kind="stable")[:alike]
+    common = common[votes[common] > COMMON * votes.max()]
+    codons = sorted((_codon(int(number)) for number in common), key=lambda codon: AMINO_ACIDS[codon] not in residues)
+    return codons[earlier] if earlier < len(codons) else next(iter(codons), "")
+
+
 _CODONS = 64
 
 

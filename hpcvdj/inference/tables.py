@@ -13,11 +13,12 @@ from hpcvdj.counting.config import PgenConfig
 from hpcvdj.counting.slices import NOTHING_YET, surveyed
 from hpcvdj.counting.summary import log_exclusions
 from hpcvdj.errors import InputError
-from hpcvdj.inference.folder import fit_facts, named, require_place, write_folder
+from hpcvdj.inference.folder import FACTS, fit_facts, named, require_place, write_folder
 from hpcvdj.inference.infer import Fit, Plan, infer
 from hpcvdj.inference.rows import ChosenRows, choose, reads_of, reads_of_table
 from hpcvdj.inference.start import from_germline, with_anchors
 from hpcvdj.kernels.backends import AUTO, Backend, CpuBackend
+from hpcvdj.kernels.inference.layout import LEAST
 from hpcvdj.kernels.inference.method import ExpectationWithErrors, InferenceProblem
 from hpcvdj.recombination.alphabet import decode, unpack
 from hpcvdj.recombination.exclusions import counts_json
@@ -162,7 +163,8 @@ def _digest(start: Model | Germline) -> str:
 
 def _chosen(junctions: Junctions | None, inputs: Inputs, plan: Plan) -> ChosenRows:
     assert junctions is not None
-    log_exclusions(junctions.rows_read, junctions.excluded.counts(), junctions.substituted)
+    counts = junctions.excluded.counts()
+    log_exclusions(junctions.rows_read, counts, junctions.substituted, f"{FACTS} will have these numbers")
     reads = reads_of(inputs)
     if reads is None and not plan.rows.likely_errors:
         log.warning("no column duplicate_count in all tables: likely sequencing errors cannot be told, and take part")
@@ -199,7 +201,7 @@ def _unexplained(chosen: ChosenRows, fit: Fit, backend: Backend, *, errors: bool
     out = []
     for unit in method.units(problem, backend.unit_work, [(range(1), range(len(own)))]):
         values = kernel(unit, 0, unit.tasks)
-        rows = (unit.rows.start + np.flatnonzero(values[:, 0] == 0)).tolist()
+        rows = (unit.rows.start + np.flatnonzero(values[:, 0] < LEAST)).tolist()
         if errors:
             weights = np.zeros(len(own), dtype=np.uint32)
             rows = _impossible(InferenceProblem(own, weights, fit.model, errors), rows, backend)

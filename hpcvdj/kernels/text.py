@@ -1,4 +1,4 @@
-"""Columns of text to arrays and back: the compiled loops below reading junctions and storing their text.
+"""Columns of text to arrays and back: the compiled loops below reading junctions, storing and translating them.
 
 Text comes as Arrow stores it: one buffer of bytes, and the offset of each row in it.
 """
@@ -6,7 +6,7 @@ Text comes as Arrow stores it: one buffer of bytes, and the offset of each row i
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import njit, prange
 from numpy.typing import NDArray
 
 from hpcvdj.recombination.alphabet import INVALID
@@ -110,3 +110,27 @@ def unpack_rows(
             out[row, k] = letters[np.int64((words[row, word] >> np.uint64(shift)) & code)]
             if shift == 0:
                 word, shift = word + 1, 64
+
+
+@njit(cache=True, nogil=True)
+def codon_at(packed, codon):  # type: ignore[no-untyped-def]
+    """The number of a packed sequence's codon, 0 … 63; the first base has the highest bits."""
+    word, bit = divmod(6 * np.int64(codon), 64)
+    if bit <= 58:
+        return np.int64(packed[word] >> np.uint64(58 - bit) & np.uint64(63))
+    # The codon's last bases are in the next word.
+    return np.int64((packed[word] << np.uint64(bit - 58) | packed[word + 1] >> np.uint64(122 - bit)) & np.uint64(63))
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def translate_rows(
+    words: NDArray[np.uint64], codons: NDArray[Any], of_codon: NDArray[np.uint8], begins: NDArray[Any],
+    out: NDArray[np.uint8],
+) -> None:  # fmt: skip
+    """The first codons[row] codons of each packed row as amino acids, into `out` from begins[row] on.
+
+    of_codon  uint8 [64]: the letter or the symbol of each codon
+    """
+    for row in prange(len(codons)):
+        for k in range(codons[row]):
+            out[begins[row] + k] = of_codon[codon_at(words[row], k)]

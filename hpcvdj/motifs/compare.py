@@ -287,7 +287,7 @@ def _count_pairs(counters: Any, tile: Tile) -> tuple[NDArray[np.int64], NDArray[
         from hpcvdj.kernels.kmers.tile_cpu import clear_lower  # compiled by numba, which is slow to import
 
         by_distance, by_row = clear_lower(counters, tile.row, tile.column)
-        return by_distance, by_row
+        return by_distance.sum(axis=0), by_row
     rows = xp.arange(tile.row, tile.row_stop)[:, None]
     columns = xp.arange(tile.column, tile.column_stop)[None, :]
     counters *= columns >= rows

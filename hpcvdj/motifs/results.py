@@ -16,17 +16,9 @@ from hpcvdj.kernels.kmers.sequences import SequenceSet
 from hpcvdj.motifs.edges import Edges, edge_type, edges_of
 from hpcvdj.motifs.scores import Scoring, Terms, make_score
 from hpcvdj.results.schema import as_text, write_group
-from hpcvdj.storage.hdf5 import (
-    Hdf5Writer,
-    PackedDataset,
-    damage,
-    damaged,
-    filters,
-    open_hdf5,
-    packed_chunks,
-    write_attributes,
-    write_packed,
-)
+from hpcvdj.storage.hdf5 import Hdf5Writer, write_attributes
+from hpcvdj.storage.opening import damage, damaged, open_hdf5
+from hpcvdj.storage.packed import PackedDataset, filters, packed_chunks, write_packed
 
 FORMAT = "hpcvdj-motifs"
 VERSION = 2

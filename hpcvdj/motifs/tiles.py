@@ -21,7 +21,7 @@ from hpcvdj.kernels.kmers.profile import Profile
 from hpcvdj.runs.folder import save_failure
 from hpcvdj.runs.partition import block_range
 from hpcvdj.storage.files import atomic_path
-from hpcvdj.storage.hdf5 import MISREAD
+from hpcvdj.storage.opening import MISREAD
 
 Shape = tuple[int | None, ...]
 

@@ -4,8 +4,9 @@ The posterior of a scenario is its probability, as `hpcvdj.recombination.scenari
 generation probability of the junction, which is the sum over all scenarios.
 
 A scenario of a locus with D genes is a D form at a place of the junction, what is left of it and what is right of it.
-Both sides are lists, sorted by probability, so the best scenario of a form, a place and a J allele is the product of
-the first items, and a heap of such products gives all scenarios in order, without forming the others.
+Both sides are lists, sorted by probability.  A cell is a form, a place and a J allele; with P(V, D, J) also a V allele.
+Its best scenario is the product of the first items, and a heap of such products gives all scenarios in order, without
+forming the others.
 """
 
 import heapq
@@ -15,39 +16,35 @@ from functools import cache
 from itertools import islice
 from typing import Any
 
+import numpy as np
+
 from hpcvdj.recombination.models import Array, Insertion, Model, Template
 from hpcvdj.recombination.scenarios import Scenario, insertion_probability, kept_lengths, scenarios
 
 Side = list[tuple[float, int, int]]
 """(probability, place of the allele, bases kept) of V or J forms with the insertion behind them, the largest first."""
 
+Cell = tuple[int, tuple[int, int], float, Side, Side, int, int]
+"""D, its deletions, the probability of both choices, what can be left and right of it, where it begins and stops."""
+
 
 def most_likely(model: Model, junction: str, v: Iterable[int], j: Iterable[int], number: int) -> list[Scenario]:
     """The `number` most likely of `scenarios`, the most likely first; arguments as there."""
-    if not model.has_d or model.joint:
+    if not model.has_d:
         return heapq.nlargest(number, scenarios(model, junction, v, j), key=lambda scenario: scenario.probability)
-    return list(islice(_in_order(model, junction, list(v), list(j)), number))
+    return list(islice(_in_order(model, junction, list(v), list(j), number), number))
 
 
-def _in_order(model: Model, junction: str, v: list[int], j: list[int]) -> Iterator[Scenario]:
+def _in_order(model: Model, junction: str, v: list[int], j: list[int], number: int) -> Iterator[Scenario]:
+    """The scenarios in their order; after the first `number`, some may be missing."""
     length = len(junction)
-    vd, dj = model.insertions
-    lefts = _sides(junction, [(k, float(model.p_v[k]), model.v[k], model.v_deletions[k]) for k in v], vd, at_start=True)
-    # P(D, J) couples D and J, so each J allele has lists of its own.
-    rights = {k: _sides(junction, [(k, 1.0, model.j[k], model.j_deletions[k])], dj, at_start=False) for k in j}
-    cells = []
-    for d, deleted, chance, start, stop in _placements(model, junction):
-        for k, sides in rights.items():
-            factor = chance * float(model.p_dj[d, k])
-            left, right = lefts[start], sides[length - stop]
-            if factor > 0 and left and right:
-                cells.append((d, deleted, factor, left, right, start, stop))
+    cells = _best_cells(model, junction, v, j, number)
     # (- probability, cell, place in `left`, place in `right`): the largest is popped first.
-    heap = [(-cell[2] * cell[3][0][0] * cell[4][0][0], number, 0, 0) for number, cell in enumerate(cells)]
+    heap = [(-cell[2] * cell[3][0][0] * cell[4][0][0], place, 0, 0) for place, cell in enumerate(cells)]
     heapq.heapify(heap)
     while heap:
-        probability, number, a, b = heapq.heappop(heap)
-        d, deleted, factor, left, right, start, stop = cells[number]
+        probability, place, a, b = heapq.heappop(heap)
+        d, deleted, factor, left, right, start, stop = cells[place]
         (_, v_place, v_kept), (_, j_place, j_kept) = left[a], right[b]
         inserted = junction[v_kept:start], junction[stop : length - j_kept]
         lost = len(model.v[v_place].extended) - v_kept, len(model.j[j_place].extended) - j_kept
@@ -55,7 +52,41 @@ def _in_order(model: Model, junction: str, v: list[int], j: list[int]) -> Iterat
         # Each pair of places is reached once: along `left` from its beginning only.
         for c, e in ((a, b + 1), (a + 1, b))[: 1 if b else 2]:
             if c < len(left) and e < len(right):
-                heapq.heappush(heap, (-factor * left[c][0] * right[e][0], number, c, e))
+                heapq.heappush(heap, (-factor * left[c][0] * right[e][0], place, c, e))
+
+
+def _best_cells(model: Model, junction: str, v: list[int], j: list[int], number: int) -> list[Cell]:
+    """The `number` cells with the most likely best scenarios, in a fixed order: others cannot have one of `number`."""
+    length = len(junction)
+    vd, dj = model.insertions
+    # P(D, J) couples J with D, and P(V, D, J) also V: alleles that are coupled with D have lists of their own.
+    if model.joint:
+        groups, choice = [[(k, 1.0)] for k in v], model.p_choice[v][:, :, j]
+    else:
+        groups, choice = [[(k, float(model.p_v[k])) for k in v]], model.p_dj[np.newaxis, :, j]
+    lefts = [
+        _sides(junction, [(k, p, model.v[k], model.v_deletions[k]) for k, p in group], vd, at_start=True)
+        for group in groups
+    ]
+    rights = [_sides(junction, [(k, 1.0, model.j[k], model.j_deletions[k])], dj, at_start=False) for k in j]
+    best_left, best_right = (
+        np.array([[side[0][0] if side else 0.0 for side in sides] for sides in own]).reshape(len(own), length + 1)
+        for own in (lefts, rights)
+    )
+    # (probability of the best scenario, - order, cell): the smallest is first.
+    kept: list[tuple[float, int, Cell]] = []
+    order = 0
+    for d, deleted, chance, start, stop in _placements(model, junction):
+        factors = chance * choice[:, d]
+        best = factors * best_left[:, start, np.newaxis] * best_right[:, length - stop]
+        least = kept[0][0] if kept and len(kept) == number else 0.0
+        for group, k in np.argwhere(best > least).tolist():
+            left, right = lefts[group][start], rights[k][length - stop]
+            order += 1
+            cell = d, deleted, float(factors[group, k]), left, right, start, stop
+            push = heapq.heappush if len(kept) < number else heapq.heappushpop
+            push(kept, (float(best[group, k]), -order, cell))
+    return [cell for *_, cell in sorted(kept, key=lambda item: -item[1])]
 
 
 def _sides(

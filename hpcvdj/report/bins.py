@@ -73,13 +73,13 @@ class Quantiles:
 
 
 class Scores:
-    """How many junctions have which score: floats >= 0, for a median within 1 %."""
+    """Counts of junctions by their score, a float >= 0, for a median within 1 %."""
 
     def __init__(self) -> None:
         self._counts = np.zeros(1 << 11 + BITS, np.int64)
 
     def add(self, scores: NDArray[np.float64]) -> None:
-        """Count the scores of some junctions, float64 [rows]; NaN is none."""
+        """Count the scores of some junctions, float64 [rows]; NaN, no score, is not counted."""
         self._counts += np.bincount(self.bins(scores[scores >= 0]), minlength=len(self._counts))
 
     @staticmethod

@@ -24,7 +24,7 @@ class Highlights:
     """Which junctions a report shows.
 
     junction  the sequence_id of the junction whose most direct pathways are drawn
-    model     the recombination model whose generation probabilities rank the junctions; None: their weight does
+    model     the recombination model whose generation probabilities rank the junctions; if None, weights rank them
     """
 
     junction: str | None = None
@@ -46,7 +46,7 @@ def write_report(
     germlines   the tables that the results were counted with, in any order: with them the report shows the most direct
                 pathways of the first junction and of a typical one
     names       what the results are called; by default as their files
-    highlights  which junctions come first, and which one is shown
+    highlights  how junctions are ranked, and the junction whose pathways are shown
     """
     junction, model = highlights.junction, highlights.model
     for library in ("altair", "jinja2", "vl_convert"):

@@ -17,7 +17,7 @@ from hpcvdj.report import charts
 from hpcvdj.report.bins import doublings, median
 from hpcvdj.report.elements import Cell, Figure, Section, Table, columns, percent, shown
 from hpcvdj.report.survey import Junction, Survey
-from hpcvdj.storage.hdf5 import damage
+from hpcvdj.storage.opening import damage
 
 _DRAWN = 20
 """Top junctions in the figure; the table has more."""
@@ -292,7 +292,7 @@ def top(surveys: list[Survey]) -> Section:
 
 
 def _by_model(survey: Survey) -> Iterable[str]:
-    """What is said of a ranking by a model."""
+    """The sentences about a ranking by a model; none if the weights rank the junctions."""
     if survey.model is not None:
         yield (
             f"The junctions of {survey.name} are ranked by their generation probability under the model "

@@ -22,7 +22,7 @@ from hpcvdj.recombination.repertoire import LONGEST_CDR3
 from hpcvdj.report.bins import FINE_BINS, Quantiles, Scores, log_bins
 from hpcvdj.results.reader import Result
 from hpcvdj.results.schema import read_group, strings
-from hpcvdj.storage.hdf5 import damage
+from hpcvdj.storage.opening import damage
 
 BLOCK_BYTES = 1 << 25
 """Bytes of counters and sequences read at a time."""
@@ -149,7 +149,7 @@ class Survey:
         return np.searchsorted(self._stops, np.arange(rows.start, rows.stop), side="right")
 
     def _scored(self, rows: slice, counters: NDArray[np.uint64]) -> tuple[NDArray[np.float64], list[str]]:
-        """The scores of rows, float64 [rows], and why they have none: NaN, and a reason."""
+        """The scores of rows, float64 [rows], and the reasons for those without a score, which are NaN."""
         if self.model is None:
             return self._weights(counters), []
         calls = [self._pairs[pair][:2] for pair in self._pairs_of(rows).tolist()]
@@ -182,7 +182,7 @@ class Survey:
         """
         least = min((junction.score for junction in self._top.values()), default=0.0) if len(self._top) == TOP else 0.0
         candidates = np.unique(score[(score > 0) & (score >= least)])
-        # Different scores are of different junctions.
+        # Junctions with different scores are different.
         chosen = score >= candidates[-TOP:][0] if len(candidates) else np.zeros(0, bool)
         for row in np.flatnonzero(chosen).tolist():
             v, j, _ = self._pairs[pair[row]]
@@ -196,7 +196,7 @@ class Survey:
         self._top = dict(ranked[:TOP])
 
     def _shown(self, asked: str | None) -> list[tuple[str, Junction]]:
-        """The junction asked for; else that of the largest score, and the first with a median score."""
+        """The requested junction; by default the one with the largest score, and the first with a median score."""
         ids, counters, scores = self._result.dataset("sequences/sequence_id"), self._result.counters, self.scores
         if asked is not None:
             row = self._first_row(lambda rows: ids[rows] == asked.encode())

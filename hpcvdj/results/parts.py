@@ -21,15 +21,8 @@ from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.results.schema import FORMAT, LAYOUT, VERSION, read_group, strings, values_of, write_group
 from hpcvdj.runs.folder import RunFolder
-from hpcvdj.storage.hdf5 import (
-    MISREAD,
-    atomic_hdf5,
-    damage,
-    damaged,
-    open_hdf5,
-    root_attributes,
-    write_attributes,
-)
+from hpcvdj.storage.hdf5 import atomic_hdf5, write_attributes
+from hpcvdj.storage.opening import MISREAD, damage, damaged, open_hdf5, root_attributes
 
 SUFFIX = "parts"
 """NAME.parts has the parts of NAME."""

@@ -19,7 +19,7 @@ from hpcvdj.results.joining import join
 from hpcvdj.results.parts import HeldParts, parts_of
 from hpcvdj.results.schema import FORMAT, VERSION, columns, read_group, require_layout, strings
 from hpcvdj.results.selection import Selection
-from hpcvdj.storage.hdf5 import damage, damaged, open_hdf5
+from hpcvdj.storage.opening import damage, damaged, open_hdf5
 
 
 class Result:

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from hpcvdj.recombination.exclusions import ExcludedRows, Exclusion
 from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions
-from hpcvdj.storage.hdf5 import damaged, write_packed
+from hpcvdj.storage.opening import damaged
+from hpcvdj.storage.packed import write_packed
 
 FORMAT = "hpcvdj-counts"
 VERSION = 2

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hpcvdj.errors import InputError, few
 from hpcvdj.kernels.quantities import Quantity
 from hpcvdj.results.schema import strings
-from hpcvdj.storage.hdf5 import damage
+from hpcvdj.storage.opening import damage
 
 if TYPE_CHECKING:
     from hpcvdj.results.reader import Result

@@ -22,7 +22,9 @@ from hpcvdj.results.schema import FORMAT, TEXT, VERSION, as_array, columns, valu
 from hpcvdj.runs.driver import Partial, Timings
 from hpcvdj.runs.folder import RunFolder, save_failure
 from hpcvdj.storage.files import atomic_path
-from hpcvdj.storage.hdf5 import MISREAD, Hdf5Writer, PackedDataset, atomic_hdf5, write_attributes, write_packed
+from hpcvdj.storage.hdf5 import Hdf5Writer, atomic_hdf5, write_attributes
+from hpcvdj.storage.opening import MISREAD
+from hpcvdj.storage.packed import PackedDataset, write_packed
 
 BLOCK_BYTES = 1 << 26
 """Columns of sequences are written in blocks of this many bytes."""

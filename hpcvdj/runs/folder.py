@@ -9,7 +9,7 @@ from typing import Any
 
 from hpcvdj.errors import CompleteError, InputError, MachineError, few
 from hpcvdj.storage.files import atomic_path
-from hpcvdj.storage.hdf5 import MISREAD, root_attributes
+from hpcvdj.storage.opening import MISREAD, root_attributes
 
 Identity = dict[str, Any]
 """What two runs must have in common for one to continue the other: names and JSON values."""

@@ -218,7 +218,7 @@ def _from_tables(result: Result, names: Sequence[str], junctions: Path | None) -
 
 @dataclass(frozen=True)
 class Level:
-    """Junctions of one kind: those of most individuals first, then those of the largest score.
+    """Junctions of one kind, sorted by the number of individuals that have them, then by score, the largest first.
 
     name        of the kind
     table       a row for each junction; column `individuals` counts those that have it
@@ -226,8 +226,8 @@ class Level:
     predictors  columns that should grow with the number of individuals, by the name of the predictor; the first is the
                 score
     members     a nucleotide junction of each: cdr3, and v_call and j_call as generation probabilities take them
-    sequence    what its generation probability is of, as of `hpcvdj.pgen`
-    genes       of scenarios with which genes, likewise
+    sequence    `nt` or `aa`: the sequence whose generation probability ranks the junctions, as in `hpcvdj.pgen`
+    genes       `call` or `any`: the genes of its scenarios, likewise
     """
 
     name: str
@@ -267,7 +267,7 @@ class Level:
         return pa.table({"v_call": v, "j_call": j, "junction": model.junctions(v, j, cdr3)})
 
     def with_pgen(self, values: pa.Table) -> "Level":
-        """With generation probabilities, ranked by them; `values` is what `hpcvdj.pgen` makes of `junctions`."""
+        """The same junctions, ranked by generation probability: `values`, from `hpcvdj.pgen` of `junctions`."""
         name = f"pgen_{self.sequence}"
         table = self.table.append_column(name, values[name]).append_column(EXCLUDED, values[EXCLUDED])
         order = pc.sort_indices(table, _order(self.keys, "individuals", name))
@@ -276,13 +276,13 @@ class Level:
 
     @property
     def scored(self) -> "Level":
-        """The junctions that have a score: those that a model has a generation probability for."""
+        """The junctions that have a score; with a model, those that have a generation probability."""
         known = pc.is_valid(self.table[self.predictors[self.score]])
         return replace(self, table=self.table.filter(known), members=self.members.filter(known))
 
     @property
     def excluded(self) -> dict[str, int]:
-        """Why junctions have no score, and how many, the most frequent reason first."""
+        """How many junctions have no score for each reason, the most frequent reason first."""
         reasons = self.table[EXCLUDED].to_pylist() if EXCLUDED in self.table.column_names else []
         return dict(Counter(filter(None, reasons)).most_common())
 
@@ -366,7 +366,7 @@ def _grouped(rows: pa.Table, keys: list[str], values: list[tuple[str, str]]) -> 
 
 
 def _ordered(groups: pa.Table, keys: list[str], score: str) -> pa.Table:
-    """Groups of most individuals first, then of the largest score, then by their keys."""
+    """The groups sorted by individuals and by score, the largest first, then by their keys."""
     return groups.sort_by(_order(keys, "individual_count_distinct", score))
 
 

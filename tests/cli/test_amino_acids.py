@@ -1,8 +1,6 @@
 """`hpcvdj pgen` and `hpcvdj.pgen` of tables that have amino acids only."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -13,12 +11,19 @@ import hpcvdj
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.symbols import Alphabet
 from hpcvdj.results.reader import Result
+from tests.cli.pgen_tables import (
+    DIVISIONS,
+    ROWS,
+    computed,
+    frame_of,
+    require_same_after_a_stop,
+    require_same_on_ranks,
+    require_same_together,
+    written,
+)
 from tests.cli.test_mpiexec import MPIEXEC
 from tests.commands import error_line, hpcvdj_command
-from tests.conftest import ROOT
-from tests.recombination.igor_files import mouse_files, mouse_junctions
-
-ROWS = 60
+from tests.recombination.igor_files import mouse_junctions
 
 EXCLUDED = {
     3: "V gene TRBV99*01 is not in the model",
@@ -32,19 +37,12 @@ EXCLUDED = {
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    return mouse_files().write(tmp_path_factory.mktemp("model") / "mouse")
-
-
-@pytest.fixture(scope="module")
 def nucleotides(model):
     """Junctions in frame and without stops, of the model's genes."""
     rows = [row for row in mouse_junctions(hpcvdj.load_model(model), 8 * ROWS) if len(row[2]) % 3 == 0]
     kept = [row for row in rows if "*" not in translate([row[2]])[0]][:ROWS]
-    frame = pd.DataFrame(kept, columns=["v_call", "j_call", "junction"])
-    frame.insert(0, "sequence_id", [f"s{k}" for k in range(len(kept))])
-    assert len(frame) == ROWS
-    return frame
+    assert len(kept) == ROWS
+    return frame_of(kept)
 
 
 @pytest.fixture(scope="module")
@@ -63,13 +61,7 @@ def table(nucleotides, ambiguous_rows, tmp_path_factory):
         frame.loc[row, "junction_aa"] = text[:place] + letters + text[place + len(letters) :]
     frame.loc[3, "v_call"], frame.loc[5, "junction_aa"], frame.loc[9, "junction_aa"] = "TRBV99*01", "CAS*F", "CA_F"
     frame.loc[11, "junction_aa"], frame.loc[13, "junction_aa"], frame.loc[16, "sequence_id"] = "", "C" * 65, "s15"
-    path = tmp_path_factory.mktemp("table") / "t.tsv"
-    frame.to_csv(path, sep="\t", index=False)
-    return path
-
-
-def computed(path):
-    return pd.read_csv(path, sep="\t", float_precision="round_trip", keep_default_na=False, na_values={"pgen_aa": ""})
+    return written(frame, tmp_path_factory.mktemp("table"))
 
 
 @pytest.fixture(scope="module")
@@ -101,22 +93,15 @@ def test_every_row_has_its_value_or_its_reason(whole, nucleotides, ambiguous_row
 
 
 @pytest.mark.slow
-def test_slices_ranks_and_tables_together(tmp_path, model, table, whole):
-    expected = whole[0].read_bytes()
-    options = "-m", model, "--mismatches", "1", "-o"
-    for ranks, more in ((1, []), (2, []), (3, []), (2, ["--batch-rows", "20"]), (3, ["--batch-rows", "17"])):
-        target = tmp_path / f"{ranks}-{len(more)}.tsv"
-        words = [MPIEXEC, "-n", ranks, sys.executable, "-m", "hpcvdj", "pgen", table, *options, target, *more]
-        subprocess.run([str(word) for word in words], check=True, capture_output=True, cwd=ROOT)
-        assert target.read_bytes() == expected, (ranks, more)
-    lines = table.read_text().splitlines(keepends=True)
-    folder = tmp_path / "in"
-    folder.mkdir()
-    (folder / "a.tsv").write_text("".join(lines[:31]))
-    (folder / "b.tsv").write_text("".join([lines[0], *lines[31:]]))
-    hpcvdj_command("pgen", folder, "--together", *options, tmp_path / "together.tsv")
-    together, frame = computed(tmp_path / "together.tsv"), computed(whole[0])
-    pd.testing.assert_frame_equal(together[frame.columns], frame)
+@pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
+@pytest.mark.parametrize("division", DIVISIONS)
+def test_ranks_and_slices(tmp_path, model, table, whole, division):
+    require_same_on_ranks(table, whole[0], tmp_path, division, "-m", model, "--mismatches", 1)
+
+
+@pytest.mark.slow
+def test_tables_together(tmp_path, model, table, whole):
+    require_same_together(table, whole[0], tmp_path, "-m", model, "--mismatches", 1)
 
 
 def test_any_genes(tmp_path, model, table):
@@ -150,12 +135,7 @@ def test_a_result_and_what_it_records(tmp_path, model, table, whole):
 
 
 def test_a_stopped_run_goes_on(tmp_path, model, table, whole):
-    """The result is complete, but the run was killed before its table was written."""
-    target = tmp_path / "o.tsv"
-    hpcvdj_command("pgen", table, "-m", model, "-o", tmp_path / "o.tsv.h5", "--mismatches", 1)
-    hpcvdj_command("pgen", table, "-m", model, "-o", target, "--resume", "--mismatches", 1)
-    assert target.read_bytes() == whole[0].read_bytes()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["o.tsv"]
+    require_same_after_a_stop(table, whole[0], tmp_path, "-m", model, "--mismatches", 1)
 
 
 def test_a_custom_alphabet(tmp_path, model, nucleotides, ambiguous_rows):

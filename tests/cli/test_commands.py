@@ -9,6 +9,7 @@ import sys
 import pytest
 
 import hpcvdj
+from hpcvdj.kernels.pathways.bitwise_cpu import BitwiseKernel
 from hpcvdj.results.reader import Result
 from tests.commands import error_line, hpcvdj_command, new_process
 from tests.conftest import GERMLINE, ROOT, SMALL
@@ -121,21 +122,17 @@ def test_verify(tmp_path):
     assert out.count(" 0 differences") == 4
 
 
-def test_verify_sees_a_wrong_kernel(tmp_path, monkeypatch):
+def test_verify_sees_a_wrong_kernel(monkeypatch):
     """Verification that cannot fail would verify nothing."""
-    code = (
-        "import sys, hpcvdj.kernels.pathways.bitwise_cpu as b\n"
-        "right = b.BitwiseKernel.start\n"
-        "def wrong(self, unit, first, last):\n"
-        "    counters = right(self, unit, first, last)()\n"
-        "    return lambda: counters + (unit.n_lengths.start == 1)\n"
-        "b.BitwiseKernel.start = wrong\n"
-        f"sys.argv = ['hpcvdj', 'verify', {str(SMALL)!r}, '-g', {str(GERMLINE)!r}, '--sample', '3', '--max-n', '1']\n"
-        "from hpcvdj.cli import main; main()"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert re.search(r"bitwise .* 3 differences\n    first: .*m=1: reference \d+, bitwise \d+", done.stdout)
+    right = BitwiseKernel.start
+
+    def wrong(self, unit, first, last):
+        counters = right(self, unit, first, last)()
+        return lambda: counters + (unit.n_lengths.start == 1)
+
+    monkeypatch.setattr(BitwiseKernel, "start", wrong)
+    out, _ = hpcvdj_command("verify", SMALL, "-g", GERMLINE, "--sample", "3", "--max-n", "1", code=1)
+    assert re.search(r"bitwise .* 3 differences\n    first: .*m=1: reference \d+, bitwise \d+", out)
 
 
 def test_simulate_then_count(tmp_path):

@@ -24,6 +24,8 @@ from hpcvdj.recombination.repertoire import Problem
 from tests.conftest import TABLES
 from tests.gpu.test_kernels import gpu, random_rows
 from tests.kernels.generation.cases import NAMES, drawn_of, model_of, same
+from tests.kernels.inference.cases import counts_of, largest_differences, long_insertions, problem_with
+from tests.kernels.inference.cases import on_cpu as counted_on_cpu
 from tests.kernels.kmers.cases import exact, hostile, kmers, random_text, raw, upper
 from tests.kernels.pgen.problems import (
     junctions,
@@ -96,12 +98,29 @@ def check_generation() -> None:
             print(f"generation, {name}: equal", flush=True)
 
 
+def check_inference() -> None:
+    """Expected counts: with and without D genes, trees and D forms in shared and in global memory, all lengths."""
+    from hpcvdj.kernels.inference.expectation_cuda import ExpectationKernel
+
+    igh = olga_model("human_igh")
+    models = {"VDJ": (small_model(1), 64), "VJ": (long_insertions(False, 90), 128)}
+    models |= {"IGH": (igh, 128)} if igh else {}
+    for name, (model, longest) in models.items():
+        for given in ("both", "none"):
+            problem = problem_with(model, given, 40, longest, 3)
+            counts = counts_of(ExpectationKernel(problem, 64), problem, (7,))
+            differences = largest_differences(problem, counts, counted_on_cpu(problem))
+            assert max(differences.values()) <= problem.rows * problem.layout.unit(problem.rows)[0] * 2.0**-30
+            print(f"expected counts, {name}, genes given: {given}: same", flush=True)
+
+
 def main() -> None:
     """All paths: several tiles of a pair, several pairs, blocks, ranks and words, no D genes, distinct D forms."""
     check_motifs()
     check_tables()
     check_pgen()
     check_generation()
+    check_inference()
     small = from_sequences(["ACGTAC", "ACG"], ["GGGACA", "TT"], ["TTGCA", "A"], max_p=2)
     rows = [("V1", "J1", "ACGT" + "ACGT"[k % 4] * (k % 5) + "GGAC" + "TGCA") for k in range(70)]
     rows += [("V2", "J2", "ACG"[: k % 4] + "TT" + "A" * (k % 3)) for k in range(5)]

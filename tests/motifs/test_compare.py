@@ -3,8 +3,6 @@
 import errno
 import math
 import shutil
-import subprocess
-import sys
 from functools import partial
 
 import numpy as np
@@ -27,7 +25,7 @@ from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import StopRequest
 from hpcvdj.storage import hdf5
 from tests.cli.test_mpiexec import MPIEXEC, launch
-from tests.commands import error_line, hpcvdj_command
+from tests.commands import error_line, hpcvdj_command, run, succeeded
 from tests.conftest import ROOT
 from tests.kernels.kmers.cases import hostile, random_text
 from tests.kernels.kmers.reference import exact_counters, opposite_strand_counters
@@ -465,9 +463,7 @@ def test_ranks_of_different_backends_share_the_tiles_alike(fasta, tmp_path):
 
 
 TOY = """
-import sys
 from hpcvdj.motifs.scores import Score, markdown
-
 
 class Toy(Score):
     name = "toy"
@@ -479,29 +475,21 @@ class Toy(Score):
     def of(self, counters, rows, columns, chance):
         return counters.max(axis=0).astype(float)
 
-
-print(markdown())
-from hpcvdj.cli import main
-
-sys.argv = ["hpcvdj", *sys.argv[1:]]
-main()
+with open(PAGE, "w") as page:
+    page.write(markdown())
 """
 
 
 def test_a_score_is_one_class(fasta, tmp_path):
     """A toy score is in the help and the documentation, and works."""
-    program = tmp_path / "program.py"
-    program.write_text(TOY)
-
-    def start(*words):
-        command = [sys.executable, program, "motifs", "compare", *words]
-        return subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, cwd=ROOT)
-
-    shown = start("--help")
-    assert "| `toy` | the largest D_h | never |" in shown.stdout
-    assert "toy: the toy of a test" in " ".join(shown.stdout.replace("│", "").split())
-    done = start(fasta, "-k", K, "--backend", "cpu", "--score", "toy", "--min-score", 2, "-o", tmp_path / "o.h5")
-    assert done.returncode == 0, done.stderr
+    page = tmp_path / "page.md"
+    options = "-k", K, "--backend", "cpu", "--score", "toy", "--min-score", 2, "-o", tmp_path / "o.h5"
+    shown, compared = run(
+        TOY.replace("PAGE", repr(str(page))), ("motifs", "compare", "--help"), ("motifs", "compare", fasta, *options)
+    )
+    assert "| `toy` | the largest D_h | never |" in page.read_text()
+    assert "toy: the toy of a test" in " ".join(succeeded(*shown).replace("│", "").split())
+    succeeded(*compared)
     expected = np.triu(EXACT[0].max(axis=0), 1)
     edges = content_of_toy(tmp_path / "o.h5")
     assert edges == {(int(i), int(j)): float(expected[i, j]) for i, j in zip(*np.nonzero(expected >= 2), strict=True)}

@@ -10,8 +10,8 @@ from hpcvdj import InputError
 from hpcvdj.recombination.likely import LikelyScenarios, most_likely
 from hpcvdj.recombination.scenarios import pgen, scenarios
 from tests.commands import error_line, hpcvdj_command
-from tests.kernels.pgen.models import random_model, sample
-from tests.recombination.igor_files import mouse_files, mouse_junctions
+from tests.kernels.pgen.models import joint_model, random_model, sample
+from tests.recombination.igor_files import mouse_files, mouse_junctions, vdj_files
 from tests.recombination.test_scenarios import tiny_vdj, tiny_vj
 
 ROUNDING = 1e-14
@@ -38,22 +38,29 @@ def require_most_likely(model, junction, v, j, number):
     return found
 
 
-@pytest.mark.parametrize("has_d", [False, True])
-def test_they_are_the_first_of_all(has_d):
+MODELS = {
+    "VJ": lambda seed: random_model(seed, False),
+    "VDJ": lambda seed: random_model(seed, True),
+    "joint": joint_model,
+}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_they_are_the_first_of_all(kind):
     most = 0
     for seed in range(10):
-        model, rng = random_model(seed, has_d), np.random.default_rng(seed)
+        model, rng = MODELS[kind](seed), np.random.default_rng(seed)
         v, j = model.contributing("V"), model.contributing("J")
         for _ in range(30):
             drawn = sample(model, rng)
-            for number in (1, 7, 10**6):
+            for number in (0, 1, 7, 10**6):
                 found = require_most_likely(model, drawn.junction, v, j, number)
             require_most_likely(model, drawn.junction, v[:1], j[-1:], 5)
             most = max(most, len(found))
             # All of them are the generation probability.
             total = pgen(model, drawn.junction, v, j)
             assert sum(scenario.probability for scenario in found) == pytest.approx(total, rel=ROUNDING, abs=0)
-    assert most > (7 if has_d else 3)
+    assert most > (3 if kind == "VJ" else 7)
 
 
 def test_a_real_junction(tmp_path):
@@ -74,6 +81,32 @@ def test_a_real_junction(tmp_path):
     # The best with any genes is at least as likely.
     any_gene = hpcvdj.likely_scenarios(junction, model, number=1)
     assert any_gene.pgen >= found.pgen
+
+
+def test_genes_that_are_chosen_together(tmp_path):
+    """With `joint`, posterior probabilities by P(V, D, J); a model without it is refused."""
+    folder = vdj_files(heavy=True).write(tmp_path / "heavy")
+    model = hpcvdj.load_model(folder)
+    joint = model.with_joint_choice()
+    differ = 0
+    for row in hpcvdj.generate(folder, 12, seed=1, joint=True).to_pylist():
+        junction, calls = row["junction"], {"v_call": row["v_call"], "j_call": row["j_call"]}
+        v, j = model.find("V", row["v_call"]), model.find("J", row["j_call"])
+        every = {identity(own): own.probability for own in scenarios(joint, junction, v, j)}
+        total = sum(every.values())
+        found = hpcvdj.likely_scenarios(junction, folder, number=10**6, joint=True, **calls)
+        assert len(found.scenarios) == len(every)
+        assert found.pgen == pytest.approx(total, rel=1e-13, abs=0)
+        for scenario in found.scenarios:
+            assert found.posterior(scenario) == pytest.approx(every[identity(scenario)] / total, rel=1e-13, abs=0)
+        apart = hpcvdj.likely_scenarios(junction, folder, number=10**6, **calls)
+        differ += abs(apart.pgen / found.pgen - 1) > 0.01
+        words = "explain", junction, "--v", row["v_call"], "--j", row["j_call"], "-m", folder, "--format", "json"
+        assert json.loads(hpcvdj_command(*words, "--joint", "--top", 10**5)[0]) == found.as_json()
+        assert json.loads(hpcvdj_command(*words, "--top", 10**5)[0]) == apart.as_json()
+    assert differ > 6
+    _, err = hpcvdj_command("explain", junction, "-m", mouse_files().write(tmp_path / "mouse"), "--joint", code=2)
+    assert "has no P(V, D, J), only P(V) and P(D, J); leave out --joint" in error_line(err)
 
 
 def test_the_letters_and_words_of_a_scenario(tmp_path):
@@ -136,6 +169,7 @@ def test_what_is_refused(tmp_path):
         (("-m", folder, "--sequence-field", "cdr3"), "--sequence-field: for --germline only"),
         (("-m", folder, "--max-n", "10", "--d-forms", "paper"), "--max-n, --d-forms: for --germline only"),
         (("-g", "t.tsv"), "give --v and --j"),
+        (("-g", "t.tsv", "--v", v, "--j", j, "--joint"), "--joint: for --model only"),
     ):
         _, err = hpcvdj_command("explain", junction, *extra, code=2)
         assert message in error_line(err)

@@ -18,7 +18,7 @@ from hpcvdj.results.writer import STATE, result_writer
 from hpcvdj.runs.driver import Partial
 from hpcvdj.runs.folder import RunFolder
 from hpcvdj.runs.run import Run
-from hpcvdj.storage import hdf5
+from hpcvdj.storage import packed
 from tests.conftest import SMALL
 from tests.problems import count_to, junctions_of_rows, method_named
 
@@ -37,7 +37,7 @@ def values_of(unit):
 @pytest.fixture
 def junctions(paper_germline, monkeypatch):
     """Four sequences of one pair and three of another; a chunk has three rows of a column."""
-    monkeypatch.setattr(hdf5, "CHUNK_BYTES", 8 * 3)
+    monkeypatch.setattr(packed, "CHUNK_BYTES", 8 * 3)
     rows = [(f"TRBV{1 + (k > 3)}", "TRBJ1-1", cdr3) for k, cdr3 in enumerate(CDR3)]
     return junctions_of_rows(paper_germline, rows)
 
@@ -263,7 +263,7 @@ def test_a_folder_of_another_run_stays_beside_a_complete_result(tmp_path, paper_
 @pytest.mark.parametrize(("method", "max_n"), [("direct", 3), ("bitwise", 2)])
 def test_a_run_stopped_at_every_unit_writes_the_same_result(tmp_path, paper_germline, monkeypatch, method, max_n):
     """As many runs as it takes: each has a signal as soon as it has done something."""
-    monkeypatch.setattr(hdf5, "CHUNK_BYTES", 1 << 10)
+    monkeypatch.setattr(packed, "CHUNK_BYTES", 1 << 10)
     monkeypatch.setattr(CpuBackend, "unit_work", 500 * 4)
     monkeypatch.setattr("hpcvdj.kernels.method.UNIT_VALUES", 30)
     monkeypatch.setattr("hpcvdj.runs.driver.FIRST_WORK", 2_000.0)

@@ -6,6 +6,7 @@ import sys
 
 import pyarrow as pa
 
+from tests.commands import run
 from tests.conftest import GERMLINE, ROOT
 
 SECONDS = 20
@@ -13,6 +14,8 @@ SECONDS = 20
 
 MEMORY = 1 << 30
 """Bytes of memory that a refusal may take."""
+
+LIMIT = f"import resource; resource.setrlimit(resource.RLIMIT_DATA, ({MEMORY}, {MEMORY}))"
 
 
 def ended(*arguments, env=None, stdout=subprocess.PIPE):
@@ -27,14 +30,24 @@ def ended(*arguments, env=None, stdout=subprocess.PIPE):
 
 def refused(*arguments, exit_code=2):
     """The one line of a command that refuses its input within memory and time."""
-    limited = f"import resource; resource.setrlimit(resource.RLIMIT_DATA, ({MEMORY}, {MEMORY}))"
-    words = [sys.executable, "-c", f"{limited}; from hpcvdj.cli import main; main()", "-q", *map(str, arguments)]
+    words = [sys.executable, "-c", f"{LIMIT}; from hpcvdj.cli import main; main()", "-q", *map(str, arguments)]
     done = subprocess.run(
         words, capture_output=True, timeout=SECONDS, check=False, cwd=ROOT, stdin=subprocess.DEVNULL,
         env={**os.environ, "COLUMNS": "200", "NUMBA_NUM_THREADS": "1"},
     )  # fmt: skip
-    err = done.stderr.decode(errors="replace")
-    assert done.returncode == exit_code, err[-3000:]
+    return _only_line(done.returncode, done.stderr.decode(errors="replace"), exit_code)
+
+
+def all_refused(*commands):
+    """The one line of each command, one after another in one process, with the memory and time of `refused`."""
+    limited = "import os; os.environ['NUMBA_NUM_THREADS'] = '1'\n" + LIMIT
+    ended = run(limited, *(("-q", *command) for command in commands), timeout=SECONDS)
+    assert len(ended) == len(commands)
+    return [_only_line(code, err) for code, _, err in ended]
+
+
+def _only_line(code, err, exit_code=2):
+    assert code == exit_code, err[-3000:]
     lines = err.strip().splitlines()
     assert len(lines) == 1, err[-3000:]
     assert "unexpected" not in lines[0]

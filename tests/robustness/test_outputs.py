@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.conftest import GERMLINE, ROOT, SMALL
-from tests.robustness.processes import count, ended, nothing_left, refused, table_of
+from tests.robustness.processes import all_refused, count, ended, nothing_left, refused, table_of
 
 pytestmark = pytest.mark.slow
 
@@ -62,17 +62,17 @@ def test_no_command_overwrites_what_it_reads(tmp_path, result, edges):
     before = {path: path.read_bytes() for path in (o, m, g, t)}
     link = tmp_path / "link.tsv"
     link.symlink_to(g)
-    for arguments in (
+    commands = [
         ("count", t, "-g", g, "-o", t), ("count", t, "-g", g, "-o", g), ("count", t, "-g", g, "-o", link),
         ("export", o, "-o", o), ("export", o, "--junctions", t, "-o", t), ("report", o, "-o", o),
         ("report", o, "-g", g, "-o", g), ("convergence", o, "-o", o), ("convergence", o, "-o", t, "--aa", o),
         ("simulate", "-g", g, "-n", 3, "-o", g), ("germline", "import", g, "-o", g),
         ("motifs", "compare", t, "-o", t), ("motifs", "export", m, "-o", m), ("motifs", "cluster", m, "-o", m),
         ("motifs", "plot", m, "-o", m),
-    ):  # fmt: skip
-        line = refused(*arguments, "--overwrite")
-        assert "is an input of this run" in line, (arguments, line)
-        assert before == {path: path.read_bytes() for path in before}
+    ]  # fmt: skip
+    for command, line in zip(commands, all_refused(*((*own, "--overwrite") for own in commands)), strict=True):
+        assert "is an input of this run" in line, (command, line)
+    assert before == {path: path.read_bytes() for path in before}
 
 
 def test_a_tab_in_an_id(tmp_path):
@@ -118,8 +118,9 @@ def test_a_reader_that_has_seen_enough(tmp_path):
 def test_a_path_that_is_too_long(tmp_path):
     long = "x" * 5000
     o = tmp_path / "o.h5"
-    for table, germline, target in ((long, GERMLINE, o), (SMALL, long, o), (SMALL, GERMLINE, tmp_path / long)):
-        assert "…: File name too long; give a shorter path" in refused("count", table, "-g", germline, "-o", target)
+    files = (long, GERMLINE, o), (SMALL, long, o), (SMALL, GERMLINE, tmp_path / long)
+    for line in all_refused(*(("count", table, "-g", germline, "-o", target) for table, germline, target in files)):
+        assert "…: File name too long; give a shorter path" in line
 
 
 def test_an_unexpected_error_is_one_line():

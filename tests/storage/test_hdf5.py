@@ -1,4 +1,4 @@
-"""hpcvdj.storage.hdf5: HDF5 reads what was packed; checkpoints carry it over; a full disk is noted."""
+"""hpcvdj.storage: HDF5 reads what was packed; checkpoints carry it over; a full disk is noted; files are checked."""
 
 import json
 import re
@@ -12,8 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcvdj.errors import InputError, MachineError
-from hpcvdj.storage import hdf5
-from hpcvdj.storage.hdf5 import PackedDataset, atomic_hdf5, open_hdf5, write_attributes
+from hpcvdj.storage import packed
+from hpcvdj.storage.hdf5 import atomic_hdf5, write_attributes
+from hpcvdj.storage.opening import open_hdf5
+from hpcvdj.storage.packed import PackedDataset
 
 TYPES = [np.uint64, np.float64, np.int64, np.uint8, h5py.string_dtype("utf-8", 1), h5py.string_dtype("utf-8", 23)]
 
@@ -22,7 +24,7 @@ TYPES = [np.uint64, np.float64, np.int64, np.uint8, h5py.string_dtype("utf-8", 1
 def library(request, monkeypatch):
     """With ISA-L, and as on a processor that it does not support."""
     if request.param == "zlib":
-        monkeypatch.setattr(hdf5, "deflate", zlib)
+        monkeypatch.setattr(packed, "deflate", zlib)
 
 
 def random_values(rng, shape, dtype):
@@ -43,7 +45,7 @@ def put_in_steps(dataset, values, rng, first=0):
 @pytest.mark.parametrize("rows", [0, 1, 2, 63, 64, 65, 1000])
 def test_hdf5_reads_what_was_put(tmp_path, monkeypatch, library, rows, rest, dtype):
     row_bytes = np.dtype(dtype).itemsize * int(np.prod(rest))
-    monkeypatch.setattr(hdf5, "CHUNK_BYTES", 64 * row_bytes + row_bytes // 2)
+    monkeypatch.setattr(packed, "CHUNK_BYTES", 64 * row_bytes + row_bytes // 2)
     rng = np.random.default_rng(rows)
     expected = random_values(rng, (rows, *rest), dtype)
     with h5py.File(tmp_path / "o.h5", "w") as file:
@@ -66,11 +68,11 @@ def test_hdf5_reads_what_was_put(tmp_path, monkeypatch, library, rows, rest, dty
 def test_checksums_are_those_of_hdf5(data):
     """HDF5 checks them when it reads, so a dataset of these bytes can be read if they are right."""
     if not data:
-        assert hdf5._fletcher32(data) == bytes(4)
+        assert packed._fletcher32(data) == bytes(4)
         return
     with h5py.File.in_memory() as file:
         dataset = file.create_dataset("x", len(data), np.uint8, chunks=(len(data),), fletcher32=True)
-        dataset.id.write_direct_chunk((0,), data + hdf5._fletcher32(data))
+        dataset.id.write_direct_chunk((0,), data + packed._fletcher32(data))
         assert dataset[:].tobytes() == data
 
 
@@ -80,7 +82,7 @@ def test_checksums_of_extreme_data(size, byte):
     data = bytes([byte]) * size
     with h5py.File.in_memory() as file:
         dataset = file.create_dataset("x", size, np.uint8, chunks=(size,), fletcher32=True)
-        dataset.id.write_direct_chunk((0,), data + hdf5._fletcher32(data))
+        dataset.id.write_direct_chunk((0,), data + packed._fletcher32(data))
         assert dataset[:].tobytes() == data
 
 
@@ -108,7 +110,7 @@ def test_repeated_values_take_less(tmp_path):
 
 
 def test_a_row_larger_than_a_chunk_is_a_chunk(monkeypatch):
-    monkeypatch.setattr(hdf5, "CHUNK_BYTES", 10)
+    monkeypatch.setattr(packed, "CHUNK_BYTES", 10)
     values = np.arange(12, dtype=np.uint64).reshape(3, 4)
     with h5py.File.in_memory() as file:
         dataset = PackedDataset(file, "counters", values.shape, np.uint64)
@@ -142,7 +144,7 @@ def by_columns(file, values):
 @pytest.fixture
 def values(monkeypatch):
     """300 rows of 3 columns; a chunk has 64 rows of a column."""
-    monkeypatch.setattr(hdf5, "CHUNK_BYTES", 8 * 64)
+    monkeypatch.setattr(packed, "CHUNK_BYTES", 8 * 64)
     return random_values(np.random.default_rng(7), (300, 3), np.uint64)
 
 

@@ -93,7 +93,8 @@ class DrawTables:
         return DrawTables(
             slots=np.concatenate([_alias(*distribution) for distribution in distributions]),
             first=np.cumsum([0, *(len(outcomes) for outcomes, _ in distributions)]),
-            choices=np.argwhere(possible.choice > 0).astype(np.int32),
+            # In C order always: numba compiles once for each order.
+            choices=np.ascontiguousarray(np.argwhere(possible.choice > 0), dtype=np.int32),
             bases=np.array([_thresholds(chain) for chain in chains]),
             text=np.concatenate(codes),
             text_first=np.cumsum([0, *map(len, codes)]),

@@ -225,9 +225,9 @@ def expected_counts(  # type: ignore[no-untyped-def]
                 held = 0 if row_weights[row] > 0 else 1
                 weight = np.int64(row_weights[row]) if held == 0 else np.int64(1)
                 logs[held] += np.int64(-np.log(max(total, LEAST)) * log_unit + 0.5) * weight
-                if total <= 0.0:
+                if total < LEAST:
                     lost[held] += weight
-                if held or total <= 0.0:
+                if held or total < LEAST:
                     continue
                 over = 1.0 / total
                 for g in range(count):
@@ -259,6 +259,10 @@ class ExpectationKernel(Kernel):
     def __init__(self, problem: InferenceProblem, threads_per_block: int) -> None:
         self.problem, self.layout = problem, problem.layout
         self.take(problem.model)
+
+    def weigh(self, problem: InferenceProblem) -> None:
+        """Count the same junctions with other weights."""
+        self.problem = problem
 
     def take(self, model: Model) -> None:
         """Count the events of another model with the same alleles."""

@@ -37,7 +37,9 @@ LOG_BITS = 10
 """Logarithms of probabilities are above -2^10."""
 
 LEAST = 1e-100
-"""A probability below it, 0 among them, counts as this one in log-likelihoods."""
+"""A probability below it, 0 among them, counts as this one in log-likelihoods, and the row is lost: nothing is counted.
+
+Of a junction, 4^-128 is 1e-77."""
 
 
 @dataclass(frozen=True)

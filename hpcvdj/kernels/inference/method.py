@@ -1,7 +1,7 @@
 """The E step as a method: one unit, whose tasks are the junctions, and whose values are counts that add up."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -36,6 +36,13 @@ class InferenceProblem:
         """Where counts are collected: a `Layout`, or an `ErrorsLayout`."""
         pairs = [(v.places, j.places) for v, j in self.repertoire.pairs]
         return ErrorsLayout.of(self.model, pairs) if self.errors else Layout.of(self.model, pairs)
+
+    def weighted(self, row_weights: NDArray[np.uint32]) -> "InferenceProblem":
+        """The same junctions with other weights."""
+        other = replace(self, row_weights=row_weights)
+        # Which takes long to make.
+        other.__dict__["layout"] = self.layout
+        return other
 
     @cached_property
     def rows(self) -> int:

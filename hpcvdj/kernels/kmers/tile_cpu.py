@@ -9,8 +9,8 @@ from numba import prange
 def clear_lower(counters, row, column):  # type: ignore[no-untyped-def]
     """Clear the counters whose column is before their row.
 
-    Returns how many pairs of different sequences have a counter: by distance, int64 [d + 1], and by row, at any
-    distance, int64 [rows].
+    Returns how many pairs of different sequences have a counter: by row and distance, int64 [rows, d + 1], and by row,
+    at any distance, int64 [rows].
     """
     planes, rows, columns = counters.shape
     by_distance, by_row = np.zeros((rows, planes), dtype=np.int64), np.zeros(rows, dtype=np.int64)
@@ -22,7 +22,7 @@ def clear_lower(counters, row, column):  # type: ignore[no-untyped-def]
                 by_distance[r, h] += counters[h, r, c] != 0
         for c in range(max(diagonal + 1, 0), columns):
             by_row[r] += _any(counters, r, c)
-    return by_distance.sum(axis=0), by_row
+    return by_distance, by_row
 
 
 @numba.njit(parallel=True, cache=True)

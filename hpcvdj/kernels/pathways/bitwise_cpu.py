@@ -102,7 +102,7 @@ def _count_task(high, low, length, n, m, v, v_length, d, d_length, has_d, j, j_l
 def count_tasks(  # type: ignore[no-untyped-def]
     packed, lengths, v, v_length, d, d_length, has_d, j, j_length, m, first, last
 ):
-    """Pathways of each in vivo sequence with the n-nucleotide strings first … last-1, uint64 [sequences]."""
+    """Pathways of each in vivo sequence with the strings first … last-1, in parts, uint64 [parts, sequences]."""
     sequences = len(lengths)
     slices = (last - first + TASK_SLICE - 1) // TASK_SLICE
     partial = np.zeros((slices, sequences), dtype=np.uint64)
@@ -118,7 +118,7 @@ def count_tasks(  # type: ignore[no-untyped-def]
                 )
             )  # fmt: skip
         partial[part, row] = count
-    return partial.sum(axis=0)
+    return partial
 
 
 class BitwiseKernel(EnumeratingKernel):

@@ -19,7 +19,8 @@ class EnumeratingKernel(Kernel):
 
     encoding     how `count_tasks` takes sequences and forms
     count_tasks  (sequences, lengths, V forms, lengths, D forms, lengths, has_d, J forms, lengths, m, first, last) to
-                 the pathways of each sequence with the n-nucleotide strings first … last-1, uint64 [sequences]
+                 the pathways of each sequence with the n-nucleotide strings first … last-1, in parts that add up,
+                 uint64 [parts, sequences]
     """
 
     encoding: ClassVar[Encoding]
@@ -39,6 +40,8 @@ class EnumeratingKernel(Kernel):
             v, d, j = ((self.encoding.forms(part), part.lengths) for part in forms)
             rows = slice(*self.repertoire.offsets[pair : pair + 2])
             sequences = self._sequences[rows], self.repertoire.lengths[rows]
-            parts.append(count_tasks(*sequences, *v, *d, has_d, *j, unit.n_lengths.start, first, last))
+            counted = count_tasks(*sequences, *v, *d, has_d, *j, unit.n_lengths.start, first, last)
+            # Not in compiled code: numba takes seconds to compile what a sum over an axis says of a wrong axis.
+            parts.append(counted.sum(axis=0))
         values = np.concatenate(parts)[:, np.newaxis]
         return lambda: values

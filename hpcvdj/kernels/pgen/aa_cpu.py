@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 from numba import njit, prange
 
+from hpcvdj.kernels.pgen.ambiguous_texts import Ambiguous
 from hpcvdj.kernels.pgen.codons import CodonForms
-from hpcvdj.kernels.pgen.symbol_tries import CUTS, NO_WEIGHT, NOT_MADE, Ambiguous, FormTrie, SymbolTries
+from hpcvdj.kernels.pgen.form_trie import CUTS, FormTrie
+from hpcvdj.kernels.pgen.symbol_tries import NO_WEIGHT, NOT_MADE, SymbolTries
 from hpcvdj.kernels.pgen.tables import Tables
 from hpcvdj.recombination.symbols import Alphabet
 

@@ -8,9 +8,11 @@ from numpy.typing import NDArray
 
 from hpcvdj.kernels.device import on_gpu
 from hpcvdj.kernels.pathways.tiles import TILE
+from hpcvdj.kernels.pgen.ambiguous_texts import Ambiguous
 from hpcvdj.kernels.pgen.codons import CodonForms
+from hpcvdj.kernels.pgen.form_trie import CUTS, FormTrie
 from hpcvdj.kernels.pgen.nt_cuda import groups
-from hpcvdj.kernels.pgen.symbol_tries import CUTS, ENDED, NOT_MADE, Ambiguous, FormTrie, SymbolTries
+from hpcvdj.kernels.pgen.symbol_tries import ENDED, NOT_MADE, SymbolTries
 from hpcvdj.kernels.pgen.tables import Tables
 from hpcvdj.recombination.alphabet import BASES_PER_WORD
 from hpcvdj.recombination.repertoire import PgenProblem

@@ -1,29 +1,15 @@
 """Generation probabilities of a repertoire on CPU cores."""
 
 import numpy as np
-from numba import njit, prange
 from numpy.typing import NDArray
 
 from hpcvdj.kernels.kernel import Kernel, Pending, Unit
 from hpcvdj.kernels.pgen import aa_cpu, nt_cpu
-from hpcvdj.kernels.pgen.symbol_tries import Ambiguous
-from hpcvdj.kernels.pgen.tables import ROW_BASES, Tables
+from hpcvdj.kernels.pgen.ambiguous_texts import Ambiguous
+from hpcvdj.kernels.pgen.tables import Tables
+from hpcvdj.kernels.text import translate_rows
 from hpcvdj.recombination.repertoire import PgenProblem
 from hpcvdj.recombination.symbols import ANY_RESIDUE, STOP, Alphabet
-
-
-@njit(cache=True, nogil=True, parallel=True)
-def translate_rows(packed, lengths, of_codon, symbols, codons):  # type: ignore[no-untyped-def]
-    """The amino acids of packed sequences into `symbols` [rows, codons]; `codons` is 0 for those out of frame."""
-    for row in prange(len(lengths)):
-        length = np.int64(lengths[row])
-        codons[row] = 0
-        if length % 3 == 0:
-            codes = np.empty(length + ROW_BASES, dtype=np.uint8)
-            nt_cpu.base_codes(packed[row], length, codes)
-            codons[row] = length // 3
-            for k in range(length // 3):
-                symbols[row, k] = of_codon[16 * codes[3 * k] + 4 * codes[3 * k + 1] + codes[3 * k + 2]]
 
 
 class PgenKernel(Kernel):
@@ -45,21 +31,26 @@ class PgenKernel(Kernel):
         values = np.zeros((len(unit.rows), len(self.names)))
         begin, stop = unit.rows.start + first, unit.rows.start + last
         own = self.repertoire
-        words, lengths = own.words[begin:stop], own.lengths[begin:stop]
-        offsets, rows = own.offsets - begin, len(lengths)
-        results = {}
+        values[first:last] = self.values_of(own.words[begin:stop], own.lengths[begin:stop], own.offsets - begin)
+        return lambda: values
+
+    def values_of(
+        self, words: NDArray[np.uint64], lengths: NDArray[np.uint8], offsets: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Values [sequences, columns] of some of the sequences, grouped by the problem's pairs: offsets [pairs + 1]."""
+        rows = len(lengths)
+        values = np.empty((rows, len(self.names)))
+        out = np.empty(rows)
         if self.nt is not None:
-            results["pgen_nt"] = out = np.empty(rows)
-            nt_cpu.nucleotide_rows(words, lengths, offsets, 0, rows, own.longest, out, *self.nt)
+            nt_cpu.nucleotide_rows(words, lengths, offsets, 0, rows, self.repertoire.longest, out, *self.nt)
+            values[:, self.names.index("pgen_nt")] = out
         if self.aa:
             symbols, codons = self._amino_acids(words, lengths)
         for name, any_residue in self.aa.items():
-            results[name] = out = np.empty(rows)
             stop_codon = self.alphabet.symbols.index(STOP)
             aa_cpu.amino_acid_rows(symbols, codons, offsets, 0, rows, any_residue, stop_codon, out, *self.aa_tables)
-        for column, name in enumerate(self.names):
-            values[first:last, column] = results[name]
-        return lambda: values
+            values[:, self.names.index(name)] = out
+        return values
 
     def _amino_acids(
         self, words: NDArray[np.uint64], lengths: NDArray[np.uint8]
@@ -68,6 +59,7 @@ class PgenKernel(Kernel):
         if self.packed_symbols:
             return words.astype(">u8").view(np.uint8), lengths // np.uint8(self.alphabet.bases)
         symbols = np.empty((len(words), self.repertoire.longest // 3), dtype=np.uint8)
-        codons = np.empty(len(words), dtype=np.uint8)
-        translate_rows(words, lengths, self.alphabet.of_codon, symbols, codons)
+        codons = np.where(lengths % 3, np.uint8(0), lengths // np.uint8(3))
+        begins = np.arange(len(words)) * symbols.shape[1]
+        translate_rows(words, codons, self.alphabet.of_codon, begins, symbols.reshape(-1))
         return symbols, codons

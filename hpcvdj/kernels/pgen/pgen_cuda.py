@@ -1,5 +1,6 @@
 """Generation probabilities of a repertoire on a GPU: tiles, transfers, launches."""
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -48,6 +49,7 @@ class PgenKernel(Kernel):
         self.clock = DeviceClock()
         self._rows, self._most_threads = ROWS, max(32, threads_per_block // 32 * 32)
         self._host = HostArrays(len(self.names))
+        self._cpu_kernels: dict[int, pgen_cpu.PgenKernel] = {}
         tables = Tables.of(problem.model, [(v.places, j.places) for v, j in self.repertoire.pairs])
         self._programs = {name: self._program(name, tables) for name in self.names}
         self._kernels = {
@@ -133,11 +135,17 @@ class PgenKernel(Kernel):
         self, values: NDArray[np.float64], too_long: list[tuple[int, NDArray[np.int64]]], start: int
     ) -> NDArray[np.float64]:
         """The values, with those that the CPU kernel computes."""
+        own = self.repertoire
         for column, rows in too_long:
-            subset = PgenProblem(self.repertoire.subset(rows), self.problem.model, (self.names[column],))
-            unit = Unit(range(len(subset.repertoire.pairs)), range(len(rows)), range(1), len(rows))
-            values[rows - start, column] = pgen_cpu.PgenKernel(subset, 0)(unit, 0, len(rows))[:, 0]
+            sequences = own.words[rows], own.lengths[rows], np.searchsorted(rows, own.offsets)
+            values[rows - start, column] = self._on_cpu(column).values_of(*sequences)[:, 0]
         return values
+
+    def _on_cpu(self, column: int) -> pgen_cpu.PgenKernel:
+        """The CPU kernel of a column, whose tables are made when they are first needed."""
+        if column not in self._cpu_kernels:
+            self._cpu_kernels[column] = pgen_cpu.PgenKernel(replace(self.problem, names=(self.names[column],)), 0)
+        return self._cpu_kernels[column]
 
 
 def _rows_of_lengths(lengths: NDArray[np.uint8], used: NDArray[np.int64], count: int) -> NDArray[Any]:

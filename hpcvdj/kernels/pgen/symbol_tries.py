@@ -1,17 +1,13 @@
 """What the parts of a model add up to, for every text of amino acids that they can have.
 
-V with the insertion after it, J with its own, and the D forms are prefix trees of symbols.
+V with the insertion after it and J with its own are prefix trees of symbols; so are the D forms (`form_trie`).
 
 A sequence follows the nucleotides of some V segments for a few codons only.  Up to there, the weights within its codons
 depend on its first symbols alone; so do, behind the last codon that a segment reaches, the weights of all insertions
 that are under way.  Both are computed once for each set of alleles, in a prefix tree of symbols.  Behind a leaf all
 insertions take the same steps, which the kernels multiply once for all of them.
-
-The trees have every text of amino acids that can be made.  Of those with ambiguous symbols, which are many more, they
-have what the sequences need, and for sums over one mismatch all with a single X.
 """
 
-import logging
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,162 +15,26 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError
+from hpcvdj.kernels.pgen.ambiguous_texts import (
+    MOST_BYTES,
+    NEEDED,
+    Ambiguous,
+    cut,
+    is_ambiguous,
+    kind_of,
+    range_of,
+    reversed_texts,
+)
 from hpcvdj.kernels.pgen.codons import CodonSteps
 from hpcvdj.kernels.pgen.tables import Chain, Tables, Tries
-from hpcvdj.recombination.alphabet import AMINO_ACIDS
 from hpcvdj.recombination.models import Array, Template
-from hpcvdj.recombination.repertoire import PgenProblem
-from hpcvdj.recombination.symbols import ANY_RESIDUE, Alphabet
-
-log = logging.getLogger(__name__)
+from hpcvdj.recombination.symbols import Alphabet
 
 ENDED = 9
 """Weights within a codon: 4 after its first base, 4 after its second, 1 at its end."""
 
-STANDARD = frozenset(AMINO_ACIDS.values())
-"""Amino acids and the stop."""
-
 NO_WEIGHT, NOT_MADE = -1, -2
 """Instead of the child of a node: every text that goes on so has probability 0; no sequence needs it."""
-
-NO_SYMBOL = 255
-"""Behind the end of a sequence."""
-
-MOST_BYTES = 1 << 33
-"""Of the prefix trees of one side."""
-
-
-@dataclass(frozen=True)
-class Ambiguous:
-    """Which texts with ambiguous symbols there are.
-
-    symbols  uint8 [sequences, codons]: the sequences with such symbols, NO_SYMBOL behind their end
-    pair     int64 [sequences]: their V–J pairs
-    ball     for sums over one mismatch: every text has an X in the place of any one of its symbols, too
-    """
-
-    symbols: NDArray[np.uint8]
-    pair: NDArray[np.int64]
-    ball: bool
-
-    @staticmethod
-    def of(problem: PgenProblem, *, ball: bool) -> "Ambiguous":
-        """The texts of a problem."""
-        alphabet, own = problem.symbols, problem.repertoire
-        if alphabet is None:
-            return Ambiguous(np.zeros((0, 0), np.uint8), np.zeros(0, np.int64), ball)
-        # Behind the end of a sequence there is symbol 0, an amino acid.
-        packed = np.ascontiguousarray(own.words).view(np.uint8)
-        chosen = np.zeros(len(packed), dtype=np.bool_)
-        _choose(packed, is_ambiguous(alphabet), chosen)
-        rows = np.flatnonzero(chosen)
-        if len(rows):
-            log.info("preparing the tables for %s sequence(s) with ambiguous symbols", f"{len(rows):,}")
-        symbols = own.words[rows].astype(">u8").view(np.uint8)
-        symbols[np.arange(symbols.shape[1]) >= (own.lengths[rows] // np.uint8(alphabet.bases))[:, None]] = NO_SYMBOL
-        return Ambiguous(symbols, np.searchsorted(own.offsets, rows, side="right") - 1, ball)
-
-    def free(self, alphabet: Alphabet) -> int:
-        """The symbol that any text may have once; -1 for none."""
-        return alphabet.symbols.index(ANY_RESIDUE) if self.ball else -1
-
-    def sorted(
-        self, alphabet: Alphabet, owner: NDArray[np.int64], texts: NDArray[np.uint8]
-    ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """Owners and texts [texts, codons], of those with ambiguous symbols, each once and in their order.
-
-        With those that have an X in the place of one symbol, for sums over one mismatch.
-        """
-        marked = np.append(is_ambiguous(alphabet), np.zeros(256 - len(alphabet.symbols), np.bool_))
-        kept = marked[texts].any(axis=1)
-        owner, texts = _unique(owner[kept], texts[kept])
-        if self.ball:
-            changed = np.repeat(texts[None], texts.shape[1] + 1, axis=0)
-            for k in range(texts.shape[1]):
-                changed[k + 1, texts[:, k] != NO_SYMBOL, k] = self.free(alphabet)
-            owner, texts = _unique(np.tile(owner, len(changed)), changed.reshape(-1, texts.shape[1]))
-        return owner, texts
-
-    def check(self, size: int) -> None:
-        """InputError if prefix trees of `size` bytes are too large."""
-        if size > MOST_BYTES:
-            raise InputError(
-                f"the tables of amino acids for these V and J calls and {len(self.symbols):,} sequences with ambiguous "
-                f"symbols need more than {MOST_BYTES / 1e9:.1f} GB; take fewer rows at a time (--batch-rows), or leave "
-                "out mismatches"
-            )
-
-
-def is_ambiguous(alphabet: Alphabet) -> NDArray[np.bool_]:
-    """Which symbols of an alphabet are ambiguous, bool [symbols]."""
-    return np.array([symbol not in STANDARD for symbol in alphabet.symbols])
-
-
-@njit(cache=True, nogil=True)
-def _choose(rows, is_ambiguous, chosen):  # type: ignore[no-untyped-def]
-    """Set, in bool [rows], which rows, uint8 [rows, symbols], have an ambiguous symbol."""
-    for row in range(len(rows)):
-        for symbol in rows[row]:
-            chosen[row] |= is_ambiguous[symbol]
-
-
-def _cut(symbols: NDArray[np.uint8], first: int, width: int) -> NDArray[np.uint8]:
-    """`width` symbols of each sequence from place `first` on, NO_SYMBOL where it has ended."""
-    part = symbols[:, first : first + width]
-    return np.pad(part, ((0, 0), (0, width - part.shape[1])), constant_values=NO_SYMBOL)
-
-
-def _reversed(symbols: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Sequences from their ends."""
-    out = np.full_like(symbols, NO_SYMBOL)
-    codons = (symbols != NO_SYMBOL).sum(axis=1)
-    rows, places = np.nonzero(symbols != NO_SYMBOL)
-    out[rows, codons[rows] - 1 - places] = symbols[rows, places]
-    return out
-
-
-def _unique(owner: NDArray[np.int64], texts: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Different (owner, text), ordered by owner, then by text."""
-    # Eight bytes at a time are sorted faster than one.
-    filled = np.pad(texts, ((0, 0), (0, -texts.shape[1] % 8))).view(">u8").astype(np.uint64)
-    keys = np.hstack([owner.astype(np.uint64)[:, None], filled])
-    order = np.lexsort(keys.T[::-1])
-    keys = keys[order]
-    chosen = order[np.append(True, (keys[1:] != keys[:-1]).any(axis=1))[: len(keys)]]
-    return owner[chosen], texts[chosen]
-
-
-@njit(cache=True, nogil=True)
-def _range_of(symbol, texts, place, first, last):  # type: ignore[no-untyped-def]
-    """Which of the sorted texts first … last-1, which begin alike, have `symbol` at `place`: first and last + 1."""
-    low, high = first, last
-    while low < high:
-        middle = (low + high) // 2
-        if texts[middle, place] < symbol:
-            low = middle + 1
-        else:
-            high = middle
-    stop, high = low, last
-    while stop < high:
-        middle = (stop + high) // 2
-        if texts[middle, place] <= symbol:
-            stop = middle + 1
-        else:
-            high = middle
-    return low, stop
-
-
-PLAIN, ONE_FREE, NEEDED = range(3)
-"""Texts of amino acids; those with one X, which any text may have; others, which are made if a sequence needs them."""
-
-
-@njit(cache=True, nogil=True)
-def _kind(before, symbol, is_ambiguous, free):  # type: ignore[no-untyped-def]
-    """The kind of a text that goes on with `symbol`."""
-    if not is_ambiguous[symbol]:
-        return before
-    return ONE_FREE if before == PLAIN and symbol == free else NEEDED
 
 
 @dataclass(frozen=True)
@@ -211,7 +71,7 @@ class SymbolTries:
         codons = alphabet.codons.astype(np.float64)
         sides = (
             _Side(tables.v, tables.vd, tables.model.v, tables.group_v, ambiguous.symbols),
-            _Side(tables.j, tables.dj, tables.model.j, tables.group_j, _reversed(ambiguous.symbols)),
+            _Side(tables.j, tables.dj, tables.model.j, tables.group_j, reversed_texts(ambiguous.symbols)),
         )
         # The sequences of a pair need the trees of its groups.
         first, groups = tables.first_group[ambiguous.pair], np.diff(tables.first_group)[ambiguous.pair]
@@ -243,7 +103,7 @@ def _trees(
     tries, chain = side.tries, side.chain
     reach = max((len(own.extended) for own in side.templates), default=0)
     owner, needed = ambiguous.sorted(
-        alphabet, np.searchsorted(tries.root, side.group[group]), _cut(side.symbols, 0, reach // 3 + 1)[sequence]
+        alphabet, np.searchsorted(tries.root, side.group[group]), cut(side.symbols, 0, reach // 3 + 1)[sequence]
     )
     first_needed = np.searchsorted(owner, np.arange(len(tries.root) + 1))
     lengths = np.pad(chain.lengths, (0, 3))
@@ -304,8 +164,8 @@ def _fill(  # type: ignore[no-untyped-def]
                 continue
             next_symbol[depth] += 1
             made, own = depth + 1, rows[depth + 1]
-            kind[made] = _kind(kind[depth], symbol, is_ambiguous, free)
-            low[made], high[made] = _range_of(symbol, needed, depth, low[depth], high[depth])
+            kind[made] = kind_of(kind[depth], symbol, is_ambiguous, free)
+            low[made], high[made] = range_of(symbol, needed, depth, low[depth], high[depth])
             if kind[made] == NEEDED and low[made] == high[made]:
                 continue
             count[made] = _codon(
@@ -318,7 +178,9 @@ def _fill(  # type: ignore[no-untyped-def]
                 continue
             if fills:
                 all_children[inner[depth], symbol] = node
-                ended[node] = own_ended
+                # One by one: numba takes seconds to compile what an assignment says of arrays that do not fit.
+                for c in range(ENDED):
+                    ended[node, c] = own_ended[c]
                 after[node] = row if count[made] else ~leaf
             node += 1
             if count[made]:
@@ -402,129 +264,3 @@ def _codon(  # type: ignore[no-untyped-def]
                 ended[8] += lengths[q + 3 - p] * new_rows[p, c]
     ended[8] += lengths[0] * new_rows[q + 3, 0]
     return count
-
-
-CUTS = 1 + 4 + 16
-"""What a D form may have before its first whole codon, or behind its last: no base, one or two."""
-
-
-@dataclass(frozen=True)
-class FormTrie:
-    """The D forms with whole codons, by the symbols of these, in a prefix tree.
-
-    child   int32 [nodes, symbols]: the next node or -1; node 0 is the empty text
-    first   int64 [nodes + 1]: the forms of node n are first[n] … first[n + 1] - 1
-    before, after   uint8 [forms]: the bases before the first and behind the last whole codon: 0 if none, 1 + a if one,
-            5 + 4 a + b if two
-    weight  float64 [t, forms]; t is a table of D genes, as of `Tables.weights`
-    """
-
-    child: NDArray[np.int32]
-    first: NDArray[np.int64]
-    before: NDArray[np.uint8]
-    after: NDArray[np.uint8]
-    weight: Array
-
-    @staticmethod
-    def of(tables: Tables, alphabet: Alphabet, ambiguous: Ambiguous) -> "FormTrie":
-        """The tree of a model's D forms.  InputError if ambiguous symbols make it too large."""
-        depth = max((len(own.extended) for own in tables.model.d), default=0) // 3 + 1
-        firsts = range(ambiguous.symbols.shape[1])
-        texts = np.concatenate([np.zeros((0, depth), np.uint8), *(_cut(ambiguous.symbols, k, depth) for k in firsts)])
-        _, needed = ambiguous.sorted(alphabet, np.zeros(len(texts), np.int64), texts)
-        symbols = len(alphabet.symbols)
-        arguments = (
-            tables.forms.child, np.asarray((tables.weights > 0).any(axis=0)), depth, alphabet.codons,
-            is_ambiguous(alphabet), ambiguous.free(alphabet), needed,
-        )  # fmt: skip
-
-        def filled(nodes: int, forms: int) -> tuple[tuple[int, int], tuple[NDArray[Any], ...]]:
-            ambiguous.check(100 * forms + 8 * symbols * nodes)
-            arrays = np.full((nodes, symbols), -1, np.int32), np.empty(forms, np.int64), np.empty(forms, np.int32)
-            return _fill_forms(bool(nodes), MOST_BYTES // 100 + 1, *arrays, *arguments), arrays
-
-        # Once to see how many there are.
-        sizes, _ = filled(0, 0)
-        _, (child, found, form) = filled(*sizes)
-        keys, places = np.unique(found, return_inverse=True)
-        weight = np.zeros((len(keys), len(tables.weights)))
-        np.add.at(weight, places, tables.weights[:, form].T)
-        nodes, before, after = keys // CUTS**2, keys // CUTS % CUTS, keys % CUTS
-        return FormTrie(
-            child=child, first=np.searchsorted(nodes, np.arange(len(child) + 1)).astype(np.int64),
-            before=before.astype(np.uint8), after=after.astype(np.uint8), weight=np.ascontiguousarray(weight.T),
-        )  # fmt: skip
-
-
-@njit(cache=True, nogil=True)
-def _cuts(child, form, nodes):  # type: ignore[no-untyped-def]
-    """Into nodes [CUTS]: those of a form with no, one and two bases more, as `FormTrie` calls the bases, or -1."""
-    nodes[:] = -1
-    nodes[0] = form
-    for a in range(4):
-        longer = child[form, a]
-        nodes[1 + a] = longer
-        if longer >= 0:
-            for b in range(4):
-                nodes[5 + 4 * a + b] = child[longer, b]
-
-
-@njit(cache=True, nogil=True)
-def _fill_forms(  # type: ignore[no-untyped-def]
-    fills, most_found, all_children, found, found_form, child, used, most_depth, codons, is_ambiguous, free, needed
-):
-    """Make the tree of forms, or only count: its nodes, and the forms in it.
-
-    found       CUTS^2 node + CUTS before + after of each form, and in `found_form` its node in `child`
-    used        bool [nodes of `child`]: whether a form has a weight
-    most_depth  symbols of a text, at most
-    """
-    symbols = len(is_ambiguous)
-    # Of the text that is being made, after each of its symbols; forms in each of three frames.
-    forms, befores = np.empty((2, most_depth + 1, 3 * len(child)), dtype=np.int32)
-    count, node, next_symbol, kind, low, high = np.zeros((6, most_depth + 1), dtype=np.int64)
-    high[0] = len(needed)
-    cuts = np.empty(CUTS, dtype=np.int64)
-    _cuts(child, 0, cuts)
-    for before in range(CUTS):
-        if cuts[before] >= 0:
-            forms[0, count[0]], befores[0, count[0]] = cuts[before], before
-            count[0] += 1
-    nodes, number, depth = 1, 0, 0
-    while depth >= 0 and number < most_found:
-        symbol = next_symbol[depth]
-        if symbol == symbols or depth == most_depth:
-            depth -= 1
-            continue
-        next_symbol[depth] += 1
-        made = depth + 1
-        kind[made] = _kind(kind[depth], symbol, is_ambiguous, free)
-        low[made], high[made] = _range_of(symbol, needed, depth, low[depth], high[depth])
-        if kind[made] == NEEDED and low[made] == high[made]:
-            continue
-        count[made] = 0
-        for k in range(count[depth]):
-            for a in range(4):
-                one = child[forms[depth, k], a]
-                for b in range(4):
-                    two = child[one, b] if one >= 0 else -1
-                    for c in range(4):
-                        if two >= 0 and codons[symbol, a, b, c] and child[two, c] >= 0:
-                            forms[made, count[made]], befores[made, count[made]] = child[two, c], befores[depth, k]
-                            count[made] += 1
-        if count[made] == 0:
-            continue
-        if fills:
-            all_children[node[depth], symbol] = nodes
-        node[made], next_symbol[made] = nodes, 0
-        nodes += 1
-        for k in range(count[made]):
-            _cuts(child, forms[made, k], cuts)
-            for after in range(CUTS):
-                if cuts[after] >= 0 and used[cuts[after]]:
-                    if fills:
-                        found[number] = CUTS * (CUTS * node[made] + befores[made, k]) + after
-                        found_form[number] = cuts[after]
-                    number += 1
-        depth = made
-    return nodes, number

@@ -13,16 +13,8 @@ from tests.kernels.host import fake_cupy
 pytestmark = pytest.mark.skipif(fake_cupy.COMPILER is None, reason="no g++")
 
 
-@pytest.fixture
-def host(kernels, monkeypatch):
-    """The CUDA backend on the host."""
-    fake = fake_cupy.Fake(kernels)
-    with fake.installed(monkeypatch):
-        yield fake
-
-
 @pytest.mark.parametrize("name", NAMES)
-def test_the_same_bits_as_on_cpu_cores(host, monkeypatch, name):
+def test_the_same_bits_as_on_cpu_cores(cuda_on_host, monkeypatch, name):
     from hpcvdj.kernels.generation import draw_cuda
 
     model = model_of(name)
@@ -38,7 +30,7 @@ def test_the_same_bits_as_on_cpu_cores(host, monkeypatch, name):
     assert same(sampler(7, 600, 3), drawn_of(model, 7, 600, 3))
 
 
-def test_the_table_is_the_same(host):
+def test_the_table_is_the_same(cuda_on_host):
     model = model_of("VDJ")
     options = {"seed": 3, "productive": True, "scenarios": True}
     assert hpcvdj.generate(model, 500, backend="cuda", **options).equals(

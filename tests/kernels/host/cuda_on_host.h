@@ -7,6 +7,7 @@
 #include <ucontext.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
@@ -39,6 +40,12 @@ struct alignas(16) uint4 {
 
 inline int __popcll(unsigned long long word) { return __builtin_popcountll(word); }
 inline int __clzll(unsigned long long word) { return word ? __builtin_clzll(word) : 64; }
+inline unsigned long long __brevll(unsigned long long word)
+{
+    unsigned long long turned = 0;
+    for (int bit = 0; bit < 64; bit++) turned |= (word >> bit & 1) << (63 - bit);
+    return turned;
+}
 inline int __ffs(int word) { return __builtin_ffs(word); }
 inline int __ffsll(unsigned long long word) { return __builtin_ffsll((long long)word); }
 

@@ -16,14 +16,8 @@ from hpcvdj.kernels.inference.errors_cpu import ErrorsKernel
 from hpcvdj.kernels.inference.layout import Expected
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.scenarios import pgen, scenarios
-from tests.kernels.inference.test_expectation import (
-    by_definition,
-    counted,
-    problem,
-    random_rows,
-    raw_counts,
-    require_equal,
-)
+from tests.kernels.inference.cases import counts_of, problem
+from tests.kernels.inference.test_expectation import by_definition, counted, random_rows, require_equal
 from tests.kernels.pgen.models import Junction, random_model, sample
 
 seeds = st.integers(0, 10**6)
@@ -85,12 +79,12 @@ def test_a_scenario_says_which_bases_are_misread():
 def test_parts_and_threads_do_not_change_a_bit(has_d):
     model, rng = replace(random_model(5, has_d), error_rate=0.01), np.random.default_rng(5)
     own = problem(model, random_rows(model, rng, 700), rng.integers(0, 3, 700), errors=True)
-    whole = raw_counts(own, ErrorsKernel)
-    assert np.array_equal(whole, raw_counts(own, ErrorsKernel, cuts=(1, 256, 257, 600)))
+    whole = counts_of(ErrorsKernel(own, 1), own)
+    assert np.array_equal(whole, counts_of(ErrorsKernel(own, 1), own, cuts=(1, 256, 257, 600)))
     threads = numba.get_num_threads()
     try:
         numba.set_num_threads(1)
-        assert np.array_equal(whole, raw_counts(own, ErrorsKernel))
+        assert np.array_equal(whole, counts_of(ErrorsKernel(own, 1), own))
     finally:
         numba.set_num_threads(threads)
 

@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 
 from hpcvdj.kernels.inference.expectation_cpu import ExpectationKernel
 from hpcvdj.kernels.inference.layout import LEAST, Expected
-from hpcvdj.kernels.inference.method import Expectation, InferenceProblem
+from hpcvdj.kernels.inference.method import InferenceProblem
+from hpcvdj.kernels.kernel import Kernel
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.scenarios import BASES, pgen, scenarios
-from tests.kernels.pgen.models import Junction, mutated, problem_of, random_model, sample
+from tests.kernels.inference.cases import counts_of, on_cpu, problem
+from tests.kernels.pgen.models import Junction, mutated, random_model, sample
 
 seeds = st.integers(0, 10**6)
 
@@ -40,25 +42,9 @@ def random_rows(model: Model, rng: np.random.Generator, number: int) -> list[Jun
     return rows
 
 
-def problem(model: Model, rows: list[Junction], weights: np.ndarray, *, errors: bool = False) -> InferenceProblem:
-    """The problem of some junctions, each counted so often; with `errors`, at the model's error rate."""
-    own, row_of = problem_of(model, rows)
-    row_weights = np.zeros(len(rows), dtype=np.uint32)
-    row_weights[row_of] = weights
-    return InferenceProblem(own.repertoire, row_weights, model, errors)
-
-
-def counted(problem: InferenceProblem, kernel: type = ExpectationKernel, cuts: tuple[int, ...] = ()) -> Expected:
-    """The kernel's counts, in parts that are cut at some rows."""
-    return problem.layout.expected(raw_counts(problem, kernel, cuts), problem.model, problem.rows)
-
-
-def raw_counts(problem: InferenceProblem, kernel: type = ExpectationKernel, cuts: tuple[int, ...] = ()) -> np.ndarray:
-    """The same as integers."""
-    (unit,) = Expectation().units(problem, 0, [])
-    own = kernel(problem, 1)
-    ends = sorted({0, *cuts, len(problem.repertoire)})
-    return np.sum([own(unit, first, last).copy() for first, last in pairwise(ends)], axis=0)[0]
+def counted(own: InferenceProblem, kernel: type[Kernel] = ExpectationKernel) -> Expected:
+    """The kernel's counts."""
+    return own.layout.expected(counts_of(kernel(own, 1), own), own.model, own.rows)  # type: ignore[call-arg]
 
 
 def by_definition(model: Model, rows: list[Junction], weights: np.ndarray) -> Expected:
@@ -170,12 +156,12 @@ def require_derivatives(values: np.ndarray, counts: np.ndarray, changed, rows: l
 def test_parts_and_threads_do_not_change_a_bit(has_d):
     model, rng = random_model(5, has_d), np.random.default_rng(5)
     own = problem(model, random_rows(model, rng, 700), rng.integers(0, 3, 700))
-    whole = raw_counts(own)
-    assert np.array_equal(whole, raw_counts(own, cuts=(1, 256, 257, 600)))
+    whole = on_cpu(own)
+    assert np.array_equal(whole, counts_of(ExpectationKernel(own, 1), own, cuts=(1, 256, 257, 600)))
     threads = numba.get_num_threads()
     try:
         numba.set_num_threads(1)
-        assert np.array_equal(whole, raw_counts(own))
+        assert np.array_equal(whole, on_cpu(own))
     finally:
         numba.set_num_threads(threads)
 

@@ -1,8 +1,6 @@
 """Every method of comparing against the definition, on the CPU."""
 
 import csv
-import subprocess
-import sys
 import warnings
 
 import numpy as np
@@ -15,6 +13,7 @@ from hpcvdj.kernels.kmers import masks
 from hpcvdj.kernels.kmers.methods import KmerMethod, best_blocks, choose, markdown
 from hpcvdj.kernels.kmers.profile import profile
 from hpcvdj.kernels.kmers.sequences import sequence_set
+from tests.commands import refused, run, succeeded
 from tests.conftest import ROOT
 from tests.kernels.kmers.cases import exact, hostile, random_text
 from tests.kernels.kmers.reference import exact_counters, opposite_strand_counters, raw_counters
@@ -169,9 +168,7 @@ def test_raw_counters_wrap_without_a_warning():
 
 
 TOY = """
-import sys
 from hpcvdj.kernels.kmers import methods
-
 
 class Toy(methods.Index):
     name = "toy"
@@ -179,33 +176,27 @@ class Toy(methods.Index):
     how = "as index"
     longest_k = {"cpu": 7}
 
-
-print(methods.markdown())
-from hpcvdj.cli import main
-
-sys.argv = ["hpcvdj", *sys.argv[1:]]
-main()
+with open(PAGE, "w") as page:
+    page.write(methods.markdown())
 """
 
 
 def test_a_method_is_one_class(tmp_path):
     """A toy method is in the help and the documentation, is checked, and works."""
-    program, fasta = tmp_path / "program.py", tmp_path / "some.fasta"
-    program.write_text(TOY)
+    fasta = tmp_path / "some.fasta"
     fasta.write_text(">a\nACGTACGTAC\n>b\nACGTTTTTAC\n")
 
-    def start(*words):
-        command = [sys.executable, program, "motifs", "compare", *words]
-        return subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, cwd=ROOT)
+    def words(k, target):
+        toy = "--backend", "cpu", "--method", "toy"
+        return "motifs", "compare", fasta, "-k", k, *toy, "-o", tmp_path / target
 
-    shown = start("--help")
-    assert "| `toy` | as index | 7 (cpu) |" in shown.stdout
-    assert "toy: the toy of a test" in " ".join(shown.stdout.replace("│", "").split())
-    done = start(fasta, "-k", 6, "--backend", "cpu", "--method", "toy", "-o", tmp_path / "o.h5")
-    assert done.returncode == 0, done.stderr
-    assert "method     toy on" in done.stdout
-    refused = start(fasta, "-k", 8, "--backend", "cpu", "--method", "toy", "-o", tmp_path / "p.h5")
-    assert "--method toy with --backend cpu takes k up to 7, not 8" in refused.stderr
+    page = tmp_path / "page.md"
+    program = TOY.replace("PAGE", repr(str(page)))
+    shown, compared, too_long = run(program, ("motifs", "compare", "--help"), words(6, "o.h5"), words(8, "p.h5"))
+    assert "| `toy` | as index | 7 (cpu) |" in page.read_text()
+    assert "toy: the toy of a test" in " ".join(succeeded(*shown).replace("│", "").split())
+    assert "method     toy on" in succeeded(*compared)
+    assert "--method toy with --backend cpu takes k up to 7, not 8" in refused(*too_long)
 
 
 def test_the_documentation_lists_the_methods():

@@ -28,14 +28,6 @@ SETTINGS = settings(
 )
 
 
-@pytest.fixture
-def host(kernels, monkeypatch):
-    """The CUDA backend on the host."""
-    fake = fake_cupy.Fake(kernels)
-    with fake.installed(monkeypatch):
-        yield fake
-
-
 def on_host(problem, method, **options):
     return count_with(problem, method, backend="cuda", **{"threads_per_block": 32, **options})
 
@@ -44,8 +36,8 @@ def on_host(problem, method, **options):
 @pytest.mark.parametrize("method", METHODS)
 @SETTINGS
 @given(case=cases(), ranks=st.integers(1, 4), order=st.sampled_from(list(fake_cupy.ORDERS)))
-def test_random_and_hostile_problems(host, method, kind, case, ranks, order):
-    host.order = order
+def test_random_and_hostile_problems(cuda_on_host, method, kind, case, ranks, order):
+    cuda_on_host.order = order
     problem = case.problem(3, kind)
     assert on_host(problem, method, ranks=ranks).tolist() == reference(problem).tolist()
 
@@ -53,9 +45,9 @@ def test_random_and_hostile_problems(host, method, kind, case, ranks, order):
 @pytest.mark.parametrize("order", fake_cupy.ORDERS)
 @pytest.mark.parametrize("threads", [32, 64, 128])
 @pytest.mark.parametrize("method", METHODS)
-def test_blocks_and_tiles(host, paper_germline, method, threads, order):
+def test_blocks_and_tiles(cuda_on_host, paper_germline, method, threads, order):
     """Pairs of one sequence, and one of several tiles."""
-    host.order = order
+    cuda_on_host.order = order
     rows = random_rows(paper_germline, 8, 40, 1)
     v, j, _ = rows[0]
     rows += [(v, j, text) for _, _, text in random_rows(paper_germline, 80, 40, 2)]
@@ -64,7 +56,7 @@ def test_blocks_and_tiles(host, paper_germline, method, threads, order):
 
 
 @pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
-def test_every_locus_and_length(host, path):
+def test_every_locus_and_length(cuda_on_host, path):
     germline = read_germline(path)
     problem = Problem(repertoire_of_rows(germline, random_rows(germline, 140, 128, 7)), germline, 128)
     assert np.array_equal(on_host(problem, "direct"), count_with(problem, "direct"))
@@ -74,7 +66,7 @@ def test_every_locus_and_length(host, path):
         assert np.array_equal(on_host(problem, method), count_with(problem, "direct"))
 
 
-def test_d_forms_that_take_several_loads_of_constant_memory(host, paper_germline, monkeypatch):
+def test_d_forms_that_take_several_loads_of_constant_memory(cuda_on_host, paper_germline, monkeypatch):
     from hpcvdj.kernels.pathways.enumerating_cuda import BaselineKernel, BitwiseKernel
 
     whole = repertoire_of_file(SMALL, paper_germline, longest=60)
@@ -84,7 +76,7 @@ def test_d_forms_that_take_several_loads_of_constant_memory(host, paper_germline
         assert np.array_equal(on_host(problem, method), reference(problem))
 
 
-def test_a_grid_of_more_tiles_than_fit(host, paper_germline, monkeypatch):
+def test_a_grid_of_more_tiles_than_fit(cuda_on_host, paper_germline, monkeypatch):
     monkeypatch.setattr("hpcvdj.kernels.pathways.enumerating_cuda.MOST_GRID_Y", 3)
     whole = repertoire_of_file(SMALL, paper_germline, longest=60)
     problem = Problem(sample(whole, 20), paper_germline, 1)
@@ -92,7 +84,7 @@ def test_a_grid_of_more_tiles_than_fit(host, paper_germline, monkeypatch):
         assert np.array_equal(on_host(problem, method), reference(problem))
 
 
-def test_two_units_under_way_at_a_time(host, paper_germline):
+def test_two_units_under_way_at_a_time(cuda_on_host, paper_germline):
     """The counters of a unit stay while the next is started."""
     whole = repertoire_of_file(SMALL, paper_germline, longest=60)
     problem = Problem(sample(whole, 30), paper_germline, 1)
@@ -110,7 +102,7 @@ def test_two_units_under_way_at_a_time(host, paper_germline):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_page_locked_memory_comes_in_few_sizes(host, paper_germline, method, monkeypatch):
+def test_page_locked_memory_comes_in_few_sizes(cuda_on_host, paper_germline, method, monkeypatch):
     """cupy gives none of it back, and uses it again for arrays of the very same size only."""
     cupyx = sys.modules["cupyx"]
     asked = []
@@ -124,7 +116,7 @@ def test_page_locked_memory_comes_in_few_sizes(host, paper_germline, method, mon
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_gpu_that_falls_off_is_one_line(host, paper_germline, method, monkeypatch):
+def test_a_gpu_that_falls_off_is_one_line(cuda_on_host, paper_germline, method, monkeypatch):
     from hpcvdj.errors import MachineError
 
     def lost(self):
@@ -138,7 +130,7 @@ def test_a_gpu_that_falls_off_is_one_line(host, paper_germline, method, monkeypa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
-def test_a_missing_barrier_shows(host, method):
+def test_a_missing_barrier_shows(cuda_on_host, method):
     """Taken away one by one, each changes the counters in some order of the threads."""
     germline = from_sequences(["ACGTAC"], ["GGGACA", "TT"], ["TTGCA"], max_p=2)
     rows = [("V1", "J1", "ACGT" + "ACGT"[k % 4] * (k % 5) + "GGAC" + "TGCA") for k in range(40)]
@@ -146,10 +138,10 @@ def test_a_missing_barrier_shows(host, method):
     expected = reference(problem)
     unseen = []
     for barrier in range(BARRIERS[method]):
-        host.change = fake_cupy.without_barrier(barrier)
+        cuda_on_host.change = fake_cupy.without_barrier(barrier)
         same = []
         for order in fake_cupy.ORDERS:
-            host.order = order
+            cuda_on_host.order = order
             same.append(np.array_equal(on_host(problem, method, threads_per_block=64), expected))
         if all(same):
             unseen.append(barrier)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import string
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -74,7 +75,8 @@ def _templates(rng: np.random.Generator, segment_type: str, most: int, longest: 
         else:
             segment = "".join(rng.choice(list(BASES), rng.integers(1, longest + 1)))
         name = f"TRB{segment_type}{place + 1}*01"
-        out.append(Template(name, segment, segment, extended_of(segment, segment_type, max_p)))
+        p5 = min(max_p, len(segment)) if segment_type in "DJ" else 0
+        out.append(Template(name, segment, segment, extended_of(segment, segment_type, max_p), p5))
     return out
 
 
@@ -183,7 +185,16 @@ def mutated(junction: str, rng: np.random.Generator, most: int = 3) -> str:
     return "".join(letters)
 
 
-def pack_symbols(text: str, words: int, alphabet: Alphabet) -> np.ndarray:
+def packed(texts: Sequence[str], letters: Letters) -> np.ndarray:
+    """Packed sequences, uint64 [sequences, words], of one of the widths that the kernels take."""
+    words = letters.words_for(max(map(len, texts), default=0))
+    is_symbols = isinstance(letters, Alphabet)
+    width = next(width for width in ((2, 4, 8) if is_symbols else (2, 4, 6, 8)) if words <= width)
+    rows = [_pack_symbols(text, width, letters) if is_symbols else pack(encode(text), width) for text in texts]
+    return np.array(rows, dtype=np.uint64).reshape(-1, width)
+
+
+def _pack_symbols(text: str, words: int, alphabet: Letters) -> np.ndarray:
     """A packed amino-acid sequence, eight symbols a word, the first in the most significant bits."""
     symbols = bytes(alphabet.symbols.index(letter) for letter in text)
     return np.frombuffer(symbols.ljust(8 * words, b"\0"), dtype=">u8").astype(np.uint64)
@@ -206,21 +217,15 @@ def problem_of(
     masks = [
         (model.contributing("V") if v is None else v, model.contributing("J") if j is None else j) for _, v, j in rows
     ]
-    pairs = list(dict.fromkeys(masks))
-    order = sorted(range(len(rows)), key=lambda row: pairs.index(masks[row]))
+    pairs = {pair: place for place, pair in enumerate(dict.fromkeys(masks))}
+    order = sorted(range(len(rows)), key=lambda row: pairs[masks[row]])
     row_of = np.empty(len(rows), dtype=np.int64)
     row_of[order] = np.arange(len(rows))
-    words = letters.words_for(max((len(text) for text, _, _ in rows), default=0))
-    width = 2 if words <= 2 else 4 if words <= 4 else 8
-    packed = np.zeros((len(rows), width), dtype=np.uint64)
-    for row, target in enumerate(row_of):
-        text = rows[row][0]
-        is_symbols = isinstance(letters, Alphabet)
-        packed[target] = pack_symbols(text, width, letters) if is_symbols else pack(encode(text), width)
-    lengths = np.array([letters.bases * len(rows[row][0]) for row in order], dtype=np.uint8)
-    offsets = np.cumsum([0, *(masks.count(pair) for pair in pairs)]).astype(np.int64)
+    texts = [rows[row][0] for row in order]
+    lengths = np.array([letters.bases * len(text) for text in texts], dtype=np.uint8)
+    offsets = np.cumsum([0, *Counter(masks).values()]).astype(np.int64)
     alleles = [(Alleles("", v), Alleles("", j)) for v, j in pairs]
-    return PgenProblem(Repertoire(packed, lengths, alleles, offsets, letters), model, names), row_of
+    return PgenProblem(Repertoire(packed(texts, letters), lengths, alleles, offsets, letters), model, names), row_of
 
 
 def unit_of(problem: PgenProblem) -> Unit:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 
 import numpy as np
 
-from hpcvdj.kernels.kernel import Kernel, Unit
+from hpcvdj.kernels.kernel import Kernel
 from hpcvdj.kernels.pgen import pgen_cpu
-from hpcvdj.recombination.alphabet import encode, pack, reverse_complement, translate
+from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.igor import load_model, olga_folder
 from hpcvdj.recombination.models import Insertion, Model, Template
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem, Repertoire
 from hpcvdj.recombination.symbols import Alphabet
-from tests.kernels.pgen.models import pack_symbols
+from tests.kernels.pgen.models import extended_of, packed, problem_of, unit_of
 
 OLGA_MODELS = ("mouse_trb", "human_trb", "human_tra", "human_igh")
 
@@ -29,22 +30,23 @@ def _normalised(values: np.ndarray, axes: int = 1) -> np.ndarray:
 
 
 def small_model(seed: int = 1, *, has_d: bool = True) -> Model:
-    """A model of few short random alleles, with zeros in its distributions."""
+    """A model of few short random alleles, with zeros in its distributions: the same in every version.
+
+    `hpcvdj generate` is tested to draw the same from it in every version, too.
+    """
     rng = np.random.default_rng(seed)
 
     def text(size: int) -> str:
         return "".join(rng.choice(list("ACGT"), size))
 
-    def template(name: str, segment: str, left: int, right: int) -> Template:
-        extended = reverse_complement(segment[:left]) + segment
-        extended += reverse_complement(segment[len(segment) - right :]) if right else ""
-        return Template(name, segment, segment, extended)
+    def templates(segment_type: str, texts: Iterable[str]) -> tuple[Template, ...]:
+        named = ((f"TRB{segment_type}{k}*01", own) for k, own in enumerate(texts, 1))
+        return tuple(Template(name, own, own, extended_of(own, segment_type, max_p=2)) for name, own in named)
 
     v_text = "TGTGCCAGC" + text(6)
-    v_texts = (v_text, v_text[:10] + "T" + v_text[11:], "TGC" + text(5), "TGT")
-    v = tuple(template(f"TRBV{k}*01", own, 0, min(2, len(own))) for k, own in enumerate(v_texts, 1))
-    j = tuple(template(f"TRBJ{k}*01", text(size) + "TTT", 2, 0) for k, size in enumerate((9, 4, 8), 1))
-    d = tuple(template(f"TRBD{k}*01", text(size), 2, 2) for k, size in enumerate((7, 8), 1)) if has_d else ()
+    v = templates("V", (v_text, v_text[:10] + "T" + v_text[11:], "TGC" + text(5), "TGT"))
+    j = templates("J", (text(size) + "TTT" for size in (9, 4, 8)))
+    d = templates("D", (text(size) for size in (7, 8))) if has_d else ()
 
     def insertion(longest: int) -> Insertion:
         lengths, steps, first = rng.random(longest + 1), rng.random((4, 4)), rng.random(4)
@@ -97,22 +99,12 @@ def pgen_problem(
     model: Model, rows: list[tuple[int, int, str]], given: str = "both", names: tuple[str, ...] = PGEN_COLUMNS
 ) -> PgenProblem:
     """The problem of (V, J, junction) rows; `given` are the genes that are known: both, V, mixed or none."""
-    pairs: dict[tuple, list[str]] = {}
-    for k, (v, j, text) in enumerate(rows):
-        known = ("both", "V", "none")[k % 3] if given == "mixed" else given
-        key = ((v,) if known != "none" else None, (j,) if known == "both" else None)
-        pairs.setdefault(key, []).append(text)
-    texts = [text for own in pairs.values() for text in own]
-    longest = max(map(len, texts), default=0)
-    width = 2 if longest <= 64 else 4 if longest <= 128 else 6
-    words = np.array([pack(encode(text), width) for text in texts], dtype=np.uint64).reshape(-1, width)
-    repertoire = Repertoire(
-        words,
-        np.array([len(text) for text in texts], dtype=np.uint8),
-        [(model.alleles("V", v), model.alleles("J", j)) for v, j in pairs],
-        np.concatenate(([0], np.cumsum([len(own) for own in pairs.values()]))).astype(np.int64),
-    )
-    return PgenProblem(repertoire, model, names)
+    known = [("both", "V", "none")[k % 3] if given == "mixed" else given for k in range(len(rows))]
+    asked = [
+        (text, (v,) if own != "none" else None, (j,) if own == "both" else None)
+        for own, (v, j, text) in zip(known, rows, strict=True)
+    ]
+    return problem_of(model, asked, names)[0]
 
 
 def amino_acids(problem: PgenProblem, letters: str = "", alphabet: Alphabet | None = None) -> PgenProblem:
@@ -121,21 +113,18 @@ def amino_acids(problem: PgenProblem, letters: str = "", alphabet: Alphabet | No
     rng = np.random.default_rng(len(own))
     found = own.subset(np.flatnonzero(own.lengths % 3 == 0))
     texts = translate(map(found.cdr3, range(len(found))))
-    width = next(width for width in (2, 4, 8) if max(map(len, texts)) <= alphabet.per_word * width)
-    words = np.zeros((len(texts), width), dtype=np.uint64)
     for k, text in enumerate(texts):
         symbols = list(text)
         for place in rng.choice(len(text), min(len(text), 3 * (k % 2) * bool(letters)), replace=False):
             symbols[place] = rng.choice(list(letters))
-        words[k] = pack_symbols("".join(symbols), width, alphabet)
-    repertoire = Repertoire(words, found.lengths, found.pairs, found.offsets, alphabet)
+        texts[k] = "".join(symbols)
+    repertoire = Repertoire(packed(texts, alphabet), found.lengths, found.pairs, found.offsets, alphabet)
     return PgenProblem(repertoire, model, tuple(name for name in problem.names if name != "pgen_nt"))
 
 
 def values_of(kernel: Kernel, problem: PgenProblem, cuts: tuple[int, ...] = ()) -> np.ndarray:
     """All values, computed in ranges of rows that end at `cuts`."""
-    rows = len(problem.repertoire)
-    unit = Unit(range(len(problem.repertoire.pairs)), range(rows), range(problem.columns), rows)
+    rows, unit = len(problem.repertoire), unit_of(problem)
     values = np.zeros((rows, problem.columns))
     for first, last in zip((0, *cuts), (*cuts, rows), strict=True):
         part = kernel(unit, first, last)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from hpcvdj.errors import MachineError
+from hpcvdj.kernels.pgen.pgen_cpu import PgenKernel
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 from hpcvdj.recombination.symbols import Alphabet
 from tests.kernels.host import fake_cupy
@@ -30,18 +31,10 @@ from tests.kernels.pgen.problems import (
 pytestmark = pytest.mark.skipif(fake_cupy.COMPILER is None, reason="no g++")
 
 
-@pytest.fixture
-def host(kernels, monkeypatch):
-    """The CUDA backend on the host."""
-    fake = fake_cupy.Fake(kernels)
-    with fake.installed(monkeypatch):
-        yield fake
-
-
 def on_host(problem, threads=32, cuts=()):
-    from hpcvdj.kernels.pgen.pgen_cuda import PgenKernel
+    from hpcvdj.kernels.pgen import pgen_cuda
 
-    return values_of(PgenKernel(problem, threads), problem, cuts)
+    return values_of(pgen_cuda.PgenKernel(problem, threads), problem, cuts)
 
 
 @pytest.mark.parametrize("order", fake_cupy.ORDERS)
@@ -49,8 +42,8 @@ def on_host(problem, threads=32, cuts=()):
     "given", ["mixed", *(pytest.param(given, marks=pytest.mark.slow) for given in ("both", "V", "none"))]
 )
 @pytest.mark.parametrize("has_d", [True, False], ids=["VDJ", "VJ"])
-def test_small_models(host, has_d, given, order):
-    host.order = order
+def test_small_models(cuda_on_host, has_d, given, order):
+    cuda_on_host.order = order
     for seed in range(3):
         model = small_model(seed, has_d=has_d)
         problem = pgen_problem(model, junctions(model, 60, 64, seed), given)
@@ -60,7 +53,7 @@ def test_small_models(host, has_d, given, order):
 
 
 @pytest.mark.parametrize("has_d", [True, False], ids=["VDJ", "VJ"])
-def test_amino_acid_sequences(host, has_d):
+def test_amino_acid_sequences(cuda_on_host, has_d):
     """The same bits as of the nucleotides that they translate, in ranges and from the CPU for those that are long."""
     model = small_model(2, has_d=has_d)
     rows = [*junctions(model, 50, 64, 3), (0, 0, "TGT" + 41 * "GCA" + "TTT"), (0, 0, "TGT" + 30 * "GCA" + "TTT")]
@@ -74,8 +67,8 @@ def test_amino_acid_sequences(host, has_d):
 
 @pytest.mark.parametrize("order", fake_cupy.ORDERS)
 @pytest.mark.parametrize("has_d", [True, False], ids=["VDJ", "VJ"])
-def test_ambiguous_symbols(host, has_d, order):
-    host.order = order
+def test_ambiguous_symbols(cuda_on_host, has_d, order):
+    cuda_on_host.order = order
     alphabet = Alphabet.of({"%": ["A", "TGT", "B"], "J": "L", "a": "X"})
     for seed in range(2):
         model = small_model(seed, has_d=has_d)
@@ -87,7 +80,7 @@ def test_ambiguous_symbols(host, has_d, order):
             require_same(on_host(changed), expected, changed.names)
 
 
-def test_amino_acid_sequences_of_three_widths(host):
+def test_amino_acid_sequences_of_three_widths(cuda_on_host):
     """Of up to 16, 32 and 64 symbols; a stop is one of them."""
     model = small_model(4)
     for codons in (16, 17, 32, 33, 43, 64):
@@ -99,7 +92,7 @@ def test_amino_acid_sequences_of_three_widths(host):
 @pytest.mark.slow
 @pytest.mark.parametrize("given", ["both", "none"])
 @pytest.mark.parametrize("name", OLGA_MODELS)
-def test_models_of_olga(host, name, given):
+def test_models_of_olga(cuda_on_host, name, given):
     model = olga_model(name)
     if model is None:
         pytest.skip("olga is not installed")
@@ -114,7 +107,7 @@ def test_models_of_olga(host, name, given):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("has_d", [True, False], ids=["VDJ", "VJ"])
-def test_every_length(host, has_d):
+def test_every_length(cuda_on_host, has_d):
     """Among them 1, 64 and 65, 126 and 128 bases: one more word, the most codons."""
     model = small_model(4, has_d=has_d)
     rng = np.random.default_rng(1)
@@ -126,7 +119,7 @@ def test_every_length(host, has_d):
         require_same(on_host(problem), on_cpu(problem))
 
 
-def test_ranges_and_blocks_do_not_change_a_bit(host, monkeypatch):
+def test_ranges_and_blocks_do_not_change_a_bit(cuda_on_host, monkeypatch):
     model = small_model(2)
     problem = pgen_problem(model, junctions(model, 150, 64, 6), "mixed")
     expected = on_host(problem)
@@ -141,7 +134,7 @@ def test_ranges_and_blocks_do_not_change_a_bit(host, monkeypatch):
 
 
 @pytest.mark.parametrize("names", [("pgen_nt",), ("pgen_aa_1mm",), ("pgen_nt", "pgen_aa"), ()])
-def test_columns_that_are_asked_for(host, names):
+def test_columns_that_are_asked_for(cuda_on_host, names):
     model = small_model(3)
     rows = junctions(model, 40, 64, 7)
     everything = on_host(pgen_problem(model, rows))
@@ -150,7 +143,7 @@ def test_columns_that_are_asked_for(host, names):
 
 
 @pytest.mark.parametrize("has_d", [True, False], ids=["VDJ", "VJ"])
-def test_genes_without_alleles_that_contribute(host, has_d):
+def test_genes_without_alleles_that_contribute(cuda_on_host, has_d):
     model = small_model(3, has_d=has_d)
     problem = pgen_problem(model, junctions(model, 40, 64, 7))
     pairs = problem.repertoire.pairs
@@ -160,13 +153,21 @@ def test_genes_without_alleles_that_contribute(host, has_d):
     require_same(values, on_cpu(problem))
 
 
-def test_sequences_with_too_little_shared_memory_are_computed_by_the_cpu(host, monkeypatch):
+def test_sequences_with_too_little_shared_memory_are_computed_by_the_cpu(cuda_on_host, monkeypatch):
     problem = mixed_lengths_problem()
+    expected = on_cpu(problem)
     with_little_shared_memory(monkeypatch)
-    require_same(on_host(problem, cuts=(3, 40)), on_cpu(problem))
+    made = []
+    begin = PgenKernel.__init__
+    monkeypatch.setattr(
+        PgenKernel, "__init__", lambda self, own, *more: made.append(own.names) or begin(self, own, *more)
+    )
+    require_same(on_host(problem, cuts=tuple(range(1, len(problem.repertoire)))), expected)
+    # The tables on the CPU are made once for each column, not for each range of rows.
+    assert 0 < len(made) == len(set(made)) <= len(PGEN_COLUMNS)
 
 
-def test_junctions_that_are_too_long_are_computed_by_the_cpu(host):
+def test_junctions_that_are_too_long_are_computed_by_the_cpu(cuda_on_host):
     model = small_model(4)
     v, j = model.v[0].extended, model.j[0].extended
     rows = [(0, 0, v + "ACGTTGCAACGT" * 9 + middle + j) for middle in ("", "ACG", "ACGTTGCAAC")]
@@ -177,7 +178,7 @@ def test_junctions_that_are_too_long_are_computed_by_the_cpu(host):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("names", [("pgen_nt",), ("pgen_aa",)])
-def test_a_missing_barrier_shows(host, names):
+def test_a_missing_barrier_shows(cuda_on_host, names):
     """Taken away one by one, each changes the values in some order of the threads."""
     model = small_model(2)
     problem = pgen_problem(model, junctions(model, 40, 64, 9), "none", names)
@@ -185,10 +186,10 @@ def test_a_missing_barrier_shows(host, names):
     unseen = []
     barrier, count = BARRIERS[names[0]]
     for number in range(count):
-        host.change = fake_cupy.without_barrier(number, barrier)
+        cuda_on_host.change = fake_cupy.without_barrier(number, barrier)
         same = []
         for order in fake_cupy.ORDERS:
-            host.order = order
+            cuda_on_host.order = order
             # Lanes that read what is not written yet may also wait for others that do not come.
             with suppress(MachineError):
                 same.append(np.array_equal(on_host(problem, 64), expected, equal_nan=True))

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpcvdj.kernels.pgen import aa_cpu, nt_cpu
+from hpcvdj.kernels.pgen.ambiguous_texts import Ambiguous
 from hpcvdj.kernels.pgen.pgen_cpu import PgenKernel
-from hpcvdj.kernels.pgen.symbol_tries import Ambiguous
 from hpcvdj.kernels.pgen.tables import Tables
 from hpcvdj.recombination.alphabet import AMINO_ACIDS, translate
 from hpcvdj.recombination.models import Insertion, Model, Template

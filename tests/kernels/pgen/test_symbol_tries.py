@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from hpcvdj.errors import InputError
-from hpcvdj.kernels.pgen import symbol_tries
+from hpcvdj.kernels.pgen import ambiguous_texts, form_trie, symbol_tries
 from hpcvdj.kernels.pgen.aa_cpu import amino_acid_rows, arguments
-from hpcvdj.kernels.pgen.symbol_tries import NO_SYMBOL, Ambiguous, FormTrie, SymbolTries
+from hpcvdj.kernels.pgen.ambiguous_texts import NO_SYMBOL, Ambiguous
+from hpcvdj.kernels.pgen.form_trie import FormTrie
+from hpcvdj.kernels.pgen.symbol_tries import SymbolTries
 from hpcvdj.kernels.pgen.tables import Tables
 from hpcvdj.recombination.alphabet import AMINO_ACIDS, BASES
 from hpcvdj.recombination.symbols import Alphabet
@@ -61,7 +63,8 @@ def test_needed_texts_are_in_order_and_each_is_there_once(ball):
 
 @pytest.mark.parametrize("trees", [SymbolTries, FormTrie])
 def test_trees_that_are_too_large_are_refused(monkeypatch, trees):
-    monkeypatch.setattr(symbol_tries, "MOST_BYTES", 1000)
+    for module in (ambiguous_texts, symbol_tries, form_trie):
+        monkeypatch.setattr(module, "MOST_BYTES", 1000)
     with pytest.raises(InputError, match=r"2 sequences with ambiguous symbols need more .* \(--batch-rows\)"):
         trees.of(tables_of(1), ALPHABET, ambiguous(["CXXXF", "CBF"], ball=True))
 

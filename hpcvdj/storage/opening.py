@@ -1,0 +1,215 @@
+"""Result files are checked when they are opened: they must have only what hpcvdj writes."""
+
+import math
+import mmap
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import h5py
+
+from hpcvdj.errors import InputError
+
+
+def root_attributes(path: Path) -> dict[str, Any]:
+    """The attributes of a file that may not be a result; one of `MISREAD` if they cannot be read."""
+    with _File(path, "r") as file:
+        return dict(file.attrs)
+
+
+def open_hdf5(path: Path, command: str, form: str, version: int) -> h5py.File:
+    """Open a result file that `command` wrote.
+
+    InputError if it does not exist, is not HDF5, is not of the format `form` in `version` or an earlier one, or has
+    what hpcvdj does not write, such as links to other files (`_require_sound`).  A dataset that cannot be read later
+    raises an InputError that names it.
+    """
+    if path.is_dir():
+        results = sorted(path.glob("*.h5"))
+        inside = f"; it has {len(results):,} results, such as {results[0]}" if results else ""
+        raise InputError(f"{path}: is a folder; name a result file{inside}")
+    if not path.exists() and path.with_name(path.name + ".checkpoint").is_dir():
+        raise InputError(f"{path}: is not complete; `{command}` with --resume continues it")
+    if not path.is_file():
+        raise InputError(f"{path}: no such result file; `{command}` writes one")
+    try:
+        file = _File(path, "r")
+    except OSError as error:
+        raise InputError(
+            f"{path}: not a result file, or a damaged one ({error}); give a file that `{command}` wrote"
+        ) from None
+    try:
+        with damage(path):
+            file_form, file_version = file.attrs.get("format"), file.attrs.get("format_version", 0)
+            if not isinstance(file_form, str) or file_form != form:
+                raise InputError(
+                    f"{path}: its format is {file_form!r}, not {form!r}; give a file that `{command}` wrote"
+                )
+            if int(file_version) > version:
+                raise InputError(
+                    f"{path}: format {form} version {file_version} is newer than this hpcvdj reads ({version}); update "
+                    "hpcvdj"
+                )
+            if "parts" in file.attrs:
+                _require_heaps(path)
+            _require_sound(path, file, file.older)
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+MISREAD = OSError, LookupError, TypeError, ValueError, RuntimeError, AttributeError, ArithmeticError
+"""What a damaged file makes h5py, NumPy and JSON raise."""
+
+
+@contextmanager
+def damage(path: Path) -> Iterator[None]:
+    """Within the block, what a damaged file makes h5py, NumPy and JSON raise is an InputError that names the file."""
+    try:
+        yield
+    except InputError as error:
+        raise (error if str(path) in str(error) else damaged(path, str(error))) from None
+    except MISREAD as error:
+        said = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise damaged(path, said) from None
+
+
+def damaged(path: Path, what: str) -> InputError:
+    """The error to raise for a result that is damaged: what is wrong."""
+    return InputError(f"{path}: is damaged: {what}; copy it again, or make it again")
+
+
+class _Reading:
+    """A group whose datasets raise InputError if they cannot be read."""
+
+    def __getitem__(self, name: Any) -> Any:
+        found = super().__getitem__(name)  # type: ignore[misc]
+        if isinstance(found, h5py.Dataset):
+            return _Dataset(found.id)
+        return _Group(found.id) if isinstance(found, h5py.Group) else found
+
+
+class _File(_Reading, h5py.File):  # type: ignore[misc]
+    """A result file that is open for reading."""
+
+    @cached_property
+    def older(self) -> bool:
+        """Whether texts may be of variable length, as `format` itself is; hpcvdj writes texts of fixed width now.
+
+        HDF5 stores variable length in global heaps.  HDF5 2.0 never returns from reading a heap that was overwritten
+        with zeros, so values of variable length are read in older files only.
+        """
+        stored = h5py.AttributeManager(self)
+        return "format" in stored and stored.get_id("format").dtype.kind == "O"
+
+    @cached_property
+    def attrs(self) -> dict[str, Any]:
+        """The attributes of the root group; ValueError if one is of variable length, unless the file is older."""
+        stored, values = h5py.AttributeManager(self), {}
+        for name in stored:
+            if stored.get_id(name).dtype.kind == "O" and not self.older:
+                raise ValueError(f"its attribute {name} is of variable length")
+            value = stored[name]
+            values[name] = value.decode(errors="surrogateescape") if isinstance(value, bytes) else value
+        return values
+
+
+class _Group(_Reading, h5py.Group):  # type: ignore[misc]
+    """A group of it."""
+
+
+class _Dataset(h5py.Dataset):  # type: ignore[misc]
+    """A dataset of it."""
+
+    def __getitem__(self, *arguments: Any, **options: Any) -> Any:
+        try:
+            return super().__getitem__(*arguments, **options)
+        except OSError as error:
+            raise damaged(Path(self.file.filename), f"{self.name} cannot be read ({error})") from None
+
+
+MOST_CHUNK_BYTES = 1 << 28
+"""A chunk is unpacked as a whole; `packed` writes chunks of `CHUNK_BYTES`, or of one row."""
+
+
+MOST_TEXTS = 1 << 20
+"""Version 1 stored the facts of ranks as text of variable length."""
+
+
+_HEAP = b"GCOL\x01\0\0\0"
+_HEAP_HEADER = struct.Struct("<8xQ")
+_HEAP_OBJECT = struct.Struct("<H6xQ")
+
+
+def _require_heaps(path: Path) -> None:
+    """Raise InputError unless the objects of each global heap follow each other up to the heap's end.
+
+    Views list their parts in global heaps, which have no checksum (HDF5 File Format Specification, section III.E).
+    """
+    with open(path, "rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        heap = data.find(_HEAP)
+        while heap >= 0:
+            size = _HEAP_HEADER.unpack_from(data, heap)[0] if heap + _HEAP_HEADER.size <= len(data) else 0
+            place, end = heap + _HEAP_HEADER.size, heap + size
+            while place + _HEAP_OBJECT.size <= end <= len(data):
+                index, size = _HEAP_OBJECT.unpack_from(data, place)
+                # The free space, object 0, counts its own header.
+                step = _HEAP_OBJECT.size + -(-size // 8) * 8 if index else size
+                if step < _HEAP_OBJECT.size:
+                    break
+                place += step
+            if not end - _HEAP_OBJECT.size < place <= end <= len(data):
+                raise damaged(path, f"the list of its parts at byte {heap}")
+            heap = data.find(_HEAP, heap + 1)
+
+
+def _require_sound(path: Path, group: h5py.Group, older: bool) -> None:
+    """Raise InputError unless a group has only what hpcvdj writes, or wrote if the file is `older`.
+
+    A result has its own content and that of its parts: no links, no storage in other files.  Every dataset must have
+    all the values that its shape declares, so that a small file cannot claim to be a large one.
+    """
+    for name in group:
+        link = group.get(name, getlink=True)
+        if not isinstance(link, h5py.HardLink):
+            raise InputError(
+                f"{path}: {group.name.rstrip('/')}/{name} is a link, which no result has; do not trust this file"
+            )
+        item = group[name]
+        if isinstance(item, h5py.Group):
+            _require_sound(path, item, older)
+        elif isinstance(item, h5py.Dataset):
+            _require_stored(path, item, older)
+        else:
+            raise damaged(path, f"{item.name} is neither a group nor a dataset")
+
+
+def _require_stored(path: Path, dataset: h5py.Dataset, older: bool) -> None:
+    if dataset.external:
+        raise InputError(f"{path}: {dataset.name} is stored in another file; do not trust this file")
+    if older and h5py.check_string_dtype(dataset.dtype) and dataset.dtype.kind == "O" and dataset.size <= MOST_TEXTS:
+        return
+    if dataset.dtype.kind not in "iufS":
+        raise damaged(path, f"{dataset.name} has values of type {dataset.dtype}")
+    if dataset.is_virtual:
+        for source in dataset.virtual_sources():
+            # HDF5 takes a single % for the beginning of a format.
+            name = source.file_name.replace("%%", "")
+            place = Path(source.file_name.replace("%%", "%"))
+            if "%" in name or len(place.parts) != 2 or not place.parts[0].endswith(".parts"):
+                raise InputError(f"{path}: {dataset.name} shows {place}, which is not a part; do not trust this file")
+        return
+    if dataset.chunks is None:
+        stored = dataset.id.get_storage_size() == dataset.nbytes
+    else:
+        sizes = zip(dataset.shape, dataset.chunks, strict=True)
+        chunks = math.prod(-(-size // chunk) for size, chunk in sizes)
+        # Motif counters have only the chunks with a pair.
+        stored = dataset.id.get_num_chunks() == chunks or (dataset.ndim == 4 and dataset.id.get_num_chunks() < chunks)
+        stored &= math.prod(dataset.chunks) * dataset.dtype.itemsize <= MOST_CHUNK_BYTES
+    if not stored:
+        raise damaged(path, f"{dataset.name} does not have the values that its shape {dataset.shape} declares")

@@ -1,0 +1,198 @@
+"""Inference as a whole: what comes out of junctions of a known model, with and without their V and J."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from hpcvdj.errors import InputError
+from hpcvdj.generation.generate import Generation, generate
+from hpcvdj.inference.infer import Fit, Plan, infer
+from hpcvdj.inference.parameters import GENE_USAGE, parameter_names, parameters, uniform
+from hpcvdj.inference.rows import ChosenRows, RowChoice, choose
+from hpcvdj.inference.tables import reading_for
+from hpcvdj.recombination.igor import load_model, olga_folder
+from hpcvdj.recombination.models import Model
+from hpcvdj.repertoires.junctions import read_table
+from hpcvdj.runs.run import Run
+from tests.inference.test_parameters import inferable, require_distributions, require_kept
+from tests.kernels.inference.test_expectation import random_rows
+from tests.kernels.pgen.models import Junction, problem_of, sample
+
+
+def chosen_rows(model: Model, rows: list[Junction]) -> ChosenRows:
+    own, row_of = problem_of(model, rows)
+    return ChosenRows(own.repertoire, np.argsort(row_of), {})
+
+
+def fit_of(model: Model, rows: list[Junction], **options) -> Fit:
+    """From some junctions; all parameters by default, and no row held out."""
+    run = Run()
+    plan = Plan(**{"only": parameter_names(model), "hold_out": 0.0, "prior": 0.0, **options})
+    found = infer(chosen_rows(model, rows), model, plan, run, run.bind("cpu"))
+    assert found is not None
+    return found
+
+
+def drawn(model: Model, number: int, seed: int) -> list[Junction]:
+    """Junctions that the model makes, with their V and J."""
+    rng, rows = np.random.default_rng(seed), []
+    while len(rows) < number:
+        own = sample(model, rng)
+        if own.junction:
+            rows.append((own.junction, (own.v,), (own.j,)))
+    return rows
+
+
+@pytest.mark.parametrize("has_d", [True, False])
+def test_the_order_of_rows_does_not_matter(has_d):
+    """Pairs in another order, and rows in another order within them."""
+    model, rng = inferable(7, has_d), np.random.default_rng(7)
+    rows = [row for row in random_rows(model, rng, 60) if row[0]]
+    order = rng.permutation(len(rows))
+    first = infer_chosen(model, chosen_rows(model, rows))
+    other = chosen_rows(model, [rows[k] for k in order])
+    second = infer_chosen(model, replace(other, row=order[other.row]))
+    assert first.counted == second.counted
+    assert min(first.counted) > 0
+    for a, b in zip(parameters(first.model), parameters(second.model), strict=True):
+        assert np.array_equal(a, b)
+
+
+def infer_chosen(model: Model, chosen: ChosenRows) -> Fit:
+    run = Run()
+    plan = Plan(only=parameter_names(model), hold_out=0.2, iterations=10, tolerance=0.0)
+    found = infer(chosen, model, plan, run, run.bind("cpu"))
+    assert found is not None
+    return found
+
+
+def distance(a: Model, b: Model) -> float:
+    """The largest sum of differences of a distribution of choices, insertions and steps."""
+    pairs = [(a.p_segment(own), b.p_segment(own)) for own in ("V", "J")]
+    pairs += [(x.lengths, y.lengths) for x, y in zip(a.insertions, b.insertions, strict=True)]
+    return max(float(np.abs(x - y).sum()) for x, y in pairs)
+
+
+def distinct_model(has_d: bool) -> Model:
+    """A model of which a junction shows its V and J."""
+    for seed in range(5000):
+        model = inferable(seed, has_d)
+        if (len(model.contributing("V")), len(model.contributing("J"))) != (2, 2):
+            continue
+        (v1, v2), (j1, j2) = ([model.templates(s)[k].segment for k in model.contributing(s)] for s in ("V", "J"))
+        if min(map(len, (v1, v2, j1, j2))) > 2 and v1[:2] != v2[:2] and j1[-2:] != j2[-2:]:
+            return model
+    raise AssertionError("no such model")
+
+
+KNOWN_AND_UNKNOWN = 0.02
+"""Sum of differences of P(V), P(J) and P(length) between fits of 2,000 rows with V and J known, and not; the largest
+that was measured is 0.011."""
+
+
+@pytest.mark.parametrize("has_d", [True, False])
+def test_known_and_unknown_genes_lead_to_one_model(has_d):
+    model = distinct_model(has_d)
+    rows = drawn(model, 2000, 3)
+    options = {"iterations": 40, "tolerance": 0.0}
+    known = fit_of(model, rows, **options)
+    unknown = fit_of(model, [(text, None, None) for text, _, _ in rows], **options)
+    assert distance(known.model, unknown.model) < KNOWN_AND_UNKNOWN
+    # Known alleles are counted.
+    shares = np.bincount([v for _, (v,), _ in rows], minlength=len(model.v)) / len(rows)
+    np.testing.assert_allclose(known.model.p_segment("V"), shares, atol=1e-9)
+
+
+def test_few_rows_give_gene_usage_only():
+    model = inferable(7, True)
+    rows = drawn(model, 50, 3)
+    found = fit_of(model, rows, only=(), start="model")
+    require_kept(found.model, model, frozenset(GENE_USAGE), 1e-13)
+    assert "too few" in found.warnings[0]
+    found = fit_of(model, rows, only=(), fixed=("j_choice",), start="model")
+    require_kept(found.model, model, frozenset({"v_choice"}), 1e-13)
+    found = fit_of(model, rows, only=(), start="uniform", iterations=3)
+    assert "few" in found.warnings[0]
+    assert not np.array_equal(found.model.v_deletions, uniform(model).v_deletions)
+
+
+def test_few_rows_with_fixed_gene_usage_have_nothing_to_infer():
+    model = inferable(7, True)
+    with pytest.raises(InputError, match="v_choice, j_choice are fixed, so there is nothing to infer"):
+        fit_of(model, drawn(model, 50, 3), only=(), fixed=GENE_USAGE, start="model")
+
+
+def test_no_possible_row_is_an_input_error():
+    model = inferable(7, True)
+    with pytest.raises(InputError, match="no junction has a probability above 0"):
+        fit_of(model, [("ACGT" * 30, None, None)] * 5)
+
+
+@pytest.mark.parametrize("has_d", [True, False])
+def test_a_state_that_was_saved_ends_the_same(has_d):
+    """Also within the bootstrap."""
+    model = inferable(7, has_d)
+    chosen, states = chosen_rows(model, drawn(model, 60, 1)), []
+    plan, run = Plan(only=parameter_names(model), iterations=5, tolerance=0.0, bootstrap=3), Run()
+    backend = run.bind("cpu")
+    whole = infer(chosen, model, plan, run, backend, None, states.append)
+    assert whole is not None
+    assert whole.errors is not None
+    assert len(states) == 5 + 3
+    for state in states[1:8:2]:
+        again = infer(chosen, model, plan, run, backend, state)
+        assert again is not None
+        for a, b in ((again.model, whole.model), (again.errors, whole.errors)):
+            assert all(map(np.array_equal, parameters(a), parameters(b)))
+        assert [replace(own, seconds=0) for own in again.trace] == [replace(own, seconds=0) for own in whole.trace]
+
+
+def test_standard_errors_are_those_of_a_share():
+    """P(V, J) of alleles that rows name: the square root of p (1 - p) / n."""
+    model = distinct_model(False)
+    rows = drawn(model, 400, 5)
+    found = fit_of(model, rows, only=GENE_USAGE, bootstrap=40, iterations=4)
+    assert found.errors is not None
+    shares = np.zeros_like(model.p_vj)
+    for _, (v,), (j,) in rows:
+        shares[v, j] += 1 / len(rows)
+    # The error of a standard deviation of 40 samples is 11 %.
+    np.testing.assert_allclose(found.errors.p_vj, np.sqrt(shares * (1 - shares) / len(rows)), rtol=0.4, atol=1e-9)
+    for own in (found.errors.v_deletions, found.errors.j_deletions, found.errors.insertions[0].lengths):
+        # The root of what a difference of squares rounds to.
+        np.testing.assert_allclose(own, 0, atol=1e-7)
+
+
+RECOVERED = {"v": 0.12, "j": 0.06, "vd": 0.14, "dj": 0.14, "steps": 0.15}
+"""Sums of differences that 10,000 rows and 12 evaluations leave; measured: 0.076, 0.030, 0.090, 0.085."""
+
+
+@pytest.mark.skipif(olga_folder() is None, reason="olga is not installed")
+def test_recovery_of_a_human_model():
+    """On a small scale, from where everything is equally likely."""
+    model = load_model("human_trb", pseudogenes=True)
+    run = Run()
+    backend = run.bind("cpu")
+    batches = list(generate(model, Generation(13_500, 1), backend, run))
+    plan = Plan(start="uniform", iterations=12)
+    junctions = read_table(pa.Table.from_batches(batches), model, reading_for(plan))
+    chosen = choose(junctions, None, RowChoice())
+    found = infer(chosen, model, plan, run, backend)
+    assert found is not None
+    require_distributions(found.model, found.model)
+    own = found.model
+    differences = {
+        "v": np.abs(own.p_v - model.p_v).sum(),
+        "j": np.abs(own.p_segment("J") - model.p_segment("J")).sum(),
+        "vd": np.abs(own.insertions[0].lengths - model.insertions[0].lengths).sum(),
+        "dj": np.abs(own.insertions[1].lengths - model.insertions[1].lengths).sum(),
+        "steps": max(np.abs(a.transitions - b.transitions).sum(axis=0).max()
+                     for a, b in zip(own.insertions, model.insertions, strict=True)),
+    }  # fmt: skip
+    print({name: round(float(value), 4) for name, value in differences.items()}, found.counted, found.trace[-1])
+    for name, value in differences.items():
+        assert value < RECOVERED[name], differences
