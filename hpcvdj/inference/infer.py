@@ -261,7 +261,7 @@ def _report(found: Evaluated, search: Search) -> None:
 
 
 class _Kept:
-    """What a run keeps: the search, and the sums of the bootstrap so far."""
+    """What a run keeps: the search; of the samples so far, means and sums of squared deviations from them."""
 
     def __init__(self, search: Search, samples: int) -> None:
         self.search, self.samples, self.taken = search, samples, 0
@@ -269,17 +269,15 @@ class _Kept:
 
     def add(self, model: Model) -> None:
         """Take the model of a sample."""
-        for power, sums in enumerate(self.sums, 1):
-            for total, own in zip(sums, parameters(model), strict=True):
-                total += own**power
         self.taken += 1
+        for mean, squares, own in zip(*self.sums, parameters(model), strict=True):
+            before = own - mean
+            mean += before / self.taken
+            squares += before * (own - mean)
 
     def errors(self) -> Model:
         """The standard deviation of each parameter over the samples, as a model."""
-        values = [
-            np.sqrt(np.maximum(squares - total * total / self.taken, 0.0) / max(1, self.taken - 1))
-            for total, squares in zip(*self.sums, strict=True)
-        ]
+        values = [np.sqrt(squares / max(1, self.taken - 1)) for squares in self.sums[1]]
         return with_parameters(self.search.model, values)
 
     def saved(self) -> bytes:
