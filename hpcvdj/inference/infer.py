@@ -183,7 +183,7 @@ def infer(
     evaluate = Expectations(InferenceProblem(repertoire, weights, model, plan.errors), run, backend)
     settings = Settings(free, plan.prior, plan.iterations, plan.tolerance)
     search = Search(settings, int((~held).sum()), int(held.sum()), model)
-    kept = _Kept(search, plan.bootstrap)
+    kept = _Kept(search, plan.bootstrap, plan.seed)
     run.on_root(lambda: kept.restore(state) if state is not None else None)
     while not run.from_root(lambda: kept.search.done):
         own = kept.search
@@ -263,8 +263,8 @@ def _report(found: Evaluated, search: Search) -> None:
 class _Kept:
     """What a run keeps: the search; of the samples so far, means and sums of squared deviations from them."""
 
-    def __init__(self, search: Search, samples: int) -> None:
-        self.search, self.samples, self.taken = search, samples, 0
+    def __init__(self, search: Search, samples: int, seed: int) -> None:
+        self.search, self.samples, self.seed, self.taken = search, samples, seed, 0
         self.sums: list[list[Array]] = [[np.zeros_like(own) for own in parameters(search.model)] for _ in range(2)]
 
     def add(self, model: Model) -> None:
@@ -304,7 +304,7 @@ def _bootstrapped(
     while (sample := run.from_root(lambda: kept.taken)) < kept.samples:
         weights = None
         if run.is_root:
-            drawn = np.random.default_rng([sample, 1]).integers(len(rows), size=len(rows))
+            drawn = np.random.default_rng([kept.seed, sample, 1]).integers(len(rows), size=len(rows))
             weights = {"weights": np.bincount(rows[drawn], minlength=len(held)).astype(np.uint32)}
         evaluate.weigh(run.share_arrays(weights)["weights"])
         own = Search(settings, len(rows), 0, kept.search.best or kept.search.model)

@@ -71,14 +71,16 @@ class Evaluated:
 class Search:
     """The state of a search.
 
-    model     to be evaluated next
-    kind      how it was reached
-    points    the models of the last steps of EM, as `extrapolated` takes them; two at most
-    counts    what was expected at the last of them
-    fallback  where to go if a long step is not accepted
-    longest   the longest step
-    objective of the last accepted model
-    best      the accepted model with the best held-out likelihood, or the last one
+    rows, held  junctions that are counted, and that are held out
+    model       to be evaluated next
+    kind        how it was reached
+    points      the models of the last steps of EM, as `extrapolated` takes them; two at most
+    fallback    where to go if a long step is not accepted
+    longest     the longest step
+    step        how long the last long step was
+    objective   of the last accepted model
+    best        the accepted model with the best held-out likelihood, or the last one
+    waited      evaluations since the best one
     impossible  junctions with probability 0 at the start, counted and held out: they are never possible
     """
 
@@ -123,7 +125,7 @@ class Search:
         else:
             self._accept(found, expected, objective)
         self.trace.append(found)
-        small = found.accepted and gain < self.settings.tolerance and self.objective > -math.inf
+        small = found.accepted and gain < self.settings.tolerance
         self.done |= small or len(self.trace) >= self.settings.iterations or self.waited >= WAIT
         return found
 

@@ -189,7 +189,7 @@ def test_stopped_and_resumed(tmp_path, table, model, long_run):
     state = tmp_path / "m.inference" / "state.npz"
     assert "has the work of an unfinished run" in refused(*words(table, model, output, *LONG))
     other = refused(*words(table, model, output, *LONG, "--prior", "2", "--resume"))
-    assert "belongs to another run (prior was 0.5, is 2.0)" in other
+    assert "belongs to another run (prior was 0.0, is 2.0)" in other
     whole = state.read_bytes()
     state.write_bytes(whole[: len(whole) // 2])
     damaged = refused(*words(table, model, output, *LONG, "--resume"))
