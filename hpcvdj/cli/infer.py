@@ -151,8 +151,12 @@ def _report(found: "Inferred", output: Path) -> None:
     common.say(f"iteration  {best.iteration} of {len(fit.trace)}")
     if first.error_rate:
         common.say(f"error rate {fit.model.error_rate:.3g} per base of V, D and J")
+    rows = sum(fit.counted)
     if found.unexplained:
-        common.say(f"unexplained {found.unexplained:,} rows have probability 0: {output}/unexplained.tsv")
+        share = 100 * found.unexplained / rows
+        common.say(
+            f"unexplained {found.unexplained:,} rows ({share:.1f} %) have probability 0: {output}/unexplained.tsv"
+        )
     for warning in fit.warnings:
         common.say(f"warning    {warning}")
     common.say(f"model      {output}")

@@ -116,7 +116,8 @@ def _inferred(folder: Path) -> "Inferred | None":
     if facts is None or not trace:
         return None
     evaluations = [(own.iteration, own.log_likelihood, own.held_out) for own in trace]
-    return Inferred(evaluations, facts["result_of_iteration"], read_errors(folder))
+    said = [f"Inferred from {facts['rows_counted']:,} rows", *facts["warnings"]]
+    return Inferred(evaluations, facts["result_of_iteration"], read_errors(folder), said)
 
 
 @app.command("compare", cls=Command)
@@ -198,12 +199,20 @@ def _likelihoods(path: Path, models: "dict[str, Model]") -> list[str]:
 
     table = pa.Table.from_batches(open_table(path).batches(["v_call", "j_call", "junction"]))
     # Alleles that are not functional make no junction, and models differ in how often they are chosen.
+    from hpcvdj.inference.folder import read_facts
+    from hpcvdj.storage.inputs import file_digest
+
+    digest, warned = file_digest(path), []
+    for letter, model in models.items():
+        tables = (read_facts(Path(model.name)) or {}).get("tables", [])
+        if digest in (table[1] for table in tables):
+            warned.append(f"warning    {path} is what model {letter} was inferred from: it looks better than it is")
     values = np.array([
         pgen(table, model, sequence="nt")["pgen_nt"].to_numpy() / Possible.of(model).probability
         for model in models.values()
     ])  # fmt: skip
     made = (values > 0).all(axis=0)
-    lines = [f"rows       {len(table):,} read, {int(made.sum()):,} that both models can make"]
+    lines = [*warned, f"rows       {len(table):,} read, {int(made.sum()):,} that both models can make"]
     for letter, own in zip(models, values, strict=True):
         cannot = f"{int((own == 0).sum()):,} with probability 0, {int(np.isnan(own).sum()):,} excluded"
         mean = f"{np.log(own[made]).mean():.5f} nats per row; " if made.any() else ""

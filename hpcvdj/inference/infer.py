@@ -108,6 +108,13 @@ class Fit:
     errors: Model | None
     warnings: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        counted, held = self.counted
+        return (
+            f"<Fit of {self.model.name}: {counted:,} rows counted, {held:,} held out, evaluation {self.best.iteration} "
+            f"of {len(self.trace)}, {self.best.log_likelihood:.5f} nats per row>"
+        )
+
 
 class _Sum:
     """Root's store of the counts."""

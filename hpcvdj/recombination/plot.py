@@ -43,11 +43,13 @@ class Inferred:
     evaluations  (iteration, log-likelihood per row, that of the rows held out or nan)
     result       the iteration of the model
     errors       standard errors by (event, condition, outcome), as text; empty without any
+    said         what to know of it: how many rows, warnings
     """
 
     evaluations: Sequence[tuple[int, float, float]]
     result: int
     errors: Mapping[tuple[str, str, str], float]
+    said: Sequence[str] = ()
 
 
 def draw(model: Model, target: Path, inferred: Inferred | None = None, *, overwrite: bool = False) -> None:
@@ -64,6 +66,8 @@ def page(model: Model, inferred: Inferred | None = None) -> Any:
     figure = pyplot().figure(figsize=(12, 1 + 3 * len(rows)), layout="constrained")
     alleles = [f"{own} alleles: {usable(model, own)}" for own in SEGMENT_TYPES.values() if model.templates(own)]
     named = textwrap.wrap(f"Recombination model {model.name}", LINE)
+    for text in inferred.said if inferred else ():
+        alleles += textwrap.wrap(text, LINE)
     figure.suptitle("\n".join([*named, f"SHA-256 {model.digest}", *alleles]))
     for part, row in zip(figure.subfigures(len(rows), 1, squeeze=False).flat, rows, strict=True):
         widths, panels = zip(*row, strict=True)
