@@ -13,8 +13,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import hpcvdj
 from hpcvdj.inference.folder import ERRORS, FACTS, ITERATIONS, UNEXPLAINED
 from hpcvdj.recombination.igor import FILES, load_model, olga_folder
+from hpcvdj.recombination.possible import Possible
 from tests.cli.test_mpiexec import MPIEXEC
 from tests.cli.test_resume import end
 from tests.commands import error_line, hpcvdj_command
@@ -320,3 +322,62 @@ def test_few_rows_infer_gene_usage(tmp_path, table, model):
     assert not np.array_equal(found.p_v, before.p_v)
     line = refused(*own[:4], "-o", tmp_path / "n", "--fix", "v_choice", "--fix", "j_choice")
     assert "v_choice, j_choice are fixed, so there is nothing to infer" in line
+
+
+@pytest.fixture(scope="module")
+def inferred(tmp_path_factory, table, model):
+    """A model with standard errors."""
+    folder = tmp_path_factory.mktemp("inferred") / "m"
+    hpcvdj_command(*words(table, model, folder, *FEW, "--bootstrap", "3"))
+    return folder
+
+
+def test_a_model_says_where_it_comes_from(inferred, tmp_path):
+    pytest.importorskip("matplotlib")
+    facts = json.loads((inferred / FACTS).read_text())
+    out, _ = hpcvdj_command("models", "show", inferred, "-o", tmp_path / "m.svg")
+    assert f"inferred   from {facts['rows_counted']:,} rows" in out
+    assert f"{facts['held_out_log_likelihood_per_row']:.5f} of {facts['rows_held_out']} rows held out" in out
+    page = inferred_page(inferred)
+    assert f"Inferred from {facts['rows_counted']:,} rows" in page._suptitle.get_text()
+    titles = [axes.get_title() for part in page.subfigs for axes in part.axes]
+    assert titles[-1] == "Convergence"
+    # Error bars are collections of lines: of P(V), and of the two lengths.
+    bars = {axes.get_title(): len(axes.containers) for part in page.subfigs for axes in part.axes}
+    assert (bars["V usage"], bars["Inserted n-nucleotides"], bars["J usage"]) == (2, 2, 1)
+
+
+def inferred_page(folder):
+    from matplotlib import pyplot as plt
+
+    from hpcvdj.cli.models import _inferred
+    from hpcvdj.recombination.plot import page
+
+    figure = page(load_model(folder), _inferred(folder))
+    plt.close(figure)
+    return figure
+
+
+def test_models_are_compared_on_rows(inferred, model, table, tmp_path):
+    """The mean of ln(Pgen / P(a junction is made)) over rows that both can make; known rows are a warning."""
+    frame = pd.read_csv(table, sep="\t", dtype=str, keep_default_na=False)
+    found = []
+    for folder in (model, inferred):
+        own = load_model(folder)
+        found.append(hpcvdj.pgen(frame, own, sequence="nt")["pgen_nt"].to_numpy(float) / Possible.of(own).probability)
+    both = (found[0] > 0) & (found[1] > 0)
+    gain = np.log(found[1][both] / found[0][both]).mean()
+    out, _ = hpcvdj_command("models", "compare", model, inferred, "--rows", table)
+    assert f"rows       {len(frame):,} read, {both.sum():,} that both models can make" in out
+    assert f"likelihood A: {np.log(found[0][both]).mean():.5f} nats per row; {(found[0] == 0).sum()} with" in out
+    assert f"B - A: {gain:+.5f} ±" in out
+    assert f"{table} is what model B was inferred from" in out
+    other = tmp_path / "other.tsv"
+    frame.iloc[1:].to_csv(other, sep="\t", index=False)
+    assert "was inferred from" not in hpcvdj_command("models", "compare", model, inferred, "--rows", other)[0]
+
+
+def test_a_fit_is_shown_in_a_line(table, model):
+    fit = hpcvdj.infer(pd.read_csv(table, sep="\t", dtype=str, keep_default_na=False), model, iterations=2)
+    assert f"{fit.counted[0]:,} rows counted, {fit.counted[1]:,} held out, evaluation" in repr(fit)
+    assert len(repr(fit)) < 200

@@ -9,9 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from hpcvdj.motifs import results
 from tests.cli.test_mpiexec import MPIEXEC
-from tests.commands import hpcvdj_command
 from tests.motifs.test_compare import EXACT, TEXTS, K, content
 from tests.robustness.kill_and_resume import ranks_of
 
@@ -96,23 +94,6 @@ def resumed(start, tmp_path, *options, ranks=3):
     return content(tmp_path / "o.h5")
 
 
-@pytest.fixture
-def resumed_here(tmp_path, fasta, monkeypatch):
-    """A function that goes on in this process, on one rank, to the counters of a run that lies alone in the end.
-
-    test_a_signal_leaves_the_tiles_and_others_go_on goes on on several ranks.
-    """
-    monkeypatch.setattr(results, "CHUNK", 2)
-
-    def resumed_here():
-        words = fasta, "-o", tmp_path / "o.h5", "-k", K, "--strands", "both", "--backend", "cpu", "--resume"
-        hpcvdj_command("-q", "motifs", "compare", *words)
-        assert sorted(path.name for path in tmp_path.glob("*o.h5*")) == ["o.h5"], "no debris"
-        return content(tmp_path / "o.h5")
-
-    return resumed_here
-
-
 @pytest.mark.parametrize(("options", "all_ranks"), [([], True), pytest.param(EDGES, False, marks=pytest.mark.slow)])
 def test_a_signal_leaves_the_tiles_and_others_go_on(start, tmp_path, options, all_ranks):
     process = start("--method", "pigeonhole", *options)
@@ -134,7 +115,7 @@ def test_a_signal_leaves_the_tiles_and_others_go_on(start, tmp_path, options, al
 
 
 @pytest.mark.slow
-def test_a_rank_that_hangs_is_given_up(start, resumed_here, tmp_path):
+def test_a_rank_that_hangs_is_given_up(start, tmp_path):
     process = start("--patience", "2")
     wait_for(process, tmp_path, 4)
     os.kill(ranks_of(process.pid)[1], signal.SIGSTOP)
@@ -143,7 +124,7 @@ def test_a_rank_that_hangs_is_given_up(start, resumed_here, tmp_path):
     assert err.count("hpcvdj: error: rank 0 waited 3 s for the other ranks") == 1
     assert "Traceback" not in err
     assert not (tmp_path / "o.h5").exists()
-    assert np.array_equal(resumed_here(), EXACT)
+    assert np.array_equal(resumed(start, tmp_path), EXACT)
 
 
 @pytest.mark.slow
@@ -157,16 +138,16 @@ def test_root_that_hangs_while_it_stores_is_given_up(start, tmp_path):
 
 
 @pytest.mark.parametrize("rank", [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_a_killed_rank_ends_all(start, resumed_here, tmp_path, rank):
+def test_a_killed_rank_ends_all(start, tmp_path, rank):
     process = start()
     wait_for(process, tmp_path, 4)
     os.kill(ranks_of(process.pid)[rank], signal.SIGKILL)
     assert end(process)[0] not in (0, 75)
     assert not (tmp_path / "o.h5").exists()
-    assert np.array_equal(resumed_here(), EXACT)
+    assert np.array_equal(resumed(start, tmp_path), EXACT)
 
 
-def test_a_rank_that_raises_ends_all(start, resumed_here, tmp_path):
+def test_a_rank_that_raises_ends_all(start, tmp_path):
     wrong = """
 def wrong(self, tile):
     if len(done) > 3 and world().rank == 1:
@@ -178,10 +159,10 @@ _TileWork.compute = wrong
     assert code not in (0, 75)
     assert err.count("ZeroDivisionError: planted") == 1
     assert not (tmp_path / "o.h5").exists()
-    assert np.array_equal(resumed_here(), EXACT)
+    assert np.array_equal(resumed(start, tmp_path, ranks=2), EXACT)
 
 
-def test_a_full_disk_is_one_line_from_one_rank(start, resumed_here, tmp_path):
+def test_a_full_disk_is_one_line_from_one_rank(start, tmp_path):
     """All ranks meet it at once."""
     full = """
 def full(stream, **arrays):
@@ -197,7 +178,7 @@ tiles.np.savez = full
     assert "What was saved before is complete: free space, then continue with --resume" in err
     assert not list(tmp_path.glob("o.h5.checkpoint/.*"))
     assert len(list(tmp_path.glob("o.h5.checkpoint/tile-*.npz"))) >= 3
-    assert np.array_equal(resumed_here(), EXACT)
+    assert np.array_equal(resumed(start, tmp_path, ranks=2), EXACT)
 
 
 @pytest.mark.slow
