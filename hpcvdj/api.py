@@ -113,14 +113,15 @@ def pgen(
     """Compute how probable it is that recombination makes each junction of a table, on this machine.
 
     junctions       a pandas DataFrame or a pyarrow Table (or any object with the Arrow stream interface) with the AIRR
-                    columns v_call, j_call and junction or junction_aa; or a list of junctions, with genes="any"
+                    columns v_call, j_call and junction or junction_aa; or junctions alone (a list, a Series), with
+                    genes="any"
     model           a Model, the name of one (`human_trb`), or a folder in IGoR's format
     sequence        the probability of the nucleotides, `nt`, of their amino acids, `aa`, or `both`; by default all that
                     there is
     mismatches      1: also of all amino-acid sequences within one mismatch, added up
     genes           `call`: of scenarios with the V and J alleles that the calls name; `any`: of all scenarios
     sequence_field  the column to read: `junction`, or `junction_aa`, amino acids in which X, B, J and Z are several;
-                    by default `junction_aa` if the table has no `junction`, and `junction` of a list
+                    by default `junction_aa` if the table has no `junction`; `junction` of junctions alone
     alphabet        more symbols of amino acids: for each the symbols and codons that it stands for, as in
                     {"x": ["D", "E", "AAA"]}; or the file that defines them
     normalize       the probability among `productive` recombinations (other junctions are excluded), or, `none`, among
@@ -129,7 +130,7 @@ def pgen(
     backend         `auto` takes a GPU if there is one, `cuda` requires one, `cpu` does not use it
     strict          the first row without a probability is an error
 
-    Returns a table of the same kind (of a list: a pyarrow Table), with its rows in the same order and the columns
+    Returns a table of the same kind (of junctions alone: a pyarrow Table), with its rows in the same order and columns
     `pgen_nt`, `pgen_aa`, `pgen_aa_1mm` that were asked for beside them (null for a row without a value, as for the
     amino acids of a junction out of frame) and `pgen_excluded` (why a row has no value).
 
@@ -141,8 +142,12 @@ def pgen(
     >>> if olga_folder():  # doctest: +SKIP
     ...     pgen(["TGTGCCAGCAGTTTCGGGACAGGGTTTGAACAGTACTTC"], "human_trb", genes="any")["pgen_nt"].to_pylist()
     """
-    if isinstance(junctions, list):
-        junctions = pa.table({sequence_field or "junction": pa.array(junctions, pa.string())})
+    if isinstance(junctions, list | tuple) or getattr(junctions, "ndim", 2) == 1:
+        if genes != "any":
+            raise InputError(
+                'junctions alone have no V and J calls; give genes="any", or a table with v_call and j_call'
+            )
+        junctions = pa.table({sequence_field or "junction": pa.array(list(junctions), pa.string())})
     symbols = None
     if alphabet is not None:
         symbols = Alphabet.of(alphabet) if isinstance(alphabet, Mapping) else read_alphabet(Path(alphabet))

@@ -7,7 +7,7 @@ import h5py
 import numpy as np
 import pandas as pd
 
-from hpcvdj.repertoires.tables import TableReader
+from hpcvdj.repertoires.readers import TableReader
 from hpcvdj.results.reader import Result
 from tests.cli.test_mpiexec import MPIEXEC
 from tests.commands import refused, run, succeeded
@@ -73,7 +73,8 @@ class InThirds(Direct):
 READER = """
 import sys
 import pyarrow.csv as pacsv
-from hpcvdj.repertoires.tables import TableReader, as_strings
+from hpcvdj.repertoires.batches import as_strings
+from hpcvdj.repertoires.readers import TableReader
 
 class Semicolons(TableReader):
     name = "semicolons"
@@ -85,10 +86,10 @@ class Semicolons(TableReader):
         return b";" in head.partition(b"\\n")[0]
 
     @property
-    def columns(self):
+    def own_columns(self):
         return open(self.path).readline().strip().split(";")
 
-    def _batches(self, columns):
+    def own_batches(self, columns):
         table = pacsv.read_csv(self.path, parse_options=pacsv.ParseOptions(delimiter=";"))
         yield from map(as_strings, table.select(columns).to_batches())
 """

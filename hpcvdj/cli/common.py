@@ -31,7 +31,7 @@ WIDTH_WITHOUT_TERMINAL = 160
 
 
 class Command(TyperCommand):
-    """A command whose help may name `{columns}` and `{tables}`: see `fill`."""
+    """A command whose help may name `{columns}`, `{formats}` and the like: see `fill`."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; InputError, on every rank, if it would write one of the files that it reads."""
@@ -88,8 +88,12 @@ def fill(text: str) -> str:
         from hpcvdj.inference.parameters import PARAMETERS
 
         text = text.replace("{parameters}", ", ".join(PARAMETERS))
+    if "{formats}" in text:
+        from hpcvdj.repertoires.formats import readable
+
+        text = text.replace("{formats}", "; ".join(f"{name}: {kind.summary}" for name, kind in readable().items()))
     if "{tables}" in text:
-        from hpcvdj.repertoires.tables import table_suffixes
+        from hpcvdj.repertoires.readers import table_suffixes
 
         text = text.replace("{tables}", ", ".join(f"*{suffix}" for suffix in table_suffixes()))
     return text

@@ -1,5 +1,6 @@
 """What `hpcvdj count` and `hpcvdj pgen` do with their tables, and what they print."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from hpcvdj.repertoires.inputs import Inputs
     from hpcvdj.repertoires.junctions import Reading, Reference
     from hpcvdj.runs.run import Run
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -32,11 +35,8 @@ def compute_each(
     reference: "Reference",
     config: "Plan",
     started: Started,
-    done: "Callable[[Summary, Inputs], None]" = lambda summary, inputs: None,
 ) -> None:
     """Compute the tables of a plan one after another; one that cannot be read does not keep the others from it.
-
-    done  called on root for each table that was computed
 
     InputError at the end, with their names, if some could not be computed.
     """
@@ -56,7 +56,7 @@ def compute_each(
                 continue
             if run.is_root and summary is not None:
                 report(summary, target)
-                done(summary, inputs)
+                warn(summary, inputs, reference)
     if refused:
         failure = InputError(f"{len(refused)} of {len(work)} repertoires were not counted: {', '.join(refused)}")
         failure.on_every_rank = True
@@ -107,11 +107,12 @@ def _computed(
 
 def planned(junctions: list[Path], output: Path, reading: "Reading", *, together: bool) -> "list[tuple[Inputs, Path]]":
     """What is to be computed where; makes the folder of several results."""
-    from hpcvdj.repertoires.inputs import Inputs, tables_of, targets_of
+    from hpcvdj.repertoires.inputs import Inputs, require_result, tables_of, targets_of
 
     if together:
+        require_result(output)
         return [(tables_of(junctions, reading), output)]
-    targets = targets_of(junctions, output)
+    targets = targets_of(junctions, output, reading.opening)
     if len(junctions) > 1 or junctions[0].is_dir():
         try:
             output.mkdir(parents=True, exist_ok=True)
@@ -123,6 +124,7 @@ def planned(junctions: list[Path], output: Path, reading: "Reading", *, together
 def report(summary: "Summary", output: Path) -> None:
     """Print the summary."""
     from hpcvdj.counting.summary import STAGES
+    from hpcvdj.repertoires.tables import is_table
 
     excluded = summary.rows_read - summary.counted
     seconds = summary.seconds
@@ -136,4 +138,19 @@ def report(summary: "Summary", output: Path) -> None:
     common.say(f"method     {summary.method} on {summary.hardware}, {summary.ranks} rank(s)")
     stages = ", ".join(f"{name} {seconds[name]:.2f} s" for name in STAGES)
     common.say(f"time       {stages} ({rate:,.0f} junctions/s in the kernel)")
+    if excluded:
+        column = summary.quantity.excluded
+        where = f"its column {column}" if is_table(output) else f"hpcvdj export adds a column, {column}, that"
+        common.say(f"excluded   {where} says why")
     common.say(f"result     {output}")
+
+
+def warn(summary: "Summary", inputs: "Inputs", reference: "Reference") -> None:
+    """Warn if nothing was counted, or if the reference seems to be that of another species."""
+    from hpcvdj.counting.species import species_warning
+
+    if not summary.counted:
+        log.warning("%s: no row could be counted; the reasons are above", inputs.path)
+    warning = species_warning(summary, reference)
+    if warning:
+        log.warning("%s: %s", inputs.path, warning)

@@ -1,7 +1,6 @@
 """`hpcvdj count`."""
 
-import logging
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -9,18 +8,14 @@ from hpcvdj.cli import common, options
 from hpcvdj.cli.computing import Started, compute_each, planned
 from hpcvdj.runs.ranks import log_if_serial
 
-if TYPE_CHECKING:
-    from hpcvdj.counting.summary import Summary
-    from hpcvdj.repertoires.inputs import Inputs
-
-log = logging.getLogger(__name__)
-
 
 def command(
     junctions: options.Tables,
     germline: options.GermlineFile,
     output: options.Output,
     together: options.Together = False,
+    table_format: options.TableFormat = None,
+    columns: options.Columns = None,
     max_n: options.MaxN = "10",
     method: options.MethodOption = "direct",
     backend: options.BackendOption = "auto",
@@ -60,7 +55,6 @@ def command(
     run = common.begin(threads, patience)
     log_if_serial(run.world)
     from hpcvdj.counting.config import Config
-    from hpcvdj.counting.species import species_warning
     from hpcvdj.recombination.calls import CallPolicy
     from hpcvdj.recombination.germline import read_germline
     from hpcvdj.repertoires.junctions import Reading
@@ -69,14 +63,8 @@ def command(
         lambda: Config(options.parse_max_n(max_n), method, backend, d_forms, threads_per_block, strict_binding)
     )
     table = run.from_root(lambda: read_germline(germline, max_p=max_p, d_alleles=d_alleles))
-    reading = Reading(sequence_field, CallPolicy(ambiguous_calls, unlisted_alleles), strict)
-
-    def done(summary: "Summary", inputs: "Inputs") -> None:
-        if not summary.counted:
-            log.warning("%s: no row could be counted; the reasons are above", inputs.path)
-        warning = species_warning(summary, table)
-        if warning:
-            log.warning("%s: %s", inputs.path, warning)
+    opening = run.from_root(lambda: options.opening(table_format, columns))
+    reading = Reading(sequence_field, CallPolicy(ambiguous_calls, unlisted_alleles), strict, opening=opening)
 
     started = Started(resume, overwrite, checkpoint_every, batch_rows)
-    compute_each(run, lambda: planned(junctions, output, reading, together=together), table, config, started, done)
+    compute_each(run, lambda: planned(junctions, output, reading, together=together), table, config, started)

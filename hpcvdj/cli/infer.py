@@ -1,5 +1,6 @@
 """`hpcvdj infer`."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -18,6 +19,8 @@ def command(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FOLDER", help="Folder of the model to write.", show_default=False)
     ],
+    table_format: options.TableFormat = None,
+    columns: options.Columns = None,
     model: options.OptionalModel = None,
     germline: options.OptionalGermline = None,
     rows: Annotated[
@@ -131,7 +134,8 @@ def command(
 
     with run.request:
         reference = run.from_root(loaded)
-        inputs = run.from_root(lambda: tables_of(junctions, reading_for(plan)))
+        opening = run.from_root(lambda: options.opening(table_format, columns))
+        inputs = run.from_root(lambda: tables_of(junctions, replace(reading_for(plan), opening=opening)))
         target = run.to(output, resume=resume, overwrite=overwrite)
         found = infer_tables(inputs, reference, plan, target, backend, strict_binding=strict_binding)
     if found is not None:

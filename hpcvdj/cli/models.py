@@ -168,6 +168,7 @@ def compare(
         require_writable(output, overwrite=overwrite)
     models = {"A": load_model(a), "B": load_model(b)}
     comparison = compare_models(*models.values())
+    likelihoods = [] if junctions is None else _likelihoods(junctions, models)
     if output is not None:
         write_table(output, comparison.to_table().to_batches(), overwrite=overwrite)
     for letter, model in models.items():
@@ -181,9 +182,8 @@ def compare(
     ]  # fmt: skip
     heads = ["event", "distribution", "JS, bits", "KL(A‖B), bits", "KL(B‖A), bits", "compared of A", "of B"]
     common.console().print(common.table(heads, rows, left=2))
-    if junctions is not None:
-        for line in _likelihoods(junctions, models):
-            common.say(line)
+    for line in likelihoods:
+        common.say(line)
     if output is not None:
         common.say(f"written    {output}")
 
@@ -195,7 +195,7 @@ def _likelihoods(path: Path, models: "dict[str, Model]") -> list[str]:
 
     from hpcvdj.api import pgen
     from hpcvdj.recombination.possible import Possible
-    from hpcvdj.repertoires.tables import open_table
+    from hpcvdj.repertoires.readers import open_table
 
     table = pa.Table.from_batches(open_table(path).batches(["v_call", "j_call", "junction"]))
     # Alleles that are not functional make no junction, and models differ in how often they are chosen.

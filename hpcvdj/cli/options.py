@@ -16,6 +16,8 @@ from hpcvdj.runs.pacing import SAVE_SECONDS
 from hpcvdj.runs.ranks import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
+    from hpcvdj.repertoires.formats import Opening
+
     MethodName: TypeAlias = str
     BackendName: TypeAlias = str
     DFormsName: TypeAlias = str
@@ -28,6 +30,17 @@ else:
 def listed(base: type[Any]) -> str:
     """What each choice means, for the help."""
     return "; ".join(f"{name}: {kind.summary}" for name, kind in choices(base).items())
+
+
+def opening(table_format: str | None, columns: str | None) -> "Opening":
+    """How tables are opened, of --format and --columns; InputError for what these cannot be."""
+    from hpcvdj.repertoires.formats import Opening
+
+    pairs = [tuple(part.strip() for part in pair.split("=", 1)) for pair in (columns or "").split(",") if pair.strip()]
+    wrong = next((pair for pair in pairs if len(pair) != 2 or not all(pair)), None)
+    if wrong is not None:
+        raise InputError(f"--columns {'='.join(wrong)}: give FIELD=COLUMN, as in junction=cdr3nt,v_call=v,j_call=j")
+    return Opening(table_format, tuple(pairs))  # type: ignore[arg-type]
 
 
 def option(flags: str, metavar: str, text: str) -> Any:
@@ -58,7 +71,20 @@ Output = Annotated[
         "--output -o",
         "OUT",
         "What to write: the table with the values beside its rows (.tsv, .tsv.gz, .parquet), or a result file "
-        "(HDF5); for several tables the folder of their results, or with --together one file.",
+        "(.h5); for several tables the folder of their results, or with --together one file.",
+    ),
+]
+TableFormat = Annotated[
+    str | None,
+    typer.Option("--format", metavar="FORMAT", help="Format of the tables. {formats}.", show_default="by the header"),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        metavar="FIELD=COLUMN,...",
+        help="Which columns are which AIRR fields, as in junction=cdr3nt,v_call=v,j_call=j.",
+        show_default=False,
     ),
 ]
 Together = Annotated[

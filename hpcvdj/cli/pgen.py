@@ -21,6 +21,8 @@ def command(
     model: options.ModelName,
     output: options.Output,
     together: options.Together = False,
+    table_format: options.TableFormat = None,
+    columns: options.Columns = None,
     sequence: Annotated[
         Literal["nt", "aa", "both"] | None,
         typer.Option(
@@ -106,7 +108,8 @@ def command(
         from hpcvdj.repertoires.junctions import reading_of
 
         symbols = read_alphabet(alphabet) if alphabet else None
-        reading = reading_of(columns_at(junctions), sequence_field, symbols, strict=strict)
+        opening = options.opening(table_format, columns)
+        reading = reading_of(columns_at(junctions, opening), sequence_field, symbols, opening, strict=strict)
         names = pgen_names(sequence, mismatches, amino_acids=reading.alphabet is not None)
         config = PgenConfig(names, genes, backend, strict_binding=strict_binding, normalize=normalize, joint=joint)
         return config.model(load_model(model)), config, config.reads(reading)

@@ -14,6 +14,7 @@ from hpcvdj.kernels.method import Method, Missing, everything
 from hpcvdj.recombination.alphabet import NUCLEOTIDES
 from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.runs.driver import Driver, Partial, Store, Timings
+from hpcvdj.runs.progress import COMPILING, told_if_slow
 from hpcvdj.runs.run import Run
 
 
@@ -55,7 +56,8 @@ def compute(
     """Compute what is `missing` (by default everything) into root's `store`; `begun` is the unit under way."""
     method, threads = config.method_class(), config.threads_per_block
     started = time.perf_counter()
-    kernel = backend.load(method, problem, threads)
+    with told_if_slow(COMPILING, shown=run.is_root):
+        kernel = backend.load(method, problem, threads)
     (prepare,) = run.slowest(time.perf_counter() - started)
     unit_work = run.from_root(lambda: backend.unit_work)
     full = everything(problem)

@@ -13,7 +13,6 @@ from hpcvdj.counting.summary import STAGES, Summary, attributes_of, facts_of, lo
 from hpcvdj.kernels.method import Method, Missing
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import Junctions, Reference
-from hpcvdj.repertoires.tables import open_table
 from hpcvdj.results import parts
 from hpcvdj.results.writer import STATE, ResultWriter, result_writer
 from hpcvdj.runs.driver import Partial
@@ -58,7 +57,7 @@ def _slice_rows(inputs: Inputs, method: Method, asked: int | None) -> int:
     """Rows of a slice, or 0 to count all rows at once."""
     if asked is not None:
         return asked
-    rows = inputs.rows if inputs.together else open_table(inputs.path).known_rows
+    rows = inputs.rows if inputs.together else inputs.tables[0].open().known_rows
     return SLICE_ROWS if rows and rows > AUTO_ROWS and method.disjoint else 0
 
 

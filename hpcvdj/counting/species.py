@@ -1,12 +1,15 @@
-"""Whether a repertoire seems to be counted with the germline table of another species or locus."""
+"""Whether a repertoire seems to be of another species or locus than the germline table or model that it is given."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from hpcvdj.counting.summary import Summary
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.exclusions import ExclusionKind
 from hpcvdj.recombination.germline import Germline, SegmentType, read_germline
+from hpcvdj.recombination.igor import OLGA_FOLDERS, load_model, olga_folder
+from hpcvdj.recombination.models import Alleles, Model
+from hpcvdj.repertoires.junctions import Reference
 
 NEARLY_ALL = 0.9
 HALF = 0.5
@@ -20,51 +23,85 @@ Unlisted = Sequence[tuple[SegmentType, str, int]]
 """(segment type, gene or allele that the table lacks, rows with that call)."""
 
 
-def species_warning(summary: Summary, germline: Germline) -> str | None:
-    """A warning if `germline` seems to be of another species or locus than what was counted, or None.
+Listing = Callable[[SegmentType, str], bool | None]
+"""Whether a table or model lists a call that another one lacks; None if that decides nothing."""
 
-    The warning names the table in the same folder that lists nearly all calls that this one lacks, if there is one.
+_LACKING = ExclusionKind.UNLISTED_GENE, ExclusionKind.UNLISTED_ALLELE, ExclusionKind.NOT_IN_MODEL
+
+
+def species_warning(summary: Summary, reference: Reference) -> str | None:
+    """A warning if `reference` seems to be of another species or locus than what was counted, or None.
+
+    The warning names the table in the same folder, or the model among those that have a name, that lists nearly all
+    calls that this one lacks, if there is one.
     """
     unlisted: Unlisted = [
-        (exclusion.get("segment"), str(exclusion.get("allele") or exclusion.get("gene")), count)  # type: ignore[misc]
+        (
+            exclusion.get("segment"),
+            str(exclusion.get("allele") or exclusion.get("gene") or exclusion.get("name")),
+            count,
+        )  # type: ignore[misc]
         for exclusion, count in summary.excluded
-        if exclusion.kind in (ExclusionKind.UNLISTED_GENE, ExclusionKind.UNLISTED_ALLELE)
+        if exclusion.kind in _LACKING
     ]
     rows, counted, reached = summary.rows_read, summary.counted, summary.nonzero
     lacking = sum(count for *_, count in unlisted)
-    finding = f"{lacking:,} of {rows:,} rows have a V or J call that {germline.name} does not list"
+    finding = f"{lacking:,} of {rows:,} rows have a V or J call that {reference.name} does not list"
     if lacking >= HALF * rows:
-        other, listed, undecided = _best_neighbour(germline, unlisted)
+        others = _other_tables(reference) if isinstance(reference, Germline) else _other_models(reference)
+        other, listed, undecided = _best(others, unlisted)
         if other and listed >= NEARLY_ALL * (lacking - undecided) and undecided < HALF * lacking:
             return f"{finding}, but {other} lists those of {listed:,}: are the rows of that species or locus?"
     if lacking and lacking >= NEARLY_ALL * rows:
         return f"{finding}: are they of another species or locus?"
-    if summary.max_n >= ENOUGH_N and counted and reached < FEWEST_REACHED * counted:
+    telling = isinstance(reference, Model) or summary.max_n >= ENOUGH_N
+    if telling and counted and reached < FEWEST_REACHED * counted:
+        has = "a pathway" if isinstance(reference, Germline) else "a probability above 0"
         return (
-            f"only {reached:,} of {counted:,} junctions have a pathway: are they of another species or locus than "
-            f"{germline.name}, or cut elsewhere than at Cys 104 and Phe/Trp 118 (--sequence-field)?"
+            f"only {reached:,} of {counted:,} junctions have {has}: are they of another species or locus than "
+            f"{reference.name}, or cut elsewhere than at Cys 104 and Phe/Trp 118 (--sequence-field)?"
         )
     return None
 
 
-def _best_neighbour(germline: Germline, unlisted: Unlisted) -> tuple[Path | None, int, int]:
-    """Of the germline tables in the folder of `germline`, the one that lists the calls of most rows, and of how many.
+def _other_tables(germline: Germline) -> Iterator[tuple[str, Listing]]:
+    """The germline tables in the folder of `germline`.
 
-    The last number counts the rows whose gene it lists, but not the allele, as `germline` does: they decide nothing.
+    A call whose gene both list, but not the allele, decides nothing.
     """
-    best: tuple[Path | None, int, int] = None, 0, 0
     for path in sorted(Path(germline.name).parent.glob("*.tsv")):
         try:
             other = read_germline(path)
         except InputError:
             continue  # Another kind of table.
-        listed = undecided = 0
-        for segment, call, rows in unlisted:
+
+        def lists(segment: SegmentType, call: str, other: Germline = other) -> bool | None:
             gene = call.partition("*")[0]
             if other.find(segment, call) or (other.find(segment, gene) and not germline.find(segment, gene)):
-                listed += rows
-            elif other.find(segment, gene):
-                undecided += rows
+                return True
+            return None if other.find(segment, gene) else False
+
+        yield str(path), lists
+
+
+def _other_models(model: Model) -> Iterator[tuple[str, Listing]]:
+    """The models that have a name, if they are installed."""
+    for name in OLGA_FOLDERS if olga_folder() else ():
+        other = load_model(name)
+        if other.digest != model.digest:
+
+            def lists(segment: SegmentType, call: str, other: Model = other) -> bool | None:
+                return isinstance(other.resolve(segment, call), Alleles)
+
+            yield name, lists
+
+
+def _best(others: Iterator[tuple[str, Listing]], unlisted: Unlisted) -> tuple[str | None, int, int]:
+    """Of the `others`, the one that lists the calls of most rows, of how many, and of how many it decides nothing."""
+    best: tuple[str | None, int, int] = None, 0, 0
+    for name, lists in others:
+        found = [(lists(segment, call), rows) for segment, call, rows in unlisted]
+        listed = sum(rows for known, rows in found if known)
         if listed > best[1]:
-            best = path, listed, undecided
+            best = name, listed, sum(rows for known, rows in found if known is None)
     return best

@@ -120,6 +120,7 @@ def attributes_of(inputs: Inputs, reference: Reference, config: Plan, asked: Pla
             **{f"{name}_asked": value for name, value in asked.recorded().items() if name == "max_n"},
             "calls": asdict(inputs.reading.calls),
             "strict": inputs.reading.strict,
+            "opening": inputs.reading.opening.recorded(),
             "alphabet": inputs.reading.alphabet.definitions() if inputs.reading.alphabet else {},
         },
         "repertoire_id": "" if inputs.together else repertoire_name(inputs.path),
@@ -133,7 +134,7 @@ def attributes_of(inputs: Inputs, reference: Reference, config: Plan, asked: Pla
 
 def _identity(inputs: Inputs, config: Plan, recorded: dict[str, Any]) -> Identity:
     """What two runs must have in common; ranks, threads, blocks, slices and backend may differ."""
-    names = ("sequence_field", *config.identity)
+    names = ("sequence_field", "opening", *config.identity)
     facts = {**recorded["config"], **recorded}
     if inputs.together:
         tables: Any = [[table.path.name, table.sha256] for table in inputs.tables]
@@ -161,12 +162,8 @@ def log_exclusions(
     rows_read: int,
     excluded: list[tuple[Exclusion, int]],
     substituted: list[tuple[str, str, int]],
-    kept: str = "the result has every excluded row; hpcvdj export writes the reason beside it",
 ) -> None:
-    """Warn of calls that were replaced and rows that were excluded, by kind, with the option that lets them in.
-
-    kept  where to find them
-    """
+    """Warn of calls that were replaced and rows that were excluded, by kind, with the option that lets them in."""
     substituted = sorted(substituted, key=lambda item: -item[2])
     for call, allele, rows in substituted[:_MOST_LOGGED]:
         log.warning("call %s is counted as %s in %s rows", call, allele, f"{rows:,}")
@@ -187,4 +184,3 @@ def log_exclusions(
             log.warning("            %8s  and %d others", f"{rest:,}", len(listed) - _MOST_LOGGED)
         if kind.option:
             log.warning("            %s keeps them", kind.option)
-    log.warning("%s", kept)

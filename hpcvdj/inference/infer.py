@@ -29,6 +29,7 @@ from hpcvdj.recombination.calls import Genes
 from hpcvdj.recombination.models import Array, Model
 from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.runs.driver import Driver, Partial
+from hpcvdj.runs.progress import COMPILING, told_if_slow
 from hpcvdj.runs.run import Run
 
 log = logging.getLogger(__name__)
@@ -135,7 +136,8 @@ class Expectations:
         self._quiet = copy(run)
         self._quiet.shown = False
         self._method = ExpectationWithErrors() if problem.errors else Expectation()
-        self._kernel: Any = backend.load(self._method, problem, THREADS_PER_BLOCK)
+        with told_if_slow(COMPILING, shown=run.is_root):
+            self._kernel: Any = backend.load(self._method, problem, THREADS_PER_BLOCK)
 
     def weigh(self, row_weights: NDArray[np.uint32]) -> None:
         """Count the rows so often from now on; as of `InferenceProblem`."""

@@ -15,7 +15,7 @@ from hpcvdj.kernels.generation.letters import productive_rows
 from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import Junctions
-from hpcvdj.repertoires.tables import as_arrow, open_table, table_batches
+from hpcvdj.repertoires.tables import as_arrow, table_batches, table_columns
 
 READS = "duplicate_count"
 """AIRR's column for the number of reads, or of molecules, of a row."""
@@ -141,7 +141,7 @@ def likely_errors(
 
 def reads_of(inputs: Inputs) -> NDArray[np.int64] | None:
     """The reads of each data row of the tables, int64, at least 1; None unless all tables have the column."""
-    readers = [open_table(table.path) for table in inputs.tables]
+    readers = [table.open() for table in inputs.tables]
     if any(READS not in reader.columns for reader in readers):
         return None
     return _reads(batch.column(READS) for reader in readers for batch in reader.batches([READS]))
@@ -149,7 +149,7 @@ def reads_of(inputs: Inputs) -> NDArray[np.int64] | None:
 
 def reads_of_table(table: Any) -> NDArray[np.int64] | None:
     """The same of a pandas DataFrame or a pyarrow Table."""
-    if READS not in as_arrow(table).column_names:
+    if READS not in table_columns(as_arrow(table)):
         return None
     return _reads(batch.column(READS) for batch in table_batches(table, [READS]))
 

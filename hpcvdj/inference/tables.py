@@ -13,7 +13,7 @@ from hpcvdj.counting.config import PgenConfig
 from hpcvdj.counting.slices import NOTHING_YET, surveyed
 from hpcvdj.counting.summary import log_exclusions
 from hpcvdj.errors import InputError
-from hpcvdj.inference.folder import FACTS, fit_facts, named, require_place, write_folder
+from hpcvdj.inference.folder import fit_facts, named, require_place, write_folder
 from hpcvdj.inference.infer import Fit, Plan, infer
 from hpcvdj.inference.rows import ChosenRows, choose, reads_of, reads_of_table
 from hpcvdj.inference.start import from_germline, with_anchors
@@ -159,6 +159,7 @@ def _locked(target: Path) -> AbstractContextManager[None]:
 def _identity(inputs: Inputs, start: Model | Germline, plan: Plan) -> dict[str, Any]:
     return {
         "tables": [[table.path.name, table.sha256] for table in inputs.tables],
+        "opening": inputs.reading.opening.recorded(),
         "start_sha256": _digest(start),
         **{name: value for name, value in asdict(plan).items() if name != "rows"},
         **asdict(plan.rows),
@@ -172,7 +173,7 @@ def _digest(start: Model | Germline) -> str:
 def _chosen(junctions: Junctions | None, inputs: Inputs, plan: Plan) -> ChosenRows:
     assert junctions is not None
     counts = junctions.excluded.counts()
-    log_exclusions(junctions.rows_read, counts, junctions.substituted, f"{FACTS} in the model's folder counts them")
+    log_exclusions(junctions.rows_read, counts, junctions.substituted)
     reads = reads_of(inputs)
     chosen = choose(junctions, reads, plan.rows)
     if reads is None and not plan.rows.likely_errors:

@@ -160,7 +160,8 @@ class Pgen(Quantity):
 
     def summary(self, sums: list[Any], nonzero: int, junctions: int) -> dict[str, str]:
         """How many junctions can be made."""
+        frame = "" if "pgen_nt" not in self.names else "; those out of frame have no amino acids"
         return {
-            name: f"{positive:,} of {junctions:,} junctions have a probability above 0"
+            name: f"{positive:,} of {junctions:,} junctions have a probability above 0{frame * (name != 'pgen_nt')}"
             for name, positive in zip(self.names, sums, strict=True)
         }

@@ -155,7 +155,7 @@ def modularity(matrix: Any, label: NDArray[np.int32]) -> float:
 
 def read_clusters(path: Path, names: list[str]) -> NDArray[np.int64]:
     """The cluster of each of `names` in a table of `Clustering.write`, int64 [names]; InputError if one is missing."""
-    from hpcvdj.repertoires.tables import read_batches
+    from hpcvdj.repertoires.readers import read_batches
 
     clusters: dict[str, int] = {}
     for batch in read_batches(path, ("name", "cluster")):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.kmers.sequences import SequenceSet, sequence_set
-from hpcvdj.repertoires.tables import read_batches
+from hpcvdj.repertoires.readers import read_batches
 from hpcvdj.storage.inputs import DAMAGE, MOST_EXPANDED, TEXT_BYTES, LimitedStream, require_regular
 
 _HEAD_BYTES = 4096

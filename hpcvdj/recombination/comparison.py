@@ -33,6 +33,8 @@ Pairs = Sequence[tuple[float, float]]
 
 _Values = tuple[float | None, float | None, float | None]
 
+_ROUNDING = 3 * 2.0**-53 / math.log(2)
+
 _NONE: _Values = (None, None, None)
 
 
@@ -118,8 +120,7 @@ def compare(a: Model, b: Model) -> Comparison:
 
 def js(pairs: Pairs) -> float:
     """The Jensen-Shannon divergence of P and Q, in bits."""
-    terms = (x * math.log2(2 * x / (x + y)) for x, y in (*pairs, *_swapped(pairs)) if x)
-    return max(0.0, math.fsum(terms) / 2)
+    return _rounded(math.fsum(x * math.log2(2 * x / (x + y)) for x, y in (*pairs, *_swapped(pairs)) if x) / 2)
 
 
 def kl(pairs: Pairs) -> float:
@@ -127,8 +128,13 @@ def kl(pairs: Pairs) -> float:
     possible = [(x, y) for x, y in pairs if x]
     if not all(y for _, y in possible):
         return math.inf
-    # fsum rounds once, so the order of outcomes does not matter; what rounding leaves below 0 is 0.
-    return max(0.0, math.fsum(x * math.log2(x / y) for x, y in possible))
+    # fsum rounds once, so the order of outcomes does not matter.
+    return _rounded(math.fsum(x * math.log2(x / y) for x, y in possible))
+
+
+def _rounded(value: float) -> float:
+    """0 for what rounding can leave of it: each term is x log2 of a ratio, and a ratio is exact to 3 · 2^-53 or so."""
+    return value if value > _ROUNDING else 0.0
 
 
 def paired(p: Distribution, q: Distribution) -> Pairs:

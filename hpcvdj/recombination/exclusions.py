@@ -31,7 +31,7 @@ class ExclusionKind(Enum):
     OTHER_LETTER = "{field} contains {letter!r}, not only A, C, G, T", "{field} with letters other than A, C, G, T"
     AMINO_ACIDS = (
         "{field} contains {letter!r}, not only A, C, G, T; these seem to be amino acids",
-        "{field} that seems to be amino acids",
+        "{field} that seems to be amino acids (for pgen call the column junction_aa)",
     )
     STOP_CODON = "{field} has a stop (*)", "{field} with a stop"
     OTHER_SYMBOL = (
@@ -88,6 +88,17 @@ class Exclusion:
     def from_json(kind: str, details: str) -> "Exclusion":
         """The inverse of `kind.name` and `details_json`, as results store them; KeyError for an unknown kind."""
         return Exclusion(ExclusionKind[kind.upper()], tuple(json.loads(details).items()))
+
+    @staticmethod
+    def from_text(text: str) -> "Exclusion":
+        """The inverse of `text`."""
+        kind, _, details = text.partition(" ")
+        return Exclusion.from_json(kind, details)
+
+    @property
+    def text(self) -> str:
+        """Kind and details in one text, as formats of tables give them to readers of junctions."""
+        return f"{self.kind.name} {self.details_json()}"
 
     def details_json(self) -> str:
         return json.dumps(dict(self.details), ensure_ascii=False)

@@ -18,60 +18,77 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hpcvdj.errors import InputError, few
+from hpcvdj.repertoires.batches import ahead, with_columns
+from hpcvdj.repertoires.formats import BY_HEADER, REASON, Opening
 from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions, Reading, Reference, read_junctions
+from hpcvdj.repertoires.readers import TableReader, open_table, possible_suffixes, table_suffixes
 from hpcvdj.repertoires.tables import (
     Table,
-    TableReader,
-    ahead,
-    open_table,
+    is_table,
     repertoire_name,
     table_at,
-    table_suffixes,
-    with_columns,
 )
 from hpcvdj.storage.inputs import changed, file_digest, require_unchanged
 
 log = logging.getLogger(__name__)
 
 
-def files_of(paths: Sequence[Path]) -> list[Path]:
+def files_of(paths: Sequence[Path], opening: Opening = BY_HEADER) -> list[Path]:
     """The files at `paths`, where a folder means all tables in it; InputError for a folder without tables."""
-    return [file for path in paths for file in (_tables_in(path) if path.is_dir() else [path])]
+    return [file for path in paths for file in (_tables_in(path, opening) if path.is_dir() else [path])]
 
 
-def _tables_in(folder: Path) -> list[Path]:
+def _tables_in(folder: Path, opening: Opening) -> list[Path]:
     # A broken link is named when it is read, not left out.
-    files = sorted(path for path in folder.iterdir() if path.name.endswith(table_suffixes()) and not path.is_dir())
+    named = sorted(path for path in folder.iterdir() if not path.is_dir())
+    certain = [path for path in named if path.name.endswith(table_suffixes())]
+    perhaps = [path for path in named if path.name.endswith(possible_suffixes())]
+    others = [path for path in perhaps if path.is_file() and not open_table(path, opening).recognised]
+    files = sorted({*certain, *perhaps} - {*others})
+    if files and others:
+        log.warning("%s: %s: not tables of junctions, left out", folder, few(path.name for path in others))
     if not files:
         raise InputError(f"{folder}: has no table ({', '.join('*' + suffix for suffix in table_suffixes())})")
     return files
 
 
-def columns_at(paths: Sequence[Path]) -> list[str]:
+def columns_at(paths: Sequence[Path], opening: Opening = BY_HEADER) -> list[str]:
     """The columns of the first of the tables at `paths` that can be read; none if no table can."""
-    for file in files_of(paths):
+    for file in files_of(paths, opening):
         with suppress(InputError):
-            return open_table(file).columns
+            return open_table(file, opening).columns
     return []
 
 
-def targets_of(paths: Sequence[Path], output: Path) -> list[tuple[Path, Path]]:
+RESULT_SUFFIXES = (".h5", ".hdf5")
+
+
+def require_result(output: Path) -> None:
+    """Raise InputError unless a result or a table may have the name `output`."""
+    if output.suffix not in RESULT_SUFFIXES and not is_table(output) and not output.is_dir():
+        raise InputError(
+            f"{output}: the name must end in .h5 for a result, or in .tsv, .tsv.gz or .parquet for a table"
+        )
+
+
+def targets_of(paths: Sequence[Path], output: Path, opening: Opening = BY_HEADER) -> list[tuple[Path, Path]]:
     """(table, result file) for each of several repertoires that are counted one after another.
 
     One file goes to the file `output`; several, or a folder, go to the folder `output`, as NAME.h5.  InputError if two
-    would go to the same file, or if `output` is a file or called like one.
+    would go to the same file, if `output` is a file or called like one, and as of `require_result`.
     """
     if len(paths) == 1 and not paths[0].is_dir():
+        require_result(output)
         return [(paths[0], output)]
     if output.exists() and not output.is_dir():
         raise InputError(f"{output}: is a file; several repertoires need an output folder, or --together")
-    if output.suffix in (".h5", ".hdf5") and not output.exists():
+    if output.suffix in RESULT_SUFFIXES and not output.exists():
         raise InputError(
             f"{output}: the results of several repertoires go to a folder, which should not be named like a file; give "
             "another name, or --together for one result"
         )
     targets: dict[Path, Path] = {}
-    for file in files_of(paths):
+    for file in files_of(paths, opening):
         target = output / f"{repertoire_name(file)}.h5"
         if target in targets:
             raise InputError(
@@ -95,7 +112,8 @@ class Inputs:
     @staticmethod
     def of_file(path: Path, reading: Reading | None = None) -> "Inputs":
         """One table."""
-        return Inputs((table_at(path),), reading or Reading())
+        reading = reading or Reading()
+        return Inputs((table_at(path, reading.opening),), reading)
 
     @property
     def files(self) -> list[Path]:
@@ -159,7 +177,7 @@ class Inputs:
     def rows_of(self, table: Table) -> Iterator[pa.RecordBatch]:
         """The columns that are read of one table; InputError if it has other rows than were found before."""
         rows = 0
-        reader = open_table(table.path)
+        reader = table.open()
         for batch in reader.batches(self.columns_of(reader)):
             rows += batch.num_rows
             yield self.labelled(batch, table)
@@ -170,7 +188,7 @@ class Inputs:
         """The columns that are read of a table."""
         reader.require(self.reading.columns)
         has_repertoire = self.together and REPERTOIRE in reader.columns
-        return [*self.reading.columns, REPERTOIRE] if has_repertoire else self.reading.columns
+        return [*self.reading.columns, *[REPERTOIRE] * has_repertoire, *[REASON] * reader.explains]
 
     def labelled(self, batch: pa.RecordBatch, table: Table) -> pa.RecordBatch:
         """A batch of a table with its repertoires, if tables are counted together."""
@@ -191,15 +209,16 @@ def tables_of(paths: Sequence[Path], reading: Reading) -> Inputs:
     """
     found: dict[tuple[int, int], Path] = {}
     tables = []
-    for file in files_of(paths):
-        open_table(file).require(reading.columns)
+    for file in files_of(paths, reading.opening):
+        table = table_at(file, reading.opening)
+        table.open().require(reading.columns)
         facts = file.stat()
         key = facts.st_dev, facts.st_ino
         if key in found:
             again = "is named twice" if found[key] == file else f"is the same file as {found[key]}"
             raise InputError(f"{file}: {again}; name each table once")
         found[key] = file
-        tables.append(table_at(file))
+        tables.append(table)
     return Inputs(tuple(tables), reading, together=True)
 
 
@@ -208,7 +227,7 @@ def survey(inputs: Inputs, table: Table, between: Callable[[], None] = lambda: N
 
     between  called after each batch
     """
-    reader = open_table(table.path)
+    reader = table.open()
     reader.require(inputs.reading.columns)
     rows, unnamed = reader.known_rows, 0
     repertoires: Counter[str] = Counter()
@@ -338,7 +357,7 @@ def read_slices(
 
 
 def _read_pieces(inputs: Inputs, table: Table, pieces: Sequence[Slice]) -> Iterator[Iterable[pa.RecordBatch]]:
-    reader = open_table(table.path)
+    reader = table.open()
     starts = [piece.first_row - table.first_row for piece in pieces]
     ranges = [range(start, start + piece.rows) for start, piece in zip(starts, pieces, strict=True)]
     for batches in reader.ranges(inputs.columns_of(reader), ranges):

@@ -4,6 +4,7 @@ AIRR's `junction` has the codons of Cys 104 and Phe/Trp 118 around the CDR3, `ju
 module is the one place that removes them.
 """
 
+import logging
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -32,7 +33,10 @@ from hpcvdj.recombination.repertoire import (
     SequenceField,
 )
 from hpcvdj.recombination.symbols import STOP, Alphabet
-from hpcvdj.repertoires.tables import Table, table_batches
+from hpcvdj.repertoires.formats import BY_HEADER, REASON, Opening
+from hpcvdj.repertoires.tables import Table, table_batches, table_columns
+
+log = logging.getLogger(__name__)
 
 REPERTOIRE = "repertoire_id"
 """AIRR's column for the repertoire of a row."""
@@ -62,6 +66,7 @@ class Reading:
     genes           with a model, whether calls are read
     alphabet        sequences are amino acids, in these symbols
     productive      rows whose junction is not productive are excluded
+    opening         how tables are opened
     """
 
     sequence_field: SequenceField | JunctionField = "junction"
@@ -72,6 +77,7 @@ class Reading:
     genes: Genes = "call"
     alphabet: Alphabet | None = None
     productive: bool = False
+    opening: Opening = BY_HEADER
 
     def __post_init__(self) -> None:
         fields = get_args(SequenceField) if self.alphabet is None else ("junction_aa",)
@@ -95,7 +101,12 @@ class Reading:
 
 
 def reading_of(
-    columns: Sequence[str], sequence_field: JunctionField | None, alphabet: Alphabet | None, *, strict: bool
+    columns: Sequence[str],
+    sequence_field: JunctionField | None,
+    alphabet: Alphabet | None,
+    opening: Opening = BY_HEADER,
+    *,
+    strict: bool,
 ) -> Reading:
     """How junctions of tables with these columns are read for generation probabilities.
 
@@ -106,14 +117,16 @@ def reading_of(
     """
     has_only_amino_acids = "junction" not in columns and "junction_aa" in columns
     name = sequence_field or ("junction_aa" if has_only_amino_acids else "junction")
+    if has_only_amino_acids and sequence_field is None:
+        log.info("no column junction: amino acids are read, from junction_aa")
     if name == "junction_aa":
-        return Reading(name, strict=strict, alphabet=alphabet or Alphabet.of())
+        return Reading(name, strict=strict, alphabet=alphabet or Alphabet.of(), opening=opening)
     if alphabet is not None:
         raise InputError(
             "an alphabet is for amino acids, but nucleotides are read; choose --sequence-field junction_aa, or leave "
             "--alphabet out"
         )
-    return Reading(name, strict=strict)
+    return Reading(name, strict=strict, opening=opening)
 
 
 @dataclass
@@ -170,9 +183,10 @@ class Junctions:
 
 def read_table(table: Any, germline: Reference, reading: Reading) -> Junctions:
     """The junctions of a pandas DataFrame or pyarrow Table; without a column `sequence_id`, rows are numbered."""
-    names = [str(name) for name in getattr(table, "column_names", getattr(table, "columns", []))]
+    names = table_columns(table, reading.opening)
     wanted = reading.columns if "sequence_id" in names else reading.columns[1:]
-    return read_junctions(table_batches(table, wanted), germline, reading, [Table(Path("the table"))])
+    batches = table_batches(table, [*wanted, *[REASON] * (REASON in names)], reading.opening)
+    return read_junctions(batches, germline, reading, [Table(Path("the table"))])
 
 
 def read_junctions(
@@ -244,7 +258,7 @@ class _Builder:
         v, no_v = self._calls("V", batch)
         j, no_j = self._calls("J", batch)
         words, lengths, unfit = self._pack(batch.column(self.reading.sequence_field))
-        exclusions = self._two_loci(v, j) | no_j | no_v | unfit
+        exclusions = self._two_loci(v, j) | no_j | no_v | unfit | self._reasons(batch)
         keep = np.ones(batch.num_rows, dtype=bool)
         keep[list(exclusions)] = False
         for place, exclusion in exclusions.items():
@@ -258,6 +272,15 @@ class _Builder:
         pair = v[keep] * _MOST_SETS + j[keep]
         packed = _narrow(words[keep], lengths[keep] // self.reading.letters.bases, self.reading.letters)
         self.batches.append((packed, lengths[keep], pair, rows[keep], hashes, repertoire[keep]))
+
+    def _reasons(self, batch: pa.RecordBatch) -> dict[int, Exclusion]:
+        """The rows to which the table's format cannot give a junction, and why."""
+        if REASON not in batch.schema.names:
+            return {}
+        encoded = pc.dictionary_encode(batch.column(REASON))
+        reasons = [Exclusion.from_text(text) if text else None for text in encoded.dictionary.to_pylist()]
+        codes = encoded.indices.to_numpy(zero_copy_only=False).tolist()
+        return {row: reason for row, code in enumerate(codes) if (reason := reasons[code]) is not None}
 
     def _require_storable(self, name: str, column: pa.Array, first_row: int) -> None:
         """Raise InputError for text that results cannot hold."""

@@ -9,15 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from hpcvdj.errors import InputError
+from hpcvdj.repertoires.batches import ahead, with_columns
 from hpcvdj.repertoires.inputs import with_repertoire
 from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.repertoires.tables import (
     Table,
-    ahead,
-    open_table,
-    read_batches,
     table_suffix,
-    with_columns,
     write_table,
 )
 from hpcvdj.results.joining import Lookup
@@ -62,14 +59,14 @@ def export(
         lookup = Lookup(result.quantity, result.to_numpy(), result.row, result.excluded, further)
     require_distinct(target, *(table.path for table in tables))
     for table in tables:
-        columns = open_table(table.path).columns
+        columns = table.open().columns
         clash = next((name for name in lookup.columns(0, 0) if name in columns), None)
         if clash is not None:
             raise InputError(f"{table.path}: has a column {clash} already; rename it, or count the original table")
 
     def batches() -> Iterator[pa.RecordBatch]:
         rows = 0
-        for batch in ahead(_in_columns_of_all(tables) if together else read_batches(tables[0].path)):
+        for batch in ahead(_in_columns_of_all(tables) if together else tables[0].open().batches()):
             empty = pa.nulls(batch.num_rows, pa.string())
             lacking = {name: empty for name in REQUIRED if airr and name not in batch.schema.names}
             yield with_columns(batch, lacking | lookup.columns(rows, batch.num_rows))
@@ -86,10 +83,10 @@ def _in_columns_of_all(tables: Sequence[Table]) -> Iterator[pa.RecordBatch]:
 
     Columns are in the order in which the tables have them; repertoire_id is the last if no table has it.
     """
-    names = list(dict.fromkeys(name for table in tables for name in open_table(table.path).columns))
+    names = list(dict.fromkeys(name for table in tables for name in table.open().columns))
     names += [REPERTOIRE] * (REPERTOIRE not in names)
     for table in tables:
-        for batch in read_batches(table.path):
+        for batch in table.open().batches():
             named = with_repertoire(batch, table.repertoire_id)
             empty = pa.repeat(pa.scalar("", pa.large_string()), batch.num_rows)
             own = named.schema.names

@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from hpcvdj.errors import InputError, choice
 from hpcvdj.kernels.quantities import Pathways, Quantity
 from hpcvdj.recombination.exclusions import ExcludedRows, Exclusion, ExclusionKind, counts_from_json
+from hpcvdj.repertoires.formats import Opening
 from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.repertoires.tables import Table
 from hpcvdj.results.joining import join
@@ -175,10 +177,17 @@ class Result:
                 paths = [Path(os.fsdecode(path)) for path in group["path"].tolist()]
                 texts = [strings(group[name]) for name in ("sha256", REPERTOIRE)]
                 numbers = [group[name].tolist() for name in ("first_row", "rows")]
-                return [Table(*facts) for facts in zip(paths, *texts, *numbers, strict=True)]
+                tables = [Table(*facts) for facts in zip(paths, *texts, *numbers, strict=True)]
+            return [replace(table, opening=self.opening) for table in tables]
         facts = self.provenance
         path, digest, name = (str(facts.get(key, "")) for key in ("junctions_path", "junctions_sha256", REPERTOIRE))
-        return [Table(Path(path), digest, name, 0, int(facts["rows_read"]))]
+        return [Table(Path(path), digest, name, 0, int(facts["rows_read"]), opening=self.opening)]
+
+    @property
+    def opening(self) -> Opening:
+        """How its tables are opened."""
+        config = json.loads(self.provenance.get("config", "{}"))
+        return Opening.from_recorded(config["opening"]) if "opening" in config else Opening()
 
     @property
     def pairs(self) -> list[tuple[str, str, slice]]:

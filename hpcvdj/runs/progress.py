@@ -3,12 +3,33 @@
 import logging
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Timer
 from typing import Any, Self
 
 log = logging.getLogger(__name__)
 
 LOG_SECONDS = 30.0
 """Seconds between two lines in a batch log."""
+
+COMPILING = "compiling the kernel, which takes up to a minute the first time on a machine"
+
+PATIENT_SECONDS = 3.0
+"""Seconds without a word after which people wonder."""
+
+
+@contextmanager
+def told_if_slow(what: str, *, shown: bool) -> Iterator[None]:
+    """Log `what` goes on if it goes on for long.  Silent unless `shown`."""
+    timer = Timer(PATIENT_SECONDS, log.info, [what])
+    timer.daemon = True
+    if shown:
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 class Progress:

@@ -25,7 +25,7 @@ from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.calls import Genes
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.junctions import REPERTOIRE
-from hpcvdj.repertoires.tables import open_table, write_table
+from hpcvdj.repertoires.tables import write_table
 from hpcvdj.results.export import counted_tables
 from hpcvdj.results.reader import Result
 from hpcvdj.sharing import Rows
@@ -203,7 +203,7 @@ def _from_tables(result: Result, names: Sequence[str], junctions: Path | None) -
     """Columns of the counted tables, for each counted row; `productive` is null where a table does not have it."""
     chunks: dict[str, list[pa.Array]] = {name: [] for name in names}
     for table in counted_tables(result, junctions):
-        reader = open_table(table.path)
+        reader = table.open()
         present = [name for name in names if name != PRODUCTIVE or name in reader.columns]
         for name in set(names) - set(present):
             log.info("%s: no column %s; every counted row is used", table.path, name)

@@ -22,6 +22,9 @@ DAMAGE: tuple[type[Exception], ...] = OSError, EOFError, ValueError, zlib.error,
 State = tuple[int, ...]
 """What changes when a file is written or replaced: device, inode, size, times of the last change of data and inode."""
 
+PACKED = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}
+"""How packed files begin."""
+
 TEXT_BYTES = 64 << 20
 """Text files that are read whole, such as germline tables, may have this many bytes once they are unpacked."""
 
@@ -97,10 +100,20 @@ class LimitedStream(io.RawIOBase):
         return len(data)
 
 
-def unpacked(path: Path) -> Any:
-    """The bytes of a file, plain or gzip, as a binary stream; reading a damaged one raises one of `DAMAGE`."""
+def packing(path: Path) -> str | None:
+    """How a file is packed, by its first bytes: `gzip`, `zstd`, or None."""
     with open(path, "rb") as stream:
-        packed = stream.read(2) == b"\x1f\x8b"
+        head = stream.read(4)
+    return next((name for name, magic in PACKED.items() if head.startswith(magic)), None)
+
+
+def unpacked(path: Path) -> Any:
+    """The bytes of a file, plain, gzip or zstd, as a binary stream; reading a damaged one raises one of `DAMAGE`."""
+    packed = packing(path)
+    if packed == "zstd":
+        import pyarrow as pa
+
+        return io.BufferedReader(pa.CompressedInputStream(str(path), "zstd"))
     return gzip.open(path, "rb") if packed else open(path, "rb")  # type: ignore[no-untyped-call]
 
 

@@ -15,7 +15,7 @@ def pyplot() -> Any:
     try:
         import matplotlib as mpl
     except ImportError:
-        raise InputError("the plot needs matplotlib; pip install matplotlib") from None
+        raise InputError("the plot needs matplotlib; pip install 'hpcvdj[plots]'") from None
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 

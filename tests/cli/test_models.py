@@ -9,7 +9,7 @@ import pytest
 
 import hpcvdj
 from hpcvdj.recombination.igor import OLGA_FOLDERS, olga_folder
-from hpcvdj.repertoires.tables import read_batches
+from hpcvdj.repertoires.readers import read_batches
 from tests.commands import error_line, hpcvdj_command
 from tests.recombination.igor_files import mouse_files, vdj_files, vj_files
 
@@ -140,5 +140,5 @@ def test_wrong_usage(models, tmp_path, monkeypatch):
         assert message in error_line(err), arguments
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     _, err = hpcvdj_command("models", "show", a, "-o", tmp_path / "p.png", code=2)
-    assert "pip install matplotlib" in error_line(err)
+    assert "pip install 'hpcvdj[plots]'" in error_line(err)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["igh", "vj"]

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hpcvdj
+from hpcvdj.errors import InputError
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.recombination.scenarios import pgen as defined
@@ -116,6 +117,9 @@ def test_any_genes(tmp_path, model, table):
         assert values[row] == pytest.approx(defined(loaded, frame["junction"][row]), rel=1e-13)
     assert values.isna().tolist() == [row == 5 for row in range(ROWS)]
     listed = hpcvdj.pgen(frame["junction"].tolist(), loaded, genes="any", sequence="nt")
+    assert hpcvdj.pgen(frame["junction"], loaded, genes="any", sequence="nt").equals(listed)
+    with pytest.raises(InputError, match='give genes="any"'):
+        hpcvdj.pgen(frame["junction"], loaded)
     assert listed["pgen_nt"].to_pandas().equals(values)
 
 

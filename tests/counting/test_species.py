@@ -5,8 +5,10 @@ from types import SimpleNamespace
 from hpcvdj.counting.species import species_warning
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
 from hpcvdj.recombination.germline import read_germline
+from hpcvdj.recombination.igor import load_model
 from tests.commands import hpcvdj_command
 from tests.conftest import GERMLINE, SMALL
+from tests.recombination.igor_files import mouse_files, vj_files
 
 FOLDER = GERMLINE.parent
 MOUSE = FOLDER / "mouse_trb.tsv"
@@ -71,3 +73,30 @@ def test_the_command_warns_and_goes_on(tmp_path):
     assert (tmp_path / "o.h5").exists()
     _, err = hpcvdj_command("-q", "count", SMALL, "-g", GERMLINE, "-o", tmp_path / "p.h5")
     assert "species" not in err
+
+
+def lacking(name, segment="V"):
+    return Exclusion.of(ExclusionKind.NOT_IN_MODEL, segment=segment, name=name)
+
+
+def test_a_model_of_another_species(tmp_path, monkeypatch):
+    mouse = mouse_files().write(tmp_path / "mouse")
+    monkeypatch.setattr("hpcvdj.counting.species.OLGA_FOLDERS", {"mouse": mouse})
+    monkeypatch.setattr("hpcvdj.counting.species.olga_folder", lambda: tmp_path)
+    monkeypatch.setattr("hpcvdj.counting.species.load_model", lambda name: load_model(mouse))
+    known = load_model(mouse).v[0].allele
+    model = load_model(vj_files().write(tmp_path / "other"))
+    found = SimpleNamespace(excluded=[(lacking(known), 9)], rows_read=10, counted=1, nonzero=1)
+    assert "but mouse lists those of 9" in species_warning(found, model)
+    found.excluded = [(lacking("TRBV99"), 9)]
+    assert species_warning(found, model).endswith("are they of another species or locus?")
+    found.excluded = [(lacking("TRBV99"), 4)]
+    assert species_warning(found, model) is None
+
+
+def test_junctions_that_a_model_hardly_makes(tmp_path):
+    model = load_model(vj_files().write(tmp_path / "m"))
+    found = SimpleNamespace(excluded=[], rows_read=100, counted=100, nonzero=9)
+    assert species_warning(found, model).startswith("only 9 of 100 junctions have a probability above 0: ")
+    found.nonzero = 10
+    assert species_warning(found, model) is None

@@ -16,7 +16,7 @@ from hpcvdj.counting.config import Config
 from hpcvdj.errors import CompleteError, InputError, StoppedError
 from hpcvdj.repertoires.inputs import Inputs, tables_of
 from hpcvdj.repertoires.junctions import Reading
-from hpcvdj.repertoires.tables import read_batches
+from hpcvdj.repertoires.readers import read_batches
 from hpcvdj.report.survey import survey
 from hpcvdj.results.reader import Result
 from hpcvdj.runs.run import Run

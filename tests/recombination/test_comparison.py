@@ -170,6 +170,10 @@ def test_by_hand():
     nothing_shared = paired({"a": 0.5, "b": 0.5}, {"c": 2.0})
     assert (js(nothing_shared), kl(nothing_shared)) == (1, math.inf)
     assert kl(paired({"a": 1.0, "b": 0.0}, {"a": 0.125, "b": 0.875})) == 3
+    # What rounding leaves of equal distributions is 0.
+    nearly = [(0.3, 0.3 * (1 + 2**-52)), (0.7, 0.7 * (1 - 2**-52))]
+    assert (js(nearly), kl(nearly)) == (0, 0)
+    assert js([(0.5, 0.5 + 1e-7), (0.5, 0.5 - 1e-7)]) > 0
     # Sums of files differ from 1.
     assert kl(paired({"a": 1.0, "b": 1.0}, {"a": 0.25, "b": 0.25})) == 0
 

@@ -8,13 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcvdj.errors import InputError
-from hpcvdj.repertoires.inputs import Inputs, cut, dealt, numbered, targets_of
+from hpcvdj.repertoires.inputs import Inputs, cut, dealt, files_of, numbered, targets_of
 from hpcvdj.repertoires.tables import Table, repertoire_name
 
 
 @pytest.mark.parametrize(
     ("file", "name"),
-    [("a.tsv", "a"), ("a.b.tsv.gz", "a.b"), ("x/a.parquet", "a"), ("a.csv", "a.csv"), (".tsv", ".tsv")],
+    [
+        ("a.tsv", "a"),
+        ("a.b.tsv.gz", "a.b"),
+        ("x/a.parquet", "a"),
+        ("a.csv.gz", "a"),
+        ("a.xls", "a.xls"),
+        (".tsv", ".tsv"),
+    ],
 )
 def test_names(file, name):
     assert repertoire_name(Path(file)) == name
@@ -32,6 +39,16 @@ def test_several_files_and_folders_go_to_a_folder(tmp_path):
     out = tmp_path / "out"
     assert targets_of([folder], out) == [(folder / "a.parquet", out / "a.h5"), (folder / "b.tsv.gz", out / "b.h5")]
     assert targets_of([Path("c.tsv"), folder], out)[0] == (Path("c.tsv"), out / "c.h5")
+
+
+def test_a_folder_with_other_text(tmp_path, caplog):
+    """What may be a table or something else is one if a format recognises its columns."""
+    (tmp_path / "metadata.txt").write_text("#file.name\tsample.id\na.txt\ta\n")
+    (tmp_path / "empty.csv").touch()
+    (tmp_path / "a.txt").write_text("count\tfreq\tcdr3nt\tcdr3aa\tv\td\tj\n")
+    (tmp_path / "b.csv").write_text("sequence_id,v_call,j_call,junction\n")
+    assert files_of([tmp_path]) == [tmp_path / "a.txt", tmp_path / "b.csv"]
+    assert "empty.csv, metadata.txt: not tables of junctions" in caplog.text
 
 
 def test_targets_that_are_refused(tmp_path):

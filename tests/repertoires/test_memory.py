@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hpcvdj.repertoires import tables
+from hpcvdj.repertoires import readers
 
 GROUP_ROWS, GROUPS = 10_000, 30
 GROUP_BYTES = 100 * GROUP_ROWS
@@ -27,9 +27,9 @@ def table(tmp_path_factory):
 
 
 def test_a_table_read_through(table, monkeypatch):
-    monkeypatch.setattr(tables, "PARQUET_ROWS", GROUP_ROWS)
+    monkeypatch.setattr(readers, "PARQUET_ROWS", GROUP_ROWS)
     before, most, rows = pa.total_allocated_bytes(), 0, 0
-    for batch in tables.read_batches(table, COLUMNS):
+    for batch in readers.read_batches(table, COLUMNS):
         rows += batch.num_rows
         most = max(most, pa.total_allocated_bytes() - before)
     assert rows == GROUPS * GROUP_ROWS
@@ -38,10 +38,10 @@ def test_a_table_read_through(table, monkeypatch):
 
 def test_tables_of_which_a_rank_reads_a_slice_each(table, monkeypatch):
     """They stay open: the rank may have another slice of theirs."""
-    monkeypatch.setattr(tables, "PARQUET_ROWS", GROUP_ROWS)
+    monkeypatch.setattr(readers, "PARQUET_ROWS", GROUP_ROWS)
     before = pa.total_allocated_bytes()
     second_slice = range(5 * GROUP_ROWS, 10 * GROUP_ROWS)
-    streams = [tables.open_table(table).ranges(COLUMNS, [second_slice]) for _ in range(10)]
+    streams = [readers.open_table(table).ranges(COLUMNS, [second_slice]) for _ in range(10)]
     for stream in streams:
         assert sum(batch.num_rows for batch in next(stream)) == 5 * GROUP_ROWS
     assert pa.total_allocated_bytes() - before < 5 * GROUP_BYTES

@@ -12,8 +12,7 @@ from hpcvdj.counting.config import Config
 from hpcvdj.counting.verify import reference
 from hpcvdj.errors import InputError, MachineError
 from hpcvdj.recombination.repertoire import Problem
-from hpcvdj.repertoires.tables import read_batches
-from hpcvdj.results import export as exporting
+from hpcvdj.repertoires.readers import TextReader, read_batches
 from hpcvdj.results.export import export
 from hpcvdj.results.reader import Result
 from hpcvdj.results.writer import ResultWriter
@@ -131,11 +130,13 @@ def test_export_calls_between_batches(result, table, tmp_path):
 
 
 def test_export_of_a_table_that_changes_meanwhile(result, table, tmp_path, monkeypatch):
-    def read_and_change(path):
-        yield from read_batches(path)
-        os.utime(path)
+    read = TextReader.batches
 
-    monkeypatch.setattr(exporting, "read_batches", read_and_change)
+    def read_and_change(reader, columns=None):
+        yield from read(reader, columns)
+        os.utime(reader.path)
+
+    monkeypatch.setattr(TextReader, "batches", read_and_change)
     with pytest.raises(InputError, match=r"changed while it was read"):
         export(result, tmp_path / "o.tsv")
     assert not list(tmp_path.glob("*o.tsv*"))

@@ -12,7 +12,7 @@ import hpcvdj
 from hpcvdj.errors import choices
 from hpcvdj.kernels.quantities import Quantity
 from hpcvdj.recombination.exclusions import ExclusionKind
-from hpcvdj.repertoires.tables import read_batches
+from hpcvdj.repertoires.readers import read_batches
 from hpcvdj.results import schema
 from hpcvdj.results.export import export
 from tests.commands import error_line, hpcvdj_command

@@ -13,7 +13,7 @@ import pytest
 from hpcvdj.errors import InputError
 from hpcvdj.motifs.results import MotifResult
 from hpcvdj.motifs.tiles import Tile, TileFiles
-from hpcvdj.repertoires.tables import open_table
+from hpcvdj.repertoires.readers import open_table
 from hpcvdj.results.export import export
 from hpcvdj.results.reader import Result
 from hpcvdj.runs.folder import RunFolder, differences, raise_if_complete

@@ -1,0 +1,169 @@
+"""Tables of other programs: how their headers are recognised, and what their columns are as AIRR fields."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from hpcvdj.errors import InputError, choices, require_choice
+
+REASON = "reader_excluded"
+"""A column beside the AIRR fields: why a format cannot give a row its junction, as `Exclusion.text`; else empty."""
+
+ROW_ID = "sequence_id"
+"""The AIRR field that is the number of the data row, from 1, if a format has no ids."""
+
+
+def same(column: pa.Array) -> pa.Array:
+    """The column as it is."""
+    return column
+
+
+@dataclass(frozen=True)
+class Field:
+    """An AIRR field, made of columns of a table.
+
+    sources  the columns
+    make     their arrays of a batch -> the field's array; large strings, empty for missing values
+    """
+
+    sources: tuple[str, ...]
+    make: Callable[..., pa.Array] = same
+
+
+class Format:
+    """A program's table.
+
+    name     for --format
+    summary  for the help and the documentation
+    refusal  what to give instead of a table that does not have what is needed; empty for formats that can be read
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    refusal: ClassVar[str] = ""
+
+    @staticmethod
+    def recognises(columns: Sequence[str]) -> bool:
+        """Whether a table with these columns certainly is of this format."""
+        return False
+
+    @staticmethod
+    def named(values: Sequence[str]) -> list[str] | None:
+        """The columns of a table without header whose first row has these values; None if it is no such table."""
+        return None
+
+    def fields(self, columns: Sequence[str]) -> Mapping[str, Field]:
+        """The AIRR fields, and `REASON`, of a table with these columns."""
+        return {}
+
+
+@dataclass(frozen=True)
+class Opening:
+    """How a table is opened.
+
+    format   the name of a `Format`; None: what its header says
+    columns  (AIRR field, column of the table) pairs that replace what the format says
+    """
+
+    format: str | None = None
+    columns: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.format is not None:
+            require_choice("format", self.format, readable())
+
+    def recorded(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {"format": self.format, "columns": dict(self.columns)}
+
+    @staticmethod
+    def from_recorded(facts: Mapping[str, Any]) -> "Opening":
+        """The inverse of `recorded`."""
+        return Opening(facts["format"], tuple(facts["columns"].items()))
+
+
+BY_HEADER = Opening()
+"""As its header says."""
+
+
+def readable() -> dict[str, type[Format]]:
+    """The formats that can be read, by name."""
+    return {name: kind for name, kind in choices(Format).items() if not kind.refusal}
+
+
+def format_of(columns: Sequence[str], opening: Opening, place: str) -> type[Format] | None:
+    """The format of a table at `place` with these columns; None if no format recognises it.
+
+    InputError for a table that no format can read.
+    """
+    kinds = choices(Format)
+    if opening.format is not None:
+        return kinds[opening.format]
+    kind = next((kind for kind in kinds.values() if kind.recognises(columns)), None)
+    if kind is not None and kind.refusal and not opening.columns:
+        raise InputError(f"{place}: {kind.summary}; {kind.refusal}")
+    return kind if kind is None or not kind.refusal else None
+
+
+def names_of_headerless(values: Sequence[str], opening: Opening) -> list[str] | None:
+    """The columns of a table whose first row has these values, if it has no header; None if that row is one."""
+    kinds = choices(Format)
+    tried = [kinds[opening.format]] if opening.format is not None else kinds.values()
+    return next((names for kind in tried if (names := kind.named(values)) is not None), None)
+
+
+class Translation:
+    """A table's columns as AIRR fields.
+
+    columns   what it can be read as: the AIRR fields, then its own other columns
+    explains  whether rows come with a `REASON`
+    """
+
+    def __init__(self, own: Sequence[str], fields: Mapping[str, Field]) -> None:
+        self._fields, self._own = dict(fields), list(own)
+        self._numbered = ROW_ID not in fields and ROW_ID not in own
+        self.explains = REASON in fields
+        made = [ROW_ID] * self._numbered + [name for name in fields if name != REASON]
+        self.columns = made + [name for name in own if name not in made]
+
+    @staticmethod
+    def of(own: Sequence[str], opening: Opening, place: str) -> "Translation | None":
+        """That of a table at `place` with the columns `own`; None if they are AIRR fields already.
+
+        InputError for a table that no format can read, for columns of `opening` that it lacks, and for fields of a
+        format that are made of columns that it lacks.
+        """
+        kind = format_of(own, opening, place)
+        fields = dict(kind().fields(own)) if kind is not None else {}
+        fields |= {field: Field((column,)) for field, column in opening.columns}
+        lacking = [name for field in fields.values() for name in field.sources if name not in own]
+        if lacking:
+            raise InputError(f"{place}: no column {lacking[0]}; there are {', '.join(own[:40])}")
+        return Translation(own, fields) if fields else None
+
+    def sources(self, wanted: Sequence[str]) -> list[str]:
+        """The table's columns that some of `columns`, or `REASON`, are made of, each once."""
+        made = [name for name in wanted if name in self._fields]
+        own = [name for name in wanted if name not in self._fields and not self._is_number(name)]
+        found = list(dict.fromkeys([*(source for name in made for source in self._fields[name].sources), *own]))
+        return found or self._own[:1]
+
+    def apply(self, batch: pa.RecordBatch, wanted: Sequence[str], first_row: int) -> pa.RecordBatch:
+        """The columns `wanted` of a batch that has their sources; its first row is row `first_row` of the table."""
+        rows = batch.num_rows
+
+        def column(name: str) -> pa.Array:
+            if self._is_number(name):
+                return pa.array((1 + first_row + np.arange(rows)).astype(str), pa.large_string())
+            if name not in self._fields:
+                return batch.column(name)
+            field = self._fields[name]
+            return field.make(*(batch.column(source) for source in field.sources))
+
+        return pa.RecordBatch.from_arrays([column(name) for name in wanted], names=list(wanted))
+
+    def _is_number(self, name: str) -> bool:
+        return self._numbered and name == ROW_ID

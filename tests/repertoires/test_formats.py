@@ -1,0 +1,92 @@
+"""hpcvdj.repertoires.formats: tables of other programs, as AIRR fields."""
+
+import gzip
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from hpcvdj.errors import InputError
+from hpcvdj.repertoires.formats import Opening
+from hpcvdj.repertoires.readers import open_table, read_batches
+from hpcvdj.repertoires.tables import table_batches
+
+VDJTOOLS = """count\tfreq\tcdr3nt\tcdr3aa\tv\td\tj
+12\t0.8\tTGTGCCTTT\tCAF\tTRBV1\t.\tTRBJ1-1
+3\t0.2\tTGTGCCATTT\tCA_F\tTRBV2\tTRBD1\tTRBJ1-2
+"""
+
+
+def rows_of(path, wanted=None, **opening):
+    return pa.Table.from_batches(read_batches(path, wanted, Opening(**opening))).to_pylist()
+
+
+@pytest.fixture
+def vdjtools(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text(VDJTOOLS)
+    return path
+
+
+def test_the_fields_come_first_then_the_other_columns(vdjtools):
+    assert rows_of(vdjtools)[1] == {
+        "sequence_id": "2", "v_call": "TRBV2", "d_call": "TRBD1", "j_call": "TRBJ1-2", "junction": "TGTGCCATTT",
+        "junction_aa": "CA_F", "productive": "F", "duplicate_count": "3", "count": "3", "freq": "0.2",
+        "cdr3nt": "TGTGCCATTT", "cdr3aa": "CA_F", "v": "TRBV2", "d": "TRBD1", "j": "TRBJ1-2",
+    }  # fmt: skip
+    assert rows_of(vdjtools, ["d_call", "productive"])[0] == {"d_call": "", "productive": "T"}
+    assert rows_of(vdjtools, ["sequence_id"]) == [{"sequence_id": "1"}, {"sequence_id": "2"}]
+
+
+def test_columns_that_are_named_replace_those_of_the_format(vdjtools):
+    named = rows_of(vdjtools, ["junction", "v_call"], columns=(("junction", "cdr3aa"),))
+    assert named[0] == {"junction": "CAF", "v_call": "TRBV1"}
+    with pytest.raises(InputError, match="no column nosuch; there are count, freq"):
+        rows_of(vdjtools, columns=(("junction", "nosuch"),))
+
+
+def test_rows_are_numbered_alike_in_every_range(vdjtools):
+    reader = open_table(vdjtools)
+    parts = list(reader.ranges(["sequence_id", "junction"], [range(1, 2)]))
+    assert pa.Table.from_batches(parts[0])["sequence_id"].to_pylist() == ["2"]
+
+
+def test_a_table_in_memory(vdjtools):
+    table = pa.Table.from_batches(read_batches(vdjtools, ["count", "freq", "cdr3nt", "cdr3aa", "v", "d", "j"]))
+    translated = pa.Table.from_batches(table_batches(table, ["sequence_id", "junction", "v_call"]))
+    assert translated.to_pylist() == rows_of(vdjtools, ["sequence_id", "junction", "v_call"])
+
+
+@pytest.mark.parametrize("packed", ["", "gzip", "zstd"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("before", ["", "# Exported from somewhere\n"])
+def test_text_of_any_kind(tmp_path, packed, end, before):
+    path = tmp_path / "a.txt"
+    data = ("\ufeff" + before + VDJTOOLS).replace("\n", end).encode()
+    if packed == "zstd":
+        with pa.CompressedOutputStream(str(path), "zstd") as stream:
+            stream.write(data)
+    else:
+        path.write_bytes(gzip.compress(data) if packed else data)
+    assert [row["junction"] for row in rows_of(path)] == ["TGTGCCTTT", "TGTGCCATTT"]
+
+
+@pytest.mark.parametrize("delimiter", [",", "\t"])
+def test_quoted_values(tmp_path, delimiter):
+    path = tmp_path / "a.csv"
+    row = delimiter.join(['"a, ""b"""', '"TRBV1,TRBV2"', '"TRBJ1-1"', '"TGT"'])
+    path.write_text(delimiter.join(['"sequence_id"', '"v_call"', '"j_call"', '"junction"']) + "\n" + row + "\n")
+    assert rows_of(path) == [{"sequence_id": 'a, "b"', "v_call": "TRBV1,TRBV2", "j_call": "TRBJ1-1", "junction": "TGT"}]
+    path.write_text(path.read_text() + '"b"\n')
+    with pytest.raises(InputError, match="line 3: 1 values for 4 columns"):
+        rows_of(path)
+
+
+def test_a_zstd_stream_that_is_cut(tmp_path):
+    path = tmp_path / "a.tsv.zst"
+    letters = np.random.default_rng(1).choice(list("ACGT"), (2000, 40))
+    with pa.CompressedOutputStream(str(path), "zstd") as stream:
+        stream.write(("v_call\tj_call\tjunction\n" + "".join(f"a\tb\t{''.join(row)}\n" for row in letters)).encode())
+    path.write_bytes(path.read_bytes()[:-9000])
+    with pytest.raises(InputError, match="zstd stream is damaged"):
+        rows_of(path)
