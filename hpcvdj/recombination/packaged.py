@@ -1,0 +1,23 @@
+"""Germline tables and models that come with hpcvdj, by name.
+
+`hpcvdj/germlines` and `hpcvdj/models` are links to `inputs/germline` and `inputs/models`, whose scripts make the files;
+an installed hpcvdj has copies.
+"""
+
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+_NOT_TABLES = ("REFUSED",)
+"""What the folder of germline tables has besides."""
+
+
+def germline_paths() -> dict[str, Path]:
+    """The germline tables by name, such as human_trb."""
+    found = sorted((_PACKAGE / "germlines").glob("*.tsv"))
+    return {path.stem: path for path in found if path.stem not in _NOT_TABLES}
+
+
+def model_paths() -> dict[str, Path]:
+    """The folders of models by name, such as human_trb_m15."""
+    return {path.name: path for path in sorted((_PACKAGE / "models").iterdir()) if path.is_dir()}
