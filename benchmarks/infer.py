@@ -1,4 +1,4 @@
-"""How well and how fast `hpcvdj infer` finds a known model again, and how fast vdjtools does.
+"""How well and how fast `hpcvdj infer` finds a known model again, and how fast vdjtools and righor do.
 
 python benchmarks/infer.py --output results/infer/raw.csv
 python benchmarks/infer.py --models human_trb --rows 1000000 --iterations 30 --peer-rows 0 --output million.csv
@@ -10,7 +10,8 @@ reached and of the one that made the junctions; a distribution that depends on a
 their probability.  The first row of a model has the log-likelihood of the model that made them.
 
 With vdjtools installed, its `infer_native` on one thread takes `--peer-rows` of the junctions with the same calls, in
-the same run: seconds of one and of three iterations, whose difference is two.
+the same run: seconds of one and of three iterations, whose difference is two.  With righor installed, it takes
+`--righor-rows` of them on one thread, from the model as hpcvdj writes it: seconds of the second and third iteration.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from _righor import INSTALLED as RIGHOR
+from _righor import VERSION as RIGHOR_VERSION
+from _righor import iteration
 from _vdjtools import INSTALLED, VERSION
 
 from hpcvdj.generation.generate import Generation, generate
@@ -137,6 +141,20 @@ def by_vdjtools(name: str, rows: int) -> Iterator[dict[str, Any]]:
         }  # fmt: skip
 
 
+def by_righor(name: str, rows: int) -> Iterator[dict[str, Any]]:
+    """Seconds of the second and the third iteration."""
+    model = load_model(name)
+    run = iteration(model, out_of_frame(model, rows, 11).to_pylist())
+    run()
+    for number in (2, 3):
+        wall, cpu = time.perf_counter(), time.process_time()
+        run()
+        yield {
+            "program": f"righor {RIGHOR_VERSION}", "model": name, "rows": rows, "iteration": number,
+            "seconds": time.perf_counter() - wall, "cpu_seconds": time.process_time() - cpu,
+        }  # fmt: skip
+
+
 def main() -> None:
     """Measure and write the raw rows."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -145,6 +163,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--iterations", type=int, default=60)
     parser.add_argument("--peer-rows", type=int, default=200, help="0: without vdjtools")
+    parser.add_argument("--righor-rows", type=int, default=1000, help="0: without righor")
     parser.add_argument("--backend", default="cpu")
     options = parser.parse_args()
     backend = open_backend(options.backend)
@@ -158,6 +177,8 @@ def rows(options: argparse.Namespace, backend: Backend) -> Iterator[dict[str, An
         yield from inferred(name, options.rows, options.iterations, backend)
         if INSTALLED and options.peer_rows:
             yield from by_vdjtools(name, options.peer_rows)
+        if RIGHOR and options.righor_rows:
+            yield from by_righor(name, options.righor_rows)
 
 
 def write(target: Path, facts: dict[str, Any], found: Iterator[dict[str, Any]]) -> None:
