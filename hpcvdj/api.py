@@ -24,7 +24,7 @@ from hpcvdj.recombination.calls import CallPolicy, Genes, Policy
 from hpcvdj.recombination.comparison import Comparison, compare
 from hpcvdj.recombination.events import events
 from hpcvdj.recombination.explanation import Explanation
-from hpcvdj.recombination.germline import DFormConvention, Germline, PaperDForms, read_germline
+from hpcvdj.recombination.germline import DFormConvention, Germline, PaperDForms, Tables, read_germline
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.igor_writer import model_texts
 from hpcvdj.recombination.likely import LikelyScenarios, most_likely
@@ -43,7 +43,7 @@ _CHAIN_FIELDS = ("sequence_id", "v_call", "j_call", "junction", "cdr3")
 
 def count(
     junctions: Any,
-    germline: Germline | str | Path,
+    germline: Germline | Tables,
     *,
     max_n: int | Literal["all"] = DEFAULT_MAX_N,
     method: str = Direct.name,
@@ -58,13 +58,14 @@ def count(
 
     junctions         a pandas DataFrame or a pyarrow Table (or any object with the Arrow stream interface) with the
                       AIRR columns v_call, j_call and junction; other columns are kept
-    germline          a Germline, or the path of a germline table
+    germline          a Germline; or what `read_germline` takes: the name of a germline table (`human_trb`), of a
+                      species (`human`, for all its loci), a path, or a list of them
     max_n             the largest number of n-nucleotides; `all` goes up to the longest CDR3's length
     method            `direct`; `bitwise` and `baseline` enumerate as the paper does and return the same counters
     backend           `auto` takes a GPU if there is one, `cuda` requires one, `cpu` does not use it
     d_forms           `paper` counts D forms once for each pair of chew-backs, `distinct` each string once per gene
     sequence_field    the column to read: `junction`, whose Cys and Phe/Trp codons are removed, or `cdr3`
-    ambiguous_calls   rows with several calls: `exclude`, or use the `first`
+    ambiguous_calls   rows with several calls of different segments: `exclude`, or use the `first`
     unlisted_alleles  rows with an allele that the germline table lacks, of a gene that it lists: `exclude`, or use the
                       gene's `first`
     strict            the first row that cannot be counted is an error
@@ -263,7 +264,7 @@ def explain(
     sequence: str,
     v_call: str,
     j_call: str,
-    germline: Germline | str | Path,
+    germline: Germline | Tables,
     *,
     max_n: int | Literal["all"] = DEFAULT_MAX_N,
     d_forms: str = PaperDForms.name,
@@ -372,7 +373,7 @@ def primary_chains(
 
 def annotate_cells(
     adata: Any,
-    counted: Result | Germline | str | Path | None = None,
+    counted: Result | Germline | Tables | None = None,
     *,
     model: Model | str | Path | None = None,
     chain: Literal["VDJ", "VJ"] = "VDJ",
@@ -383,8 +384,8 @@ def annotate_cells(
     """Add the pathways of each cell's primary chain, its generation probability, or both to `adata.obs`.
 
     adata    an AnnData object as scirpy makes it
-    counted  a germline table (or its path): the chains are counted here, with `options` as of `hpcvdj.count`; or a
-             Result, which is joined by `sequence_id`
+    counted  a germline table: the chains are counted here, with it and `options` as of `hpcvdj.count`; or a Result,
+             which is joined by `sequence_id`
     model    a recombination model, as of `hpcvdj.pgen`: the probabilities are those with the chain's V and J calls
 
     Adds the columns that `hpcvdj.count` adds, as `VDJ_1_pathways_n0` …, `VDJ_1_pathways_total`, `VDJ_1_weight` and

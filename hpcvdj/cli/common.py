@@ -33,6 +33,15 @@ WIDTH_WITHOUT_TERMINAL = 160
 class Command(TyperCommand):
     """A command whose help may name `{columns}`, `{formats}` and the like: see `fill`."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments; InputError, on every rank, if several models are given, of which click takes the last."""
+        given = [parameter.name for parameter in self.make_parser(ctx).parse_args(list(args))[2]]
+        if given.count("model") > 1 and not ctx.resilient_parsing:
+            error = InputError("--model is given several times, and a model is of one locus; run once for each locus")
+            error.on_every_rank = True
+            raise error
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command; InputError, on every rank, if it would write one of the files that it reads."""
         read: list[Path] = []

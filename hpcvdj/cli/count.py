@@ -11,7 +11,7 @@ from hpcvdj.runs.ranks import log_if_serial
 
 def command(
     junctions: options.Tables,
-    germline: options.GermlineFile,
+    germline: options.GermlineTables,
     output: options.Output,
     together: options.Together = False,
     table_format: options.TableFormat = None,

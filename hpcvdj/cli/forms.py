@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 
 def command(
-    germline: Annotated[Path, typer.Argument(help="Germline table.", metavar="GERMLINE", show_default=False)],
+    germline: Annotated[
+        Path, typer.Argument(help="Germline table, name or file.", metavar="GERMLINE", show_default=False)
+    ],
     in_vivo: Annotated[
         int | None, typer.Option("--in-vivo", min=0, help="Also the bytes of this many in vivo sequences.")
     ] = None,

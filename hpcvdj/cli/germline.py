@@ -17,12 +17,37 @@ if TYPE_CHECKING:
 else:
     FormatName = Literal[(AUTO, *choices(Source))]
 
-app = typer.Typer(help="Make a germline table from what a database publishes.", no_args_is_help=True)
+app = typer.Typer(
+    help="Germline tables: which ones have a name, and how to make one from what a database publishes.",
+    no_args_is_help=True,
+)
 
 
-@app.callback()
-def group() -> None:
-    """Make a germline table from what a database publishes."""
+@app.command("list", cls=Command)
+def list_tables() -> None:
+    """List the germline tables that can be named, with their numbers of V, D and J alleles.
+
+    They come with hpcvdj. The name of a species, such as human, means the tables of all its loci. Any file with such a
+    table can be given, too.
+
+    Example: hpcvdj count repertoire.tsv -g human_trb -o counts.tsv
+    """
+    if not common.begin().is_root:
+        return
+    from hpcvdj.recombination.germline import SEGMENT_TYPES, read_germline
+    from hpcvdj.recombination.packaged import germline_names
+
+    rows, species = [], []
+    for name, tables in germline_names().items():
+        if tables != (name,):
+            species.append(f"{name}: {', '.join(tables)}")
+            continue
+        table = read_germline(name)
+        numbers = [f"{len(table.of(segment_type)):,}" for segment_type in SEGMENT_TYPES]
+        rows.append([name, ", ".join(table.loci), *numbers])
+    common.console().print(common.table(["table", "locus", *SEGMENT_TYPES], rows, left=2))
+    for line in species:
+        common.say(line)
 
 
 @app.command("import", cls=Command)

@@ -130,7 +130,9 @@ def command(
     def loaded() -> Any:
         if (model is None) == (germline is None):
             raise InputError("give a model to start from (-m) or a germline table (-g), one of the two")
-        return load_model(model, pseudogenes=True) if model is not None else read_germline(germline, d_alleles="all")  # type: ignore[arg-type]
+        return (
+            load_model(model, pseudogenes=True) if model is not None else read_germline(germline or [], d_alleles="all")
+        )
 
     with run.request:
         reference = run.from_root(loaded)

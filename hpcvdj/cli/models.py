@@ -18,25 +18,27 @@ app = typer.Typer(
     help="Recombination models: what there is, what is in one, and how different two are.", no_args_is_help=True
 )
 
-_MODEL = "Name, or folder in IGoR's format."
+_MODEL = "Name that `hpcvdj models list` shows, or folder in IGoR's format."
 
 
 @app.command("list", cls=Command)
 def list_models() -> None:
-    """List the models that can be named.
+    """List the models that can be named, where they come from and their folders.
 
-    They are those of an installed olga (pip install 'hpcvdj[models]'). Any folder in IGoR's format can be named, too.
+    They are those of an installed olga (pip install 'hpcvdj[models]') and those that come with hpcvdj. Any folder in
+    IGoR's format can be given, too.
+
+    Example: hpcvdj pgen repertoire.tsv -m human_trb_m15 -o pgen.tsv
     """
     if not common.begin().is_root:
         return
-    from hpcvdj.recombination.igor import OLGA_FOLDERS, olga_folder
+    from hpcvdj.recombination.igor import OLGA_FOLDERS, model_folders
 
-    folder = olga_folder()
-    if folder is None:
-        common.say("no models found: pip install 'hpcvdj[models]', or name a folder in IGoR's format")
-        return
-    for name, place in OLGA_FOLDERS.items():
-        common.say(f"{name:<12} {folder / place}")
+    named = model_folders()
+    for name, folder in named.items():
+        common.say(f"{name:<14} {'olga' if name in OLGA_FOLDERS else 'hpcvdj':<7} {folder}")
+    if not OLGA_FOLDERS.keys() <= named.keys():
+        common.say(f"not installed: {', '.join(OLGA_FOLDERS)}: pip install 'hpcvdj[models]'")
 
 
 @app.command("show", cls=Command)

@@ -104,9 +104,14 @@ BatchRows = Annotated[
 ResultFile = Annotated[
     Path, typer.Argument(help="Result file of `hpcvdj count`.", metavar="OUT.h5", show_default=False)
 ]
-_GERMLINE = option("--germline -g", "TSV", "Germline table; inputs/germline/ has tables for mouse and human.")
-GermlineFile = Annotated[Path, _GERMLINE]
-OptionalGermline = Annotated[Path | None, _GERMLINE]
+_GERMLINE = option(
+    "--germline -g",
+    "TABLE",
+    "Germline table: a name that `hpcvdj germline list` shows, such as human_trb, or human for all human tables; or a "
+    "file. May be repeated, for several loci.",
+)
+GermlineTables = Annotated[list[Path], _GERMLINE]
+OptionalGermline = Annotated[list[Path] | None, _GERMLINE]
 OutputTable = Annotated[Path, option("--output -o", "OUT", "Table to write: .tsv, .tsv.gz or .parquet.")]
 _MODEL = option(
     "--model -m", "MODEL", "Recombination model: a name that `hpcvdj models list` shows, or a folder in IGoR's format."
@@ -152,7 +157,10 @@ Field = Annotated[
 ]
 AmbiguousCalls = Annotated[
     Policy,
-    typer.Option("--ambiguous-calls", help="Rows with several calls (TRBV6-2,TRBV6-3): exclude, or use the first."),
+    typer.Option(
+        "--ambiguous-calls",
+        help="Rows with several calls (TRBV6-1,TRBV6-4) of different segments: exclude, or use the first.",
+    ),
 ]
 UnlistedAlleles = Annotated[
     Policy,

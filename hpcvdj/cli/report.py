@@ -22,9 +22,9 @@ def command(
         list[Path] | None,
         options.option(
             "--germline -g",
-            "TSV",
-            "Germline table that a result was counted with, to draw the most direct pathways of a junction; once for "
-            "each table.",
+            "TABLE",
+            "Germline table that a result was counted with, name or file, to draw the most direct pathways of a "
+            "junction; once for each table.",
         ),
     ] = None,
     name: Annotated[

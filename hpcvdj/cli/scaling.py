@@ -14,7 +14,7 @@ app = typer.Typer(
 @app.command()
 def measure(
     junctions: options.Junctions,
-    germline: options.GermlineFile,
+    germline: options.GermlineTables,
     output: study.StudyFolder,
     n_lengths: study.Lengths = "0-6",
     method: options.MethodOption = "bitwise",

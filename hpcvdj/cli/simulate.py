@@ -9,7 +9,7 @@ from hpcvdj.cli.drawing import write_drawn
 
 
 def command(
-    germline: options.GermlineFile,
+    germline: options.GermlineTables,
     output: options.OutputTable,
     number: options.Number = 101_822,
     seed: options.Seed = 0,

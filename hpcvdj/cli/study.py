@@ -57,7 +57,12 @@ Distance = Annotated[int, typer.Option("--d", min=0, max=3, help="Largest Hammin
 
 
 def problem_of(
-    run: Run, junctions: Path, germline: Path, max_n: int = 0, sample: int | None = None, longest: int | None = None
+    run: Run,
+    junctions: Path,
+    germline: list[Path],
+    max_n: int = 0,
+    sample: int | None = None,
+    longest: int | None = None,
 ) -> tuple[Problem, int]:
     """The junctions of a table, or a random sample of them, on every rank, and how many there are in all.
 
@@ -106,7 +111,7 @@ def recording(run: Run, study: str, folder: Path, name: str, label: str = "") ->
 @app.command(rich_help_panel=_PATHWAYS)
 def methods(
     junctions: options.Junctions,
-    germline: options.GermlineFile,
+    germline: options.GermlineTables,
     output: StudyFolder,
     n_lengths: Lengths = "0-6",
     names: Annotated[str, typer.Option("--methods", help="Methods to measure.")] = "baseline,bitwise,direct",
@@ -134,7 +139,7 @@ def methods(
 @app.command(rich_help_panel=_PATHWAYS)
 def blocks(
     junctions: options.Junctions,
-    germline: options.GermlineFile,
+    germline: options.GermlineTables,
     output: StudyFolder,
     n_lengths: Lengths = "4-7",
     sizes: Annotated[str, typer.Option("--sizes", help="Threads per block to compare.")] = "32,64,128,256",
@@ -159,7 +164,7 @@ def blocks(
 
 
 @app.command(rich_help_panel=_PATHWAYS)
-def pairs(junctions: options.Junctions, germline: options.GermlineFile, output: StudyFolder) -> None:
+def pairs(junctions: options.Junctions, germline: options.GermlineTables, output: StudyFolder) -> None:
     """Figure 2: in vivo sequences of each V-J pair."""
     run = common.begin()
     from hpcvdj.studies.pairs import pair_rows
@@ -170,7 +175,7 @@ def pairs(junctions: options.Junctions, germline: options.GermlineFile, output: 
 
 
 @app.command(rich_help_panel=_PATHWAYS)
-def memory(junctions: options.Junctions, germline: options.GermlineFile, output: StudyFolder) -> None:
+def memory(junctions: options.Junctions, germline: options.GermlineTables, output: StudyFolder) -> None:
     """Table III: bytes of the forms and sequences on the GPU."""
     run = common.begin()
     from hpcvdj.kernels.backends import open_backend
@@ -183,7 +188,7 @@ def memory(junctions: options.Junctions, germline: options.GermlineFile, output:
 
 @app.command(rich_help_panel=_PATHWAYS)
 def throughput(
-    germline: options.GermlineFile,
+    germline: options.GermlineTables,
     output: StudyFolder,
     number: Annotated[int, typer.Option("--number", "-n", min=1, help="In silico junctions to count.")] = 10_000_000,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the junctions.")] = 1,

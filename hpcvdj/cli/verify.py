@@ -10,7 +10,7 @@ from hpcvdj.cli import common, options
 
 def command(
     junctions: options.Junctions,
-    germline: options.GermlineFile,
+    germline: options.GermlineTables,
     sample: Annotated[int, typer.Option("--sample", min=1, help="Junctions to check, drawn at random.")] = 20,
     max_n: Annotated[int, typer.Option("--max-n", min=0, max=10, help="Largest n-length to check.")] = 4,
     literal_max_n: Annotated[

@@ -3,7 +3,6 @@
 import time
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from hpcvdj.counting.compute import compute, shared_repertoire
@@ -11,6 +10,7 @@ from hpcvdj.counting.config import Plan
 from hpcvdj.counting.slices import NOTHING_YET, count_in_slices, surveyed
 from hpcvdj.counting.summary import STAGES, Summary, attributes_of, facts_of, log_exclusions, summary_of
 from hpcvdj.kernels.method import Method, Missing
+from hpcvdj.recombination.germline import Germline
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import Junctions, Reference
 from hpcvdj.results import parts
@@ -44,7 +44,8 @@ def count_tables(
     method = config.method_class()
     started = time.perf_counter()
     inputs = replace(inputs, reading=config.reads(inputs.reading))
-    with run.exclusive(*inputs.files, Path(reference.name)):
+    tables = reference.paths if isinstance(reference, Germline) else ()
+    with run.exclusive(*inputs.files, *tables):
         if inputs.together:
             inputs = surveyed(inputs, run)
         rows = run.from_root(lambda: _slice_rows(inputs, method, batch_rows))

@@ -1,14 +1,14 @@
 """Whether a repertoire seems to be of another species or locus than the germline table or model that it is given."""
 
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 from hpcvdj.counting.summary import Summary
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.exclusions import ExclusionKind
 from hpcvdj.recombination.germline import Germline, SegmentType, read_germline
-from hpcvdj.recombination.igor import OLGA_FOLDERS, load_model, olga_folder
+from hpcvdj.recombination.igor import load_model, model_folders
 from hpcvdj.recombination.models import Alleles, Model
+from hpcvdj.recombination.packaged import germline_names, germline_paths
 from hpcvdj.repertoires.junctions import Reference
 
 NEARLY_ALL = 0.9
@@ -32,8 +32,8 @@ _LACKING = ExclusionKind.UNLISTED_GENE, ExclusionKind.UNLISTED_ALLELE, Exclusion
 def species_warning(summary: Summary, reference: Reference) -> str | None:
     """A warning if `reference` seems to be of another species or locus than what was counted, or None.
 
-    The warning names the table in the same folder, or the model among those that have a name, that lists nearly all
-    calls that this one lacks, if there is one.
+    The warning names the table, of those in the same folder and those that have a name, or the model of those that have
+    a name, that lists nearly all calls that this one lacks, if there is one.
     """
     unlisted: Unlisted = [
         (
@@ -65,13 +65,15 @@ def species_warning(summary: Summary, reference: Reference) -> str | None:
 
 
 def _other_tables(germline: Germline) -> Iterator[tuple[str, Listing]]:
-    """The germline tables in the folder of `germline`.
+    """The germline tables in the folder of `germline`, and those that come with hpcvdj.
 
     A call whose gene both list, but not the allele, decides nothing.
     """
-    for path in sorted(Path(germline.name).parent.glob("*.tsv")):
+    known = set(germline_paths().values())
+    beside = {path for own in germline.paths for path in own.parent.glob("*.tsv")} - known
+    for table in (*map(str, sorted(beside)), *germline_names()):
         try:
-            other = read_germline(path)
+            other = read_germline(table)
         except InputError:
             continue  # Another kind of table.
 
@@ -81,12 +83,12 @@ def _other_tables(germline: Germline) -> Iterator[tuple[str, Listing]]:
                 return True
             return None if other.find(segment, gene) else False
 
-        yield str(path), lists
+        yield other.name if "," not in other.name else table, lists
 
 
 def _other_models(model: Model) -> Iterator[tuple[str, Listing]]:
-    """The models that have a name, if they are installed."""
-    for name in OLGA_FOLDERS if olga_folder() else ():
+    """The models that have a name."""
+    for name in model_folders():
         other = load_model(name)
         if other.digest != model.digest:
 

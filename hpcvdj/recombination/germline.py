@@ -9,14 +9,16 @@ part of its extended segment: a prefix for V, a suffix for J, any part for D.
 import csv
 import hashlib
 import io
+import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal, get_args
 
 from hpcvdj.errors import InputError, choice, require_choice, require_integer
 from hpcvdj.recombination.alphabet import reverse_complement
+from hpcvdj.recombination.packaged import germline_names, germline_paths
 from hpcvdj.storage.inputs import read_text
 
 SegmentType = Literal["V", "D", "J"]
@@ -37,6 +39,21 @@ SEGMENT_TYPES: dict[str, SegmentType] = {"V": "V", "D": "D", "J": "J"}
 
 FUNCTIONS = ("F", "ORF", "P")
 """IMGT's functionality codes."""
+
+Tables = str | Path | Iterable[str | Path]
+"""A germline table, or several of them: paths, or names of those that come with hpcvdj."""
+
+_SECOND_NAME = re.compile(r"(?<=[\dDN])[-/]?(DV|OR)(?=\d)")
+"""What follows in the name of a V gene of alpha and delta chains, or of an orphon."""
+
+
+def imgt_spelling(name: str) -> str:
+    """A gene or allele with IMGT's slash before DV and OR, which programs leave out or write as a hyphen.
+
+    >>> [imgt_spelling(name) for name in ("TRAV29DV5*01", "TRAV4-4-DV10", "TRBV20OR9-2", "TRDV2")]
+    ['TRAV29/DV5*01', 'TRAV4-4/DV10', 'TRBV20/OR9-2', 'TRDV2']
+    """
+    return _SECOND_NAME.sub(r"/\1", name)
 
 
 @dataclass(frozen=True)
@@ -148,12 +165,14 @@ class Germline:
     max_p      the largest number of P-nucleotides at one terminus
     d_alleles  which D alleles take part: `first` (of each D gene the first allele listed as functional, as one
                chromosome carries one) or `all` functional ones
+    paths      the files that it was read from
     """
 
     segments: tuple[Segment, ...]
     name: str = "germline"
     max_p: int = MAX_P
     d_alleles: DAlleles = "first"
+    paths: tuple[Path, ...] = field(default=(), repr=False, compare=False)
     _by_call: dict[tuple[str, str], Segment] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -163,11 +182,11 @@ class Germline:
             raise InputError(f"max_p {self.max_p}: {remedy}")
         by_call: dict[tuple[str, str], Segment] = {}
         for segment in self.segments:
-            key = (segment.segment_type, segment.allele)
-            if key in by_call and by_call[key].allele == segment.allele:
+            key = (segment.segment_type, imgt_spelling(segment.allele))
+            if key in by_call and imgt_spelling(by_call[key].allele) == key[1]:
                 raise InputError(f"{self.name}: {segment.allele} is listed twice; keep one row of it")
             by_call[key] = segment
-            by_call.setdefault((segment.segment_type, segment.gene), segment)
+            by_call.setdefault((segment.segment_type, imgt_spelling(segment.gene)), segment)
         object.__setattr__(self, "_by_call", by_call)
         for locus in self.loci:
             for kind in ("V", "J"):
@@ -192,7 +211,7 @@ class Germline:
 
     def find(self, segment_type: str, call: str) -> Segment | None:
         """The segment of a call: an allele by its full name, a gene by its first listed allele."""
-        return self._by_call.get((segment_type, call))
+        return self._by_call.get((segment_type, imgt_spelling(call)))
 
     def facts(self) -> dict[str, str | int]:
         """What results record of it."""
@@ -208,16 +227,58 @@ class Germline:
         return hashlib.sha256("\n".join(rows + settings).encode()).hexdigest()
 
 
-def read_germline(path: str | Path, *, max_p: int = MAX_P, d_alleles: DAlleles = "first") -> Germline:
-    """Read a germline table: a TSV file, plain or gzip, with the columns `COLUMNS`.
+def read_germline(table: Tables, *, max_p: int = MAX_P, d_alleles: DAlleles = "first") -> Germline:
+    """Read a germline table, or several as one: TSV files, plain or gzip, with the columns `COLUMNS`.
 
+    table      a path, or the name of a table that comes with hpcvdj (human_trb) or of a species, for the tables of all
+               its loci (human); or a list of them.  A file goes before a name.
     max_p      the largest number of P-nucleotides at one terminus, 0 to 10
     d_alleles  D alleles that take part: of each gene the `first` functional one, or `all` functional ones
 
-    InputError names the file, the line and the remedy.
+    Several tables are one germline of all their loci, in alphabetical order, so that tables of different loci may be
+    named in any order.  Tables may share alleles.
+
+    InputError names the file, the line and the remedy; or the two tables that list an allele with different segments.
     """
-    path = Path(path)
-    text = read_text(path, "germline table", "inputs/germline/ has tables for mouse and human")
+    given = [table] if isinstance(table, str | Path) else list(table)
+    names, packaged = germline_names(), germline_paths()
+    paths: dict[str, Path] = {}
+    for name in map(str, given):
+        if name in names and not Path(name).is_file():
+            paths |= {own: packaged[own] for own in names[name]}
+        else:
+            paths[name] = Path(name)
+    if not paths:
+        raise InputError("no germline table is named; give at least one")
+    tables = [
+        Germline(_segments(path), name=name, max_p=max_p, d_alleles=d_alleles, paths=(path,))
+        for name, path in paths.items()
+    ]
+    return tables[0] if len(tables) == 1 else _union(tables)
+
+
+def _union(tables: list[Germline]) -> Germline:
+    """The segments of several tables, locus by locus."""
+    listed: dict[tuple[str, str], tuple[Segment, str]] = {}
+    for table in tables:
+        for segment in table.segments:
+            key = (segment.segment_type, imgt_spelling(segment.allele))
+            first, name = listed.setdefault(key, (segment, table.name))
+            facts = [(own.locus, own.functional, own.sequence) for own in (first, segment)]
+            if facts[0] != facts[1]:
+                shown = " and ".join(" ".join(fact) for fact in facts)
+                raise InputError(
+                    f"{name} and {table.name}: different segments of {segment.allele} ({shown}); leave out one of the "
+                    "tables, or correct it"
+                )
+    segments = sorted((segment for segment, _ in listed.values()), key=lambda segment: segment.locus)
+    names, paths = ", ".join(table.name for table in tables), tuple(path for table in tables for path in table.paths)
+    return replace(tables[0], segments=tuple(segments), name=names, paths=paths)
+
+
+def _segments(path: Path) -> tuple[Segment, ...]:
+    """The rows of a germline table."""
+    text = read_text(path, "germline table", f"give a path, or one of the names {', '.join(germline_names())}")
     try:
         rows = list(csv.DictReader(io.StringIO(text, newline=""), delimiter="\t", quoting=csv.QUOTE_NONE))
     except csv.Error as error:
@@ -230,8 +291,7 @@ def read_germline(path: str | Path, *, max_p: int = MAX_P, d_alleles: DAlleles =
             f"{path}, line 1: no column {', '.join(missing)}; a germline table has the tab-separated columns "
             + ", ".join(COLUMNS)
         )
-    segments = tuple(_segment(path, line, row) for line, row in enumerate(rows, start=2))
-    return Germline(segments, name=str(path), max_p=max_p, d_alleles=d_alleles)
+    return tuple(_segment(path, line, row) for line, row in enumerate(rows, start=2))
 
 
 def _segment(path: Path, line: int, row: dict[str, str]) -> Segment:

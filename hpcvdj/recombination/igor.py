@@ -29,6 +29,7 @@ from hpcvdj.recombination.models import (
     require_probabilities,
     stationary,
 )
+from hpcvdj.recombination.packaged import model_paths
 from hpcvdj.storage.inputs import read_text
 
 PARAMETERS = ("model_params.txt", "model_parms.txt", "models/model_params.txt", "models/model_parms.txt")
@@ -79,21 +80,27 @@ def olga_folder() -> Path | None:
     return Path(places[0]) / "default_models" if places else None
 
 
+def model_folders() -> dict[str, Path]:
+    """The models that have a name, and their folders: those of an installed olga, and those that come with hpcvdj."""
+    olga = olga_folder()
+    named = {} if olga is None else {name: olga / place for name, place in OLGA_FOLDERS.items()}
+    return named | model_paths()
+
+
 def load_model(name: str | Path, *, pseudogenes: bool = False) -> Model:
     """The model of a name, such as `human_trb`, or of a folder in IGoR's format; arguments as of `read_model`.
 
-    InputError that names the file, the place and the remedy.
+    A folder goes before a name.  InputError that names the file, the place and the remedy.
     """
     folder = Path(name)
-    if str(name) in OLGA_FOLDERS and not folder.is_dir():
-        models = olga_folder()
-        if models is None:
-            raise InputError(f"model {name} is one of olga's; install hpcvdj[models], or give the folder of a model")
-        folder = models / OLGA_FOLDERS[str(name)]
     if not folder.is_dir():
-        raise InputError(
-            f"{name}: no folder of a model, and no model of that name; there are {', '.join(OLGA_FOLDERS)}"
-        )
+        named = model_folders()
+        if str(name) in OLGA_FOLDERS and str(name) not in named:
+            raise InputError(f"model {name} is one of olga's; install hpcvdj[models], or give the folder of a model")
+        if str(name) not in named:
+            there = ", ".join({**OLGA_FOLDERS, **named})
+            raise InputError(f"{name}: no folder of a model, and no model of that name; there are {there}")
+        folder = named[str(name)]
     return read_model(folder, str(name), pseudogenes=pseudogenes)
 
 

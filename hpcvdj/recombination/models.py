@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
-from hpcvdj.recombination.calls import names_in
+from hpcvdj.recombination.calls import is_orphon, meant_by
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
-from hpcvdj.recombination.germline import SEGMENT_TYPES, SegmentType
+from hpcvdj.recombination.germline import SEGMENT_TYPES, SegmentType, imgt_spelling
 
 Array = NDArray[np.float64]
 
@@ -214,27 +214,33 @@ class Model:
     def resolve(self, segment: SegmentType, call: str) -> Alleles | Exclusion:
         """The alleles of an AIRR `v_call` or `j_call`, or why there are none.
 
-        A call may be a list: the union of its names.
+        A call may be a list: the union of its names.  Orphons that the model lacks are left out if it has another one.
         """
-        names = names_in(call)
+        names = self._meant(segment, call)
         if not names:
             return Exclusion.of(ExclusionKind.NO_CALL, segment=segment)
-        places: set[int] = set()
-        for name in names:
-            found = self.find(segment, name)
-            if found is None:
-                return Exclusion.of(ExclusionKind.NOT_IN_MODEL, segment=segment, name=name)
-            places |= set(found)
-        return self.alleles(segment, places)
+        each = [(name, self.find(segment, name)) for name in names]
+        lacking = [name for name, found in each if found is None]
+        if lacking and not (len(lacking) < len(names) and all(map(is_orphon, lacking))):
+            name = next((name for name in lacking if not is_orphon(name)), lacking[0])
+            return Exclusion.of(ExclusionKind.NOT_IN_MODEL, segment=segment, name=name)
+        return self.alleles(segment, {place for _, found in each for place in found or ()})
+
+    def lacks(self, segment: SegmentType, call: str) -> bool:
+        """Whether a call names a gene or allele that the model lacks."""
+        return any(self.find(segment, name) is None for name in self._meant(segment, call))
+
+    def _meant(self, segment: SegmentType, call: str) -> list[str]:
+        return meant_by(call, lambda name: self.find(segment, name))
 
 
 def normal_name(name: str) -> str:
     """A gene's name as names are compared: in lower case, without leading zeros of its numbers and without '/'.
 
-    >>> normal_name("TRBV07-01*02"), normal_name("TRAV29/DV5*01"), normal_name("TCRBV06-01")
-    ('trbv7-1*2', 'trav29dv5*1', 'trbv6-1')
+    >>> [normal_name(name) for name in ("TRBV07-01*02", "TRAV29/DV5*01", "TCRBV06-01", "TRAV4-4-DV10")]
+    ['trbv7-1*2', 'trav29dv5*1', 'trbv6-1', 'trav4-4dv10']
     """
-    name = name.strip().lower().replace("/", "").replace("tcr", "tr", 1)
+    name = imgt_spelling(name.strip().upper()).lower().replace("/", "").replace("tcr", "tr", 1)
     out: list[str] = []
     for place, letter in enumerate(name):
         starts = not (out and out[-1].isdigit())

@@ -18,6 +18,19 @@ def germline_paths() -> dict[str, Path]:
     return {path.stem: path for path in found if path.stem not in _NOT_TABLES}
 
 
+def germline_names() -> dict[str, tuple[str, ...]]:
+    """The tables that each name stands for: of a species, as in human, those of all its loci; of a table, itself.
+
+    A variant of a table, such as mouse_trb_paper, belongs to no species.
+    """
+    species: dict[str, tuple[str, ...]] = {}
+    for name in germline_paths():
+        first, *others = name.split("_")
+        if len(others) == 1:
+            species[first] = (*species.get(first, ()), name)
+    return species | {name: (name,) for name in germline_paths()}
+
+
 def model_paths() -> dict[str, Path]:
     """The folders of models by name, such as human_trb_m15."""
     return {path.name: path for path in sorted((_PACKAGE / "models").iterdir()) if path.is_dir()}

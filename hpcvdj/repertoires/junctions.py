@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from hpcvdj.errors import InputError, require_choice
 from hpcvdj.kernels import text
 from hpcvdj.recombination.alphabet import NUCLEOTIDES, Letters
-from hpcvdj.recombination.calls import CallPolicy, Genes, names_in
+from hpcvdj.recombination.calls import CallPolicy, Genes, is_replaced
 from hpcvdj.recombination.exclusions import ExcludedRows, Exclusion, ExclusionKind
 from hpcvdj.recombination.germline import SEGMENT_TYPES, Germline, Segment, SegmentType
 from hpcvdj.recombination.models import Alleles, Model
@@ -237,7 +237,8 @@ class _Builder:
         self._places: dict[SegmentType, dict[Any, int]] = {
             segment: {found: place for place, found in enumerate(listed(segment))} for segment in ("V", "J")
         }
-        self._resolved: dict[tuple[SegmentType, str], int | Exclusion] = {}
+        # The place of a call's segment, or why it has none; and whether the segment replaces what the call names.
+        self._resolved: dict[tuple[SegmentType, str], tuple[int | Exclusion, bool]] = {}
         self.rows_read = 0
         self.batches: list[tuple[Any, ...]] = []
         self.ids: list[pa.Array] = []
@@ -316,32 +317,33 @@ class _Builder:
             return np.full(batch.num_rows, self._place(segment, self.germline.alleles(segment))), {}
         encoded = pc.dictionary_encode(batch.column(f"{segment.lower()}_call"))
         resolved = [self._resolve(segment, call) for call in encoded.dictionary.to_pylist()]
-        index_of = np.array([r if isinstance(r, int) else -1 for r in resolved] or [-1], dtype=np.int64)
+        index_of = np.array([r if isinstance(r, int) else -1 for r, _ in resolved] or [-1], dtype=np.int64)
         codes = encoded.indices.to_numpy(zero_copy_only=False)
         index = index_of[codes]
         self._note_substitutions(segment, encoded, resolved)
         bad = np.flatnonzero(index < 0)
-        return index, {int(row): resolved[codes[row]] for row in bad}  # type: ignore[misc]
+        return index, {int(row): resolved[codes[row]][0] for row in bad}  # type: ignore[misc]
 
-    def _note_substitutions(self, segment: SegmentType, encoded: Any, resolved: list[int | Exclusion]) -> None:
-        if isinstance(self.germline, Model):
-            return
-        segments = list(self._places[segment])
+    def _note_substitutions(
+        self, segment: SegmentType, encoded: Any, resolved: list[tuple[int | Exclusion, bool]]
+    ) -> None:
+        used = list(self._places[segment])
         rows = np.bincount(encoded.indices.to_numpy(zero_copy_only=False), minlength=len(resolved))
-        for call, index, count in zip(encoded.dictionary.to_pylist(), resolved, rows.tolist(), strict=True):
-            # A gene that means its first listed allele is the table's own rule, not a substitution.
-            if isinstance(index, int) and names_in(call) not in ([segments[index].allele], [segments[index].gene]):
-                self.substituted[call, segments[index].allele] += count
+        for call, (index, replaced), count in zip(encoded.dictionary.to_pylist(), resolved, rows.tolist(), strict=True):
+            if isinstance(index, int) and replaced:
+                self.substituted[call, used[index].allele] += count
 
-    def _resolve(self, segment: SegmentType, call: str) -> int | Exclusion:
+    def _resolve(self, segment: SegmentType, call: str) -> tuple[int | Exclusion, bool]:
         key = (segment, call)
         if key not in self._resolved:
-            resolved: Segment | Alleles | Exclusion = (
-                self.germline.resolve(segment, call)
-                if isinstance(self.germline, Model)
-                else self.reading.calls.resolve(self.germline, segment, call)
-            )
-            self._resolved[key] = resolved if isinstance(resolved, Exclusion) else self._place(segment, resolved)
+            found: Segment | Alleles | Exclusion
+            if isinstance(self.germline, Model):
+                found, replaced = self.germline.resolve(segment, call), self.germline.lacks(segment, call)
+            else:
+                found = self.reading.calls.resolve(self.germline, segment, call)
+                replaced = isinstance(found, Segment) and is_replaced(self.germline, segment, call, found)
+            place = found if isinstance(found, Exclusion) else self._place(segment, found)
+            self._resolved[key] = place, replaced
         return self._resolved[key]
 
     def _place(self, segment: SegmentType, found: Segment | Alleles) -> int:

@@ -43,8 +43,8 @@ def write_report(
 ) -> int:
     """Write the report of `results` to `target`, and its figures into the folder `figures`; returns their number.
 
-    germlines   the tables that the results were counted with, in any order: with them the report shows the most direct
-                pathways of the first junction and of a typical one
+    germlines   the tables that the results were counted with, as of `hpcvdj.read_germline` and in any order: with them
+                the report shows the most direct pathways of the first junction and of a typical one
     names       what the results are called; by default as their files
     highlights  how junctions are ranked, and the junction whose pathways are shown
     """
@@ -103,22 +103,33 @@ def _names(paths: list[Path], names: Sequence[str]) -> list[str]:
 
 
 def _germlines(paths: list[Path], germlines: Sequence[str | Path]) -> list[Germline | None]:
-    """The germline table of each result, None if it was not given; InputError for a table that no result has."""
+    """The germline table of each result, None if it was not given; InputError for a table that no result has.
+
+    Each is one of `germlines`, or all of them together, for results that were counted with several.
+    """
     tables: dict[Path, Germline] = {}
-    for name in germlines:
-        used = False
-        for path in paths:
-            with Result(path) as result:
-                facts = result.provenance
-            d_alleles = facts.get("d_alleles", "first")
-            germline = read_germline(name, max_p=int(facts.get("max_p", MAX_P)), d_alleles=d_alleles)
+    used: set[str | Path] = set()
+    for path in paths:
+        with Result(path) as result:
+            facts = result.provenance
+        settings = {"max_p": int(facts.get("max_p", MAX_P)), "d_alleles": facts.get("d_alleles", "first")}
+        for names in (*((name,) for name in germlines), tuple(germlines)):
+            try:
+                germline = read_germline(names, **settings)
+            except InputError:
+                if len(names) == 1:
+                    raise
+                continue  # Tables that do not go together are those of different results.
             if germline.digest() == facts.get("germline_sha256"):
-                tables[path], used = germline, True
-        if not used:
-            raise InputError(
-                f"{name}: none of the results was counted with this germline table; name the one that `hpcvdj count` "
-                "was given"
-            )
+                tables[path] = germline
+                used.update(names)
+                break
+    unused = next((name for name in germlines if name not in used), None)
+    if unused is not None:
+        raise InputError(
+            f"{unused}: none of the results was counted with this germline table; name the one that `hpcvdj count` was "
+            "given"
+        )
     return [tables.get(path) for path in paths]
 
 
