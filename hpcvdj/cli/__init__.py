@@ -31,6 +31,7 @@ app = typer.Typer(
 PANELS = {
     "Count pathways": ("count", "verify", "simulate", "info"),
     "Generation probabilities": ("pgen", "generate", "infer", "models"),
+    "More than chance": ("enrich",),
     "See and use the counters": ("report", "export", "explain", "convergence"),
     "Germline tables": ("germline", "forms"),
     "Compare sequences by k-mers": ("motifs",),

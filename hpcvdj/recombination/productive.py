@@ -31,17 +31,22 @@ PRODUCTIVE = {
 
 def productive_probability(model: Model) -> float:
     """P(a recombination is productive) under a model."""
+    return float(productive_choice(model).sum())
+
+
+def productive_choice(model: Model) -> Array:
+    """P(V, J, and the recombination is productive), float64 [V, J]."""
     steps, accepted = _automaton()
     of_v = _sums_of_v(model, steps)
     of_j = _sums_of_j(model, steps, accepted)
     first, *further = model.insertions
     if not further:
         inserted = _after_insertion(of_v, steps, first)
-        return float((model.p_vj * (inserted @ of_j.T)).sum())
+        return np.asarray(model.p_vj * (inserted @ of_j.T))
     left, right = _after_insertion(of_v, steps, first), _before_insertion(of_j, steps, further[0])
     chances = model.p_choice
     of_d = (_sum_of_d(model, place, steps) for place in range(len(model.d)))
-    return float(sum((chances[:, place] * (left @ forms @ right.T)).sum() for place, forms in enumerate(of_d)))
+    return np.asarray(sum(chances[:, place] * (left @ forms @ right.T) for place, forms in enumerate(of_d)))
 
 
 def given_productive(model: Model) -> Model:

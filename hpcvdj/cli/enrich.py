@@ -1,0 +1,103 @@
+"""`hpcvdj enrich`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hpcvdj.cli import common, options
+from hpcvdj.runs.ranks import log_if_serial
+
+if TYPE_CHECKING:
+    from hpcvdj.enrichment.tables import Enriched
+
+
+def command(
+    junctions: options.Junctions,
+    model: options.ModelName,
+    output: Annotated[
+        Path, options.option("--output -o", "OUT", "Table of tested clonotypes to write: .tsv, .tsv.gz or .parquet.")
+    ],
+    control: Annotated[
+        Path | None,
+        typer.Option(
+            "--control",
+            metavar="TABLE",
+            help="Junctions of other people: take the number of neighbours that they have for chance, not the model's "
+            "probabilities.",
+            show_default=False,
+        ),
+    ] = None,
+    table_format: options.TableFormat = None,
+    columns: options.Columns = None,
+    fewest_reads: Annotated[
+        int, typer.Option("--min-reads", min=1, help="Leave out nucleotide junctions with fewer reads.")
+    ] = 1,
+    likely_errors: Annotated[
+        bool,
+        typer.Option(
+            "--likely-errors",
+            help="Keep likely sequencing errors: one base exchanged in a junction with 20 times as many reads "
+            "(duplicate_count), or two in one with 400 times as many.",
+        ),
+    ] = False,
+    fewest_neighbours: Annotated[
+        int, typer.Option("--min-neighbours", min=1, help="Test clonotypes with at least so many neighbours.")
+    ] = 2,
+    kappa: Annotated[
+        float | None,
+        typer.Option(
+            "--kappa",
+            help="By how much selection makes neighbourhoods denser than recombination alone: 1 for generated "
+            "junctions.",
+            show_default="estimated for each length",
+        ),
+    ] = None,
+    q: Annotated[float, typer.Option("--q", help="False discovery rate up to which clonotypes are hits.")] = 0.001,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the clonotypes drawn to estimate kappa.")] = 0,
+    backend: options.BackendOption = "auto",
+    strict_binding: options.StrictBinding = False,
+    threads: options.Threads = None,
+    patience: options.Patience = options.DEFAULT_PATIENCE,
+    overwrite: options.Overwrite = False,
+) -> None:
+    """Find clonotypes with more neighbours than chance explains, as clonotypes that answer the same antigen have.
+
+    A neighbour of a clonotype (V gene, J gene, amino acids) is a nucleotide junction of the same genes with the same
+    amino acids, or with one exchanged. Their number is compared with what recombination makes of so many junctions,
+    times a factor kappa for selection, which clonotypes without neighbours tell. P-values are Poisson, q-values are
+    those of Benjamini and Hochberg over all clonotypes, hits that are neighbours form clusters.
+
+    Needs productive nucleotide junctions of one individual, with V and J calls. The numbers are the same for any number
+    of ranks and threads. OUT.json says what was read, kappa of each length, and how many hits there are.
+
+    Example: hpcvdj enrich sample.tsv -m human_trb -o enriched.tsv
+    """
+    run = common.begin(threads, patience)
+    log_if_serial(run.world)
+    from hpcvdj.enrichment.enrich import Settings
+    from hpcvdj.enrichment.tables import ClonotypeChoice, enrich_file
+    from hpcvdj.recombination.igor import load_model
+
+    opening = run.from_root(lambda: options.opening(table_format, columns))
+    settings = run.from_root(
+        lambda: Settings(kappa, fewest_neighbours, q, seed, backend, strict_binding=strict_binding)
+    )
+    choice = ClonotypeChoice(fewest_reads, likely_errors)
+    with run.request:
+        loaded = run.from_root(lambda: load_model(model))
+        found = enrich_file(junctions, loaded, settings, choice, run.to(output, overwrite=overwrite), opening, control)
+    if found is not None:
+        _report(found, output, q)
+
+
+def _report(found: "Enriched", output: Path, q: float) -> None:
+    own = found.enrichment
+    left_out = "".join(f", {number:,} {reason}" for reason, number in found.left_out.items() if number)
+    common.say(f"rows       {found.rows_read:,} read, {found.excluded:,} excluded{left_out}")
+    common.say(f"clonotypes {own.clonotypes:,}, of which {own.table.num_rows:,} have enough neighbours to be tested")
+    if own.kappa is not None:
+        lengths = "".join(f", {length}: {kappa:.2f}" for length, kappa in own.by_length.items())
+        common.say(f"kappa      {own.kappa:.2f}{'; by residues' if lengths else ''}{lengths[1:]}")
+    common.say(f"hits       {own.hits:,} with q <= {q:g}, in {own.clusters:,} cluster(s)")
+    common.say(f"written    {output}, {output}.json")

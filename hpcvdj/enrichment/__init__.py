@@ -1,0 +1,1 @@
+"""Which clonotypes have more neighbours than chance explains."""

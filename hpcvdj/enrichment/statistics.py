@@ -1,0 +1,124 @@
+"""The statistics of neighbourhoods: selection, p-values, and false discovery rates."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcvdj.errors import InputError
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+FEWEST = 200
+"""Clonotypes from which a selection factor can be estimated."""
+
+FEWEST_WITH_NEIGHBOURS = 10
+"""Clonotypes with a neighbour that the estimate for one length needs."""
+
+SMALLEST_KAPPA, LARGEST_KAPPA = 1e-3, 1e4
+
+
+def benjamini_hochberg(p_values: Floats, tests: int) -> Floats:
+    """The q-values of a family of `tests` p-values of which these are the smallest; the others count as 1.
+
+    Benjamini and Hochberg, Journal of the Royal Statistical Society B 57, 1995.
+    """
+    order = np.argsort(p_values, kind="stable")
+    steps = p_values[order] * tests / np.arange(1, len(order) + 1)
+    q: Floats = np.empty(len(order))
+    q[order] = np.minimum(np.minimum.accumulate(steps[::-1])[::-1], 1.0)
+    return q
+
+
+def poisson_tail(neighbours: Counts, expected: Floats) -> Floats:
+    """P(X >= neighbours) of a Poisson distribution with these means."""
+    from scipy.special import gammainc
+
+    return np.where(neighbours > 0, gammainc(np.maximum(neighbours, 1), expected), 1.0)
+
+
+def two_rates_tail(neighbours: Counts, others: Counts, of_control: Counts, size_of_control: Counts) -> Floats:
+    """P(at least so many neighbours among `others`), if a control of another size has the same rate: an exact test.
+
+    Given the sum of both counts, the neighbours are binomial with the share of `others` in both sizes (Przyborowski and
+    Wilenski, Biometrika 31, 1940).  1 where the control has no sequence of the class.
+    """
+    from scipy.special import betainc
+
+    share = others / np.maximum(others + size_of_control, 1)
+    tail = betainc(np.maximum(neighbours, 1), of_control + 1, share)
+    return np.where((neighbours > 0) & (size_of_control > 0), tail, 1.0)
+
+
+def selection_factor(neighbours: Counts, expected: Floats) -> float:
+    """κ: by how much the expected numbers of neighbours must be multiplied for the share of clonotypes without any.
+
+    neighbours  of each clonotype
+    expected    with κ = 1
+
+    Solves Σ exp(-κ λ) = the number of clonotypes without neighbours, which clusters hardly change.  InputError if there
+    are fewer than `FEWEST` clonotypes, or if κ would be at a bound.
+    """
+    from scipy.optimize import brentq
+
+    if len(neighbours) < FEWEST:
+        raise InputError(
+            f"{len(neighbours):,} clonotypes, too few to estimate selection (at least {FEWEST}); give more rows, or "
+            "--kappa"
+        )
+    alone = int((neighbours == 0).sum())
+
+    def surplus(log_kappa: float) -> float:
+        return float(np.exp(-np.exp(log_kappa) * expected).sum()) - alone
+
+    low, high = np.log(SMALLEST_KAPPA), np.log(LARGEST_KAPPA)
+    if surplus(low) <= 0 or surplus(high) >= 0:
+        raise InputError(
+            f"{alone:,} of {len(neighbours):,} clonotypes have no neighbour, which no selection factor explains; is "
+            "the model that of the species and locus? --kappa gives a factor"
+        )
+    return float(np.exp(brentq(surplus, low, high, xtol=1e-10)))
+
+
+def selection_by_length(lengths: Counts, neighbours: Counts, expected: Floats) -> tuple[float, dict[int, float]]:
+    """κ of all clonotypes, and of each length that has enough of them; arguments as of `selection_factor`."""
+    common, own = selection_factor(neighbours, expected), dict[int, float]()
+    for length in np.unique(lengths).tolist():
+        rows = lengths == length
+        if rows.sum() < FEWEST or (neighbours[rows] > 0).sum() < FEWEST_WITH_NEIGHBOURS:
+            continue
+        try:
+            own[length] = selection_factor(neighbours[rows], expected[rows])
+        except InputError:
+            continue
+    return common, own
+
+
+def clusters(letters: NDArray[np.uint8], lengths: Counts, classes: Counts) -> Counts:
+    """The cluster of each sequence, from 1, largest first: those that single exchanges connect in a class.
+
+    letters, lengths, classes  as of `hpcvdj.kernels.neighbours.degrees_cpu.degrees`
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    order = np.lexsort((lengths, classes))
+    edges: list[tuple[int, int]] = []
+    masked: dict[tuple[Any, ...], int] = {}
+    for row in order.tolist():
+        text = letters[row, : lengths[row]].tobytes()
+        for place in range(len(text)):
+            key = (int(classes[row]), len(text), place, text[:place], text[place + 1 :])
+            other = masked.setdefault(key, row)
+            if other != row:
+                edges.append((row, other))
+    rows, others = np.array(edges, dtype=np.int64).reshape(-1, 2).T
+    graph = coo_array((np.ones(len(rows)), (rows, others)), shape=(len(order), len(order)))
+    _, label = connected_components(graph, directed=False)
+    sizes = np.bincount(label)
+    first = np.full(len(sizes), len(label))
+    np.minimum.at(first, label, np.arange(len(label)))
+    rank = np.empty(len(sizes), dtype=np.int64)
+    rank[np.lexsort((first, -sizes))] = np.arange(1, len(sizes) + 1)
+    return np.asarray(rank[label]) if len(label) else np.empty(0, dtype=np.int64)

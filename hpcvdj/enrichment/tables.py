@@ -1,0 +1,175 @@
+"""Enrichment of the clonotypes of a table: rows in, tested clonotypes and what is said of them out."""
+
+import json
+import logging
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from hpcvdj.counting.config import PgenConfig
+from hpcvdj.counting.slices import NOTHING_YET, surveyed
+from hpcvdj.counting.summary import log_exclusions
+from hpcvdj.enrichment.clonotypes import Clonotypes, clonotypes_of
+from hpcvdj.enrichment.enrich import COLUMNS, Enrichment, Settings, enrich, enrich_over
+from hpcvdj.errors import InputError, few
+from hpcvdj.inference.rows import reads_of, reads_of_table
+from hpcvdj.recombination.exclusions import counts_json
+from hpcvdj.recombination.models import Model
+from hpcvdj.repertoires.formats import BY_HEADER, Opening
+from hpcvdj.repertoires.inputs import Inputs, tables_of
+from hpcvdj.repertoires.junctions import Junctions, Reading, read_table
+from hpcvdj.repertoires.tables import table_suffix, write_table
+from hpcvdj.runs.run import Run
+from hpcvdj.storage.files import atomic_path, require_writable
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ClonotypeChoice:
+    """Which junctions take part.
+
+    fewest_reads   that a nucleotide junction must have
+    likely_errors  likely sequencing errors take part as well
+    """
+
+    fewest_reads: int = 1
+    likely_errors: bool = False
+
+    def __post_init__(self) -> None:
+        if self.fewest_reads < 1:
+            raise InputError(f"fewest_reads {self.fewest_reads}: give at least 1")
+
+
+@dataclass(frozen=True)
+class Enriched:
+    """A table's enrichment, and what was read for it."""
+
+    enrichment: Enrichment
+    rows_read: int
+    excluded: int
+    left_out: dict[str, int]
+
+
+def reading_for(opening: Opening = BY_HEADER) -> Reading:
+    """How junctions are read: productive ones, with their anchors."""
+    return replace(PgenConfig(COLUMNS).reads(Reading(opening=opening)), productive=True)
+
+
+def enrich_table(
+    table: Any, model: Model, settings: Settings, choice: ClonotypeChoice, control: Any = None
+) -> Enrichment:
+    """Test the clonotypes of a pandas DataFrame or a pyarrow Table, on this machine."""
+
+    def read(given: Any) -> Clonotypes:
+        junctions = read_table(given, model, reading_for())
+        return _clonotypes(junctions, reads_of_table(given), model, choice)
+
+    if control is not None:
+        return enrich_over(read(table), read(control), settings)
+    found = enrich(read(table), model, settings, Run())
+    assert found is not None
+    return found
+
+
+def enrich_file(
+    path: Path, model: Model, settings: Settings, choice: ClonotypeChoice, run: Run, opening: Opening = BY_HEADER,
+    control: Path | None = None,
+) -> Enriched | None:  # fmt: skip
+    """Test the clonotypes of a table of one individual, and write them to the target of `run`, beside a file of facts.
+
+    The result on root, None on the other ranks.  HpcvdjError for bad input and failures; the target is then what it was
+    before.
+    """
+    target = run.target
+    assert target is not None
+    facts_path = target.with_name(target.name + ".json")
+
+    def check() -> None:
+        table_suffix(target)
+        for place in (target, facts_path):
+            require_writable(place, overwrite=run.overwrite)
+
+    run.on_root(check)
+    inputs, junctions, own = _read(path, model, choice, run, opening)
+    run.request.begin()
+    if control is None:
+        found = enrich(own, model, settings, run)
+        of_control = None
+    else:
+        of_control, _, others = _read(control, model, choice, run, opening)
+
+        def tested() -> Enrichment:
+            assert own is not None
+            assert others is not None
+            if of_control is not None and set(of_control.repertoires) & set(inputs.repertoires):
+                raise InputError(f"{control}: has the individual that is tested; give a control of other people")
+            return enrich_over(own, others, settings)
+
+        found = run.on_root(tested)
+
+    def finish() -> Enriched:
+        assert found is not None
+        assert junctions is not None
+        assert own is not None
+        facts = {
+            **run.provenance(),
+            "tables": _recorded(inputs),
+            "control": _recorded(of_control) if of_control is not None else [],
+            **model.facts(),
+            "settings": asdict(settings),
+            "choice": asdict(choice),
+            "rows_read": junctions.rows_read,
+            "rows_excluded": counts_json(junctions.excluded.counts()),
+            "rows_left_out": own.left_out,
+            "clonotypes": found.clonotypes,
+            "tested": found.table.num_rows,
+            "kappa": found.kappa,
+            "kappa_by_length": found.by_length,
+            "hits": found.hits,
+            "clusters": found.clusters,
+        }
+        with ExitStack() as stack:
+            temporary = stack.enter_context(atomic_path(facts_path, overwrite=run.overwrite))
+            temporary.write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n")
+            write_table(target, found.table.to_batches(), overwrite=run.overwrite)
+        return Enriched(found, junctions.rows_read, len(junctions.excluded), own.left_out)
+
+    return run.on_root(finish)
+
+
+def _recorded(inputs: Inputs) -> list[list[Any]]:
+    return [[str(table.path), table.sha256, table.rows] for table in inputs.tables]
+
+
+def _read(
+    path: Path, model: Model, choice: ClonotypeChoice, run: Run, opening: Opening
+) -> tuple[Inputs, Junctions | None, Clonotypes | None]:
+    """The inputs, and root's junctions and clonotypes."""
+    inputs = surveyed(run.from_root(lambda: tables_of([path], reading_for(opening))), run)
+
+    def one_individual() -> None:
+        if len(inputs.repertoires) > 1:
+            several = f"{len(inputs.repertoires):,} repertoires ({few(inputs.repertoires)})"
+            raise InputError(
+                f"{path}: has {several}; neighbours are those of one individual, so give each its own table"
+            )
+
+    run.on_root(one_individual)
+    junctions = run.root_steps(lambda: inputs.read(model, between=run.raise_if_stopping), NOTHING_YET)
+
+    def made() -> Clonotypes:
+        assert junctions is not None
+        log_exclusions(junctions.rows_read, junctions.excluded.counts(), junctions.substituted)
+        return _clonotypes(junctions, reads_of(inputs), model, choice)
+
+    return inputs, junctions, run.root_steps(made, NOTHING_YET)
+
+
+def _clonotypes(junctions: Junctions, reads: Any, model: Model, choice: ClonotypeChoice) -> Clonotypes:
+    if reads is None and choice.fewest_reads > 1:
+        raise InputError("the table has no column duplicate_count, so the fewest reads cannot be required")
+    if reads is None and not choice.likely_errors:
+        log.warning("no column duplicate_count: likely sequencing errors cannot be told, and take part")
+    return clonotypes_of(junctions, reads, model, fewest_reads=choice.fewest_reads, errors=choice.likely_errors)

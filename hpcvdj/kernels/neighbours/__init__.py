@@ -1,0 +1,1 @@
+"""Kernels that find equal sequences, and sequences that differ in one or two places."""

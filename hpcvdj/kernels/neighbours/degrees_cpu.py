@@ -1,0 +1,157 @@
+"""How many sequences are within one exchanged letter of each sequence, on CPU cores.
+
+Two sequences of equal length are within one exchange if they are equal outside some place.  For each place, a hash
+table adds the weights of sequences that are equal outside it: a sequence with n letters is in n such sums, and in each
+with itself, so the weight within one exchange is the sum of them less n - 1 times the weight of its equals.  The hash
+without a place follows from that of the whole; what a slot holds is compared letter by letter, so counts are exact.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit, parallel_chunksize, prange
+from numpy.typing import NDArray
+
+from hpcvdj.kernels.neighbours.equal import mixed
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _share(letter, place):  # type: ignore[no-untyped-def]
+    """What a letter at a place adds to a sequence's hash."""
+    return mixed((np.uint64(letter) << np.uint64(32)) + np.uint64(place) + np.uint64(0x9E3779B97F4A7C15))
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _same_without(a, b, length, place):  # type: ignore[no-untyped-def]
+    for k in range(length):
+        if a[k] != b[k] and k != place:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _slot(letters, length, place, key, row, shift, held, keys):  # type: ignore[no-untyped-def]
+    """The slot of the sequences that are equal to `row` outside `place`: theirs, or an empty one."""
+    last = np.uint64(len(held) - 1)
+    slot = key >> shift
+    while held[slot] >= 0 and not (
+        keys[slot] == key and _same_without(letters[held[slot]], letters[row], length, place)
+    ):
+        slot = (slot + np.uint64(1)) & last
+    return slot
+
+
+@njit(cache=True, nogil=True)
+def _count_block(letters, length, weights, first, stop, out):  # type: ignore[no-untyped-def]
+    """The degrees of the rows first … stop - 1, which have `length` letters."""
+    kinds = weights.shape[1]
+    for row in range(first, stop):
+        for kind in range(kinds):
+            out[row, kind] = -(length - 1) * weights[row, kind]
+    bits = 1
+    while (1 << bits) < 2 * (stop - first):
+        bits += 1
+    shift = np.uint64(64 - bits)
+    held, keys = np.empty(1 << bits, dtype=np.int64), np.empty(1 << bits, dtype=np.uint64)
+    sums = np.zeros((1 << bits, kinds), dtype=np.int64)
+    hashes = np.zeros(stop - first, dtype=np.uint64)
+    for row in range(first, stop):
+        for k in range(length):
+            hashes[row - first] += _share(letters[row, k], k)
+    for place in range(length):
+        held[:] = -1
+        for row in range(first, stop):
+            key = mixed(hashes[row - first] - _share(letters[row, place], place))
+            slot = _slot(letters, length, place, key, row, shift, held, keys)
+            if held[slot] < 0:
+                held[slot], keys[slot] = row, key
+                sums[slot] = 0
+            for kind in range(kinds):
+                sums[slot, kind] += weights[row, kind]
+        for row in range(first, stop):
+            key = mixed(hashes[row - first] - _share(letters[row, place], place))
+            slot = _slot(letters, length, place, key, row, shift, held, keys)
+            for kind in range(kinds):
+                out[row, kind] += sums[slot, kind]
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def _count(letters, lengths, weights, starts, order, out):  # type: ignore[no-untyped-def]
+    for number in prange(len(order)):
+        block = order[number]
+        first, stop = starts[block], starts[block + 1]
+        _count_block(letters, np.int64(lengths[first]), weights, first, stop, out)
+
+
+def degrees(
+    letters: NDArray[np.uint8], lengths: NDArray[np.int64], classes: NDArray[np.int64], weights: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The weight of the sequences of its class and length within one exchange of each sequence, itself included.
+
+    letters  uint8 [sequences, width], different in each class
+    lengths  int64 [sequences]: how many of the letters count
+    classes  int64 [sequences]
+    weights  int64 [sequences, kinds]
+
+    Returns int64 [sequences, kinds].
+    """
+    order = np.lexsort((lengths, classes))
+    own_lengths, own_classes = lengths[order], classes[order]
+    edges = np.flatnonzero((np.diff(own_lengths) != 0) | (np.diff(own_classes) != 0)) + 1
+    starts = np.concatenate([[0], edges, [len(order)]]).astype(np.int64)
+    found: NDArray[Any] = np.zeros((len(order), weights.shape[1]), dtype=np.int64)
+    if len(order):
+        largest_first = np.argsort(-np.diff(starts), kind="stable")
+        with parallel_chunksize(1):
+            _count(letters[order], own_lengths, weights[order], starts, largest_first, found)
+    out = np.empty_like(found)
+    out[order] = found
+    return out
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def near_a_larger_one(words, lengths, classes, reads, rows, larger, times, out):  # type: ignore[no-untyped-def]
+    """Whether a packed sequence is within two exchanges of one of its class with `times` its reads, bool [len(rows)].
+
+    words, lengths, classes, reads  of all sequences, sorted by class and length
+    rows                            those that are asked about
+    larger                          those that may have enough reads, ascending
+    """
+    for number in prange(len(rows)):
+        row = rows[number]
+        out[number] = False
+        low = _first_of(larger, classes, lengths, classes[row], lengths[row])
+        while low < len(larger):
+            other = larger[low]
+            if classes[other] != classes[row] or lengths[other] != lengths[row]:
+                break
+            if reads[other] >= times * reads[row] and _exchanges(words[other], words[row]) <= 2:
+                out[number] = True
+                break
+            low += 1
+
+
+@njit(cache=True, nogil=True)
+def _first_of(larger, classes, lengths, kind, length):  # type: ignore[no-untyped-def]
+    low, high = 0, len(larger)
+    while low < high:
+        middle = (low + high) // 2
+        row = larger[middle]
+        if classes[row] < kind or (classes[row] == kind and lengths[row] < length):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit(cache=True, nogil=True)
+def _exchanges(a, b):  # type: ignore[no-untyped-def]
+    """In how many bases two packed sequences of equal length differ; counted up to 3."""
+    found = 0
+    for word in range(len(a)):
+        differs = a[word] ^ b[word]
+        differs = (differs | (differs >> np.uint64(1))) & np.uint64(0x5555555555555555)
+        while differs and found < 3:
+            differs &= differs - np.uint64(1)
+            found += 1
+    return found

@@ -1,0 +1,264 @@
+"""`hpcvdj enrich`: calibrated on what recombination makes, and it finds what was planted."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from scipy import stats
+
+import hpcvdj
+from hpcvdj.enrichment.clonotypes import clonotypes_of
+from hpcvdj.enrichment.enrich import COLUMNS, Settings, enrich
+from hpcvdj.enrichment.tables import ClonotypeChoice, enrich_table, reading_for
+from hpcvdj.errors import InputError
+from hpcvdj.recombination.alphabet import translate
+from hpcvdj.recombination.igor import load_model
+from hpcvdj.recombination.packaged import model_paths
+from hpcvdj.recombination.productive import productive_probability
+from hpcvdj.repertoires.junctions import read_table
+from hpcvdj.repertoires.readers import read_batches
+from hpcvdj.repertoires.tables import write_table
+from hpcvdj.runs.run import Run
+from tests.cli.test_mpiexec import MPIEXEC
+from tests.commands import error_line, hpcvdj_command
+
+DRAWS = 100_000
+
+
+@pytest.fixture(scope="module")
+def model():
+    return load_model(model_paths()["human_trb_m15"])
+
+
+@pytest.fixture(scope="module")
+def drawn(model):
+    """A repertoire that recombination alone makes."""
+    rows = hpcvdj.generate(model, DRAWS, seed=11, productive=True)
+    return rows.select(["sequence_id", "v_call", "j_call", "junction"])
+
+
+@pytest.fixture(scope="module")
+def own(drawn, model):
+    return clonotypes_of(read_table(drawn, model, reading_for()), None, model)
+
+
+def randomised(neighbours, expected, seed=1):
+    """P-values that are uniform if the numbers are Poisson, though they are discrete."""
+    above, at = stats.poisson.sf(neighbours, expected), stats.poisson.pmf(neighbours, expected)
+    return above + np.random.default_rng(seed).random(len(at)) * at
+
+
+@pytest.fixture(scope="module")
+def everything(own, model):
+    """Neighbours and expected numbers of all clonotypes of a sample, tested or not."""
+    rng = np.random.default_rng(2)
+    rows = np.sort(rng.choice(len(own), 5_000, replace=False))
+    from hpcvdj.counting.compute import count_in_memory
+    from hpcvdj.counting.config import PgenConfig
+    from hpcvdj.enrichment import enrich as module
+    from hpcvdj.recombination.repertoire import PgenProblem
+
+    size, neighbours, _, _ = module._counted(own, Settings(kappa=1.0))
+    problem = PgenProblem(own.repertoire.subset(rows), model, COLUMNS)
+    ball = count_in_memory(problem, PgenConfig(COLUMNS, backend="cpu"), Run())[:, 1]
+    productive = module._productive(own, model)[own.kind[rows]]
+    return neighbours[rows], size[rows], ball, productive
+
+
+def test_calibrated_on_what_recombination_makes(everything):
+    neighbours, size, ball, productive = everything
+    p = randomised(neighbours, (size - 1) * ball / productive)
+    assert stats.kstest(p, "uniform").pvalue > 1e-3
+
+
+def test_the_forms_that_are_not_calibrated_fail_this_test(everything):
+    neighbours, size, ball, productive = everything
+    counted_itself = randomised(neighbours + 1, size * ball / productive)
+    joint = randomised(neighbours, (size - 1) * ball)
+    for p in (counted_itself, joint):
+        assert stats.kstest(p, "uniform").pvalue < 1e-6
+
+
+def test_no_hit_without_selection(own, model):
+    found = enrich(own, model, Settings(q=0.05, backend="cpu"), Run())
+    assert found.hits <= 2
+    assert found.clonotypes == len(own)
+    assert found.kappa == pytest.approx(1, abs=0.1)
+    assert found.table["neighbours"].to_numpy().min() == 2
+
+
+def planted(model, drawn, clusters=10, members=8):
+    """The drawn rows, and groups of junctions one base away from a junction of a low probability."""
+    table = drawn.slice(0, 20_000)
+    rng = np.random.default_rng(3)
+    rows, centres = [], []
+    others = hpcvdj.pgen(drawn.slice(20_000, 2_000), model, sequence="aa", backend="cpu")
+    rare = others.filter(pc.less(others["pgen_aa"], 1e-11)).select(drawn.column_names)
+    for row in rare.slice(0, clusters).to_pylist():
+        text = row["junction"]
+        found = {text}
+        while len(found) < members:
+            place = int(rng.integers(6, len(text) - 6))
+            other = text[:place] + "ACGT"[rng.integers(4)] + text[place + 1 :]
+            if "*" not in translate([other])[0]:
+                found.add(other)
+        centres.append(translate([text])[0])
+        rows += [
+            {**row, "sequence_id": f"p{len(rows) + k}", "junction": member} for k, member in enumerate(sorted(found))
+        ]
+    return pa.concat_tables([table, pa.Table.from_pylist(rows, table.schema)]), centres
+
+
+@pytest.fixture(scope="module")
+def with_planted(model, drawn):
+    return planted(model, drawn)
+
+
+def test_what_is_planted_is_found(model, with_planted):
+    table, centres = with_planted
+    found = enrich_table(table, model, Settings(backend="cpu"), ClonotypeChoice())
+    hits = found.table.filter(pc.less_equal(found.table["q_value"], 0.001))
+    assert set(centres) <= set(hits["junction_aa"].to_pylist())
+    assert len(hits) == found.hits
+    assert found.clusters == len(set(hits["cluster"].to_pylist())) == len(centres)
+    rest = found.table["cluster"].to_pylist()[len(hits) :]
+    assert set(rest) == {None}, "only hits form clusters"
+
+
+def test_a_control_in_place_of_the_model(model, drawn, with_planted):
+    table, centres = with_planted
+    control = drawn.slice(24_000)
+    found = enrich_table(table, model, Settings(), ClonotypeChoice(), control)
+    # Seven neighbours, where four times as many other junctions have none, are less certain than with a model, but they
+    # are the smallest p-values.
+    first = found.table.slice(0, len(centres))
+    assert set(first["junction_aa"].to_pylist()) == set(centres)
+    row = first.to_pylist()[0]
+    both = row["neighbours"] + row["control_neighbours"]
+    share = (row["class_size"] - 1) / (row["class_size"] - 1 + row["control_size"])
+    exact = stats.binomtest(row["neighbours"], both, share, alternative="greater").pvalue
+    assert row["p_value"] == pytest.approx(exact, rel=1e-10)
+    assert found.kappa is None
+    own = enrich_table(drawn.slice(0, 20_000), model, Settings(q=0.05), ClonotypeChoice(), control)
+    assert own.hits == 0
+
+
+def test_numbers_by_hand(model, drawn):
+    """One class, with counts by comparison of all pairs."""
+    table = drawn.filter(pc.equal(drawn["v_call"], drawn["v_call"][0])).slice(0, 3000)
+    found = enrich_table(table, model, Settings(kappa=2.0, fewest_neighbours=1, backend="cpu"), ClonotypeChoice())
+    rows = [(r["v_call"].split("*")[0], r["j_call"].split("*")[0], r["junction"]) for r in table.to_pylist()]
+    rows = sorted(set(rows))
+    texts = dict(zip(rows, translate([row[2] for row in rows]), strict=True))
+    for row in found.table.slice(0, 40).to_pylist():
+        same = [own for own in rows if own[:2] == (row["v_call"], row["j_call"])]
+        text = row["junction_aa"]
+        near = [
+            own for own in same
+            if len(texts[own]) == len(text) and sum(a != b for a, b in zip(texts[own], text, strict=True)) <= 1
+        ]  # fmt: skip
+        assert row["neighbours"] == len(near) - 1
+        assert row["class_size"] == len(same)
+        assert row["nt_variants"] == sum(texts[own] == text for own in same)
+        given = pa.table({"v_call": [row["v_call"]], "j_call": [row["j_call"]], "junction_aa": [text]})
+        values = hpcvdj.pgen(given, model, mismatches=1).to_pylist()[0]
+        assert row["pgen_ball"] == pytest.approx(values["pgen_aa_1mm"], rel=1e-12)
+        rate = row["pgen_ball"] / row["p_productive_vj"]
+        assert row["expected"] == pytest.approx(2 * (len(same) - 1) * rate, rel=1e-12)
+        assert row["p_value"] == pytest.approx(stats.poisson.sf(len(near) - 2, row["expected"]), rel=1e-9)
+
+
+def test_productive_probabilities_of_classes_add_up(model):
+    from hpcvdj.recombination.productive import productive_choice
+
+    assert productive_choice(model).sum() == pytest.approx(productive_probability(model), rel=1e-14)
+
+
+def test_repeated_rows_order_and_ranks_change_nothing(model, drawn):
+    table = drawn.slice(0, 5_000)
+    shuffled = pa.concat_tables([table, table.slice(0, 50)]).take(np.random.default_rng(4).permutation(5_050))
+    shuffled = shuffled.set_column(0, "sequence_id", pa.array([str(k) for k in range(5_050)]))
+    settings = Settings(fewest_neighbours=1, backend="cpu")
+    one, two = (enrich_table(own, model, settings, ClonotypeChoice()) for own in (table, shuffled))
+    columns = ["v_call", "j_call", "junction_aa", "neighbours", "class_size", "expected", "p_value", "q_value"]
+    key = [("p_value", "ascending"), ("v_call", "ascending"), ("j_call", "ascending"), ("junction_aa", "ascending")]
+    assert one.table.select(columns).sort_by(key).equals(two.table.select(columns).sort_by(key))
+
+
+def test_likely_errors_take_no_part(model):
+    large, other = "TGTGCCAGCAGTTACTCGGTACGAACGGATTACGAGCAGTACTTC", "TGTGCCAGCAGTTACTCGGTACGAACGGATTACGACCAGTACTTC"
+    twice = other.replace("TACGACC", "TACGACG")
+    junctions, reads = [large, other, twice, twice], [400, 20, 1, 2]
+    table = pa.table({
+        "v_call": ["TRBV6-5"] * 4, "j_call": ["TRBJ2-7"] * 3 + ["TRBJ2-1"], "junction": junctions,
+        "duplicate_count": reads,
+    })  # fmt: skip
+    read = read_table(table, model, reading_for())
+
+    def left_out(reads, **options):
+        return clonotypes_of(read, np.array(reads), model, **options).left_out
+
+    assert left_out(reads)["likely sequencing errors"] == 2, (
+        "one base from 20 times, two bases from 400 times the reads"
+    )
+    assert left_out([399, 20, 1, 2])["likely sequencing errors"] == 1, "one base from 20 reads"
+    assert left_out([399, 19, 1, 2])["likely sequencing errors"] == 1, "one base from 399 reads is 21 times 19"
+    assert left_out([379, 19, 1, 2])["likely sequencing errors"] == 0
+    assert "likely sequencing errors" not in left_out(reads, errors=True)
+    assert left_out(reads, errors=True, fewest_reads=20)["fewer than 20 reads"] == 2
+    with pytest.raises(InputError, match="no clonotype is left"):
+        left_out(reads, fewest_reads=1000)
+
+
+@pytest.fixture
+def table_file(tmp_path, with_planted):
+    write_table(tmp_path / "t.parquet", with_planted[0].to_batches(), overwrite=False)
+    return tmp_path / "t.parquet"
+
+
+def test_the_command(table_file, tmp_path, model, with_planted):
+    words = ["enrich", table_file, "-m", model.name, "--backend", "cpu"]
+    out, err = hpcvdj_command(*words, "-o", tmp_path / "o.tsv")
+    assert "10 cluster(s)" in out
+    assert "no column duplicate_count" in err
+    facts = json.loads((tmp_path / "o.tsv.json").read_text())
+    table = pa.Table.from_batches(read_batches(tmp_path / "o.tsv"))
+    assert facts["tested"] == len(table)
+    assert facts["model_sha256"] == model.digest
+    assert facts["rows_read"] == len(with_planted[0])
+    expected = enrich_table(with_planted[0], model, Settings(backend="cpu"), ClonotypeChoice()).table
+    assert table["junction_aa"].to_pylist() == expected["junction_aa"].to_pylist()
+    np.testing.assert_array_equal(table["p_value"].to_pandas().astype(float), expected["p_value"])
+    _, err = hpcvdj_command(*words, "-o", tmp_path / "o.tsv", code=2)
+    assert "exists already" in error_line(err)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_ranks(table_file, tmp_path, model, ranks):
+    words = ["enrich", table_file, "-m", model.name, "--backend", "cpu", "--seed", "1"]
+    hpcvdj_command(*words, "-o", tmp_path / "one.tsv")
+    command = [MPIEXEC, "-n", ranks, sys.executable, "-m", "hpcvdj", *words, "-o", tmp_path / "many.tsv"]
+    subprocess.run([*map(str, command)], check=True, capture_output=True, timeout=200)
+    assert (tmp_path / "many.tsv").read_bytes() == (tmp_path / "one.tsv").read_bytes()
+
+
+def test_wrong_usage(table_file, tmp_path, model):
+    two = tmp_path / "two.tsv"
+    two.write_text("sequence_id\tv_call\tj_call\tjunction\trepertoire_id\na\tTRBV6-5\tTRBJ2-7\tTGT\tx\nb\ta\tb\tc\ty\n")
+    for words, message in (
+        ([two, "-o", tmp_path / "o.tsv"], "has 2 repertoires (x, y)"),
+        ([table_file, "-o", tmp_path / "o.h5"], "must end in .tsv"),
+        ([table_file, "-o", tmp_path / "o.tsv", "--kappa", "0"], "give a number above 0"),
+        ([table_file, "-o", tmp_path / "o.tsv", "--q", "1"], "between 0 and 1"),
+        ([table_file, "-o", tmp_path / "o.tsv", "--control", table_file], "give a control of other people"),
+        ([table_file, "-o", tmp_path / "o.tsv", "--min-reads", "2"], "no column duplicate_count"),
+    ):
+        _, err = hpcvdj_command("enrich", *words, "-m", model.name, "--backend", "cpu", code=2)
+        assert message in error_line(err), words
+    assert not (tmp_path / "o.tsv").exists()
