@@ -3,7 +3,7 @@
 From Python, three lines count a table::
 
     import hpcvdj
-    counted = hpcvdj.count(junctions, "inputs/germline/mouse_trb.tsv")   # a pandas or pyarrow table
+    counted = hpcvdj.count(junctions, "mouse_trb")   # a pandas or pyarrow table
     counted.sort_values("weight")
 
 docs/api.md shows the rest: opening results, choosing sequences, joining tables and cells.

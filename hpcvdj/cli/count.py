@@ -50,7 +50,7 @@ def command(
     name; a sequence_id must be unique only within its repertoire. hpcvdj first reads all tables; if it cannot read
     one, it counts nothing. bitwise and baseline enumerate once for all tables.
 
-    Example: hpcvdj count inputs/mouse_trb/small.tsv -g inputs/germline/mouse_trb_paper.tsv -o out.h5
+    Example: hpcvdj count inputs/mouse_trb/small.tsv -g mouse_trb_paper -o out.h5
     """
     run = common.begin(threads, patience)
     log_if_serial(run.world)

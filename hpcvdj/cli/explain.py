@@ -78,7 +78,7 @@ def command(
     any. The options of the germline table, of n-lengths and of how to read the sequence are for --germline only.
 
     Example: hpcvdj explain TGTGCCAGCAGTCTGGGACAGGGTAACCAAGACACCCAGTACTTT --v TRBV26 --j TRBJ2-5
-    -g inputs/germline/mouse_trb.tsv
+    -g mouse_trb
     """
     if not common.begin().is_root:
         return

@@ -56,7 +56,7 @@ def command(
 
     The page needs no network and no other file. It contains the run's user, hosts and paths, as the result does.
 
-    Example: hpcvdj report out.h5 -o report.html -g inputs/germline/mouse_trb_paper.tsv
+    Example: hpcvdj report out.h5 -o report.html -g mouse_trb_paper
     """
     if not common.begin().is_root:
         return

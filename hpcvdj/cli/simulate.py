@@ -40,7 +40,7 @@ def command(
     V-J pairs decrease as a power of their rank. Functional V and J genes are used, each by its first listed allele.
     `hpcvdj generate` draws from a recombination model instead, in which pathways are not equally likely.
 
-    Example: hpcvdj simulate -g inputs/germline/mouse_trb.tsv --productive -n 1000 --seed 1 -o mouse.tsv
+    Example: hpcvdj simulate -g mouse_trb --productive -n 1000 --seed 1 -o mouse.tsv
     """
     run = common.begin()
     if not run.is_root:

@@ -33,7 +33,7 @@ def command(
     The reference is the definition in plain Python. Exits with 1 if any counter differs. Enumeration grows as 4^n:
     at --max-n 6 expect seconds per junction.
 
-    Example: hpcvdj verify inputs/mouse_trb/small.tsv -g inputs/germline/mouse_trb_paper.tsv --max-n 3
+    Example: hpcvdj verify inputs/mouse_trb/small.tsv -g mouse_trb_paper --max-n 3
     """
     # Root alone computes the reference, which may take long.
     run = common.begin(threads, patience=math.inf)

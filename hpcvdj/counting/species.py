@@ -69,9 +69,10 @@ def _other_tables(germline: Germline) -> Iterator[tuple[str, Listing]]:
 
     A call whose gene both list, but not the allele, decides nothing.
     """
-    known = set(germline_paths().values())
-    beside = {path for own in germline.paths for path in own.parent.glob("*.tsv")} - known
-    for table in (*map(str, sorted(beside)), *germline_names()):
+    names, packaged = germline_names(), set(germline_paths().values())
+    beside = {path for own in germline.paths for path in own.parent.glob("*.tsv")} - packaged
+    # A table goes before the species that has it.
+    for table in (*map(str, sorted(beside)), *sorted(names, key=lambda name: len(names[name]))):
         try:
             other = read_germline(table)
         except InputError:
@@ -83,7 +84,7 @@ def _other_tables(germline: Germline) -> Iterator[tuple[str, Listing]]:
                 return True
             return None if other.find(segment, gene) else False
 
-        yield other.name if "," not in other.name else table, lists
+        yield table, lists
 
 
 def _other_models(model: Model) -> Iterator[tuple[str, Listing]]:

@@ -33,4 +33,5 @@ def germline_names() -> dict[str, tuple[str, ...]]:
 
 def model_paths() -> dict[str, Path]:
     """The folders of models by name, such as human_trb_m15."""
-    return {path.name: path for path in sorted((_PACKAGE / "models").iterdir()) if path.is_dir()}
+    found = sorted((_PACKAGE / "models").glob("*/model_params.txt"))
+    return {path.parent.name: path.parent for path in found}

@@ -8,7 +8,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import hpcvdj
-from hpcvdj.recombination.igor import OLGA_FOLDERS, olga_folder
 from hpcvdj.repertoires.readers import read_batches
 from tests.commands import error_line, hpcvdj_command
 from tests.recombination.igor_files import mouse_files, vdj_files, vj_files
@@ -25,14 +24,6 @@ def models(tmp_path_factory):
         rows[2] = rows[2].replace(allele, "TRBV99*01")
     files.write(folder / "b")
     return folder / "a", folder / "b", allele
-
-
-def test_the_models_that_can_be_named():
-    out, _ = hpcvdj_command("models", "list")
-    if olga_folder() is None:
-        assert "hpcvdj[models]" in out
-    else:
-        assert [line.split()[0] for line in out.splitlines()] == list(OLGA_FOLDERS)
 
 
 def test_a_model_is_shown(models):
