@@ -35,7 +35,7 @@ _TileWork.compute = slow
 """Small tiles, each of which takes its time."""
 
 MAIN = """
-from hpcvdj.cli import main
+from hpcvdj.__main__ import main
 sys.argv = ["hpcvdj", "-q", "motifs", "compare", *sys.argv[1:]]
 main()
 """
