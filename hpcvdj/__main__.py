@@ -1,6 +1,15 @@
-"""`python -m hpcvdj`: the command of the same name."""
+"""The process of the command `hpcvdj`, or `python -m hpcvdj`."""
 
-from hpcvdj.cli import main
+from hpcvdj.cli import startup
+
+
+def main() -> None:
+    """Run the command; never returns."""
+    startup.load_little()
+    from hpcvdj import cli
+
+    cli.main()
+
 
 if __name__ == "__main__":
     main()

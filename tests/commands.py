@@ -69,7 +69,7 @@ def error_line(stderr):
 COMMANDS = """
 if __name__ == "__main__":
     import contextlib, io, json, sys
-    from hpcvdj.cli import main
+    from hpcvdj.__main__ import main
     ended = []
     for words in json.loads(sys.argv[1]):
         sys.argv, out, err = ["hpcvdj", *words], io.StringIO(), io.StringIO()

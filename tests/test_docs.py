@@ -11,7 +11,7 @@ import pytest
 import typer.main
 
 import hpcvdj
-from hpcvdj.cli import app
+from hpcvdj.cli import program
 from hpcvdj.counting.config import Config
 from tests.commands import hpcvdj_command
 from tests.conftest import GERMLINE, ROOT, SMALL
@@ -81,7 +81,7 @@ def site_module(name):
 
 def test_the_reference_has_every_command_and_option():
     page = site_module("reference").commands()
-    root = typer.main.get_command(app)
+    root = typer.main.get_command(program())
     names = [f"hpcvdj {name}" for name in root.commands]
     for name, command in root.commands.items():
         for subname, subcommand in getattr(command, "commands", {"": command}).items():

@@ -13,7 +13,7 @@ import typer
 from typer.models import ArgumentInfo, OptionInfo
 
 import hpcvdj
-from hpcvdj.cli import app, common_options
+from hpcvdj.cli import common_options, program
 from hpcvdj.cli.common import fill
 
 VALUE_NAMES = {int: "NUMBER", float: "NUMBER", str: "TEXT", Path: "PATH"}
@@ -37,7 +37,7 @@ def commands() -> str:
         "",
         *_parameter_table(common_options, OptionInfo),
     ]
-    lines += _commands("hpcvdj", app, 2)
+    lines += _commands("hpcvdj", program(), 2)
     return fill("\n".join(lines)) + "\n"
 
 

@@ -33,11 +33,34 @@ def test_help_has_each_command_in_a_panel():
 
 
 def test_help_needs_no_heavy_import():
-    code = "import sys; sys.argv = ['hpcvdj', '--help']\nfrom hpcvdj.cli import main\n"
+    code = "import sys; sys.argv = ['hpcvdj', '--help']\nfrom hpcvdj.__main__ import main\n"
     code += "try: main()\nexcept SystemExit: pass\n"
     code += "print([name for name in ('numba', 'pyarrow', 'h5py', 'mpi4py.MPI', 'numpy') if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] in ("[]", "['numpy']")
+
+
+UNUSED = "pandas", "scipy.linalg", "awkward", "numba.np.npyimpl"
+COUNTED = f"""
+import json, sys
+from hpcvdj.__main__ import main
+sys.argv = ["hpcvdj", "-q", "count", {str(SMALL)!r}, "-g", {str(GERMLINE)!r}, "-o", sys.argv[1]]
+try: main()
+except SystemExit: pass
+import pyarrow
+print([name for name in {UNUSED} if name in sys.modules])
+# What hpcvdj leaves out is there for whoever asks for it.
+import pandas, scipy.linalg, numba
+print(numba.njit(lambda a: a + 2.0)(1.0), pyarrow.table({{"a": [1]}}).to_pandas().a[0])
+"""
+
+
+def test_a_command_loads_what_it_uses(tmp_path):
+    """Of compiled functions in the cache, where the first command leaves them."""
+    hpcvdj_command("count", SMALL, "-g", GERMLINE, "-o", tmp_path / "first.h5")
+    words = [sys.executable, "-c", COUNTED, str(tmp_path / "second.h5")]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-2:] == ["[]", "3.0 1"]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -248,7 +271,7 @@ def test_a_write_that_fails_leaves_nothing(tmp_path):
         # Python would leave compiled modules that are cut short, and later runs would read them.
         "sys.dont_write_bytecode = True\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))\n"
-        "from hpcvdj.cli import main\n"
+        "from hpcvdj.__main__ import main\n"
         f"sys.argv = ['hpcvdj', 'count', {str(SMALL)!r}, '-g', {str(GERMLINE)!r}, '-o', {str(tmp_path / 'o.h5')!r}]\n"
         "main()"
     )

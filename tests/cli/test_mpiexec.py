@@ -65,9 +65,11 @@ MODES = {
 
 ONE_AFTER_ANOTHER = """
 import json, sys
-from hpcvdj.cli import app
+from hpcvdj.cli import program
+from hpcvdj.cli.startup import load_little
+load_little()
 for words in json.loads(sys.argv[1]):
-    app(words, standalone_mode=False)
+    program(words)(words, standalone_mode=False)
 """
 
 
@@ -183,7 +185,7 @@ def test_a_rank_that_raises_ends_all(tmp_path, rank):
         "        raise ZeroDivisionError('planted')\n"
         "    return right(self, unit, first, last)\n"
         "direct.DirectKernel.start = wrong\n"
-        "from hpcvdj.cli import main\n"
+        "from hpcvdj.__main__ import main\n"
         f"sys.argv = ['hpcvdj', 'count', {str(SMALL)!r}, '-g', {str(GERMLINE)!r}, '-o', {str(tmp_path / 'o.h5')!r}]\n"
         "main()\n"
     )
@@ -274,7 +276,7 @@ def test_a_slice_may_take_longer_than_the_patience(tmp_path):
     pq.write_table(pacsv.read_csv(SMALL, parse_options=pacsv.ParseOptions(delimiter="\t")), tmp_path / "t.parquet")
     slow = (
         "import time, hpcvdj.repertoires.readers as tables\n"
-        "from hpcvdj.cli import main\n"
+        "from hpcvdj.__main__ import main\n"
         "as_strings, tables.PARQUET_ROWS = tables.as_strings, 50\n"
         "tables.as_strings = lambda batch: (time.sleep(0.7), as_strings(batch))[1]\n"
         "main()"

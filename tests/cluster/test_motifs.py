@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.kernels.kmers.cases import random_text
-from tests.motifs.test_compare import content
+from tests.motifs.comparing import content
 
 pytestmark = pytest.mark.timeout(900)
 

@@ -16,8 +16,7 @@ from hpcvdj.motifs.edges import EdgeFilter, EdgeFinder, joined
 from hpcvdj.motifs.results import MotifWriter
 from hpcvdj.motifs.scores import Scoring, base_frequencies, make_score, terms_of
 from hpcvdj.storage.hdf5 import atomic_hdf5
-
-K, D = 6, 2
+from tests.motifs.comparing import TEXTS, D, K
 
 
 @dataclass(frozen=True)
@@ -109,3 +108,11 @@ def run():
         return done.output
 
     return invoke
+
+
+@pytest.fixture
+def fasta(tmp_path):
+    """A file of TEXTS."""
+    path = tmp_path / "some.fasta"
+    path.write_text("".join(f">s{i} described\n{text}\n" for i, text in enumerate(TEXTS)))
+    return path

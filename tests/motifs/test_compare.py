@@ -1,82 +1,31 @@
-"""A comparison from file to result: every layout, ranks, selections, stopping and going on, bad input."""
-
-import errno
-import math
-import shutil
-from functools import partial
+"""A comparison from file to result: every layout, ranks, selections, bad input."""
 
 import numpy as np
 import pytest
 
-from hpcvdj.errors import CompleteError, InputError, MachineError, StoppedError, choices
-from hpcvdj.kernels.kmers import join_cpu
-from hpcvdj.kernels.kmers.methods import KmerMethod
+from hpcvdj.errors import InputError, StoppedError
 from hpcvdj.kernels.kmers.profile import profile
 from hpcvdj.kernels.kmers.sequences import sequence_set
-from hpcvdj.motifs import compare as module
-from hpcvdj.motifs import results, tiles
-from hpcvdj.motifs.compare import MotifConfig, compare_file
 from hpcvdj.motifs.edges import EdgeFilter
 from hpcvdj.motifs.results import MotifResult
 from hpcvdj.motifs.scores import Scoring, base_frequencies, make_score, markdown, terms_of
 from hpcvdj.motifs.tiles import plan, tiles_of_rank
-from hpcvdj.runs.pacing import Pacer
-from hpcvdj.runs.run import Run
-from hpcvdj.runs.stopping import StopRequest
-from hpcvdj.storage import hdf5
 from tests.cli.test_mpiexec import MPIEXEC, launch
 from tests.commands import error_line, hpcvdj_command, run, succeeded
 from tests.conftest import ROOT
-from tests.kernels.kmers.cases import hostile, random_text
-from tests.kernels.kmers.reference import exact_counters, opposite_strand_counters
-
-K, D = 6, 2
-TEXTS = (*hostile(), *(random_text(np.random.default_rng(s), 30, "AACGT") for s in range(9)))
-
+from tests.kernels.kmers.cases import random_text
+from tests.kernels.kmers.reference import exact_counters
+from tests.motifs.comparing import TEXTS, D, K, StopWhen, compare, content, exact
 
 EDGES = ["--top", "3", "--score", "background", "--strands", "both"]
-
-
-@pytest.fixture
-def fasta(tmp_path):
-    path = tmp_path / "some.fasta"
-    path.write_text("".join(f">s{i} described\n{text}\n" for i, text in enumerate(TEXTS)))
-    return path
-
-
-def compare(fasta, target, *, layout=None, monkeypatch=None, request=None, **options):
-    chosen = {name: options.pop(name) for name in ("resume", "overwrite") if name in options}
-    if layout is not None:
-        monkeypatch.setattr(module, "layout_of", lambda *ignored: dict(zip(("load", "height"), layout, strict=True)))
-        # Tiles begin chunks.
-        monkeypatch.setattr(results, "CHUNK", math.gcd(*layout))
-    config = MotifConfig(**{"k": K, "d": D, "backend": "cpu", **options})
-    run = Run().to(target, **chosen)
-    if request is not None:
-        run.request = request
-    return compare_file(fasta, config, run)
-
-
-def content(path):
-    with MotifResult(path) as result:
-        if result.dense:
-            return np.stack([result.counters(strand) for strand in range(result.strands)])
-        return [
-            (int(s), int(r), int(c), tuple(counts), score)
-            for part in result.edges()
-            for r, c, s, counts, score in zip(*(part[name].tolist() for name in part.dtype.names), strict=True)
-        ]
-
-
-EXACT = np.stack([exact_counters(TEXTS, K, D), opposite_strand_counters(TEXTS, K, D)])
 
 
 @pytest.mark.parametrize("layout", [(512, 512), (7, 3), (5, 5), pytest.param((1, 1), marks=pytest.mark.slow), (100, 4)])
 def test_all_pairs_whatever_the_tiles(fasta, tmp_path, monkeypatch, layout):
     summary = compare(fasta, tmp_path / "o.h5", layout=layout, monkeypatch=monkeypatch, strands=2)
-    assert np.array_equal(content(tmp_path / "o.h5"), EXACT)
-    upper = np.triu(np.ones(EXACT.shape[2:], dtype=bool), 1)
-    assert summary.pairs == [[int(((plane != 0) & upper).sum()) for plane in strand] for strand in EXACT]
+    assert np.array_equal(content(tmp_path / "o.h5"), exact())
+    upper = np.triu(np.ones(exact().shape[2:], dtype=bool), 1)
+    assert summary.pairs == [[int(((plane != 0) & upper).sum()) for plane in strand] for strand in exact()]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["o.h5", "some.fasta"], "no debris"
     with MotifResult(tmp_path / "o.h5") as result:
         assert result.names == [f"s{i}" for i in range(len(TEXTS))]
@@ -91,11 +40,11 @@ def expected_edges(kind, weights, strands, minimum, top):
     scoring = Scoring(make_score(kind, weights, K, D), terms)
     n, found = len(TEXTS), []
     for s in range(strands):
-        scores = scoring.rectangle(EXACT[s].astype(np.uint32), s, 0, 0)
+        scores = scoring.rectangle(exact()[s].astype(np.uint32), s, 0, 0)
         for i in range(n):
             for j in range(i + 1, n):
-                if EXACT[s, :, i, j].any() and (minimum is None or scores[i, j] >= minimum):
-                    found.append((s, i, j, tuple(EXACT[s, :, i, j].tolist()), float(scores[i, j])))
+                if exact()[s, :, i, j].any() and (minimum is None or scores[i, j] >= minimum):
+                    found.append((s, i, j, tuple(exact()[s, :, i, j].tolist()), float(scores[i, j])))
     found = [edge for edge in found if not np.isnan(edge[4])]
     if top is None:
         return sorted(found)
@@ -145,158 +94,6 @@ def test_background_is_the_product_of_centred_counts():
     found = scoring.rectangle(exact_counters(texts, k, d).astype(np.uint32), 0, 0, 0)
     # Sums of some hundred products in another order: 10 times the largest difference seen.
     assert np.allclose(found, expected, rtol=0, atol=1e-13)
-
-
-class StopWhen(StopRequest):
-    """A signal that comes when there are so many files of a kind in a folder."""
-
-    def __init__(self, folder, pattern, files=1):
-        super().__init__()
-        self._files = lambda: len(list(folder.glob(pattern))) >= files
-
-    def __bool__(self):
-        self.name = "SIGTERM" if self._files() else ""
-        return bool(self.name)
-
-
-@pytest.mark.parametrize("edges", [None, EdgeFilter(0.2, 3)])
-def test_stopped_and_resumed(fasta, tmp_path, monkeypatch, edges):
-    whole, target = tmp_path / "whole.h5", tmp_path / "o.h5"
-    options = {"edges": edges, "layout": (6, 4), "monkeypatch": monkeypatch, "strands": 2}
-    compare(fasta, whole, **options)
-    folder = tmp_path / "o.h5.checkpoint"
-    with pytest.raises(StoppedError, match="SIGTERM: stopped with the finished tiles saved; --resume"):
-        compare(fasta, target, request=StopWhen(folder, "tile-*.npz", 5), **options)
-    assert not target.exists()
-    assert len(list(folder.glob("tile-*.npz"))) == 5
-    with pytest.raises(InputError, match="--resume continues it"):
-        compare(fasta, target, **options)
-    with pytest.raises(InputError, match="distinct was False, is True"):
-        compare(fasta, target, resume=True, distinct=True, **options)
-    # What a killed run leaves; and other sizes, of which those of the first run hold.
-    for name in ("tile-9.npz.new", "result.part"):
-        (folder / name).write_bytes(b"half")
-    compare(fasta, target, resume=True, **{**options, "layout": (6, 8)}, method="index")
-    one, other = content(target), content(whole)
-    assert np.array_equal(one, other) if edges is None else sorted(one) == sorted(other)
-    assert not folder.exists()
-    # What a run leaves that is killed right after the result has its name, and one that was to replace the result.
-    for theirs in ({"distinct": True}, {}):
-        with pytest.raises(StoppedError):
-            compare(fasta, target, overwrite=True, request=StopWhen(folder, "tile-*.npz", 2), **options, **theirs)
-        with pytest.raises(CompleteError, match="complete already"):
-            compare(fasta, target, resume=True, **options)
-        assert folder.exists() == bool(theirs)
-        shutil.rmtree(folder, ignore_errors=True)
-    with pytest.raises(InputError, match=r"another run \(d was 2, is 1; weights was"):
-        compare(fasta, target, resume=True, d=1, **options)
-
-
-@pytest.mark.parametrize("edges", [None, EdgeFilter(0.2, 3)])
-def test_stopped_while_the_result_is_put_together(fasta, tmp_path, monkeypatch, edges):
-    target, folder = tmp_path / "o.h5", tmp_path / "o.h5.checkpoint"
-    options = {"edges": edges, "layout": (6, 4), "monkeypatch": monkeypatch}
-    tiles_in_all = len(plan(len(TEXTS), 1, 6, 4))
-    with pytest.raises(StoppedError, match="SIGTERM: stopped while the result was put together"):
-        compare(fasta, target, request=StopWhen(folder, "tile-*.npz", tiles_in_all), **options)
-    assert not target.exists()
-    assert not (folder / "result.part").exists()
-    monkeypatch.setattr(KmerMethod, "load", None)
-    compare(fasta, target, resume=True, **options)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["o.h5", "some.fasta"], "no debris"
-
-
-def test_stopped_between_the_pieces_of_a_tile(fasta, tmp_path, monkeypatch):
-    """A tile may take long: it is left, and compared again."""
-    target, pieces = tmp_path / "o.h5", []
-
-    class StopAtThird(StopRequest):
-        def __bool__(self):
-            self.name = "SIGTERM" if len(pieces) == 3 else ""
-            return bool(self.name)
-
-    def piece(*arguments):
-        pieces.append(arguments)
-
-    options = {"layout": (512, 512), "monkeypatch": monkeypatch, "method": "index"}
-    with monkeypatch.context() as slow:
-        slow.setattr(join_cpu, "_join", piece)
-        slow.setattr(module, "Pacer", partial(Pacer, seconds=0.0))
-        with pytest.raises(StoppedError, match="stopped with the finished tiles saved"):
-            compare(fasta, target, request=StopAtThird(), **options)
-    assert len(pieces) == 3
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["some.fasta"]
-    compare(fasta, target, resume=True, **options)
-    assert np.array_equal(content(target)[0], EXACT[0])
-
-
-@pytest.mark.parametrize("method", list(choices(KmerMethod)))
-def test_pieces_add_up(tmp_path, monkeypatch, method):
-    """Several pieces a tile, of one thread's work each, whatever the method cuts."""
-    rng = np.random.default_rng(2)
-    many = tmp_path / "many.fasta"
-    many.write_text("".join(f">{i}\n{random_text(rng, 30, 'AACG')}\n" for i in range(1100)))
-    compare(many, tmp_path / "whole.h5", k=5, d=1, method="index")
-    pieces = []
-
-    def paced(between):
-        return Pacer(seconds=0.0, between=lambda: pieces.append(between()))
-
-    monkeypatch.setattr(module, "Pacer", paced)
-    compare(many, tmp_path / "o.h5", k=5, d=1, method=method, layout=(1024, 1024), monkeypatch=monkeypatch)
-    assert len(pieces) > 3, "more than there are tiles"
-    assert np.array_equal(content(tmp_path / "o.h5"), content(tmp_path / "whole.h5"))
-
-
-def test_a_damaged_tile_is_named(fasta, tmp_path, monkeypatch):
-    target, folder = tmp_path / "o.h5", tmp_path / "o.h5.checkpoint"
-    options = {"layout": (6, 4), "monkeypatch": monkeypatch}
-    with pytest.raises(StoppedError):
-        compare(fasta, target, request=StopWhen(folder, "tile-*.npz", 3), **options)
-    damaged = min(folder.glob("tile-*.npz"))
-    damaged.write_bytes(damaged.read_bytes()[:100])
-    with pytest.raises(InputError, match=f"{damaged.name}: is damaged .*; remove it"):
-        compare(fasta, target, resume=True, **options)
-    damaged.unlink()
-    compare(fasta, target, resume=True, **options)
-    assert np.array_equal(content(target)[0], EXACT[0])
-
-
-def test_a_full_disk_while_storing_loses_nothing(fasta, tmp_path, monkeypatch):
-    target, write = tmp_path / "o.h5", hdf5._SafeFile.write
-
-    def failing(self, data):
-        # As on a disk that has room for the first few bytes.
-        if self.tell() > 2000:
-            self.fault = self.fault or OSError(errno.ENOSPC, "No space left on device")
-        return write(self, data)
-
-    with monkeypatch.context() as full:
-        full.setattr(hdf5._SafeFile, "write", failing)
-        with pytest.raises(MachineError, match=r"the disk is full; .* What was saved before is complete: .* --resume"):
-            compare(fasta, target)
-    assert not target.exists()
-    monkeypatch.setattr(KmerMethod, "load", None)
-    compare(fasta, target, resume=True)
-    assert np.array_equal(content(target)[0], EXACT[0])
-
-
-def test_a_full_disk_loses_nothing(fasta, tmp_path, monkeypatch):
-    options = {"layout": (6, 4), "monkeypatch": monkeypatch}
-    save, calls = np.savez, []
-
-    def failing(stream, **arrays):
-        calls.append(1)
-        if len(calls) > 3:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        save(stream, **arrays)
-
-    monkeypatch.setattr(tiles.np, "savez", failing)
-    with pytest.raises(MachineError, match="the disk is full"):
-        compare(fasta, tmp_path / "o.h5", **options)
-    monkeypatch.setattr(tiles.np, "savez", save)
-    compare(fasta, tmp_path / "o.h5", resume=True, **options)
-    assert np.array_equal(content(tmp_path / "o.h5")[0], EXACT[0])
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 7])
@@ -448,7 +245,7 @@ def test_ranks_of_different_backends_share_the_tiles_alike(fasta, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(
         "import sys\nimport hpcvdj.motifs.compare as compare\n"
-        "from hpcvdj.cli import main\nfrom hpcvdj.kernels.kmers.methods import KmerMethod\n"
+        "from hpcvdj.__main__ import main\nfrom hpcvdj.kernels.kmers.methods import KmerMethod\n"
         "from hpcvdj.runs.ranks import world\n"
         "import hpcvdj.motifs.results as results\n"
         "results.CHUNK = 1\n"
@@ -459,7 +256,7 @@ def test_ranks_of_different_backends_share_the_tiles_alike(fasta, tmp_path):
     done = launch(2, program, fasta, "-k", K, "-d", D, "--strands", "both", "-o", tmp_path / "o.h5", "--backend", "cpu",
                   "--method", "matrix")  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert np.array_equal(content(tmp_path / "o.h5"), EXACT)
+    assert np.array_equal(content(tmp_path / "o.h5"), exact())
 
 
 TOY = """
@@ -490,7 +287,7 @@ def test_a_score_is_one_class(fasta, tmp_path):
     assert "| `toy` | the largest D_h | never |" in page.read_text()
     assert "toy: the toy of a test" in " ".join(succeeded(*shown).replace("│", "").split())
     succeeded(*compared)
-    expected = np.triu(EXACT[0].max(axis=0), 1)
+    expected = np.triu(exact()[0].max(axis=0), 1)
     edges = content_of_toy(tmp_path / "o.h5")
     assert edges == {(int(i), int(j)): float(expected[i, j]) for i, j in zip(*np.nonzero(expected >= 2), strict=True)}
 

@@ -8,16 +8,9 @@ from hpcvdj.errors import choices
 from hpcvdj.kernels.kmers.methods import KmerMethod
 from hpcvdj.motifs.edges import EdgeFilter
 from tests.kernels.host import fake_cupy
-from tests.motifs.test_compare import EXACT, TEXTS, compare, content
+from tests.motifs.comparing import compare, content, exact
 
 pytestmark = pytest.mark.skipif(fake_cupy.COMPILER is None, reason="no g++")
-
-
-@pytest.fixture
-def fasta(tmp_path):
-    path = tmp_path / "some.fasta"
-    path.write_text("".join(f">s{i}\n{text}\n" for i, text in enumerate(TEXTS)))
-    return path
 
 
 @pytest.mark.parametrize("method", ["auto", *choices(KmerMethod)])
@@ -25,7 +18,7 @@ def test_the_command_gives_all_pairs(host, fasta, tmp_path, run, method):
     out = tmp_path / "o.h5"
     options = ("-k", 6, "-d", 2, "--strands", "both", "--backend", "cuda", "--method", method)
     run(motifs_compare, fasta, *options, "-o", out)
-    assert np.array_equal(content(out), EXACT)
+    assert np.array_equal(content(out), exact())
 
 
 @pytest.mark.parametrize("options", [("--min-score", 0.2), ("--top", 2), ("--min-score", 0.05, "--top", 3)])
@@ -52,6 +45,6 @@ def test_tiles_on_a_gpu_and_on_the_cpu(host, fasta, tmp_path, monkeypatch, edges
         found.append((content(out), summary.pairs))
     assert found[0][1] == found[1][1]
     if edges is None:
-        assert np.array_equal(found[0][0], EXACT)
+        assert np.array_equal(found[0][0], exact())
     else:
         assert sorted(found[0][0]) == sorted(found[1][0])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.cli.test_mpiexec import MPIEXEC
-from tests.motifs.test_compare import EXACT, TEXTS, K, content
+from tests.motifs.comparing import K, content, exact
 from tests.robustness.kill_and_resume import ranks_of
 
 pytest.importorskip("mpi4py")
@@ -35,17 +35,10 @@ _TileWork.compute = slow
 """Small tiles, each of which takes its time."""
 
 MAIN = """
-from hpcvdj.cli import main
+from hpcvdj.__main__ import main
 sys.argv = ["hpcvdj", "-q", "motifs", "compare", *sys.argv[1:]]
 main()
 """
-
-
-@pytest.fixture
-def fasta(tmp_path):
-    path = tmp_path / "some.fasta"
-    path.write_text("".join(f">s{i}\n{text}\n" for i, text in enumerate(TEXTS)))
-    return path
 
 
 @pytest.fixture
@@ -108,7 +101,7 @@ def test_a_signal_leaves_the_tiles_and_others_go_on(start, tmp_path, options, al
     assert 4 <= kept < 32
     found = resumed(start, tmp_path, "--method", "matrix", *options)
     if not options:
-        assert np.array_equal(found, EXACT)
+        assert np.array_equal(found, exact())
         return
     assert end(start(*options, ranks=1, target="whole.h5"))[0] == 0
     assert found == content(tmp_path / "whole.h5")
@@ -124,7 +117,7 @@ def test_a_rank_that_hangs_is_given_up(start, tmp_path):
     assert err.count("hpcvdj: error: rank 0 waited 3 s for the other ranks") == 1
     assert "Traceback" not in err
     assert not (tmp_path / "o.h5").exists()
-    assert np.array_equal(resumed(start, tmp_path), EXACT)
+    assert np.array_equal(resumed(start, tmp_path), exact())
 
 
 @pytest.mark.slow
@@ -134,7 +127,7 @@ def test_root_that_hangs_while_it_stores_is_given_up(start, tmp_path):
     assert code not in (0, 75)
     assert err.count("hpcvdj: error: rank 1 waited 3 s for the other ranks") == 1
     assert not (tmp_path / "o.h5").exists()
-    assert np.array_equal(resumed(start, tmp_path, ranks=2), EXACT)
+    assert np.array_equal(resumed(start, tmp_path, ranks=2), exact())
 
 
 @pytest.mark.parametrize("rank", [0, pytest.param(1, marks=pytest.mark.slow)])
@@ -144,7 +137,7 @@ def test_a_killed_rank_ends_all(start, tmp_path, rank):
     os.kill(ranks_of(process.pid)[rank], signal.SIGKILL)
     assert end(process)[0] not in (0, 75)
     assert not (tmp_path / "o.h5").exists()
-    assert np.array_equal(resumed(start, tmp_path), EXACT)
+    assert np.array_equal(resumed(start, tmp_path), exact())
 
 
 def test_a_rank_that_raises_ends_all(start, tmp_path):
@@ -159,7 +152,7 @@ _TileWork.compute = wrong
     assert code not in (0, 75)
     assert err.count("ZeroDivisionError: planted") == 1
     assert not (tmp_path / "o.h5").exists()
-    assert np.array_equal(resumed(start, tmp_path, ranks=2), EXACT)
+    assert np.array_equal(resumed(start, tmp_path, ranks=2), exact())
 
 
 def test_a_full_disk_is_one_line_from_one_rank(start, tmp_path):
@@ -178,7 +171,7 @@ tiles.np.savez = full
     assert "What was saved before is complete: free space, then continue with --resume" in err
     assert not list(tmp_path.glob("o.h5.checkpoint/.*"))
     assert len(list(tmp_path.glob("o.h5.checkpoint/tile-*.npz"))) >= 3
-    assert np.array_equal(resumed(start, tmp_path, ranks=2), EXACT)
+    assert np.array_equal(resumed(start, tmp_path, ranks=2), exact())
 
 
 @pytest.mark.slow
@@ -200,7 +193,7 @@ MotifWriter.put_tile = full
     forbidden = "_TileWork.compute = None\n"
     code, err = end(start("--resume", planted=forbidden))
     assert code == 0, err
-    assert np.array_equal(content(tmp_path / "o.h5"), EXACT)
+    assert np.array_equal(content(tmp_path / "o.h5"), exact())
 
 
 def test_changed_input_is_refused_by_name(start, tmp_path, fasta):

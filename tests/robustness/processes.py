@@ -30,7 +30,7 @@ def ended(*arguments, env=None, stdout=subprocess.PIPE):
 
 def refused(*arguments, exit_code=2):
     """The one line of a command that refuses its input within memory and time."""
-    words = [sys.executable, "-c", f"{LIMIT}; from hpcvdj.cli import main; main()", "-q", *map(str, arguments)]
+    words = [sys.executable, "-c", f"{LIMIT}; from hpcvdj.__main__ import main; main()", "-q", *map(str, arguments)]
     done = subprocess.run(
         words, capture_output=True, timeout=SECONDS, check=False, cwd=ROOT, stdin=subprocess.DEVNULL,
         env={**os.environ, "COLUMNS": "200", "NUMBA_NUM_THREADS": "1"},

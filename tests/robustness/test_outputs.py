@@ -124,7 +124,7 @@ def test_a_path_that_is_too_long(tmp_path):
 
 
 def test_an_unexpected_error_is_one_line():
-    code = "import hpcvdj.cli.info as info\nfrom hpcvdj.cli import main\nimport hpcvdj.cli.common as c\n"
+    code = "import hpcvdj.cli.info as info\nfrom hpcvdj.__main__ import main\nimport hpcvdj.cli.common as c\n"
     code += "def wrong(*a, **k): raise RuntimeError('first line\\nsecond')\nc.begin = wrong\nmain()"
     for options, lines in (([], 1), (["-v"], None)):
         done = subprocess.run(
