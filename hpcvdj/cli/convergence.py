@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hpcvdj.cli import common, options
+from hpcvdj.cli.helping import MORE
 from hpcvdj.errors import InputError
 from hpcvdj.sharing import Rows
 
@@ -47,17 +48,22 @@ def command(
         Rows, typer.Option("--rows", help="Use only productive rows (if the counted table says which), or all rows.")
     ] = "productive",
     public: Annotated[
-        int, typer.Option("--public", min=2, help="Individuals from which on a junction is public, for the AUC.")
+        int, typer.Option(
+            "--public", min=2, help="Individuals from which on a junction is public, for the AUC.",
+            rich_help_panel=MORE,
+        )
     ] = 2,
     with_genes: Annotated[
-        bool, typer.Option("--aa-with-genes", help="Distinguish amino-acid junctions of different V or J genes.")
+        bool, typer.Option(
+            "--aa-with-genes", help="Distinguish amino-acid junctions of different V or J genes.",
+            rich_help_panel=MORE,
+        )
     ] = False,
     junctions: Annotated[
         Path | None,
         typer.Option(
             "--junctions", help="Where the counted table is now (a folder, for several).",
-            show_default="where it was counted",
-        ),
+            show_default="where it was counted", rich_help_panel=MORE),
     ] = None,
     model: options.OptionalModel = None,
     backend: options.BackendOption = "auto",

@@ -9,7 +9,7 @@ from typing import Any
 from hpcvdj.counting.compute import compute, shared_repertoire
 from hpcvdj.counting.config import Plan
 from hpcvdj.counting.slices import NOTHING_YET, count_in_slices, surveyed
-from hpcvdj.counting.summary import STAGES, Summary, attributes_of, facts_of, log_exclusions, summary_of
+from hpcvdj.counting.summary import STAGES, Summary, attributes_of, facts_of, summary_of
 from hpcvdj.kernels.method import Method, Missing
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import Junctions, Reference
@@ -72,7 +72,6 @@ def _whole(inputs: Inputs, reference: Reference, config: Plan, run: Run, started
     attributes: dict[str, Any] = {}
     if junctions is not None:
         facts = junctions.rows_read, junctions.excluded.counts(), junctions.substituted
-        log_exclusions(*facts)
         attributes = attributes_of(inputs, reference, config, asked, run) | facts_of(*facts)
     read = time.perf_counter()
     folder, _ = run.open_folder("checkpoint", attributes.get("identity", {}), STATE)
