@@ -119,7 +119,9 @@ def command(
             _print(found, top, output_format)
         return
     if (germline is None) == (model is None):
-        raise InputError("give --germline to list pathways, --model to list scenarios, or --id for a row of a result")
+        raise InputError(
+            "give --germline to list pathways, or --model to list scenarios, or --id for a row of a result"
+        )
     if model is not None:
         wrong = [name for name in given if name in ONLY_PATHWAYS]
         if wrong:

@@ -17,6 +17,7 @@ from hpcvdj.results import parts
 from hpcvdj.results.writer import STATE, ResultWriter, result_writer
 from hpcvdj.runs.driver import Partial
 from hpcvdj.runs.folder import RunFolder
+from hpcvdj.runs.progress import told_if_slow
 from hpcvdj.runs.run import Run
 
 AUTO_ROWS = 1 << 24
@@ -63,7 +64,8 @@ def _slice_rows(inputs: Inputs, method: Method, asked: int | None) -> int:
 
 def _whole(inputs: Inputs, reference: Reference, config: Plan, run: Run, started: float) -> Summary:
     """All rows at once, with a checkpoint."""
-    junctions = run.root_steps(lambda: inputs.read(reference, between=run.raise_if_stopping), NOTHING_YET)
+    with told_if_slow(f"reading {inputs.path.name}", shown=run.is_root):
+        junctions = run.root_steps(lambda: inputs.read(reference, between=run.raise_if_stopping), NOTHING_YET)
     repertoire = shared_repertoire(junctions, run)
     asked, config = config, run.from_root(lambda: config.settled(repertoire.longest))
     problem = config.problem(repertoire, reference)

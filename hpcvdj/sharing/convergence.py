@@ -28,6 +28,7 @@ from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.repertoires.tables import write_table
 from hpcvdj.results.export import counted_tables
 from hpcvdj.results.reader import Result
+from hpcvdj.runs.progress import Progress
 from hpcvdj.sharing import Rows
 from hpcvdj.sharing.ranking import Auc, auc
 from hpcvdj.storage.inputs import require_unchanged
@@ -103,18 +104,20 @@ def read(
     parts: list[pa.Table] = []
     first: dict[str, tuple[Any, str]] = {}
     max_n = 0
-    for path in results:
-        with Result(path) as result:
-            how_counted = _how_counted(result)
-            first = first or how_counted
-            for name, (value, shown) in how_counted.items():
-                if value != first[name][0]:
-                    raise InputError(
-                        f"{path}: was counted with different {name} ({shown}) than {results[0]} ({first[name][1]}); "
-                        "count both with the same options"
-                    )
-            parts.append(_observations(result, individual, rows, junctions))
-            max_n = max(max_n, result.max_n)
+    with Progress(len(results), "results", shown=True, what="reading") as progress:
+        for path in results:
+            with Result(path) as result:
+                how_counted = _how_counted(result)
+                first = first or how_counted
+                for name, (value, shown) in how_counted.items():
+                    if value != first[name][0]:
+                        raise InputError(
+                            f"{path}: was counted with different {name} ({shown}) than {results[0]} "
+                            f"({first[name][1]}); count both with the same options"
+                        )
+                parts.append(_observations(result, individual, rows, junctions))
+                max_n = max(max_n, result.max_n)
+            progress.advance(1)
     if individual is None:
         _warn_of_namesakes(results, parts)
     table = pa.concat_tables(parts)

@@ -8,7 +8,9 @@ import sys
 import pyarrow.parquet as pq
 import pytest
 
+from hpcvdj.repertoires import readers
 from hpcvdj.results.reader import Result
+from hpcvdj.runs import progress
 from tests.commands import error_line, hpcvdj_command
 from tests.conftest import GERMLINE, ROOT, SMALL
 
@@ -220,3 +222,26 @@ def test_shell_completion():
     assert "--max-n" in completed("hpcvdj count --max")
     assert completed("hpcvdj count --method d") == ["direct"]
     assert "_HPCVDJ_COMPLETE" in hpcvdj_command("--show-completion", "bash")[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("simulate", "-g", GERMLINE, "-n", 200, "-o", "s.tsv"), "drawing: "),
+        (("export", "c.h5", "-o", "e.tsv"), "writing the table"),
+        (("verify", SMALL, "-g", GERMLINE, "--sample", 2, "--max-n", 0, "--literal-max-n", 0), "Algorithm 1"),
+        (("convergence", "c.h5", "d.h5", "-o", "v.tsv"), "reading: 50.0 % done"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_what_takes_long_says_how_far_it_is(tmp_path, monkeypatch, words, message):
+    for name in ("c.h5", "d.h5"):
+        hpcvdj_command("-q", *COUNT, SMALL, "-o", tmp_path / name)
+    # Batches are smaller than the table, and every moment is long.
+    monkeypatch.setattr(progress, "PATIENT_SECONDS", 0.0)
+    monkeypatch.setattr(readers, "BLOCK_BYTES", 10_000)
+    _, err = hpcvdj_command(*words, cwd=tmp_path)
+    assert message in err
+    assert "% done" in err
+    _, err = hpcvdj_command(*words, "-q", *([] if words[0] == "verify" else ["--overwrite"]), cwd=tmp_path)
+    assert "% done" not in err
