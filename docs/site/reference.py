@@ -33,8 +33,8 @@ def commands() -> str:
         "What `hpcvdj COMMAND --help` prints. Results go to the named file, a short summary to stdout, log and "
         "progress to stderr. See also the [exit codes](../cluster.md#5-exit-codes).",
         "",
-        "A table may be `-`: an input is then read from standard input; an output, as TSV, goes to standard output, and "
-        "the summary to stderr.",
+        "A table may be `-`: an input is then read from standard input; an output, as TSV, goes to standard output, "
+        "and the summary to stderr.",
         "",
         "Options of `hpcvdj` itself; `--quiet` and `--verbose` may also come after the name of the command:",
         "",

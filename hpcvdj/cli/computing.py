@@ -158,6 +158,8 @@ def report(summary: "Summary", output: Path) -> None:
         common.say(f"V-J pairs  {summary.pairs:,}")
     for word, text in summary.quantity.summary(summary.sums, summary.nonzero, summary.counted).items():
         common.say(f"{word:<10} {text}")
+    for line in _advice(summary):
+        common.say(f"           {line}")
     common.say(f"method     {summary.method} on {summary.hardware}, {summary.ranks} rank(s)")
     stages = ", ".join(f"{name} {seconds[name]:.2f} s" for name in STAGES)
     common.say(f"time       {stages} ({rate:,.0f} junctions/s in the kernel)")
@@ -166,6 +168,23 @@ def report(summary: "Summary", output: Path) -> None:
         where = f"its column {column}" if is_table(output) else f"hpcvdj export adds a column, {column}, that"
         common.say(f"excluded   {where} says why")
     common.say(f"result     {output}")
+
+
+NEARLY_ALL_REACHED = 0.9
+"""With a smaller share of junctions that have a pathway, users hear what to do about the others."""
+
+
+def _advice(summary: "Summary") -> list[str]:
+    """What to do about junctions that no pathway reaches, in lines."""
+    from hpcvdj.kernels.quantities import Pathways
+
+    unreached = summary.counted - summary.nonzero
+    if not isinstance(summary.quantity, Pathways) or unreached <= (1 - NEARLY_ALL_REACHED) * summary.counted:
+        return []
+    return [
+        f"{unreached:,} junctions need more than {summary.max_n} n-nucleotides: --max-n all counts every pathway.",
+        "To rank junctions use weight, a column of the table, with --max-n all, or hpcvdj pgen.",
+    ]
 
 
 MOST_WARNED = 3

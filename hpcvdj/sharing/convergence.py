@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, few
 from hpcvdj.kernels.quantities import Pgen
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.calls import Genes
@@ -39,6 +39,10 @@ ROWS_AT_ONCE = 1 << 18
 """Counters are read in blocks of this many rows."""
 
 PRODUCTIVE = "productive"
+
+MOST_COLUMNS = 60
+"""Columns that a message lists."""
+
 _TRUE = ("t", "true", "1")
 
 _JUNCTION = ["v_call", "j_call", "cdr3"]
@@ -207,6 +211,12 @@ def _from_tables(result: Result, names: Sequence[str], junctions: Path | None) -
     chunks: dict[str, list[pa.Array]] = {name: [] for name in names}
     for table in counted_tables(result, junctions):
         reader = table.open()
+        lacking = next((name for name in names if name not in (*reader.columns, PRODUCTIVE)), None)
+        if lacking is not None:
+            raise InputError(
+                f"{table.path}: no column {lacking} to name the individuals (--individual); it has "
+                + few(reader.columns, MOST_COLUMNS)
+            )
         present = [name for name in names if name != PRODUCTIVE or name in reader.columns]
         for name in set(names) - set(present):
             log.info("%s: no column %s; every counted row is used", table.path, name)

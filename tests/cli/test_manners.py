@@ -245,3 +245,21 @@ def test_what_takes_long_says_how_far_it_is(tmp_path, monkeypatch, words, messag
     assert "% done" in err
     _, err = hpcvdj_command(*words, "-q", *([] if words[0] == "verify" else ["--overwrite"]), cwd=tmp_path)
     assert "% done" not in err
+
+
+def test_a_small_share_says_what_to_do(tmp_path):
+    out, _ = hpcvdj_command("count", "-g", GERMLINE, "--max-n", 2, SMALL, "-o", tmp_path / "o.h5")
+    reached = int(re.search(r"reached +([\d,]+) junctions", out)[1])
+    assert reached < 450
+    assert f"{500 - reached:,} junctions need more than 2 n-nucleotides: --max-n all" in out
+    assert "hpcvdj pgen" in out
+    out, _ = hpcvdj_command("count", "-g", GERMLINE, "--max-n", "all", SMALL, "-o", tmp_path / "p.h5")
+    assert "n-nucleotides: --max-n all" not in out
+
+
+def test_an_unknown_column_of_individuals_lists_those_there_are(tmp_path):
+    hpcvdj_command("-q", *COUNT, SMALL, "-o", tmp_path / "o.h5")
+    words = ("convergence", tmp_path / "o.h5", "-o", tmp_path / "v.tsv")
+    line = error_line(hpcvdj_command(*words, "--individual", "nosuch", code=2)[1])
+    assert "small.tsv: no column nosuch to name the individuals (--individual); it has" in line
+    assert all(column in line for column in HEADER.split())
