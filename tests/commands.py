@@ -17,15 +17,20 @@ from hpcvdj.cli import common
 from hpcvdj.runs.ranks import World
 
 
-def hpcvdj_command(*arguments, code=0, cwd=None):
-    """Run the command as a world of one rank; its stdout and stderr, once its exit code is `code`."""
+def hpcvdj_command(*arguments, code=0, cwd=None, stdin=b"", columns=200):
+    """Run the command as a world of one rank; its stdout and stderr, once its exit code is `code`.
+
+    stdin    the bytes of its standard input
+    columns  the width of its terminal
+    """
     words = ["hpcvdj", *map(str, arguments)]
-    out, err = io.StringIO(), io.StringIO()
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="", write_through=True) for _ in range(2))
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     with (
         mock.patch.object(sys, "argv", words),
-        mock.patch.dict(os.environ, COLUMNS="200"),
+        mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin))),
+        mock.patch.dict(os.environ, COLUMNS=str(columns)),
         mock.patch.object(cli, "world", World),
         mock.patch.object(common, "world", World),
         contextlib.chdir(cwd or Path.cwd()),
@@ -38,8 +43,9 @@ def hpcvdj_command(*arguments, code=0, cwd=None):
             left = end.code or 0
         finally:
             root.handlers, root.level = handlers, level
-    assert left == code, out.getvalue() + err.getvalue()
-    return out.getvalue(), err.getvalue()
+    printed, logged = (stream.buffer.getvalue().decode() for stream in (out, err))
+    assert left == code, printed + logged
+    return printed, logged
 
 
 def new_process(*arguments, code=0, env=None, **options):

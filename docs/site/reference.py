@@ -33,7 +33,10 @@ def commands() -> str:
         "What `hpcvdj COMMAND --help` prints. Results go to the named file, a short summary to stdout, log and "
         "progress to stderr. See also the [exit codes](../cluster.md#5-exit-codes).",
         "",
-        "Options of `hpcvdj` itself come before the name of the command:",
+        "A table may be `-`: an input is then read from standard input; an output, as TSV, goes to standard output, "
+        "and the summary to stderr.",
+        "",
+        "Options of `hpcvdj` itself; `--quiet` and `--verbose` may also come after the name of the command:",
         "",
         *_parameter_table(common_options, OptionInfo),
     ]

@@ -1,6 +1,7 @@
 """The command `hpcvdj`: one module per subcommand, each a thin layer over one function of the package.
 
-Results go to the named file, a short summary to stdout, log and progress to stderr.  Under MPI only root prints.
+Results go to the named file, a short summary to stdout, log and progress to stderr; with `-o -` a table goes to stdout
+and the summary to stderr.  With -q only warnings and errors are printed.  Under MPI only root prints.
 Exit codes: 0 done; 1 failed; 2 wrong usage or bad input; 75 stopped by a signal, with a checkpoint to resume from.
 """
 
@@ -12,7 +13,7 @@ from importlib import import_module
 import typer
 
 from hpcvdj import __version__
-from hpcvdj.cli.common import Command, complain, mute_nonroot_ranks
+from hpcvdj.cli.common import QUIET, VERBOSE, Command, complain, mute_nonroot_ranks, set_logging
 from hpcvdj.errors import HpcvdjError
 from hpcvdj.runs.ranks import ROOT, abort, launched_rank, world
 
@@ -37,16 +38,14 @@ def _print_version(asked: bool) -> None:
 
 
 def common_options(
-    quiet: bool = typer.Option(False, "--quiet", "-q", help="Log only warnings and errors."),
-    verbose: bool = typer.Option(False, "--verbose", "-v", help="Show where in the program an unexpected error arose."),
+    quiet: bool = typer.Option(False, "--quiet", "-q", help=QUIET),
+    verbose: bool = typer.Option(False, "--verbose", "-v", help=VERBOSE),
     version: bool = typer.Option(
         False, "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
     ),
 ) -> None:
     """Count, exactly, how many V(D)J recombination pathways produce each observed junction."""
-    level = logging.WARNING if quiet or launched_rank() != ROOT else logging.INFO
-    logging.basicConfig(level=level, format="hpcvdj: %(message)s", stream=sys.stderr, force=True)
-    log.setLevel(logging.DEBUG if verbose else logging.NOTSET)
+    set_logging(quiet=quiet, verbose=verbose)
 
 
 def program(words: list[str] | None = None) -> typer.Typer:
@@ -59,7 +58,6 @@ def program(words: list[str] | None = None) -> typer.Typer:
         pretty_exceptions_enable=False,
         rich_markup_mode="markdown",
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-        add_completion=False,
     )
     app.callback()(common_options)
     named = next((word for word in words or () if not word.startswith("-")), None)
@@ -82,13 +80,13 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     mute_nonroot_ranks()
     try:
-        program(sys.argv[1:])()
+        program(sys.argv[1:])(prog_name="hpcvdj")
     except HpcvdjError as error:
         _leave(error)
     except Exception as error:
         log.debug("where the error arose:", exc_info=True)
         kind, said = type(error).__name__, (str(error).splitlines() or [""])[0]
-        complain(HpcvdjError(f"unexpected {kind}: {said[:300]}; -v before the command shows where. Please report it"))
+        complain(HpcvdjError(f"unexpected {kind}: {said[:300]}; -v shows where. Please report it"))
         abort(1)
         sys.exit(1)
 

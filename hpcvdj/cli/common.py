@@ -2,14 +2,22 @@
 
 import errno
 import io
+import logging
 import os
 import shlex
 import sys
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
+import typer
+import typer.main
 from typer.core import TyperCommand
 
+from hpcvdj.cli.helping import print_help
+from hpcvdj.cli.streams import named, standard_streams, summary_stream
 from hpcvdj.errors import CompleteError, HpcvdjError, InputError, StoppedError
 from hpcvdj.runs.ranks import PATIENCE_SECONDS, ROOT, launched_rank, set_threads, starting, world
 from hpcvdj.storage.files import require_distinct
@@ -20,18 +28,31 @@ if TYPE_CHECKING:
 
     from hpcvdj.runs.run import Run
 
+log = logging.getLogger(__name__)
+
 _streams: list[Any] = []
 
+QUIET = "Print only warnings and errors: no log, no progress, no summary."
+VERBOSE = "Show where in the program an unexpected error arose."
 
 OUTPUTS = ("output", "amino_acids", "plot")
 """The parameters of commands that name what is written; every other path is read."""
 
 
+TABLE_OUT = "OUT"
+"""The metavar of those that name a table."""
+
 WIDTH_WITHOUT_TERMINAL = 160
 
 
 class Command(TyperCommand):
-    """A command whose help may name `{columns}`, `{formats}` and the like: see `fill`."""
+    """A command with -q and -v, with `-` for standard input and output, and with a help of two parts.
+
+    The help may name `{columns}`, `{formats}` and the like: see `fill`.
+    """
+
+    def __init__(self, name: str | None, *, params: Any = None, **settings: Any) -> None:
+        super().__init__(name, params=[*(params or []), *_manners()], **settings)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments; InputError, on every rank, if several models are given, of which click takes the last."""
@@ -44,31 +65,56 @@ class Command(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; InputError, on every rank, if it would write one of the files that it reads."""
-        read: list[Path] = []
-        written: list[Path] = []
-        for name, given in ctx.params.items():
-            values = given if isinstance(given, list | tuple) else [given]
-            (written if name in OUTPUTS else read).extend(value for value in values if isinstance(value, Path))
-        try:
-            for path in (*read, *written):
-                _require_possible(path)
-            # Results may go to the folder that has the tables; which files they are is known later.
-            read = [path for path in read if not path.is_dir()]
-            for number, path in enumerate(written):
-                require_distinct(path, *read)
-                if path in written[:number]:
-                    raise InputError(f"{path}: is named for two outputs; name another file")
-        except InputError as error:
-            error.on_every_rank = True
-            raise
-        return super().invoke(ctx)
+        tables = [param.name for param in self.params if param.name in OUTPUTS and param.metavar == TABLE_OUT]
+        with standard_streams(ctx.params, OUTPUTS, tables):
+            _require_distinct(ctx.params)
+            try:
+                return super().invoke(ctx)
+            except HpcvdjError as error:
+                error.args = (named(str(error)),)
+                raise
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help."""
         for described in (self, *self.params):
             if getattr(described, "help", None):
                 described.help = fill(described.help)  # type: ignore[attr-defined]
-        super().format_help(ctx, formatter)
+        print_help(self, ctx)
+
+
+@cache
+def _manners() -> list[Any]:
+    """-q and -v, which every command takes after its name, too."""
+
+    def declared(
+        quiet: bool = typer.Option(False, "--quiet", "-q", help=QUIET, expose_value=False, callback=_set_quiet),
+        verbose: bool = typer.Option(False, "--verbose", "-v", help=VERBOSE, expose_value=False, callback=_set_verbose),
+    ) -> None: ...
+
+    alone = typer.Typer(add_completion=False)
+    alone.command()(declared)
+    return list(typer.main.get_command(alone).params)
+
+
+def _require_distinct(values: dict[str, Any]) -> None:
+    """Raise InputError, on every rank, if a path is no file's, or if a file would be read and written."""
+    read: list[Path] = []
+    written: list[Path] = []
+    for name, given in values.items():
+        paths = given if isinstance(given, list | tuple) else [given]
+        (written if name in OUTPUTS else read).extend(path for path in paths if isinstance(path, Path))
+    try:
+        for path in (*read, *written):
+            _require_possible(path)
+        # Results may go to the folder that has the tables; which files they are is known later.
+        read = [path for path in read if not path.is_dir()]
+        for number, path in enumerate(written):
+            require_distinct(path, *read)
+            if path in written[:number]:
+                raise InputError(f"{path}: is named for two outputs; name another file")
+    except InputError as error:
+        error.on_every_rank = True
+        raise
 
 
 def _require_possible(path: Path) -> None:
@@ -108,6 +154,34 @@ def fill(text: str) -> str:
     return text
 
 
+def set_logging(*, quiet: bool = False, verbose: bool = False) -> None:
+    """Log to stderr, on root; `quiet` only warnings, and then there is no summary and no progress either."""
+    level = logging.WARNING if quiet or launched_rank() != ROOT else logging.INFO
+    logging.basicConfig(level=level, stream=sys.stderr, force=True)
+    logging.root.handlers[0].setFormatter(_Formatter("hpcvdj: %(message)s"))
+    logging.getLogger("hpcvdj.cli").setLevel(logging.DEBUG if verbose else logging.NOTSET)
+
+
+class _Formatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return named(super().format(record))
+
+
+def _set_quiet(quiet: bool) -> None:
+    if quiet:
+        logging.root.setLevel(logging.WARNING)
+
+
+def _set_verbose(verbose: bool) -> None:
+    if verbose:
+        logging.getLogger("hpcvdj.cli").setLevel(logging.DEBUG)
+
+
+def quiet() -> bool:
+    """Whether only warnings and errors are to be printed."""
+    return not logging.root.isEnabledFor(logging.INFO)
+
+
 def mute_nonroot_ranks() -> None:
     """Silence the ranks above root until they begin work: a usage error is printed once, not once per rank."""
     if launched_rank() != ROOT:
@@ -143,9 +217,15 @@ def complain(error: HpcvdjError) -> None:
 
 
 def say(line: str = "") -> None:
-    """Print one line of the summary to stdout; the work is done even if the line cannot be printed."""
+    """Print one line of the summary, unless -q is given; the work is done even if the line cannot be printed."""
+    if not quiet():
+        answer(named(line), summary_stream())
+
+
+def answer(line: str = "", stream: Any = None) -> None:
+    """Print one line of what a command is asked to print, on stdout."""
     try:
-        print(line, flush=True)
+        print(line, file=stream, flush=True)
     except OSError as error:
         # A closed pipe has a reader who has seen enough.
         if not isinstance(error, BrokenPipeError):
@@ -158,18 +238,58 @@ def console() -> "Console":
     from rich.console import Console
 
     terminal = Console(highlight=False)
-    # A file or a pipe has no width, and rich would cut the rows at 80 columns.
-    return terminal if terminal.is_terminal else Console(highlight=False, width=WIDTH_WITHOUT_TERMINAL)
+    # A file or a pipe has no width, and rich would take 80 columns.
+    known = terminal.is_terminal or os.environ.get("COLUMNS", "").isdigit()
+    return terminal if known else Console(highlight=False, width=WIDTH_WITHOUT_TERMINAL)
 
 
-def table(heads: list[str], rows: list[list[str]], title: str | None = None, left: int = 0) -> "Table":
-    """A table whose first `left` columns are text, the others numbers."""
+def print_table(
+    terminal: "Console", heads: list[str], rows: list[list[str]], title: str | None = None, left: int = 0
+) -> None:
+    """Print a table whose first `left` columns are text, the others numbers.
+
+    Nothing is cut: heads are wrapped, and columns that do not fit beside the others follow below, as another table
+    that begins with the first column.
+    """
+    columns = [_Column.of(head, [row[k] for row in rows], numbers=k >= left) for k, head in enumerate(heads)]
+    shown = [columns[0]]
+    for column in columns[1:]:
+        if _Column.width_of([*shown, column]) > terminal.width and len(shown) > 1:
+            terminal.print(_grid(shown, terminal.width, title))
+            shown, title = [columns[0]], None
+        shown.append(column)
+    terminal.print(_grid(shown, terminal.width, title))
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column of a printed table; its narrowest width is that of its longest cell, or of the longest word above."""
+
+    head: str
+    cells: list[str]
+    numbers: bool
+    width: int
+
+    @staticmethod
+    def of(head: str, cells: list[str], *, numbers: bool) -> "_Column":
+        return _Column(head, cells, numbers, max(map(len, [*cells, *head.split(), ""])))
+
+    @staticmethod
+    def width_of(columns: "list[_Column]", *, wrapped: bool = True) -> int:
+        """Of a table: two blanks for each column, one between two, one at each end."""
+        widths = [column.width if wrapped else max(column.width, len(column.head)) for column in columns]
+        return sum(widths) + 3 * len(columns) + 1
+
+
+def _grid(columns: list[_Column], width: int, title: str | None) -> "Table":
     from rich import box
     from rich.table import Table
 
-    grid = Table(*heads, title=title, title_justify="left", box=box.SIMPLE_HEAD)
-    for column in grid.columns[left:]:
-        column.justify = "right"
-    for row in rows:
-        grid.add_row(*row)
+    fits = _Column.width_of(columns, wrapped=False) <= width
+    grid = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    for column in columns:
+        head = column.head if fits else "\n".join(wrap(column.head, max(column.width, 1), break_long_words=False))
+        grid.add_column(head, justify="right" if column.numbers else "left", overflow="fold")
+    for cells in zip(*(column.cells for column in columns), strict=True):
+        grid.add_row(*cells)
     return grid

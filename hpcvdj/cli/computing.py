@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hpcvdj.cli import common
-from hpcvdj.errors import CompleteError, InputError
+from hpcvdj.errors import CompleteError, InputError, few
 
 if TYPE_CHECKING:
     from hpcvdj.counting.config import Plan
@@ -38,8 +38,11 @@ def compute_each(
 ) -> None:
     """Compute the tables of a plan one after another; one that cannot be read does not keep the others from it.
 
-    InputError at the end, with their names, if some could not be computed.
+    InputError at the end, with their names, if some could not be computed, or had no row that could be.
     """
+    from hpcvdj.counting.summary import total_of
+
+    computed: list[tuple[Inputs, Summary]] = []
     refused = []
     with run.request:
         work = run.from_root(plan)
@@ -54,11 +57,23 @@ def compute_each(
                 if run.is_root:
                     common.complain(error)
                 continue
-            if run.is_root and summary is not None:
-                report(summary, target)
-                warn(summary, inputs, reference)
+            if summary is None:
+                continue
+            computed.append((inputs, summary))
+            if not summary.counted:
+                refused.append(inputs.path.name)
+            if run.is_root and len(work) > 1:
+                _report_line(summary, inputs, target)
+    if run.is_root and computed:
+        folder = len(work) > 1
+        warn(computed, reference)
+        report(
+            total_of([own for _, own in computed]) if folder else computed[0][1], target.parent if folder else target
+        )
     if refused:
-        failure = InputError(f"{len(refused)} of {len(work)} repertoires were not counted: {', '.join(refused)}")
+        failure = InputError(f"{len(refused)} of {len(work)} repertoires were not counted: {few(refused, 20)}")
+        if len(work) == 1:
+            failure = InputError(f"{inputs.path}: no row could be counted; {target} has the reason of each")
         failure.on_every_rank = True
         raise failure
 
@@ -121,6 +136,13 @@ def planned(junctions: list[Path], output: Path, reading: "Reading", *, together
     return [(Inputs.of_file(path, reading), target) for path, target in targets]
 
 
+def _report_line(summary: "Summary", inputs: "Inputs", output: Path) -> None:
+    """Print the summary of one table of many in a line."""
+    excluded = summary.rows_read - summary.counted
+    rows = f"{summary.rows_read:,} read = {summary.counted:,} counted + {excluded:,} excluded"
+    common.say(f"{inputs.path.name}: {rows}, {summary.seconds['total']:.2f} s, {output}")
+
+
 def report(summary: "Summary", output: Path) -> None:
     """Print the summary."""
     from hpcvdj.counting.summary import STAGES
@@ -132,9 +154,12 @@ def report(summary: "Summary", output: Path) -> None:
     if summary.tables:
         common.say(f"tables     {summary.tables:,}, of {summary.repertoires:,} repertoire(s)")
     common.say(f"rows       {summary.rows_read:,} read = {summary.counted:,} counted + {excluded:,} excluded")
-    common.say(f"V-J pairs  {summary.pairs:,}")
+    if summary.pairs:
+        common.say(f"V-J pairs  {summary.pairs:,}")
     for word, text in summary.quantity.summary(summary.sums, summary.nonzero, summary.counted).items():
         common.say(f"{word:<10} {text}")
+    for line in _advice(summary):
+        common.say(f"           {line}")
     common.say(f"method     {summary.method} on {summary.hardware}, {summary.ranks} rank(s)")
     stages = ", ".join(f"{name} {seconds[name]:.2f} s" for name in STAGES)
     common.say(f"time       {stages} ({rate:,.0f} junctions/s in the kernel)")
@@ -145,12 +170,44 @@ def report(summary: "Summary", output: Path) -> None:
     common.say(f"result     {output}")
 
 
-def warn(summary: "Summary", inputs: "Inputs", reference: "Reference") -> None:
-    """Warn if nothing was counted, or if the reference seems to be that of another species."""
-    from hpcvdj.counting.species import species_warning
+NEARLY_ALL_REACHED = 0.9
+"""With a smaller share of junctions that have a pathway, users hear what to do about the others."""
 
-    if not summary.counted:
-        log.warning("%s: no row could be counted; the reasons are above", inputs.path)
-    warning = species_warning(summary, reference)
-    if warning:
-        log.warning("%s: %s", inputs.path, warning)
+
+def _advice(summary: "Summary") -> list[str]:
+    """What to do about junctions that no pathway reaches, in lines."""
+    from hpcvdj.kernels.quantities import Pathways
+
+    unreached = summary.counted - summary.nonzero
+    if not isinstance(summary.quantity, Pathways) or unreached <= (1 - NEARLY_ALL_REACHED) * summary.counted:
+        return []
+    return [
+        f"{unreached:,} junctions need more than {summary.max_n} n-nucleotides: --max-n all counts every pathway.",
+        "To rank junctions use weight, a column of the table, with --max-n all, or hpcvdj pgen.",
+    ]
+
+
+MOST_WARNED = 3
+"""Tables of another species that are named."""
+
+
+def warn(computed: "list[tuple[Inputs, Summary]]", reference: "Reference") -> None:
+    """Warn of rows that were excluded, of tables without a row to count, and of those of another species.
+
+    Reasons are those of all tables together.
+    """
+    from hpcvdj.counting.species import species_warning
+    from hpcvdj.counting.summary import log_exclusions, total_of
+
+    total = total_of([summary for _, summary in computed])
+    name = computed[0][0].path.name if len(computed) == 1 else f"{len(computed):,} tables"
+    log_exclusions(name, total.rows_read, total.excluded, total.substituted)
+    if len(computed) > 1:
+        for inputs, summary in computed:
+            if not summary.counted:
+                log.warning("%s: no row could be counted", inputs.path)
+    warnings = [(inputs.path, text) for inputs, own in computed if (text := species_warning(own, reference))]
+    for path, text in warnings[:MOST_WARNED]:
+        log.warning("%s: %s", path, text)
+    if warnings[MOST_WARNED:]:
+        log.warning("likewise: %s", few([path.name for path, _ in warnings[MOST_WARNED:]], 20))

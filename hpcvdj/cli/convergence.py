@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hpcvdj.cli import common, options
+from hpcvdj.cli.helping import MORE
 from hpcvdj.errors import InputError
+from hpcvdj.runs.progress import told_if_slow
 from hpcvdj.sharing import Rows
 
 if TYPE_CHECKING:
@@ -47,17 +49,22 @@ def command(
         Rows, typer.Option("--rows", help="Use only productive rows (if the counted table says which), or all rows.")
     ] = "productive",
     public: Annotated[
-        int, typer.Option("--public", min=2, help="Individuals from which on a junction is public, for the AUC.")
+        int, typer.Option(
+            "--public", min=2, help="Individuals from which on a junction is public, for the AUC.",
+            rich_help_panel=MORE,
+        )
     ] = 2,
     with_genes: Annotated[
-        bool, typer.Option("--aa-with-genes", help="Distinguish amino-acid junctions of different V or J genes.")
+        bool, typer.Option(
+            "--aa-with-genes", help="Distinguish amino-acid junctions of different V or J genes.",
+            rich_help_panel=MORE,
+        )
     ] = False,
     junctions: Annotated[
         Path | None,
         typer.Option(
             "--junctions", help="Where the counted table is now (a folder, for several).",
-            show_default="where it was counted",
-        ),
+            show_default="where it was counted", rich_help_panel=MORE),
     ] = None,
     model: options.OptionalModel = None,
     backend: options.BackendOption = "auto",
@@ -83,15 +90,18 @@ def command(
     tables = [path for path in (output, amino_acids) if path is not None]
     together = _require_targets(results, tables, plot, junctions, overwrite=overwrite)
     loaded = load_model(model) if model is not None else None
-    observations = read(results, individual=individual, rows=rows, junctions=junctions)
+    with told_if_slow(f"reading {len(results):,} result(s) and their tables", shown=True):
+        observations = read(results, individual=individual, rows=rows, junctions=junctions)
     if not len(observations):
         remedy = "--rows all uses all counted rows" if observations.not_productive else "see what was excluded, and why"
         raise InputError(f"{results[0]}: no row can be used: {_left_out(observations)}; {remedy}")
-    levels = [nucleotide_level(observations), amino_acid_level(observations, with_genes=with_genes)]
+    with told_if_slow(f"finding the distinct junctions of {len(observations):,} rows", shown=True):
+        levels = [nucleotide_level(observations), amino_acid_level(observations, with_genes=with_genes)]
     if loaded is not None:
         levels = [_with_pgen(level, loaded, backend) for level in levels]
     for level, target in zip(levels, tables, strict=False):
-        level.write(target, overwrite=overwrite)
+        with told_if_slow(f"writing {target}", shown=True):
+            level.write(target, overwrite=overwrite)
     if plot is not None:
         from hpcvdj.sharing.plot import draw
 
@@ -173,7 +183,8 @@ def _report(level: Level, public: int, max_n: int) -> None:
 def _report_aucs(level: Level, public: int) -> None:
     from hpcvdj.sharing.convergence import LENGTH
 
-    areas = level.aucs(public)
+    with told_if_slow(f"computing the ROC curves of {len(level):,} {level.name} junctions", shown=True):
+        areas = level.aucs(public)
     if not areas:
         common.say(f"  no AUC: it takes junctions in >= {public} individuals and junctions in fewer")
         return

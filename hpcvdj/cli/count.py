@@ -6,6 +6,7 @@ import typer
 
 from hpcvdj.cli import common, options
 from hpcvdj.cli.computing import Started, compute_each, planned
+from hpcvdj.cli.helping import MORE
 from hpcvdj.runs.ranks import log_if_serial
 
 
@@ -25,7 +26,9 @@ def command(
     sequence_field: options.Field = "junction",
     ambiguous_calls: options.AmbiguousCalls = "exclude",
     unlisted_alleles: options.UnlistedAlleles = "exclude",
-    strict: Annotated[bool, typer.Option("--strict", help="Fail on the first row that cannot be counted.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Fail on the first row that cannot be counted.", rich_help_panel=MORE)
+    ] = False,
     threads_per_block: options.ThreadsPerBlock = options.DEFAULT_THREADS_PER_BLOCK,
     strict_binding: options.StrictBinding = False,
     threads: options.Threads = None,

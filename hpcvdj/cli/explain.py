@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -14,7 +16,6 @@ from hpcvdj.recombination.explanation import Explanation, Pathway
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
     from hpcvdj.recombination.likely import LikelyScenarios
@@ -29,12 +30,29 @@ STYLES = {
 ONLY_PATHWAYS = ("max_n", "d_forms", "d_alleles", "max_p", "sequence_field", "ambiguous_calls", "unlisted_alleles")
 """Options that apply to pathways, not to scenarios."""
 
+RECORDED = ("v", "j", "joint", *ONLY_PATHWAYS[1:])
+"""Options that a result records."""
+
 
 def command(
     context: typer.Context,
     junction: Annotated[
-        str, typer.Argument(help="The junction (or CDR3), in nucleotides.", metavar="JUNCTION", show_default=False)
+        str,
+        typer.Argument(
+            help="The junction (or CDR3), in nucleotides; with --id a result file.",
+            metavar="JUNCTION",
+            show_default=False,
+        ),
     ],
+    sequence_id: Annotated[
+        str | None,
+        typer.Option(
+            "--id",
+            metavar="SEQUENCE_ID",
+            help="Explain this row of the result file JUNCTION, as it was counted.",
+            show_default=False,
+        ),
+    ] = None,
     v: Annotated[
         str | None,
         typer.Option(
@@ -77,27 +95,38 @@ def command(
     probability: the scenario's probability divided by the junction's. With --v and --j scenarios have these genes, else
     any. The options of the germline table, of n-lengths and of how to read the sequence are for --germline only.
 
+    With --id: the row of a result of `hpcvdj count` or `hpcvdj pgen`, with its calls and the options, and the germline
+    table or model, that the result records. Give -g if the table is elsewhere now, or -m for scenarios of a model.
+
     Example: hpcvdj explain TGTGCCAGCAGTCTGGGACAGGGTAACCAAGACACCCAGTACTTT --v TRBV26 --j TRBJ2-5
     -g mouse_trb
+
+    Example: hpcvdj explain out.h5 --id insilico_7
     """
     if not common.begin().is_root:
         return
     from hpcvdj.api import explain, likely_scenarios
     from hpcvdj.recombination.germline import read_germline
 
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    given = [name for name, source in sources.items() if source is not None and source.name != "DEFAULT"]
+    if sequence_id is not None:
+        wrong = [name for name in given if name in RECORDED]
+        if wrong:
+            raise InputError(f"{_flags(wrong)}: the result records it; leave it out with --id")
+        n_lengths = options.parse_max_n(max_n) if "max_n" in given else None
+        for found in _rows(Path(junction), sequence_id, germline, model, n_lengths, top):
+            _print(found, top, output_format)
+        return
     if (germline is None) == (model is None):
-        raise InputError("give --germline to list pathways, or --model to list scenarios")
+        raise InputError(
+            "give --germline to list pathways, or --model to list scenarios, or --id for a row of a result"
+        )
     if model is not None:
-        sources = {name: context.get_parameter_source(name) for name in ONLY_PATHWAYS}
-        given = [name for name, source in sources.items() if source is not None and source.name != "DEFAULT"]
-        if given:
-            names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-            raise InputError(f"{names}: for --germline only; leave out what lists pathways, or --model")
-        found = likely_scenarios(junction, model, v_call=v, j_call=j, number=top, joint=joint)
-        if output_format == "json":
-            common.say(json.dumps(found.as_json(), indent=1))
-        else:
-            _report_scenarios(common.console(), found)
+        wrong = [name for name in given if name in ONLY_PATHWAYS]
+        if wrong:
+            raise InputError(f"{_flags(wrong)}: for --germline only; leave out what lists pathways, or --model")
+        _print(likely_scenarios(junction, model, v_call=v, j_call=j, number=top, joint=joint), top, output_format)
         return
     assert germline is not None
     if joint:
@@ -116,11 +145,79 @@ def command(
         ambiguous_calls=ambiguous_calls,
         unlisted_alleles=unlisted_alleles,
     )
-    if output_format == "json":
-        common.say(json.dumps(explanation.as_json(top), indent=1))
-        return
     anchors = (junction[:3].upper(), junction[-3:].upper()) if sequence_field == "junction" else ("", "")
-    _report(common.console(), explanation, explanation.most_direct(top), anchors)
+    _print(explanation, top, output_format, anchors)
+
+
+def _flags(names: list[str]) -> str:
+    return ", ".join(f"--{name.replace('_', '-')}" for name in names)
+
+
+def _rows(
+    path: Path,
+    sequence_id: str,
+    germline: list[Path] | None,
+    model: str | None,
+    max_n: int | Literal["all"] | None,
+    top: int,
+) -> Iterator[Explanation | LikelyScenarios]:
+    """The rows of a result with this id (several, if it has several repertoires), as the result records them.
+
+    germline, model  instead of what the result records; max_n: likewise
+    """
+    from hpcvdj.api import explain, likely_scenarios
+    from hpcvdj.recombination.germline import MAX_P, read_germline
+    from hpcvdj.recombination.igor import load_model
+    from hpcvdj.results.reader import Result
+
+    with Result(path) as result:
+        chosen = result.select(sequence_id=sequence_id)
+        rows = list(zip(*map(chosen.texts, ("v_call", "j_call", "cdr3")), strict=True))
+        facts = result.provenance
+        config = json.loads(facts.get("config", "{}"))
+        counted = result.max_n if "germline_path" in facts else None
+    recorded = facts.get("germline_path", facts.get("model", ""))
+    if model is not None or counted is None:
+        if germline is not None:
+            raise InputError(f"{path}: has probabilities of the model {recorded}; give -m, or nothing")
+        loaded = load_model(model or recorded)
+        if model is None and loaded.digest != facts.get("model_sha256"):
+            raise InputError(f"{path}: the model {recorded} has changed since; name one with -m")
+        for v, j, cdr3 in rows:
+            (junction,) = loaded.junctions([v.split(",")[0]], [j.split(",")[0]], [cdr3])
+            named = {} if config.get("genes") == "any" else {"v_call": v, "j_call": j}
+            yield likely_scenarios(junction, loaded, **named, number=top, joint=bool(config.get("joint")))
+        return
+    try:
+        table = read_germline(
+            germline or recorded.split(", "),
+            max_p=int(facts.get("max_p", MAX_P)),
+            d_alleles=facts.get("d_alleles", "first"),
+        )
+    except InputError:
+        if germline is not None:
+            raise
+        raise InputError(f"{path}: was counted with {recorded}, which is not there; say where it is with -g") from None
+    if table.digest() != facts.get("germline_sha256"):
+        raise InputError(f"{table.name}: is not the germline table that {path} was counted with; name that with -g")
+    for v, j, cdr3 in rows:
+        n_lengths = counted if max_n is None else max_n
+        yield explain(cdr3, v, j, table, max_n=n_lengths, d_forms=config["d_forms"], sequence_field="cdr3")
+
+
+def _print(
+    found: Explanation | LikelyScenarios, top: int, output_format: str, anchors: tuple[str, str] = ("", "")
+) -> None:
+    """Print pathways or scenarios; `anchors` are the codons around the CDR3 of pathways."""
+    if isinstance(found, Explanation):
+        if output_format == "json":
+            common.answer(json.dumps(found.as_json(top), indent=1))
+        else:
+            _report(common.console(), found, found.most_direct(top), anchors)
+    elif output_format == "json":
+        common.answer(json.dumps(found.as_json(), indent=1))
+    else:
+        _report_scenarios(common.console(), found)
 
 
 def _report(console: Console, explanation: Explanation, listed: list[Pathway], anchors: tuple[str, str]) -> None:
@@ -134,36 +231,35 @@ def _report(console: Console, explanation: Explanation, listed: list[Pathway], a
     if not total:
         console.print(f"No pathway has at most {explanation.max_n} n-nucleotides; --max-n all counts every n-length.")
         return
-    console.print(_by_n_length(explanation, total))
+    _by_n_length(console, explanation, total)
     if explanation.d:
-        console.print(_by_gene(explanation))
+        _by_gene(console, explanation)
     if not listed:
         return
     shown = sum(pathway.multiplicity for pathway in listed)
     console.print(f"\nThe most direct: {shown:,} of {total:,} pathways in {len(listed):,} line(s)")
     left, right = ("·" * len(anchor) for anchor in anchors)
-    sequence = f"[dim]{anchors[0]}[/dim]{explanation.cdr3}[dim]{anchors[1]}[/dim]"
-    _align(console, sequence, [left + explanation.track(pathway) + right for pathway in listed])
-    console.print(_listing(explanation, listed))
+    _align(console, anchors, explanation.cdr3, [left + explanation.track(pathway) + right for pathway in listed])
+    _listing(console, explanation, listed)
 
 
-def _by_n_length(explanation: Explanation, total: int) -> Table:
+def _by_n_length(console: Console, explanation: Explanation, total: int) -> None:
     rows = []
     done = 0
     for m, count in enumerate(explanation.counters):
         done += count
         if count:
             rows.append([str(m), f"{count:,}", f"{100 * count / total:.2f} %", f"{100 * done / total:.2f} %"])
-    return common.table(["n-nucleotides", "pathways", "share", "up to here"], rows, title="By n-length")
+    common.print_table(console, ["n-nucleotides", "pathways", "share", "up to here"], rows, title="By n-length")
 
 
-def _by_gene(explanation: Explanation) -> Table:
+def _by_gene(console: Console, explanation: Explanation) -> None:
     rows = []
     for gene in explanation.genes:
         fewest = "–" if gene.fewest_n is None else str(gene.fewest_n)
         rows.append([gene.allele, f"{sum(gene.with_bases):,}", fewest, f"{sum(gene.chewed_away):,}", f"{gene.total:,}"])
     heads = ["D gene", "with bases of it", "fewest n", "chewed away", "total"]
-    return common.table(heads, rows, title="By D gene", left=1)
+    common.print_table(console, heads, rows, title="By D gene", left=1)
 
 
 def _report_scenarios(console: Console, found: LikelyScenarios) -> None:
@@ -176,7 +272,7 @@ def _report_scenarios(console: Console, found: LikelyScenarios) -> None:
         return
     share = f"{100 * found.shown:.2f} % of the posterior probability"
     console.print(f"The most likely: {len(found.scenarios):,} scenario(s) with {share}")
-    _align(console, found.junction, list(map(found.track, found.scenarios)))
+    _align(console, ("", ""), found.junction, list(map(found.track, found.scenarios)))
     columns = [("V", "v_call"), ("V lost", "v_trim"), ("n (V–D)" if found.model.has_d else "n", "n1")]
     if found.model.has_d:
         columns += [column for column in _D_COLUMNS if not column[1].endswith("_length")]
@@ -185,19 +281,27 @@ def _report_scenarios(console: Console, found: LikelyScenarios) -> None:
     for number, scenario in enumerate(found.scenarios, start=1):
         facts = found.describe(scenario)
         rows.append([str(number), f"{100 * facts['posterior']:.2f} %", *(str(facts[name]) for _, name in columns)])
-    console.print(common.table(["", "posterior", *(head for head, _ in columns)], rows))
+    common.print_table(console, ["", "posterior", *(head for head, _ in columns)], rows)
 
 
-def _align(console: Console, sequence: str, tracks: list[str]) -> None:
-    """Print a sequence, and below it what each of its bases is in each pathway or scenario."""
+def _align(console: Console, anchors: tuple[str, str], cdr3: str, tracks: list[str]) -> None:
+    """Print a sequence, and below it what each of its bases is in each pathway or scenario; in blocks if it is long.
+
+    anchors  bases before and after the CDR3, which are dim
+    """
+    from rich.text import Text
+
     margin = len(str(len(tracks))) + 2
-    console.print(" " * margin + sequence, soft_wrap=True)
-    for number, track in enumerate(tracks, start=1):
-        console.print(_coloured(f"{number:>{margin - 2}}  ", track), soft_wrap=True)
+    width = max(console.width - margin, 1)
+    sequence = Text.assemble((anchors[0], "dim"), cdr3, (anchors[1], "dim"))
+    for at in range(0, len(sequence), width):
+        console.print(Text(" " * margin) + sequence[at : at + width])
+        for number, track in enumerate(tracks, start=1):
+            console.print(_coloured(f"{number:>{margin - 2}}  ", track[at : at + width]))
     legend = _coloured(" " * margin, "VDJ")
     legend.append(" of the germline, ").append_text(_coloured("", "vdj"))
     legend.append(" their P-nucleotides, ").append_text(_coloured("", "n")).append(" n-nucleotides")
-    console.print(legend, soft_wrap=True)
+    console.print(legend)
 
 
 def _coloured(margin: str, track: str) -> Text:
@@ -215,7 +319,7 @@ _D_COLUMNS = [
 ]  # fmt: skip
 
 
-def _listing(explanation: Explanation, listed: list[Pathway]) -> Table:
+def _listing(console: Console, explanation: Explanation, listed: list[Pathway]) -> None:
     columns = [("n", "n_length"), ("V lost", "v_trim"), ("V P", "p3v_length")]
     if explanation.d:
         columns += [("n (V–D)", "n1"), *_D_COLUMNS]
@@ -230,4 +334,4 @@ def _listing(explanation: Explanation, listed: list[Pathway]) -> Table:
             facts |= {"n1": n, "n2": "", "d_form": "all lost"}
         cells = ["" if facts[name] is None else str(facts[name]) for _, name in columns]
         rows.append([str(number), *cells, f"{pathway.multiplicity:,}"])
-    return common.table(["", *(head for head, _ in columns), "pathways"], rows)
+    common.print_table(console, ["", *(head for head, _ in columns), "pathways"], rows)

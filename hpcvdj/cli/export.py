@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from hpcvdj.cli import common, options
+from hpcvdj.cli.helping import MORE
 
 
 def command(
@@ -17,7 +18,11 @@ def command(
     ] = None,
     airr: Annotated[
         bool,
-        typer.Option("--airr", help="Add the columns, empty, that an AIRR file must have and the table lacks."),
+        typer.Option(
+            "--airr",
+            help="Add the columns, empty, that an AIRR file must have and the table lacks.",
+            rich_help_panel=MORE,
+        ),
     ] = False,
     overwrite: options.Overwrite = False,
 ) -> None:

@@ -36,7 +36,7 @@ def command(
         _report(locus, rows)
     if in_vivo is not None:
         wide, packed = in_vivo * IN_VIVO_BYTES, in_vivo * IN_VIVO_PACKED_BYTES
-        common.say(
+        common.answer(
             f"in vivo, {in_vivo:,} sequences: {wide:,} bytes at {IN_VIVO_BYTES} each, {packed:,} at "
             f"{IN_VIVO_PACKED_BYTES}"
         )
@@ -45,21 +45,21 @@ def command(
 def _report(locus: str, rows: "list[FormsRow]") -> None:
     from hpcvdj.studies.memory import PAPER_TABLE_3
 
-    common.say(locus)
-    common.say("  type  segments    forms  baseline (bytes)  bit-wise (bytes)  reduction")
+    common.answer(locus)
+    common.answer("  type  segments    forms  baseline (bytes)  bit-wise (bytes)  reduction")
     for row in rows:
-        common.say(
+        common.answer(
             f"  {row.segment_type:4} {row.segments:9,} {row.forms:8,} {row.baseline_bytes:17,} {row.bitwise_bytes:17,}"
             f" {row.reduction:9.2f} %"
         )
     v, d, j = rows
-    common.say(
+    common.answer(
         f"  in silico sequences per n-nucleotide string (V x J x D forms): {v.forms * j.forms * max(1, d.forms):,}"
     )
-    common.say(f"  threads of the V-J alternative (V x J forms): {v.forms * j.forms:,}")
+    common.answer(f"  threads of the V-J alternative (V x J forms): {v.forms * j.forms:,}")
     if (v.bytes, j.bytes) == (PAPER_TABLE_3["J"], PAPER_TABLE_3["D"]):
         left, counted = (" and ".join(f"{size:,}" for size in sizes) for sizes in (PAPER_TABLE_3["V"], d.bytes))
-        common.say(
+        common.answer(
             "  The paper's Table III prints these V bytes in its row J and these J bytes in its row D: its rows are "
             "one\n"
             f"  line off. The figures that remain, {left} in its row V, must be D's; the D forms counted here have\n"

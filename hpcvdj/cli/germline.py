@@ -45,9 +45,9 @@ def list_tables() -> None:
         table = read_germline(name)
         numbers = [f"{len(table.of(segment_type)):,}" for segment_type in SEGMENT_TYPES]
         rows.append([name, ", ".join(table.loci), *numbers])
-    common.console().print(common.table(["table", "locus", *SEGMENT_TYPES], rows, left=2))
+    common.print_table(common.console(), ["table", "locus", *SEGMENT_TYPES], rows, left=2)
     for line in species:
-        common.say(line)
+        common.answer(line)
 
 
 @app.command("import", cls=Command)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from hpcvdj.cli import common, options
+from hpcvdj.cli.helping import MORE
 from hpcvdj.errors import InputError
 from hpcvdj.runs.ranks import log_if_serial
 
@@ -33,7 +34,11 @@ def command(
     ] = "call",
     duplicates: Annotated[
         bool,
-        typer.Option("--duplicates", help="Count equal rows (V, J, junction, repertoire) each; by default once."),
+        typer.Option(
+            "--duplicates",
+            help="Count equal rows (V, J, junction, repertoire) each; by default once.",
+            rich_help_panel=MORE,
+        ),
     ] = False,
     likely_errors: Annotated[
         bool,
@@ -41,6 +46,7 @@ def command(
             "--likely-errors",
             help="Keep rows that are likely sequencing errors: one base inserted into or deleted from a row in frame "
             "with more reads (duplicate_count), or one base exchanged in a row out of frame with five times as many.",
+            rich_help_panel=MORE,
         ),
     ] = False,
     start: Annotated[
@@ -50,22 +56,44 @@ def command(
             help="Where to start: at the model, where everything is equally likely, or at 95 % of the one and 5 % of "
             "the other.",
             show_default="mixed with -m, uniform with -g",
+            rich_help_panel=MORE,
         ),
     ] = None,
     only: Annotated[
         list[str] | None,
-        typer.Option("--only", metavar="PARAMETER", help="Infer only this parameter; may be repeated: {parameters}."),
+        typer.Option(
+            "--only",
+            metavar="PARAMETER",
+            help="Infer only this parameter; may be repeated: {parameters}.",
+            rich_help_panel=MORE,
+        ),
     ] = None,
     fix: Annotated[
         list[str] | None,
-        typer.Option("--fix", metavar="PARAMETER", help="Leave this parameter as it is at the start; may be repeated."),
+        typer.Option(
+            "--fix",
+            metavar="PARAMETER",
+            help="Leave this parameter as it is at the start; may be repeated.",
+            rich_help_panel=MORE,
+        ),
     ] = None,
     prior: Annotated[
-        float, typer.Option("--prior", min=0.0, help="Rows to count in addition for each functional V and J allele.")
+        float,
+        typer.Option(
+            "--prior",
+            min=0.0,
+            help="Rows to count in addition for each functional V and J allele.",
+            rich_help_panel=MORE,
+        ),
     ] = 0.0,
-    iterations: Annotated[int, typer.Option("--iterations", min=1, help="Iterations at most.")] = 60,
+    iterations: Annotated[
+        int, typer.Option("--iterations", min=1, help="Iterations at most.", rich_help_panel=MORE)
+    ] = 60,
     tolerance: Annotated[
-        float, typer.Option("--tolerance", min=0.0, help="Stop when an iteration gains fewer nats per row.")
+        float,
+        typer.Option(
+            "--tolerance", min=0.0, help="Stop when an iteration gains fewer nats per row.", rich_help_panel=MORE
+        ),
     ] = 1e-5,
     hold_out: Annotated[
         float,
@@ -73,10 +101,14 @@ def command(
             "--hold-out",
             metavar="SHARE",
             help="Share of the rows to set aside; the result is the model that makes them most likely. 0: none.",
+            rich_help_panel=MORE,
         ),
     ] = 0.1,
     bootstrap: Annotated[
-        int, typer.Option("--bootstrap", min=0, metavar="N", help="Draw the rows N times for standard errors.")
+        int,
+        typer.Option(
+            "--bootstrap", min=0, metavar="N", help="Draw the rows N times for standard errors.", rich_help_panel=MORE
+        ),
     ] = 0,
     seed: Annotated[
         int, typer.Option("--seed", min=0, max=(1 << 63) - 1, help="Seed of what is drawn: rows held out, bootstrap.")
@@ -87,6 +119,7 @@ def command(
             "--errors",
             help="Infer the rate of sequencing errors as well: the probability that a base of V, D or J is misread. On "
             "CPU cores only, and many times slower.",
+            rich_help_panel=MORE,
         ),
     ] = False,
     backend: options.BackendOption = "auto",

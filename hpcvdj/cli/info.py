@@ -26,15 +26,15 @@ def command(threads: options.Threads = None) -> None:
 
     from hpcvdj import __version__
 
-    common.say(f"hpcvdj     {__version__}, Python {platform.python_version()}")
-    common.say("libraries  " + ", ".join(f"{name} {version}" for name, version in library_versions().items()))
-    common.say(f"MPI        {run.world.library}; {run.ranks} rank(s)")
+    common.answer(f"hpcvdj     {__version__}, Python {platform.python_version()}")
+    common.answer("libraries  " + ", ".join(f"{name} {version}" for name, version in library_versions().items()))
+    common.answer(f"MPI        {run.world.library}; {run.ranks} rank(s)")
     parallel = "parallel" if h5py.get_config().mpi else "serial"
-    common.say(f"HDF5       {h5py.version.hdf5_version}, {parallel} h5py; root writes the result")
+    common.answer(f"HDF5       {h5py.version.hdf5_version}, {parallel} h5py; root writes the result")
     without = "" if gpu_count() else "; cuda finds no GPU, or no cupy (extras cuda12, cuda13)"
-    common.say(f"backend    auto uses {backend.name} ({backend.software()}){without}")
+    common.answer(f"backend    auto uses {backend.name} ({backend.software()}){without}")
     for rank, (host, pid, hardware, cores) in enumerate(facts):
-        common.say(f"rank {rank:<5} {host}, pid {pid}: {hardware}; cores {_ranges(cores)}")
+        common.answer(f"rank {rank:<5} {host}, pid {pid}: {hardware}; cores {_ranges(cores)}")
 
 
 def _ranges(numbers: list[int]) -> str:

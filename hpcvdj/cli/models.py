@@ -36,9 +36,9 @@ def list_models() -> None:
 
     named = model_folders()
     for name, folder in named.items():
-        common.say(f"{name:<14} {'olga' if name in OLGA_FOLDERS else 'hpcvdj':<7} {folder}")
+        common.answer(f"{name:<14} {'olga' if name in OLGA_FOLDERS else 'hpcvdj':<7} {folder}")
     if not OLGA_FOLDERS.keys() <= named.keys():
-        common.say(f"not installed: {', '.join(OLGA_FOLDERS)}: pip install 'hpcvdj[models]'")
+        common.answer(f"not installed: {', '.join(OLGA_FOLDERS)}: pip install 'hpcvdj[models]'")
 
 
 @app.command("show", cls=Command)
@@ -71,22 +71,22 @@ def show(
     if output is not None:
         require_plottable(output, overwrite=overwrite)
     found = load_model(model)
-    common.say(f"model      {found.name}, SHA-256 {found.digest}")
+    common.answer(f"model      {found.name}, SHA-256 {found.digest}")
     for segment in SEGMENT_TYPES.values():
         templates = found.templates(segment)
         if not templates:
             continue
         chance = found.p_segment(segment)
-        common.say(f"{segment} alleles  {usable(found, segment)}")
+        common.answer(f"{segment} alleles  {usable(found, segment)}")
         most = sorted(found.contributing(segment), key=lambda place: -chance[place])[:5]
-        common.say("           " + ", ".join(f"{templates[k].allele} {100 * chance[k]:.1f} %" for k in most) + " …")
+        common.answer("           " + ", ".join(f"{templates[k].allele} {100 * chance[k]:.1f} %" for k in most) + " …")
     for name, insertion in found.named_insertions.items():
         bases = ", ".join(f"{base} {100 * chance:.1f} %" for base, chance in zip("ACGT", insertion.first, strict=True))
         longest = len(insertion.lengths) - 1
-        common.say(f"insertion  {name}: mean {insertion.mean_length:.2f} nt, at most {longest}; first base {bases}")
-    common.say(f"productive {100 * productive_probability(found):.2f} % of recombinations")
+        common.answer(f"insertion  {name}: mean {insertion.mean_length:.2f} nt, at most {longest}; first base {bases}")
+    common.answer(f"productive {100 * productive_probability(found):.2f} % of recombinations")
     for line in _origin(Path(model)):
-        common.say(line)
+        common.answer(line)
     if output is not None:
         draw(found, output, _inferred(Path(model)), overwrite=overwrite)
         common.say(f"written    {output}")
@@ -174,18 +174,18 @@ def compare(
     if output is not None:
         write_table(output, comparison.to_table().to_batches(), overwrite=overwrite)
     for letter, model in models.items():
-        common.say(f"model {letter}    {model.name}, SHA-256 {model.digest}")
+        common.answer(f"model {letter}    {model.name}, SHA-256 {model.digest}")
     for letter, only in (("A", comparison.only_a), ("B", comparison.only_b)):
-        common.say(f"only in {letter}  {_unshared(only)}")
+        common.answer(f"only in {letter}  {_unshared(only)}")
     rows = [
         [row.event, row.distribution, *map(_bits, (row.js_bits, row.kl_ab_bits, row.kl_ba_bits)),
          _percent(row.probability_a), _percent(row.probability_b)]
         for row in comparison.rows if not row.condition
     ]  # fmt: skip
     heads = ["event", "distribution", "JS, bits", "KL(A‖B), bits", "KL(B‖A), bits", "compared of A", "of B"]
-    common.console().print(common.table(heads, rows, left=2))
+    common.print_table(common.console(), heads, rows, left=2)
     for line in likelihoods:
-        common.say(line)
+        common.answer(line)
     if output is not None:
         common.say(f"written    {output}")
 

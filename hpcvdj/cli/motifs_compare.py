@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 import typer
 
 from hpcvdj.cli import common, motifs_options, options
+from hpcvdj.cli.helping import MORE
 from hpcvdj.errors import InputError, choices
 from hpcvdj.kernels.kmers.methods import AUTO, KmerMethod
 from hpcvdj.motifs.edges import EdgeFilter
@@ -31,7 +32,10 @@ def command(
     d: motifs_options.D = 2,
     strands: motifs_options.Strands = "one",
     distinct: Annotated[
-        bool, typer.Option("--distinct", help="Count a k-mer once, however often it occurs in a sequence.")
+        bool, typer.Option(
+            "--distinct", help="Count a k-mer once, however often it occurs in a sequence.",
+            rich_help_panel=MORE,
+        )
     ] = False,
     min_score: motifs_options.MinScore = None,
     top: motifs_options.Top = None,
@@ -40,24 +44,29 @@ def command(
     ] = Weights.name,
     weights: Annotated[
         str | None,
-        typer.Option("--weights", metavar="W0,W1…", help="Weights of the distances.", show_default="1/(C(k,h) 3^h)"),
+        typer.Option(
+            "--weights", metavar="W0,W1…", help="Weights of the distances.", show_default="1/(C(k,h) 3^h)",
+            rich_help_panel=MORE,
+        ),
     ] = None,
     method: Annotated[
         MethodName,
         typer.Option(
             "--method", help=f"How to compare. {options.listed(KmerMethod)}; auto: the fastest that was measured "
-            "for this k, d and backend."
-        ),
+            "for this k, d and backend.", rich_help_panel=MORE),
     ] = AUTO,
     blocks: Annotated[
-        int, typer.Option("--blocks", min=0, help="Blocks that pigeonhole cuts a k-mer into; 0 chooses the number.")
+        int, typer.Option(
+            "--blocks", min=0, help="Blocks that pigeonhole cuts a k-mer into; 0 chooses the number.",
+            rich_help_panel=MORE,
+        )
     ] = 0,
     backend: options.BackendOption = "auto",
     sequence_field: motifs_options.SequenceField = "junction",
     memory: Annotated[
         float,
         typer.Option("--memory", min=0.0, help="Gigabytes of memory for the tables of a rank; 0: a quarter of the "
-        "host's memory, divided among the ranks, or half of the GPU's free memory."),
+        "host's memory, divided among the ranks, or half of the GPU's free memory.", rich_help_panel=MORE),
     ] = 0.0,
     strict_binding: options.StrictBinding = False,
     threads: options.Threads = None,

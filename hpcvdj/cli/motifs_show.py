@@ -59,7 +59,7 @@ def command(
         raise InputError(f"{sequences}: {error}") from None
     shared = shared_kmers(read, *numbers, k, d, strands=2 if strands == "both" else 1, top=top)
     if output_format == "json":
-        common.say(json.dumps(shared.as_json(), indent=1))
+        common.answer(json.dumps(shared.as_json(), indent=1))
     elif output_format == "tsv":
         _print_table(shared)
     else:
@@ -69,10 +69,10 @@ def command(
 def _print_table(shared: Shared) -> None:
     heads = ["strand", "first_a", "last_a", "first_b", "last_b", "length", "mismatches", "distance"]
     heads += [f"d{h}" for h in range(shared.d + 1)]
-    common.say("\t".join([*heads, "text_a", "text_b"]))
+    common.answer("\t".join([*heads, "text_a", "text_b"]))
     for region in shared.regions:
         values = [*_positions(region), region.length, region.mismatches, region.nearest, *region.pairs]
-        common.say("\t".join(map(str, [*values, region.text_a, region.text_b])))
+        common.answer("\t".join(map(str, [*values, region.text_a, region.text_b])))
 
 
 def _positions(region: Region) -> list[Any]:
@@ -95,7 +95,7 @@ def _report(shared: Shared) -> None:
         strand, a0, a1, b0, b1 = _positions(region)
         facts = [number, strand, f"{a0}-{a1}", f"{b0}-{b1}", region.length, region.mismatches, region.nearest]
         rows.append(list(map(str, [*facts, *region.pairs])))
-    console.print(common.table([*heads, *(f"D{h}" for h in range(shared.d + 1))], rows))
+    common.print_table(console, [*heads, *(f"D{h}" for h in range(shared.d + 1))], rows)
     for number, region in enumerate(shared.regions, start=1):
         for line in _alignment(number, region):
             console.print(line, soft_wrap=True)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
+from hpcvdj.cli.helping import MORE
 from hpcvdj.errors import InputError, choices
 from hpcvdj.kernels.backends import AUTO, Backend
 from hpcvdj.kernels.method import THREADS_PER_BLOCK
@@ -60,7 +61,7 @@ Tables = Annotated[
     list[Path],
     typer.Argument(
         help="AIRR rearrangement tables ({tables}) with sequence_id, v_call, j_call, junction; or folders, of which "
-        "all such files are taken.",
+        "all such files are taken; - is standard input.",
         metavar="JUNCTIONS...",
         show_default=False,
     ),
@@ -70,8 +71,8 @@ Output = Annotated[
     option(
         "--output -o",
         "OUT",
-        "What to write: the table with the values beside its rows (.tsv, .tsv.gz, .parquet), or a result file "
-        "(.h5); for several tables the folder of their results, or with --together one file.",
+        "What to write: the table with the values beside its rows (.tsv, .tsv.gz, .parquet; - is standard output), or "
+        "a result file (.h5); for several tables the folder of their results, or with --together one file.",
     ),
 ]
 TableFormat = Annotated[
@@ -99,6 +100,7 @@ BatchRows = Annotated[
         show_default="all rows at once; 4,194,304 if Parquet, or tables --together, have over 16,777,216",
         help="Take slices of this many rows, each read, computed and written by one rank, into OUT.h5.parts, for "
         "tables larger than memory; 0: all rows at once. Not for bitwise and baseline.",
+        rich_help_panel=MORE,
     ),
 ]
 ResultFile = Annotated[
@@ -112,7 +114,9 @@ _GERMLINE = option(
 )
 GermlineTables = Annotated[list[Path], _GERMLINE]
 OptionalGermline = Annotated[list[Path] | None, _GERMLINE]
-OutputTable = Annotated[Path, option("--output -o", "OUT", "Table to write: .tsv, .tsv.gz or .parquet.")]
+OutputTable = Annotated[
+    Path, option("--output -o", "OUT", "Table to write: .tsv, .tsv.gz or .parquet; - is standard output.")
+]
 _MODEL = option(
     "--model -m", "MODEL", "Recombination model: a name that `hpcvdj models list` shows, or a folder in IGoR's format."
 )
@@ -120,7 +124,11 @@ ModelName = Annotated[str, _MODEL]
 OptionalModel = Annotated[str | None, _MODEL]
 Joint = Annotated[
     bool,
-    typer.Option("--joint", help="Take P(V, D, J) as a model of IGH has it; by default P(V) P(D, J), as in OLGA."),
+    typer.Option(
+        "--joint",
+        help="Take P(V, D, J) as a model of IGH has it; by default P(V) P(D, J), as in OLGA.",
+        rich_help_panel=MORE,
+    ),
 ]
 Number = Annotated[int, typer.Option("-n", "--number", min=1, help="Junctions to make.")]
 Seed = Annotated[
@@ -132,21 +140,36 @@ MaxN = Annotated[
         "--max-n", metavar="N|all", help="Largest number of n-nucleotides; all: up to the longest CDR3's length."
     ),
 ]
-MethodOption = Annotated[MethodName, typer.Option("--method", help=f"How to count. {listed(PathwayMethod)}.")]
+MethodOption = Annotated[
+    MethodName, typer.Option("--method", help=f"How to count. {listed(PathwayMethod)}.", rich_help_panel=MORE)
+]
 BackendOption = Annotated[
     BackendName,
-    typer.Option("--backend", help=f"Where to compute. {listed(Backend)}; auto: a GPU if there is one."),
+    typer.Option(
+        "--backend", help=f"Where to compute. {listed(Backend)}; auto: a GPU if there is one.", rich_help_panel=MORE
+    ),
 ]
-DForms = Annotated[DFormsName, typer.Option("--d-forms", help=f"How D forms are counted. {listed(DFormConvention)}.")]
+DForms = Annotated[
+    DFormsName,
+    typer.Option("--d-forms", help=f"How D forms are counted. {listed(DFormConvention)}.", rich_help_panel=MORE),
+]
 DAllelesOption = Annotated[
     DAlleles,
     typer.Option(
-        "--d-alleles", help="D alleles to use: the first functional allele of each gene, or all functional alleles."
+        "--d-alleles",
+        help="D alleles to use: the first functional allele of each gene, or all functional alleles.",
+        rich_help_panel=MORE,
     ),
 ]
 MaxP = Annotated[
     int,
-    typer.Option("--max-p", min=0, max=LARGEST_MAX_P, help="Largest number of P-nucleotides at one end of a segment."),
+    typer.Option(
+        "--max-p",
+        min=0,
+        max=LARGEST_MAX_P,
+        help="Largest number of P-nucleotides at one end of a segment.",
+        rich_help_panel=MORE,
+    ),
 ]
 Field = Annotated[
     SequenceField,
@@ -172,7 +195,13 @@ UnlistedAlleles = Annotated[
 ]
 Threads = Annotated[
     int | None,
-    typer.Option("--threads", min=1, help="CPU threads per rank.", show_default="the host's cores over its ranks"),
+    typer.Option(
+        "--threads",
+        min=1,
+        help="CPU threads per rank.",
+        show_default="the host's cores over its ranks",
+        rich_help_panel=MORE,
+    ),
 ]
 ThreadsPerBlock = Annotated[
     int,
@@ -182,19 +211,26 @@ ThreadsPerBlock = Annotated[
         max=1024,
         help="Tasks per block; each rank gets whole blocks (the paper's equation 2). Changes only the speed of bitwise "
         "and baseline on a GPU.",
+        rich_help_panel=MORE,
     ),
 ]
 DEFAULT_THREADS_PER_BLOCK = THREADS_PER_BLOCK
 StrictBinding = Annotated[
-    bool, typer.Option("--strict-binding", help="Fail, not warn, if two ranks have the same GPU.")
+    bool, typer.Option("--strict-binding", help="Fail, not warn, if two ranks have the same GPU.", rich_help_panel=MORE)
 ]
 Patience = Annotated[
-    float, typer.Option("--patience", min=1.0, help="Seconds to wait for a rank that hangs before giving up.")
+    float,
+    typer.Option(
+        "--patience", min=1.0, help="Seconds to wait for a rank that hangs before giving up.", rich_help_panel=MORE
+    ),
 ]
 DEFAULT_PATIENCE = PATIENCE_SECONDS
 Resume = Annotated[bool, typer.Option("--resume", help="Continue an unfinished run, if there is one.")]
 CheckpointEvery = Annotated[
-    float, typer.Option("--checkpoint-every", min=0.0, help="Seconds after which finished work is saved.")
+    float,
+    typer.Option(
+        "--checkpoint-every", min=0.0, help="Seconds after which finished work is saved.", rich_help_panel=MORE
+    ),
 ]
 DEFAULT_CHECKPOINT_SECONDS = SAVE_SECONDS
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the output if it exists.")]

@@ -7,6 +7,7 @@ import typer
 
 from hpcvdj.cli import common, options
 from hpcvdj.cli.computing import Started, compute_each, planned
+from hpcvdj.cli.helping import MORE
 from hpcvdj.recombination.repertoire import JunctionField
 from hpcvdj.runs.ranks import log_if_serial
 
@@ -47,6 +48,7 @@ def command(
             help="Symbols for several amino acids or codons in junction_aa, beside X, B, J and Z: lines such as "
             "'x: D, E, AAA', as OLGA reads them.",
             show_default=False,
+            rich_help_panel=MORE,
         ),
     ] = None,
     mismatches: Annotated[
@@ -72,7 +74,9 @@ def command(
     ] = "none",
     joint: options.Joint = False,
     backend: options.BackendOption = "auto",
-    strict: Annotated[bool, typer.Option("--strict", help="Fail on the first row that has no probability.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Fail on the first row that has no probability.", rich_help_panel=MORE)
+    ] = False,
     strict_binding: options.StrictBinding = False,
     threads: options.Threads = None,
     resume: options.Resume = False,

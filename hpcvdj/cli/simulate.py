@@ -6,6 +6,7 @@ import typer
 
 from hpcvdj.cli import common, options
 from hpcvdj.cli.drawing import write_drawn
+from hpcvdj.cli.helping import MORE
 
 
 def command(
@@ -16,19 +17,28 @@ def command(
     n_lengths: Annotated[str, typer.Option("--n-lengths", metavar="A-B", help="n-lengths to draw from.")] = "0-10",
     weighting: Annotated[
         Literal["uniform", "pathways"],
-        typer.Option("--weighting", help="Each n-length equally likely, or as likely as it has pathways."),
+        typer.Option(
+            "--weighting", help="Each n-length equally likely, or as likely as it has pathways.", rich_help_panel=MORE
+        ),
     ] = "uniform",
     largest_share: Annotated[
         float,
         typer.Option(
-            "--largest-share", help="Share of the largest V-J pair.", show_default="3249 of 101822, as in the paper"
+            "--largest-share",
+            help="Share of the largest V-J pair.",
+            show_default="3249 of 101822, as in the paper",
+            rich_help_panel=MORE,
         ),
     ] = 3_249 / 101_822,
-    max_length: Annotated[int, typer.Option("--max-length", min=0, help="Longest CDR3 in nucleotides.")] = 60,
+    max_length: Annotated[
+        int, typer.Option("--max-length", min=0, help="Longest CDR3 in nucleotides.", rich_help_panel=MORE)
+    ] = 60,
     productive: Annotated[
         bool, typer.Option("--productive", help="Only junctions in frame without stop codon.")
     ] = False,
-    orf: Annotated[bool, typer.Option("--orf", help="Use ORF genes beside the functional ones.")] = False,
+    orf: Annotated[
+        bool, typer.Option("--orf", help="Use ORF genes beside the functional ones.", rich_help_panel=MORE)
+    ] = False,
     d_alleles: options.DAllelesOption = "first",
     max_p: options.MaxP = 4,
     overwrite: options.Overwrite = False,

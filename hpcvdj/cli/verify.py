@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from hpcvdj.cli import common, options
+from hpcvdj.cli.helping import MORE
 
 
 def command(
@@ -16,10 +17,14 @@ def command(
     literal_max_n: Annotated[
         int,
         typer.Option(
-            "--literal-max-n", min=0, max=4, help="Run Algorithm 1 literally, in plain Python, up to this n-length."
+            "--literal-max-n",
+            min=0,
+            max=4,
+            help="Run Algorithm 1 literally, in plain Python, up to this n-length.",
+            rich_help_panel=MORE,
         ),
     ] = 1,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the sample.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the sample.", rich_help_panel=MORE)] = 0,
     d_forms: options.DForms = "paper",
     d_alleles: options.DAllelesOption = "first",
     max_p: options.MaxP = 4,
@@ -49,11 +54,11 @@ def command(
     problem, _ = sampled_problem(run, Inputs.of_file(junctions, reading), table, max_n, sample, seed, d_forms)
     checks = verify(problem, run, literal_max_n=literal_max_n)
     if run.is_root:
-        common.say(f"{len(problem.repertoire):,} junctions; reference: the definition in plain Python")
+        common.answer(f"{len(problem.repertoire):,} junctions; reference: the definition in plain Python")
     for check in checks:
         lengths = f"m = 0-{check.max_n}"
-        common.say(f"  {check.name:24} {lengths:10} {check.counters:9,} counters  {check.differences:,} differences")
+        common.answer(f"  {check.name:24} {lengths:10} {check.counters:9,} counters  {check.differences:,} differences")
         if check.first:
-            common.say(f"    first: {check.first}")
+            common.answer(f"    first: {check.first}")
     if run.from_root(lambda: any(check.differences for check in checks)):
         raise typer.Exit(1)

@@ -8,7 +8,7 @@ from typing import Any
 from hpcvdj.counting.compute import compute, shared_repertoire
 from hpcvdj.counting.config import Plan
 from hpcvdj.counting.slices import NOTHING_YET, count_in_slices, surveyed
-from hpcvdj.counting.summary import STAGES, Summary, attributes_of, facts_of, log_exclusions, summary_of
+from hpcvdj.counting.summary import STAGES, Summary, attributes_of, facts_of, summary_of
 from hpcvdj.kernels.method import Method, Missing
 from hpcvdj.recombination.germline import Germline
 from hpcvdj.repertoires.inputs import Inputs
@@ -17,6 +17,7 @@ from hpcvdj.results import parts
 from hpcvdj.results.writer import STATE, ResultWriter, result_writer
 from hpcvdj.runs.driver import Partial
 from hpcvdj.runs.folder import RunFolder
+from hpcvdj.runs.progress import told_if_slow
 from hpcvdj.runs.run import Run
 
 AUTO_ROWS = 1 << 24
@@ -64,7 +65,8 @@ def _slice_rows(inputs: Inputs, method: Method, asked: int | None) -> int:
 
 def _whole(inputs: Inputs, reference: Reference, config: Plan, run: Run, started: float) -> Summary:
     """All rows at once, with a checkpoint."""
-    junctions = run.root_steps(lambda: inputs.read(reference, between=run.raise_if_stopping), NOTHING_YET)
+    with told_if_slow(f"reading {inputs.path.name}", shown=run.is_root):
+        junctions = run.root_steps(lambda: inputs.read(reference, between=run.raise_if_stopping), NOTHING_YET)
     repertoire = shared_repertoire(junctions, run)
     asked, config = config, run.from_root(lambda: config.settled(repertoire.longest))
     problem = config.problem(repertoire, reference)
@@ -73,7 +75,6 @@ def _whole(inputs: Inputs, reference: Reference, config: Plan, run: Run, started
     attributes: dict[str, Any] = {}
     if junctions is not None:
         facts = junctions.rows_read, junctions.excluded.counts(), junctions.substituted
-        log_exclusions(*facts)
         attributes = attributes_of(inputs, reference, config, asked, run) | facts_of(*facts)
     read = time.perf_counter()
     folder, _ = run.open_folder("checkpoint", attributes.get("identity", {}), STATE)

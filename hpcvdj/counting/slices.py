@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.counting.compute import compute
 from hpcvdj.counting.config import Plan
-from hpcvdj.counting.summary import STAGES, Summary, attributes_of, facts_of, log_exclusions, summary_of
+from hpcvdj.counting.summary import STAGES, Summary, attributes_of, facts_of, summary_of
 from hpcvdj.errors import HpcvdjError, InputError
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.repertoires.inputs import Inputs, Slice, cut, dealt, numbered, read_slices, survey
@@ -121,7 +121,6 @@ def count_in_slices(inputs: Inputs, reference: Reference, config: Plan, run: Run
         inputs.require_unchanged()
         found = summary_of(sorted(folder.path.glob(parts.PART)), inputs, backend, run, folder.identity)
         facts = found.rows_read, found.excluded, found.substituted
-        log_exclusions(*facts)
         joint = {
             **attributes,
             **facts_of(*facts),

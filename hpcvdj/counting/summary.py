@@ -3,7 +3,9 @@
 import json
 import logging
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +114,31 @@ def summary_of(
     )
 
 
+def total_of(summaries: Sequence[Summary]) -> Summary:
+    """What the runs of several tables found together; V-J pairs are not added up, as tables share them."""
+    if len(summaries) == 1:
+        return summaries[0]
+    substituted: Counter[tuple[str, str]] = Counter()
+    for summary in summaries:
+        for call, allele, rows in summary.substituted:
+            substituted[call, allele] += rows
+    first = summaries[0]
+    return replace(
+        first,
+        rows_read=sum(summary.rows_read for summary in summaries),
+        counted=sum(summary.counted for summary in summaries),
+        excluded=added(summary.excluded for summary in summaries),
+        substituted=[(*replaced, rows) for replaced, rows in substituted.items()],
+        pairs=0,
+        max_n=max(summary.max_n for summary in summaries),
+        sums=[sum(sums) for sums in zip_longest(*(summary.sums for summary in summaries), fillvalue=0)],
+        nonzero=sum(summary.nonzero for summary in summaries),
+        tables=len(summaries),
+        repertoires=len(summaries),
+        seconds={stage: sum(summary.seconds[stage] for summary in summaries) for stage in STAGES},
+    )
+
+
 def attributes_of(inputs: Inputs, reference: Reference, config: Plan, asked: Plan, run: Run) -> dict[str, Any]:
     """What a result records of its run; `config` is what `asked` was settled to."""
     recorded = {
@@ -159,20 +186,24 @@ def facts_of(
 
 
 def log_exclusions(
+    name: str,
     rows_read: int,
     excluded: list[tuple[Exclusion, int]],
     substituted: list[tuple[str, str, int]],
 ) -> None:
-    """Warn of calls that were replaced and rows that were excluded, by kind, with the option that lets them in."""
+    """Warn of calls that were replaced and rows that were excluded, by kind, with the option that lets them in.
+
+    name  of the table, or of several
+    """
     substituted = sorted(substituted, key=lambda item: -item[2])
     for call, allele, rows in substituted[:_MOST_LOGGED]:
-        log.warning("call %s is counted as %s in %s rows", call, allele, f"{rows:,}")
+        log.warning("%s: call %s is counted as %s in %s rows", name, call, allele, f"{rows:,}")
     if substituted[_MOST_LOGGED:]:
         more = len(substituted) - _MOST_LOGGED
         log.warning("and %d more calls; the attribute substituted_calls of the result lists all", more)
     if not excluded:
         return
-    log.warning("%s of %s rows excluded:", f"{sum(rows for _, rows in excluded):,}", f"{rows_read:,}")
+    log.warning("%s: %s of %s rows excluded:", name, f"{sum(rows for _, rows in excluded):,}", f"{rows_read:,}")
     for summary, rows, group in by_summary(excluded):
         kind = group[0][0].kind
         log.warning("  %8s  %s", f"{rows:,}", summary if len(group) > 1 else group[0][0])

@@ -14,6 +14,7 @@ from hpcvdj.recombination.germline import Germline, d_forms, j_forms, v_forms
 from hpcvdj.recombination.pathways import algorithm_1, direct_sum
 from hpcvdj.recombination.repertoire import Problem
 from hpcvdj.repertoires.inputs import Inputs
+from hpcvdj.runs.progress import Progress, told_if_slow
 from hpcvdj.runs.run import Run
 
 
@@ -35,7 +36,8 @@ def sampled_problem(
     run: Run, inputs: Inputs, germline: Germline, max_n: int, sample: int | None, seed: int, d_forms: str
 ) -> tuple[Problem, int]:
     """A problem with `sample` random sequences of a table (None: all), on every rank, and how many there are in all."""
-    junctions = run.on_root(lambda: inputs.read(germline))
+    with told_if_slow(f"reading {inputs.path.name}", shown=run.is_root):
+        junctions = run.on_root(lambda: inputs.read(germline))
     whole = chosen = shared_repertoire(junctions, run)
     if sample is not None:
         rows = np.random.default_rng(seed).choice(len(whole), size=min(sample, len(whole)), replace=False)
@@ -50,7 +52,8 @@ def verify(problem: Problem, run: Run, *, literal_max_n: int = 1) -> list[Check]
     sequence, Algorithm 1 about half a second a V–J pair at n-length 1.
     """
     checks = []
-    expected = reference(problem) if run.is_root else np.zeros((0, 0), np.uint64)
+    with told_if_slow("computing the reference in plain Python", shown=run.is_root):
+        expected = reference(problem) if run.is_root else np.zeros((0, 0), np.uint64)
     if run.is_root:
         counters = literal(problem, min(literal_max_n, problem.max_n))
         checks.append(_compare("Algorithm 1, literally", problem, expected, counters))
@@ -78,12 +81,15 @@ def literal(problem: Problem, max_n: int) -> NDArray[np.uint64]:
     """Algorithm 1 taken literally, uint64 [sequences, max_n + 1]."""
     repertoire = problem.repertoire
     out = np.zeros((len(repertoire), max_n + 1), dtype=np.uint64)
-    for pair in range(len(repertoire.pairs)):
-        rows = repertoire.rows_of(pair)
-        in_vivo = [repertoire.cdr3(row) for row in rows]
-        v, d, j = _forms(problem, pair)
-        for m in range(max_n + 1):
-            out[rows.start : rows.stop, m] = algorithm_1(in_vivo, v, d, j, m)
+    pairs = len(repertoire.pairs)
+    with Progress(pairs, "V-J pairs", shown=True, what="Algorithm 1 in plain Python") as progress:
+        for pair in range(pairs):
+            rows = repertoire.rows_of(pair)
+            in_vivo = [repertoire.cdr3(row) for row in rows]
+            v, d, j = _forms(problem, pair)
+            for m in range(max_n + 1):
+                out[rows.start : rows.stop, m] = algorithm_1(in_vivo, v, d, j, m)
+            progress.advance(1)
     return out
 
 

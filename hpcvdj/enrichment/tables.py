@@ -161,7 +161,7 @@ def _read(
 
     def made() -> Clonotypes:
         assert junctions is not None
-        log_exclusions(junctions.rows_read, junctions.excluded.counts(), junctions.substituted)
+        log_exclusions(path.name, junctions.rows_read, junctions.excluded.counts(), junctions.substituted)
         return _clonotypes(junctions, reads_of(inputs), model, choice)
 
     return inputs, junctions, run.root_steps(made, NOTHING_YET)

@@ -18,6 +18,7 @@ from hpcvdj.generation.ids import sequence_ids
 from hpcvdj.recombination.alphabet import BASES, translate
 from hpcvdj.recombination.germline import Germline, Segment, d_forms, first_alleles, j_forms, v_forms
 from hpcvdj.recombination.repertoire import LONGEST_CDR3, PAPER_LONGEST_CDR3
+from hpcvdj.runs.progress import Progress
 
 PAPER_SEQUENCES = 101_822
 """In vivo sequences of the paper's mouse data set."""
@@ -72,7 +73,11 @@ def simulate(germline: Germline, plan: Simulation) -> Iterator[pa.RecordBatch]:
     rng = np.random.default_rng(plan.seed)
     pairs = usable_pairs(germline, ("F", "ORF") if plan.orf else ("F",))
     sizes = rng.permutation(pair_sizes(plan.count, len(pairs), plan.largest_share))
-    drawn = [_draw_pair(germline, plan, rng, v, j, int(size)) for (v, j), size in zip(pairs, sizes, strict=True)]
+    drawn = []
+    with Progress(plan.count, "junctions", shown=True, what="drawing") as progress:
+        for (v, j), size in zip(pairs, sizes.tolist(), strict=True):
+            drawn.append(_draw_pair(germline, plan, rng, v, j, size))
+            progress.advance(size)
     rows = np.concatenate(drawn)
     drawn.clear()
     order = rng.permutation(plan.count)

@@ -12,7 +12,7 @@ import numpy as np
 from hpcvdj.counting.config import PgenConfig
 from hpcvdj.counting.slices import NOTHING_YET, surveyed
 from hpcvdj.counting.summary import log_exclusions
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, few
 from hpcvdj.inference.folder import fit_facts, named, require_place, write_folder
 from hpcvdj.inference.infer import Fit, Plan, infer
 from hpcvdj.inference.rows import ChosenRows, choose, reads_of, reads_of_table
@@ -173,7 +173,9 @@ def _digest(start: Model | Germline) -> str:
 def _chosen(junctions: Junctions | None, inputs: Inputs, plan: Plan) -> ChosenRows:
     assert junctions is not None
     counts = junctions.excluded.counts()
-    log_exclusions(junctions.rows_read, counts, junctions.substituted)
+    log_exclusions(
+        few([table.path.name for table in inputs.tables]), junctions.rows_read, counts, junctions.substituted
+    )
     reads = reads_of(inputs)
     chosen = choose(junctions, reads, plan.rows)
     if reads is None and not plan.rows.likely_errors:

@@ -82,7 +82,7 @@ def targets_of(paths: Sequence[Path], output: Path, opening: Opening = BY_HEADER
         return [(paths[0], output)]
     if output.exists() and not output.is_dir():
         raise InputError(f"{output}: is a file; several repertoires need an output folder, or --together")
-    if output.suffix in RESULT_SUFFIXES and not output.exists():
+    if (output.suffix in RESULT_SUFFIXES or is_table(output)) and not output.exists():
         raise InputError(
             f"{output}: the results of several repertoires go to a folder, which should not be named like a file; give "
             "another name, or --together for one result"

@@ -20,6 +20,7 @@ from hpcvdj.repertoires.tables import (
 from hpcvdj.results.joining import Lookup
 from hpcvdj.results.reader import Result
 from hpcvdj.results.schema import exported_columns
+from hpcvdj.runs.progress import Progress
 from hpcvdj.storage.files import require_distinct, require_writable
 from hpcvdj.storage.inputs import file_digest, file_state, require_regular, require_unchanged
 
@@ -66,12 +67,14 @@ def export(
 
     def batches() -> Iterator[pa.RecordBatch]:
         rows = 0
-        for batch in ahead(_in_columns_of_all(tables) if together else tables[0].open().batches()):
-            empty = pa.nulls(batch.num_rows, pa.string())
-            lacking = {name: empty for name in REQUIRED if airr and name not in batch.schema.names}
-            yield with_columns(batch, lacking | lookup.columns(rows, batch.num_rows))
-            rows += batch.num_rows
-            between()
+        with Progress(sum(table.rows for table in tables), "rows", shown=True, what="writing the table") as progress:
+            for batch in ahead(_in_columns_of_all(tables) if together else tables[0].open().batches()):
+                empty = pa.nulls(batch.num_rows, pa.string())
+                lacking = {name: empty for name in REQUIRED if airr and name not in batch.schema.names}
+                yield with_columns(batch, lacking | lookup.columns(rows, batch.num_rows))
+                rows += batch.num_rows
+                progress.advance(batch.num_rows)
+                between()
         for table in tables:
             require_unchanged(table.path, table.state)
 

@@ -11,11 +11,11 @@ from typing import Any, Self
 log = logging.getLogger(__name__)
 
 LOG_SECONDS = 30.0
-"""Seconds between two lines in a batch log."""
+"""Seconds between two lines in a batch log; the first comes after `PATIENT_SECONDS`."""
 
 COMPILING = "compiling the kernel, which takes up to a minute the first time on a machine"
 
-PATIENT_SECONDS = 3.0
+PATIENT_SECONDS = 2.0
 """Seconds without a word after which people wonder."""
 
 
@@ -33,19 +33,21 @@ def told_if_slow(what: str, *, shown: bool) -> Iterator[None]:
 
 
 class Progress:
-    """Shows how much of `total` work, measured in `unit`, is done.  Silent unless `shown`.
+    """Shows how much of `total` work, measured in `unit`, is done.  Silent unless `shown` and INFO is logged.
 
-    what  a verb for the bar on a terminal
+    what  a verb
     """
 
     def __init__(self, total: float, unit: str, *, shown: bool, what: str = "counting") -> None:
         self.total, self.unit, self.what, self.done = total, unit, what, 0.0
-        self._shown = shown
+        # Who wants warnings only, as with -q or in a library, wants no bar.
+        self._shown = shown and log.isEnabledFor(logging.INFO)
         self._skipped = 0.0
         self._bar: Any = None
 
     def __enter__(self) -> Self:
-        self._started = self._spoke = time.monotonic()
+        self._started = time.monotonic()
+        self._next_line = self._started + PATIENT_SECONDS
         if self._shown and sys.stderr.isatty():
             from rich.console import Console
             from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
@@ -82,10 +84,11 @@ class Progress:
         rate = (self.done - self._skipped) / max(now - self._started, 1e-9)
         if self._bar is not None:
             self._bar.update(self._task, completed=self.done, rate=f"{_short(rate)} {self.unit}/s")
-        elif now - self._spoke >= LOG_SECONDS:
-            self._spoke = now
-            left = (self.total - self.done) / rate
-            log.info("%.1f %% done, %s left, %s %s/s", 100 * self.share, _clock(left), _short(rate), self.unit)
+        elif now >= self._next_line and self.share < 1:
+            self._next_line = now + LOG_SECONDS
+            left = _clock((self.total - self.done) / rate) if rate else "an unknown time"
+            share = 100 * self.share
+            log.info("%s: %.1f %% done, %s left, %s %s/s", self.what, share, left, _short(rate), self.unit)
 
 
 def _short(value: float) -> str:

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, few
 from hpcvdj.kernels.quantities import Pgen
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.calls import Genes
@@ -28,6 +28,7 @@ from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.repertoires.tables import write_table
 from hpcvdj.results.export import counted_tables
 from hpcvdj.results.reader import Result
+from hpcvdj.runs.progress import Progress
 from hpcvdj.sharing import Rows
 from hpcvdj.sharing.ranking import Auc, auc
 from hpcvdj.storage.inputs import require_unchanged
@@ -38,6 +39,10 @@ ROWS_AT_ONCE = 1 << 18
 """Counters are read in blocks of this many rows."""
 
 PRODUCTIVE = "productive"
+
+MOST_COLUMNS = 60
+"""Columns that a message lists."""
+
 _TRUE = ("t", "true", "1")
 
 _JUNCTION = ["v_call", "j_call", "cdr3"]
@@ -103,18 +108,20 @@ def read(
     parts: list[pa.Table] = []
     first: dict[str, tuple[Any, str]] = {}
     max_n = 0
-    for path in results:
-        with Result(path) as result:
-            how_counted = _how_counted(result)
-            first = first or how_counted
-            for name, (value, shown) in how_counted.items():
-                if value != first[name][0]:
-                    raise InputError(
-                        f"{path}: was counted with different {name} ({shown}) than {results[0]} ({first[name][1]}); "
-                        "count both with the same options"
-                    )
-            parts.append(_observations(result, individual, rows, junctions))
-            max_n = max(max_n, result.max_n)
+    with Progress(len(results), "results", shown=True, what="reading") as progress:
+        for path in results:
+            with Result(path) as result:
+                how_counted = _how_counted(result)
+                first = first or how_counted
+                for name, (value, shown) in how_counted.items():
+                    if value != first[name][0]:
+                        raise InputError(
+                            f"{path}: was counted with different {name} ({shown}) than {results[0]} "
+                            f"({first[name][1]}); count both with the same options"
+                        )
+                parts.append(_observations(result, individual, rows, junctions))
+                max_n = max(max_n, result.max_n)
+            progress.advance(1)
     if individual is None:
         _warn_of_namesakes(results, parts)
     table = pa.concat_tables(parts)
@@ -204,6 +211,12 @@ def _from_tables(result: Result, names: Sequence[str], junctions: Path | None) -
     chunks: dict[str, list[pa.Array]] = {name: [] for name in names}
     for table in counted_tables(result, junctions):
         reader = table.open()
+        lacking = next((name for name in names if name not in (*reader.columns, PRODUCTIVE)), None)
+        if lacking is not None:
+            raise InputError(
+                f"{table.path}: no column {lacking} to name the individuals (--individual); it has "
+                + few(reader.columns, MOST_COLUMNS)
+            )
         present = [name for name in names if name != PRODUCTIVE or name in reader.columns]
         for name in set(names) - set(present):
             log.info("%s: no column %s; every counted row is used", table.path, name)

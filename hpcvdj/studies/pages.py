@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hpcvdj import studies
-from hpcvdj.errors import InputError, choices
+from hpcvdj.errors import InputError, choices, few
 from hpcvdj.storage.files import atomic_path
 from hpcvdj.storage.plots import COLOURS, pyplot
 from hpcvdj.studies.rows import RawFile
@@ -109,7 +109,11 @@ def render(folder: Path, study: Study | None = None) -> bool:
         raise InputError(f"{folder}: no such folder; measuring makes it")
     files = [RawFile.read(path) for path in sorted(folder.glob("raw*.csv"))]
     if not files:
-        raise InputError(f"{folder}: no raw*.csv of one study; measuring writes them")
+        has = few(sorted(path.name for path in folder.iterdir())) or "nothing"
+        raise InputError(
+            f"{folder}: not the folder of a study, which has raw*.csv (it has {has}); name the DIR that `hpcvdj study "
+            "STUDY -o DIR` wrote"
+        )
     study = study or _study_of(folder, files)
     rows = [row for file in files for row in file.rows(study.row)]
     if not rows:
@@ -143,7 +147,10 @@ def _study_of(folder: Path, files: list[RawFile]) -> Study:
     names, known = {file.facts.get("study", ""): None for file in files}, all_studies()
     if len(names) > 1 or not names.keys() <= known.keys():
         named = ", ".join(name or "no name" for name in names)
-        raise InputError(f"{folder}: the raw files must be of one study: {', '.join(known)} (got {named})")
+        raise InputError(
+            f"{folder}: not the folder of one study ({', '.join(known)}): its raw files are of {named}; what measured "
+            "them renders them"
+        )
     return known[names.popitem()[0]]()
 
 

@@ -123,8 +123,11 @@ def test_exclusions_are_summed_up(tmp_path):
 
 def test_a_table_without_a_row_to_count_is_said(tmp_path):
     (tmp_path / "t.tsv").write_text("sequence_id\tv_call\tj_call\tjunction\na\tTRBV1\tTRBJ1-1\tCASSLGQF\n")
-    _, err = hpcvdj_command("-q", "count", tmp_path / "t.tsv", "-g", GERMLINE, "-o", tmp_path / "o.h5")
-    assert "t.tsv: no row could be counted" in err
+    out, err = hpcvdj_command("-q", "count", tmp_path / "t.tsv", "-g", GERMLINE, "-o", tmp_path / "o.tsv", code=2)
+    assert re.search(r"t.tsv: no row could be counted; .*o.tsv has the reason of each", error_line(err))
+    assert "t.tsv: 1 of 1 rows excluded" in err
+    assert out == ""
+    assert "these seem to be amino acids" in (tmp_path / "o.tsv").read_text()
     (tmp_path / "c.tsv").write_text("sequence_id\tv_call\tj_call\tcdr3\na\tTRBV1\tTRBJ1-1\tGCC\n")
     _, err = hpcvdj_command("count", tmp_path / "c.tsv", "-g", GERMLINE, "-o", tmp_path / "p.h5", code=2)
     assert "c.tsv, line 1: no column junction; --sequence-field cdr3 reads the column cdr3" in error_line(err)
@@ -328,7 +331,7 @@ def test_many_repertoires_in_one_run(tmp_path):
     (folder / "b.tsv").write_text(header + "".join(rows[90:95]))
     stdout, err = hpcvdj_command("count", folder, "-g", GERMLINE, "-o", out, "--max-n", 3, "--resume")
     assert err.count("is complete already") == 2
-    assert stdout.count("counted") == 1
+    assert stdout.count("5 read = 5 counted + 0 excluded") == 2
     assert (out / "b.h5").exists()
 
 
@@ -357,6 +360,9 @@ def test_the_studies_on_cpu_cores(tmp_path):
     hpcvdj_command("study", "render", tmp_path / "tables")
     assert "counters identical for all" in (tmp_path / "tables" / "README.md").read_text()
     _, err = hpcvdj_command("study", "render", tmp_path, code=2)
-    assert "of one study" in error_line(err)
+    assert "not the folder of a study, which has raw*.csv (it has blocks" in error_line(err)
+    (tmp_path / "raw-1.csv").write_text("# study: cooking\na\n1\n")
+    _, err = hpcvdj_command("study", "render", tmp_path, code=2)
+    assert "its raw files are of cooking" in error_line(err)
     wrong = hpcvdj_command("study", "blocks", SMALL, "-g", GERMLINE, "-o", tmp_path, "--sizes", "0", code=2)
     assert "--sizes '0'" in error_line(wrong[1])

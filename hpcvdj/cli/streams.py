@@ -1,0 +1,104 @@
+"""Standard input and output in place of files: `-` on the command line.
+
+Tables are read more than once, and appear whole or not at all, so both go through a temporary file.
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from hpcvdj.errors import InputError
+from hpcvdj.runs.ranks import launched_ranks
+
+DASH = Path("-")
+
+_STDIN, _STDOUT = "stdin", "stdout.tsv"
+
+_WORDS = {_STDIN: "standard input", _STDOUT: "standard output"}
+
+_folders: list[str] = []
+"""The folder of the temporary files, while a command has one."""
+
+_taken: list[str] = []
+"""The output that is written to standard output, if one is."""
+
+
+def named(text: str) -> str:
+    """A message in which the temporary files have the names of the streams that they are."""
+    for folder in _folders:
+        for name, words in _WORDS.items():
+            text = text.replace(f"{folder}/{name}", words)
+    return text
+
+
+def summary_stream() -> Any:
+    """Where the summary goes: standard output, unless that has the table."""
+    return sys.stderr if _taken else sys.stdout
+
+
+@contextmanager
+def standard_streams(values: dict[str, Any], outputs: Iterable[str], tables: Iterable[str]) -> Iterator[None]:
+    """Replace `-` among the `values` of a command's parameters by temporary files while the block runs.
+
+    Standard input is read before the block; standard output is written after it, if it succeeds.
+
+    outputs  the parameters that name what is written
+    tables   those of them that name a table, which may be `-`
+    """
+    reads, writes = list[str](), list[str]()
+    for name, given in values.items():
+        times = list(given).count(DASH) if isinstance(given, list | tuple) else int(given == DASH)
+        (writes if name in outputs else reads).extend([name] * times)
+    wrong = next((name for name in writes if name not in tables), None)
+    if wrong is not None:
+        raise InputError(f"--{wrong} -: only a table can be written to standard output; name a file")
+    if not reads and not writes:
+        yield
+        return
+    _require_once(reads, writes)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="hpcvdj-")))
+        _folders.append(str(folder))
+        stack.callback(_folders.pop)
+        for name in reads:
+            values[name] = _replaced(values[name], folder / _STDIN)
+            with open(folder / _STDIN, "wb") as spool:
+                shutil.copyfileobj(sys.stdin.buffer, spool)
+        for name in writes:
+            values[name] = folder / _STDOUT
+            _taken.append(name)
+            stack.callback(_taken.pop)
+        yield
+        if writes:
+            _copy(folder / _STDOUT)
+
+
+def _require_once(reads: list[str], writes: list[str]) -> None:
+    fault = "-: is given twice; standard input and standard output are one file each" if len(reads) > 1 else ""
+    if len(writes) > 1:
+        fault = "-: is given for two outputs; name a file for one of them"
+    if launched_ranks() > 1:
+        fault = "-: ranks cannot share standard input and output; name files"
+    if fault:
+        raise InputError(fault)
+
+
+def _replaced(given: Any, path: Path) -> Any:
+    if isinstance(given, list | tuple):
+        return [path if value == DASH else value for value in given]
+    return path
+
+
+def _copy(path: Path) -> None:
+    try:
+        with open(path, "rb") as table:
+            shutil.copyfileobj(table, sys.stdout.buffer)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # A closed pipe has a reader who has seen enough.
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (until the program ends)

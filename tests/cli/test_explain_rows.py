@@ -1,0 +1,77 @@
+"""`hpcvdj explain`: rows of a result, and tables that no width cuts."""
+
+import json
+import re
+
+import pytest
+
+from hpcvdj.results.reader import Result
+from tests.commands import error_line, hpcvdj_command
+from tests.conftest import GERMLINE, SMALL
+
+
+@pytest.fixture(scope="module")
+def counted(tmp_path_factory):
+    """A result of pathways with options that are not the default."""
+    path = tmp_path_factory.mktemp("explain") / "c.h5"
+    hpcvdj_command("count", SMALL, "-g", GERMLINE, "-o", path, "--max-n", 4, "--max-p", 2, "--d-forms", "distinct")
+    return path
+
+
+def test_a_row_is_explained_as_it_was_counted(counted):
+    with Result(counted) as result:
+        rows = result.to_table().select(["sequence_id", "v_call", "j_call"]).slice(0, 500).to_pylist()
+        counters = result.counters[:].tolist()
+    for place in (0, 7, 499):
+        row = rows[place]
+        out, _ = hpcvdj_command("explain", counted, "--id", row["sequence_id"], "--format", "json")
+        found = json.loads(out)
+        assert found["pathways_by_n_length"] == counters[place]
+        assert row["v_call"] in out
+        assert row["j_call"] in out
+    out, _ = hpcvdj_command("explain", counted, "--id", row["sequence_id"], "--max-n", "all")
+    assert "D forms distinct" in out
+    assert "n-lengths 0-4," not in out
+
+
+def test_a_row_of_probabilities(tmp_path):
+    pytest.importorskip("olga")
+    hpcvdj_command("pgen", SMALL, "-m", "mouse_trb", "-o", tmp_path / "p.h5")
+    with Result(tmp_path / "p.h5") as result:
+        row = result.to_table().slice(0, 1).to_pylist()[0]
+    out, _ = hpcvdj_command("explain", tmp_path / "p.h5", "--id", row["sequence_id"], "--format", "json")
+    assert json.loads(out)["pgen_nt"] == pytest.approx(row["pgen_nt"], rel=1e-9)
+    assert row["cdr3"] in json.loads(out)["junction"]
+
+
+def test_rows_that_cannot_be_explained(counted, tmp_path):
+    def refused(*words):
+        return error_line(hpcvdj_command("explain", counted, *words, code=2)[1])
+
+    assert "no sequence_id nobody" in refused("--id", "nobody")
+    assert "--v, --max-p: the result records it" in refused("--id", "insilico_0", "--v", "TRBV1", "--max-p", "2")
+    (tmp_path / "g.tsv").write_text(GERMLINE.read_text().replace("TRBD1*01", "TRBD1*02"))
+    assert "is not the germline table" in refused("--id", "insilico_0", "-g", tmp_path / "g.tsv")
+    assert "--id for a result" in refused()
+
+
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_no_width_cuts_data(counted, columns):
+    out, _ = hpcvdj_command("explain", counted, "--id", "insilico_7", "--max-n", 8, columns=columns)
+    assert "…" not in out
+    assert max(map(len, out.splitlines())) <= columns
+    assert re.search(r"TRBD[12]\*01", out[out.index("The most direct") :])
+    # Every number of every pathway is there, whatever the width.
+    wide, _ = hpcvdj_command("explain", counted, "--id", "insilico_7", "--max-n", 8, columns=200)
+    values = lambda text: sorted(word for word in text.split() if re.fullmatch(r"[ACGT]+|[\d,.]+|TRB.*", word))  # noqa: E731
+    missing = set(values(wide)) - set(values(out))
+    assert not {word for word in missing if len(word) < 20}
+
+
+def test_a_long_junction_is_drawn_in_blocks(counted):
+    junction = "TGTGCCAGCAGT" + "ACGT" * 12 + "AACCAAGACACCCAGTACTTT"
+    words = ("--v", "TRBV26", "--j", "TRBJ2-5", "-g", GERMLINE, "--max-n", "all", "--top", 1)
+    out, _ = hpcvdj_command("explain", junction, *words, columns=60)
+    tracks = [line[3:].strip() for line in out.splitlines() if re.match(r"1  [·VvnDdJj]+", line)]
+    assert sum(map(len, tracks)) == len(junction)
+    assert len(tracks) == 2
