@@ -32,6 +32,7 @@ PANELS = {
     "Count pathways": ("count", "verify", "simulate", "info"),
     "Generation probabilities": ("pgen", "generate", "infer", "models"),
     "See and use the counters": ("report", "export", "explain", "convergence"),
+    "Junction tables": ("convert",),
     "Germline tables": ("germline", "forms"),
     "Compare sequences by k-mers": ("motifs",),
     "Measure on this machine": ("scaling", "study"),
