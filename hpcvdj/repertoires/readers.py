@@ -29,6 +29,7 @@ from hpcvdj.repertoires.formats import (
     may_lack_from,
     names_of_headerless,
 )
+from hpcvdj.repertoires.formats.steps import joined
 from hpcvdj.storage.inputs import DAMAGE, changed, packing, require_regular, unpacked
 
 log = logging.getLogger(__name__)
@@ -281,7 +282,7 @@ class AnnDataReader(TableReader):
         """All chains."""
         try:
             with h5py.File(self.path) as file:
-                if str(file.attrs.get("format", "")).startswith("hpcvdj"):
+                if "hpcvdj" in str(file.attrs.get("format")):
                     raise InputError(f"{self.path}: a result of hpcvdj, not a table; give the table that was computed")
                 group = next((group for group in self.GROUPS if group in file), None)
                 if group is None:
@@ -310,7 +311,7 @@ class AnnDataReader(TableReader):
         nested = [name for name, column in fields.items() if pa.types.is_nested(column.type)]
         table = as_strings(pa.RecordBatch.from_pydict({k: v for k, v in fields.items() if k not in nested}))
         own = dict(zip(table.schema.names, table.columns, strict=True))
-        made = pc.binary_join_element_wise(cell, pa.array(number.astype(str), pa.large_string()), "_")
+        made = joined(cell, pa.array(number.astype(str), pa.large_string()))
         ids = own.get("sequence_id", made)
         return pa.table({"sequence_id": pc.if_else(pc.equal(ids, ""), made, ids), "cell_id": cell} | {
             name: column for name, column in own.items() if name not in ("sequence_id", "cell_id")

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.exclusions import ExclusionKind
 from hpcvdj.repertoires.formats.format import REASON, Field, Format
-from hpcvdj.repertoires.formats.steps import counts, locus, present, reason
+from hpcvdj.repertoires.formats.steps import counts, locus, present, productive, reason
 
 
 def _whole(reads: pa.Array, amino_acids: pa.Array) -> pa.Array:
@@ -76,6 +76,7 @@ class Tcrdist(Format):
             "v_call": Field((f"v_{chain}_gene",)),
             "j_call": Field((f"j_{chain}_gene",)),
             "junction_aa": Field((amino_acids,)),
+            "productive": Field((amino_acids,), productive),
             "locus": Field((f"j_{chain}_gene",), locus),
             **present(columns, {
                 "junction": Field(both, _cut),
