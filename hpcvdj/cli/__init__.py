@@ -24,6 +24,7 @@ PANELS = {
     "Generation probabilities": ("pgen", "generate", "infer", "models"),
     "More than chance": ("enrich",),
     "See and use the counters": ("report", "export", "explain", "convergence"),
+    "Junction tables": ("convert",),
     "Germline tables": ("germline", "forms"),
     "Compare sequences by k-mers": ("motifs",),
     "Measure on this machine": ("scaling", "study"),

@@ -59,6 +59,14 @@ class ExclusionKind(Enum):
         "--unlisted-alleles first",
     )
     NOT_IN_MODEL = "{segment} gene {name} is not in the model", "{segment} gene that is not in the model"
+    PARTIAL_JUNCTION = "partial junction", "partial junction"
+    NOT_CUT = (
+        "the junction cannot be cut out of the read: it does not have junction_aa exactly once",
+        "junction that cannot be cut out of the read",
+    )
+    NOT_A_CELL = "contig is not of a cell", "contig that is not of a cell", "--format 10x_all"
+    LOW_CONFIDENCE = "contig of low confidence", "contig of low confidence", "--format 10x_all"
+    SEVERAL_CHAINS = "contig of several chains", "contig of several chains"
     TWO_LOCI = "V is of locus {v_locus}, J of {j_locus}", "V and J of different loci"
     REPEATED_ID = (
         "sequence_id repeats that of data row {data_row}{table}",

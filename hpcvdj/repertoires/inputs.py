@@ -33,19 +33,22 @@ from hpcvdj.storage.inputs import changed, file_digest, require_unchanged
 log = logging.getLogger(__name__)
 
 
-def files_of(paths: Sequence[Path], opening: Opening = BY_HEADER) -> list[Path]:
-    """The files at `paths`, where a folder means all tables in it; InputError for a folder without tables."""
-    return [file for path in paths for file in (_tables_in(path, opening) if path.is_dir() else [path])]
+def files_of(paths: Sequence[Path], opening: Opening = BY_HEADER, *, warn: bool = True) -> list[Path]:
+    """The files at `paths`, where a folder means all tables in it; InputError for a folder without tables.
+
+    warn  of files in a folder that may be tables by their names, and are none
+    """
+    return [file for path in paths for file in (_tables_in(path, opening, warn=warn) if path.is_dir() else [path])]
 
 
-def _tables_in(folder: Path, opening: Opening) -> list[Path]:
+def _tables_in(folder: Path, opening: Opening, *, warn: bool) -> list[Path]:
     # A broken link is named when it is read, not left out.
     named = sorted(path for path in folder.iterdir() if not path.is_dir())
     certain = [path for path in named if path.name.endswith(table_suffixes())]
     perhaps = [path for path in named if path.name.endswith(possible_suffixes())]
     others = [path for path in perhaps if path.is_file() and not open_table(path, opening).recognised]
     files = sorted({*certain, *perhaps} - {*others})
-    if files and others:
+    if files and others and warn:
         log.warning("%s: %s: not tables of junctions, left out", folder, few(path.name for path in others))
     if not files:
         raise InputError(f"{folder}: has no table ({', '.join('*' + suffix for suffix in table_suffixes())})")
@@ -54,7 +57,7 @@ def _tables_in(folder: Path, opening: Opening) -> list[Path]:
 
 def columns_at(paths: Sequence[Path], opening: Opening = BY_HEADER) -> list[str]:
     """The columns of the first of the tables at `paths` that can be read; none if no table can."""
-    for file in files_of(paths, opening):
+    for file in files_of(paths, opening, warn=False):
         with suppress(InputError):
             return open_table(file, opening).columns
     return []
@@ -200,6 +203,27 @@ def with_repertoire(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
     missing = pa.repeat(pa.scalar("", pa.string()), batch.num_rows)
     own = batch.column(REPERTOIRE) if REPERTOIRE in batch.schema.names else missing
     return with_columns(batch, {REPERTOIRE: pc.if_else(pc.equal(own, ""), pa.scalar(name, own.type), own)})
+
+
+def columns_of_all(tables: Sequence[Table]) -> list[str]:
+    """The columns of tables, in their order, each once; repertoire_id is the last if no table has it."""
+    return list(dict.fromkeys([*(name for table in tables for name in table.open().columns), REPERTOIRE]))
+
+
+def in_columns(tables: Sequence[Table], names: Sequence[str], *, fill: bool = True) -> Iterator[pa.RecordBatch]:
+    """The rows of tables in the columns `names`, of which one may be `REASON`, empty where a table lacks one.
+
+    fill  rows that name no repertoire get that of their table
+    """
+    for table in tables:
+        reader = table.open()
+        for batch in reader.batches([*reader.columns, *[REASON] * (reader.explains and REASON in names)]):
+            named = with_repertoire(batch, table.repertoire_id) if fill else batch
+            empty = pa.repeat(pa.scalar("", pa.large_string()), batch.num_rows)
+            own = named.schema.names
+            # One type, whatever the kind of table: a Parquet file has one schema.
+            columns = [named.column(name).cast(pa.large_string()) if name in own else empty for name in names]
+            yield pa.RecordBatch.from_arrays(columns, names=list(names))
 
 
 def tables_of(paths: Sequence[Path], reading: Reading) -> Inputs:

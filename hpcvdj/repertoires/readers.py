@@ -1,21 +1,38 @@
-"""Files of tables: TSV and CSV (plain, gzip or zstd) and Parquet, read in batches as AIRR fields."""
+"""Files of tables: TSV and CSV (plain, gzip or zstd), Parquet and AnnData, read in batches as AIRR fields."""
 
 import csv
+import io
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import accumulate
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import h5py
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from hpcvdj.errors import InputError, choices
 from hpcvdj.repertoires.batches import as_strings
-from hpcvdj.repertoires.formats import BY_HEADER, REASON, Opening, Translation, format_of, names_of_headerless
+from hpcvdj.repertoires.formats import (
+    AIRR,
+    BY_HEADER,
+    REASON,
+    Opening,
+    Translation,
+    format_of,
+    may_lack_from,
+    names_of_headerless,
+)
+from hpcvdj.repertoires.formats.steps import joined
 from hpcvdj.storage.inputs import DAMAGE, changed, packing, require_regular, unpacked
+
+log = logging.getLogger(__name__)
 
 BLOCK_BYTES = 16 << 20
 """Text is read in blocks of this many bytes; a line may not be longer."""
@@ -32,8 +49,22 @@ PREAMBLES = "# ", "mitcr-header"
 _PREAMBLE = 8
 """Lines that may come before the header, at most."""
 
+NOT_TABLES = {
+    b"PK\x03\x04": "a zip archive or a workbook (.xlsx); unpack it and give the tables in it, or save the sheet as "
+    "tab-separated text",
+    b"[{": "JSON and no table; export an AIRR table (.tsv) from the program",
+    b"{": "JSON, as Vidjil and others write it, and no table; export an AIRR table (.tsv) from the program",
+}
+"""How files begin that are no tables, and what to give instead."""
+
 _HEAD_BYTES = 1 << 16
 _HEADER_BYTES = 1 << 20
+
+
+@cache
+def _say_once(text: str) -> None:
+    """Log a message; the same one only once, as tables are opened more than once in a run."""
+    log.info("%s", text)
 
 
 class TableReader:
@@ -78,7 +109,11 @@ class TableReader:
     @cached_property
     def translation(self) -> Translation | None:
         """What its columns are as AIRR fields; None if they are that already."""
-        return Translation.of(self.own_columns, self.opening, f"{self.path}, line 1")
+        place = f"{self.path}, line 1"
+        kind = format_of(self.own_columns, self.opening, place)
+        if kind is not None and kind.name != AIRR and self.opening.format is None:
+            _say_once(f"{self.path}: read as {kind.summary}")
+        return Translation.of(self.own_columns, self.opening, place)
 
     @property
     def columns(self) -> list[str]:
@@ -108,7 +143,7 @@ class TableReader:
         message = f"{self.path}, line 1: no column {', '.join(missing)}"
         for delimiter, word in ((";", "semicolons"), (" ", "blanks")):
             if len(self.columns) == 1 and delimiter in self.columns[0]:
-                return f"{message}; its columns are separated by {word}: save it with tabs or commas"
+                return f"{message}; its columns are separated by {word}, as some spreadsheets do: save it with tabs"
         if missing == ["junction"] and "cdr3" in self.columns:
             return f"{message}; --sequence-field cdr3 reads the column cdr3"
         renamed = ",".join(f"{name}=COLUMN" for name in missing)
@@ -212,6 +247,140 @@ class ParquetReader(TableReader):
             raise InputError(f"{self.path}: the Parquet file is damaged ({_first_line(error)})") from None
 
 
+class AnnDataReader(TableReader):
+    """AnnData with chains of cells, as scirpy 0.13 and later have them: `obsm["airr"]`, cells x chains x AIRR fields.
+
+    Rows are the chains, cell after cell.  `cell_id` is the cell's name; `sequence_id`, where a chain has none, that
+    and the number of the chain.
+    """
+
+    name = "anndata"
+    summary = (
+        'chains of cells as scirpy stores them, in `obsm["airr"]` (of the modality `airr`, of MuData); needs '
+        "hpcvdj[anndata]"
+    )
+    suffixes = ()
+    perhaps = (".h5ad", ".h5mu")
+
+    GROUPS = "obsm/airr", "mod/airr/obsm/airr"
+    """Where AnnData and MuData have the chains."""
+
+    @staticmethod
+    def recognises(head: bytes) -> bool:
+        return head.startswith(b"\x89HDF\r\n\x1a\n")
+
+    @property
+    def recognised(self) -> bool:
+        try:
+            with h5py.File(self.path) as file:
+                return any(group in file for group in self.GROUPS)
+        except OSError:
+            return False
+
+    @cached_property
+    def _rows(self) -> pa.Table:
+        """All chains."""
+        try:
+            with h5py.File(self.path) as file:
+                if "hpcvdj" in str(file.attrs.get("format")):
+                    raise InputError(f"{self.path}: a result of hpcvdj, not a table; give the table that was computed")
+                group = next((group for group in self.GROUPS if group in file), None)
+                if group is None:
+                    raise InputError(
+                        f'{self.path}: an HDF5 file without obsm["airr"], where scirpy 0.13 and later store chains; '
+                        "write an AIRR table with scirpy.io.write_airr"
+                    )
+                return self._chains(file[group], file[group.replace("obsm/airr", "obs")])
+        except (OSError, KeyError, ValueError, TypeError, RuntimeError) as error:
+            raise InputError(f"{self.path}: not a readable AnnData file ({_first_line(error)})") from None
+
+    def _chains(self, airr: Any, obs: Any) -> pa.Table:
+        try:
+            import awkward as ak
+            from anndata.io import read_elem
+        except ImportError:
+            raise InputError(f"{self.path}: AnnData needs anndata and awkward; install hpcvdj[anndata]") from None
+        array, cells = read_elem(airr), np.asarray(read_elem(obs[obs.attrs["_index"]])).astype(str)
+        chains = ak.to_numpy(ak.num(array, axis=1)).astype(np.int64)
+        if len(chains) != len(cells):
+            raise ValueError(f"{len(cells)} cells, chains of {len(chains)}")
+        number = np.arange(chains.sum()) - np.repeat(np.cumsum(chains) - chains, chains) + 1
+        cell = pa.array(np.repeat(cells, chains).tolist(), pa.large_string())
+        flat = ak.flatten(array, axis=1)
+        fields = {name: ak.to_arrow(flat[name], extensionarray=False) for name in ak.fields(flat)}
+        nested = [name for name, column in fields.items() if pa.types.is_nested(column.type)]
+        table = as_strings(pa.RecordBatch.from_pydict({k: v for k, v in fields.items() if k not in nested}))
+        own = dict(zip(table.schema.names, table.columns, strict=True))
+        made = joined(cell, pa.array(number.astype(str), pa.large_string()))
+        ids = own.get("sequence_id", made)
+        return pa.table({"sequence_id": pc.if_else(pc.equal(ids, ""), made, ids), "cell_id": cell} | {
+            name: column for name, column in own.items() if name not in ("sequence_id", "cell_id")
+        })  # fmt: skip
+
+    @property
+    def own_columns(self) -> list[str]:
+        return list(self._rows.column_names)
+
+    @property
+    def known_rows(self) -> int:
+        return int(self._rows.num_rows)
+
+    def own_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        yield from self._rows.select(columns).to_batches(max_chunksize=PARQUET_ROWS)
+
+
+class _Filled(io.RawIOBase):
+    """A text table, of which short rows get their missing delimiters; a last line that is cut short stays so.
+
+    needed  the place of the column in which a short row has no value
+    """
+
+    def __init__(self, stream: Any, delimiter: str, columns: int, needed: int) -> None:
+        super().__init__()
+        self._delimiter, self._columns, self._needed = delimiter.encode(), columns, needed
+        self._blocks, self._left = self._filled(stream), memoryview(b"")
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read into `buffer`."""
+        if not self._left:
+            self._left = memoryview(next(self._blocks, b""))
+        read = min(len(buffer), len(self._left))
+        buffer[:read], self._left = self._left[:read], self._left[read:]
+        return read
+
+    def _filled(self, stream: Any) -> Iterator[bytes]:
+        rest = b""
+        while block := stream.read(READ_BYTES):
+            data = rest + block
+            end = data.rfind(b"\n") + 1
+            rest = data[end:]
+            if end:
+                yield self._with_delimiters(data[:end])
+            if len(rest) > BLOCK_BYTES:
+                yield rest
+                rest = b""
+        yield rest
+
+    def _with_delimiters(self, lines: bytes) -> bytes:
+        values = np.frombuffer(lines, np.uint8)
+        ends = np.flatnonzero(values == ord("\n"))
+        upto = np.searchsorted(np.flatnonzero(values == ord(self._delimiter)), ends)
+        counted = np.diff(upto, prepend=0)
+        parts, last = [], 0
+        for row in np.flatnonzero(counted < self._columns - 1).tolist():
+            first, end = int(ends[row - 1]) + 1 if row else 0, int(ends[row])
+            end -= lines[first:end].endswith(b"\r")
+            cells = lines[first:end].split(self._delimiter)
+            if end > first and (len(cells) <= self._needed or not cells[self._needed]):
+                parts += [lines[last:end], self._delimiter * (self._columns - len(cells))]
+                last = end
+        return b"".join([*parts, lines[last:]])
+
+
 @dataclass(frozen=True)
 class _Layout:
     """How a text table is laid out: `skipped` lines come before its rows."""
@@ -220,6 +389,8 @@ class _Layout:
     delimiter: str
     quoted: bool
     skipped: int
+    needed: int | None = None
+    """The place of the column without whose value a row may be short."""
 
 
 class TextReader(TableReader):
@@ -244,7 +415,16 @@ class TextReader(TableReader):
         columns = names_of_headerless(values, self.opening)
         if columns is not None:
             return _Layout(columns, delimiter, quoted, skipped)
-        return _Layout([value.strip() for value in values], delimiter, quoted, skipped + 1)
+        columns = [value.strip() for value in values]
+        lacked = may_lack_from(columns, self.opening) if not quoted else None
+        return _Layout(columns, delimiter, quoted, skipped + 1, columns.index(lacked) if lacked else None)
+
+    def _stream(self) -> Any:
+        """The bytes of the file, without packing, in rows as long as Arrow needs them."""
+        stream, layout = unpacked(self.path), self._layout
+        if layout.needed is None:
+            return stream
+        return io.BufferedReader(_Filled(stream, layout.delimiter, len(layout.columns), layout.needed))
 
     def _first_lines(self) -> list[str]:
         """The first lines, at least up to the header."""
@@ -253,6 +433,9 @@ class TextReader(TableReader):
                 head = stream.read(_HEADER_BYTES)
         except DAMAGE as error:
             raise self._damaged(error) from None
+        fault = next((text for magic, text in NOT_TABLES.items() if head.startswith(magic)), None)
+        if fault is not None:
+            raise InputError(f"{self.path}: {fault}")
         lines = head.splitlines()
         if len(head) == _HEADER_BYTES and len(lines) < 2:
             raise InputError(f"{self.path}, line 1: longer than {_HEADER_BYTES >> 10:,} KiB; is this a text table?")
@@ -272,10 +455,10 @@ class TextReader(TableReader):
 
     def own_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         layout = self._layout
-        plain = packing(self.path) is None
+        plain = packing(self.path) is None and layout.needed is None
         try:
             # Arrow's own gzip refuses streams that are padded with zeros.
-            with pa.OSFile(str(self.path)) if plain else pa.PythonFile(unpacked(self.path), "r") as stream:
+            with pa.OSFile(str(self.path)) if plain else pa.PythonFile(self._stream(), "r") as stream:
                 yield from pacsv.open_csv(
                     stream,
                     read_options=pacsv.ReadOptions(
@@ -301,7 +484,7 @@ class TextReader(TableReader):
     def _fault(self, error: Exception) -> str:
         """Where a table that Arrow could not read is wrong, by file line (the header is line 1), and the remedy."""
         # Arrow reads blocks in parallel and does not number their lines, so read the file once more.
-        with unpacked(self.path) as stream:
+        with self._stream() as stream:
             for number, line in enumerate(iter(lambda: stream.readline(BLOCK_BYTES + 1), b""), start=1):
                 if len(line) > BLOCK_BYTES:
                     return f"line {number}: longer than {BLOCK_BYTES >> 20} MiB; is this a text table?"

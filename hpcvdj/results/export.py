@@ -1,7 +1,7 @@
 """The counted table with the values beside it: every input row, in the input's order."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from hpcvdj.errors import InputError
 from hpcvdj.repertoires.batches import ahead, with_columns
-from hpcvdj.repertoires.inputs import with_repertoire
-from hpcvdj.repertoires.junctions import REPERTOIRE
+from hpcvdj.repertoires.formats import REQUIRED
+from hpcvdj.repertoires.inputs import columns_of_all, in_columns
 from hpcvdj.repertoires.tables import (
     Table,
     table_suffix,
@@ -23,12 +23,6 @@ from hpcvdj.results.schema import exported_columns
 from hpcvdj.runs.progress import Progress
 from hpcvdj.storage.files import require_distinct, require_writable
 from hpcvdj.storage.inputs import file_digest, file_state, require_regular, require_unchanged
-
-REQUIRED = (
-    "sequence_id", "sequence", "rev_comp", "productive", "v_call", "d_call", "j_call", "sequence_alignment",
-    "germline_alignment", "junction", "junction_aa", "v_cigar", "d_cigar", "j_cigar",
-)  # fmt: skip
-"""The columns that an AIRR Rearrangement file must have, though they may be empty (the schema's `required`)."""
 
 
 def export(
@@ -68,7 +62,7 @@ def export(
     def batches() -> Iterator[pa.RecordBatch]:
         rows = 0
         with Progress(sum(table.rows for table in tables), "rows", shown=True, what="writing the table") as progress:
-            for batch in ahead(_in_columns_of_all(tables) if together else tables[0].open().batches()):
+            for batch in ahead(in_columns(tables, columns_of_all(tables)) if together else tables[0].open().batches()):
                 empty = pa.nulls(batch.num_rows, pa.string())
                 lacking = {name: empty for name in REQUIRED if airr and name not in batch.schema.names}
                 yield with_columns(batch, lacking | lookup.columns(rows, batch.num_rows))
@@ -79,23 +73,6 @@ def export(
             require_unchanged(table.path, table.state)
 
     return write_table(target, ahead(batches()), overwrite=overwrite)
-
-
-def _in_columns_of_all(tables: Sequence[Table]) -> Iterator[pa.RecordBatch]:
-    """The rows of tables that were counted together: the columns of all, empty where a table lacks one.
-
-    Columns are in the order in which the tables have them; repertoire_id is the last if no table has it.
-    """
-    names = list(dict.fromkeys(name for table in tables for name in table.open().columns))
-    names += [REPERTOIRE] * (REPERTOIRE not in names)
-    for table in tables:
-        for batch in table.open().batches():
-            named = with_repertoire(batch, table.repertoire_id)
-            empty = pa.repeat(pa.scalar("", pa.large_string()), batch.num_rows)
-            own = named.schema.names
-            # One type, whatever the kind of table: a Parquet file has one schema.
-            columns = [named.column(name).cast(pa.large_string()) if name in own else empty for name in names]
-            yield pa.RecordBatch.from_arrays(columns, names=names)
 
 
 def counted_tables(result: Result, moved: Path | None = None) -> list[Table]:

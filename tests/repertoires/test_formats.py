@@ -31,7 +31,7 @@ def vdjtools(tmp_path):
 def test_the_fields_come_first_then_the_other_columns(vdjtools):
     assert rows_of(vdjtools)[1] == {
         "sequence_id": "2", "v_call": "TRBV2", "d_call": "TRBD1", "j_call": "TRBJ1-2", "junction": "TGTGCCATTT",
-        "junction_aa": "CA_F", "productive": "F", "duplicate_count": "3", "count": "3", "freq": "0.2",
+        "junction_aa": "CA_F", "productive": "F", "locus": "TRB", "duplicate_count": "3", "count": "3", "freq": "0.2",
         "cdr3nt": "TGTGCCATTT", "cdr3aa": "CA_F", "v": "TRBV2", "d": "TRBD1", "j": "TRBJ1-2",
     }  # fmt: skip
     assert rows_of(vdjtools, ["d_call", "productive"])[0] == {"d_call": "", "productive": "T"}

@@ -12,6 +12,9 @@ from hpcvdj.errors import InputError, choices, require_choice
 REASON = "reader_excluded"
 """A column beside the AIRR fields: why a format cannot give a row its junction, as `Exclusion.text`; else empty."""
 
+AIRR = "airr"
+"""The name of the format whose fields all others are read as."""
+
 ROW_ID = "sequence_id"
 """The AIRR field that is the number of the data row, from 1, if a format has no ids."""
 
@@ -53,6 +56,11 @@ class Format:
     @staticmethod
     def named(values: Sequence[str]) -> list[str] | None:
         """The columns of a table without header whose first row has these values; None if it is no such table."""
+        return None
+
+    @staticmethod
+    def may_lack_from(columns: Sequence[str]) -> str | None:
+        """A column: rows without a value in it may lack their last fields, delimiters included; None if no row may."""
         return None
 
     def fields(self, columns: Sequence[str]) -> Mapping[str, Field]:
@@ -113,6 +121,12 @@ def names_of_headerless(values: Sequence[str], opening: Opening) -> list[str] | 
     kinds = choices(Format)
     tried = [kinds[opening.format]] if opening.format is not None else kinds.values()
     return next((names for kind in tried if (names := kind.named(values)) is not None), None)
+
+
+def may_lack_from(columns: Sequence[str], opening: Opening) -> str | None:
+    """What `Format.may_lack_from` says of a table with these columns."""
+    tried = [choices(Format)[opening.format]] if opening.format is not None else choices(Format).values()
+    return next((name for kind in tried if (name := kind.may_lack_from(columns)) is not None), None)
 
 
 class Translation:

@@ -1,4 +1,4 @@
-"""vdjtools (github.com/mikessh/vdjtools): clonotype tables of versions 1.0 and later."""
+"""vdjtools (github.com/mikessh/vdjtools): clonotype tables of all versions."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,17 +6,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hpcvdj.repertoires.formats.format import Field, Format
+from hpcvdj.repertoires.formats.steps import after, counts, known, locus, present, productive
 
 
-def known(column: pa.Array) -> pa.Array:
-    """The column, empty where vdjtools writes a dot."""
-    return pc.if_else(pc.equal(column, "."), pa.scalar("", column.type), column)
-
-
-def productive(amino_acids: pa.Array) -> pa.Array:
-    """T or F: whether a junction has neither a stop (*) nor a shifted frame (~ or _); empty if it is not known."""
-    shown = pc.if_else(pc.match_substring_regex(amino_acids, r"[*~_]"), "F", "T")
-    return pc.if_else(pc.equal(amino_acids, ""), "", shown).cast(pa.large_string())
+def calls(column: pa.Array) -> pa.Array:
+    """Genes; version 0 writes a blank after the commas of a list."""
+    return pc.replace_substring(known(column), ", ", ",")
 
 
 class Vdjtools(Format):
@@ -25,20 +20,31 @@ class Vdjtools(Format):
     name = "vdjtools"
     summary = "vdjtools clonotypes"
 
+    OLDEST = ("#Seq. Count", "N Sequence", "AA Sequence", "V segments", "D segment", "J segments")
+    """Its columns before version 1."""
+
+    @staticmethod
+    def _columns(columns: Sequence[str]) -> tuple[str, ...]:
+        if "#Seq. Count" in columns:
+            return Vdjtools.OLDEST
+        return ("#count" if "#count" in columns else "count", "cdr3nt", "cdr3aa", "v", "d", "j")
+
     @staticmethod
     def recognises(columns: Sequence[str]) -> bool:
-        """By the count, which comes first, and the columns of the clonotype, in lower case."""
-        return columns[:1] in (["count"], ["#count"]) and {"cdr3nt", "cdr3aa", "v", "j"} <= set(columns)
+        """By the count, which comes first, and the columns of the clonotype, in lower case or as in version 0."""
+        count, nucleotides, amino_acids, v, _, j = Vdjtools._columns(columns)
+        return list(columns[:1]) == [count] and {nucleotides, amino_acids, v, j} <= set(columns)
 
     def fields(self, columns: Sequence[str]) -> Mapping[str, Field]:
         """cdr3nt is the junction."""
-        has_d = {"d_call": Field(("d",), known)} if "d" in columns else {}
+        count, nucleotides, amino_acids, v, d, j = self._columns(columns)
         return {
-            "v_call": Field(("v",), known),
-            **has_d,
-            "j_call": Field(("j",), known),
-            "junction": Field(("cdr3nt",), known),
-            "junction_aa": Field(("cdr3aa",), known),
-            "productive": Field(("cdr3aa",), productive),
-            "duplicate_count": Field((columns[0],)),
+            "v_call": Field((v,), calls),
+            **present(columns, {"d_call": Field((d,), calls)}),
+            "j_call": Field((j,), calls),
+            "junction": Field((nucleotides,), known),
+            "junction_aa": Field((amino_acids,), known),
+            "productive": Field((amino_acids,), after(known, productive)),
+            "locus": Field((j,), locus),
+            "duplicate_count": Field((count,), counts),
         }

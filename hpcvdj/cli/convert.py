@@ -1,0 +1,32 @@
+"""`hpcvdj convert`."""
+
+from hpcvdj.cli import common, options
+
+
+def command(
+    junctions: options.Tables,
+    output: options.OutputTable,
+    table_format: options.TableFormat = None,
+    columns: options.Columns = None,
+    overwrite: options.Overwrite = False,
+) -> None:
+    """Write tables of other programs as an AIRR table, every row in its place.
+
+    The columns are those that AIRR requires (empty if they are not known), then the other AIRR fields, then the
+    table's own columns. Several tables, or a folder, become one table with repertoire_id.
+
+    Example: hpcvdj convert inputs/mouse_trb/small.tsv -o small.parquet
+    """
+    run = common.begin()
+    if not run.is_root:
+        return
+    from hpcvdj.repertoires.convert import convert
+
+    done = convert(junctions, output, options.opening(table_format, columns), overwrite=overwrite)
+    if done.tables > 1:
+        common.say(f"tables     {done.tables:,}")
+    without = done.reasons.total()
+    common.say(f"rows       {done.rows:,} read, {without:,} without a junction{':' if without else ''}")
+    for reason, rows in done.reasons.most_common():
+        common.say(f"  {rows:,}  {reason}")
+    common.say(f"written    {output}")

@@ -1,0 +1,55 @@
+"""Change-O (changeo.readthedocs.io), as it wrote tables before version 1.0; later versions write AIRR tables."""
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hpcvdj.repertoires.formats.format import Field, Format
+from hpcvdj.repertoires.formats.steps import after, counts, first_of, present, truth, without
+
+stated = without("None", "NA")
+
+
+def _locus(column: pa.Array) -> pa.Array:
+    """The locus; BraCeR writes the last letter only."""
+    named = pc.replace_substring_regex(stated(column), "^([HKL])$", r"IG\1")
+    return pc.replace_substring_regex(named, "^([ABDG])$", r"TR\1")
+
+
+class ChangeO(Format):
+    """Change-O table."""
+
+    name = "changeo"
+    summary = "Change-O before version 1.0"
+
+    @staticmethod
+    def recognises(columns: Sequence[str]) -> bool:
+        """By the calls and the junction, in capitals."""
+        return {"V_CALL", "J_CALL", "JUNCTION"} <= set(columns)
+
+    def fields(self, columns: Sequence[str]) -> Mapping[str, Field]:
+        """Fields are called as in AIRR tables, in capitals, or have older names."""
+        older = {"sequence": "SEQUENCE_INPUT", "cell_id": "CELL", "clone_id": "CLONE"}
+        booleans = {
+            "productive": "FUNCTIONAL", "rev_comp": "REV_COMP", "vj_in_frame": "IN_FRAME", "stop_codon": "STOP"
+        }  # fmt: skip
+        numbers = {
+            "duplicate_count": first_of(columns, "DUPCOUNT", "UMICOUNT", "CONSCOUNT") or "",
+            "consensus_count": "CONSCOUNT",
+            "umi_count": "UMICOUNT",
+        }
+        return {
+            "v_call": Field(("V_CALL",), stated),
+            "j_call": Field(("J_CALL",), stated),
+            "junction": Field(("JUNCTION",), stated),
+            **present(columns, {
+                "sequence_id": Field(("SEQUENCE_ID",)),
+                "d_call": Field(("D_CALL",), stated),
+                "c_call": Field(("C_CALL",), stated),
+                "locus": Field(("LOCUS",), _locus),
+                **{field: Field((name,), stated) for field, name in older.items()},
+                **{field: Field((name,), truth) for field, name in booleans.items()},
+                **{field: Field((name,), after(stated, counts)) for field, name in numbers.items()},
+            }),
+        }  # fmt: skip

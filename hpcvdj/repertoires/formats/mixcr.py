@@ -1,0 +1,71 @@
+"""MiXCR (github.com/milaboratory/mixcr): tables of clones of versions 1 to 4."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from hpcvdj.repertoires.formats.format import Field, Format
+from hpcvdj.repertoires.formats.steps import (
+    after,
+    best_hits,
+    counts,
+    first_of,
+    joined,
+    locus,
+    present,
+    productive,
+    without,
+)
+
+covered = without("region_not_covered")
+
+
+class Mixcr(Format):
+    """Clones of MiXCR."""
+
+    name = "mixcr"
+    summary = "MiXCR clones"
+
+    @staticmethod
+    def _by_word(columns: Sequence[str]) -> dict[str, str]:
+        """Columns by their lower-case letters and digits: versions differ in blanks, dots and capitals."""
+        return {re.sub("[^a-z0-9]", "", name.lower()): name for name in reversed(columns)}
+
+    @staticmethod
+    def _hits(words: Mapping[str, str], segment: str) -> str | None:
+        names = "all{}hitswithscore", "all{}hits", "best{}hit", "best{}gene", "{}hit", "{}gene"
+        found = first_of(list(words), *(name.format(segment) for name in names))
+        return words[found] if found else None
+
+    @staticmethod
+    def recognises(columns: Sequence[str]) -> bool:
+        """By the CDR3, in any version's spelling, and a column of V hits."""
+        words = Mixcr._by_word(columns)
+        has_cdr3 = not {"nseqcdr3", "nseqimputedcdr3"}.isdisjoint(words)
+        return has_cdr3 and Mixcr._hits(words, "v") is not None
+
+    def fields(self, columns: Sequence[str]) -> Mapping[str, Field]:
+        """MiXCR's CDR3 is the junction; its clone numbers are ids, of single cells together with the cell."""
+        words = self._by_word(columns)
+
+        def named(*names: str, otherwise: str) -> str:
+            return words.get(first_of(list(words), *names) or "", otherwise)
+
+        count = named("uniquemoleculecount", "uniqueumicount", "readcount", "clonecount", otherwise="cloneCount")
+        umis = named("uniquemoleculecount", "uniqueumicount", otherwise="")
+        amino_acids = named("aaseqcdr3", "aaseqimputedcdr3", otherwise="aaSeqCDR3")
+        clone, cell = named("cloneid", otherwise="cloneId"), named("tagvaluecell", "cellgroup", otherwise="")
+        calls = {letter: self._hits(words, letter) for letter in "vdjc"}
+        return {
+            **present(columns, {"sequence_id": Field((clone, cell), joined) if cell else Field((clone,))}),
+            **{f"{letter}_call": Field((hits,), best_hits) for letter, hits in calls.items() if hits},
+            "junction": Field((named("nseqcdr3", "nseqimputedcdr3", otherwise="nSeqCDR3"),), covered),
+            **present(columns, {
+                "junction_aa": Field((amino_acids,), covered),
+                "productive": Field((amino_acids,), after(covered, productive)),
+                "locus": Field((calls["j"] or "",), locus),
+                "duplicate_count": Field((count,), counts),
+                "umi_count": Field((umis,), counts),
+                "cell_id": Field((cell,)),
+                "clone_id": Field((clone,)),
+            }),
+        }  # fmt: skip

@@ -1,0 +1,131 @@
+"""Steps that formats have in common: what becomes of a column of another program's table."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
+from hpcvdj.repertoires.formats.format import Field
+
+Step = Callable[[pa.Array], pa.Array]
+
+_WHOLE = r"^[0-9]{1,18}$"
+_NUMBER = r"^[0-9]{1,15}(\.[0-9]*)?([eE][+-]?[0-9]{1,2})?$"
+
+
+def present(columns: Sequence[str], fields: Mapping[str, Field]) -> dict[str, Field]:
+    """Those of `fields` whose columns a table with these `columns` has."""
+    return {name: field for name, field in fields.items() if set(field.sources) <= set(columns)}
+
+
+def first_of(columns: Sequence[str], *names: str) -> str | None:
+    """The first of `names` that is one of the columns."""
+    return next((name for name in names if name in columns), None)
+
+
+def after(*steps: Step) -> Step:
+    """These steps, one after another."""
+    return lambda column: reduce(lambda values, step: step(values), steps, column)
+
+
+def without(*words: str) -> Step:
+    """A step that empties values which are one of `words`."""
+    return lambda column: kept(column, pc.invert(pc.is_in(column, pa.array(words, column.type))))
+
+
+def kept(column: pa.Array, where: pa.Array) -> pa.Array:
+    """The values of a column where a condition is true; else empty."""
+    return pc.if_else(where, column, pa.scalar("", column.type))
+
+
+known = without(".")
+"""The column, empty where vdjtools and TRUST4 write a dot."""
+
+
+def productive(amino_acids: pa.Array) -> pa.Array:
+    """T or F: whether a junction is amino acids only, without stop (*), shifted frame (~ or _) and the like.
+
+    Empty if nothing is known.
+    """
+    return kept(_letter(pc.match_substring_regex(amino_acids, r"^[A-Z]+$")), pc.not_equal(amino_acids, ""))
+
+
+def truth(column: pa.Array) -> pa.Array:
+    """T or F for true and false in the spellings of Python, Rust, R and Excel; empty for anything else."""
+    lower = pc.utf8_lower(column)
+    true, false = (pc.is_in(lower, pa.array(words, lower.type)) for words in (["true", "t", "1"], ["false", "f", "0"]))
+    return kept(_letter(true), pc.or_(true, false))
+
+
+def _letter(condition: pa.Array) -> pa.Array:
+    return pc.if_else(condition, "T", "F").cast(pa.large_string())
+
+
+def counts(column: pa.Array) -> pa.Array:
+    """Whole numbers, of counts that may be written as decimals; empty for what is no number."""
+    whole = pc.match_substring_regex(column, _WHOLE)
+    if pc.all(whole).as_py():
+        return column.cast(pa.large_string())
+    number = pc.match_substring_regex(column, _NUMBER)
+    values = pc.if_else(number, column, pa.scalar(None, column.type)).cast(pa.float64())
+    small = pc.if_else(pc.less(values, 1e18), values, pa.scalar(None, pa.float64()))
+    rounded = pc.round(small, round_mode="half_up").cast(pa.int64()).cast(pa.large_string())
+    return pc.if_else(whole, column.cast(pa.large_string()), pc.fill_null(rounded, ""))
+
+
+def locus(call: pa.Array) -> pa.Array:
+    """The locus of a call, such as TRB; empty if it names none."""
+    return pc.replace_substring_regex(call, r"^(?:(IG[HKL]|TR[ABDG])[VDJC].*|.*)$", r"\1")
+
+
+def slashed(call: pa.Array) -> pa.Array:
+    """Calls in which genes of two loci have their slash: TRAV29DV5 and TRAV29-DV5 are TRAV29/DV5."""
+    return pc.replace_substring_regex(call, r"(TRAV[0-9DN-]*[0-9DN])-?DV([0-9])", r"\1/DV\2")
+
+
+def best_hits(column: pa.Array) -> pa.Array:
+    """The genes of a hit list that have its best score, as a call; of hits without scores, the first.
+
+    `TRBV12-3*00(401.5),TRBV12-4*00(401.5),TRBV5-1*00(90)` is `TRBV12-3,TRBV12-4`: allele 00 was not looked at.
+    """
+    lists = pc.split_pattern(column, ",")
+    hits, offsets = lists.flatten(), np.concatenate([[0], np.cumsum(pc.list_value_length(lists))]).astype(np.int64)
+    if not len(column):
+        return column
+    written = pc.replace_substring_regex(hits, r"^.*\(([0-9]{1,15}(?:\.[0-9]{0,15})?)\)\s*$|^.*$", r"\1")
+    scores = pc.if_else(pc.equal(written, ""), "-1", written).cast(pa.float64()).to_numpy(zero_copy_only=False)
+    best = np.repeat(np.maximum.reduceat(scores, offsets[:-1]), np.diff(offsets))
+    keep = (scores == best) & (scores >= 0)
+    keep[offsets[:-1]] |= best[offsets[:-1]] < 0
+    names = pc.replace_substring_regex(hits, r"^\s*([^(\s*]*)(?:\*00|(\*[^(\s]*))?.*$", r"\1\2")
+    rows = np.concatenate([[0], np.cumsum(np.add.reduceat(keep, offsets[:-1], dtype=np.int64))])
+    called = pa.LargeListArray.from_arrays(pa.array(rows), slashed(names).filter(pa.array(keep)))
+    return pc.binary_join(called, pa.scalar(",", called.type.value_type))
+
+
+def joined(first: pa.Array, second: pa.Array) -> pa.Array:
+    """Two columns with `_` between their values."""
+    return pc.binary_join_element_wise(first, second, pa.scalar("_", first.type))
+
+
+def inner(junction: pa.Array) -> pa.Array:
+    """AIRR's cdr3 of junctions: without the codons of Cys 104 and Phe/Trp 118."""
+    return trimmed(junction, 3)
+
+
+def inner_amino_acids(junction: pa.Array) -> pa.Array:
+    """AIRR's cdr3_aa of junction_aa."""
+    return trimmed(junction, 1)
+
+
+def trimmed(column: pa.Array, letters: int) -> pa.Array:
+    """Values without so many letters at both ends."""
+    return pc.utf8_slice_codeunits(column, letters, -letters)
+
+
+def reason(kind: ExclusionKind, where: pa.Array, otherwise: pa.Array | None = None) -> pa.Array:
+    """`REASON` of rows: the text of an exclusion of this kind where a condition is true."""
+    return pc.if_else(where, Exclusion.of(kind).text, "" if otherwise is None else otherwise).cast(pa.large_string())

@@ -1,0 +1,132 @@
+"""10x Genomics Cell Ranger: annotations of contigs and of consensus sequences, versions 2 to 8 (one column order or
+another; booleans and missing values in all spellings)."""
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hpcvdj.recombination.exclusions import ExclusionKind
+from hpcvdj.repertoires.formats.format import REASON, Field, Format
+from hpcvdj.repertoires.formats.steps import (
+    after,
+    counts,
+    first_of,
+    inner,
+    inner_amino_acids,
+    joined,
+    kept,
+    present,
+    reason,
+    slashed,
+    truth,
+    without,
+)
+
+stated = without("None")
+
+
+def _why(cdr3: pa.Array, cell: pa.Array, confidence: pa.Array, chain: pa.Array) -> pa.Array:
+    """`REASON`: contigs that Cell Ranger itself does not count; a row without a CDR3 has its reason already."""
+    no_cell, unsure = (pc.equal(truth(column), "F") for column in (cell, confidence))
+    why = reason(ExclusionKind.LOW_CONFIDENCE, unsure)
+    why = reason(ExclusionKind.NOT_A_CELL, no_cell, why)
+    return kept(reason(ExclusionKind.SEVERAL_CHAINS, pc.equal(chain, "Multi"), why), pc.not_equal(stated(cdr3), ""))
+
+
+class Contigs(Format):
+    """All contigs of Cell Ranger."""
+
+    name = "10x_all"
+    summary = "10x contigs, with those that are of no cell, of low confidence or of several chains"
+
+    JUNCTION: tuple[str, ...] = ("cdr3_nt",)
+    """The columns that tell a row's junction."""
+
+    ID = "contig_id"
+
+    def junction(self, *columns: pa.Array) -> pa.Array:
+        """The junction of rows that are counted, of `JUNCTION`."""
+        return stated(columns[0])
+
+    def fields(self, columns: Sequence[str]) -> Mapping[str, Field]:
+        """10x calls the junction CDR3, and its amino acids cdr3, cdr1, and so on, where AIRR means nucleotides."""
+        sample = first_of(columns, "sample")
+        regions = "fwr1", "cdr1", "fwr2", "cdr2", "fwr3", "fwr4"
+        junction = self.JUNCTION
+
+        def amino_acids(of: pa.Array, *rest: pa.Array) -> pa.Array:
+            return kept(stated(of), pc.not_equal(self.junction(*rest), ""))
+
+        return {
+            "sequence_id": Field((sample, self.ID), joined) if sample else Field((self.ID,)),
+            "v_call": Field(("v_gene",), after(stated, slashed)),
+            "j_call": Field(("j_gene",), after(stated, slashed)),
+            "junction": Field(junction, self.junction),
+            **present(columns, {
+                "d_call": Field(("d_gene",), stated),
+                "c_call": Field(("c_gene",), stated),
+                "junction_aa": Field(("cdr3", *junction), amino_acids),
+                "cdr3": Field(junction, lambda *given: inner(self.junction(*given))),
+                "cdr3_aa": Field(("cdr3", *junction), lambda *given: inner_amino_acids(amino_acids(*given))),
+                "locus": Field(("chain",), without("None", "Multi")),
+                "productive": Field(("productive",), truth),
+                "duplicate_count": Field(("umis",), counts),
+                "umi_count": Field(("umis",), counts),
+                "consensus_count": Field(("reads",), counts),
+                "cell_id": Field(("barcode",), stated),
+                "clone_id": Field((first_of(columns, "raw_clonotype_id", "clonotype_id") or "",), stated),
+                "repertoire_id": Field(("sample",)),
+                **{region: Field((f"{region}_nt",), stated) for region in regions},
+                **{f"{region}_aa": Field((region,), stated) for region in regions if f"{region}_nt" in columns},
+            }),
+        }  # fmt: skip
+
+
+class CellContigs(Contigs):
+    """Contigs of Cell Ranger."""
+
+    name = "10x"
+    summary = "10x contig annotations (all_contig_, filtered_contig_annotations.csv)"
+
+    JUNCTION = ("cdr3_nt", "is_cell", "high_confidence", "chain")
+
+    def junction(self, *columns: pa.Array) -> pa.Array:
+        """Empty for rows that have a reason not to be counted."""
+        return kept(stated(columns[0]), pc.equal(_why(*columns), ""))
+
+    @staticmethod
+    def recognises(columns: Sequence[str]) -> bool:
+        """By the barcode, the contig and its genes."""
+        return {"barcode", "contig_id", "cdr3_nt", "v_gene", "j_gene"} <= set(columns)
+
+    def fields(self, columns: Sequence[str]) -> Mapping[str, Field]:
+        """As of all contigs, with a reason for those that Cell Ranger does not count."""
+        return {**super().fields(columns), REASON: Field(self.JUNCTION, _why)}
+
+
+class Consensus(Contigs):
+    """Consensus sequences of Cell Ranger's clonotypes."""
+
+    name = "10x_consensus"
+    summary = "10x consensus annotations (consensus_annotations.csv)"
+
+    ID = "consensus_id"
+
+    @staticmethod
+    def recognises(columns: Sequence[str]) -> bool:
+        """By the consensus, its clonotype and its genes."""
+        return {"clonotype_id", "consensus_id", "cdr3_nt", "v_gene", "j_gene"} <= set(columns)
+
+
+class Clonotypes(Format):
+    """Clonotypes of Cell Ranger, which have no genes."""
+
+    name = "10x_clonotypes"
+    summary = "10x clonotypes"
+    refusal = "they have no genes; give filtered_contig_annotations.csv, which is beside them"
+
+    @staticmethod
+    def recognises(columns: Sequence[str]) -> bool:
+        """By the clonotype with the CDR3s of its chains."""
+        return {"clonotype_id", "cdr3s_nt"} <= set(columns)

@@ -1,0 +1,124 @@
+"""hpcvdj convert: tables of every format as AIRR tables, for the AIRR library and for hpcvdj."""
+
+import airr
+import airr.schema
+import pyarrow as pa
+import pytest
+
+from hpcvdj.errors import InputError
+from hpcvdj.repertoires.convert import convert
+from hpcvdj.repertoires.formats import REASON, REQUIRED, Opening
+from hpcvdj.repertoires.readers import open_table
+from tests.commands import hpcvdj_command
+from tests.repertoires.program_tables import NT, TABLES, written
+
+FIELDS = set(airr.schema.RearrangementSchema.properties)
+
+
+def rows_of(path, opening=None):
+    reader = open_table(path, opening or Opening())
+    return pa.Table.from_batches(reader.batches([*reader.columns, *[REASON] * reader.explains])).to_pylist()
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".tsv.gz", ".parquet"])
+@pytest.mark.parametrize("name", TABLES)
+def test_every_format_makes_an_airr_table(name, suffix, tmp_path):
+    path, target = written(tmp_path, name), tmp_path / f"out{suffix}"
+    source = rows_of(path, Opening(name))
+    done = convert([path], target, Opening(name))
+    assert done.rows == len(source)
+    assert done.reasons.total() == sum(not row["junction"] for row in source)
+    reader = open_table(target)
+    # A table with AIRR fields is an AIRR table, whatever columns it keeps.
+    assert reader.translation is None
+    assert tuple(reader.columns[: len(REQUIRED)]) == REQUIRED
+    again = rows_of(target)
+    known = [{field: value for field, value in row.items() if field != REASON} for row in source]
+    assert [{field: row[field] for field in kept} for row, kept in zip(again, known, strict=True)] == known
+    if suffix == ".tsv":
+        assert airr.validate_rearrangement(str(target))
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_no_column_is_called_as_an_airr_field_without_being_one(name, tmp_path):
+    reader = open_table(written(tmp_path, name), Opening(name))
+    if reader.translation is not None and not name.startswith(("airr", "mixcr_airr")):
+        assert {column for column in reader.own_columns if column in FIELDS} <= set(reader.translation._fields)
+
+
+def test_several_tables_have_their_repertoires(tmp_path):
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    (folder / "a.txt").write_text(TABLES["vdjtools"][1])
+    (folder / "b.csv").write_text(TABLES["10x"][1])
+    (folder / "notes.txt").write_text("no table\n")
+    out, err = hpcvdj_command("convert", folder, "-o", tmp_path / "out.tsv")
+    assert "tables     2\n" in out
+    assert "rows       8 read, 4 without a junction:\n" in out
+    reasons = "no junction", "contig is not of a cell", "contig of low confidence", "contig of several chains"
+    for reason in reasons:
+        assert f"  1  {reason}\n" in out
+    assert err.count("notes.txt: not tables of junctions, left out") == 1
+    assert err.count("a.txt: read as vdjtools clonotypes") == 1
+    assert airr.validate_rearrangement(str(tmp_path / "out.tsv"))
+    rows = rows_of(tmp_path / "out.tsv")
+    assert [row["repertoire_id"] for row in rows] == ["a"] * 2 + ["b"] * 6
+    assert rows[0]["cell_id"] == rows[-1]["cdr3nt"] == ""
+
+
+def test_named_columns_and_tables_without_rows(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text("gene_v\tgene_j\tseq\n")
+    columns = (("v_call", "gene_v"), ("j_call", "gene_j"), ("junction", "seq"))
+    assert convert([path], tmp_path / "out.tsv", Opening(columns=columns)).rows == 0
+    header = "\t".join([*REQUIRED, "gene_v", "gene_j", "seq"])
+    assert (tmp_path / "out.tsv").read_text() == header + "\n"
+    path.write_text(f"gene_v\tgene_j\tseq\nTRBV1\tTRBJ1-1\t{NT}\n")
+    convert([path], tmp_path / "out.tsv", Opening(columns=columns), overwrite=True)
+    assert rows_of(tmp_path / "out.tsv")[0]["junction"] == NT
+
+
+def test_nothing_is_written_for_what_is_no_table(tmp_path):
+    path, target = tmp_path / "a.tsv", tmp_path / "out.tsv"
+    path.write_text("a\tb\n1\t2\n")
+    with pytest.raises(InputError, match="no column v_call, j_call, junction; --columns"):
+        convert([path], target)
+    path.write_text(f"v_call\tj_call\tjunction\nTRBV1\tTRBJ1-1\t{NT}\nTRBV1\n")
+    with pytest.raises(InputError, match="line 3: 1 values for 3 columns"):
+        convert([path], target)
+    with pytest.raises(InputError, match=r"\.tsv, \.tsv\.gz or \.parquet"):
+        convert([path], tmp_path / "out.csv")
+    with pytest.raises(InputError):
+        convert([tmp_path], path, overwrite=True)
+    assert not target.exists()
+    assert path.read_text().startswith("v_call")
+
+
+def test_a_table_that_olga_writes(tmp_path):
+    pytest.importorskip("olga")
+    import subprocess
+    import sys
+
+    path = tmp_path / "olga.tsv"
+    program = "from olga.generate_sequences import main; main()"
+    command = [sys.executable, "-c", program, "--humanTRB", "-n", "200", "--seed", "1", "-o", str(path)]
+    subprocess.run(command, check=True, capture_output=True)
+    source = [line.split("\t") for line in path.read_text().splitlines()]
+    convert([path], tmp_path / "out.tsv")
+    assert airr.validate_rearrangement(str(tmp_path / "out.tsv"))
+    fields = "junction", "junction_aa", "v_call", "j_call"
+    assert [[row[field] for field in fields] for row in rows_of(tmp_path / "out.tsv")] == source
+    assert len(source) == 200
+
+
+def test_an_airr_table_that_the_airr_library_writes(tmp_path):
+    path = tmp_path / "a.tsv"
+    row = {"sequence_id": "s1", "v_call": "TRBV1*01", "j_call": "TRBJ1-1*01", "junction": NT, "productive": True,
+           "rev_comp": False, "duplicate_count": 4}  # fmt: skip
+    with path.open("w") as stream:
+        writer = airr.io.RearrangementWriter(stream, fields=["duplicate_count"])
+        writer.write(row)
+        writer.close()
+    convert([path], tmp_path / "out.parquet")
+    read = rows_of(tmp_path / "out.parquet")[0]
+    assert (read["junction"], read["productive"], read["rev_comp"], read["duplicate_count"]) == (NT, "T", "F", "4")

@@ -1,0 +1,302 @@
+"""hpcvdj.repertoires.formats: tables of other programs, each with rows of its own and as in the examples of formats."""
+
+import csv
+import json
+import zipfile
+
+import pyarrow as pa
+import pytest
+
+from hpcvdj.errors import InputError, choices
+from hpcvdj.recombination.exclusions import Exclusion
+from hpcvdj.repertoires.formats import REASON, Format, Opening, names_of_headerless, readable
+from hpcvdj.repertoires.readers import open_table
+from tests.conftest import ROOT
+from tests.repertoires.program_tables import AA, NT, OUT, REFUSED, TABLES, written
+
+EXAMPLES = ROOT.parent / "shared" / "formats" / "examples"
+
+NAMED_ONLY = {"10x_all": "10x"}
+"""Formats that no header says, and the format that it says instead."""
+
+
+def rows_of(path, **opening):
+    reader = open_table(path, Opening(**opening))
+    names = [*reader.columns, *[REASON] * reader.explains]
+    return [
+        {name: str(Exclusion.from_text(value)) if name == REASON and value else value for name, value in row.items()}
+        for row in pa.Table.from_batches(reader.batches(names)).to_pylist()
+    ]
+
+
+def columns_of(name):
+    file, text = (TABLES | REFUSED)[name]
+    header = text.splitlines()[0].split("," if file.endswith(".csv") else "\t")
+    return names_of_headerless(header, Opening()) or header
+
+
+def test_every_format_has_a_table():
+    assert set(TABLES) >= set(readable())
+    assert set(TABLES | REFUSED) == set(choices(Format))
+
+
+@pytest.mark.parametrize("name", [*TABLES, *REFUSED])
+def test_a_header_is_recognised_by_its_format_alone(name):
+    recognised = {other for other, kind in choices(Format).items() if kind.recognises(columns_of(name))}
+    assert recognised == {NAMED_ONLY.get(name, name)}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_message_names_the_format_once(name, tmp_path, caplog):
+    caplog.set_level("INFO")
+    path = written(tmp_path, name)
+    for _ in range(3):
+        list(open_table(path).batches())
+    summary = readable()[NAMED_ONLY.get(name, name)].summary
+    assert caplog.messages == ([f"{path}: read as {summary}"] if name != "airr" else [])
+
+
+CALLS = {
+    "airr": [("TRBV2*01", "TRBJ2-7*01"), ("TRBV1", "TRBJ1-1")],
+    "changeo": [("TRBV2*01", "TRBJ2-7*01"), ("TRBV1*01", "TRBJ1-1")],
+    "tcrdist3": [("TRBV2*01", "TRBJ2-7*01"), ("TRBV1*01", "TRBJ1-1*01")],
+    "trust4": [("TRBV2*01", "TRBJ2-7*01"), ("TRBV1*01", "TRBJ1-1*01")],
+}
+FRAMED = {"olga", "tcrdist3", "10x", "10x_all", "10x_consensus"}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_first_rows_of_every_format(name, tmp_path):
+    rows = rows_of(written(tmp_path, name), format=name)
+    assert [(row["v_call"], row["j_call"]) for row in rows[:2]] == CALLS.get(
+        name, [("TRBV2", "TRBJ2-7"), ("TRBV1", "TRBJ1-1")]
+    )
+    assert [row["junction"] for row in rows[:2]] == [NT, NT if name in FRAMED else OUT]
+    assert rows[0].get("junction_aa", AA) == AA
+    if name != "olga":
+        assert [row["duplicate_count"] for row in rows[:2]] == ["13" if name == "trust4" else "12", "3"]
+    assert not any(row.get(REASON) for row in rows[:2])
+
+
+def test_mixcr_cells_and_regions_that_are_not_covered(tmp_path):
+    rows = rows_of(written(tmp_path, "mixcr"))
+    assert [row["sequence_id"] for row in rows] == ["0_c1", "0_c2", "1_c2"]
+    assert [row["cell_id"] for row in rows] == ["c1", "c2", "c2"]
+    assert [row["productive"] for row in rows] == ["T", "F", ""]
+    assert (rows[2]["junction"], rows[2]["junction_aa"], rows[2]["v_call"]) == ("", "", "TRAV38-2/DV8")
+
+
+@pytest.mark.parametrize(
+    ("hits", "call"),
+    [
+        ("TRBV2*00(401.5),TRBV1*00(401.5),TRBV3*00(12)", "TRBV2,TRBV1"),
+        ("TRBV2*00(12),TRBV1*00(401.5)", "TRBV1"),
+        ("TRBV2*01(9),TRBV2*02(9.0)", "TRBV2*01,TRBV2*02"),
+        ("TRBV2,TRBV1", "TRBV2"),
+        ("TRBV2*00", "TRBV2"),
+        ("TRAV14DV4*00(5)", "TRAV14/DV4"),
+        ("TRAV14D-3DV8*00(5)", "TRAV14D-3/DV8"),
+        ("", ""),
+        (",", ""),
+        ("(", ""),
+    ],
+)
+def test_the_best_hits_of_mixcr_are_the_call(hits, call, tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text(f"allVHitsWithScore\tbestJGene\tnSeqCDR3\n{hits}\tTRBJ1-1\t{NT}\n")
+    assert rows_of(path)[0]["v_call"] == call
+
+
+def test_10x_contigs_that_are_no_cells_have_a_reason_unless_all_are_read(tmp_path):
+    path = written(tmp_path, "10x")
+    rows, everything = rows_of(path), rows_of(path, format="10x_all")
+    reasons = ["", "", "contig is not of a cell", "contig of low confidence", "contig of several chains", ""]
+    assert [row[REASON] for row in rows] == reasons
+    assert [row["junction"] for row in rows] == [NT, NT, "", "", "", ""]
+    assert [row["junction"] for row in everything] == [*[NT] * 5, ""]
+    assert [row["productive"] for row in rows] == ["T", "F", "", "F", "F", ""]
+    assert [row["locus"] for row in rows] == ["TRB", "TRB", "TRB", "TRA", "", ""]
+    assert [row["v_call"] for row in rows[3:]] == ["TRAV29/DV5", "TRAV29/DV5", ""]
+    first = {"cdr3": NT[3:-3], "cdr3_aa": AA[1:-1], "fwr1": "GAT", "fwr1_aa": "D", "cell_id": "A-1"}
+    assert {name: rows[0][name] for name in first} == first
+    assert not any(rows[2][name] for name in ("junction_aa", "cdr3", "cdr3_aa"))
+
+
+def test_10x_tables_of_several_samples_have_their_ids(tmp_path):
+    file, text = TABLES["10x"]
+    path = tmp_path / file
+    header, *rows = text.splitlines()
+    path.write_text("\n".join([f"sample,{header}", *(f"s{k % 2},{row}" for k, row in enumerate(rows))]) + "\n")
+    assert [(row["sequence_id"], row["repertoire_id"]) for row in rows_of(path)[:2]] == [
+        ("s0_A-1_1", "s0"), ("s1_A-1_2", "s1"),
+    ]  # fmt: skip
+
+
+def test_trust4_words_in_place_of_amino_acids(tmp_path):
+    rows = rows_of(written(tmp_path, "trust4"))
+    assert [(row["junction_aa"], row["productive"], row[REASON]) for row in rows] == [
+        (AA, "T", ""), ("", "F", ""), ("", "", "partial junction"),
+    ]  # fmt: skip
+    assert rows[2]["junction"] == ""
+
+
+def test_tcrdist_reads_are_cut_to_the_junction(tmp_path):
+    rows = rows_of(written(tmp_path, "tcrdist3"))
+    assert [row["junction"] for row in rows] == [NT, NT, ""]
+    assert rows[2][REASON].startswith("the junction cannot be cut out of the read")
+    assert [row["repertoire_id"] for row in rows] == ["d1", "d2", "d2"]
+
+
+def test_change_o_spellings(tmp_path):
+    rows = rows_of(written(tmp_path, "changeo"))
+    assert [(row["productive"], row["stop_codon"], row["locus"], row["cell_id"]) for row in rows] == [
+        ("T", "F", "TRB", "c1"), ("F", "", "TRB", ""),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("end", ["\n", "\r"])
+def test_the_oldest_vdjtools_tables(tmp_path, end):
+    path = tmp_path / "a.txt"
+    header = "#Seq. Count\tPercent\tN Sequence\tAA Sequence\tV segments\tD segment\tJ segments"
+    path.write_bytes(end.join([header, f"12\t8.0E-01\t{NT}\t{AA}\tTRBV1, TRBV2\t\tTRBJ1-1", ""]).encode())
+    row = rows_of(path)[0]
+    assert (row["v_call"], row["junction"], row["duplicate_count"]) == ("TRBV1,TRBV2", NT, "12")
+    path.write_text(f"#count\tfreq\tcdr3nt\tcdr3aa\tv\td\tj\n12\t0.1\t{NT}\t.\tTRBV1\t.\tTRBJ1-1\n")
+    row = rows_of(path)[0]
+    assert (row["junction_aa"], row["d_call"], row["productive"]) == ("", "", "")
+
+
+@pytest.mark.parametrize(
+    ("values", "fields"),
+    [((NT, "TRBV2", "TRBJ2-7"), ("junction",)), ((AA, "TRBV2", "TRBJ2-7"), ("junction_aa",))],
+)
+def test_olga_tables_with_one_kind_of_sequence(tmp_path, values, fields):
+    path = tmp_path / "a.csv"
+    path.write_text(",".join(values) + "\n" + ",".join(values) + "\n")
+    rows = rows_of(path)
+    assert [row["sequence_id"] for row in rows] == ["1", "2"]
+    assert {"junction", "junction_aa"} & set(rows[0]) == set(fields)
+
+
+def test_counts_are_whole_numbers(tmp_path):
+    path = tmp_path / "a.txt"
+    counts = {
+        "12": "12",
+        "12.0": "12",
+        "1.5e1": "15",
+        "0.5": "1",
+        "": "",
+        "many": "",
+        "1e99": "",
+        "-1": "",
+        "1" * 30: "",
+    }
+    lines = [f"{count}\t{NT}\t{AA}\tTRBV2\tTRBJ2-7\n" for count in counts]
+    path.write_text("".join(["count\tcdr3nt\tcdr3aa\tv\tj\n", *lines]))
+    assert [row["duplicate_count"] for row in rows_of(path)] == list(counts.values())
+
+
+IGBLAST = "sequence_id\tlocus\tstop_codon\tvj_in_frame\tv_call\tj_call\tjunction\tjunction_aa\tcdr3"
+FULL = f"s1\tTRB\tF\tT\tTRBV2\tTRBJ2-7\t{NT}\t{AA}\t{NT[3:-3]}"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_igblast_rows_without_a_junction_may_be_short(tmp_path, monkeypatch, end):
+    monkeypatch.setattr("hpcvdj.repertoires.readers.READ_BYTES", 100)
+    path = tmp_path / "a.tsv"
+    short = ["s2", "s3\tTRB", "s4\tTRB\t\t\tTRBV2", "s5\tTRB\t\t\tTRBV2\tTRBJ2-7\t"]
+    lines = [IGBLAST, FULL, *short, "", *[FULL] * 20, "s6", FULL]
+    path.write_bytes("".join(line + end for line in lines).encode())
+    rows = rows_of(path)
+    assert [row["junction"] for row in rows] == [NT, *[""] * 4, *[NT] * 20, "", NT]
+    assert [row["v_call"] for row in rows[1:5]] == ["", "", "TRBV2", "TRBV2"]
+    assert [tuple(row)[-1] for row in rows] == ["cdr3"] * len(rows)
+
+
+@pytest.mark.parametrize(
+    ("lines", "fault"),
+    [
+        ([IGBLAST, FULL, f"s2\tTRB\tF\tT\tTRBV2\tTRBJ2-7\t{NT}"], "line 3: 7 values for 9 columns"),
+        ([IGBLAST, FULL, FULL + "\tx"], "line 3: 10 values for 9 columns"),
+        ([IGBLAST.replace("stop_codon", "x"), FULL, "s2"], "line 3: 1 values for 9 columns"),
+    ],
+)
+def test_other_short_rows_are_errors(tmp_path, lines, fault):
+    path = tmp_path / "a.tsv"
+    path.write_text("".join(line + "\n" for line in lines))
+    with pytest.raises(InputError, match=fault):
+        rows_of(path)
+
+
+def test_a_row_that_is_cut_short_is_an_error(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text(f"{IGBLAST}\n{FULL}\ns2\tTRB")
+    with pytest.raises(InputError, match="line 3: 2 values for 9 columns"):
+        rows_of(path)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_tables_that_cannot_be_read_say_what_to_give(name, tmp_path):
+    path = written(tmp_path, name)
+    kind = choices(Format)[name]
+    with pytest.raises(InputError) as raised:
+        rows_of(path)
+    assert str(raised.value) == f"{path}, line 1: {kind.summary}; {kind.refusal}"
+    assert not open_table(path).recognised
+
+
+@pytest.mark.parametrize("name", ["migec", "tcr", "rtcr", "tcrdist3_pairs"])
+def test_the_columns_that_a_refusal_names_can_be_read(name, tmp_path):
+    path = written(tmp_path, name)
+    named = choices(Format)[name].refusal.partition("--columns ")[2].partition(" or the like")[0].strip("'")
+    columns = tuple(tuple(pair.split("=")) for pair in named.split(","))
+    assert rows_of(path, columns=columns)[0]["junction"] == NT
+
+
+def test_other_files_are_refused_in_one_line(tmp_path):
+    archive = tmp_path / "a.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("a.tsv", "v_call\n")
+    files = {
+        archive: "zip archive or a workbook",
+        tmp_path / "a.vidjil": "JSON, as Vidjil",
+        tmp_path / "b.json": "JSON and no table",
+        tmp_path / "a.csv": "separated by semicolons",
+    }
+    (tmp_path / "a.vidjil").write_text(json.dumps({"clones": []}))
+    (tmp_path / "b.json").write_text(json.dumps([{"clones": []}]))
+    (tmp_path / "a.csv").write_text("v_call;j_call;junction\na;b;c\n")
+    for path, message in files.items():
+        with pytest.raises(InputError, match=f"{path.name}.*{message}") as raised:
+            list(open_table(path).batches(["v_call", "j_call", "junction"]))
+        assert "\n" not in str(raised.value)
+
+
+@pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the examples of formats are not here")
+def test_the_examples_are_read_as_expected():
+    with (EXAMPLES / "expected.tsv").open() as stream:
+        expected = list(csv.DictReader(stream, delimiter="\t"))
+    compared = 0
+    for wanted in expected:
+        path = EXAMPLES / wanted["file"]
+        if wanted["file"].startswith("adaptive") and "adaptive" not in readable():
+            continue
+        compared += 1
+        if wanted["note"].startswith("refused"):
+            with pytest.raises(InputError):
+                rows_of(path)
+            continue
+        # The example of MiXCR's AIRR export has only some of its columns, so that no header says what it is.
+        row = rows_of(path, format="mixcr_airr" if path.name == "airr_mixcr.tsv" else None)[int(wanted["row"]) - 1]
+        calls = {name: wanted[name].removesuffix(",...").removesuffix("*00") for name in ("v_call", "j_call")}
+        given = {name: row.get(name, "") for name in ("junction", "duplicate_count", "productive")}
+        assert calls == {name: row[name] for name in calls}, wanted
+        assert given == {name: wanted[name] for name in given}, wanted
+        assert bool(wanted["junction"]) != wanted["note"].startswith("excluded")
+    assert compared >= 9
+    files = {path.name for path in EXAMPLES.iterdir()}
+    for name in files - {row["file"] for row in expected} - {"expected.tsv", "make_examples.py"}:
+        if not name.startswith(("adaptive", "immunarch", "anndata", "trust4_barcode")):
+            first = rows_of(EXAMPLES / name)[0]
+            assert first["junction"].endswith("TACGAGCAGTACTTC"), name
+            assert first["v_call"].startswith("TRBV6-5"), name
