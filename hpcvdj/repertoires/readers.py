@@ -78,7 +78,10 @@ class TableReader:
     @cached_property
     def translation(self) -> Translation | None:
         """What its columns are as AIRR fields; None if they are that already."""
-        return Translation.of(self.own_columns, self.opening, f"{self.path}, line 1")
+        return Translation.of(self.own_columns, self.opening, f"{self.path}, line 1", self._first_rows)
+
+    def _first_rows(self, columns: Sequence[str]) -> pa.RecordBatch | None:
+        return next(self.own_batches(list(columns)), None)
 
     @property
     def columns(self) -> list[str]:
