@@ -87,7 +87,7 @@ def place_rows(
         aa_first, aa_last = protein_offsets[row], protein_offsets[row + 1]
         tail_first, tail_last = tail_offsets[row], tail_offsets[row + 1]
         size = 3 * (aa_last - aa_first)
-        if size == 0:
+        if last == first or size == 0:
             status[row] = EMPTY if last == first else NO_AMINO_ACIDS
             continue
         inside = beyond = 0

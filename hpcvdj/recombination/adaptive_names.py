@@ -88,7 +88,7 @@ def imgt_names(species: Species, text: str) -> list[str]:
         before = _NAME.match(first)
         prefix = before["locus"] + before["segment"] if before else ""
         spelt = [first, *(other if other[:1].isalpha() else prefix + other for other in others)]
-        names += [_imgt_name(species, name) + star + allele for name in spelt]
+        names += [_imgt_name(species, name) + star + allele for name in spelt if name]
     return list(dict.fromkeys(names))
 
 

@@ -146,7 +146,7 @@ def _columns_of(columns: Sequence[str], segment: str) -> dict[str, str]:
 def _distinct(columns: Sequence[pa.Array]) -> tuple[list[tuple[str, ...]], NDArray[np.int64]]:
     """The different rows of several columns, and the place of each row among them."""
     rows = len(columns[0])
-    place, different = np.zeros(rows, dtype=np.int64), 1
+    place, different = np.zeros(rows, dtype=np.int64), 0
     for column in columns:
         encoded = pc.dictionary_encode(column)
         place = place * len(encoded.dictionary) + encoded.indices.to_numpy(zero_copy_only=False)
@@ -154,7 +154,7 @@ def _distinct(columns: Sequence[pa.Array]) -> tuple[list[tuple[str, ...]], NDArr
         place, different = pairs.indices.to_numpy(zero_copy_only=False).astype(np.int64), len(pairs.dictionary)
     row = np.zeros(different, dtype=np.int64)
     row[place[::-1]] = np.arange(rows)[::-1]
-    examples = (column.take(pa.array(row[: different * bool(rows)])).to_pylist() for column in columns)
+    examples = (column.take(pa.array(row)).to_pylist() for column in columns)
     return list(zip(*examples, strict=True)), place
 
 
@@ -169,13 +169,10 @@ def _count(*columns: pa.Array) -> pa.Array:
     """The first count that is not 0 or missing; else the first that is not missing."""
     known = [_known(column) for column in columns]
     used = pa.scalar("", pa.large_string())
-    for is_used in (lambda column: pc.not_equal(column, ""), lambda column: pc.invert(pc.is_in(column, _NOTHING))):
+    for unused in ([""], ["", "0"]):
         for column in reversed(known):
-            used = pc.if_else(is_used(column), column, used)
+            used = pc.if_else(pc.is_in(column, pa.array(unused, pa.large_string())), used, column)
     return used
-
-
-_NOTHING = pa.array(["", "0", "0.0"], pa.large_string())
 
 
 def _productive(frames: pa.Array) -> pa.Array:

@@ -64,7 +64,7 @@ class Immunarch(Format):
             return None
         spare = _bases(batch.column("CDR3.nt")) - 3 * _bases(_amino_acids(proteins.column("CDR3.aa")))
         named = spare[spare < _bases(batch.column("CDR3.nt"))]
-        if not len(named) or np.mean(named > 0) < 0.5:
+        if not len(named) or np.mean(named > 0) <= 0.5:
             return None
         log.warning(
             "this table of immunarch was made of immunoSEQ reads: junctions are cut by their amino acids, rows without "
