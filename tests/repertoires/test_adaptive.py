@@ -126,9 +126,20 @@ def test_counts_and_missing_values():
     assert {(row["v_call"], row["junction_aa"]) for row in got} == {("", "")}
 
 
+def test_a_data_frame():
+    pandas = pytest.importorskip("pandas")
+    values = VERSIONS["bio"] | {"v_index": 22, "cdr3_length": 45, "templates": 7}
+    frame = pandas.DataFrame([values, values | {"v_index": None, "cdr3_length": None, "templates": None}])
+    got = rows_of(frame, ["junction", "duplicate_count", REASON])
+    assert [row["junction"] for row in got] == [JUNCTION, JUNCTION]
+    assert [row["duplicate_count"] for row in got] == ["7", ""]
+    counted = hpcvdj.count(frame, germline_paths()["human_trb"])
+    assert len(counted) == 2
+    assert counted["pathways_total"].notna().all()
+
+
 # --- cutting
 
-KINDS = ExclusionKind.UNPLACED, ExclusionKind.READ_ENDS
 FULL, SHORT = "TCRBJ02-07*01", "TCRBJ02"
 ENDS = {FULL: "CTCCTACGAGCAGTACTTC", "TCRBJ01-01": "TGAACACTGAAGCTTTCTTT", SHORT: "", "TCRBJ01-01,TCRBJ01-03": "TTT",
         "unresolved": "", "TCRBJ09-01": ""}  # fmt: skip

@@ -167,7 +167,8 @@ def _known(column: pa.Array) -> pa.Array:
 
 def _count(*columns: pa.Array) -> pa.Array:
     """The first count that is not 0 or missing; else the first that is not missing."""
-    known = [_known(column) for column in columns]
+    # pandas makes decimals of whole numbers if one is missing.
+    known = [pc.replace_substring_regex(_known(column), r"\.0$", "") for column in columns]
     used = pa.scalar("", pa.large_string())
     for unused in ([""], ["", "0"]):
         for column in reversed(known):

@@ -1,5 +1,7 @@
 """Junctions of formats that have reads."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -11,7 +13,7 @@ from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
 UNKNOWN = reads.UNKNOWN
 """The start of a junction whose place in the read the table does not say."""
 
-_REASONS = {
+_REASONS: dict[int, Callable[[int], Exclusion]] = {
     reads.INCOMPLETE: lambda detail: Exclusion.of(ExclusionKind.INCOMPLETE),
     reads.READ_ENDS: lambda detail: Exclusion.of(ExclusionKind.READ_ENDS, missing=detail),
     reads.OTHER_AMINO_ACIDS: lambda detail: Exclusion.of(ExclusionKind.OTHER_AMINO_ACIDS),
