@@ -279,6 +279,29 @@ def test_the_rows_of_the_property_test_reach_every_reason():
     }  # fmt: skip
 
 
+def test_places_near_the_end_of_the_read():
+    """Cases that random rows hardly reach."""
+    row = VERSIONS["bio"] | {"frame_type": "Out", "amino_acid": "na"}
+    early = READ[: -6 - 7]
+    placed = row | {"v_index": "no data", "amino_acid": PROTEIN}
+    rows = [
+        # The compared bases would be from before the junction.
+        row | {"rearrangement": early, "v_index": str(len(early) - 3), "cdr3_length": "10"},
+        # The read has nothing of the junction.
+        row | {"rearrangement": early, "v_index": str(len(early)), "cdr3_length": "3"},
+        row | {"rearrangement": "", "v_index": "0", "cdr3_length": "3"},
+        # A place within the read is preferred to one at its end.
+        placed | {"rearrangement": READ.replace("TGTGCC", "TGCGCC") + early},
+        placed | {"rearrangement": early},
+        placed | {"rearrangement": READ + READ},
+    ]
+    got = rows_of(pa.Table.from_pylist(rows), ["junction", REASON])
+    kinds = [Exclusion.from_text(row[REASON]).kind if row[REASON] else None for row in got]
+    assert kinds == [ExclusionKind.READ_ENDS] * 2 + [None] * 3 + [ExclusionKind.UNPLACED]
+    assert [row["junction"] for row in got] == ["", "", "", JUNCTION.replace("TGTGCC", "TGCGCC"), JUNCTION, ""]
+    assert [reference(row)[0] for row in rows] == [row["junction"] for row in got]
+
+
 def test_letters_beyond_ascii_are_no_bases():
     rows = [VERSIONS["bio"] | {"rearrangement": READ[:30] + "\u00e9" + READ[32:]}]
     (row,) = rows_of(pa.Table.from_pylist(rows), ["junction", REASON])
