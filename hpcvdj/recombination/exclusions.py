@@ -47,6 +47,23 @@ class ExclusionKind(Enum):
         "{field} that is not productive",
         "--normalize none",
     )
+    INCOMPLETE = (
+        "incomplete rearrangement: the read has no V",
+        "incomplete rearrangement (the read has no V)",
+    )
+    READ_ENDS = (
+        "the read ends {missing} nt before the junction's end, and J does not complete it",
+        "read that ends before the junction's end and is not completed from J",
+    )
+    OTHER_AMINO_ACIDS = "junction does not fit its amino acids", "junction that does not fit its amino acids"
+    NO_CYSTEINE = (
+        "junction begins with {codon}, not with the codon of Cys 104 (TGT, TGC)",
+        "junction that does not begin with the codon of Cys 104",
+    )
+    UNPLACED = (
+        "amino acids do not show where in the read the junction is: {why}",
+        "read in which amino acids do not show where the junction is",
+    )
     NO_CALL = "no {segment} call", "no {segment} call"
     AMBIGUOUS_CALL = "ambiguous {segment} call {call}", "ambiguous {segment} call", "--ambiguous-calls first"
     UNLISTED_GENE = (

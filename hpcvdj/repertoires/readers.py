@@ -113,7 +113,10 @@ class TableReader:
         kind = format_of(self.own_columns, self.opening, place)
         if kind is not None and kind.name != AIRR and self.opening.format is None:
             _say_once(f"{self.path}: read as {kind.summary}")
-        return Translation.of(self.own_columns, self.opening, place)
+        return Translation.of(self.own_columns, self.opening, place, self._first_rows)
+
+    def _first_rows(self, columns: Sequence[str]) -> pa.RecordBatch | None:
+        return next(self.own_batches(list(columns)), None)
 
     @property
     def columns(self) -> list[str]:

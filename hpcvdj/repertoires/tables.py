@@ -62,7 +62,8 @@ def repertoire_name(path: Path) -> str:
 def table_columns(table: Any, opening: Opening = BY_HEADER) -> list[str]:
     """What a table in memory can be read as: the AIRR fields that it has, then its other columns, and `REASON`."""
     own = [str(name) for name in getattr(table, "column_names", getattr(table, "columns", []))]
-    translation = Translation.of(own, opening, "the table")
+    # Columns are named without looking at rows.
+    translation = Translation.of(own, opening, "the table", lambda columns: None)
     return [*translation.columns, *[REASON] * translation.explains] if translation else own
 
 
@@ -72,7 +73,7 @@ def table_batches(
     """The rows of a pandas DataFrame or a pyarrow Table as `read_batches` returns those of a file."""
     arrow = as_arrow(table)
     own = list(map(str, arrow.column_names))
-    translation = Translation.of(own, opening, "the table")
+    translation = Translation.of(own, opening, "the table", lambda columns: next(_batches(arrow, columns), None))
     has = table_columns(arrow, opening)
     wanted = list(columns) if columns is not None else has
     missing = [name for name in wanted if name not in has]
@@ -84,11 +85,15 @@ def table_batches(
     sources = translation.sources(wanted) if translation else wanted
     first_row = 0
     try:
-        for part in map(as_strings, arrow.select(sources).to_batches(max_chunksize=PARQUET_ROWS)):
+        for part in _batches(arrow, sources):
             yield translation.apply(part, wanted, first_row) if translation else part
             first_row += part.num_rows
     except pa.ArrowInvalid as error:
         raise InputError(f"the table has a value that is not text ({error}); convert it to UTF-8") from None
+
+
+def _batches(arrow: pa.Table, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    return map(as_strings, arrow.select(columns).to_batches(max_chunksize=PARQUET_ROWS))
 
 
 def as_arrow(table: Any) -> pa.Table:

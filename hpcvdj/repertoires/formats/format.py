@@ -24,16 +24,22 @@ def same(column: pa.Array) -> pa.Array:
     return column
 
 
+FirstRows = Callable[[Sequence[str]], pa.RecordBatch | None]
+"""Columns of a table -> its first rows with them, as strings; None for a table without rows."""
+
+
 @dataclass(frozen=True)
 class Field:
     """An AIRR field, made of columns of a table.
 
     sources  the columns
     make     their arrays of a batch -> the field's array; large strings, empty for missing values
+    part     if several fields are made at once: `make` returns a dict of arrays, of which the field is this one
     """
 
     sources: tuple[str, ...]
-    make: Callable[..., pa.Array] = same
+    make: Callable[..., Any] = same
+    part: str | None = None
 
 
 class Format:
@@ -42,11 +48,17 @@ class Format:
     name     for --format
     summary  for the help and the documentation
     refusal  what to give instead of a table that does not have what is needed; empty for formats that can be read
+
+    An instance is the format of one table.  What a field depends on beyond its row, it learns from `first_rows` when
+    rows are made.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
     refusal: ClassVar[str] = ""
+
+    def __init__(self, first_rows: FirstRows) -> None:
+        self.first_rows = first_rows
 
     @staticmethod
     def recognises(columns: Sequence[str]) -> bool:
@@ -144,14 +156,14 @@ class Translation:
         self.columns = made + [name for name in own if name not in made]
 
     @staticmethod
-    def of(own: Sequence[str], opening: Opening, place: str) -> "Translation | None":
+    def of(own: Sequence[str], opening: Opening, place: str, first_rows: FirstRows) -> "Translation | None":
         """That of a table at `place` with the columns `own`; None if they are AIRR fields already.
 
         InputError for a table that no format can read, for columns of `opening` that it lacks, and for fields of a
         format that are made of columns that it lacks.
         """
         kind = format_of(own, opening, place)
-        fields = dict(kind().fields(own)) if kind is not None else {}
+        fields = dict(kind(first_rows).fields(own)) if kind is not None else {}
         fields |= {field: Field((column,)) for field, column in opening.columns}
         lacking = [name for field in fields.values() for name in field.sources if name not in own]
         if lacking:
@@ -168,6 +180,7 @@ class Translation:
     def apply(self, batch: pa.RecordBatch, wanted: Sequence[str], first_row: int) -> pa.RecordBatch:
         """The columns `wanted` of a batch that has their sources; its first row is row `first_row` of the table."""
         rows = batch.num_rows
+        made: dict[Any, Any] = {}
 
         def column(name: str) -> pa.Array:
             if self._is_number(name):
@@ -175,7 +188,10 @@ class Translation:
             if name not in self._fields:
                 return batch.column(name)
             field = self._fields[name]
-            return field.make(*(batch.column(source) for source in field.sources))
+            key = field.make, field.sources
+            if key not in made:
+                made[key] = field.make(*(batch.column(source) for source in field.sources))
+            return made[key] if field.part is None else made[key][field.part]
 
         return pa.RecordBatch.from_arrays([column(name) for name in wanted], names=list(wanted))
 

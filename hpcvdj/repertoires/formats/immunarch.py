@@ -1,0 +1,105 @@
+"""immunarch (github.com/immunomind/immunarch): the tables that it exports.
+
+Tables that it made of Adaptive's have two faults: CDR3.nt goes on to the end of the read, and families are written as
+their first genes.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from hpcvdj.recombination.adaptive_names import Species, family_of_first, species_of
+from hpcvdj.repertoires.formats.format import REASON, Field, Format
+from hpcvdj.repertoires.formats.steps import productive
+
+log = logging.getLogger(__name__)
+
+
+def known(column: pa.Array) -> pa.Array:
+    """The column, empty where R writes NA."""
+    column = column.cast(pa.large_string())
+    return pc.if_else(pc.equal(column, "NA"), pa.scalar("", column.type), column)
+
+
+class Immunarch(Format):
+    """Clonotypes of immunarch."""
+
+    name = "immunarch"
+    summary = "immunarch clonotypes"
+
+    @staticmethod
+    def recognises(columns: Sequence[str]) -> bool:
+        """By the count and the columns of the clonotype, which have dots in their names."""
+        return {"Clones", "CDR3.nt", "V.name", "J.name"} <= set(columns)
+
+    def fields(self, columns: Sequence[str]) -> Mapping[str, Field]:
+        """CDR3.nt is the junction, or begins with it."""
+        sequences = tuple(name for name in ("CDR3.nt", "CDR3.aa") if name != "CDR3.aa" or name in columns)
+        has = {
+            "d_call": Field(("D.name",), self._calls),
+            "junction_aa": Field(("CDR3.aa",), known),
+            "productive": Field(("CDR3.aa",), lambda column: productive(known(column))),
+            "cell_id": Field(("Barcode",), known),
+        }
+        return {
+            "v_call": Field(("V.name",), self._calls),
+            "j_call": Field(("J.name",), self._calls),
+            "junction": Field(sequences, self._cut, "junction"),
+            "duplicate_count": Field(("Clones",), known),
+            **{name: field for name, field in has.items() if field.sources[0] in columns},
+            REASON: Field(sequences, self._cut, REASON),
+        }
+
+    @cached_property
+    def _adaptive(self) -> Species | None:
+        """The species of a table that was made of Adaptive's: where CDR3.nt mostly is longer than its amino acids."""
+        batch = self.first_rows(("CDR3.nt", "V.name", "J.name"))
+        proteins = self.first_rows(("CDR3.aa",)) if batch is not None else None
+        if batch is None or proteins is None:
+            return None
+        spare = _bases(batch.column("CDR3.nt")) - 3 * _bases(_amino_acids(proteins.column("CDR3.aa")))
+        named = spare[spare < _bases(batch.column("CDR3.nt"))]
+        if not len(named) or np.mean(named > 0) <= 0.5:
+            return None
+        log.warning(
+            "this table of immunarch was made of immunoSEQ reads: junctions are cut by their amino acids, rows without "
+            "them are excluded, and genes such as TRBV6-1 are read as families; give the table of Adaptive itself"
+        )
+        counted = [pc.value_counts(batch.column(name)) for name in ("V.name", "J.name")]
+        return species_of((item["values"].as_py(), item["counts"].as_py()) for counts in counted for item in counts)
+
+    def _calls(self, column: pa.Array) -> pa.Array:
+        encoded = pc.dictionary_encode(pc.replace_substring(known(column), " ", ""))
+        calls = encoded.dictionary.to_pylist()
+        if (species := self._adaptive) is not None:
+            calls = [",".join(family_of_first(species, name) for name in call.split(",")) for call in calls]
+        return pa.array(calls, pa.large_string()).take(encoded.indices)
+
+    def _cut(self, nucleotides: pa.Array, amino_acids: pa.Array | None = None) -> dict[str, pa.Array]:
+        # Here, because numba takes long to import.
+        from hpcvdj.repertoires.formats.cutting import UNKNOWN, cut_reads
+
+        read, rows = known(nucleotides), len(nucleotides)
+        proteins = _amino_acids(amino_acids) if amino_acids is not None else pa.array([""] * rows, pa.large_string())
+        is_cut = amino_acids is None or self._adaptive is None
+        size = _bases(proteins)
+        start = np.where(is_cut | (size > 0), 0, UNKNOWN)
+        length = _bases(read) if is_cut else 3 * size
+        no_j = pa.array([""] * rows, pa.large_string())
+        junctions, reasons = cut_reads(read, proteins, no_j, start, length, from_cysteine=not is_cut)
+        return {"junction": junctions, REASON: reasons}
+
+
+def _amino_acids(column: pa.Array) -> pa.Array:
+    """Those of productive rows, else empty."""
+    values = pc.ascii_upper(known(column))
+    return pc.if_else(pc.match_substring_regex(values, "^[A-Z]+$"), values, pa.scalar("", values.type))
+
+
+def _bases(column: pa.Array) -> NDArray[np.int64]:
+    return np.asarray(pc.binary_length(column).to_numpy(zero_copy_only=False), dtype=np.int64)
