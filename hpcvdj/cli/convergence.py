@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hpcvdj.cli import common, options
-from hpcvdj.errors import InputError
 from hpcvdj.sharing import Rows
 
 if TYPE_CHECKING:
-    from hpcvdj.recombination.models import Model
-    from hpcvdj.sharing.convergence import Level, Observations
+    from hpcvdj.sharing.convergence import Level
 
 MOST_SHOWN = 5
 """Numbers of individuals that have a line of their own in the summary."""
@@ -77,19 +75,20 @@ def command(
     """
     if not common.begin().is_root:
         return
-    from hpcvdj.recombination.igor import load_model
-    from hpcvdj.sharing.convergence import amino_acid_level, nucleotide_level, read
+    from hpcvdj.api.results import convergence
 
     tables = [path for path in (output, amino_acids) if path is not None]
     together = _require_targets(results, tables, plot, junctions, overwrite=overwrite)
-    loaded = load_model(model) if model is not None else None
-    observations = read(results, individual=individual, rows=rows, junctions=junctions)
-    if not len(observations):
-        remedy = "--rows all uses all counted rows" if observations.not_productive else "see what was excluded, and why"
-        raise InputError(f"{results[0]}: no row can be used: {_left_out(observations)}; {remedy}")
-    levels = [nucleotide_level(observations), amino_acid_level(observations, with_genes=with_genes)]
-    if loaded is not None:
-        levels = [_with_pgen(level, loaded, backend) for level in levels]
+    found = convergence(
+        results,
+        individual=individual,
+        rows=rows,
+        aa_with_genes=with_genes,
+        junctions=junctions,
+        model=model,
+        backend=backend,
+    )
+    levels, observations = [found.nucleotides, found.amino_acids], found.observations
     for level, target in zip(levels, tables, strict=False):
         level.write(target, overwrite=overwrite)
     if plot is not None:
@@ -101,18 +100,10 @@ def command(
     if not individual and len(observations.individuals) == 1:
         common.say("           if a column of the counted table names them: --individual COLUMN, such as repertoire_id")
     unknown = "" if observations.productive_column else "; not checked whether productive"
-    common.say(f"rows       {len(observations):,} of {_left_out(observations)}{unknown}")
+    common.say(f"rows       {len(observations):,} of {observations.left_out}{unknown}")
     for level in levels:
         _report(level, public, observations.max_n)
     common.say(f"written    {', '.join(str(path) for path in (output, amino_acids, plot) if path is not None)}")
-
-
-def _with_pgen(level: Level, model: Model, backend: str) -> Level:
-    from hpcvdj.api import pgen
-
-    return level.with_pgen(
-        pgen(level.junctions(model), model, sequence=level.sequence, genes=level.genes, backend=backend)
-    )
 
 
 def _require_targets(
@@ -138,11 +129,6 @@ def _require_targets(
         for target in targets:
             require_distinct(target, *inputs)
     return together
-
-
-def _left_out(observations: Observations) -> str:
-    without = f"{observations.without_individual:,} without individual"
-    return f"{observations.counted:,} counted, {observations.not_productive:,} not productive, {without}"
 
 
 def _report(level: Level, public: int, max_n: int) -> None:

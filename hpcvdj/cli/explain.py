@@ -82,7 +82,8 @@ def command(
     """
     if not common.begin().is_root:
         return
-    from hpcvdj.api import explain, likely_scenarios
+    from hpcvdj.api.counting import explain
+    from hpcvdj.api.probabilities import likely_scenarios
     from hpcvdj.recombination.germline import read_germline
 
     if (germline is None) == (model is None):

@@ -13,9 +13,9 @@ from hpcvdj.kernels.kmers import join_cpu
 from hpcvdj.kernels.kmers.methods import KmerMethod
 from hpcvdj.kernels.kmers.profile import profile
 from hpcvdj.kernels.kmers.sequences import sequence_set
-from hpcvdj.motifs import compare as module
+from hpcvdj.motifs import comparison as module
 from hpcvdj.motifs import results, tiles
-from hpcvdj.motifs.compare import MotifConfig, compare_file
+from hpcvdj.motifs.comparison import MotifConfig, compare_sequences
 from hpcvdj.motifs.edges import EdgeFilter
 from hpcvdj.motifs.results import MotifResult
 from hpcvdj.motifs.scores import Scoring, base_frequencies, make_score, markdown, terms_of
@@ -54,7 +54,7 @@ def compare(fasta, target, *, layout=None, monkeypatch=None, request=None, **opt
     run = Run().to(target, **chosen)
     if request is not None:
         run.request = request
-    return compare_file(fasta, config, run)
+    return compare_sequences(fasta, config, run)
 
 
 def content(path):
@@ -447,7 +447,7 @@ def test_ranks_of_different_backends_share_the_tiles_alike(fasta, tmp_path):
     pytest.importorskip("mpi4py")
     program = tmp_path / "program.py"
     program.write_text(
-        "import sys\nimport hpcvdj.motifs.compare as compare\n"
+        "import sys\nimport hpcvdj.motifs.comparison as compare\n"
         "from hpcvdj.cli import main\nfrom hpcvdj.kernels.kmers.methods import KmerMethod\n"
         "from hpcvdj.runs.ranks import world\n"
         "import hpcvdj.motifs.results as results\n"
