@@ -6,8 +6,8 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from hpcvdj.api.parameters import documented
+from hpcvdj.api.tables import Given
 from hpcvdj.api.tables import germline as germline_of
-from hpcvdj.api.tables import table_of
 from hpcvdj.border import warn
 from hpcvdj.counting.config import DEFAULT_MAX_N, Config
 from hpcvdj.counting.species import species_warning
@@ -22,7 +22,6 @@ from hpcvdj.recombination.explanation import Explanation
 from hpcvdj.recombination.germline import DFormConvention, Germline, PaperDForms
 from hpcvdj.recombination.repertoire import SequenceField
 from hpcvdj.repertoires.junctions import Reading, Reference, read_table
-from hpcvdj.results.frames import beside
 
 
 @documented
@@ -69,11 +68,12 @@ def count(
     [8]
     """
     reference = germline_of(germline)
-    original, table = table_of(junctions)
+    given = Given.of(junctions)
     reading = Reading(sequence_field, CallPolicy(ambiguous_calls, unlisted_alleles), strict)
-    values, tally = values_of_table(table, reference, Config(max_n, method, backend, d_forms), reading)
+    given.require(reading.columns)
+    values, tally = values_of_table(given.arrow, reference, Config(max_n, method, backend, d_forms), reading)
     warn_of(tally, reference, Pathways.excluded)
-    return beside(original, table, dict(zip(values.column_names, values.columns, strict=True)))
+    return given.beside(values)
 
 
 def warn_of(tally: Tally, reference: Reference, excluded: str = "") -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from hpcvdj.api.parameters import documented, unfolding
+from hpcvdj.api.tables import Given, model_of
 from hpcvdj.api.tables import germline as germline_of
-from hpcvdj.api.tables import model_of, table_of
 from hpcvdj.border import warn
 from hpcvdj.errors import InputError
 from hpcvdj.inference.folder import write_files
@@ -55,8 +55,8 @@ def infer(
     start: Any = germline_of(germline, d_alleles="all") if germline is not None else None
     if model is not None:
         start = model_of(model, pseudogenes=True)
-    _, table = table_of(junctions)
-    return infer_table(table, start, replace(plan(), rows=choice()), backend, warn)
+    given = Given.of(junctions)
+    return infer_table(given.arrow, start, replace(plan(), rows=choice()), backend, warn)
 
 
 @documented

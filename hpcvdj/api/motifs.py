@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from hpcvdj.api.parameters import unfolding
-from hpcvdj.api.tables import table_of
+from hpcvdj.api.tables import is_column
 from hpcvdj.kernels.kmers.sequences import SequenceSet, sequence_set
 from hpcvdj.motifs.clusters import Clustering
 from hpcvdj.motifs.clusters import cluster as cluster_matrix
@@ -18,7 +18,7 @@ from hpcvdj.motifs.edges import EdgeFilter
 from hpcvdj.motifs.graph import score_matrix, selected_edges, strands_of
 from hpcvdj.motifs.results import MotifResult
 from hpcvdj.motifs.sequences import distinct
-from hpcvdj.repertoires.tables import table_batches
+from hpcvdj.repertoires.tables import as_arrow, table_batches
 from hpcvdj.runs.run import Run
 
 
@@ -65,10 +65,9 @@ def compare(
 
 
 def _set_of(sequences: Any, field: str) -> SequenceSet:
-    if isinstance(sequences, list | tuple) or getattr(sequences, "ndim", 2) == 1:
+    if is_column(sequences):
         return sequence_set([str(text) for text in sequences])
-    _, table = table_of(sequences)
-    return distinct("the table", table_batches(table, ("sequence_id", field)))
+    return distinct("the table", table_batches(as_arrow(sequences), ("sequence_id", field)))
 
 
 @unfolding(clustering=cluster_matrix, edges=EdgeFilter)

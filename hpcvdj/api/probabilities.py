@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from hpcvdj.api.counting import warn_of
 from hpcvdj.api.parameters import documented, unfolding
+from hpcvdj.api.tables import Given, is_column, model_of, typed
 from hpcvdj.api.tables import germline as germline_of
-from hpcvdj.api.tables import model_of, table_of, typed
 from hpcvdj.counting.config import Normalize, PgenConfig, pgen_names
 from hpcvdj.counting.tables import values_of_table
 from hpcvdj.errors import InputError
@@ -28,7 +28,6 @@ from hpcvdj.recombination.repertoire import JunctionField
 from hpcvdj.recombination.symbols import Alphabet, read_alphabet
 from hpcvdj.repertoires.junctions import reading_of
 from hpcvdj.repertoires.tables import table_columns
-from hpcvdj.results.frames import beside
 from hpcvdj.runs.run import Run
 
 
@@ -73,7 +72,7 @@ def pgen(
     Warns (HpcvdjWarning) of rows without a value, and of a model that seems to be of another species or locus.  Raises
     InputError for a missing column, for a model that cannot be read, or, with `strict`, for a row without a value.
     """
-    if isinstance(junctions, list | tuple) or getattr(junctions, "ndim", 2) == 1:
+    if is_column(junctions):
         if genes != "any":
             raise InputError(
                 'junctions alone have no V and J calls; give genes="any", or a table with v_call and j_call'
@@ -82,14 +81,15 @@ def pgen(
     symbols = None
     if alphabet is not None:
         symbols = Alphabet.of(alphabet) if isinstance(alphabet, Mapping) else read_alphabet(Path(alphabet))
-    original, table = table_of(junctions)
-    reading = reading_of(table_columns(table), sequence_field, symbols, strict=strict)
+    given = Given.of(junctions)
+    reading = reading_of(table_columns(given.arrow), sequence_field, symbols, strict=strict)
     names = pgen_names(sequence, mismatches, amino_acids=reading.alphabet is not None)
     config = PgenConfig(names, genes, backend, normalize=normalize, joint=joint)
     reference = config.model(model_of(model))
-    values, tally = values_of_table(table, reference, config, reading)
+    given.require(config.reads(reading).columns)
+    values, tally = values_of_table(given.arrow, reference, config, reading)
     warn_of(tally, reference, Pgen.excluded)
-    return beside(original, table, dict(zip(values.column_names, values.columns, strict=True)))
+    return given.beside(values)
 
 
 @documented

@@ -1,6 +1,7 @@
 """Tables from files and from memory, and the germline tables and models that have a name."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,10 @@ from hpcvdj.recombination.igor import OLGA_FOLDERS, load_model, olga_folder
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.packaged import germline_paths, model_paths
 from hpcvdj.repertoires.formats import REASON, Opening
-from hpcvdj.repertoires.readers import open_table
+from hpcvdj.repertoires.formats.format import ROW_ID
+from hpcvdj.repertoires.readers import TableReader, open_table
 from hpcvdj.repertoires.tables import as_arrow
-from hpcvdj.results.frames import Kind, of_kind
+from hpcvdj.results.frames import Kind, beside, of_kind
 
 _TEXT = ("_id", "_call", "_aa", "_alignment", "_cigar", "junction", "sequence", "cdr3", REASON)
 """How the names of columns end that are text, whatever they look like."""
@@ -25,6 +27,45 @@ _NUMBERS = (
     (r"^-?[0-9]+\.?[0-9]*([eE][-+]?[0-9]+)?$", pa.float64()),
 )
 """Texts that are numbers, and their types."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """A table that a user gave, in memory or as a path.
+
+    original  the table; of a path, what `read_table` gives
+    arrow     the same in pyarrow; of a path, also with what its format says of rows that have no junction
+    reader    of a path
+    """
+
+    original: Any
+    arrow: pa.Table
+    reader: TableReader | None = None
+
+    @staticmethod
+    def of(table: Any) -> "Given":
+        """A table in memory, or at a path."""
+        if not isinstance(table, str | Path):
+            return Given(table, as_arrow(table))
+        return Given.read(open_table(table))
+
+    @staticmethod
+    def read(reader: TableReader) -> "Given":
+        """The table of a reader, whose numbers are numbers."""
+        names = [*reader.columns, *[REASON] * reader.explains]
+        batches = list(reader.batches(names))
+        columns = batches[0].schema if batches else pa.schema([(name, pa.string()) for name in names])
+        table = typed(pa.Table.from_batches(batches, columns))
+        return Given(table.drop_columns([REASON] * reader.explains), table, reader)
+
+    def require(self, columns: Sequence[str]) -> None:
+        """Raise InputError that names the file unless it has these `columns`; it may lack sequence_id."""
+        if self.reader is not None:
+            self.reader.require([name for name in columns if name != ROW_ID])
+
+    def beside(self, values: pa.Table) -> Any:
+        """A table of the kind of the original with values beside it."""
+        return beside(self.original, self.arrow, dict(zip(values.column_names, values.columns, strict=True)))
 
 
 def read_table(
@@ -42,24 +83,13 @@ def read_table(
 
     Raises InputError for a file that cannot be read, and for a format that it does not have.
     """
-    table = _read(path, Opening(format, tuple((columns or {}).items())))
-    return of_kind(table.drop_columns([REASON] * (REASON in table.column_names)), kind)
+    reader = open_table(path, Opening(format, tuple((columns or {}).items())))
+    return of_kind(Given.read(reader).original, kind)
 
 
-def table_of(junctions: Any) -> tuple[Any, pa.Table]:
-    """A table, or that of a path, and the same in pyarrow with what its format says of rows that have no junction."""
-    if not isinstance(junctions, str | Path):
-        return junctions, as_arrow(junctions)
-    table = _read(junctions, Opening())
-    return table.drop_columns([REASON] * (REASON in table.column_names)), table
-
-
-def _read(path: str | Path, opening: Opening) -> pa.Table:
-    reader = open_table(path, opening)
-    names = [*reader.columns, *[REASON] * reader.explains]
-    batches = list(reader.batches(names))
-    columns = batches[0].schema if batches else pa.schema([(name, pa.string()) for name in names])
-    return typed(pa.Table.from_batches(batches, columns))
+def is_column(given: Any) -> bool:
+    """Whether sequences are given alone: a list, or a column (Series) of any library."""
+    return isinstance(given, list | tuple) or len(getattr(given, "shape", ())) == 1
 
 
 def typed(table: pa.Table) -> pa.Table:
