@@ -23,6 +23,8 @@ from hpcvdj.sharing.convergence import Level, Observations, amino_acid_level, nu
 def open_result(path: str | Path) -> Result:
     """Open a result file of `hpcvdj count` for reading: `hpcvdj.open`.
 
+    path  the result file
+
     Use it as a context manager, or `close` it.  A result in parts opens by its own name, with the parts beside it.
     """
     return Result(path)

@@ -217,6 +217,7 @@ class Germline:
 def read_germline(path: str | Path, *, max_p: int = MAX_P, d_alleles: DAlleles = "first") -> Germline:
     """Read a germline table: a TSV file, plain or gzip, with the columns `COLUMNS`.
 
+    path       the file
     max_p      the largest number of P-nucleotides at one terminus, 0 to 10
     d_alleles  D alleles that take part: of each gene the `first` functional one, or `all` functional ones
 
