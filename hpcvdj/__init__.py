@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hpcvdj.api.tables import germline, germlines, models, read_table
     from hpcvdj.errors import HpcvdjError, HpcvdjWarning, InputError
     from hpcvdj.germline_import import import_germline
+    from hpcvdj.recombination.alphabet import translate
     from hpcvdj.recombination.germline import Germline, read_germline
     from hpcvdj.recombination.igor import load_model
     from hpcvdj.recombination.models import Model
@@ -64,6 +65,7 @@ __all__ = [
     "read_table",
     "report",
     "simulate",
+    "translate",
     "write_model",
 ]
 
@@ -97,6 +99,7 @@ _HOMES = {
     "read_table": "api.tables.read_table",
     "report": "api.results.report",
     "simulate": "api.probabilities.simulate",
+    "translate": "recombination.alphabet.translate",
     "write_model": "api.models.write_model",
 }
 

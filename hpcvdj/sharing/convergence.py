@@ -291,8 +291,12 @@ class Level:
     @property
     def scored(self) -> "Level":
         """The junctions that have a score; with a model, those that have a generation probability."""
-        known = pc.is_valid(self.table[self.predictors[self.score]])
-        return replace(self, table=self.table.filter(known), members=self.members.filter(known))
+        return self.filter(pc.is_valid(self.table[self.predictors[self.score]]))
+
+    def filter(self, chosen: Any) -> "Level":
+        """The junctions for which `chosen`, bool [junctions], is true."""
+        mask = pa.array(chosen) if isinstance(chosen, np.ndarray) else chosen
+        return replace(self, table=self.table.filter(mask), members=self.members.filter(mask))
 
     @property
     def excluded(self) -> dict[str, int]:
