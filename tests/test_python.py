@@ -48,9 +48,11 @@ def model(folder):
 
 @pytest.fixture(scope="module")
 def modelled(folder, model):
-    """Junctions that the model makes."""
+    """Junctions that the model makes, the first ones again in another repertoire, and again in the same."""
     rows = mouse_junctions(hpcvdj.load_model(model), 60)
+    rows += rows[:9] + rows[:5]
     columns = dict(zip(("v_call", "j_call", "junction"), zip(*rows, strict=True), strict=True))
+    columns["repertoire_id"] = ["a"] * 60 + ["b"] * 9 + ["a"] * 5
     return text(folder / "modelled.tsv", pa.table({"sequence_id": [f"s{k}" for k in range(len(rows))], **columns}))
 
 

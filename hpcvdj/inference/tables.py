@@ -146,7 +146,7 @@ def infer_table(table: Any, start: Model | Germline, plan: Plan, backend_name: s
     run = Run()
     backend_name = _backend_name(plan, backend_name)
     model, plan = reference_of(start, plan)
-    junctions = read_table(table, model, reading_for(plan))
+    junctions = read_table(table, model, reading_for(plan), together=True)
     tally = Tally(
         rows_read=junctions.rows_read,
         counted=len(junctions),

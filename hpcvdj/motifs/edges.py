@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
@@ -33,19 +32,6 @@ def edges_of(columns: Mapping[str, Any]) -> Edges:
     for name, values in columns.items():
         edges[name] = values
     return edges
-
-
-def edge_batch(edges: Edges, names: pa.Array, **further: Any) -> pa.RecordBatch:
-    """Edges of sequences with these names: name_1, name_2, strand, d0 … dd (counters), score, `further` columns."""
-    columns = {
-        "name_1": names.take(pa.array(edges["row"])),
-        "name_2": names.take(pa.array(edges["column"])),
-        "strand": pa.array(STRANDS).take(pa.array(edges["strand"])),
-        **{f"d{h}": plane for h, plane in enumerate(edges["counters"].T)},
-        "score": edges["score"],
-        **further,
-    }
-    return pa.RecordBatch.from_pydict({name: pa.array(values) for name, values in columns.items()})
 
 
 def joined(parts: Sequence[Edges]) -> Edges:

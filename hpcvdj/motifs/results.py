@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.kmers.kmers import require_parameters
 from hpcvdj.kernels.kmers.sequences import SequenceSet
-from hpcvdj.motifs.edges import Edges, edge_batch, edge_type, edges_of
+from hpcvdj.motifs.edges import STRANDS, Edges, edge_type, edges_of
 from hpcvdj.motifs.scores import Scoring, Terms, make_score
 from hpcvdj.results.schema import as_text, write_group
 from hpcvdj.storage.hdf5 import Hdf5Writer, write_attributes
@@ -26,6 +26,19 @@ FORMAT = "hpcvdj-motifs"
 VERSION = 2
 CHUNK = 256
 """Rows and columns of a chunk of the dense counters."""
+
+
+def edge_batch(edges: Edges, names: pa.Array, **further: Any) -> pa.RecordBatch:
+    """Edges of sequences with these names: name_1, name_2, strand, d0 … dd (counters), score, `further` columns."""
+    columns = {
+        "name_1": names.take(pa.array(edges["row"])),
+        "name_2": names.take(pa.array(edges["column"])),
+        "strand": pa.array(STRANDS).take(pa.array(edges["strand"])),
+        **{f"d{h}": plane for h, plane in enumerate(edges["counters"].T)},
+        "score": edges["score"],
+        **further,
+    }
+    return pa.RecordBatch.from_pydict({name: pa.array(values) for name, values in columns.items()})
 
 
 class MotifWriter:
