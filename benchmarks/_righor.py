@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from hpcvdj.api import write_model
+from hpcvdj.api.models import write_model
 from hpcvdj.recombination.igor import FILES
 from hpcvdj.recombination.models import Model
 

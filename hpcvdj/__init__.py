@@ -3,33 +3,28 @@
 From Python, three lines count a table::
 
     import hpcvdj
-    counted = hpcvdj.count(junctions, "mouse_trb")   # a pandas or pyarrow table
+    counted = hpcvdj.count(junctions, "mouse_trb")   # a pandas, polars or pyarrow table, or the path of one
     counted.sort_values("weight")
 
-docs/api.md shows the rest: opening results, choosing sequences, joining tables and cells.
+docs/api.md lists the function for each question, and shows results, selections, joins and cells.
 
 From the shell, `hpcvdj --help`.
 """
 
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hpcvdj.api import (
-        annotate_cells,
-        compare_models,
-        count,
-        explain,
-        generate,
-        infer,
-        likely_scenarios,
-        model_tables,
-        pgen,
-        write_model,
-    )
-    from hpcvdj.api import open_result as open
-    from hpcvdj.errors import HpcvdjError, InputError
+    from hpcvdj import motifs
+    from hpcvdj.api.cells import annotate_cells
+    from hpcvdj.api.counting import count, explain
+    from hpcvdj.api.models import compare_models, infer, model_tables, write_model
+    from hpcvdj.api.probabilities import generate, likely_scenarios, pgen, simulate
+    from hpcvdj.api.results import convergence, report
+    from hpcvdj.api.results import open_result as open
+    from hpcvdj.api.tables import germline, germlines, models, read_table
+    from hpcvdj.errors import HpcvdjError, HpcvdjWarning, InputError
     from hpcvdj.germline_import import import_germline
+    from hpcvdj.recombination.alphabet import translate
     from hpcvdj.recombination.germline import Germline, read_germline
     from hpcvdj.recombination.igor import load_model
     from hpcvdj.recombination.models import Model
@@ -42,6 +37,7 @@ __version__ = "0.2.0"
 __all__ = [
     "Germline",
     "HpcvdjError",
+    "HpcvdjWarning",
     "InputError",
     "Model",
     "Result",
@@ -49,43 +45,62 @@ __all__ = [
     "__version__",
     "annotate_cells",
     "compare_models",
+    "convergence",
     "count",
     "explain",
     "export",
     "generate",
+    "germline",
+    "germlines",
     "import_germline",
     "infer",
     "likely_scenarios",
     "load_model",
     "model_tables",
+    "models",
+    "motifs",
     "open",
     "pgen",
     "read_germline",
+    "read_table",
+    "report",
+    "simulate",
+    "translate",
     "write_model",
 ]
 
 _HOMES = {
     "Germline": "recombination.germline.Germline",
     "HpcvdjError": "errors.HpcvdjError",
+    "HpcvdjWarning": "errors.HpcvdjWarning",
     "InputError": "errors.InputError",
     "Model": "recombination.models.Model",
     "Result": "results.reader.Result",
     "Selection": "results.selection.Selection",
-    "annotate_cells": "api.annotate_cells",
-    "compare_models": "api.compare_models",
-    "count": "api.count",
-    "explain": "api.explain",
+    "annotate_cells": "api.cells.annotate_cells",
+    "compare_models": "api.models.compare_models",
+    "convergence": "api.results.convergence",
+    "count": "api.counting.count",
+    "explain": "api.counting.explain",
     "export": "results.export.export",
-    "generate": "api.generate",
+    "generate": "api.probabilities.generate",
+    "germline": "api.tables.germline",
+    "germlines": "api.tables.germlines",
     "import_germline": "germline_import.import_germline",
-    "infer": "api.infer",
-    "likely_scenarios": "api.likely_scenarios",
+    "infer": "api.models.infer",
+    "likely_scenarios": "api.probabilities.likely_scenarios",
     "load_model": "recombination.igor.load_model",
-    "model_tables": "api.model_tables",
-    "open": "api.open_result",
-    "pgen": "api.pgen",
+    "model_tables": "api.models.model_tables",
+    "models": "api.tables.models",
+    "motifs": "motifs",
+    "open": "api.results.open_result",
+    "pgen": "api.probabilities.pgen",
     "read_germline": "recombination.germline.read_germline",
-    "write_model": "api.write_model",
+    "read_table": "api.tables.read_table",
+    "report": "api.results.report",
+    "simulate": "api.probabilities.simulate",
+    "translate": "recombination.alphabet.translate",
+    "write_model": "api.models.write_model",
 }
 
 
@@ -93,7 +108,9 @@ def __getattr__(name: str) -> Any:
     # Imported when first used: numba and pyarrow take a second, and `hpcvdj --help` needs neither.
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return resolve_name(f"hpcvdj.{_HOMES[name]}")
+    from hpcvdj.border import public
+
+    return public(globals(), name, f"hpcvdj.{_HOMES[name]}")
 
 
 def __dir__() -> list[str]:

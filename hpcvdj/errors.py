@@ -24,6 +24,10 @@ class HpcvdjError(Exception):
     """Whether the ranks never came together, so that there are no other ranks to abort."""
 
 
+class HpcvdjWarning(UserWarning):
+    """What to know of a result: rows that were excluded, a table that seems to be of another species, and the like."""
+
+
 class StoppedError(HpcvdjError):
     """A signal stopped the run; what is done is saved, and --resume continues."""
 
@@ -83,9 +87,9 @@ def choice(base: type[T], name: str, what: str) -> T:
 
 
 def require_integer(name: str, value: object, remedy: str) -> int:
-    """Return `value` as an int; raise InputError with the remedy if it is not an integer."""
+    """Return the value of an option as an int; raise InputError with the remedy if it is not an integer."""
     if not isinstance(value, Integral) or isinstance(value, bool):
-        raise InputError(f"{name} {value!r}: {remedy}")
+        raise InputError(f"--{name.replace('_', '-')} {value!r}: {remedy}")
     return int(value)
 
 

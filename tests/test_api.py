@@ -74,9 +74,9 @@ def test_errors(table):
         ({"unlisted_alleles": "frist"}, "unlisted_alleles must be one of exclude, first (got 'frist')"),
         ({"ambiguous_calls": True}, "ambiguous_calls must be one of exclude, first (got True)"),
         ({"sequence_field": "cdr3_nt"}, "sequence_field must be one of junction, cdr3 (got 'cdr3_nt')"),
-        ({"max_n": 3.5}, "max_n 3.5: give a number, or all"),
-        ({"max_n": "ALL"}, "max_n 'ALL': give a number, or all"),
-        ({"max_n": -1}, "max_n -1: give a number from 0 to 128, or all"),
+        ({"max_n": 3.5}, "max_n=3.5: give a number, or all"),
+        ({"max_n": "ALL"}, "max_n='ALL': give a number, or all"),
+        ({"max_n": -1}, "max_n=-1: give a number from 0 to 128, or all"),
         ({"method": "fast"}, "fast"),
         ({"backend": "gpu"}, "backend must be one of auto, cuda, cpu (got 'gpu')"),
     ],
@@ -89,9 +89,9 @@ def test_wrong_choices(table, options, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"max_p": -1}, "max_p -1: give a number from 0 to 10"),
-        ({"max_p": 11}, "max_p 11: give a number from 0 to 10"),
-        ({"max_p": 2.5}, "max_p 2.5: give a number from 0 to 10"),
+        ({"max_p": -1}, "max_p=-1: give a number from 0 to 10"),
+        ({"max_p": 11}, "max_p=11: give a number from 0 to 10"),
+        ({"max_p": 2.5}, "max_p=2.5: give a number from 0 to 10"),
         ({"d_alleles": "x"}, "d_alleles must be one of first, all (got 'x')"),
     ],
 )

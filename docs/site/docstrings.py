@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+from pkgutil import resolve_name
 from typing import Any
 
 import griffe
@@ -17,7 +19,11 @@ class Columns(griffe.Extension):
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         """Replace the object's docstring by its Markdown."""
         if obj.docstring:
-            obj.docstring.value = markdown(obj.docstring.value)
+            text = obj.docstring.value
+            if obj.is_function and obj.path.startswith("hpcvdj.api."):
+                # Descriptions that functions share are put in when the module is imported.
+                text = inspect.getdoc(resolve_name(obj.path)) or text
+            obj.docstring.value = markdown(text)
 
 
 def markdown(text: str) -> str:

@@ -161,7 +161,6 @@ def python() -> str:
     ]
     for name in hpcvdj.__all__:
         if not name.startswith("__"):
-            member = getattr(hpcvdj, name)
-            lines += [f"::: {member.__module__}.{member.__qualname__}", "    options:"]
+            lines += [f"::: hpcvdj.{hpcvdj._HOMES[name]}", "    options:"]
             lines += ["      heading_level: 2", f"      heading: hpcvdj.{name}", f"      toc_label: hpcvdj.{name}", ""]
     return "\n".join(lines) + "\n"

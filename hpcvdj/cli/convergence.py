@@ -9,13 +9,11 @@ import typer
 
 from hpcvdj.cli import common, options
 from hpcvdj.cli.helping import MORE
-from hpcvdj.errors import InputError
 from hpcvdj.runs.progress import told_if_slow
 from hpcvdj.sharing import Rows
 
 if TYPE_CHECKING:
-    from hpcvdj.recombination.models import Model
-    from hpcvdj.sharing.convergence import Level, Observations
+    from hpcvdj.sharing.convergence import Level
 
 MOST_SHOWN = 5
 """Numbers of individuals that have a line of their own in the summary."""
@@ -84,21 +82,21 @@ def command(
     """
     if not common.begin().is_root:
         return
-    from hpcvdj.recombination.igor import load_model
-    from hpcvdj.sharing.convergence import amino_acid_level, nucleotide_level, read
+    from hpcvdj.api.results import convergence
 
     tables = [path for path in (output, amino_acids) if path is not None]
     together = _require_targets(results, tables, plot, junctions, overwrite=overwrite)
-    loaded = load_model(model) if model is not None else None
-    with told_if_slow(f"reading {len(results):,} result(s) and their tables", shown=True):
-        observations = read(results, individual=individual, rows=rows, junctions=junctions)
-    if not len(observations):
-        remedy = "--rows all uses all counted rows" if observations.not_productive else "see what was excluded, and why"
-        raise InputError(f"{results[0]}: no row can be used: {_left_out(observations)}; {remedy}")
-    with told_if_slow(f"finding the distinct junctions of {len(observations):,} rows", shown=True):
-        levels = [nucleotide_level(observations), amino_acid_level(observations, with_genes=with_genes)]
-    if loaded is not None:
-        levels = [_with_pgen(level, loaded, backend) for level in levels]
+    with told_if_slow(f"reading {len(results):,} result(s) and comparing their junctions", shown=True):
+        found = convergence(
+            results,
+            individual=individual,
+            rows=rows,
+            aa_with_genes=with_genes,
+            junctions=junctions,
+            model=model,
+            backend=backend,
+        )
+    levels, observations = [found.nucleotides, found.amino_acids], found.observations
     for level, target in zip(levels, tables, strict=False):
         with told_if_slow(f"writing {target}", shown=True):
             level.write(target, overwrite=overwrite)
@@ -111,18 +109,10 @@ def command(
     if not individual and len(observations.individuals) == 1:
         common.say("           if a column of the counted table names them: --individual COLUMN, such as repertoire_id")
     unknown = "" if observations.productive_column else "; not checked whether productive"
-    common.say(f"rows       {len(observations):,} of {_left_out(observations)}{unknown}")
+    common.say(f"rows       {len(observations):,} of {observations.left_out}{unknown}")
     for level in levels:
         _report(level, public, observations.max_n)
     common.say(f"written    {', '.join(str(path) for path in (output, amino_acids, plot) if path is not None)}")
-
-
-def _with_pgen(level: Level, model: Model, backend: str) -> Level:
-    from hpcvdj.api import pgen
-
-    return level.with_pgen(
-        pgen(level.junctions(model), model, sequence=level.sequence, genes=level.genes, backend=backend)
-    )
 
 
 def _require_targets(
@@ -148,11 +138,6 @@ def _require_targets(
         for target in targets:
             require_distinct(target, *inputs)
     return together
-
-
-def _left_out(observations: Observations) -> str:
-    without = f"{observations.without_individual:,} without individual"
-    return f"{observations.counted:,} counted, {observations.not_productive:,} not productive, {without}"
 
 
 def _report(level: Level, public: int, max_n: int) -> None:

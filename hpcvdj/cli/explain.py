@@ -105,7 +105,8 @@ def command(
     """
     if not common.begin().is_root:
         return
-    from hpcvdj.api import explain, likely_scenarios
+    from hpcvdj.api.counting import explain
+    from hpcvdj.api.probabilities import likely_scenarios
     from hpcvdj.recombination.germline import read_germline
 
     sources = {name: context.get_parameter_source(name) for name in context.params}
@@ -165,7 +166,8 @@ def _rows(
 
     germline, model  instead of what the result records; max_n: likewise
     """
-    from hpcvdj.api import explain, likely_scenarios
+    from hpcvdj.api.counting import explain
+    from hpcvdj.api.probabilities import likely_scenarios
     from hpcvdj.recombination.germline import MAX_P, read_germline
     from hpcvdj.recombination.igor import load_model
     from hpcvdj.results.reader import Result

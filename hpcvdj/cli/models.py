@@ -160,7 +160,7 @@ def compare(
     """
     if not common.begin().is_root:
         return
-    from hpcvdj.api import compare_models
+    from hpcvdj.api.models import compare_models
     from hpcvdj.recombination.igor import load_model
     from hpcvdj.repertoires.tables import table_suffix, write_table
     from hpcvdj.storage.files import require_writable
@@ -195,7 +195,8 @@ def _likelihoods(path: Path, models: "dict[str, Model]") -> list[str]:
     import numpy as np
     import pyarrow as pa
 
-    from hpcvdj.api import pgen
+    from hpcvdj.counting.config import PgenConfig
+    from hpcvdj.counting.tables import values_of_table
     from hpcvdj.recombination.possible import Possible
     from hpcvdj.repertoires.readers import open_table
 
@@ -209,8 +210,9 @@ def _likelihoods(path: Path, models: "dict[str, Model]") -> list[str]:
         tables = (read_facts(Path(model.name)) or {}).get("tables", [])
         if digest in (table[1] for table in tables):
             warned.append(f"warning    {path} is what model {letter} was inferred from: it looks better than it is")
+    config = PgenConfig(("pgen_nt",))
     values = np.array([
-        pgen(table, model, sequence="nt")["pgen_nt"].to_numpy() / Possible.of(model).probability
+        values_of_table(table, model, config)[0]["pgen_nt"].to_numpy() / Possible.of(model).probability
         for model in models.values()
     ])  # fmt: skip
     made = (values > 0).all(axis=0)

@@ -13,7 +13,7 @@ from hpcvdj.motifs.edges import EdgeFilter
 from hpcvdj.motifs.scores import Score, Weights
 
 if TYPE_CHECKING:
-    from hpcvdj.motifs.compare import MotifSummary
+    from hpcvdj.motifs.comparison import MotifSummary
 
     MethodName: TypeAlias = str
     ScoreName: TypeAlias = str
@@ -88,7 +88,7 @@ def command(
     Example: hpcvdj motifs compare inputs/mouse_trb/small.tsv -k 8 -d 1 -o motifs.h5
     """
     run = common.begin(threads, patience)
-    from hpcvdj.motifs.compare import MotifConfig, compare_file
+    from hpcvdj.motifs.comparison import MotifConfig, compare_sequences
 
     config = MotifConfig(
         k=k,
@@ -102,11 +102,12 @@ def command(
         weights=_parse_weights(weights),
         edges=None if min_score is None and top is None else EdgeFilter(min_score, top),
         memory=int(memory * 1e9),
+        sequence_field=sequence_field,
         strict_binding=strict_binding,
     )
     with run.request:
         target = run.to(output, resume=resume, overwrite=overwrite)
-        summary = compare_file(sequences, config, target, sequence_field=sequence_field)
+        summary = compare_sequences(sequences, config, target)
     if run.is_root:
         _report(summary, output)
 

@@ -61,7 +61,7 @@ def command(
     if not common.begin().is_root:
         return
     from hpcvdj.recombination.igor import load_model
-    from hpcvdj.report.page import Highlights, write_report
+    from hpcvdj.reports.page import Highlights, write_report
 
     drawn = write_report(
         results,

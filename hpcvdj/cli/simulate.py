@@ -60,7 +60,7 @@ def command(
 
     plan = Simulation(
         count=number, seed=seed, n_lengths=options.parse_range("--n-lengths", n_lengths), weighting=weighting,
-        largest_share=largest_share, longest=max_length, productive=productive, orf=orf,
+        largest_share=largest_share, max_length=max_length, productive=productive, orf=orf,
     )  # fmt: skip
     table = read_germline(germline, max_p=max_p, d_alleles=d_alleles)
     write_drawn(run, simulate(table, plan), output, seed, overwrite=overwrite)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from hpcvdj.counting.summary import Summary
+from hpcvdj.counting.summary import Tally
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.exclusions import ExclusionKind
 from hpcvdj.recombination.germline import Germline, SegmentType, read_germline
@@ -29,7 +29,7 @@ Listing = Callable[[SegmentType, str], bool | None]
 _LACKING = ExclusionKind.UNLISTED_GENE, ExclusionKind.UNLISTED_ALLELE, ExclusionKind.NOT_IN_MODEL
 
 
-def species_warning(summary: Summary, reference: Reference) -> str | None:
+def species_warning(summary: Tally, reference: Reference) -> str | None:
     """A warning if `reference` seems to be of another species or locus than what was counted, or None.
 
     The warning names the table, of those in the same folder and those that have a name, or the model of those that have

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcvdj.counting.config import Plan
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, few
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.quantities import Pathways, Quantity
 from hpcvdj.recombination.exclusions import Exclusion, added, by_summary, counts_json
@@ -30,31 +30,65 @@ STAGES = ("read", "prepare", "kernel", "reduce", "save", "write", "total")
 """What `Summary.seconds` has: kernel and reduce are the maximum over ranks, save is what checkpoints cost."""
 
 
-@dataclass(frozen=True)
-class Summary:
-    """What a run found and how long it took; complete on root.
+@dataclass(frozen=True, kw_only=True)
+class Tally:
+    """What became of the rows of a table.
 
     excluded      the exclusions and their rows, the most frequent first
     substituted   calls that were replaced, by what, and their rows
-    quantity      what was computed
-    sums          of its columns over all sequences; of pathways exact Python integers
+    max_n         the largest n-length; 0 for other quantities than pathways
     nonzero       sequences with a value other than 0
-    tables        tables that were counted together, and their repertoires; 0 for one table
-    seconds       of each of `STAGES`
     """
 
     rows_read: int
     counted: int
     excluded: list[tuple[Exclusion, int]]
     substituted: list[tuple[str, str, int]]
+    max_n: int = 0
+    nonzero: int = 0
+
+    @property
+    def substitutions(self) -> str:
+        """Which calls were replaced, in one line; empty if none was."""
+        if not self.substituted:
+            return ""
+        call, allele, rows = max(self.substituted, key=lambda item: item[2])
+        total = sum(own_rows for *_, own_rows in self.substituted)
+        return f"{len(self.substituted):,} call(s) replaced in {total:,} rows, such as {call} by {allele} in {rows:,}"
+
+    @property
+    def exclusions(self) -> str:
+        """How many rows were excluded, and why, by kind, in one line; empty if none was."""
+        if not self.excluded:
+            return ""
+        reasons = [f"{rows:,} {_with_remedy(summary, group)}" for summary, rows, group in by_summary(self.excluded)]
+        rows = sum(rows for _, rows in self.excluded)
+        head = "" if self.counted else "no row could be used: "
+        return f"{head}{rows:,} of {self.rows_read:,} rows excluded: {few(reasons, 8)}"
+
+
+def _with_remedy(summary: str, group: list[tuple[Exclusion, int]]) -> str:
+    text = summary if len(group) > 1 else str(group[0][0])
+    option = group[0][0].kind.option
+    return f"{text} ({option} keeps them)" if option else text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary(Tally):
+    """What a run found and how long it took; complete on root.
+
+    quantity      what was computed
+    sums          of its columns over all sequences; of pathways exact Python integers
+    tables        tables that were counted together, and their repertoires; 0 for one table
+    seconds       of each of `STAGES`
+    """
+
     pairs: int
-    max_n: int
     method: str
     hardware: str
     ranks: int
     quantity: Quantity
     sums: list[Any]
-    nonzero: int
     tables: int = 0
     repertoires: int = 0
     seconds: dict[str, float] = field(default_factory=dict)

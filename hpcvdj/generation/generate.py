@@ -59,7 +59,7 @@ class Generation:
 
     def __post_init__(self) -> None:
         if require_integer("number", self.count, "give a whole number of junctions") < 1:
-            raise InputError(f"number {self.count}: must be at least 1")
+            raise InputError(f"--number {self.count}: give at least 1")
         if not 0 <= require_integer("seed", self.seed, "give a whole number") < 1 << 64:
             raise InputError(f"seed {self.seed}: must be a number from 0 to 2^64 - 1")
 

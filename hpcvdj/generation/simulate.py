@@ -7,13 +7,13 @@ cut, each uniform over all there are, so that every pathway of one n-length is e
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice, product
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, require_choice
 from hpcvdj.generation.ids import sequence_ids
 from hpcvdj.recombination.alphabet import BASES, translate
 from hpcvdj.recombination.germline import Germline, Segment, d_forms, first_alleles, j_forms, v_forms
@@ -34,15 +34,20 @@ _MOST_ROUNDS = 200
 _BATCH = 1 << 17
 
 
+Weighting = Literal["uniform", "pathways"]
+"""How n-lengths are drawn."""
+
+
 @dataclass(frozen=True)
 class Simulation:
     """What to simulate.
 
     count          junctions, distinct within each V–J pair
+    seed           the same seed gives the same junctions
     n_lengths      the n-lengths to draw from
     weighting      `uniform`: each n-length equally likely; `pathways`: as likely as it has pathways
     largest_share  share of the largest V–J pair; the others fall off as a power of their rank
-    longest        longest CDR3 in nucleotides; longer draws are thrown away
+    max_length     longest CDR3 in nucleotides; longer draws are thrown away
     productive     keep only junctions in frame and without a stop codon
     orf            use V and J genes that IMGT calls ORF beside the functional ones
     """
@@ -50,17 +55,20 @@ class Simulation:
     count: int = PAPER_SEQUENCES
     seed: int = 0
     n_lengths: range = range(11)
-    weighting: Literal["uniform", "pathways"] = "uniform"
+    weighting: Weighting = "uniform"
     largest_share: float = PAPER_LARGEST_PAIR / PAPER_SEQUENCES
-    longest: int = PAPER_LONGEST_CDR3
+    max_length: int = PAPER_LONGEST_CDR3
     productive: bool = False
     orf: bool = False
 
     def __post_init__(self) -> None:
         if not 0 < self.largest_share <= 1:
-            raise InputError("the share of the largest V–J pair must be above 0 and at most 1")
-        if not 0 <= self.longest <= LONGEST_CDR3:
-            raise InputError(f"the longest CDR3 must have 0 to {LONGEST_CDR3} nt")
+            raise InputError(f"--largest-share {self.largest_share}: give a share above 0 and at most 1")
+        if not 0 <= self.max_length <= LONGEST_CDR3:
+            raise InputError(f"--max-length {self.max_length}: give a number from 0 to {LONGEST_CDR3}")
+        require_choice("weighting", self.weighting, get_args(Weighting))
+        if not (isinstance(self.n_lengths, range) and len(self.n_lengths) and min(self.n_lengths) >= 0):
+            raise InputError(f"n_lengths {self.n_lengths!r}: give a range of n-lengths, such as range(11)")
 
 
 def simulate(germline: Germline, plan: Simulation) -> Iterator[pa.RecordBatch]:
@@ -134,7 +142,7 @@ def _draw_pair(
 ) -> NDArray[np.void]:
     """`size` distinct junctions of one V–J pair, in the order in which they are drawn."""
     kinds = [
-        ("v_call", object), ("d_call", object), ("j_call", object), ("cdr3", f"S{max(1, plan.longest)}"),
+        ("v_call", object), ("d_call", object), ("j_call", object), ("cdr3", f"S{max(1, plan.max_length)}"),
         ("productive", bool), ("n1_length", np.uint8), ("n2_length", np.uint8),
     ]  # fmt: skip
     # AIRR d_call: the gene when any of it is left.
@@ -147,7 +155,7 @@ def _draw_pair(
     kept: dict[str, tuple[object, ...]] = {}
     for _ in range(_MOST_ROUNDS):
         draws = _draw(plan, rng, *parts, max(64, (size - len(kept)) * 5 // 4))
-        fits = [draw for draw in draws if len(draw[0]) <= plan.longest]
+        fits = [draw for draw in draws if len(draw[0]) <= plan.max_length]
         amino_acids = translate([cdr3 for cdr3, *_ in fits])
         for (cdr3, d_call, left, right), protein in zip(fits, amino_acids, strict=True):
             productive = len(cdr3) % 3 == 0 and "*" not in protein
@@ -156,7 +164,7 @@ def _draw_pair(
         if len(kept) >= size:
             return np.array(list(islice(kept.values(), size)), dtype=kinds)
     raise InputError(
-        f"{germline.name}: {v.allele}–{j.allele} does not give {size} distinct CDR3s of at most {plan.longest} nt "
+        f"{germline.name}: {v.allele}–{j.allele} does not give {size} distinct CDR3s of at most {plan.max_length} nt "
         f"with n-lengths {plan.n_lengths.start}-{plan.n_lengths.stop - 1}; ask for fewer junctions or longer ones"
     )
 

@@ -32,7 +32,8 @@ def import_germline(
     loci           keep these only (TRB); if it is one, also the locus of alleles whose names do not tell theirs
     species        keep this one only, of sources that name it (Homo sapiens)
     anchors        an anchors file: positions of codons 104 and 118 that the sources lack or have wrong
-    source_note    text for the column `source` in place of the source's name; `species_note` is added to it
+    source_note    text for the column `source` in place of the source's name
+    species_note   text that is added to it
 
     InputError names the source and the remedy.
     """

@@ -56,7 +56,7 @@ class Plan:
     rows        which rows take part
     genes       `call`: V and J are those that a row's calls name; `any`: they are not known
     start       where to start; by default `mixed` from a model, `uniform` from a germline table
-    only, fixed parameters by name: those that are inferred, by default all, and those that are not
+    only, fix  parameters by name: those that are inferred, by default all, and those that are not
     prior       counted in addition for each functional V and J allele
     iterations  evaluations of the likelihood at most
     tolerance   nats per junction: the search ends when an evaluation gains less
@@ -70,7 +70,7 @@ class Plan:
     genes: Genes = "call"
     start: Start | None = None
     only: tuple[str, ...] = ()
-    fixed: tuple[str, ...] = ()
+    fix: tuple[str, ...] = ()
     prior: float = 0.0
     iterations: int = 60
     tolerance: float = 1e-5
@@ -85,9 +85,9 @@ class Plan:
             ("bootstrap", 0, "0 or more"), ("seed", 0, "0 or more"),
         ):  # fmt: skip
             if not least <= getattr(self, name) < math.inf:
-                raise InputError(f"{name.replace('_', '-')} {getattr(self, name)}: must be {remedy}")
+                raise InputError(f"--{name} {getattr(self, name)}: give {remedy}")
         if not 0 <= self.hold_out < 1:
-            raise InputError(f"hold-out {self.hold_out}: must be a share from 0 to less than 1, such as 0.1")
+            raise InputError(f"--hold-out {self.hold_out}: give a share from 0 to less than 1, such as 0.1")
 
 
 @dataclass(frozen=True)
@@ -238,7 +238,7 @@ def _free(chosen: ChosenRows | None, model: Model, plan: Plan) -> tuple[frozense
         )
     elif rows < FEW_ROWS:
         warnings.append(f"{rows:,} rows are few: what is rare is not known well; compare it with --bootstrap 20")
-    free = free_parameters(model, only, plan.fixed)
+    free = free_parameters(model, only, plan.fix)
     for warning in warnings:
         log.warning("%s", warning)
     return free, warnings

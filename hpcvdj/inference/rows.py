@@ -32,7 +32,8 @@ TIMES_THE_READS = 5
 class RowChoice:
     """Which rows take part.
 
-    rows           by their frame
+    rows           `out-of-frame`: rows whose length is no multiple of three; `nonproductive`: these and those in frame
+                   that are not productive; or `all`
     duplicates     a junction that several rows of a repertoire have counts for each of them, not once
     likely_errors  rows that are likely sequencing errors take part as well
     """

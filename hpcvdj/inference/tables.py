@@ -1,7 +1,7 @@
 """From tables to the folder of an inferred model: what `hpcvdj infer` does."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -11,7 +11,7 @@ import numpy as np
 
 from hpcvdj.counting.config import PgenConfig
 from hpcvdj.counting.slices import NOTHING_YET, surveyed
-from hpcvdj.counting.summary import log_exclusions
+from hpcvdj.counting.summary import Tally, log_exclusions
 from hpcvdj.errors import InputError, few
 from hpcvdj.inference.folder import fit_facts, named, require_place, write_folder
 from hpcvdj.inference.infer import Fit, Plan, infer
@@ -37,6 +37,8 @@ SUFFIX = ".inference"
 """Of the folder in which an unfinished run keeps its state."""
 
 STATE = "state.npz"
+
+_NO_READS = "no column duplicate_count in all tables: likely sequencing errors cannot be told, and take part"
 
 
 @dataclass(frozen=True)
@@ -136,13 +138,26 @@ def infer_tables(
         return run.on_root(finish)
 
 
-def infer_table(table: Any, start: Model | Germline, plan: Plan, backend_name: str) -> Fit:
-    """Infer a model from a pandas DataFrame or a pyarrow Table, on this machine; `start` as of `infer_tables`."""
+def infer_table(table: Any, start: Model | Germline, plan: Plan, backend_name: str, warn: Callable[[str], None]) -> Fit:
+    """Infer a model from a table in memory, on this machine; `start` as of `infer_tables`.
+
+    warn  is told what was excluded, and what to know of the model
+    """
     run = Run()
     backend_name = _backend_name(plan, backend_name)
     model, plan = reference_of(start, plan)
-    junctions = read_table(table, model, reading_for(plan))
-    chosen = choose(junctions, reads_of_table(table), plan.rows)
+    junctions = read_table(table, model, reading_for(plan), together=True)
+    tally = Tally(
+        rows_read=junctions.rows_read,
+        counted=len(junctions),
+        excluded=junctions.excluded.counts(),
+        substituted=junctions.substituted,
+    )
+    reads = reads_of_table(table)
+    unknown = _NO_READS if reads is None and not plan.rows.likely_errors else ""
+    for line in filter(None, (tally.substitutions, tally.exclusions, unknown)):
+        warn(line)
+    chosen = choose(junctions, reads, plan.rows)
     fit = infer(chosen, _anchored(model, start, chosen), plan, run, run.bind(backend_name))
     assert fit is not None
     return replace(fit, model=named(fit.model, "inferred"))
@@ -179,7 +194,7 @@ def _chosen(junctions: Junctions | None, inputs: Inputs, plan: Plan) -> ChosenRo
     reads = reads_of(inputs)
     chosen = choose(junctions, reads, plan.rows)
     if reads is None and not plan.rows.likely_errors:
-        log.warning("no column duplicate_count in all tables: likely sequencing errors cannot be told, and take part")
+        log.warning(_NO_READS)
     return chosen
 
 

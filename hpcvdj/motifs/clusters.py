@@ -47,16 +47,19 @@ class Clustering:
         """Sequences of clusters 1, 2, …, int64 [clusters]."""
         return np.bincount(self.cluster, minlength=1)[1:]
 
-    def write(self, names: list[str], target: Path, *, overwrite: bool = False) -> None:
-        """Write a table of `COLUMNS`, a row for each sequence in order; the size of cluster 0 is given as 0."""
+    def to_table(self, names: list[str]) -> Any:
+        """A pyarrow Table of `COLUMNS`, a row for each sequence in order; the size of cluster 0 is given as 0."""
         import pyarrow as pa
-
-        from hpcvdj.repertoires.tables import write_table
 
         sizes = np.concatenate([[0], self.sizes])
         values = names, self.cluster, sizes[self.cluster], self.degree, self.weighted_degree
-        batch = pa.RecordBatch.from_arrays([pa.array(column) for column in values], names=COLUMNS)
-        write_table(target, [batch], overwrite=overwrite)
+        return pa.Table.from_arrays([pa.array(column) for column in values], names=COLUMNS)
+
+    def write(self, names: list[str], target: Path, *, overwrite: bool = False) -> None:
+        """Write `to_table` to a file."""
+        from hpcvdj.repertoires.tables import write_table
+
+        write_table(target, self.to_table(names).to_batches(), overwrite=overwrite)
 
 
 def cluster(
@@ -72,7 +75,10 @@ def cluster(
 
     Edges without a positive score are left out, as they do not show similarity.
 
-    resolution  of louvain
+    method      `louvain`: clusters of high modularity; `components`: sequences that a path of edges connects;
+                `label-propagation`; all but components need networkx
+    resolution  of louvain: above 1 gives smaller clusters
+    seed        the same seed gives the same clusters
     min_size    clusters of fewer sequences are dissolved: cluster 0
     singletons  `none` puts sequences without edges in cluster 0, `own` gives each its own cluster
     """

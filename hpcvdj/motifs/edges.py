@@ -42,23 +42,24 @@ def joined(parts: Sequence[Edges]) -> Edges:
 
 @dataclass(frozen=True)
 class EdgeFilter:
-    """Which pairs become edges: those with a score of at least `minimum`, and of each sequence the `top` best.
+    """Which pairs become edges: those with a score of at least `min_score`, and of each sequence the `top` best.
 
-    None keeps every pair with a common k-mer.  A pair among the best of one of its sequences is an edge.
+    min_score  the least score; by default every pair with a common k-mer is kept
+    top        keep a pair if it is among so many best of either sequence
     """
 
-    minimum: float | None = None
+    min_score: float | None = None
     top: int | None = None
 
     def __post_init__(self) -> None:
-        if self.minimum is not None and math.isnan(self.minimum):
+        if self.min_score is not None and math.isnan(self.min_score):
             raise InputError("--min-score nan: give a number")
         if self.top is not None and self.top < 1:
             raise InputError(f"--top {self.top}: give at least 1")
 
     def allows(self, score: Any) -> Any:
         """Which scores are numbers, and not below the minimum."""
-        return (score == score) if self.minimum is None else (score >= self.minimum)
+        return (score == score) if self.min_score is None else (score >= self.min_score)
 
     def best(self, edges: Edges) -> Edges:
         """The `top` best edges of each sequence, all sequences' edges being known."""

@@ -15,7 +15,7 @@ from hpcvdj.kernels.kmers.masks import raw_from_exact
 from hpcvdj.motifs.clusters import require_networkx
 from hpcvdj.motifs.edges import STRANDS, EdgeFilter, Edges, edge_type
 from hpcvdj.motifs.graph import score_matrix, selected_edges, strands_of
-from hpcvdj.motifs.results import MotifResult
+from hpcvdj.motifs.results import MotifResult, edge_batch
 from hpcvdj.repertoires.tables import write_table
 from hpcvdj.storage.files import atomic_path, require_writable
 
@@ -74,16 +74,8 @@ def _batches(
     lookup = pa.array(names, pa.string())
     # A table without rows has its columns all the same.
     for edges in chain([np.empty(0, edge_type(result.d))], pieces):
-        exact, raw_counters = _counter_columns(edges, result.k, raw=raw)
-        columns = {
-            "name_1": lookup.take(pa.array(edges["row"])),
-            "name_2": lookup.take(pa.array(edges["column"])),
-            "strand": pa.array(STRANDS).take(pa.array(edges["strand"])),
-            **exact,
-            "score": edges["score"],
-            **raw_counters,
-        }
-        yield pa.RecordBatch.from_pydict({name: pa.array(values) for name, values in columns.items()})
+        _, raw_counters = _counter_columns(edges, result.k, raw=raw)
+        yield edge_batch(edges, lookup, **raw_counters)
 
 
 def _write_graphml(

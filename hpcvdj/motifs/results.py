@@ -4,16 +4,18 @@ import json
 from collections.abc import Iterator
 from dataclasses import fields
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.kmers.kmers import require_parameters
 from hpcvdj.kernels.kmers.sequences import SequenceSet
-from hpcvdj.motifs.edges import Edges, edge_type, edges_of
+from hpcvdj.motifs.edges import STRANDS, Edges, edge_type, edges_of
 from hpcvdj.motifs.scores import Scoring, Terms, make_score
 from hpcvdj.results.schema import as_text, write_group
 from hpcvdj.storage.hdf5 import Hdf5Writer, write_attributes
@@ -24,6 +26,19 @@ FORMAT = "hpcvdj-motifs"
 VERSION = 2
 CHUNK = 256
 """Rows and columns of a chunk of the dense counters."""
+
+
+def edge_batch(edges: Edges, names: pa.Array, **further: Any) -> pa.RecordBatch:
+    """Edges of sequences with these names: name_1, name_2, strand, d0 … dd (counters), score, `further` columns."""
+    columns = {
+        "name_1": names.take(pa.array(edges["row"])),
+        "name_2": names.take(pa.array(edges["column"])),
+        "strand": pa.array(STRANDS).take(pa.array(edges["strand"])),
+        **{f"d{h}": plane for h, plane in enumerate(edges["counters"].T)},
+        "score": edges["score"],
+        **further,
+    }
+    return pa.RecordBatch.from_pydict({name: pa.array(values) for name, values in columns.items()})
 
 
 class MotifWriter:
@@ -177,6 +192,13 @@ class MotifResult:
             exact = np.where(below, data[strand, :, c0:c1, r0:r1].transpose(0, 2, 1), exact)
         return exact
 
+    def __repr__(self) -> str:
+        """What was compared."""
+        if not self._file:
+            return f"<closed MotifResult of {self.path}>"
+        content = "all pairs" if self.dense else f"{len(self._file['edges/row']):,} edges"
+        return f"<MotifResult of {self.path}: {len(self):,} sequences, k={self.k}, d={self.d}, {content}>"
+
     def edges(self, rows: int = 1 << 20) -> Iterator[Edges]:
         """The stored edges, by strand and tile, `rows` at a time; InputError if the file has all pairs."""
         if self.dense:
@@ -188,3 +210,9 @@ class MotifResult:
             if not (inside & np.isin(edges["strand"], range(self.strands))).all():
                 raise damaged(self.path, "/edges has a pair of sequences that there are not")
             yield edges
+
+    def to_table(self) -> pa.Table:
+        """The stored edges as a pyarrow Table: name_1, name_2, strand, d0 … dd, score; InputError as of `edges`."""
+        names = pa.array(self.names, pa.string())
+        nothing = np.empty(0, edge_type(self.d))
+        return pa.Table.from_batches([edge_batch(edges, names) for edges in chain([nothing], self.edges())])

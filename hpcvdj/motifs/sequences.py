@@ -1,8 +1,10 @@
 """Reading the sequences to compare: from FASTA or from the junctions of an AIRR table."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from io import BufferedReader
 from pathlib import Path
+
+import pyarrow as pa
 
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.kmers.sequences import SequenceSet, sequence_set
@@ -57,22 +59,29 @@ def read_junctions(path: Path, field: str = "junction", between: Callable[[], No
     A sequence has the sequence_id of its first row; empty sequences are left out.  InputError as `read_batches` raises
     it, or if no sequence is left.
     """
+    return distinct(path, read_batches(path, ("sequence_id", field)), between)
+
+
+def distinct(
+    place: Path | str, batches: Iterable[pa.RecordBatch], between: Callable[[], None] = lambda: None
+) -> SequenceSet:
+    """The distinct sequences of batches of (sequence_id, sequence) of a table, which messages call `place`."""
     first: dict[str, str] = {}
-    for batch in read_batches(path, ("sequence_id", field)):
+    for batch in batches:
         for name, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             if text:
                 first.setdefault(text.upper(), name)
         between()
-    return _checked(path, list(first), list(first.values()))
+    return _checked(place, list(first), list(first.values()))
 
 
-def _checked(path: Path, texts: list[str], names: list[str]) -> SequenceSet:
+def _checked(place: Path | str, texts: list[str], names: list[str]) -> SequenceSet:
     if not texts:
-        raise InputError(f"{path}: has no sequences; give a file with at least one")
+        raise InputError(f"{place}: has no sequences; give a file with at least one")
     try:
         return sequence_set(texts, names)
     except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+        raise InputError(f"{place}: {error}") from None
 
 
 def _begins_as_fasta(path: Path) -> bool:

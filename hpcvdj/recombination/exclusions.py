@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcvdj.errors import few
+
 
 class ExclusionKind(Enum):
     """A kind of reason.
@@ -177,6 +179,12 @@ class ExcludedRows:
 
     def __len__(self) -> int:
         return len(self.row)
+
+    def __repr__(self) -> str:
+        """How many rows there are, and the most frequent reasons."""
+        kinds = by_summary(self.counts())
+        reasons = few((f"{rows:,} {summary}" for summary, rows, _ in kinds))
+        return f"<{len(self):,} excluded rows{': ' * bool(reasons)}{reasons}>"
 
     def exclusion(self, index: int) -> Exclusion:
         """Why the row at `index` (of `row`) is excluded."""

@@ -179,7 +179,7 @@ class Germline:
         require_choice("d_alleles", self.d_alleles, get_args(DAlleles))
         remedy = f"give a number from 0 to {LARGEST_MAX_P}"
         if not 0 <= require_integer("max_p", self.max_p, remedy) <= LARGEST_MAX_P:
-            raise InputError(f"max_p {self.max_p}: {remedy}")
+            raise InputError(f"--max-p {self.max_p}: {remedy}")
         by_call: dict[tuple[str, str], Segment] = {}
         for segment in self.segments:
             key = (segment.segment_type, imgt_spelling(segment.allele))
@@ -194,6 +194,12 @@ class Germline:
                     raise InputError(
                         f"{self.name}: locus {locus} has no {kind} segment; add rows with segment_type {kind}"
                     )
+
+    def __repr__(self) -> str:
+        """Its name, and how many segments of each type it has."""
+        numbers = ", ".join(f"{len(self.of(kind))} {kind}" for kind in SEGMENT_TYPES)
+        options = f"max_p={self.max_p}, d_alleles={self.d_alleles!r}"
+        return f"<Germline {self.name}: {', '.join(self.loci)}; {numbers}; {options}>"
 
     @cached_property
     def loci(self) -> tuple[str, ...]:

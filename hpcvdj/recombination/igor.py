@@ -88,7 +88,10 @@ def model_folders() -> dict[str, Path]:
 
 
 def load_model(name: str | Path, *, pseudogenes: bool = False) -> Model:
-    """The model of a name, such as `human_trb`, or of a folder in IGoR's format; arguments as of `read_model`.
+    """The model of a name, such as `human_trb`, or of a folder in IGoR's format.
+
+    name         of the model, or the path of its folder
+    pseudogenes  alleles that are not functional take part as well, if their anchor is known
 
     A folder goes before a name.  InputError that names the file, the place and the remedy.
     """

@@ -124,6 +124,11 @@ class Model:
     joint: bool = False
     error_rate: float = 0.0
 
+    def __repr__(self) -> str:
+        """Its name, and how many alleles of each segment it has."""
+        numbers = ", ".join(f"{len(own)} {kind}" for kind, own in zip("VDJ", (self.v, self.d, self.j), strict=True))
+        return f"<Model {self.name}: {numbers} alleles{', P(V, D, J)' * self.joint}>"
+
     def with_joint_choice(self) -> "Model":
         """The model with its own P(V, D, J); InputError if it has none."""
         if self.p_vdj is None:

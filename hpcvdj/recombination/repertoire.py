@@ -115,7 +115,7 @@ class Problem:
     def __post_init__(self) -> None:
         require_choice("d_forms", self.d_forms, choices(DFormConvention))
         if not 0 <= self.max_n <= LONGEST_CDR3:
-            raise InputError(f"max_n {self.max_n}: give a number from 0 to {LONGEST_CDR3}, or all")
+            raise InputError(f"--max-n {self.max_n}: give a number from 0 to {LONGEST_CDR3}, or all")
 
     @property
     def columns(self) -> int:

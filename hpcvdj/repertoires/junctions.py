@@ -181,12 +181,17 @@ class Junctions:
         return out.view(f"S{width}").reshape(-1)
 
 
-def read_table(table: Any, germline: Reference, reading: Reading) -> Junctions:
-    """The junctions of a pandas DataFrame or pyarrow Table; without a column `sequence_id`, rows are numbered."""
+def read_table(table: Any, germline: Reference, reading: Reading, *, together: bool = False) -> Junctions:
+    """The junctions of a table in memory; without a column `sequence_id`, rows are numbered.
+
+    together  each row is of its own repertoire_id, if the table has that column
+    """
     names = table_columns(table, reading.opening)
+    together = together and REPERTOIRE in names
     wanted = reading.columns if "sequence_id" in names else reading.columns[1:]
-    batches = table_batches(table, [*wanted, *[REASON] * (REASON in names)], reading.opening)
-    return read_junctions(batches, germline, reading, [Table(Path("the table"))])
+    further = [REPERTOIRE] * together + [REASON] * (REASON in names)
+    batches = table_batches(table, [*wanted, *further], reading.opening)
+    return read_junctions(batches, germline, reading, [Table(Path("the table"))], 0, () if together else None)
 
 
 def read_junctions(

@@ -97,10 +97,16 @@ def _batches(arrow: pa.Table, columns: Sequence[str]) -> Iterator[pa.RecordBatch
 
 
 def as_arrow(table: Any) -> pa.Table:
-    """A pyarrow Table of a pandas DataFrame, a pyarrow Table or any object with the Arrow stream interface."""
+    """A pyarrow Table of a pandas or polars DataFrame, or of any object with the Arrow stream interface."""
     if isinstance(table, pa.Table):
         return table
-    if type(table).__module__.partition(".")[0] == "pandas":
+    library = type(table).__module__.partition(".")[0]
+    if library == "polars" and hasattr(table, "to_arrow"):
+        # The Arrow stream of polars has types that pyarrow cannot compute with.
+        import polars
+
+        return table.to_arrow(compat_level=polars.CompatLevel.oldest())
+    if library == "pandas":
         try:
             return pa.Table.from_pandas(table, preserve_index=False)
         except pa.ArrowException as error:
@@ -108,7 +114,7 @@ def as_arrow(table: Any) -> pa.Table:
             raise InputError(f"the table has a column of mixed types ({message}); convert it to text") from None
     if hasattr(table, "__arrow_c_stream__"):
         return pa.table(table)
-    raise InputError(f"cannot read junctions from a {type(table).__name__}; give a pandas or pyarrow table")
+    raise InputError(f"cannot read junctions from a {type(table).__name__}; give a pandas, polars or pyarrow table")
 
 
 def write_table(target: Path, batches: Iterable[pa.RecordBatch], *, overwrite: bool) -> int:

@@ -39,9 +39,12 @@ def export(
     Tables that were counted together are written one after another, with the columns of all of them and
     `repertoire_id`.
 
-    junctions  where the input is now, a folder for several tables, if it was moved; InputError if it is another table
-    airr       add the columns of `REQUIRED` that the input lacks, empty
-    between    called after each batch of rows
+    result_path  a result file of `hpcvdj count`
+    target       the table to write
+    junctions    where the input is now, a folder for several tables, if it was moved; InputError if it is another table
+    airr         add the columns of `REQUIRED` that the input lacks, empty
+    overwrite    replace what is there
+    between      called after each batch of rows
     """
     target = Path(target)
     table_suffix(target)

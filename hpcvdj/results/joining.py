@@ -8,12 +8,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, require_choice
 from hpcvdj.kernels.quantities import Quantity
 from hpcvdj.recombination.exclusions import ExcludedRows
 from hpcvdj.recombination.repertoire import ANCHOR_LETTERS
 from hpcvdj.repertoires.junctions import REPERTOIRE
-from hpcvdj.results.selection import Selection, require, value_columns
+from hpcvdj.repertoires.tables import as_arrow
+from hpcvdj.results.frames import beside
+from hpcvdj.results.selection import Selection, value_columns
 
 if TYPE_CHECKING:
     from hpcvdj.results.reader import Result
@@ -71,55 +73,28 @@ def _spread(values: NDArray[Any], places: NDArray[np.int64]) -> NDArray[Any]:
     return spread
 
 
-def beside(original: Any, table: pa.Table, columns: dict[str, pa.Array]) -> Any:
-    """A table of the kind of `original`, pandas or pyarrow (`table`), with columns beside it, replacing equal names."""
-    if type(original).__module__.partition(".")[0] == "pandas":
-        return original.assign(**{name: pandas_column(column) for name, column in columns.items()})
-    for name, column in columns.items():
-        if name in table.column_names:
-            table = table.drop_columns([name])
-        table = table.append_column(name, column)
-    return table
-
-
-def pandas_column(column: pa.Array) -> Any:
-    """Integers as pandas' nullable ones (a float could not hold a 64-bit count), floats, other values as objects."""
-    import pandas as pd
-
-    if pa.types.is_floating(column.type):
-        return column.to_numpy(zero_copy_only=False)
-    if not pa.types.is_integer(column.type):
-        return column.to_pylist()
-    return pd.arrays.IntegerArray(np.asarray(column.fill_null(0)), np.asarray(column.is_null()))
-
-
 def join(result: "Result", table: Any, on: Literal["sequence_id", "row"] = "sequence_id") -> Any:
-    """A pandas AIRR table with the values of a result beside it; its rows, order and index stay as they are.
+    """An AIRR table (pandas, polars or pyarrow) with the values of a result beside it; its rows stay in their order.
 
     on  `sequence_id`: each row of `table` gets the values of its id, in any table; in a result of tables that
         were counted together, those of its id in its repertoire, if `table` has a column `repertoire_id`.  `row`: row
         k of `table` is data row k of the counted input
 
-    The columns are those that `hpcvdj.count` adds.  A row that the result does not have gets no values, and
-    `pathways_excluded` says `not in the result`.  InputError where the table has another junction than was counted.
+    Returns a table of the same kind; a pandas index stays as it is.  The columns are those that `hpcvdj.count` adds.
+    A row that the result does not have gets no values, and `pathways_excluded` says `not in the result`.  InputError
+    where the table has another junction than was counted.
     """
-    require("pandas")
-    if not hasattr(table, "assign"):
-        raise InputError(f"join takes a pandas DataFrame, not {type(table).__name__}; give table.to_pandas()")
-    if on == "row":
-        places, messages = _by_row(result, table)
-    elif on == "sequence_id":
-        places, messages = _by_id(result, table)
-    else:
-        raise InputError(f"on={on!r}: join on sequence_id or row")
-    _require_same_sequences(result, table, places)
+    require_choice("on", on, ("sequence_id", "row"))
+    arrow = as_arrow(table)
+    places, messages = (_by_row if on == "row" else _by_id)(result, arrow)
+    _require_same_sequences(result, arrow, places)
     counted = places >= 0
     index, places[counted] = np.unique(places[counted], return_inverse=True)
     columns = _placed(result.quantity, Selection(result, index).counters, places, pa.array(messages, pa.string()))
-    return beside(table, None, columns)
+    return beside(table, arrow, columns)
 
 
-def _by_row(result: "Result", table: Any) -> tuple[NDArray[np.int64], Iterable[str]]:
+def _by_row(result: "Result", table: pa.Table) -> tuple[NDArray[np.int64], Iterable[str]]:
     rows = int(result.provenance["rows_read"])
     if len(table) != rows:
         raise InputError(
@@ -132,15 +107,16 @@ def _by_row(result: "Result", table: Any) -> tuple[NDArray[np.int64], Iterable[s
     return places, messages
 
 
-def _by_id(result: "Result", table: Any) -> tuple[NDArray[np.int64], Iterable[str]]:
-    if "sequence_id" not in table:
+def _by_id(result: "Result", table: pa.Table) -> tuple[NDArray[np.int64], Iterable[str]]:
+    if "sequence_id" not in table.column_names:
         raise InputError("the table has no column sequence_id; rename the column of ids, or join on='row'")
     excluded = result.excluded
-    counted_ids, asked = result.all().texts("sequence_id"), table["sequence_id"].tolist()
+    ids = table["sequence_id"].to_pylist()
+    counted_ids, asked = result.all().texts("sequence_id"), ids
     excluded_ids, remedy = excluded.sequence_id, "join on='row'"
-    if result.together and REPERTOIRE in table:
+    if result.together and REPERTOIRE in table.column_names:
         counted_ids = _in_repertoire(result.all().texts(REPERTOIRE), counted_ids)
-        asked = _in_repertoire(table[REPERTOIRE], asked)
+        asked = _in_repertoire(table[REPERTOIRE].to_pylist(), ids)
         excluded_ids = _in_repertoire(excluded.repertoire_id, excluded_ids)
     elif result.together:
         remedy = f"give the table a column {REPERTOIRE}, or {remedy}"
@@ -149,8 +125,7 @@ def _by_id(result: "Result", table: Any) -> tuple[NDArray[np.int64], Iterable[st
     ambiguous = {name for name, rows in Counter(counted_ids).items() if rows > 1} | (place_of.keys() & messages.keys())
     clash = next((row for row, name in enumerate(asked) if name in ambiguous), None)
     if clash is not None:
-        name = table["sequence_id"].iloc[clash]
-        raise InputError(f"{result.path}: several rows of the counted table have sequence_id {name}; {remedy}")
+        raise InputError(f"{result.path}: several rows of the counted table have sequence_id {ids[clash]}; {remedy}")
     places = np.array([place_of.get(name, -1) for name in asked], dtype=np.int64)
     return places, ["" if name in place_of else messages.get(name, "not in the result") for name in asked]
 
@@ -160,14 +135,14 @@ def _in_repertoire(repertoires: Iterable[Any], ids: Iterable[Any]) -> list[str]:
     return [f"{len(str(name))} {name}{own}" for name, own in zip(repertoires, ids, strict=True)]
 
 
-def _require_same_sequences(result: "Result", table: Any, places: NDArray[np.int64]) -> None:
+def _require_same_sequences(result: "Result", table: pa.Table, places: NDArray[np.int64]) -> None:
     """Ids may be reused, and tables sorted again: compare the sequences."""
     name = str(result.provenance.get("sequence_field", "junction"))
-    if name not in table:
+    if name not in table.column_names:
         return
     known = np.flatnonzero(places >= 0)
     trim = ANCHOR_LETTERS.get(name, 0)
-    own = table[name].iloc[known].astype(object).tolist()
+    own = table[name].take(pa.array(known)).to_pylist()
     index, inverse = np.unique(places[known], return_inverse=True)
     counted = Selection(result, index).texts("cdr3")
     for row, value, place in zip(known.tolist(), own, inverse.tolist(), strict=True):

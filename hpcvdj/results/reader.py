@@ -60,6 +60,18 @@ class Result:
     def __len__(self) -> int:
         return int(self.counters.shape[0])
 
+    def __repr__(self) -> str:
+        """What was computed of how many sequences, and where the file is."""
+        if not self._file:
+            return f"<closed Result of {self.path}>"
+        excluded = len(self._file["excluded/row"])
+        values = f"n-lengths 0-{self.max_n}" if isinstance(self.quantity, Pathways) else ", ".join(self._value_names)
+        return f"<Result of {self.path}: {len(self):,} sequences, {values}; {excluded:,} rows excluded>"
+
+    @property
+    def _value_names(self) -> list[str]:
+        return list(self.quantity.columns(self.counters.shape[1]))
+
     @property
     def quantity(self) -> Quantity:
         """What was computed."""
@@ -219,7 +231,7 @@ class Result:
         return self.all().select(**conditions)
 
     def join(self, table: Any, on: Literal["sequence_id", "row"] = "sequence_id") -> Any:
-        """A pandas AIRR table with the values beside it: see `hpcvdj.results.joining.join`."""
+        """An AIRR table (pandas, polars or pyarrow) with the values beside it: see `hpcvdj.results.joining.join`."""
         return join(self, table, on)
 
     def to_numpy(self) -> NDArray[Any]:

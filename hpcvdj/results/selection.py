@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, few
 from hpcvdj.kernels.quantities import Quantity
+from hpcvdj.results.frames import require
 from hpcvdj.results.schema import strings
 from hpcvdj.storage.opening import damage
 
@@ -186,11 +187,3 @@ def _nullable(values: NDArray[Any], mask: NDArray[np.bool_] | None) -> pa.Array:
     if values.dtype.kind == "f":
         mask = np.isnan(values) if mask is None else mask | np.isnan(values)
     return pa.array(values, mask=mask)
-
-
-def require(library: str, extra: str = "") -> None:
-    """InputError with the remedy if an optional library is not installed."""
-    from importlib.util import find_spec
-
-    if find_spec(library) is None:
-        raise InputError(f"{library} is not installed; pip install 'hpcvdj[{extra or library}]'")

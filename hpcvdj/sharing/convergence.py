@@ -58,7 +58,7 @@ EXCLUDED = Pgen.excluded
 """The column that says why a junction has no generation probability."""
 
 
-@dataclass
+@dataclass(repr=False)
 class Observations:
     """Observations of all results, one after another.
 
@@ -79,6 +79,16 @@ class Observations:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    @property
+    def left_out(self) -> str:
+        """How many rows were counted, and how many of them were not used."""
+        without = f"{self.without_individual:,} without individual"
+        return f"{self.counted:,} counted, {self.not_productive:,} not productive, {without}"
+
+    def __repr__(self) -> str:
+        """How many rows there are."""
+        return f"<Observations: {len(self):,} rows of {len(self.individuals):,} individuals, of {self.left_out}>"
 
     @property
     def individuals(self) -> list[str]:
@@ -229,7 +239,7 @@ def _from_tables(result: Result, names: Sequence[str], junctions: Path | None) -
     return {name: pa.chunked_array(arrays, pa.large_string()).take(row) for name, arrays in chunks.items()}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Level:
     """Junctions of one kind, sorted by the number of individuals that have them, then by score, the largest first.
 
@@ -253,6 +263,10 @@ class Level:
 
     def __len__(self) -> int:
         return len(self.table)
+
+    def __repr__(self) -> str:
+        """How many junctions there are, and what ranks them."""
+        return f"<Level: {len(self):,} {self.name} junctions, ranked by individuals and {self.score}>"
 
     def column(self, name: str) -> NDArray[Any]:
         return np.asarray(self.table[name].to_numpy())
@@ -290,8 +304,12 @@ class Level:
     @property
     def scored(self) -> "Level":
         """The junctions that have a score; with a model, those that have a generation probability."""
-        known = pc.is_valid(self.table[self.predictors[self.score]])
-        return replace(self, table=self.table.filter(known), members=self.members.filter(known))
+        return self.filter(pc.is_valid(self.table[self.predictors[self.score]]))
+
+    def filter(self, chosen: Any) -> "Level":
+        """The junctions for which `chosen`, bool [junctions], is true."""
+        mask = pa.array(chosen) if isinstance(chosen, np.ndarray) else chosen
+        return replace(self, table=self.table.filter(mask), members=self.members.filter(mask))
 
     @property
     def excluded(self) -> dict[str, int]:

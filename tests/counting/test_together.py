@@ -17,7 +17,7 @@ from hpcvdj.errors import CompleteError, InputError, StoppedError
 from hpcvdj.repertoires.inputs import Inputs, tables_of
 from hpcvdj.repertoires.junctions import Reading
 from hpcvdj.repertoires.readers import read_batches
-from hpcvdj.report.survey import survey
+from hpcvdj.reports.survey import survey
 from hpcvdj.results.reader import Result
 from hpcvdj.runs.run import Run
 from hpcvdj.sharing.convergence import nucleotide_level, read

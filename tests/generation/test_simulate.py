@@ -118,7 +118,7 @@ def test_a_locus_without_d():
 def test_impossible_plans(paper_germline):
     with pytest.raises(InputError, match="does not give"):
         table(from_sequences(["A"], ["G"], ["C"]), count=100, n_lengths=range(1))
-    for plan in ({"largest_share": 0.0}, {"longest": 1000}):
+    for plan in ({"largest_share": 0.0}, {"max_length": 1000}):
         with pytest.raises(InputError):
             table(paper_germline, **plan)
 

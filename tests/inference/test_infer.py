@@ -113,7 +113,7 @@ def test_few_rows_give_gene_usage_only():
     found = fit_of(model, rows, only=(), start="model")
     require_kept(found.model, model, frozenset(GENE_USAGE), 1e-13)
     assert "too few" in found.warnings[0]
-    found = fit_of(model, rows, only=(), fixed=("j_choice",), start="model")
+    found = fit_of(model, rows, only=(), fix=("j_choice",), start="model")
     require_kept(found.model, model, frozenset({"v_choice"}), 1e-13)
     found = fit_of(model, rows, only=(), start="uniform", iterations=3)
     assert "few" in found.warnings[0]
@@ -123,7 +123,7 @@ def test_few_rows_give_gene_usage_only():
 def test_few_rows_with_fixed_gene_usage_have_nothing_to_infer():
     model = inferable(7, True)
     with pytest.raises(InputError, match="v_choice, j_choice are fixed, so there is nothing to infer"):
-        fit_of(model, drawn(model, 50, 3), only=(), fixed=GENE_USAGE, start="model")
+        fit_of(model, drawn(model, 50, 3), only=(), fix=GENE_USAGE, start="model")
 
 
 def test_no_possible_row_is_an_input_error():

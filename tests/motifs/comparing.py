@@ -5,9 +5,9 @@ from functools import cache
 
 import numpy as np
 
-from hpcvdj.motifs import compare as module
+from hpcvdj.motifs import comparison as module
 from hpcvdj.motifs import results
-from hpcvdj.motifs.compare import MotifConfig, compare_file
+from hpcvdj.motifs.comparison import MotifConfig, compare_sequences
 from hpcvdj.motifs.results import MotifResult
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import StopRequest
@@ -34,7 +34,7 @@ def compare(fasta, target, *, layout=None, monkeypatch=None, request=None, **opt
     run = Run().to(target, **chosen)
     if request is not None:
         run.request = request
-    return compare_file(fasta, config, run)
+    return compare_sequences(fasta, config, run)
 
 
 def content(path):

@@ -244,7 +244,7 @@ def test_ranks_of_different_backends_share_the_tiles_alike(fasta, tmp_path):
     pytest.importorskip("mpi4py")
     program = tmp_path / "program.py"
     program.write_text(
-        "import sys\nimport hpcvdj.motifs.compare as compare\n"
+        "import sys\nimport hpcvdj.motifs.comparison as compare\n"
         "from hpcvdj.__main__ import main\nfrom hpcvdj.kernels.kmers.methods import KmerMethod\n"
         "from hpcvdj.runs.ranks import world\n"
         "import hpcvdj.motifs.results as results\n"

@@ -80,7 +80,7 @@ def test_clusters_order_the_rows(results):
         best = best_scores(written)
         if not written.path.name.startswith("dense"):
             best[~(best >= 0.1)] = np.nan
-        keep = np.flatnonzero((best >= 0.1).any(axis=1)) if edge_filter.minimum else np.arange(len(best))
+        keep = np.flatnonzero((best >= 0.1).any(axis=1)) if edge_filter.min_score else np.arange(len(best))
         order = sorted(keep, key=lambda i: (clusters[i] == 0, clusters[i], i))
         np.testing.assert_array_equal(found.values, best[np.ix_(order, order)])
 
@@ -115,7 +115,7 @@ def test_the_distribution_of_scores_counts_each_pair_once(results, kind):
         borders, counts = histogram(lambda: plots._scores(result, edge_filter, strands), strands)
     for s in strands:
         upper = np.triu(np.ones(written.scores[s].shape, bool), 1)
-        kept = upper & written.counters[s].any(axis=0) & (written.scores[s] >= (edge_filter.minimum or -9))
+        kept = upper & written.counters[s].any(axis=0) & (written.scores[s] >= (edge_filter.min_score or -9))
         np.testing.assert_array_equal(counts[s], np.histogram(written.scores[s][kept], borders)[0])
     assert counts.sum() > 50
 

@@ -19,8 +19,8 @@ pytestmark = pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
 EDGES = ["--top", "3", "--score", "cosine"]
 SLOW = """
 import errno, os, sys, time
-import hpcvdj.motifs.compare as compare, hpcvdj.motifs.results as results, hpcvdj.motifs.tiles as tiles
-from hpcvdj.motifs.compare import _TileWork
+import hpcvdj.motifs.comparison as compare, hpcvdj.motifs.results as results, hpcvdj.motifs.tiles as tiles
+from hpcvdj.motifs.comparison import _TileWork
 from hpcvdj.motifs.results import MotifWriter
 from hpcvdj.runs.ranks import world
 compare.layout_of = lambda *ignored: {"load": 6, "height": 4}

@@ -10,7 +10,7 @@ import pytest
 from hpcvdj.errors import CompleteError, InputError, MachineError, StoppedError, choices
 from hpcvdj.kernels.kmers import join_cpu
 from hpcvdj.kernels.kmers.methods import KmerMethod
-from hpcvdj.motifs import compare as module
+from hpcvdj.motifs import comparison as module
 from hpcvdj.motifs import tiles
 from hpcvdj.motifs.edges import EdgeFilter
 from hpcvdj.motifs.tiles import plan

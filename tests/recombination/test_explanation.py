@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 import hpcvdj
-from hpcvdj.api import explain
+from hpcvdj.api.counting import explain
 from hpcvdj.recombination.germline import d_forms, extended_d, from_sequences, j_forms, read_germline, v_forms
 from hpcvdj.recombination.pathways import algorithm_1, direct_sum
 from hpcvdj.recombination.repertoire import Problem

@@ -9,7 +9,7 @@ import pytest
 
 from hpcvdj.counting.config import Config
 from hpcvdj.recombination.germline import read_germline
-from hpcvdj.report.page import write_report
+from hpcvdj.reports.page import write_report
 from tests.conftest import GERMLINE, SMALL
 from tests.problems import count_to
 

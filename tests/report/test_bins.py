@@ -1,9 +1,9 @@
-"""hpcvdj.report.bins: bins, medians and quantiles are as exact as the module says."""
+"""hpcvdj.reports.bins: bins, medians and quantiles are as exact as the module says."""
 
 import numpy as np
 import pytest
 
-from hpcvdj.report.bins import EXACT, FINE, FINE_BINS, Quantiles, Scores, bin_start, doublings, log_bins, median
+from hpcvdj.reports.bins import EXACT, FINE, FINE_BINS, Quantiles, Scores, bin_start, doublings, log_bins, median
 
 
 @pytest.fixture(scope="module")

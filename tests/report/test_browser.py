@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from hpcvdj.report.page import write_report
+from hpcvdj.reports.page import write_report
 from tests.conftest import GERMLINE
 from tests.report.conftest import Page
 

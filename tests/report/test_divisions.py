@@ -9,7 +9,7 @@ from hpcvdj.counting.verify import reference
 from hpcvdj.recombination.explanation import Explanation
 from hpcvdj.recombination.germline import extended_d, extended_j, extended_v, from_sequences
 from hpcvdj.recombination.repertoire import Problem
-from hpcvdj.report.sections import FACTS, most_direct
+from hpcvdj.reports.sections import FACTS, most_direct
 from tests.problems import cases, junctions_of_rows
 
 

@@ -1,4 +1,4 @@
-"""hpcvdj.report.page: what is on the page, that it needs nothing else, and that all texts stay texts."""
+"""hpcvdj.reports.page: what is on the page, that it needs nothing else, and that all texts stay texts."""
 
 import html
 import importlib.util
@@ -15,7 +15,7 @@ from hpcvdj.counting.config import Config
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.germline import read_germline
 from hpcvdj.recombination.igor import read_model
-from hpcvdj.report.page import MOST_RESULTS, Highlights, write_report
+from hpcvdj.reports.page import MOST_RESULTS, Highlights, write_report
 from hpcvdj.results.reader import Result
 from tests.commands import error_line, hpcvdj_command
 from tests.conftest import GERMLINE, SMALL
@@ -352,7 +352,7 @@ def test_nothing_is_half_written(tmp_path, small, monkeypatch):
     def fail(figure):
         raise ZeroDivisionError
 
-    monkeypatch.setattr("hpcvdj.report.charts.png", fail)
+    monkeypatch.setattr("hpcvdj.reports.charts.png", fail)
     with pytest.raises(ZeroDivisionError):
         write_report([small], target, figures=figures, overwrite=True)
     assert target.read_text() == "before"

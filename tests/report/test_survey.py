@@ -1,4 +1,4 @@
-"""hpcvdj.report.survey: its numbers are those of the result, read whole and summed independently."""
+"""hpcvdj.reports.survey: its numbers are those of the result, read whole and summed independently."""
 
 from pathlib import Path
 
@@ -12,9 +12,9 @@ from hpcvdj.recombination.exclusions import ExclusionKind, by_summary
 from hpcvdj.recombination.germline import read_germline
 from hpcvdj.recombination.igor import read_model
 from hpcvdj.recombination.scenarios import pgen as defined
-from hpcvdj.report import survey as module
-from hpcvdj.report.bins import FINE_BINS, Scores, doublings
-from hpcvdj.report.survey import survey
+from hpcvdj.reports import survey as module
+from hpcvdj.reports.bins import FINE_BINS, Scores, doublings
+from hpcvdj.reports.survey import survey
 from hpcvdj.results.reader import Result
 from hpcvdj.storage.hdf5 import write_attributes
 from tests.conftest import GERMLINE, SMALL

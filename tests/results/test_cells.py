@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import hpcvdj
-from hpcvdj.api import primary_chains
+from hpcvdj.api.cells import primary_chains
 from hpcvdj.counting.config import Config
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.scenarios import pgen
@@ -73,14 +73,14 @@ def check(adata, frame, unknown):
 
 
 def test_cells_counted_with_a_germline_table(adata, frame):
-    hpcvdj.annotate_cells(adata, GERMLINE, max_n=4)
+    hpcvdj.annotate_cells(adata, GERMLINE, max_n=4, columns="all")
     check(adata, frame, "V gene TRBV999 is not in the germline table")
 
 
 def test_cells_joined_to_a_result(adata, frame, tmp_path, paper_germline):
     count_to(tmp_path / "o.h5", SMALL, paper_germline, Config(4))
     with hpcvdj.open(tmp_path / "o.h5") as result:
-        hpcvdj.annotate_cells(adata, result)
+        hpcvdj.annotate_cells(adata, result, columns="all")
         check(adata, frame, "not in the result")
         with pytest.raises(InputError, match="max_n applies only where a germline table"):
             hpcvdj.annotate_cells(adata, result, max_n=3)
@@ -114,13 +114,27 @@ def test_cells_with_a_model(adata, frame, tmp_path):
 
 
 def test_the_columns_survive_a_file(adata, tmp_path):
-    hpcvdj.annotate_cells(adata, GERMLINE, max_n=1)
+    hpcvdj.annotate_cells(adata, GERMLINE, max_n=1, columns="all")
     # Written without the receptors: the columns of obs are what is looked at here.
     del adata.obsm["airr"], adata.obsm["chain_indices"]
     adata.write_h5ad(tmp_path / "cells.h5ad")
     back = anndata.read_h5ad(tmp_path / "cells.h5ad")
     assert back.obs["VDJ_1_pathways_total"].isna().tolist() == [False, False, True, True, True]
     assert back.obs["VDJ_1_pathways_n1"].dropna().tolist() == adata.obs["VDJ_1_pathways_n1"].dropna().tolist()
+
+
+def test_the_columns_that_are_asked_for(adata, tmp_path):
+    before = list(adata.obs)
+    hpcvdj.annotate_cells(adata, GERMLINE)
+    assert [name for name in adata.obs if name not in before] == [
+        "VDJ_1_pathways_total", "VDJ_1_weight", "VDJ_1_pathways_excluded",
+    ]  # fmt: skip
+    hpcvdj.annotate_cells(adata, GERMLINE, columns=["pathways_n0"])
+    assert "VDJ_1_pathways_n0" in adata.obs
+    assert "VDJ_1_pathways_n1" not in adata.obs
+    for columns in (["pgen_nt"], "pathways_n99"):
+        with pytest.raises(InputError, match=r"columns: no (pgen_nt|pathways_n99); there are pathways_n0"):
+            hpcvdj.annotate_cells(adata, GERMLINE, columns=columns)
 
 
 def test_what_is_missing_is_named(adata):

@@ -175,10 +175,16 @@ def test_a_join_that_would_be_wrong(result, frame):
         result.join(frame[1:], on="row")
     with pytest.raises(InputError, match="no column sequence_id"):
         result.join(frame.drop(columns="sequence_id"))
-    with pytest.raises(InputError, match="on='junction'"):
+    with pytest.raises(InputError, match="on must be one of sequence_id, row"):
         result.join(frame, on="junction")
-    with pytest.raises(InputError, match="takes a pandas DataFrame, not Table"):
-        result.join(pa.table({"sequence_id": ["a"]}))
+    with pytest.raises(InputError, match="cannot read junctions from a list"):
+        result.join(["a"])
+
+
+def test_a_join_of_arrow(result, frame):
+    joined = result.join(pa.Table.from_pandas(frame))
+    totals = result.join(frame)["pathways_total"]
+    assert joined["pathways_total"].to_pylist() == [None if pd.isna(total) else total for total in totals]
 
 
 def test_a_repeated_id_is_not_a_key(tmp_path, paper_germline, frame):

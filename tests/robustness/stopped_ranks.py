@@ -50,7 +50,7 @@ def before(kind, name, calls=1):
             stop(os.getpid() if VICTIM else int(open("rank-{victim}").read()))
         return called(*arguments, **options)
     setattr(kind, name, stopping)
-import hpcvdj.motifs.compare as compare
+import hpcvdj.motifs.comparison as compare
 from hpcvdj.motifs.results import MotifWriter
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.results.writer import ResultWriter

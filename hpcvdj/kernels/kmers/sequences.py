@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,9 @@ class SequenceSet:
     def __len__(self) -> int:
         return len(self.names)
 
+    def __repr__(self) -> str:
+        return f"<{len(self):,} sequences>"
+
     def __getitem__(self, i: int) -> NDArray[np.uint8]:
         """Codes of sequence i."""
         return self.codes[self.offsets[i] : self.offsets[i + 1]]
@@ -40,6 +44,12 @@ class SequenceSet:
     def lengths(self) -> NDArray[np.int64]:
         """Bases of each sequence, int64 [sequences]."""
         return np.diff(self.offsets)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of names, lengths and codes."""
+        names = "\n".join(self.names).encode()
+        return sha256(b"\0".join([names, self.offsets.tobytes(), self.codes.tobytes()])).hexdigest()
 
     def text(self, i: int) -> str:
         """The letters of sequence i, N for an ambiguous base."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from hpcvdj.report.survey import Survey
+from hpcvdj.reports.survey import Survey
 
 Cell = int | float | str | None
 """A value of a table; None if there is no value."""

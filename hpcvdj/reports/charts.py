@@ -13,12 +13,12 @@ from typing import Any, Literal
 import altair as alt
 import vl_convert
 
-from hpcvdj.report.elements import Figure, Table
+from hpcvdj.reports.elements import Figure, Table
 
 VEGA_LITE = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
 """The version of Vega-Lite that Altair writes."""
 
-CONFIG: dict[str, Any] = json.loads(resources.files("hpcvdj.report").joinpath("templates/figures.json").read_text())
+CONFIG: dict[str, Any] = json.loads(resources.files("hpcvdj.reports").joinpath("templates/figures.json").read_text())
 """What all figures look like: fonts, colours, sizes."""
 
 _INK, _WHITE = "#1b1b1b", "#ffffff"

@@ -13,10 +13,10 @@ from hpcvdj.germline_import.genes import natural_key
 from hpcvdj.recombination.exclusions import by_summary
 from hpcvdj.recombination.explanation import Explanation, Pathway
 from hpcvdj.recombination.germline import Germline
-from hpcvdj.report import charts
-from hpcvdj.report.bins import doublings, median
-from hpcvdj.report.elements import Cell, Figure, Section, Table, columns, percent, shown
-from hpcvdj.report.survey import Junction, Survey
+from hpcvdj.reports import charts
+from hpcvdj.reports.bins import doublings, median
+from hpcvdj.reports.elements import Cell, Figure, Section, Table, columns, percent, shown
+from hpcvdj.reports.survey import Junction, Survey
 from hpcvdj.storage.opening import damage
 
 _DRAWN = 20

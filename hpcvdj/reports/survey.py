@@ -1,6 +1,6 @@
 """The numbers of a report, from one pass over a result in blocks: memory does not grow with the rows.
 
-Counts and sums are exact; `hpcvdj.report.bins` says how exact quantiles and medians are.
+Counts and sums are exact; `hpcvdj.reports.bins` says how exact quantiles and medians are.
 """
 
 import json
@@ -14,12 +14,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hpcvdj.api import pgen
+from hpcvdj.counting.config import PgenConfig
+from hpcvdj.counting.tables import values_of_table
 from hpcvdj.kernels.quantities import Pgen
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import LONGEST_CDR3
-from hpcvdj.report.bins import FINE_BINS, Quantiles, Scores, log_bins
+from hpcvdj.reports.bins import FINE_BINS, Quantiles, Scores, log_bins
 from hpcvdj.results.reader import Result
 from hpcvdj.results.schema import read_group, strings
 from hpcvdj.storage.opening import damage
@@ -156,7 +157,7 @@ class Survey:
         v, j = ([call[k] for call in calls] for k in (0, 1))
         cdr3 = strings(self._result.dataset("sequences/cdr3")[rows])
         table = pa.table({"v_call": v, "j_call": j, "junction": self.model.junctions(v, j, cdr3)})
-        values = pgen(table, self.model, sequence="nt")
+        values, _ = values_of_table(table, self.model, PgenConfig(("pgen_nt",)))
         return values["pgen_nt"].to_numpy(), values[Pgen.excluded].to_pylist()
 
     def _add_pairs(self, pair: NDArray[np.int64], totals: NDArray[np.uint64]) -> None:

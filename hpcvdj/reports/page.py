@@ -10,10 +10,10 @@ import hpcvdj
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.germline import MAX_P, Germline, read_germline
 from hpcvdj.recombination.models import Model
-from hpcvdj.report.elements import Section, shown
-from hpcvdj.report.survey import Survey, survey
+from hpcvdj.reports.elements import Section, shown
+from hpcvdj.reports.survey import Survey, survey
+from hpcvdj.results.frames import require
 from hpcvdj.results.reader import Result
-from hpcvdj.results.selection import require
 from hpcvdj.storage.files import atomic_path, require_distinct, require_writable
 
 MOST_RESULTS = 8
@@ -60,8 +60,8 @@ def write_report(
     if junction is not None and not any(each.shown for each in surveys):
         raise InputError(f"--junction {junction}: no such sequence_id was counted in {', '.join(map(str, paths))}")
     # Altair takes time to import, and may be missing.
-    from hpcvdj.report.charts import png, svg
-    from hpcvdj.report.sections import all_sections
+    from hpcvdj.reports.charts import png, svg
+    from hpcvdj.reports.sections import all_sections
 
     sections = all_sections(surveys, tables, asked=bool(germlines))
     drawn = [figure for section in sections for figure in section.figures]
@@ -136,11 +136,11 @@ def _germlines(paths: list[Path], germlines: Sequence[str | Path]) -> list[Germl
 def _render(surveys: list[Survey], sections: list[Section]) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    from hpcvdj.report.charts import CONFIG, bundle
-    from hpcvdj.report.sections import lead
+    from hpcvdj.reports.charts import CONFIG, bundle
+    from hpcvdj.reports.sections import lead
 
     environment = Environment(
-        loader=PackageLoader("hpcvdj.report", "templates"), autoescape=True, undefined=StrictUndefined,
+        loader=PackageLoader("hpcvdj.reports", "templates"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.filters["shown"] = shown

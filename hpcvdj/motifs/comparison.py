@@ -40,14 +40,17 @@ _RESULT = "result.part"
 class MotifConfig:
     """What to compare and how.
 
-    k, d      bases of a k-mer; the largest Hamming distance
-    strands   1: sequences as given; 2: also against the reverse complements
-    distinct  count a k-mer once, however often it occurs in a sequence
-    method    `auto` or the name of a method; blocks: of `pigeonhole`, 0 for the best number
-    score     the name of a score; weights: one for each distance, None for the default
-    edges     None: the counters of all pairs; else the edges that this filter keeps
-    memory    bytes that a rank's tables may take; 0: a quarter of the host's memory, divided by the ranks, or half of
-              the GPU's
+    k, d            bases of a k-mer; the largest Hamming distance
+    strands         1: sequences as given; 2: also against the reverse complements
+    distinct        count a k-mer once, however often it occurs in a sequence
+    method          `auto` or the name of a method: `pigeonhole`, `index`, `matrix`, …
+    blocks          of `pigeonhole`, 0 for the best number
+    backend         `auto` takes a GPU if there is one, `cuda` requires one, `cpu` does not use it
+    score, weights  the name of a score; a weight for each distance, by default 1 / (C(k, h) 3^h)
+    edges           None: the counters of all pairs; else the edges that this filter keeps
+    memory          bytes that a rank's tables may take; 0: a quarter of the host's memory, divided by the ranks, or
+                    half of the GPU's
+    sequence_field  the column of a table that has the sequences
     """
 
     k: int = 12
@@ -61,6 +64,7 @@ class MotifConfig:
     weights: tuple[float, ...] | None = None
     edges: EdgeFilter | None = None
     memory: int = 0
+    sequence_field: str = "junction"
     strict_binding: bool = False
 
     def make_score(self) -> Score:
@@ -104,8 +108,8 @@ class _Task:
     scoring: Scoring
 
 
-def compare_file(path: Path, config: MotifConfig, run: Run, *, sequence_field: str = "junction") -> MotifSummary:
-    """Compare all sequences of a file with all others: what `hpcvdj motifs compare` does.
+def compare_sequences(source: Path | SequenceSet, config: MotifConfig, run: Run) -> MotifSummary:
+    """Compare all sequences of a file, or of a set in memory, with all others: what `hpcvdj motifs compare` does.
 
     Root reads, each rank compares its tiles and keeps them beside the target of `run`, root puts the result together.
 
@@ -113,20 +117,21 @@ def compare_file(path: Path, config: MotifConfig, run: Run, *, sequence_field: s
     HpcvdjError on bad input and on failure.  CompleteError if `resume` finds the result complete.
     """
     started = time.perf_counter()
-    with run.exclusive(path):
+    path = source if isinstance(source, Path) else None
+    with run.exclusive(*([path] if path else [])):
         if not run.is_root:
             # A signal while root reads ends root's reading, and with it the run.
             run.request.begin()
-        source = run.root_steps(lambda: _read(path, config, sequence_field, run), "before anything was compared")
+        read_set = run.root_steps(lambda: _read(source, config, run), "before anything was compared")
         run.request.begin()
         run.barrier()
-        task = _task(source[0] if source else None, config, run)
+        task = _task(read_set[0] if read_set else None, config, run)
         read = time.perf_counter()
         identity: Identity = {}
-        if source is not None:
+        if read_set is not None:
             if not task.profile.windows.any():
-                log.warning("%s: no sequence has %d bases A, C, G, T in a row, so none has a k-mer", path, config.k)
-            identity = _identity(task, source[1], sequence_field)
+                log.warning("%s: no sequence has %d bases A, C, G, T in a row, so none has a k-mer", source, config.k)
+            identity = _identity(task, read_set[1])
         layout = layout_of(task.profile, task.method, config.memory, run.ranks) if run.is_root else {}
         folder, layout = run.open_folder("checkpoint", identity, TILES, layout)
         try:
@@ -136,7 +141,7 @@ def compare_file(path: Path, config: MotifConfig, run: Run, *, sequence_field: s
             compared = time.perf_counter()
             load_seconds, compare_seconds = run.slowest(work.load_seconds, work.compare_seconds)
             ranks = run.rank_facts(task.backend)
-            facts = {"sequences_path": str(path), **identity, "method": task.method.name}
+            facts = {"sequences_path": str(path or ""), **identity, "method": task.method.name}
             attributes = {**run.provenance(), **facts, "blocks": task.method.blocks, "identity": identity}
             pairs, edges = run.root_works(
                 lambda: _put_together(task, tiles, folder, run, attributes, ranks),
@@ -160,12 +165,14 @@ def compare_file(path: Path, config: MotifConfig, run: Run, *, sequence_field: s
     )
 
 
-def _read(path: Path, config: MotifConfig, sequence_field: str, run: Run) -> tuple[SequenceSet, str]:
-    """The sequences, and the file's SHA-256; InputError if they cannot be compared like that."""
+def _read(source: Path | SequenceSet, config: MotifConfig, run: Run) -> tuple[SequenceSet, str]:
+    """The sequences, and the SHA-256 of the file or the set; InputError if they cannot be compared like that."""
     config.make_score()
-    before = file_state(path)
-    sequences = read_sequences(path, sequence_field, run.raise_if_stopping)
-    return sequences, file_digest(path, before)
+    if isinstance(source, SequenceSet):
+        return source, source.digest
+    before = file_state(source)
+    sequences = read_sequences(source, config.sequence_field, run.raise_if_stopping)
+    return sequences, file_digest(source, before)
 
 
 def _task(sequences: SequenceSet | None, config: MotifConfig, run: Run) -> _Task:
@@ -206,13 +213,13 @@ def _terms(forward: Profile, config: MotifConfig, score: Score, run: Run) -> lis
     return [Terms.joined(parts) for parts in zip(*run.gather_everywhere(own), strict=True)]
 
 
-def _identity(task: _Task, digest: str, sequence_field: str) -> Identity:
+def _identity(task: _Task, digest: str) -> Identity:
     """What two runs must have in common; ranks, method, tiles and backend may differ."""
     config, score = task.config, task.scoring.score
     parameters = {name: getattr(config, name) for name in ("k", "d", "strands", "distinct")}
     return {
         "sequences_sha256": digest,
-        "sequence_field": sequence_field,
+        "sequence_field": config.sequence_field,
         **parameters,
         "score": score.name,
         "weights": list(score.weights),

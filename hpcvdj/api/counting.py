@@ -1,0 +1,137 @@
+"""How many pathways make a junction, and which."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from hpcvdj.api.parameters import documented
+from hpcvdj.api.tables import Given
+from hpcvdj.api.tables import germline as germline_of
+from hpcvdj.border import warn
+from hpcvdj.counting.config import DEFAULT_MAX_N, Config
+from hpcvdj.counting.species import species_warning
+from hpcvdj.counting.summary import Tally
+from hpcvdj.counting.tables import values_of_table
+from hpcvdj.errors import InputError, choices, require_choice, require_integer
+from hpcvdj.kernels.backends import AUTO
+from hpcvdj.kernels.pathways.methods import Direct
+from hpcvdj.kernels.quantities import Pathways
+from hpcvdj.recombination.calls import CallPolicy, Policy
+from hpcvdj.recombination.explanation import Explanation
+from hpcvdj.recombination.germline import DFormConvention, Germline, PaperDForms
+from hpcvdj.recombination.repertoire import SequenceField
+from hpcvdj.repertoires.junctions import Reading, Reference, read_table
+
+
+@documented
+def count(
+    junctions: Any,
+    germline: Germline | str | Path,
+    *,
+    max_n: int | Literal["all"] = DEFAULT_MAX_N,
+    method: str = Direct.name,
+    backend: str = AUTO,
+    d_forms: str = PaperDForms.name,
+    sequence_field: SequenceField = "junction",
+    ambiguous_calls: Policy = "exclude",
+    unlisted_alleles: Policy = "exclude",
+    strict: bool = False,
+) -> Any:
+    """Count the recombination pathways of each junction of a table, on this machine.
+
+    junctions         {junctions}
+    germline          {germline}
+    max_n             {max_n}
+    method            `direct`; `bitwise` and `baseline` enumerate as the paper does and return the same counters
+    backend           {backend}
+    d_forms           {d_forms}
+    sequence_field    {sequence_field}
+    ambiguous_calls   {ambiguous_calls}
+    unlisted_alleles  {unlisted_alleles}
+    strict            the first row that cannot be counted is an error
+
+    Returns a table of the same kind (of a path: a pyarrow Table), with its rows in the same order and these columns
+    beside them: `pathways_n0` … `pathways_n{max_n}` and `pathways_total` (unsigned 64-bit), `weight` (64-bit float: a
+    pathway with m n-nucleotides counts 4^-m), null for a row that cannot be counted; and `pathways_excluded` (why it
+    cannot; empty for a row that was counted).  Rank junctions by the weight: with many n-lengths, the longest junctions
+    have the most pathways.
+
+    Warns (HpcvdjWarning) of calls that were replaced, of excluded rows, and of a germline table that seems to be of
+    another species or locus.  Raises InputError for a missing column or, with `strict`, for the first row that cannot
+    be counted.
+
+    >>> import pyarrow as pa
+    >>> from hpcvdj.recombination.germline import from_sequences
+    >>> table = pa.table({"v_call": ["V1"], "j_call": ["J1"], "junction": ["TGTGCCTTT"]})
+    >>> count(table, from_sequences(["GC"], ["G"], ["C"]), max_n=0)["pathways_total"].to_pylist()
+    [8]
+    """
+    reference = germline_of(germline)
+    given = Given.of(junctions)
+    reading = Reading(sequence_field, CallPolicy(ambiguous_calls, unlisted_alleles), strict)
+    given.require(reading.columns)
+    values, tally = values_of_table(given.arrow, reference, Config(max_n, method, backend, d_forms), reading)
+    warn_of(tally, reference, Pathways.excluded)
+    return given.beside(values)
+
+
+def warn_of(tally: Tally, reference: Reference, excluded: str = "") -> None:
+    """Warn of what the commands warn of: replaced calls, excluded rows, another species.
+
+    excluded  the column of the result that says why rows are excluded
+    """
+    where = f"; the column {excluded} says why" if excluded and tally.excluded else ""
+    for line in (tally.substitutions, tally.exclusions + where, species_warning(tally, reference)):
+        if line:
+            warn(line)
+
+
+@documented
+def explain(
+    sequence: str,
+    v_call: str,
+    j_call: str,
+    germline: Germline | str | Path,
+    *,
+    max_n: int | Literal["all"] = DEFAULT_MAX_N,
+    d_forms: str = PaperDForms.name,
+    sequence_field: SequenceField = "junction",
+    ambiguous_calls: Policy = "exclude",
+    unlisted_alleles: Policy = "exclude",
+) -> Explanation:
+    """The pathways of one junction (or CDR3, as `sequence_field` says) with a V and a J call.
+
+    sequence          nucleotides
+    v_call, j_call    an allele or a gene
+    germline          {germline}
+    max_n             {max_n}
+    d_forms           {d_forms}
+    sequence_field    {sequence_field}
+    ambiguous_calls   {ambiguous_calls}
+    unlisted_alleles  {unlisted_alleles}
+
+    Raises InputError with the reason if `count` would exclude the junction.
+
+    >>> from hpcvdj.recombination.germline import from_sequences
+    >>> germline = from_sequences(["CA"], ["GA"], ["TC"], max_p=1)
+    >>> explanation = explain("CATGATC", "V1", "J1", germline, max_n=1, sequence_field="cdr3")
+    >>> explanation.counters
+    [3, 18]
+    >>> [explanation.track(pathway) for pathway in explanation.most_direct(3)]
+    ['VVvDDJJ', 'VVvDDdJ', 'VVvDjJJ']
+    """
+    reading = Reading(sequence_field, CallPolicy(ambiguous_calls, unlisted_alleles))
+    reference = germline_of(germline)
+    require_choice("d_forms", d_forms, choices(DFormConvention))
+    row = {"v_call": [v_call], "j_call": [j_call], sequence_field: [sequence]}
+    read = read_table(pa.table(row), reference, reading)
+    if len(read.excluded):
+        raise InputError(
+            f"{sequence or 'the empty sequence'} ({v_call}, {j_call}): {read.excluded.exclusion(0)}; give a "
+            f"{sequence_field} of A, C, G, T and calls that {reference.name} lists"
+        )
+    cdr3 = read.repertoire.cdr3(0)
+    v, j = read.repertoire.pairs[0]
+    largest = len(cdr3) if max_n == "all" else require_integer("max_n", max_n, "give a number, or all")
+    return Explanation(cdr3, v, j, reference.d_segments(v.locus), largest, d_forms, reference.max_p)

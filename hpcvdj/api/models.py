@@ -1,0 +1,97 @@
+"""Recombination models: inferred from junctions, written, shown as tables and compared."""
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from hpcvdj.api.parameters import documented, unfolding
+from hpcvdj.api.tables import Given, model_of
+from hpcvdj.api.tables import germline as germline_of
+from hpcvdj.border import warn
+from hpcvdj.errors import InputError
+from hpcvdj.inference.folder import write_files
+from hpcvdj.inference.infer import Fit, Plan
+from hpcvdj.inference.rows import RowChoice
+from hpcvdj.inference.tables import infer_table
+from hpcvdj.kernels.backends import AUTO
+from hpcvdj.recombination.comparison import Comparison, compare
+from hpcvdj.recombination.events import events
+from hpcvdj.recombination.germline import Germline
+from hpcvdj.recombination.igor_writer import model_texts
+from hpcvdj.recombination.models import Model
+
+
+@unfolding(choice=RowChoice, plan=Plan)
+def infer(
+    junctions: Any,
+    model: Model | str | Path | None = None,
+    *,
+    germline: Germline | str | Path | None = None,
+    backend: str = AUTO,
+    choice: partial[RowChoice],
+    plan: partial[Plan],
+) -> Fit:
+    """Infer a recombination model from junctions, on this machine.
+
+    junctions   {junctions}; with duplicate_count, likely sequencing errors are left out
+    model       where to start: {model}
+    germline    or, for a locus without a model: {germline}
+    backend     {backend}
+    {choice}
+    {plan}
+
+    Returns a Fit: its `model` (for `pgen`, `generate`, `compare_models`), the `trace` of evaluations, the standard
+    `errors` as a model, or None without a bootstrap, and `warnings`; `write_model(fit.model, folder)` writes the model
+    in IGoR's format.
+
+    Warns (HpcvdjWarning) of excluded rows, and of too few rows.  Raises InputError if no row takes part, or if none is
+    possible under the model.
+    """
+    if (model is None) == (germline is None):
+        raise InputError("give a --model to start from or a --germline table, one of the two")
+    start: Any = germline_of(germline, d_alleles="all") if germline is not None else None
+    if model is not None:
+        start = model_of(model, pseudogenes=True)
+    given = Given.of(junctions)
+    return infer_table(given.arrow, start, replace(plan(), rows=choice()), backend, warn)
+
+
+@documented
+def write_model(model: Model, folder: str | Path, *, overwrite: bool = False) -> None:
+    """Write a recombination model to a folder in IGoR's format, which `load_model`, OLGA and others read.
+
+    model      a Model
+    folder     where to
+    overwrite  replace a folder that has a model and nothing else
+
+    InputError if there is something else of that name.
+    """
+    write_files(Path(folder), model_texts(model), overwrite=overwrite)
+
+
+@documented
+def model_tables(model: Model | str | Path) -> dict[str, pa.Table]:
+    """The parameters of a recombination model: a pyarrow Table for each event, by the event's name.
+
+    model  {model}
+
+    A table has a row for each outcome (given each condition, which comes first) and its `probability`.  docs/pgen.md
+    lists the events and their columns.  InputError for a model that cannot be read.
+    """
+    return {name: event.to_table() for name, event in events(model_of(model)).items() if not event.derived}
+
+
+@documented
+def compare_models(a: Model | str | Path, b: Model | str | Path) -> Comparison:
+    """How different two recombination models of one locus are: divergences of each event, in bits.
+
+    a, b  {model}
+
+    Returns a Comparison: `rows` (and `to_table()`) with the Jensen-Shannon divergence and both Kullback-Leibler
+    divergences of each event and of each condition; `only_a` and `only_b`, the alleles that the other model lacks.
+    InputError if the models have no V, D or J allele in common, or if only one of them has D genes.
+    """
+    return compare(model_of(a), model_of(b))

@@ -1,0 +1,100 @@
+"""Sequences compared by k-mers: `hpcvdj.motifs.compare` and `hpcvdj.motifs.cluster`."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from hpcvdj.api.parameters import unfolding
+from hpcvdj.api.tables import is_column
+from hpcvdj.kernels.kmers.sequences import SequenceSet, sequence_set
+from hpcvdj.motifs.clusters import Clustering
+from hpcvdj.motifs.clusters import cluster as cluster_matrix
+from hpcvdj.motifs.comparison import MotifConfig, compare_sequences
+from hpcvdj.motifs.edges import EdgeFilter
+from hpcvdj.motifs.graph import score_matrix, selected_edges, strands_of
+from hpcvdj.motifs.results import MotifResult
+from hpcvdj.motifs.sequences import distinct
+from hpcvdj.repertoires.tables import as_arrow, table_batches
+from hpcvdj.runs.run import Run
+
+
+@unfolding(config=MotifConfig, edges=EdgeFilter, without=("strands", "memory", "strict_binding"))
+def compare(
+    sequences: Any,
+    output: str | Path | None = None,
+    *,
+    strands: Literal["one", "both"] = "one",
+    memory: float = 0.0,
+    overwrite: bool = False,
+    config: partial[MotifConfig],
+    edges: partial[EdgeFilter],
+) -> MotifResult:
+    """Compare all sequences of a set with all others by their common k-mers within a Hamming distance.
+
+    sequences       a FASTA file; a table (pandas, polars, pyarrow, or the path of a file), whose distinct junctions are
+                    compared; or a list of sequences, which are named 1, 2, …
+    output          the result file (HDF5) to write; by default it is kept until the result is closed
+    strands         `one`: sequences as given; `both`: also with reverse complements
+    memory          gigabytes for the tables; 0: a quarter of the host's memory, or half of the GPU's free memory
+    overwrite       {overwrite}
+    {config}
+    {edges}
+
+    Returns a MotifResult, open for reading: `counters()` of all pairs or, with `min_score` or `top`, `edges()`, which
+    `to_table()` has as a pyarrow Table.  Use it as a context manager, or `close` it.
+    Raises InputError for sequences that cannot be compared.
+    """
+    chosen = edges()
+    settled = config(
+        strands=2 if strands == "both" else 1,
+        memory=int(memory * 1e9),
+        edges=None if chosen == EdgeFilter() else chosen,
+    )
+    source = Path(sequences) if isinstance(sequences, str | Path) else _set_of(sequences, settled.sequence_field)
+    if output is not None:
+        compare_sequences(source, settled, Run().to(Path(output), overwrite=overwrite))
+        return MotifResult(output)
+    with TemporaryDirectory(prefix="hpcvdj-") as folder:
+        compare_sequences(source, settled, Run().to(Path(folder) / "motifs.h5"))
+        # The open file outlives its name.
+        return MotifResult(Path(folder) / "motifs.h5")
+
+
+def _set_of(sequences: Any, field: str) -> SequenceSet:
+    if is_column(sequences):
+        return sequence_set([str(text) for text in sequences])
+    return distinct("the table", table_batches(as_arrow(sequences), ("sequence_id", field)))
+
+
+@unfolding(clustering=cluster_matrix, edges=EdgeFilter)
+def cluster(
+    result: MotifResult | str | Path,
+    *,
+    strand: Literal["both", "+", "-"] = "both",
+    clustering: Callable[..., Clustering],
+    edges: partial[EdgeFilter],
+) -> pa.Table:
+    """Cluster the similarity graph of a comparison.
+
+    result      {motif_result}
+    strand      pairs of which strands: `+` (both as given), `-` (one reverse-complemented), or `both`
+    {clustering}
+    {edges}
+
+    Returns a pyarrow Table with a row for each sequence: name, cluster (1 is the largest; 0: in none), size of the
+    cluster, degree (neighbours) and weighted_degree (sum of its edges' scores).  The weight of an edge is its score;
+    for a pair with an edge on both strands, the larger score.  Edges without a positive score are left out.
+    """
+    if not isinstance(result, MotifResult):
+        with MotifResult(result) as opened:
+            return _clustered(opened, strand, clustering, edges())
+    return _clustered(result, strand, clustering, edges())
+
+
+def _clustered(result: MotifResult, strand: str, clustering: Callable[..., Clustering], edges: EdgeFilter) -> pa.Table:
+    pieces = selected_edges(result, edges, strands_of(result, strand))
+    return clustering(score_matrix(pieces, len(result))).to_table(result.names)

@@ -1,0 +1,178 @@
+"""How probable it is that recombination makes a junction, in which ways, and what it makes by chance."""
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from hpcvdj.api.counting import warn_of
+from hpcvdj.api.parameters import documented, unfolding
+from hpcvdj.api.tables import Given, is_column, model_of, typed
+from hpcvdj.api.tables import germline as germline_of
+from hpcvdj.counting.config import Normalize, PgenConfig, pgen_names
+from hpcvdj.counting.tables import values_of_table
+from hpcvdj.errors import InputError
+from hpcvdj.generation.generate import Generation
+from hpcvdj.generation.generate import generate as draw
+from hpcvdj.generation.simulate import PAPER_SEQUENCES, Simulation
+from hpcvdj.generation.simulate import simulate as make
+from hpcvdj.kernels.backends import AUTO
+from hpcvdj.kernels.quantities import Pgen
+from hpcvdj.recombination.calls import Genes
+from hpcvdj.recombination.germline import Germline
+from hpcvdj.recombination.likely import LikelyScenarios, most_likely
+from hpcvdj.recombination.models import Alleles, Model
+from hpcvdj.recombination.repertoire import JunctionField
+from hpcvdj.recombination.symbols import Alphabet, read_alphabet
+from hpcvdj.repertoires.junctions import reading_of
+from hpcvdj.repertoires.tables import table_columns
+from hpcvdj.runs.run import Run
+
+
+@documented
+def pgen(
+    junctions: Any,
+    model: Model | str | Path,
+    *,
+    sequence: Literal["nt", "aa", "both"] | None = None,
+    mismatches: int = 0,
+    genes: Genes = "call",
+    sequence_field: JunctionField | None = None,
+    alphabet: Mapping[str, Iterable[str]] | str | Path | None = None,
+    normalize: Normalize = "none",
+    joint: bool = False,
+    backend: str = AUTO,
+    strict: bool = False,
+) -> Any:
+    """Compute how probable it is that recombination makes each junction of a table, on this machine.
+
+    junctions       a table as of `count`, with junction or junction_aa; or junctions alone (a list, a Series), with
+                    genes="any"
+    model           {model}
+    sequence        the probability of the nucleotides, `nt`, of their amino acids, `aa`, or `both`; by default all that
+                    there is
+    mismatches      1: also of all amino-acid sequences within one mismatch, added up
+    genes           {genes}
+    sequence_field  the column to read: `junction`, or `junction_aa`, amino acids in which X, B, J and Z are several;
+                    by default `junction_aa` if the table has no `junction`; `junction` of junctions alone
+    alphabet        more symbols of amino acids: for each the symbols and codons that it stands for, as in
+                    {"x": ["D", "E", "AAA"]}; or the file that defines them
+    normalize       the probability among `productive` recombinations (other junctions are excluded), or, `none`, among
+                    all
+    joint           {joint}
+    backend         {backend}
+    strict          the first row without a probability is an error
+
+    Returns a table of the same kind (of a path, or of junctions alone: a pyarrow Table), with its rows in the same
+    order and columns `pgen_nt`, `pgen_aa`, `pgen_aa_1mm` that were asked for beside them (null for a row without a
+    value, as for the amino acids of a junction out of frame) and `pgen_excluded` (why a row has no value).
+
+    Warns (HpcvdjWarning) of rows without a value, and of a model that seems to be of another species or locus.  Raises
+    InputError for a missing column, for a model that cannot be read, or, with `strict`, for a row without a value.
+    """
+    if is_column(junctions):
+        if genes != "any":
+            raise InputError(
+                'junctions alone have no V and J calls; give genes="any", or a table with v_call and j_call'
+            )
+        junctions = pa.table({sequence_field or "junction": pa.array(list(junctions), pa.string())})
+    symbols = None
+    if alphabet is not None:
+        symbols = Alphabet.of(alphabet) if isinstance(alphabet, Mapping) else read_alphabet(Path(alphabet))
+    given = Given.of(junctions)
+    reading = reading_of(table_columns(given.arrow), sequence_field, symbols, strict=strict)
+    names = pgen_names(sequence, mismatches, amino_acids=reading.alphabet is not None)
+    config = PgenConfig(names, genes, backend, normalize=normalize, joint=joint)
+    reference = config.model(model_of(model))
+    given.require(config.reads(reading).columns)
+    values, tally = values_of_table(given.arrow, reference, config, reading)
+    warn_of(tally, reference, Pgen.excluded)
+    return given.beside(values)
+
+
+@documented
+def likely_scenarios(
+    junction: str,
+    model: Model | str | Path,
+    *,
+    v_call: str | None = None,
+    j_call: str | None = None,
+    number: int = 10,
+    joint: bool = False,
+) -> LikelyScenarios:
+    """The most likely scenarios in which recombination makes one junction, with their posterior probabilities.
+
+    junction        nucleotides, with the codons of Cys 104 and Phe/Trp 118
+    model           {model}
+    v_call, j_call  alleles, genes or families, or lists of them; without both, scenarios have any V and J
+    number          scenarios to list; `shown` says how much of the posterior probability they have
+    joint           {joint}
+
+    InputError if the junction has no generation probability, with the reason, or for one call without the other.
+    """
+    if (v_call is None) != (j_call is None):
+        raise InputError("a V call without a J call, or a J call without a V call: give both, or none")
+    loaded = model_of(model, joint=joint)
+    junction = junction.strip().upper()
+    row = pa.table({"v_call": [v_call or ""], "j_call": [j_call or ""], "junction": [junction]})
+    table, _ = values_of_table(row, loaded, PgenConfig(("pgen_nt",), "any" if v_call is None else "call"))
+    (reason,) = table[Pgen.excluded].to_pylist()
+    if reason:
+        raise InputError(f"{junction or 'the empty sequence'}: {reason}; give a junction and calls of {loaded.name}")
+    v = loaded.alleles("V") if v_call is None else loaded.resolve("V", v_call)
+    j = loaded.alleles("J") if j_call is None else loaded.resolve("J", j_call)
+    assert isinstance(v, Alleles)
+    assert isinstance(j, Alleles)
+    found = most_likely(loaded, junction, v.places, j.places, number)
+    return LikelyScenarios(loaded, junction, table["pgen_nt"][0].as_py(), found)
+
+
+@documented
+def generate(
+    model: Model | str | Path,
+    number: int = 100_000,
+    *,
+    seed: int = 0,
+    productive: bool = False,
+    scenarios: bool = False,
+    joint: bool = False,
+    backend: str = AUTO,
+) -> pa.Table:
+    """Draw sequences from a recombination model, on this machine.
+
+    model       {model}
+    number      rows
+    seed        a number from 0 to 2^64 - 1; sequence number i depends on the model, the seed and i alone
+    productive  keep only productive junctions: in frame, without a stop codon, from Cys 104 to Phe, Trp or Val 118
+    scenarios   also return how each junction was made
+    joint       {joint}
+    backend     {backend}
+
+    Returns a pyarrow Table with the columns sequence_id, v_call, d_call, j_call, junction, junction_aa (empty for a
+    junction out of frame) and productive; docs/generate.md lists those of `scenarios`.  The number in sequence_id is
+    that of the draw, so with `productive` some are left out.
+
+    The backend does not change the rows.  Raises InputError for a model that cannot be read, or that makes no
+    (productive) junction.
+    """
+    plan = Generation(number, seed, productive, scenarios)
+    run = Run()
+    return pa.Table.from_batches(list(draw(model_of(model, joint=joint), plan, run.bind(backend), run)))
+
+
+@unfolding(plan=Simulation, without=("count",))
+def simulate(germline: Germline | str | Path, number: int = PAPER_SEQUENCES, *, plan: partial[Simulation]) -> pa.Table:
+    """Make in silico junctions: V, D and J forms and n-nucleotides drawn at random.
+
+    germline       {germline}
+    number         junctions
+    {plan}
+
+    Returns a pyarrow Table with the columns sequence_id, v_call, d_call, j_call, junction, productive, n1_length and
+    n2_length.  Every pathway of one n-length is equally likely to be drawn; `generate` draws from a recombination model
+    instead.  Raises InputError for a plan that cannot be met.
+    """
+    drawn = make(germline_of(germline), plan(count=number))
+    return typed(pa.Table.from_batches(list(drawn)))

@@ -1,0 +1,148 @@
+"""Tables from files and from memory, and the germline tables and models that have a name."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hpcvdj.api.parameters import documented
+from hpcvdj.recombination.germline import MAX_P, DAlleles, Germline, read_germline
+from hpcvdj.recombination.igor import OLGA_FOLDERS, load_model, olga_folder
+from hpcvdj.recombination.models import Model
+from hpcvdj.recombination.packaged import germline_paths, model_paths
+from hpcvdj.repertoires.formats import REASON, Opening
+from hpcvdj.repertoires.formats.format import ROW_ID
+from hpcvdj.repertoires.readers import TableReader, open_table
+from hpcvdj.repertoires.tables import as_arrow
+from hpcvdj.results.frames import Kind, beside, of_kind
+
+_TEXT = ("_id", "_call", "_aa", "_alignment", "_cigar", "junction", "sequence", "cdr3", REASON)
+"""How the names of columns end that are text, whatever they look like."""
+
+_NUMBERS = (
+    (r"^-?(0|[1-9][0-9]{0,17})$", pa.int64()),
+    (r"^-?[0-9]+\.?[0-9]*([eE][-+]?[0-9]+)?$", pa.float64()),
+)
+"""Texts that are numbers, and their types."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """A table that a user gave, in memory or as a path.
+
+    original  the table; of a path, what `read_table` gives
+    arrow     the same in pyarrow; of a path, also with what its format says of rows that have no junction
+    reader    of a path
+    """
+
+    original: Any
+    arrow: pa.Table
+    reader: TableReader | None = None
+
+    @staticmethod
+    def of(table: Any) -> "Given":
+        """A table in memory, or at a path."""
+        if not isinstance(table, str | Path):
+            return Given(table, as_arrow(table))
+        return Given.read(open_table(table))
+
+    @staticmethod
+    def read(reader: TableReader) -> "Given":
+        """The table of a reader, whose numbers are numbers."""
+        names = [*reader.columns, *[REASON] * reader.explains]
+        batches = list(reader.batches(names))
+        columns = batches[0].schema if batches else pa.schema([(name, pa.string()) for name in names])
+        table = typed(pa.Table.from_batches(batches, columns))
+        return Given(table.drop_columns([REASON] * reader.explains), table, reader)
+
+    def require(self, columns: Sequence[str]) -> None:
+        """Raise InputError that names the file unless it has these `columns`; it may lack sequence_id."""
+        if self.reader is not None:
+            self.reader.require([name for name in columns if name != ROW_ID])
+
+    def beside(self, values: pa.Table) -> Any:
+        """A table of the kind of the original with values beside it."""
+        return beside(self.original, self.arrow, dict(zip(values.column_names, values.columns, strict=True)))
+
+
+def read_table(
+    path: str | Path, *, format: str | None = None, columns: Mapping[str, str] | None = None, kind: Kind = "pyarrow"
+) -> Any:
+    """Read a table of junctions in any format that hpcvdj knows, as AIRR fields.
+
+    path     a file: AIRR TSV or CSV (plain, gzip or zstd), Parquet, or the table of another program
+    format   the name of its format, as for `hpcvdj count --format`; by default its header says it
+    columns  which columns are which AIRR fields, as in {"junction": "cdr3nt", "v_call": "v"}
+    kind     of the table: `pyarrow`, `pandas` or `polars`
+
+    Returns a table with the AIRR fields, then the table's other columns.  Columns of whole numbers, of numbers, or of T
+    and F alone become numbers and booleans, with nulls where they are empty; ids, calls and sequences stay text.
+
+    Raises InputError for a file that cannot be read, and for a format that it does not have.
+    """
+    reader = open_table(path, Opening(format, tuple((columns or {}).items())))
+    return of_kind(Given.read(reader).original, kind)
+
+
+def is_column(given: Any) -> bool:
+    """Whether sequences are given alone: a list, or a column (Series) of any library."""
+    return isinstance(given, list | tuple) or len(getattr(given, "shape", ())) == 1
+
+
+def typed(table: pa.Table) -> pa.Table:
+    """A table of text with its numbers and booleans as such."""
+    return pa.table({name: _typed(name, table[name]) for name in table.column_names})
+
+
+def _typed(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Numbers and booleans of text in which every value is one, or empty."""
+    if name.endswith(_TEXT) or not len(column):
+        return column
+    given = pc.if_else(pc.equal(column, ""), None, column)
+    if given.null_count == len(given):
+        return column
+    for pattern, kind in _NUMBERS:
+        if pc.all(pc.match_substring_regex(given, pattern)).as_py():
+            return given.cast(kind)
+    if pc.all(pc.is_in(given, pa.array(["T", "F"], given.type), skip_nulls=True)).as_py():
+        return pc.equal(given, "T")
+    return column
+
+
+@documented
+def germline(germline: Germline | str | Path, *, max_p: int = MAX_P, d_alleles: DAlleles = "first") -> Germline:
+    """The germline table of a name, or of a file.
+
+    germline   {germline}
+    max_p      the largest number of P-nucleotides at one terminus, 0 to 10
+    d_alleles  D alleles that take part: of each gene the `first` functional one, or `all` functional ones
+
+    Raises InputError, which names the file, the line and the remedy.
+    """
+    if isinstance(germline, Germline):
+        return germline
+    path = germlines().get(str(germline), germline) if not Path(germline).exists() else germline
+    return read_germline(path, max_p=max_p, d_alleles=d_alleles)
+
+
+def germlines() -> dict[str, Path]:
+    """The germline tables that have a name, and their files: what `hpcvdj germline list` shows."""
+    return germline_paths()
+
+
+def models() -> dict[str, Path]:
+    """The recombination models that have a name, and their folders: what `hpcvdj models list` shows."""
+    folder = olga_folder()
+    of_olga = {name: folder / place for name, place in OLGA_FOLDERS.items()} if folder else {}
+    return of_olga | model_paths()
+
+
+def model_of(model: Model | str | Path, *, joint: bool = False, pseudogenes: bool = False) -> Model:
+    """A model that is given as such, by its name or by its folder."""
+    if not isinstance(model, Model):
+        named = model_paths() if not Path(model).exists() else {}
+        model = load_model(named.get(str(model), model), pseudogenes=pseudogenes)
+    return model.with_joint_choice() if joint else model

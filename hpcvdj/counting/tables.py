@@ -1,0 +1,39 @@
+"""Tables in memory: their values, beside what became of their rows."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hpcvdj.counting.compute import count_in_memory
+from hpcvdj.counting.config import Plan
+from hpcvdj.counting.summary import Tally
+from hpcvdj.repertoires.junctions import Reading, Reference, read_table
+from hpcvdj.results.joining import Lookup
+from hpcvdj.runs.run import Run
+
+
+def values_of_table(
+    table: Any, reference: Reference, config: Plan, reading: Reading | None = None
+) -> tuple[pa.Table, Tally]:
+    """The values of each row of a table (pandas, polars or pyarrow), on this machine, as columns of a pyarrow Table.
+
+    InputError as of `read_table`.
+    """
+    read = read_table(table, reference, config.reads(reading or Reading()))
+    config = config.settled(read.repertoire.longest)
+    method = config.method_class()
+    values = count_in_memory(config.problem(read.repertoire, reference), config, Run())
+    assert values is not None
+    nonzero = np.zeros(len(values), dtype=bool)
+    method.quantity().sums(values, nonzero)
+    tally = Tally(
+        rows_read=read.rows_read,
+        counted=len(values),
+        excluded=read.excluded.counts(),
+        substituted=read.substituted,
+        max_n=getattr(config, "max_n", 0),
+        nonzero=int(nonzero.sum()),
+    )
+    columns = Lookup(method.quantity(), values, read.row, read.excluded).columns(0, read.rows_read)
+    return pa.table(columns), tally

@@ -1,0 +1,371 @@
+"""The Python functions give what the commands give, for tables of pandas, polars and pyarrow and the path of one."""
+
+import inspect
+import pickle
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import csv
+
+import hpcvdj
+from hpcvdj.cli import app
+from tests.commands import hpcvdj_command
+from tests.conftest import GERMLINE, ROOT, SMALL
+from tests.recombination.igor_files import mouse_files, mouse_junctions
+
+ROWS = 40
+KINDS = ("pandas", "polars", "pyarrow", "path")
+
+
+def text(path, table):
+    csv.write_csv(table, path, csv.WriteOptions(delimiter="\t", quoting_style="none"))
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("python")
+
+
+@pytest.fixture(scope="module")
+def path(folder):
+    """Some rows of the example, one with a V gene that nobody knows, one without junction."""
+    table = csv.read_csv(SMALL, parse_options=csv.ParseOptions(delimiter="\t")).slice(0, ROWS).to_pandas()
+    table.loc[3, "v_call"] = "TRBV99"
+    table.loc[5, "junction"] = ""
+    return text(folder / "rows.tsv", pa.Table.from_pandas(table, preserve_index=False))
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    return mouse_files().write(folder / "model")
+
+
+@pytest.fixture(scope="module")
+def modelled(folder, model):
+    """Junctions that the model makes, the first ones again in another repertoire, and again in the same."""
+    rows = mouse_junctions(hpcvdj.load_model(model), 60)
+    rows += rows[:9] + rows[:5]
+    columns = dict(zip(("v_call", "j_call", "junction"), zip(*rows, strict=True), strict=True))
+    columns["repertoire_id"] = ["a"] * 60 + ["b"] * 9 + ["a"] * 5
+    return text(folder / "modelled.tsv", pa.table({"sequence_id": [f"s{k}" for k in range(len(rows))], **columns}))
+
+
+def given(path, kind):
+    """A table as a user has it."""
+    if kind == "polars":
+        return pytest.importorskip("polars").read_csv(path, separator="\t")
+    if kind == "pandas":
+        return pd.read_csv(path, sep="\t").set_index(pd.Index(range(100, 100 + len(pd.read_csv(path, sep="\t")))))
+    return csv.read_csv(path, parse_options=csv.ParseOptions(delimiter="\t")) if kind == "pyarrow" else path
+
+
+def require_kind(table, original):
+    assert isinstance(table, pa.Table if isinstance(original, Path) else type(original))
+    if isinstance(original, pd.DataFrame):
+        assert table.index.equals(original.index)
+
+
+def columns(table):
+    """The columns as Python values, None for what is missing."""
+    if isinstance(table, pd.DataFrame):
+        return {name: [None if pd.isna(value) else value for value in table[name].tolist()] for name in table}
+    arrow = table if isinstance(table, pa.Table) else table.to_arrow()
+    return {name: arrow[name].to_pylist() for name in arrow.column_names}
+
+
+def same_values(found, expected, prefixes):
+    """The columns with these prefixes, in which a text is a number as the command writes it."""
+    found, expected = columns(found), columns(expected)
+    names = [name for name in found if name.startswith(prefixes)]
+    assert len(names) > 1
+    assert names == [name for name in expected if name.startswith(prefixes)]
+    for name in names:
+        assert [value or None for value in found[name]] == [value or None for value in expected[name]], name
+
+
+@pytest.mark.filterwarnings("ignore::hpcvdj.HpcvdjWarning")
+@pytest.mark.parametrize("kind", KINDS)
+def test_count(path, kind, tmp_path):
+    table = given(path, kind)
+    found = hpcvdj.count(table, GERMLINE, max_n=3)
+    hpcvdj_command("count", path, "-g", GERMLINE, "--max-n", 3, "-o", tmp_path / "o.parquet")
+    require_kind(found, table)
+    same_values(found, pa.parquet.read_table(tmp_path / "o.parquet"), ("pathways", "weight"))
+    assert columns(found)["pathways_excluded"][3] == "V gene TRBV99 is not in the germline table"
+    assert columns(found)["pathways_excluded"][5] == "no junction"
+
+
+@pytest.mark.filterwarnings("ignore::hpcvdj.HpcvdjWarning")
+@pytest.mark.parametrize("kind", KINDS)
+def test_pgen(modelled, model, kind, tmp_path):
+    table = given(modelled, kind)
+    found = hpcvdj.pgen(table, model, mismatches=1)
+    hpcvdj_command("pgen", modelled, "-m", model, "--mismatches", 1, "-o", tmp_path / "o.parquet")
+    require_kind(found, table)
+    same_values(found, pa.parquet.read_table(tmp_path / "o.parquet"), "pgen")
+
+
+def test_pgen_of_a_series(modelled, model):
+    polars = pytest.importorskip("polars")
+    junctions = given(modelled, "pandas")["junction"]
+    expected = hpcvdj.pgen(junctions, model, genes="any")
+    assert expected["pgen_nt"].null_count == 0
+    for same in (junctions.tolist(), polars.Series(junctions.tolist())):
+        assert hpcvdj.pgen(same, model, genes="any").equals(expected)
+
+
+@pytest.mark.filterwarnings("ignore::hpcvdj.HpcvdjWarning")
+@pytest.mark.parametrize("kind", KINDS)
+def test_infer(modelled, model, kind, folder, tmp_path):
+    fit = hpcvdj.infer(given(modelled, kind), model, rows="all", hold_out=0.0, iterations=2)
+    target = folder / "inferred"
+    if not target.exists():
+        options = ("--rows", "all", "--hold-out", 0, "--iterations", 2)
+        hpcvdj_command("infer", modelled, "-m", model, *options, "-o", target)
+    hpcvdj.write_model(fit.model, tmp_path / "own")
+    files = [path for path in (tmp_path / "own").rglob("*") if path.is_file()]
+    assert len(files) > 2
+    for file in files:
+        assert file.read_bytes() == (target / file.relative_to(tmp_path / "own")).read_bytes(), file.name
+
+
+def test_generate_and_simulate(model, tmp_path):
+    hpcvdj_command("generate", "-m", model, "-n", 30, "--seed", 4, "-o", tmp_path / "g.parquet")
+    assert hpcvdj.generate(model, 30, seed=4).equals(pa.parquet.read_table(tmp_path / "g.parquet"))
+    options = ("--n-lengths", "0-3", "--max-length", 50, "--productive")
+    hpcvdj_command("simulate", "-g", GERMLINE, "-n", 30, "--seed", 4, *options, "-o", tmp_path / "s.tsv")
+    made = hpcvdj.simulate(GERMLINE, 30, seed=4, n_lengths=range(4), max_length=50, productive=True)
+    assert made.equals(hpcvdj.read_table(tmp_path / "s.tsv").cast(made.schema))
+    assert made.schema.field("n1_length").type == pa.int64()
+
+
+def test_convergence_and_report(tmp_path):
+    for k in (1, 2):
+        text(tmp_path / f"{k}.tsv", given(SMALL, "pyarrow").slice(100 * k, 200))
+    results = [tmp_path / "counts" / "1.h5", tmp_path / "counts" / "2.h5"]
+    tables = [tmp_path / "1.tsv", tmp_path / "2.tsv"]
+    hpcvdj_command("count", *tables, "-g", GERMLINE, "--max-n", 2, "-o", tmp_path / "counts")
+    options = ("-o", tmp_path / "nt.parquet", "--aa", tmp_path / "aa.parquet")
+    hpcvdj_command("convergence", *results, *options)
+    found = hpcvdj.convergence(results)
+    for level, name in ((found.nucleotides, "nt"), (found.amino_acids, "aa")):
+        assert level.table.equals(pa.parquet.read_table(tmp_path / f"{name}.parquet").cast(level.table.schema))
+        assert level.column("individuals").max() == 2
+    assert repr(found) == (
+        f"<Convergence of 2 individuals: {len(found.nucleotides):,} nucleotide and "
+        f"{len(found.amino_acids):,} amino-acid junctions>"
+    )
+    for library in ("altair", "jinja2", "vl_convert"):
+        pytest.importorskip(library)
+    drawn = hpcvdj.report(results, tmp_path / "page.html", name=["a", "b"], germline=GERMLINE)
+    out, _ = hpcvdj_command("report", *results, "--name", "a", "--name", "b", "-g", GERMLINE, "-o", tmp_path / "c.html")
+    assert f"figures    {drawn}" in out
+    hpcvdj.report(results[0], tmp_path / "page.html", overwrite=True)
+    with pytest.raises(hpcvdj.InputError, match="overwrite=True to replace it"):
+        hpcvdj.report(results[0], tmp_path / "page.html")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_motifs(kind, path, folder):
+    options = {"k": 8, "d": 1, "score": "cosine", "min_score": 0.3}
+    flags = ("-k", 8, "-d", 1, "--score", "cosine", "--min-score", 0.3, "--strands", "both")
+    target = folder / "motifs.h5"
+    if not target.exists():
+        hpcvdj_command("motifs", "compare", path, *flags, "-o", target)
+        clusters = ("--method", "components", "--min-size", 2, "--min-score", 0.4)
+        hpcvdj_command("motifs", "cluster", target, *clusters, "-o", folder / "clusters.parquet")
+    with hpcvdj.motifs.compare(given(path, kind), strands="both", **options) as found:
+        with hpcvdj.motifs.MotifResult(target) as expected:
+            assert found.to_table().equals(expected.to_table())
+            assert len(expected.to_table()) > 5
+        clustered = hpcvdj.motifs.cluster(found, method="components", min_size=2, min_score=0.4)
+        assert f"{ROWS - 1} sequences, k=8, d=1" in repr(found)
+    assert clustered.equals(pa.parquet.read_table(folder / "clusters.parquet"))
+    assert clustered["cluster"].to_numpy().max() > 0
+
+
+def test_motifs_of_texts_and_to_a_file(tmp_path):
+    sequences = ["ACGTACGTAA", "ACGTACGTAC", "GGGGGGGGGG"]
+    with hpcvdj.motifs.compare(sequences, tmp_path / "o.h5", k=4, d=0) as found:
+        assert found.names == ["1", "2", "3"]
+        assert found.counters()[0, 0, 1] > 0 == found.counters()[0, 0, 2]
+    fasta = tmp_path / "s.fa"
+    fasta.write_text("".join(f">{k}\n{text}\n" for k, text in enumerate(sequences, start=1)))
+    with hpcvdj.motifs.compare(str(fasta), k=4, d=0) as same, hpcvdj.motifs.MotifResult(tmp_path / "o.h5") as written:
+        assert np.array_equal(same.counters(), written.counters())
+    with pytest.raises(hpcvdj.InputError, match="overwrite=True"):
+        hpcvdj.motifs.compare(sequences, tmp_path / "o.h5", k=4, d=0)
+    assert repr(same) == f"<closed MotifResult of {same.path}>"
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_read_table(path, kind, tmp_path):
+    pytest.importorskip(kind)
+    table = hpcvdj.read_table(path, kind=kind)
+    assert type(table).__module__.partition(".")[0] == kind
+    own, expected = columns(table), columns(given(path, "pyarrow"))
+    assert own.pop("productive") == [value == "T" for value in expected.pop("productive")]
+    for name, values in expected.items():
+        assert [value or None for value in own[name]] == [value or None for value in values], name
+    vdjtools = tmp_path / "cdr3.csv"
+    vdjtools.write_text(
+        "id,v,j,seq,reads,in_frame,note\n7,TRBV5,TRBJ2-5,TGTGCCAGCTTT,12,T,\n8,TRBV5,TRBJ2-5,TGTTTT,,F,x\n"
+    )
+    names = {"sequence_id": "id", "v_call": "v", "j_call": "j", "junction": "seq"}
+    read = columns(hpcvdj.read_table(vdjtools, columns=names, kind=kind))
+    assert read["sequence_id"] == ["7", "8"]
+    assert read["reads"] == [12, None]
+    assert read["in_frame"] == [True, False]
+    assert read["note"] == ["", "x"]
+
+
+def test_what_a_table_lacks_is_named_with_its_remedy(tmp_path):
+    (tmp_path / "t.tsv").write_text("v_call\tj_call\tseq\nTRBV5\tTRBJ2-5\tTGTTTT\n")
+    with pytest.raises(hpcvdj.InputError) as error:
+        hpcvdj.count(tmp_path / "t.tsv", GERMLINE)
+    assert "t.tsv, line 1: no column junction" in str(error.value)
+    assert "hpcvdj.read_table: columns={'junction': 'COLUMN'}" in str(error.value)
+    with pytest.raises(hpcvdj.InputError, match="format must be one of airr"):
+        hpcvdj.read_table(SMALL, format="nothing")
+    with pytest.raises(hpcvdj.InputError, match="kind must be one of pyarrow, pandas, polars"):
+        hpcvdj.read_table(SMALL, kind="numpy")
+
+
+def test_names_of_what_comes_with_hpcvdj():
+    assert hpcvdj.germline("mouse_trb_paper").digest() == hpcvdj.read_germline(GERMLINE).digest()
+    assert hpcvdj.germline("mouse_trb", max_p=2).max_p == 2
+    assert {"human_trb", "mouse_trb"} <= hpcvdj.germlines().keys()
+    for name, place in hpcvdj.models().items():
+        assert place.is_dir(), name
+    assert hpcvdj.germline(hpcvdj.germline(GERMLINE)).name == str(GERMLINE)
+
+
+def messages(function, *arguments, **options):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        function(*arguments, **options)
+    own = [warning for warning in caught if warning.category is hpcvdj.HpcvdjWarning]
+    assert all(warning.filename == __file__ for warning in own)
+    return [str(warning.message) for warning in own]
+
+
+def test_warnings(path):
+    table = given(path, "pandas")
+    assert messages(hpcvdj.count, table.drop(index=[103, 105]), GERMLINE, max_n=1) == []
+    (line,) = messages(hpcvdj.count, table, GERMLINE, max_n=1)
+    assert line == (
+        "2 of 40 rows excluded: 1 V gene TRBV99 is not in the germline table, 1 no junction; the column "
+        "pathways_excluded says why"
+    )
+    ambiguous = table.assign(v_call="TRBV5,TRBV1")
+    excluded, species = messages(hpcvdj.count, ambiguous.head(4), GERMLINE, max_n=1), "TRBV5"
+    assert excluded == [
+        "no row could be used: 4 of 4 rows excluded: 4 ambiguous V call TRBV5,TRBV1 (ambiguous_calls='first' keeps "
+        "them); the column pathways_excluded says why"
+    ]
+    (replaced,) = messages(hpcvdj.count, ambiguous.head(4), GERMLINE, max_n=1, ambiguous_calls="first")
+    assert replaced == f"1 call(s) replaced in 4 rows, such as TRBV5,TRBV1 by {species}*01 in 4"
+
+
+def test_another_species_is_noticed(path):
+    """As the command does: the table of the rows' species is named."""
+    excluded, species = messages(hpcvdj.count, given(path, "pandas"), "human_trb", max_n=1)
+    assert re.match(r"\d+ of 40 rows excluded: \d+ V gene", excluded)
+    assert re.search(r"mouse_trb.*\.tsv lists those of \d+: are the rows of that species or locus\?", species)
+
+
+def test_errors_name_parameters(path):
+    for options, message in (
+        ({"max_n": -1}, "max_n=-1: give a number from 0 to 128, or all"),
+        ({"strict": True}, "leave strict=True out to exclude and list such rows"),
+    ):
+        with pytest.raises(hpcvdj.InputError, match=re.escape(message)):
+            hpcvdj.count(path, GERMLINE, **options)
+    with pytest.raises(hpcvdj.InputError, match="give a model to start from or a germline table, one of the two"):
+        hpcvdj.infer(path)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'max_m'"):
+        hpcvdj.simulate(GERMLINE, 3, max_m=1)
+    with pytest.raises(hpcvdj.InputError, match="largest_share=3: give a share above 0"):
+        hpcvdj.simulate(GERMLINE, 3, largest_share=3)
+
+
+MESSAGES = re.compile(r'(?:Error|warn)\w*\(\s*((?:f?"(?:[^"\\]|\\.)*"\s*)+)', re.DOTALL)
+
+
+def test_no_message_of_the_package_keeps_an_option():
+    """Whatever the function: the texts of all errors outside the commands, with what their braces may hold."""
+    parameters = inspect.signature(hpcvdj.count).parameters
+    from hpcvdj.border import in_python
+
+    found = 0
+    for source in (ROOT / "hpcvdj").rglob("*.py"):
+        if "cli" in source.parts:
+            continue
+        for match in MESSAGES.finditer(source.read_text()):
+            message = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', match[1])).replace("--{", "--max-n{")
+            message = re.sub(r"\{[^{}]*\}", "7", message)
+            found += "--" in message
+            assert "--" not in in_python(message, parameters), (source, message)
+    assert found > 20
+
+
+COMMANDS = ("count", "pgen", "infer", "generate", "simulate", "convergence", "report")
+NOT_IN_PYTHON = {
+    "together", "table_format", "columns", "threads_per_block", "strict_binding", "threads", "resume", "batch_rows",
+    "checkpoint_every", "patience", "output", "amino_acids", "plot", "public", "overwrite",
+}  # fmt: skip
+"""Options for files, ranks and runs; a table in memory has its columns, and AUCs are asked of a Convergence."""
+
+OF_THE_GERMLINE = {"max_p", "d_alleles"}
+RENAMED = {"with_genes": "aa_with_genes"}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_defaults_are_those_of_the_command(name):
+    command = next(own.callback for own in app.registered_commands if own.name == name)
+    own = inspect.signature(getattr(hpcvdj, name)).parameters
+    for option, parameter in inspect.signature(command).parameters.items():
+        if option in NOT_IN_PYTHON | OF_THE_GERMLINE:
+            continue
+        named = RENAMED.get(option, option)
+        assert named in own, (name, option)
+        default, expected = own[named].default, parameter.default
+        if named in ("max_n", "n_lengths", "only", "fix", "germline", "name", "model"):
+            continue  # A text on the command line, or several.
+        assert default == expected, (name, named)
+
+
+def test_help_is_complete():
+    """Every parameter of every function has an entry, and no placeholder is left."""
+    functions = {name: getattr(hpcvdj, name) for name in hpcvdj.__all__ if inspect.isfunction(getattr(hpcvdj, name))}
+    for name, function in {**functions, "cluster": hpcvdj.motifs.cluster, "compare": hpcvdj.motifs.compare}.items():
+        doc = inspect.getdoc(function)
+        listed = {own for names in re.findall(r"^(\w+(?:, \w+)*)  +\S", doc, re.MULTILINE) for own in names.split(", ")}
+        parameters = set(inspect.signature(function).parameters) - {"options", "between"}
+        assert parameters <= listed or len(parameters) == 1 or not parameters, (name, parameters - listed)
+        assert not re.search(r"^(\w+  +)?\{\w+\}$", doc, re.MULTILINE), name
+        assert all(len(line) <= 120 for line in doc.splitlines()), name
+
+
+def test_functions_can_be_sent_to_other_processes():
+    for function in (hpcvdj.count, hpcvdj.open, hpcvdj.motifs.compare):
+        assert pickle.loads(pickle.dumps(function)) is function
+
+
+def test_reprs(path, tmp_path, model):
+    hpcvdj_command("count", path, "-g", GERMLINE, "--max-n", 2, "-o", tmp_path / "o.h5")
+    with hpcvdj.open(tmp_path / "o.h5") as result:
+        assert repr(result) == f"<Result of {tmp_path / 'o.h5'}: 38 sequences, n-lengths 0-2; 2 rows excluded>"
+        reasons = "1 V gene that is not in the germline table, 1 no junction"
+        assert repr(result.excluded) == f"<2 excluded rows: {reasons}>"
+    assert repr(result) == f"<closed Result of {tmp_path / 'o.h5'}>"
+    germline = hpcvdj.read_germline(GERMLINE)
+    assert repr(germline) == f"<Germline {GERMLINE}: TRB; 20 V, 2 D, 12 J; max_p=4, d_alleles='first'>"
+    assert repr(hpcvdj.load_model(model)).startswith(f"<Model {model}: ")
+    assert len(repr(hpcvdj.load_model(model))) < 200
