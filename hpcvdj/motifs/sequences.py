@@ -1,12 +1,12 @@
 """Reading the sequences to compare: from FASTA or from the junctions of an AIRR table."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from io import BufferedReader
 from pathlib import Path
 
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.kmers.sequences import SequenceSet, sequence_set
-from hpcvdj.repertoires.readers import read_batches
+from hpcvdj.repertoires.readers import open_table, read_batches
 from hpcvdj.storage.inputs import DAMAGE, MOST_EXPANDED, TEXT_BYTES, LimitedStream, require_regular
 
 _HEAD_BYTES = 4096
@@ -57,13 +57,34 @@ def read_junctions(path: Path, field: str = "junction", between: Callable[[], No
     A sequence has the sequence_id of its first row; empty sequences are left out.  InputError as `read_batches` raises
     it, or if no sequence is left.
     """
-    first: dict[str, str] = {}
-    for batch in read_batches(path, ("sequence_id", field)):
-        for name, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+    rows = first_rows(path, ("sequence_id", field), between)
+    return _checked(path, rows[field], rows["sequence_id"])
+
+
+def first_rows(path: Path, columns: Sequence[str], between: Callable[[], None] = lambda: None) -> dict[str, list[str]]:
+    """Columns of a table, for the first row of each distinct text of the last one; rows without a text are left out."""
+    first: dict[str, tuple[str, ...]] = {}
+    for batch in read_batches(path, columns):
+        for *others, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             if text:
-                first.setdefault(text.upper(), name)
+                first.setdefault(text.upper(), (*others, text.upper()))
         between()
-    return _checked(path, list(first), list(first.values()))
+    return {name: [row[k] for row in first.values()] for k, name in enumerate(columns)}
+
+
+def genes_of(path: Path, field: str, names: Sequence[str]) -> dict[str, list[str]]:
+    """v_call and j_call, where the table has them, and the sequence of each compared junction; empty for FASTA.
+
+    InputError if the table does not have the junctions called `names`.
+    """
+    if _begins_as_fasta(path):
+        return {}
+    has = open_table(path).columns
+    columns = ["sequence_id", *(name for name in ("v_call", "j_call") if name in has), field]
+    rows = first_rows(path, columns)
+    if rows.pop("sequence_id") != list(names):
+        raise InputError(f"{path}: does not have the sequences that were compared; name their table with --sequences")
+    return rows
 
 
 def _checked(path: Path, texts: list[str], names: list[str]) -> SequenceSet:
