@@ -131,5 +131,5 @@ def test_an_unexpected_error_is_one_line():
             [sys.executable, "-c", code, *options, "info"], capture_output=True, text=True, check=False
         )
         assert done.returncode == 1
-        assert "unexpected RuntimeError: first line; -v before the command shows where" in done.stderr
+        assert "unexpected RuntimeError: first line; -v shows where" in done.stderr
         assert ("Traceback" in done.stderr) == (lines is None)
