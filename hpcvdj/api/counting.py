@@ -1,6 +1,5 @@
 """How many pathways make a junction, and which."""
 
-from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -19,7 +18,7 @@ from hpcvdj.kernels.pathways.methods import Direct
 from hpcvdj.kernels.quantities import Pathways
 from hpcvdj.recombination.calls import CallPolicy, Policy
 from hpcvdj.recombination.explanation import Explanation
-from hpcvdj.recombination.germline import DFormConvention, Germline, PaperDForms
+from hpcvdj.recombination.germline import DFormConvention, Germline, PaperDForms, Tables
 from hpcvdj.recombination.repertoire import SequenceField
 from hpcvdj.repertoires.junctions import Reading, Reference, read_table
 
@@ -27,7 +26,7 @@ from hpcvdj.repertoires.junctions import Reading, Reference, read_table
 @documented
 def count(
     junctions: Any,
-    germline: Germline | str | Path,
+    germline: Germline | Tables,
     *,
     max_n: int | Literal["all"] = DEFAULT_MAX_N,
     method: str = Direct.name,
@@ -92,7 +91,7 @@ def explain(
     sequence: str,
     v_call: str,
     j_call: str,
-    germline: Germline | str | Path,
+    germline: Germline | Tables,
     *,
     max_n: int | Literal["all"] = DEFAULT_MAX_N,
     d_forms: str = PaperDForms.name,

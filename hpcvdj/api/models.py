@@ -19,7 +19,7 @@ from hpcvdj.inference.tables import infer_table
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.recombination.comparison import Comparison, compare
 from hpcvdj.recombination.events import events
-from hpcvdj.recombination.germline import Germline
+from hpcvdj.recombination.germline import Germline, Tables
 from hpcvdj.recombination.igor_writer import model_texts
 from hpcvdj.recombination.models import Model
 
@@ -29,7 +29,7 @@ def infer(
     junctions: Any,
     model: Model | str | Path | None = None,
     *,
-    germline: Germline | str | Path | None = None,
+    germline: Germline | Tables | None = None,
     backend: str = AUTO,
     choice: partial[RowChoice],
     plan: partial[Plan],

@@ -12,8 +12,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 PARAMETERS = {
     "junctions": "a table with the AIRR columns v_call, j_call and junction: a pandas or polars DataFrame, a pyarrow "
     "Table (or any object with the Arrow stream interface), or the path of a file that `read_table` reads",
-    "germline": "a Germline, the name of one that comes with hpcvdj (`human_trb`) or of a species (`human`, for all its "
-    "loci), the path of a germline table, or a list of these",
+    "germline": "a Germline, the name of one that comes with hpcvdj (`human_trb`) or of a species (`human`, for all "
+    "its loci), the path of a germline table, or a list of these",
     "max_n": "the largest number of n-nucleotides; `all` goes up to the longest CDR3's length",
     "backend": "`auto` takes a GPU if there is one, `cuda` requires one, `cpu` does not use it",
     "d_forms": "`paper` counts D forms once for each pair of chew-backs, `distinct` each string once per gene",

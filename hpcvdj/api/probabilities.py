@@ -21,7 +21,7 @@ from hpcvdj.generation.simulate import simulate as make
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.kernels.quantities import Pgen
 from hpcvdj.recombination.calls import Genes
-from hpcvdj.recombination.germline import Germline
+from hpcvdj.recombination.germline import Germline, Tables
 from hpcvdj.recombination.likely import LikelyScenarios, most_likely
 from hpcvdj.recombination.models import Alleles, Model
 from hpcvdj.recombination.repertoire import JunctionField
@@ -163,7 +163,7 @@ def generate(
 
 
 @unfolding(plan=Simulation, without=("count",))
-def simulate(germline: Germline | str | Path, number: int = PAPER_SEQUENCES, *, plan: partial[Simulation]) -> pa.Table:
+def simulate(germline: Germline | Tables, number: int = PAPER_SEQUENCES, *, plan: partial[Simulation]) -> pa.Table:
     """Make in silico junctions: V, D and J forms and n-nucleotides drawn at random.
 
     germline       {germline}

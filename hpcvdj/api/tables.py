@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hpcvdj.api.parameters import documented
-from hpcvdj.recombination.germline import MAX_P, DAlleles, Germline, read_germline
-from hpcvdj.recombination.igor import OLGA_FOLDERS, load_model, olga_folder
+from hpcvdj.recombination.germline import MAX_P, DAlleles, Germline, Tables, read_germline
+from hpcvdj.recombination.igor import load_model, model_folders
 from hpcvdj.recombination.models import Model
-from hpcvdj.recombination.packaged import germline_paths, model_paths
+from hpcvdj.recombination.packaged import germline_paths
 from hpcvdj.repertoires.formats import REASON, Opening
 from hpcvdj.repertoires.formats.format import ROW_ID
 from hpcvdj.repertoires.readers import TableReader, open_table
@@ -113,7 +113,7 @@ def _typed(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 @documented
-def germline(germline: Germline | str | Path, *, max_p: int = MAX_P, d_alleles: DAlleles = "first") -> Germline:
+def germline(germline: Germline | Tables, *, max_p: int = MAX_P, d_alleles: DAlleles = "first") -> Germline:
     """The germline table of a name, or of a file.
 
     germline   {germline}
@@ -124,8 +124,7 @@ def germline(germline: Germline | str | Path, *, max_p: int = MAX_P, d_alleles: 
     """
     if isinstance(germline, Germline):
         return germline
-    path = germlines().get(str(germline), germline) if not Path(germline).exists() else germline
-    return read_germline(path, max_p=max_p, d_alleles=d_alleles)
+    return read_germline(germline, max_p=max_p, d_alleles=d_alleles)
 
 
 def germlines() -> dict[str, Path]:
@@ -135,14 +134,11 @@ def germlines() -> dict[str, Path]:
 
 def models() -> dict[str, Path]:
     """The recombination models that have a name, and their folders: what `hpcvdj models list` shows."""
-    folder = olga_folder()
-    of_olga = {name: folder / place for name, place in OLGA_FOLDERS.items()} if folder else {}
-    return of_olga | model_paths()
+    return model_folders()
 
 
 def model_of(model: Model | str | Path, *, joint: bool = False, pseudogenes: bool = False) -> Model:
     """A model that is given as such, by its name or by its folder."""
     if not isinstance(model, Model):
-        named = model_paths() if not Path(model).exists() else {}
-        model = load_model(named.get(str(model), model), pseudogenes=pseudogenes)
+        model = load_model(model, pseudogenes=pseudogenes)
     return model.with_joint_choice() if joint else model

@@ -32,6 +32,9 @@ log = logging.getLogger(__name__)
 
 _streams: list[Any] = []
 
+_quiet: list[bool] = []
+"""Not empty if there is to be no summary."""
+
 QUIET = "Print only warnings and errors: no log, no progress, no summary."
 VERBOSE = "Show where in the program an unexpected error arose."
 
@@ -156,6 +159,7 @@ def fill(text: str) -> str:
 
 def set_logging(*, quiet: bool = False, verbose: bool = False) -> None:
     """Log to stderr, on root; `quiet` only warnings, and then there is no summary and no progress either."""
+    _quiet[:] = [True] * quiet
     level = logging.WARNING if quiet or launched_rank() != ROOT else logging.INFO
     logging.basicConfig(level=level, stream=sys.stderr, force=True)
     logging.root.handlers[0].setFormatter(_Formatter("hpcvdj: %(message)s"))
@@ -169,17 +173,13 @@ class _Formatter(logging.Formatter):
 
 def _set_quiet(quiet: bool) -> None:
     if quiet:
+        _quiet[:] = [True]
         logging.root.setLevel(logging.WARNING)
 
 
 def _set_verbose(verbose: bool) -> None:
     if verbose:
         logging.getLogger("hpcvdj.cli").setLevel(logging.DEBUG)
-
-
-def quiet() -> bool:
-    """Whether only warnings and errors are to be printed."""
-    return not logging.root.isEnabledFor(logging.INFO)
 
 
 def mute_nonroot_ranks() -> None:
@@ -218,7 +218,7 @@ def complain(error: HpcvdjError) -> None:
 
 def say(line: str = "") -> None:
     """Print one line of the summary, unless -q is given; the work is done even if the line cannot be printed."""
-    if not quiet():
+    if not _quiet:
         answer(named(line), summary_stream())
 
 

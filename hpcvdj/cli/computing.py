@@ -140,7 +140,7 @@ def _report_line(summary: "Summary", inputs: "Inputs", output: Path) -> None:
     """Print the summary of one table of many in a line."""
     excluded = summary.rows_read - summary.counted
     rows = f"{summary.rows_read:,} read = {summary.counted:,} counted + {excluded:,} excluded"
-    common.say(f"{inputs.path.name}: {rows}, {summary.seconds['total']:.2f} s, {output}")
+    common.say(f"{inputs.path.name}: {rows}, {output}")
 
 
 def report(summary: "Summary", output: Path) -> None:

@@ -1,12 +1,17 @@
 """`hpcvdj motifs cluster`."""
 
+import logging
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from hpcvdj.cli import common, motifs_options, options
-from hpcvdj.motifs.clusters import Clustering, Method, Singletons, cluster, require_networkx
+from hpcvdj.errors import InputError
+from hpcvdj.motifs.clusters import Clustering, Method, Singletons, cluster, consensus, require_networkx
 from hpcvdj.motifs.edges import EdgeFilter
+
+log = logging.getLogger(__name__)
 
 MOST_SHOWN = 10
 """Clusters whose sizes are printed."""
@@ -45,6 +50,12 @@ def command(
             help="Sequences without edges: none puts them in cluster 0, own gives each its own cluster.",
         ),
     ] = "none",
+    sequences: Annotated[
+        Path | None,
+        typer.Option(
+            "--sequences", help="Where the compared table is now, for its genes.", show_default="where it was compared"
+        ),
+    ] = None,
     overwrite: options.Overwrite = False,
 ) -> None:
     """Cluster the similarity graph.
@@ -52,6 +63,9 @@ def command(
     Writes a row for each sequence: name, cluster (1 is the largest; 0: in none), size of the cluster, degree
     (neighbours) and weighted degree (sum of its edges' scores). The weight of an edge is its score; for a pair with an
     edge on both strands, the larger score. Edges without a positive score are left out.
+
+    For junctions of a table, also v_call, j_call, the junction, and the consensus of its cluster: of the junctions of
+    the most frequent length, the base that more than half of them have, else N.
 
     Example: hpcvdj motifs cluster genes.h5 --min-score 0.2 -o clusters.tsv
     """
@@ -70,11 +84,30 @@ def command(
     with MotifResult(result) as source:
         edges = selected_edges(source, EdgeFilter(min_score, top), strands_of(source, strand))
         matrix = score_matrix(edges, len(source))
-        names = source.names
+        names, compared = source.names, source.source
+    further = _genes(compared, sequences, names)
     clustering = cluster(matrix, method, resolution=resolution, seed=seed, min_size=min_size, singletons=singletons)
-    clustering.write(names, output, overwrite=overwrite)
+    if further:
+        further["consensus"] = consensus(further[compared[2]], clustering.cluster)
+    clustering.write(names, output, further=further, overwrite=overwrite)
     _report(clustering)
     common.say(f"written    {output}")
+
+
+def _genes(compared: tuple[Path, str, str], moved: Path | None, names: list[str]) -> dict[str, list[str]]:
+    """The genes and junctions of the compared table; nothing, with a warning, if it is not there any more."""
+    from hpcvdj.motifs.sequences import genes_of
+    from hpcvdj.storage.inputs import file_digest
+
+    path, digest, field = compared
+    if moved is None and not path.is_file():
+        if field:
+            log.warning("%s: not there, so clusters have no genes and no consensus; --sequences says where it is", path)
+        return {}
+    path = moved or path
+    if file_digest(path) != digest:
+        raise InputError(f"{path}: is not what was compared (its SHA-256 differs); name that file with --sequences")
+    return genes_of(path, field, names)
 
 
 def _report(clustering: Clustering) -> None:

@@ -7,6 +7,8 @@
                      2701, with weights
 """
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -47,19 +49,49 @@ class Clustering:
         """Sequences of clusters 1, 2, …, int64 [clusters]."""
         return np.bincount(self.cluster, minlength=1)[1:]
 
-    def to_table(self, names: list[str]) -> Any:
-        """A pyarrow Table of `COLUMNS`, a row for each sequence in order; the size of cluster 0 is given as 0."""
+    def to_table(self, names: list[str], further: dict[str, list[str]] | None = None) -> Any:
+        """A pyarrow Table of `COLUMNS`, a row for each sequence in order; the size of cluster 0 is given as 0.
+
+        further  more columns
+        """
         import pyarrow as pa
 
         sizes = np.concatenate([[0], self.sizes])
         values = names, self.cluster, sizes[self.cluster], self.degree, self.weighted_degree
-        return pa.Table.from_arrays([pa.array(column) for column in values], names=COLUMNS)
+        columns = dict(zip(COLUMNS, values, strict=True)) | (further or {})
+        return pa.table({name: pa.array(column) for name, column in columns.items()})
 
-    def write(self, names: list[str], target: Path, *, overwrite: bool = False) -> None:
+    def write(
+        self, names: list[str], target: Path, *, further: dict[str, list[str]] | None = None, overwrite: bool = False
+    ) -> None:
         """Write `to_table` to a file."""
         from hpcvdj.repertoires.tables import write_table
 
-        write_table(target, self.to_table(names).to_batches(), overwrite=overwrite)
+        write_table(target, self.to_table(names, further).to_batches(), overwrite=overwrite)
+
+
+def consensus(sequences: Sequence[str], clusters: NDArray[np.int32]) -> list[str]:
+    """For each sequence the consensus of its cluster; empty for cluster 0.
+
+    It is that of the cluster's sequences of the most frequent length (of equal ones the longest): the base that more
+    than half of them have, else N.
+
+    >>> consensus(["ACGT", "ACGA", "AAGC", "AC", "TT"], np.array([1, 1, 1, 1, 0]))
+    ['ACGN', 'ACGN', 'ACGN', 'ACGN', '']
+    """
+    members: dict[int, list[str]] = {}
+    for number, sequence in zip(clusters.tolist(), sequences, strict=True):
+        members.setdefault(number, []).append(sequence)
+    texts = {number: _majority(own) if number else "" for number, own in members.items()}
+    return [texts[number] for number in clusters.tolist()]
+
+
+def _majority(sequences: list[str]) -> str:
+    lengths = Counter(map(len, sequences))
+    length = max(lengths, key=lambda own: (lengths[own], own))
+    chosen = [sequence for sequence in sequences if len(sequence) == length]
+    most = [Counter(column).most_common(1)[0] for column in zip(*chosen, strict=True)]
+    return "".join(base if 2 * number > len(chosen) else "N" for base, number in most)
 
 
 def cluster(

@@ -160,6 +160,14 @@ class MotifResult:
         return int(self._file["sequences/length"].shape[0])
 
     @property
+    def source(self) -> tuple[Path, str, str]:
+        """The file of the sequences, its SHA-256, and the column that they are in; empty in results that lack them."""
+        path, digest, field = (
+            str(self._file.attrs.get(name, "")) for name in ("sequences_path", "sequences_sha256", "sequence_field")
+        )
+        return Path(path), digest, field
+
+    @property
     def names(self) -> list[str]:
         """The sequences' names."""
         with damage(self.path):

@@ -1,6 +1,6 @@
 """Reading the sequences to compare: from FASTA or from the junctions of an AIRR table."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from io import BufferedReader
 from pathlib import Path
 
@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.kmers.sequences import SequenceSet, sequence_set
-from hpcvdj.repertoires.readers import read_batches
+from hpcvdj.repertoires.readers import open_table, read_batches
 from hpcvdj.storage.inputs import DAMAGE, MOST_EXPANDED, TEXT_BYTES, LimitedStream, require_regular
 
 _HEAD_BYTES = 4096
@@ -66,13 +66,36 @@ def distinct(
     place: Path | str, batches: Iterable[pa.RecordBatch], between: Callable[[], None] = lambda: None
 ) -> SequenceSet:
     """The distinct sequences of batches of (sequence_id, sequence) of a table, which messages call `place`."""
-    first: dict[str, str] = {}
+    names, texts = first_rows(batches, 2, between)
+    return _checked(place, texts, names)
+
+
+def first_rows(
+    batches: Iterable[pa.RecordBatch], columns: int, between: Callable[[], None] = lambda: None
+) -> list[list[str]]:
+    """The columns of the first row of each distinct text of the last one; rows without a text are left out."""
+    first: dict[str, tuple[str, ...]] = {}
     for batch in batches:
-        for name, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+        for *others, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             if text:
-                first.setdefault(text.upper(), name)
+                first.setdefault(text.upper(), (*others, text.upper()))
         between()
-    return _checked(place, list(first), list(first.values()))
+    return [[row[k] for row in first.values()] for k in range(columns)]
+
+
+def genes_of(path: Path, field: str, names: Sequence[str]) -> dict[str, list[str]]:
+    """v_call and j_call, where the table has them, and the sequence of each compared junction; empty for FASTA.
+
+    InputError if the table does not have the junctions called `names`.
+    """
+    if _begins_as_fasta(path):
+        return {}
+    has = open_table(path).columns
+    columns = ["sequence_id", *(name for name in ("v_call", "j_call") if name in has), field]
+    rows = dict(zip(columns, first_rows(read_batches(path, columns), len(columns)), strict=True))
+    if rows.pop("sequence_id") != list(names):
+        raise InputError(f"{path}: does not have the sequences that were compared; name their table with --sequences")
+    return rows
 
 
 def _checked(place: Path | str, texts: list[str], names: list[str]) -> SequenceSet:

@@ -11,6 +11,7 @@ import pytest
 from hpcvdj.counting import slices
 from hpcvdj.counting.config import Config
 from hpcvdj.counting.count import _slice_rows
+from hpcvdj.counting.summary import log_exclusions
 from hpcvdj.errors import CompleteError, InputError, MachineError, StoppedError
 from hpcvdj.repertoires.inputs import Inputs, cut, dealt, numbered, read_slices, survey
 from hpcvdj.repertoires.junctions import Reading
@@ -111,10 +112,11 @@ def test_exclusions_are_logged_as_of_a_whole_table(tables, paper_germline, tmp_p
     logged = []
     for rows in (0, ROWS):
         caplog.clear()
-        count_to(tmp_path / f"{rows}.h5", tables / "t.tsv", paper_germline, rows=rows)
+        found = count_to(tmp_path / f"{rows}.h5", tables / "t.tsv", paper_germline, rows=rows)
+        log_exclusions("t.tsv", found.rows_read, found.excluded, found.substituted)
         logged.append([record.getMessage() for record in caplog.records if record.levelname == "WARNING"])
     assert logged[0] == logged[1]
-    assert "4 of 500 rows excluded:" in logged[0]
+    assert "t.tsv: 4 of 500 rows excluded:" in logged[0]
 
 
 def test_more_exclusions_than_an_attribute_lists(tables, paper_germline, tmp_path, monkeypatch):

@@ -14,6 +14,7 @@ from hpcvdj.motifs.clusters import cluster, modularity, read_clusters
 from hpcvdj.motifs.edges import EdgeFilter
 from hpcvdj.motifs.graph import score_matrix, selected_edges
 from hpcvdj.motifs.results import MotifResult
+from tests.commands import error_line, hpcvdj_command
 from tests.conftest import ROOT
 
 METHODS = ("louvain", "components", "label-propagation")
@@ -175,3 +176,32 @@ def test_wrong_usage_is_said_in_a_line(results, run, tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"hpcvdj\[graphs\]"):
         run(motifs_cluster, results[False, 1].path, "-o", tmp_path / "c.tsv")
     run(motifs_cluster, results[False, 1].path, "-o", tmp_path / "c.tsv", "--method", "components")
+
+
+def test_clusters_of_a_repertoire_have_genes_and_a_consensus(tmp_path):
+    table = tmp_path / "t.tsv"
+    rows = [("a", "V1", "J1", "ACGTACGTACGG"), ("b", "V1", "J2", "acgtacgtacga"), ("x", "V9", "J9", ""),
+            ("c", "V2", "J1", "ACGTACGTACGC"), ("again", "V3", "J3", "ACGTACGTACGG"),
+            ("d", "V4", "J4", "TTTTTTTTTTTTTTTT")]  # fmt: skip
+    lines = [("sequence_id", "v_call", "j_call", "junction"), *rows]
+    table.write_text("".join("\t".join(line) + "\n" for line in lines))
+    hpcvdj_command("motifs", "compare", table, "-k", 8, "-d", 0, "--min-score", 0.1, "-o", tmp_path / "m.h5")
+    words = ("motifs", "cluster", tmp_path / "m.h5", "-o", tmp_path / "c.tsv", "--method", "components")
+    hpcvdj_command(*words)
+    head, *found = [line.split("\t") for line in (tmp_path / "c.tsv").read_text().splitlines()]
+    assert head[5:] == ["v_call", "j_call", "junction", "consensus"]
+    named = {line[0]: line[5:] for line in found}
+    assert named["b"] == ["V1", "J2", "ACGTACGTACGA", "ACGTACGTACGN"]
+    assert named["c"][-1] == "ACGTACGTACGN"
+    assert named["d"] == ["V4", "J4", "TTTTTTTTTTTTTTTT", ""]
+    assert sorted(named) == ["a", "b", "c", "d"]
+    # A table that was moved is said, another one is refused.
+    table.rename(tmp_path / "moved.tsv")
+    _, err = hpcvdj_command(*words, "--overwrite")
+    assert "--sequences says where it is" in err
+    assert "v_call" not in (tmp_path / "c.tsv").read_text()
+    hpcvdj_command(*words, "--overwrite", "--sequences", tmp_path / "moved.tsv")
+    assert "ACGTACGTACGN" in (tmp_path / "c.tsv").read_text()
+    (tmp_path / "other.tsv").write_text("sequence_id\tjunction\na\tACGT\n")
+    _, err = hpcvdj_command(*words, "--overwrite", "--sequences", tmp_path / "other.tsv", code=2)
+    assert "is not what was compared" in error_line(err)

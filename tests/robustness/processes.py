@@ -18,9 +18,9 @@ MEMORY = 1 << 30
 LIMIT = f"import resource; resource.setrlimit(resource.RLIMIT_DATA, ({MEMORY}, {MEMORY}))"
 
 
-def ended(*arguments, env=None, stdout=subprocess.PIPE):
+def ended(*arguments, env=None, stdout=subprocess.PIPE, quiet=True):
     """(exit code, stderr, stdout) of a command."""
-    words = [sys.executable, "-m", "hpcvdj", "-q", *map(str, arguments)]
+    words = [sys.executable, "-m", "hpcvdj", *["-q"] * quiet, *map(str, arguments)]
     done = subprocess.run(
         words, stdout=stdout, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, cwd=ROOT, timeout=3 * SECONDS,
         env={**os.environ, "COLUMNS": "200", **(env or {})}, check=False,

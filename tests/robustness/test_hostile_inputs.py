@@ -156,7 +156,7 @@ def test_the_line_of_a_fault(tmp_path, text, said):
 def test_a_padded_gzip_stream_is_read(tmp_path):
     """Tapes and some archives pad files with zeros, which gzip ignores."""
     (tmp_path / "t.tsv.gz").write_bytes(gzip.compress(SMALL.read_bytes()) + bytes(512))
-    code, err, out = ended("count", tmp_path / "t.tsv.gz", "-g", GERMLINE, "-o", tmp_path / "o.h5")
+    code, err, out = ended("count", tmp_path / "t.tsv.gz", "-g", GERMLINE, "-o", tmp_path / "o.h5", quiet=False)
     assert code == 0, err
     assert "500 read = 500 counted" in out
 
