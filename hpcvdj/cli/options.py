@@ -59,8 +59,8 @@ Junctions = Annotated[
 Tables = Annotated[
     list[Path],
     typer.Argument(
-        help="AIRR rearrangement tables ({tables}) with sequence_id, v_call, j_call, junction; or folders, of which "
-        "all such files are taken.",
+        help="AIRR rearrangement tables ({tables}) with sequence_id, v_call, j_call, junction; tables of the programs "
+        "that --format lists; or folders, of which all such files are taken.",
         metavar="JUNCTIONS...",
         show_default=False,
     ),
