@@ -60,8 +60,9 @@ Junctions = Annotated[
 Tables = Annotated[
     list[Path],
     typer.Argument(
-        help="AIRR rearrangement tables ({tables}) with sequence_id, v_call, j_call, junction; or folders, of which "
-        "all such files are taken; - is standard input.",
+        help="AIRR rearrangement tables ({tables}) with sequence_id, v_call, j_call, junction; tables of the programs "
+        "that --format lists; or folders, of which all such files are taken; - is "
+        "standard input.",
         metavar="JUNCTIONS...",
         show_default=False,
     ),

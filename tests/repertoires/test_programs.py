@@ -40,6 +40,11 @@ def test_every_format_has_a_table():
     assert set(TABLES | REFUSED) == set(choices(Format))
 
 
+def test_the_page_names_every_format():
+    page = (ROOT / "docs" / "formats.md").read_text()
+    assert all(f"| `{name}` |" in page for name in readable())
+
+
 @pytest.mark.parametrize("name", [*TABLES, *REFUSED])
 def test_a_header_is_recognised_by_its_format_alone(name):
     recognised = {other for other, kind in choices(Format).items() if kind.recognises(columns_of(name))}
