@@ -1,7 +1,7 @@
 """Files of tables: TSV and CSV (plain, gzip or zstd) and Parquet, read in batches as AIRR fields."""
 
 import csv
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -274,11 +274,27 @@ class TextReader(TableReader):
         return self._layout.columns
 
     def own_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        layout = self._layout
+        return self._parsed(columns, self._stream)
+
+    def _stream(self) -> pa.NativeFile:
+        # Arrow's own gzip refuses streams that are padded with zeros.
         plain = packing(self.path) is None
+        return pa.OSFile(str(self.path)) if plain else pa.PythonFile(unpacked(self.path), "r")
+
+    def _first_rows(self, columns: Sequence[str]) -> pa.RecordBatch | None:
+        # Arrow reads many blocks ahead: it gets the first ones only.
         try:
-            # Arrow's own gzip refuses streams that are padded with zeros.
-            with pa.OSFile(str(self.path)) if plain else pa.PythonFile(unpacked(self.path), "r") as stream:
+            with unpacked(self.path) as stream:
+                head = stream.read(_HEADER_BYTES)
+        except DAMAGE as error:
+            raise self._damaged(error) from None
+        lines = head[: max(head.rfind(b"\n"), head.rfind(b"\r")) + 1] if len(head) == _HEADER_BYTES else head
+        return next(self._parsed(list(columns), lambda: pa.BufferReader(lines)), None)
+
+    def _parsed(self, columns: list[str], stream_of: Callable[[], pa.NativeFile]) -> Iterator[pa.RecordBatch]:
+        layout = self._layout
+        try:
+            with stream_of() as stream:
                 yield from pacsv.open_csv(
                     stream,
                     read_options=pacsv.ReadOptions(
