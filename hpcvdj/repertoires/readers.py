@@ -3,7 +3,7 @@
 import csv
 import io
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import accumulate
@@ -457,11 +457,27 @@ class TextReader(TableReader):
         return self._layout.columns
 
     def own_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        layout = self._layout
-        plain = packing(self.path) is None and layout.needed is None
-        try:
+        def stream() -> pa.NativeFile:
             # Arrow's own gzip refuses streams that are padded with zeros.
-            with pa.OSFile(str(self.path)) if plain else pa.PythonFile(self._stream(), "r") as stream:
+            plain = packing(self.path) is None and self._layout.needed is None
+            return pa.OSFile(str(self.path)) if plain else pa.PythonFile(self._stream(), "r")
+
+        return self._parsed(columns, stream)
+
+    def _first_rows(self, columns: Sequence[str]) -> pa.RecordBatch | None:
+        # Arrow reads many blocks ahead: it gets the first ones only.
+        try:
+            with self._stream() as stream:
+                head = stream.read(_HEADER_BYTES)
+        except DAMAGE as error:
+            raise self._damaged(error) from None
+        lines = head[: max(head.rfind(b"\n"), head.rfind(b"\r")) + 1] if len(head) == _HEADER_BYTES else head
+        return next(self._parsed(list(columns), lambda: pa.BufferReader(lines)), None)
+
+    def _parsed(self, columns: list[str], stream_of: Callable[[], pa.NativeFile]) -> Iterator[pa.RecordBatch]:
+        layout = self._layout
+        try:
+            with stream_of() as stream:
                 yield from pacsv.open_csv(
                     stream,
                     read_options=pacsv.ReadOptions(

@@ -1,6 +1,7 @@
 """Tables of Adaptive immunoSEQ and of immunarch: junctions and names are those of slow, obvious references."""
 
 import csv
+import gzip
 import re
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from hpcvdj.recombination.adaptive_names import call_of, end_of_j, genes_of, img
 from hpcvdj.recombination.alphabet import AMINO_ACIDS
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
 from hpcvdj.recombination.packaged import germline_paths, model_paths
+from hpcvdj.repertoires import readers
 from hpcvdj.repertoires.formats import REASON, Opening
 from hpcvdj.repertoires.junctions import Reading, read_table
 from hpcvdj.repertoires.readers import open_table, read_batches
@@ -407,6 +409,24 @@ def test_the_species_of_a_table():
     both = pa.Table.from_pylist([values, values | {"v_resolved": "TCRBV31-01"}])
     assert [row["v_call"] for row in rows_of(both, ["v_call"])] == ["TRBV13-1", "TRBV31"]
     assert [row["v_call"] for row in rows_of(both.slice(0, 1), ["v_call"])] == ["TRBV13"]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_text_tells_its_species_from_its_beginning(tmp_path, monkeypatch, end, packed):
+    monkeypatch.setattr(readers, "_HEADER_BYTES", 700)
+    values = VERSIONS["reduced"]
+    mouse, human, either = (values | {"v_resolved": name} for name in ("TCRBV13-03", "TCRBV06-05", "TCRBV05-01"))
+    lines = ["\t".join(row) for row in (values, *(row.values() for row in [mouse] * 3 + [human] * 50 + [either]))]
+    path = tmp_path / "a.tsv"
+    data = end.join([*lines, ""]).encode()
+    path.write_bytes(gzip.compress(data) if packed else data)
+    rows = rows_of_file(path, ["v_call", "j_call"])
+    # In human, the last one is TRBV5-1.
+    assert [row["v_call"] for row in rows] == ["TRBV13-3"] * 3 + ["TRBV6-5"] * 50 + ["TRBV5"]
+    path.write_bytes(data[:-1] + b"\xe9\n")
+    with pytest.raises(hpcvdj.InputError, match="not UTF-8"):
+        rows_of_file(path)
 
 
 # --- ends of J
