@@ -13,7 +13,7 @@ import pytest
 from pyarrow import csv
 
 import hpcvdj
-from hpcvdj.cli import app
+from hpcvdj.cli import program
 from tests.commands import hpcvdj_command
 from tests.conftest import GERMLINE, ROOT, SMALL
 from tests.recombination.igor_files import mouse_files, mouse_junctions
@@ -186,7 +186,10 @@ def test_motifs(kind, path, folder):
             assert len(expected.to_table()) > 5
         clustered = hpcvdj.motifs.cluster(found, method="components", min_size=2, min_score=0.4)
         assert f"{ROWS - 1} sequences, k=8, d=1" in repr(found)
-    assert clustered.equals(pa.parquet.read_table(folder / "clusters.parquet"))
+    # Sequences that came from memory have no table with their genes.
+    written = pa.parquet.read_table(folder / "clusters.parquet")
+    assert clustered.equals(written.select(clustered.column_names))
+    assert clustered.num_columns == (9 if kind == "path" else 5)
     assert clustered["cluster"].to_numpy().max() > 0
 
 
@@ -231,7 +234,7 @@ def test_what_a_table_lacks_is_named_with_its_remedy(tmp_path):
         hpcvdj.count(tmp_path / "t.tsv", GERMLINE)
     assert "t.tsv, line 1: no column junction" in str(error.value)
     assert "hpcvdj.read_table: columns={'junction': 'COLUMN'}" in str(error.value)
-    with pytest.raises(hpcvdj.InputError, match="format must be one of airr"):
+    with pytest.raises(hpcvdj.InputError, match=r"format must be one of .*airr"):
         hpcvdj.read_table(SMALL, format="nothing")
     with pytest.raises(hpcvdj.InputError, match="kind must be one of pyarrow, pandas, polars"):
         hpcvdj.read_table(SMALL, kind="numpy")
@@ -277,7 +280,7 @@ def test_another_species_is_noticed(path):
     """As the command does: the table of the rows' species is named."""
     excluded, species = messages(hpcvdj.count, given(path, "pandas"), "human_trb", max_n=1)
     assert re.match(r"\d+ of 40 rows excluded: \d+ V gene", excluded)
-    assert re.search(r"mouse_trb.*\.tsv lists those of \d+: are the rows of that species or locus\?", species)
+    assert re.search(r"mouse_trb lists those of \d+: are the rows of that species or locus\?", species)
 
 
 def test_errors_name_parameters(path):
@@ -328,7 +331,7 @@ RENAMED = {"with_genes": "aa_with_genes"}
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_defaults_are_those_of_the_command(name):
-    command = next(own.callback for own in app.registered_commands if own.name == name)
+    command = next(own.callback for own in program().registered_commands if own.name == name)
     own = inspect.signature(getattr(hpcvdj, name)).parameters
     for option, parameter in inspect.signature(command).parameters.items():
         if option in NOT_IN_PYTHON | OF_THE_GERMLINE:

@@ -11,13 +11,13 @@ import pyarrow as pa
 from hpcvdj.api.parameters import unfolding
 from hpcvdj.api.tables import is_column
 from hpcvdj.kernels.kmers.sequences import SequenceSet, sequence_set
-from hpcvdj.motifs.clusters import Clustering
+from hpcvdj.motifs.clusters import Clustering, with_consensus
 from hpcvdj.motifs.clusters import cluster as cluster_matrix
 from hpcvdj.motifs.comparison import MotifConfig, compare_sequences
 from hpcvdj.motifs.edges import EdgeFilter
 from hpcvdj.motifs.graph import score_matrix, selected_edges, strands_of
 from hpcvdj.motifs.results import MotifResult
-from hpcvdj.motifs.sequences import distinct
+from hpcvdj.motifs.sequences import distinct, genes_of
 from hpcvdj.repertoires.tables import as_arrow, table_batches
 from hpcvdj.runs.run import Run
 
@@ -88,6 +88,8 @@ def cluster(
     Returns a pyarrow Table with a row for each sequence: name, cluster (1 is the largest; 0: in none), size of the
     cluster, degree (neighbours) and weighted_degree (sum of its edges' scores).  The weight of an edge is its score;
     for a pair with an edge on both strands, the larger score.  Edges without a positive score are left out.
+    If the file of the junctions is still there, also their v_call, j_call and sequence, and the consensus of their
+    cluster.
     """
     if not isinstance(result, MotifResult):
         with MotifResult(result) as opened:
@@ -97,4 +99,6 @@ def cluster(
 
 def _clustered(result: MotifResult, strand: str, clustering: Callable[..., Clustering], edges: EdgeFilter) -> pa.Table:
     pieces = selected_edges(result, edges, strands_of(result, strand))
-    return clustering(score_matrix(pieces, len(result))).to_table(result.names)
+    found = clustering(score_matrix(pieces, len(result)))
+    genes = genes_of(result.source, result.names) if result.source[0].is_file() else {}
+    return found.to_table(result.names, with_consensus(genes, result.source, found))

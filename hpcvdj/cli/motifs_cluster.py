@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from hpcvdj.cli import common, motifs_options, options
-from hpcvdj.errors import InputError
-from hpcvdj.motifs.clusters import Clustering, Method, Singletons, cluster, consensus, require_networkx
+from hpcvdj.motifs.clusters import Clustering, Method, Singletons, cluster, require_networkx, with_consensus
 from hpcvdj.motifs.edges import EdgeFilter
 
 log = logging.getLogger(__name__)
@@ -74,6 +73,7 @@ def command(
         return
     from hpcvdj.motifs.graph import score_matrix, selected_edges, strands_of
     from hpcvdj.motifs.results import MotifResult
+    from hpcvdj.motifs.sequences import genes_of
     from hpcvdj.repertoires.tables import table_suffix
     from hpcvdj.storage.files import require_writable
 
@@ -85,29 +85,11 @@ def command(
         edges = selected_edges(source, EdgeFilter(min_score, top), strands_of(source, strand))
         matrix = score_matrix(edges, len(source))
         names, compared = source.names, source.source
-    further = _genes(compared, sequences, names)
+    further = genes_of(compared, names, sequences)
     clustering = cluster(matrix, method, resolution=resolution, seed=seed, min_size=min_size, singletons=singletons)
-    if further:
-        further["consensus"] = consensus(further[compared[2]], clustering.cluster)
-    clustering.write(names, output, further=further, overwrite=overwrite)
+    clustering.write(names, output, further=with_consensus(further, compared, clustering), overwrite=overwrite)
     _report(clustering)
     common.say(f"written    {output}")
-
-
-def _genes(compared: tuple[Path, str, str], moved: Path | None, names: list[str]) -> dict[str, list[str]]:
-    """The genes and junctions of the compared table; nothing, with a warning, if it is not there any more."""
-    from hpcvdj.motifs.sequences import genes_of
-    from hpcvdj.storage.inputs import file_digest
-
-    path, digest, field = compared
-    if moved is None and not path.is_file():
-        if field:
-            log.warning("%s: not there, so clusters have no genes and no consensus; --sequences says where it is", path)
-        return {}
-    path = moved or path
-    if file_digest(path) != digest:
-        raise InputError(f"{path}: is not what was compared (its SHA-256 differs); name that file with --sequences")
-    return genes_of(path, field, names)
 
 
 def _report(clustering: Clustering) -> None:

@@ -86,6 +86,16 @@ def consensus(sequences: Sequence[str], clusters: NDArray[np.int32]) -> list[str
     return [texts[number] for number in clusters.tolist()]
 
 
+def with_consensus(
+    columns: dict[str, list[str]], compared: tuple[Path, str, str], clustering: Clustering
+) -> dict[str, list[str]]:
+    """The columns of `hpcvdj.motifs.sequences.genes_of` and the consensus of each sequence's cluster, if there are any.
+
+    compared  as of `MotifResult.source`
+    """
+    return columns | ({"consensus": consensus(columns[compared[2]], clustering.cluster)} if columns else {})
+
+
 def _majority(sequences: list[str]) -> str:
     lengths = Counter(map(len, sequences))
     length = max(lengths, key=lambda own: (lengths[own], own))

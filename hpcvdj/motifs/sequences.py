@@ -1,5 +1,6 @@
 """Reading the sequences to compare: from FASTA or from the junctions of an AIRR table."""
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from io import BufferedReader
 from pathlib import Path
@@ -9,7 +10,9 @@ import pyarrow as pa
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.kmers.sequences import SequenceSet, sequence_set
 from hpcvdj.repertoires.readers import open_table, read_batches
-from hpcvdj.storage.inputs import DAMAGE, MOST_EXPANDED, TEXT_BYTES, LimitedStream, require_regular
+from hpcvdj.storage.inputs import DAMAGE, MOST_EXPANDED, TEXT_BYTES, LimitedStream, file_digest, require_regular
+
+log = logging.getLogger(__name__)
 
 _HEAD_BYTES = 4096
 _RECORDS = 1 << 14
@@ -83,11 +86,23 @@ def first_rows(
     return [[row[k] for row in first.values()] for k in range(columns)]
 
 
-def genes_of(path: Path, field: str, names: Sequence[str]) -> dict[str, list[str]]:
-    """v_call and j_call, where the table has them, and the sequence of each compared junction; empty for FASTA.
+def genes_of(compared: tuple[Path, str, str], names: Sequence[str], moved: Path | None = None) -> dict[str, list[str]]:
+    """v_call and j_call, where the compared table has them, and the sequence of each compared junction.
 
-    InputError if the table does not have the junctions called `names`.
+    compared  as of `MotifResult.source`
+    names     of the sequences
+    moved     where the table is now
+
+    Empty for FASTA; and, with a warning, if the table is not there any more.  InputError if it is another one.
     """
+    path, digest, field = compared
+    if moved is None and not path.is_file():
+        if field:
+            log.warning("%s: not there, so clusters have no genes and no consensus; --sequences says where it is", path)
+        return {}
+    path = moved or path
+    if file_digest(path) != digest:
+        raise InputError(f"{path}: is not what was compared (its SHA-256 differs); name that file with --sequences")
     if _begins_as_fasta(path):
         return {}
     has = open_table(path).columns

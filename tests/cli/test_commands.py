@@ -16,7 +16,7 @@ from tests.conftest import GERMLINE, ROOT, SMALL
 
 COMMANDS = (
     "count", "explain", "convergence", "verify", "forms", "simulate", "export", "report", "info", "scaling", "study",
-    "germline", "motifs", "pgen", "models", "generate", "infer", "convert",
+    "germline", "motifs", "pgen", "models", "generate", "infer", "convert", "enrich",
 )  # fmt: skip
 
 

@@ -52,7 +52,7 @@ def test_rows_that_cannot_be_explained(counted, tmp_path):
     assert "--v, --max-p: the result records it" in refused("--id", "insilico_0", "--v", "TRBV1", "--max-p", "2")
     (tmp_path / "g.tsv").write_text(GERMLINE.read_text().replace("TRBD1*01", "TRBD1*02"))
     assert "is not the germline table" in refused("--id", "insilico_0", "-g", tmp_path / "g.tsv")
-    assert "--id for a result" in refused()
+    assert "--id for a row of a result" in refused()
 
 
 @pytest.mark.parametrize("columns", [60, 80, 200])

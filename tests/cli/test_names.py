@@ -218,7 +218,7 @@ def test_a_species_warning_names_packaged_tables(tmp_path):
 
 def test_a_species_warning_names_a_species(tmp_path, two_chains):
     table = table_of(tmp_path / "t.tsv", *[("TRBV7-9", "TRBJ1-1", TRB[2])] * 5, *[("TRAV23/DV6", "TRAJ61", TRA[2])] * 5)
-    _, err = hpcvdj_command("-q", "count", table, "-g", "mouse_igl", "-o", tmp_path / "o.h5")
+    _, err = hpcvdj_command("-q", "count", table, "-g", "mouse_igl", "-o", tmp_path / "o.h5", code=2)
     assert "but human lists those of 10: are the rows" in err
 
 

@@ -232,7 +232,7 @@ def test_convergence_reads_columns_of_all_tables(path, folder, caplog):
     place = head.split("\t").index("productive")
     assert seen.not_productive == sum(line.split("\t")[place] != "T" for k, line in enumerate(lines) if k != 3) > 0
     assert {"b.tsv.gz", "c.parquet"} == set(re.findall(r"(\S+): no column productive", caplog.text.replace("/", " ")))
-    with pytest.raises(InputError, match=r"a\.tsv, line 1: no column cell"):
+    with pytest.raises(InputError, match=r"a\.tsv: no column cell to name the individuals.*it has sequence_id"):
         read([path], individual="cell")
 
 

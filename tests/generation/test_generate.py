@@ -219,7 +219,8 @@ WRONG = {
 @pytest.mark.parametrize("case", WRONG)
 def test_wrong_usage(folders, tmp_path, case):
     words, what = WRONG[case]
-    _, err = hpcvdj_command("generate", "-m", folders["mouse"], "-o", "o.tsv", *words, code=2, cwd=tmp_path)
+    model = [] if "-m" in words else ["-m", folders["mouse"]]
+    _, err = hpcvdj_command("generate", *model, "-o", "o.tsv", *words, code=2, cwd=tmp_path)
     assert what in err.replace("\n", " ").replace("│", "")
     assert "Traceback" not in err
     assert not list(tmp_path.iterdir())
@@ -227,9 +228,9 @@ def test_wrong_usage(folders, tmp_path, case):
 
 def test_wrong_arguments(models):
     for options, what in (
-        ({"n": 0}, "number 0"), ({"n": 2.5}, "number 2.5"), ({"n": 1, "seed": -1}, "seed -1"),
-        ({"n": 1, "seed": 1 << 64}, "2\\^64"), ({"n": 1, "seed": "x"}, "seed 'x'"),
-        ({"n": 1, "backend": "x"}, "backend"),
+        ({"number": 0}, "number"), ({"number": 2.5}, "number"), ({"number": 1, "seed": -1}, "seed -1"),
+        ({"number": 1, "seed": 1 << 64}, "2\\^64"), ({"number": 1, "seed": "x"}, "seed='x'"),
+        ({"number": 1, "backend": "x"}, "backend"),
     ):  # fmt: skip
         with pytest.raises(InputError, match=what):
             hpcvdj.generate(models["VJ"], **options)
@@ -241,5 +242,5 @@ def test_a_model_without_productive_junctions(tmp_path):
         files.events[event].realisations = [own.replace("TGT", "AAT") for own in files.events[event].realisations]
     model = hpcvdj.load_model(files.write(tmp_path / "m"))
     assert hpcvdj.generate(model, 10).num_rows == 10
-    with pytest.raises(InputError, match="makes no productive junction; leave out --productive"):
+    with pytest.raises(InputError, match="makes no productive junction; leave out productive=True"):
         hpcvdj.generate(model, 10, productive=True)

@@ -42,6 +42,20 @@ TABLES: dict[str, tuple[str, str]] = {
         "subject|count|v_b_gene|j_b_gene|cdr3_b_aa|cdr3_b_nucseq", f"d1|12|{V}|TRBJ2-7*01|{AA}|{NT}",
         f"d2|3|TRBV1*01|TRBJ1-1*01|{AA}|{READ}", f"d2|1|TRBV1*01|TRBJ1-1*01|CAWWF|{READ}", sep=",",
     )),
+    "adaptive": ("a.tsv", table(
+        "rearrangement|amino_acid|frame_type|rearrangement_type|templates|reads|cdr3_length|v_gene|v_allele|j_gene|"
+        "j_allele|v_index|v_gene_ties|sample_name",
+        f"{READ}|{AA}|In|VJ|12|40|24|TCRBV02-01|01|TCRBJ02-07|01|9||donor1",
+        f"GATTACAGG{OUT}GGGCCG||Out|VDJ|null|3|25|unresolved||TCRBJ01-01|01|9|TCRBV06-02,TCRBV06-03|donor1",
+        f"{READ}|CAWWF|In|VJ|1|1|24|TCRBV02-01|01|TCRBJ02-07|01|9||donor1",
+        f"{READ}||Out|DJ|1|1|24|unresolved||TCRBJ02-07|01|-1||donor1",
+    )),
+    "immunarch": ("a.tsv", table(
+        "Clones|Proportion|CDR3.nt|CDR3.aa|V.name|D.name|J.name|V.end|D.start|D.end|J.start|VJ.ins|VD.ins|DJ.ins|"
+        "Sequence",
+        f"12|0.8|{NT}|{AA}|TRBV2|NA|TRBJ2-7|9|NA|NA|15|NA|NA|NA|NA",
+        f"3|0.2|{OUT}|CASS~TVL|TRBV1|TRBD1|TRBJ1-1|9|NA|NA|15|NA|NA|NA|NA",
+    )),
     "10x_all": ("a.csv", table(
         f"{CONTIGS}|cdr3|cdr3_nt|reads|umis|raw_clonotype_id",
         f"A-1|True|A-1_1|True|520|TRB|TRBV2|None|TRBJ2-7|TRBC2|True|True|{AA}|{NT}|90|12|clonotype1",

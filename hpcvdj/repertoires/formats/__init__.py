@@ -1,10 +1,10 @@
 """Formats of tables, in the order in which they are tried; a table of none of them is taken for an AIRR table."""
 
-from hpcvdj.repertoires.formats import adaptive as adaptive
 from hpcvdj.repertoires.formats import airr as airr
 
 # A table with AIRR fields is an AIRR table, whatever other columns it has.
 # isort: split
+from hpcvdj.repertoires.formats import adaptive as adaptive
 from hpcvdj.repertoires.formats import changeo as changeo
 from hpcvdj.repertoires.formats import immunarch as immunarch
 from hpcvdj.repertoires.formats import mixcr as mixcr

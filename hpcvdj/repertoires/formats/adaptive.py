@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.recombination.adaptive_names import MISSING, Species, call_of, end_of_j, species_of
 from hpcvdj.repertoires.formats.format import REASON, Field, Format
+from hpcvdj.repertoires.formats.steps import productive
 
 _HEADERS: tuple[tuple[set[str], ...], ...] = (
     ({"rearrangement", "bio_identity"},),
@@ -68,10 +69,14 @@ class Adaptive(Format):
         place = (*start, *length) if start and length else ()
         sources = *self._of_j.values(), read, amino_acids, *place, *frame
         cut = partial(self._cut, has_place=bool(place), has_frame=bool(frame))
+        kind = ("rearrangement_type",) if "rearrangement_type" in columns else ()
         optional = {
+            # Adaptive's says VJ or VDJ; AIRR's is that of data: observed, simulated or inferred.
+            "rearrangement_type": Field(kind, _observed),
+            "adaptive_rearrangement_type": Field(kind),
             "repertoire_id": Field(_present(columns, _SAMPLE)[:1], _known),
             "d_call": Field(tuple(of_d.values()), partial(self._calls, tuple(of_d))),
-            "productive": Field(frame, _productive),
+            "productive": Field(frame, _productive) if frame else Field((amino_acids,), productive),
             "duplicate_count": Field(counts, _count),
         }
         return {
@@ -174,6 +179,10 @@ def _count(*columns: pa.Array) -> pa.Array:
         for column in reversed(known):
             used = pc.if_else(pc.is_in(column, pa.array(unused, pa.large_string())), used, column)
     return used
+
+
+def _observed(column: pa.Array) -> pa.Array:
+    return pa.repeat(pa.scalar("observed", pa.large_string()), len(column))
 
 
 def _productive(frames: pa.Array) -> pa.Array:
