@@ -6,6 +6,7 @@ they would prepare for nobody is left out there: never when hpcvdj is imported a
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -40,10 +41,12 @@ def _without_pandas(pyarrow: ModuleType) -> None:
 def _without_registries(caching: ModuleType) -> None:
     """Do not load what numba compiles with (0.3 s) for functions that are compiled already, in its cache."""
     load = caching.Cache.load_overload
+    try:
+        from numba.core.runtime import rtsys
+    except ImportError:  # another version
+        return
 
     def load_overload(cache: Any, signature: Any, context: Any) -> Any:
-        from numba.core.runtime import rtsys
-
         refresh, context.refresh = context.refresh, lambda: rtsys.initialize(context)
         try:
             return load(cache, signature, context)
@@ -79,7 +82,8 @@ class _AfterImport(MetaPathFinder):
 
             def execute_and_change(module: ModuleType) -> Any:
                 execute(module)
-                change(module)
+                with suppress(AttributeError):  # of another version, which then loads what it loads
+                    change(module)
 
             spec.loader.exec_module = execute_and_change  # type: ignore[method-assign]
         return spec

@@ -41,8 +41,11 @@ def test_a_lock_that_is_a_folder(tmp_path):
 
 
 def test_a_device(tmp_path):
-    assert "is not a regular file" in count(SMALL, "/dev/stdout", "--overwrite")
+    (tmp_path / "o.h5").symlink_to("/dev/stdout")
+    assert "is not a regular file" in count(SMALL, tmp_path / "o.h5", "--overwrite")
+    assert "must end in .h5" in count(SMALL, "/dev/stdout", "--overwrite")
     assert Path("/dev/stdout").is_symlink()
+    assert (tmp_path / "o.h5").is_symlink()
 
 
 def test_a_link_as_target_stays(tmp_path):

@@ -187,5 +187,5 @@ def test_enumeration_stops_where_task_numbers_do():
 
 @pytest.mark.parametrize("max_n", [-1, 129])
 def test_n_lengths_that_cannot_be(paper_germline, max_n):
-    with pytest.raises(InputError, match=f"max_n {max_n}: give a number from 0 to 128, or all"):
+    with pytest.raises(InputError, match=f"--max-n {max_n}: give a number from 0 to 128, or all"):
         Problem(repertoire_of_rows(paper_germline, []), paper_germline, max_n)
