@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hpcvdj.api.cells import annotate_cells
     from hpcvdj.api.counting import count, explain
     from hpcvdj.api.models import compare_models, infer, model_tables, write_model
+    from hpcvdj.api.neighbours import enrich
     from hpcvdj.api.probabilities import generate, likely_scenarios, pgen, simulate
     from hpcvdj.api.results import convergence, report
     from hpcvdj.api.results import open_result as open
@@ -47,6 +48,7 @@ __all__ = [
     "compare_models",
     "convergence",
     "count",
+    "enrich",
     "explain",
     "export",
     "generate",
@@ -81,6 +83,7 @@ _HOMES = {
     "compare_models": "api.models.compare_models",
     "convergence": "api.results.convergence",
     "count": "api.counting.count",
+    "enrich": "api.neighbours.enrich",
     "explain": "api.counting.explain",
     "export": "results.export.export",
     "generate": "api.probabilities.generate",

@@ -30,7 +30,7 @@ def command(
     ] = None,
     table_format: options.TableFormat = None,
     columns: options.Columns = None,
-    fewest_reads: Annotated[
+    min_reads: Annotated[
         int, typer.Option("--min-reads", min=1, help="Leave out nucleotide junctions with fewer reads.")
     ] = 1,
     likely_errors: Annotated[
@@ -41,7 +41,7 @@ def command(
             "(duplicate_count), or two in one with 400 times as many.",
         ),
     ] = False,
-    fewest_neighbours: Annotated[
+    min_neighbours: Annotated[
         int, typer.Option("--min-neighbours", min=1, help="Test clonotypes with at least so many neighbours.")
     ] = 2,
     kappa: Annotated[
@@ -53,7 +53,9 @@ def command(
             show_default="estimated for each length",
         ),
     ] = None,
-    q: Annotated[float, typer.Option("--q", help="False discovery rate up to which clonotypes are hits.")] = 0.001,
+    max_q: Annotated[
+        float, typer.Option("--max-q", help="False discovery rate up to which clonotypes are hits.")
+    ] = 0.001,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the clonotypes drawn to estimate kappa.")] = 0,
     backend: options.BackendOption = "auto",
     strict_binding: options.StrictBinding = False,
@@ -81,17 +83,17 @@ def command(
 
     opening = run.from_root(lambda: options.opening(table_format, columns))
     settings = run.from_root(
-        lambda: Settings(kappa, fewest_neighbours, q, seed, backend, strict_binding=strict_binding)
+        lambda: Settings(kappa, min_neighbours, max_q, seed, backend, strict_binding=strict_binding)
     )
-    choice = ClonotypeChoice(fewest_reads, likely_errors)
+    choice = ClonotypeChoice(min_reads, likely_errors)
     with run.request:
         loaded = run.from_root(lambda: load_model(model))
         found = enrich_file(junctions, loaded, settings, choice, run.to(output, overwrite=overwrite), opening, control)
     if found is not None:
-        _report(found, output, q)
+        _report(found, output, max_q)
 
 
-def _report(found: "Enriched", output: Path, q: float) -> None:
+def _report(found: "Enriched", output: Path, max_q: float) -> None:
     own = found.enrichment
     left_out = "".join(f", {number:,} {reason}" for reason, number in found.left_out.items() if number)
     common.say(f"rows       {found.rows_read:,} read, {found.excluded:,} excluded{left_out}")
@@ -99,5 +101,5 @@ def _report(found: "Enriched", output: Path, q: float) -> None:
     if own.kappa is not None:
         lengths = "".join(f", {length}: {kappa:.2f}" for length, kappa in own.by_length.items())
         common.say(f"kappa      {own.kappa:.2f}{'; by residues' if lengths else ''}{lengths[1:]}")
-    common.say(f"hits       {own.hits:,} with q <= {q:g}, in {own.clusters:,} cluster(s)")
+    common.say(f"hits       {own.hits:,} with q <= {max_q:g}, in {own.clusters:,} cluster(s)")
     common.say(f"written    {output}, {output}.json")

@@ -87,12 +87,12 @@ def by_gene(own: Repertoire, model: Model) -> tuple[Repertoire, Counts]:
 
 
 def clonotypes_of(
-    junctions: Junctions, reads: Counts | None, model: Model, *, fewest_reads: int = 1, errors: bool = False
+    junctions: Junctions, reads: Counts | None, model: Model, *, min_reads: int = 1, errors: bool = False
 ) -> Clonotypes:
     """The clonotypes of productive junctions.
 
     reads         int64 [data rows] of the input, at least 1; None if it does not say
-    fewest_reads  that a nucleotide junction must have
+    min_reads  that a nucleotide junction must have
     errors        keep likely sequencing errors
 
     InputError if none is left.
@@ -105,8 +105,8 @@ def clonotypes_of(
     summed = np.zeros(len(first), dtype=np.int64)
     np.add.at(summed, group, of_row)
     left_out = {"junctions that another row has": len(own) - len(first)}
-    keep = summed >= fewest_reads
-    left_out[f"fewer than {fewest_reads} reads"] = int((~keep).sum())
+    keep = summed >= min_reads
+    left_out[f"fewer than {min_reads} reads"] = int((~keep).sum())
     if reads is not None and not errors:
         wrong = _likely_errors(own, kind, summed, first)
         left_out["likely sequencing errors"] = int((wrong & keep).sum())

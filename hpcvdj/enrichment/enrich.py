@@ -42,38 +42,38 @@ class Settings:
     """How neighbourhoods are tested.
 
     kappa              the selection factor; None estimates it, for each length
-    fewest_neighbours  clonotypes with fewer are not tested
-    q                  the false discovery rate of hits, which form clusters
+    min_neighbours  clonotypes with fewer are not tested
+    max_q              the false discovery rate of hits, which form clusters
     seed               of the clonotypes that are drawn to estimate κ
     backend            where probabilities are computed
     strict_binding     two ranks on one GPU are an error, not a warning
     """
 
     kappa: float | None = None
-    fewest_neighbours: int = FEWEST_NEIGHBOURS
-    q: float = 0.001
+    min_neighbours: int = FEWEST_NEIGHBOURS
+    max_q: float = 0.001
     seed: int = 0
     backend: str = AUTO
     strict_binding: bool = False
 
     def __post_init__(self) -> None:
         if self.kappa is not None and not self.kappa > 0:
-            raise InputError(f"kappa {self.kappa}: give a number above 0")
-        if self.fewest_neighbours < 1:
-            raise InputError(f"fewest_neighbours {self.fewest_neighbours}: give at least 1")
-        if not 0 < self.q < 1:
-            raise InputError(f"q {self.q}: give a number between 0 and 1")
+            raise InputError(f"--kappa {self.kappa}: give a number above 0")
+        if self.min_neighbours < 1:
+            raise InputError(f"--min-neighbours {self.min_neighbours}: give at least 1")
+        if not 0 < self.max_q < 1:
+            raise InputError(f"--max-q {self.max_q}: give a number between 0 and 1")
 
 
 @dataclass(frozen=True)
 class Enrichment:
     """Tested clonotypes.
 
-    table       a row for each, by p-value: see docs/enrich.md for the columns
+    table       pyarrow, a row for each, by p-value: see docs/enrich.md for the columns
     clonotypes  how many there are in all: the family of the q-values
     kappa       the selection factor of all lengths; with a control, None
     by_length   that of each length that has enough clonotypes
-    hits        clonotypes with a q-value of at most `Settings.q`
+    hits        clonotypes with a q-value of at most `Settings.max_q`
     clusters    of the hits
     """
 
@@ -140,7 +140,7 @@ def enrich_over(own: Clonotypes, control: Clonotypes, settings: Settings) -> Enr
     neighbours, of_control = counts[:, 0] - 1, counts[:, 1]
     size = _class_sizes(own.kind, own.variants, len(own.classes))[own.kind]
     size_of_control = _class_sizes(kind[known], control.variants[known], len(own.classes))[own.kind]
-    tested = np.flatnonzero(neighbours >= settings.fewest_neighbours)
+    tested = np.flatnonzero(neighbours >= settings.min_neighbours)
     p_values = statistics.two_rates_tail(
         neighbours[tested], size[tested] - 1, of_control[tested], size_of_control[tested]
     )
@@ -163,7 +163,7 @@ def _counted(own: Clonotypes | None, settings: Settings) -> tuple[Counts, Counts
     assert own is not None
     counts = degrees(own.letters, own.lengths, own.kind, own.variants[:, np.newaxis])[:, 0]
     size = _class_sizes(own.kind, own.variants, len(own.classes))[own.kind]
-    tested = np.flatnonzero(counts - 1 >= settings.fewest_neighbours)
+    tested = np.flatnonzero(counts - 1 >= settings.min_neighbours)
     drawn = np.empty(0, dtype=np.int64)
     if settings.kappa is None:
         order = np.random.default_rng(settings.seed).permutation(len(own))
@@ -197,7 +197,7 @@ def _tested(
 ) -> Enrichment:  # fmt: skip
     """With q-values, clusters of hits, and what the clonotypes are, by p-value."""
     q = statistics.benjamini_hochberg(columns["p_value"], len(own))
-    hits = np.flatnonzero(q <= settings.q)
+    hits = np.flatnonzero(q <= settings.max_q)
     cluster = np.zeros(len(tested), dtype=np.int64)
     found = tested[hits]
     cluster[hits] = statistics.clusters(own.letters[found], own.lengths[found], own.kind[found])

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 from hpcvdj.counting.config import PgenConfig
 from hpcvdj.counting.slices import NOTHING_YET, surveyed
-from hpcvdj.counting.summary import log_exclusions
+from hpcvdj.counting.summary import Tally, log_exclusions
 from hpcvdj.enrichment.clonotypes import Clonotypes, clonotypes_of
 from hpcvdj.enrichment.enrich import COLUMNS, Enrichment, Settings, enrich, enrich_over
 from hpcvdj.errors import InputError, few
@@ -18,8 +19,8 @@ from hpcvdj.recombination.exclusions import counts_json
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import Inputs, tables_of
-from hpcvdj.repertoires.junctions import Junctions, Reading, read_table
-from hpcvdj.repertoires.tables import table_suffix, write_table
+from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions, Reading, read_table
+from hpcvdj.repertoires.tables import as_arrow, table_suffix, write_table
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.files import atomic_path, require_writable
 
@@ -30,16 +31,16 @@ log = logging.getLogger(__name__)
 class ClonotypeChoice:
     """Which junctions take part.
 
-    fewest_reads   that a nucleotide junction must have
+    min_reads   that a nucleotide junction must have
     likely_errors  likely sequencing errors take part as well
     """
 
-    fewest_reads: int = 1
+    min_reads: int = 1
     likely_errors: bool = False
 
     def __post_init__(self) -> None:
-        if self.fewest_reads < 1:
-            raise InputError(f"fewest_reads {self.fewest_reads}: give at least 1")
+        if self.min_reads < 1:
+            raise InputError(f"--min-reads {self.min_reads}: give at least 1")
 
 
 @dataclass(frozen=True)
@@ -58,13 +59,33 @@ def reading_for(opening: Opening = BY_HEADER) -> Reading:
 
 
 def enrich_table(
-    table: Any, model: Model, settings: Settings, choice: ClonotypeChoice, control: Any = None
+    table: Any,
+    model: Model,
+    settings: Settings,
+    choice: ClonotypeChoice,
+    control: Any = None,
+    warn: Callable[[str], None] = log.warning,
 ) -> Enrichment:
-    """Test the clonotypes of a pandas DataFrame or a pyarrow Table, on this machine."""
+    """Test the clonotypes of a pandas DataFrame or a pyarrow Table, on this machine.
+
+    warn  called with each warning
+    """
 
     def read(given: Any) -> Clonotypes:
+        names = as_arrow(given).column_names
+        if REPERTOIRE in names and len(found := set(map(str, as_arrow(given)[REPERTOIRE].to_pylist()))) > 1:
+            raise _several("the table", sorted(found))
         junctions = read_table(given, model, reading_for())
-        return _clonotypes(junctions, reads_of_table(given), model, choice)
+        counts = junctions.excluded.counts()
+        tally = Tally(
+            rows_read=junctions.rows_read,
+            counted=len(junctions),
+            excluded=counts,
+            substituted=junctions.substituted,
+        )
+        for message in filter(None, (tally.substitutions, tally.exclusions)):
+            warn(message)
+        return _clonotypes(junctions, reads_of_table(given), model, choice, warn)
 
     if control is not None:
         return enrich_over(read(table), read(control), settings)
@@ -151,10 +172,7 @@ def _read(
 
     def one_individual() -> None:
         if len(inputs.repertoires) > 1:
-            several = f"{len(inputs.repertoires):,} repertoires ({few(inputs.repertoires)})"
-            raise InputError(
-                f"{path}: has {several}; neighbours are those of one individual, so give each its own table"
-            )
+            raise _several(path, inputs.repertoires)
 
     run.on_root(one_individual)
     junctions = run.root_steps(lambda: inputs.read(model, between=run.raise_if_stopping), NOTHING_YET)
@@ -167,9 +185,20 @@ def _read(
     return inputs, junctions, run.root_steps(made, NOTHING_YET)
 
 
-def _clonotypes(junctions: Junctions, reads: Any, model: Model, choice: ClonotypeChoice) -> Clonotypes:
-    if reads is None and choice.fewest_reads > 1:
-        raise InputError("the table has no column duplicate_count, so the fewest reads cannot be required")
+def _several(place: Path | str, repertoires: list[str]) -> InputError:
+    found = f"{len(repertoires):,} repertoires ({few(repertoires)})"
+    return InputError(f"{place}: has {found}; neighbours are those of one individual, so give each its own table")
+
+
+def _clonotypes(
+    junctions: Junctions,
+    reads: Any,
+    model: Model,
+    choice: ClonotypeChoice,
+    warn: Callable[[str], None] = log.warning,
+) -> Clonotypes:
+    if reads is None and choice.min_reads > 1:
+        raise InputError(f"--min-reads {choice.min_reads}: the table has no column duplicate_count; leave it out")
     if reads is None and not choice.likely_errors:
-        log.warning("no column duplicate_count: likely sequencing errors cannot be told, and take part")
-    return clonotypes_of(junctions, reads, model, fewest_reads=choice.fewest_reads, errors=choice.likely_errors)
+        warn("no column duplicate_count: likely sequencing errors cannot be told, and take part")
+    return clonotypes_of(junctions, reads, model, min_reads=choice.min_reads, errors=choice.likely_errors)

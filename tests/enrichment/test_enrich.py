@@ -84,7 +84,7 @@ def test_the_forms_that_are_not_calibrated_fail_this_test(everything):
 
 
 def test_no_hit_without_selection(own, model):
-    found = enrich(own, model, Settings(q=0.05, backend="cpu"), Run())
+    found = enrich(own, model, Settings(max_q=0.05, backend="cpu"), Run())
     assert found.hits <= 2
     assert found.clonotypes == len(own)
     assert found.kappa == pytest.approx(1, abs=0.1)
@@ -143,14 +143,14 @@ def test_a_control_in_place_of_the_model(model, drawn, with_planted):
     exact = stats.binomtest(row["neighbours"], both, share, alternative="greater").pvalue
     assert row["p_value"] == pytest.approx(exact, rel=1e-10)
     assert found.kappa is None
-    own = enrich_table(drawn.slice(0, 20_000), model, Settings(q=0.05), ClonotypeChoice(), control)
+    own = enrich_table(drawn.slice(0, 20_000), model, Settings(max_q=0.05), ClonotypeChoice(), control)
     assert own.hits == 0
 
 
 def test_numbers_by_hand(model, drawn):
     """One class, with counts by comparison of all pairs."""
     table = drawn.filter(pc.equal(drawn["v_call"], drawn["v_call"][0])).slice(0, 3000)
-    found = enrich_table(table, model, Settings(kappa=2.0, fewest_neighbours=1, backend="cpu"), ClonotypeChoice())
+    found = enrich_table(table, model, Settings(kappa=2.0, min_neighbours=1, backend="cpu"), ClonotypeChoice())
     rows = [(r["v_call"].split("*")[0], r["j_call"].split("*")[0], r["junction"]) for r in table.to_pylist()]
     rows = sorted(set(rows))
     texts = dict(zip(rows, translate([row[2] for row in rows]), strict=True))
@@ -182,7 +182,7 @@ def test_repeated_rows_order_and_ranks_change_nothing(model, drawn):
     table = drawn.slice(0, 5_000)
     shuffled = pa.concat_tables([table, table.slice(0, 50)]).take(np.random.default_rng(4).permutation(5_050))
     shuffled = shuffled.set_column(0, "sequence_id", pa.array([str(k) for k in range(5_050)]))
-    settings = Settings(fewest_neighbours=1, backend="cpu")
+    settings = Settings(min_neighbours=1, backend="cpu")
     one, two = (enrich_table(own, model, settings, ClonotypeChoice()) for own in (table, shuffled))
     columns = ["v_call", "j_call", "junction_aa", "neighbours", "class_size", "expected", "p_value", "q_value"]
     key = [("p_value", "ascending"), ("v_call", "ascending"), ("j_call", "ascending"), ("junction_aa", "ascending")]
@@ -209,9 +209,9 @@ def test_likely_errors_take_no_part(model):
     assert left_out([399, 19, 1, 2])["likely sequencing errors"] == 1, "one base from 399 reads is 21 times 19"
     assert left_out([379, 19, 1, 2])["likely sequencing errors"] == 0
     assert "likely sequencing errors" not in left_out(reads, errors=True)
-    assert left_out(reads, errors=True, fewest_reads=20)["fewer than 20 reads"] == 2
+    assert left_out(reads, errors=True, min_reads=20)["fewer than 20 reads"] == 2
     with pytest.raises(InputError, match="no clonotype is left"):
-        left_out(reads, fewest_reads=1000)
+        left_out(reads, min_reads=1000)
 
 
 @pytest.fixture
@@ -248,6 +248,24 @@ def test_ranks(table_file, tmp_path, model, ranks):
     assert (tmp_path / "many.tsv").read_bytes() == (tmp_path / "one.tsv").read_bytes()
 
 
+def test_from_python(table_file, model, with_planted):
+    expected = enrich_table(with_planted[0], model, Settings(backend="cpu"), ClonotypeChoice()).table
+    with pytest.warns(hpcvdj.HpcvdjWarning, match="no column duplicate_count"):
+        found = hpcvdj.enrich(table_file, model, backend="cpu")
+    assert found.table.equals(expected)
+    frame = with_planted[0].to_pandas().assign(duplicate_count=1)
+    assert hpcvdj.enrich(frame, model, backend="cpu").table.drop_columns("duplicate_count").equals(expected)
+    for wrong, message in (
+        ({"kappa": 0}, "kappa=0: give"),
+        ({"max_q": 2}, "max_q=2: give"),
+        ({"min_reads": 0}, "min_reads=0"),
+    ):
+        with pytest.raises(InputError, match=message):
+            hpcvdj.enrich(frame, model, **wrong)
+    with pytest.raises(InputError, match=r"the table: has 2 repertoires \(a, b\)"):
+        hpcvdj.enrich(frame.assign(repertoire_id=["a", "b"] * (len(frame) // 2)), model)
+
+
 def test_wrong_usage(table_file, tmp_path, model):
     two = tmp_path / "two.tsv"
     two.write_text("sequence_id\tv_call\tj_call\tjunction\trepertoire_id\na\tTRBV6-5\tTRBJ2-7\tTGT\tx\nb\ta\tb\tc\ty\n")
@@ -255,7 +273,7 @@ def test_wrong_usage(table_file, tmp_path, model):
         ([two, "-o", tmp_path / "o.tsv"], "has 2 repertoires (x, y)"),
         ([table_file, "-o", tmp_path / "o.h5"], "must end in .tsv"),
         ([table_file, "-o", tmp_path / "o.tsv", "--kappa", "0"], "give a number above 0"),
-        ([table_file, "-o", tmp_path / "o.tsv", "--q", "1"], "between 0 and 1"),
+        ([table_file, "-o", tmp_path / "o.tsv", "--max-q", "1"], "between 0 and 1"),
         ([table_file, "-o", tmp_path / "o.tsv", "--control", table_file], "give a control of other people"),
         ([table_file, "-o", tmp_path / "o.tsv", "--min-reads", "2"], "no column duplicate_count"),
     ):
