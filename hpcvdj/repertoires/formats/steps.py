@@ -6,6 +6,7 @@ from functools import reduce
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
 from hpcvdj.repertoires.formats.format import Field
@@ -91,19 +92,30 @@ def best_hits(column: pa.Array) -> pa.Array:
 
     `TRBV12-3*00(401.5),TRBV12-4*00(401.5),TRBV5-1*00(90)` is `TRBV12-3,TRBV12-4`: allele 00 was not looked at.
     """
-    lists = pc.split_pattern(column, ",")
-    hits, offsets = lists.flatten(), np.concatenate([[0], np.cumsum(pc.list_value_length(lists))]).astype(np.int64)
     if not len(column):
         return column
-    written = pc.replace_substring_regex(hits, r"^.*\(([0-9]{1,15}(?:\.[0-9]{0,15})?)\)\s*$|^.*$", r"\1")
-    scores = pc.if_else(pc.equal(written, ""), "-1", written).cast(pa.float64()).to_numpy(zero_copy_only=False)
-    best = np.repeat(np.maximum.reduceat(scores, offsets[:-1]), np.diff(offsets))
+    lists = pc.split_pattern(column, ",")
+    hits, lengths = lists.flatten(), pc.list_value_length(lists).to_numpy(zero_copy_only=False)
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    # A single hit is the best, whatever its score: most rows have no other.
+    several = np.repeat(lengths > 1, lengths)
+    scores = np.zeros(len(hits))
+    scores[several] = _scores(hits.filter(pa.array(several)))
+    best = np.repeat(np.maximum.reduceat(scores, offsets[:-1]), lengths)
     keep = (scores == best) & (scores >= 0)
     keep[offsets[:-1]] |= best[offsets[:-1]] < 0
-    names = pc.replace_substring_regex(hits, r"^\s*([^(\s*]*)(?:\*00|(\*[^(\s]*))?.*$", r"\1\2")
+    kept_hits = hits.filter(pa.array(keep))
+    names = pc.replace_substring_regex(kept_hits, r"^\s*([^(\s*]*)(?:\*00|(\*[^(\s]*))?.*$", r"\1\2")
     rows = np.concatenate([[0], np.cumsum(np.add.reduceat(keep, offsets[:-1], dtype=np.int64))])
-    called = pa.LargeListArray.from_arrays(pa.array(rows), slashed(names).filter(pa.array(keep)))
+    called = pa.LargeListArray.from_arrays(pa.array(rows), slashed(names))
     return pc.binary_join(called, pa.scalar(",", called.type.value_type))
+
+
+def _scores(hits: pa.Array) -> NDArray[np.float64]:
+    """The scores of hits; -1 for those without."""
+    written = pc.replace_substring_regex(hits, r"^.*\(([0-9]{1,15}(?:\.[0-9]{0,15})?)\)\s*$|^.*$", r"\1")
+    scores = pc.if_else(pc.equal(written, ""), "-1", written).cast(pa.float64())
+    return np.asarray(scores.to_numpy(zero_copy_only=False))
 
 
 def joined(first: pa.Array, second: pa.Array) -> pa.Array:
