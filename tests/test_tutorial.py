@@ -53,9 +53,9 @@ def require_what_is_shown(blocks, folder):
     (folder / "inputs").symlink_to(ROOT / "inputs")
     script = "".join(f"{commands}echo '{END_OF_STEP}'\n" for commands, _ in blocks)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        ["bash", "-e", "-c", script], cwd=folder, capture_output=True, text=True, env=os.environ | {"PATH": path}
-    )
+    # Tests that run beside each other get a terminal of 80 columns.
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"} | {"PATH": path}
+    done = subprocess.run(["bash", "-e", "-c", script], cwd=folder, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     outputs = done.stdout.split(f"{END_OF_STEP}\n")
     for (commands, expected), output in zip(blocks, outputs, strict=False):
