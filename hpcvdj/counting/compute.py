@@ -80,9 +80,8 @@ def count_in_memory(problem: Any, config: Plan, run: Run) -> NDArray[Any] | None
     return store.values if store is not None else None
 
 
-def shared_repertoire(junctions: Any, run: Run) -> Repertoire:
-    """Root's repertoire on every rank; `junctions` has it as an attribute, the other ranks pass None."""
-    own = junctions.repertoire if junctions is not None else None
+def shared_repertoire(own: Repertoire | None, run: Run) -> Repertoire:
+    """Root's repertoire on every rank; the other ranks pass None."""
     pairs, letters = run.from_root(lambda: (own.pairs, own.letters) if own is not None else ([], NUCLEOTIDES))
     names = ("words", "lengths", "offsets")
     arrays = run.share_arrays({name: getattr(own, name) for name in names} if own is not None else None)

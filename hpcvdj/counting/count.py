@@ -67,7 +67,7 @@ def _whole(inputs: Inputs, reference: Reference, config: Plan, run: Run, started
     """All rows at once, with a checkpoint."""
     with told_if_slow(f"reading {inputs.path.name}", shown=run.is_root):
         junctions = run.root_steps(lambda: inputs.read(reference, between=run.raise_if_stopping), NOTHING_YET)
-    repertoire = shared_repertoire(junctions, run)
+    repertoire = shared_repertoire(junctions.repertoire if junctions is not None else None, run)
     asked, config = config, run.from_root(lambda: config.settled(repertoire.longest))
     problem = config.problem(repertoire, reference)
     method, target = config.method_class(), run.target

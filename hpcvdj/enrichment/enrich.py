@@ -181,7 +181,7 @@ def _class_sizes(kind: Counts, variants: Counts, classes: int) -> Counts:
 def _probabilities(own: Clonotypes | None, rows: Counts, model: Model, settings: Settings, run: Run) -> Floats | None:
     """P of the amino acids of some clonotypes and of all within one exchange, float64 [rows, 2], on root."""
     config = PgenConfig(COLUMNS, backend=settings.backend, strict_binding=settings.strict_binding)
-    repertoire = shared_repertoire(own.only(rows) if own is not None else None, run)
+    repertoire = shared_repertoire(own.repertoire.subset(rows) if own is not None else None, run)
     return count_in_memory(PgenProblem(repertoire, model, COLUMNS), config, run)
 
 

@@ -24,11 +24,11 @@ def benjamini_hochberg(p_values: Floats, tests: int) -> Floats:
 
     Benjamini and Hochberg, Journal of the Royal Statistical Society B 57, 1995.
     """
-    order = np.argsort(p_values, kind="stable")
-    steps = p_values[order] * tests / np.arange(1, len(order) + 1)
-    q: Floats = np.empty(len(order))
-    q[order] = np.minimum(np.minimum.accumulate(steps[::-1])[::-1], 1.0)
-    return q
+    from scipy.stats import false_discovery_control
+
+    return np.asarray(false_discovery_control(np.concatenate([p_values, np.ones(tests - len(p_values))])))[
+        : len(p_values)
+    ]
 
 
 def poisson_tail(neighbours: Counts, expected: Floats) -> Floats:

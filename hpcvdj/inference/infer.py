@@ -246,7 +246,7 @@ def _free(chosen: ChosenRows | None, model: Model, plan: Plan) -> tuple[frozense
 
 def _shared(chosen: ChosenRows | None, plan: Plan, run: Run) -> tuple[Repertoire, NDArray[np.bool_]]:
     """The junctions on every rank, and which of them are held out."""
-    repertoire = shared_repertoire(chosen, run)
+    repertoire = shared_repertoire(chosen.repertoire if chosen is not None else None, run)
     # By the data row, so that the order in which rows are kept does not matter.
     drawn = np.empty(0)
     if chosen is not None:

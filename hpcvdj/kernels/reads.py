@@ -62,6 +62,21 @@ def _can_complete(reads, at, last, tails, tail_first, tail_last, lacking):  # ty
     return True
 
 
+@njit(cache=True, nogil=True, inline="always")
+def _spells(  # type: ignore[no-untyped-def]
+    reads, last, tails, tail_last, at, size, proteins, aa_first, codons, unknown
+) -> bool:
+    """Whether the first `codons` of the junction of `size` bases from `at` on have the amino acids from `aa_first` on.
+
+    unknown  whether a codon with other letters than A, C, G, T may have any
+    """
+    for k in range(codons):
+        codon = _codon(reads, last, tails, tail_last, at + size, at + 3 * k)
+        if (codon < 0 and not unknown) or (codon >= 0 and _LETTER[codon] != proteins[aa_first + k]):
+            return False
+    return True
+
+
 @njit(cache=True, nogil=True)
 def place_rows(
     read_offsets: NDArray[np.int64],
@@ -98,12 +113,9 @@ def place_rows(
             codons = (size if complete else last - at) // 3
             if inside and lacking > 0:
                 break
-            fits = complete or codons >= _FEW
-            for k in range(codons if fits else 0):
-                codon = _codon(reads, last, tails, tail_last, at + size, at + 3 * k)
-                if codon < 0 or _LETTER[codon] != proteins[aa_first + k]:
-                    fits = False
-                    break
+            fits = (complete or codons >= _FEW) and _spells(
+                reads, last, tails, tail_last, at, size, proteins, aa_first, codons, False
+            )
             if fits and complete:
                 inside += lacking <= 0
                 beyond += lacking > 0
@@ -155,13 +167,11 @@ def check_rows(
             continue
         aa_first, aa_last = protein_offsets[row], protein_offsets[row + 1]
         if aa_last > aa_first:
-            if 3 * (aa_last - aa_first) != size:
+            codons = aa_last - aa_first
+            if 3 * codons != size or not _spells(
+                reads, last, tails, tail_last, at, size, proteins, aa_first, codons, True
+            ):
                 status[row] = OTHER_AMINO_ACIDS
-                continue
-            for k in range(size // 3):
-                codon = _codon(reads, last, tails, tail_last, at + size, at + 3 * k)
-                if codon >= 0 and _LETTER[codon] != proteins[aa_first + k]:
-                    status[row] = OTHER_AMINO_ACIDS
         codon = _codon(reads, last, tails, tail_last, at + size, at)
         if from_cysteine and status[row] == CUT and codon >= 0 and codon not in _CYSTEINE:
             status[row], detail[row] = NO_CYSTEINE, codon

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from hpcvdj.errors import InputError
 from hpcvdj.repertoires.batches import as_strings
 from hpcvdj.repertoires.formats import BY_HEADER, REASON, Opening, Translation
-from hpcvdj.repertoires.readers import PARQUET_ROWS, TableReader, open_table, possible_suffixes, table_suffixes
+from hpcvdj.repertoires.readers import TableReader, open_table, possible_suffixes, reader, table_suffixes
 from hpcvdj.storage.files import atomic_path
 from hpcvdj.storage.inputs import State, file_state
 
@@ -93,7 +93,7 @@ def table_batches(
 
 
 def _batches(arrow: pa.Table, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    return map(as_strings, arrow.select(columns).to_batches(max_chunksize=PARQUET_ROWS))
+    return map(as_strings, arrow.select(columns).to_batches(max_chunksize=reader.BATCH_ROWS))
 
 
 def as_arrow(table: Any) -> pa.Table:

@@ -8,7 +8,6 @@ import sys
 import pyarrow.parquet as pq
 import pytest
 
-from hpcvdj.repertoires import readers
 from hpcvdj.results.reader import Result
 from hpcvdj.runs import progress
 from tests.commands import error_line, hpcvdj_command
@@ -239,7 +238,7 @@ def test_what_takes_long_says_how_far_it_is(tmp_path, monkeypatch, words, messag
         hpcvdj_command("-q", *COUNT, SMALL, "-o", tmp_path / name)
     # Batches are smaller than the table, and every moment is long.
     monkeypatch.setattr(progress, "PATIENT_SECONDS", 0.0)
-    monkeypatch.setattr(readers, "BLOCK_BYTES", 10_000)
+    monkeypatch.setattr("hpcvdj.repertoires.readers.text.BLOCK_BYTES", 10_000)
     _, err = hpcvdj_command(*words, cwd=tmp_path)
     assert message in err
     assert "% done" in err

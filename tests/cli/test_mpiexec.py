@@ -275,9 +275,9 @@ def test_a_slice_may_take_longer_than_the_patience(tmp_path):
     """One slice for two ranks: the other rank waits, and hears of each step that this one is at work."""
     pq.write_table(pacsv.read_csv(SMALL, parse_options=pacsv.ParseOptions(delimiter="\t")), tmp_path / "t.parquet")
     slow = (
-        "import time, hpcvdj.repertoires.readers as tables\n"
+        "import time, hpcvdj.repertoires.readers.parquet as tables\n"
         "from hpcvdj.__main__ import main\n"
-        "as_strings, tables.PARQUET_ROWS = tables.as_strings, 50\n"
+        "as_strings, tables.reader.BATCH_ROWS = tables.as_strings, 50\n"
         "tables.as_strings = lambda batch: (time.sleep(0.7), as_strings(batch))[1]\n"
         "main()"
     )

@@ -173,8 +173,8 @@ def test_a_stopped_run_that_replaces_a_result_continues(tables, paper_germline, 
 )
 def test_a_signal_while_a_slice_is_read(tables, paper_germline, tmp_path, monkeypatch, name, step, said):
     """It is heard between two batches, also of rows that another rank counts, and while a text table is surveyed."""
-    monkeypatch.setattr("hpcvdj.repertoires.readers.PARQUET_ROWS", 10)
-    monkeypatch.setattr("hpcvdj.repertoires.readers.BLOCK_BYTES", 1 << 10)
+    monkeypatch.setattr("hpcvdj.repertoires.readers.reader.BATCH_ROWS", 10)
+    monkeypatch.setattr("hpcvdj.repertoires.readers.text.BLOCK_BYTES", 1 << 10)
     asked = []
     run = signalled_run()
 

@@ -5,18 +5,16 @@ import gzip
 import re
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hpcvdj
-from hpcvdj.recombination.adaptive_names import call_of, end_of_j, genes_of, imgt_names, species_of
+from hpcvdj.recombination.adaptive_names import end_of_j, imgt_names, species_of
 from hpcvdj.recombination.alphabet import AMINO_ACIDS
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
-from hpcvdj.recombination.packaged import germline_paths, model_paths
-from hpcvdj.repertoires import readers
+from hpcvdj.recombination.packaged import germline_paths
 from hpcvdj.repertoires.formats import REASON, Opening
 from hpcvdj.repertoires.junctions import Reading, read_table
 from hpcvdj.repertoires.readers import open_table, read_batches
@@ -61,18 +59,6 @@ def test_the_examples_are_read_as_expected():
         # The reduced table has no frames.
         wanted = ["v_call", "j_call", "junction", *["productive"] * ("productive" in got)]
         assert [got[name] for name in wanted] == [row[name] for name in wanted], row
-
-
-@needs_examples
-def test_the_names_of_the_list_of_exceptions():
-    with open(SHARED / "names_adaptive_exceptions.tsv") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
-    assert len(rows) > 30
-    for row in rows:
-        unnamed = row["imgt"].startswith("(")
-        wanted = row["adaptive"] if unnamed else row["imgt"]
-        assert imgt_names(row["species"], row["adaptive"]) == [wanted], row
-        assert call_of(row["species"], {"resolved": row["adaptive"] + "*01"}) == wanted + "*01"
 
 
 # --- headers
@@ -330,76 +316,7 @@ def test_what_the_reasons_say():
     ]
 
 
-# --- names
-
-
-@pytest.mark.parametrize("species", ["human", "mouse"])
-@pytest.mark.parametrize("locus", ["TRA", "TRB"])
-def test_every_listed_gene_is_found_by_adaptives_name(species, locus):
-    """The slow way round: how Adaptive spells IMGT's gene."""
-    for segment in "VJ":
-        for gene in genes_of(species, locus, segment):
-            family, _, number = gene.split("/")[0].removeprefix(locus + segment).partition("-")
-            digits = re.match(r"\d+", family)[0]
-            padded = f"{int(digits):02}{family[len(digits) :]}-{int(number or 1):02}"
-            name = f"TCR{locus[2]}{segment}{padded}"
-            assert imgt_names(species, name) == [gene], name
-            assert imgt_names(species, f"{name}*02, {name}*02") == [f"{gene}*02"]
-
-
-def test_no_family_becomes_a_gene():
-    for species in ("human", "mouse"):
-        for locus in ("TRA", "TRB"):
-            for segment in "VJ":
-                genes = genes_of(species, locus, segment)
-                for family in {gene.partition("-")[0] for gene in genes if "-" in gene and "/" not in gene}:
-                    if family == "TRAV8N" and species == "mouse":
-                        continue
-                    call = call_of(species, {"resolved": "unresolved", "family": family.replace("TR", "TCR")})
-                    assert call == family
-                    assert call not in genes
-
-
-@pytest.mark.parametrize(
-    ("columns", "call"),
-    [
-        ({"resolved": "TCRBV06-05*01", "gene": "TCRBV06-05", "allele": "01"}, "TRBV6-5*01"),
-        ({"resolved": "TCRBV06-05", "allele_ties": "01,02"}, "TRBV6-5"),
-        ({"resolved": "TCRBV06-05", "allele": "unknown", "allele_ties": "02,03"}, "TRBV6-5*02,TRBV6-5*03"),
-        ({"resolved": "TCRBV12", "gene_ties": "TCRBV12-03/12-04,TCRBV12-04"}, "TRBV12-3,TRBV12-4"),
-        ({"resolved": "unresolved", "family": "TCRBV12", "gene_ties": ""}, "TRBV12"),
-        ({"resolved": "TCRBV12-X", "family": "TCRBV12"}, "TRBV12"),
-        ({"gene": "unresolved", "family_ties": "TCRBV03,TCRBV12"}, "TRBV3,TRBV12"),
-        ({"gene": "TCRBV03-01/03-02", "allele": "01"}, "TRBV3-1*01,TRBV3-2*01"),
-        ({"resolved": "TCRBV03-01/03-02*01"}, "TRBV3-1*01,TRBV3-2*01"),
-        ({"resolved": "TCRBV6S4A1"}, "TCRBV6S4A1"),
-        ({"resolved": "TCRBVA-or09_02"}, "TRBVA/OR9-2"),
-        ({"resolved": "TCRBVA"}, "TRBVA"),
-        ({"resolved": "IGHV03-23*01"}, "IGHV3-23*01"),
-        ({"resolved": "IGHJ06-01*02"}, "IGHJ6*02"),
-        ({"resolved": "IGHV01-or15_adap09"}, "IGHV01-or15_adap09"),
-        ({"resolved": "TRBV6-2/6-3"}, "TRBV6-2,TRBV6-3"),
-        ({"resolved": "TRAV29/DV5*01"}, "TRAV29/DV5*01"),
-        ({"resolved": "no data", "gene": "null"}, ""),
-        ({}, ""),
-    ],
-)
-def test_calls(columns, call):
-    assert call_of("human", columns) == call
-
-
-def test_names_of_the_old_nomenclature_are_in_no_table():
-    for name in ("TCRBV6S4", "TCRBV13S3", "TCRBV8S1", "TCRBV6S4A1"):
-        for species in ("human", "mouse"):
-            assert imgt_names(species, name) == [name]
-            assert name not in genes_of(species, "TRB", "V")
-
-
-@given(st.text(st.sampled_from("TCRBAVJDGIH0123456789-_/*,XorS ."), max_size=24), st.sampled_from(["human", "mouse"]))
-def test_any_text_has_a_call(text, species):
-    names = imgt_names(species, text)
-    assert call_of(species, {"resolved": text}) == ",".join(names) or not names or "," in text or "*" not in text
-    assert all(names)
+# --- the species
 
 
 def test_the_species_of_a_table():
@@ -416,7 +333,7 @@ def test_the_species_of_a_table():
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_text_tells_its_species_from_its_beginning(tmp_path, monkeypatch, end, packed):
-    monkeypatch.setattr(readers, "_HEADER_BYTES", 700)
+    monkeypatch.setattr("hpcvdj.repertoires.readers.text._HEADER_BYTES", 700)
     values = VERSIONS["reduced"]
     mouse, human, either = (values | {"v_resolved": name} for name in ("TCRBV13-03", "TCRBV06-05", "TCRBV05-01"))
     lines = ["\t".join(row) for row in (values, *(row.values() for row in [mouse] * 3 + [human] * 50 + [either]))]
@@ -429,144 +346,6 @@ def test_a_text_tells_its_species_from_its_beginning(tmp_path, monkeypatch, end,
     path.write_bytes(data[:-1] + b"\xe9\n")
     with pytest.raises(hpcvdj.InputError, match="not UTF-8"):
         rows_of_file(path)
-
-
-# --- ends of J
-
-
-def test_codon_118_is_that_of_the_model():
-    model = hpcvdj.load_model(model_paths()["human_trb_m15"])
-    ends = {template.allele: template.segment for template in model.j}
-    assert len(ends) == 15
-    assert {name: end_of_j("human", name) for name in ends} == ends
-
-
-def test_codon_118_of_mouse_is_that_of_olga():
-    olga = pytest.importorskip("olga")
-    folder = Path(olga.__file__).parent / "default_models" / "mouse_T_beta"
-    with open(folder / "J_gene_CDR3_anchors.csv") as file:
-        anchors = {row["gene"]: int(row["anchor_index"]) for row in csv.DictReader(file)}
-    text = (folder / "model_params.txt").read_text()
-    sequences = dict(re.findall(r"^%(TRBJ[^;]*);([ACGT]*);", text, re.MULTILINE))
-    ends = {name: sequences[name][: anchor + 3] for name, anchor in anchors.items() if name in sequences}
-    assert len(ends) > 10
-    for name, end in ends.items():
-        known = end if end.endswith(("TTT", "TTC")) else ""
-        assert end_of_j("mouse", name) == known, name
-
-
-# --- a table as a sequencer makes it
-
-
-def spelt(call):
-    """Adaptive's name of an allele of a TRB gene."""
-    gene, _, allele = call.partition("*")
-    family, _, number = gene[4:].partition("-")
-    return f"TCRB{gene[3]}{int(family):02}-{int(number or 1):02}*{allele}"
-
-
-def reads_of(junctions, spare, length, rng):
-    """Reads of `length` bases that end `spare` bases after their junctions, or before the ends of these."""
-    upstream = "".join(rng.choice(list("ACGT"), length))
-    after = "GGGCCG"[: max(spare, 0)]
-    texts = [(upstream + text + after)[: len(upstream) + len(text) + spare] for text in junctions]
-    return [text[-length:] for text in texts]
-
-
-def adaptive_table(drawn, spare, rng, length=87):
-    """As Adaptive exports junctions, all of which begin within the read."""
-    junctions = drawn.column("junction").to_pylist()
-    starts = [length - spare - len(text) for text in junctions]
-    proteins, frames = drawn.column("junction_aa").to_pylist(), drawn.column("productive").to_pylist()
-    return pa.table({
-        "rearrangement": reads_of(junctions, spare, length, rng),
-        "amino_acid": proteins,
-        "frame_type": [
-            "In" if frame == "T" else "Stop" if text else "Out" for frame, text in zip(frames, proteins, strict=True)
-        ],
-        "templates": ["1"] * len(junctions),
-        "v_index": list(map(str, starts)),
-        "cdr3_length": [str(len(text)) for text in junctions],
-        "v_resolved": list(map(spelt, drawn.column("v_call").to_pylist())),
-        "j_resolved": list(map(spelt, drawn.column("j_call").to_pylist())),
-    })  # fmt: skip
-
-
-def fitting(drawn, longest):
-    """Rows whose junction fits into a read and begins with Cys 104."""
-    keep = [text.startswith(("TGT", "TGC")) and len(text) <= longest for text in drawn.column("junction").to_pylist()]
-    return drawn.filter(pa.array(keep))
-
-
-@pytest.fixture(scope="module")
-def human():
-    drawn = hpcvdj.generate(model_paths()["human_trb_m15"], 105_000, seed=3)
-    frames = ["T" if productive else "F" for productive in drawn.column("productive").to_pylist()]
-    return drawn.set_column(drawn.column_names.index("productive"), "productive", pa.array(frames))
-
-
-def mouse_junctions(rows, rng):
-    """Like those of mouse TRB: V and J chewed back, random bases between them."""
-    germline = hpcvdj.read_germline(germline_paths()["mouse_trb"])
-    v = [segment for segment in germline.of("V") if segment.functional == "F"]
-    j = [segment for segment in germline.of("J") if segment.functional == "F"]
-    out = []
-    for _ in range(rows):
-        a, b = v[rng.integers(len(v))], j[rng.integers(len(j))]
-        middle = "".join(rng.choice(list("ACGT"), rng.integers(0, 14)))
-        left = a.sequence[: len(a.sequence) - rng.integers(0, 6)]
-        text = "TGT" + left + middle + b.sequence[rng.integers(0, 6) :] + end_of_j("mouse", b.allele)[-3:]
-        protein = translated(text) if len(text) % 3 == 0 else ""
-        out.append((a.allele, b.allele, text, protein, "T" if protein and "*" not in protein else "F"))
-    names = ["v_call", "j_call", "junction", "junction_aa", "productive"]
-    return pa.table(dict(zip(names, map(list, zip(*out, strict=True)), strict=True)))
-
-
-def compare(table, drawn):
-    got = pa.Table.from_batches(list(table_batches(table, ["v_call", "j_call", "junction", "productive", REASON])))
-    assert set(got.column(REASON).to_pylist()) == {""}
-    for name in ("v_call", "j_call", "junction", "productive"):
-        assert got.column(name).to_pylist() == drawn.column(name).to_pylist(), name
-
-
-def test_human_reads_round_trip(human):
-    drawn = fitting(human, 81)
-    assert drawn.num_rows > 100_000
-    compare(adaptive_table(drawn, 6, np.random.default_rng(1)), drawn)
-
-
-@pytest.mark.parametrize("spare", [-3, -2])
-def test_mouse_reads_round_trip(spare):
-    rng = np.random.default_rng(2)
-    drawn = mouse_junctions(20_000, rng)
-    assert fitting(drawn, 80).num_rows == drawn.num_rows
-    compare(adaptive_table(drawn, spare, rng), drawn)
-
-
-def test_reads_that_end_seven_bases_early_are_completed_or_excluded(human):
-    drawn = fitting(human.slice(0, 20_000), 60)
-    table = adaptive_table(drawn, -7, np.random.default_rng(3))
-    got = rows_of(table, ["junction", REASON])
-    exact = [row["junction"] == text for row, text in zip(got, drawn.column("junction").to_pylist(), strict=True)]
-    # What is not completed has a reason, and nothing is completed to another junction.
-    assert all(bool(row[REASON]) != same for row, same in zip(got, exact, strict=True))
-    # The others have a J that is chewed back into the bases that must agree.
-    assert np.mean(exact) > 0.8
-
-
-@pytest.mark.parametrize("spare", [6, -3])
-def test_without_positions_amino_acids_place_the_junction(human, spare):
-    rng = np.random.default_rng(4)
-    drawn = fitting(human.slice(0, 20_000), 80) if spare > 0 else mouse_junctions(20_000, rng)
-    drawn = drawn.filter(pa.array([text != "" for text in drawn.column("junction_aa").to_pylist()]))
-    table = adaptive_table(drawn, spare, rng).drop_columns(["v_index", "cdr3_length"])
-    got = rows_of(table, ["junction", REASON])
-    unlike = [
-        row for row, text in zip(got, drawn.column("junction").to_pylist(), strict=True) if row["junction"] != text
-    ]
-    # Reads have no amino acids of another junction by chance but those of the shortest ones.
-    assert len(unlike) < 10
-    assert all(row[REASON] and not row["junction"] for row in unlike)
 
 
 # --- immunarch

@@ -33,7 +33,7 @@ WORDS = [
 def small_blocks():
     """Text in blocks of few bytes, Parquet and AnnData in few rows."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in (("BLOCK_BYTES", 6000), ("PARQUET_ROWS", 3), ("READ_BYTES", 500)):
+        for name, value in (("text.BLOCK_BYTES", 6000), ("reader.BATCH_ROWS", 3), ("reader.READ_BYTES", 500)):
             patch.setattr(f"hpcvdj.repertoires.readers.{name}", value)
         yield
 

@@ -184,7 +184,7 @@ def test_every_kind_of_table_gives_the_same(tmp_path, paper_germline):
 
 def test_batches_of_any_size_give_the_same(paper_germline, monkeypatch):
     plain = read_file(SMALL, paper_germline)
-    monkeypatch.setattr("hpcvdj.repertoires.readers.BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr("hpcvdj.repertoires.readers.text.BLOCK_BYTES", 1 << 12)
     small = read_file(SMALL, paper_germline)
     assert_same(plain, small)
     assert small.ids.to_pylist() == plain.ids.to_pylist()

@@ -27,7 +27,7 @@ def table(tmp_path_factory):
 
 
 def test_a_table_read_through(table, monkeypatch):
-    monkeypatch.setattr(readers, "PARQUET_ROWS", GROUP_ROWS)
+    monkeypatch.setattr(readers.reader, "BATCH_ROWS", GROUP_ROWS)
     before, most, rows = pa.total_allocated_bytes(), 0, 0
     for batch in readers.read_batches(table, COLUMNS):
         rows += batch.num_rows
@@ -38,7 +38,7 @@ def test_a_table_read_through(table, monkeypatch):
 
 def test_tables_of_which_a_rank_reads_a_slice_each(table, monkeypatch):
     """They stay open: the rank may have another slice of theirs."""
-    monkeypatch.setattr(readers, "PARQUET_ROWS", GROUP_ROWS)
+    monkeypatch.setattr(readers.reader, "BATCH_ROWS", GROUP_ROWS)
     before = pa.total_allocated_bytes()
     second_slice = range(5 * GROUP_ROWS, 10 * GROUP_ROWS)
     streams = [readers.open_table(table).ranges(COLUMNS, [second_slice]) for _ in range(10)]

@@ -191,7 +191,7 @@ def test_a_table_that_changes_between_slices(tmp_path, options, signal_after):
     arguments = [*words, "-o", tmp_path / "o.h5", "--batch-rows", "500"]
     command = [sys.executable, "-m", "hpcvdj", "-q", *map(str, arguments)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, cwd=ROOT)
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 60
     while not list(tmp_path.glob("o.h5.parts/part-*.h5")):
         assert time.monotonic() < deadline
         assert process.poll() is None
@@ -205,7 +205,7 @@ def test_a_table_that_changes_between_slices(tmp_path, options, signal_after):
     if signal_after:
         process.send_signal(signal_after)
     process.send_signal(signal.SIGCONT)
-    _, err = process.communicate(timeout=120)
+    _, err = process.communicate(timeout=60)
     assert "t.parquet: changed while it was read" in err or (signal_after and "--resume continues" in err)
     assert process.returncode == (2 if "changed" in err else 75), err
     assert not (tmp_path / "o.h5").exists()

@@ -1,0 +1,98 @@
+"""AnnData and MuData: chains of cells."""
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import h5py
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hpcvdj.errors import InputError
+from hpcvdj.repertoires.batches import as_strings
+from hpcvdj.repertoires.formats.steps import joined
+from hpcvdj.repertoires.readers import reader
+from hpcvdj.repertoires.readers.reader import TableReader, first_line
+
+
+class AnnDataReader(TableReader):
+    """AnnData with chains of cells, as scirpy 0.13 and later have them: `obsm["airr"]`, cells x chains x AIRR fields.
+
+    Rows are the chains, cell after cell.  `cell_id` is the cell's name; `sequence_id`, where a chain has none, that
+    and the number of the chain.
+    """
+
+    name = "anndata"
+    summary = (
+        'chains of cells as scirpy stores them, in `obsm["airr"]` (of the modality `airr`, of MuData); needs '
+        "hpcvdj[anndata]"
+    )
+    suffixes = ()
+    perhaps = (".h5ad", ".h5mu")
+
+    GROUPS = "obsm/airr", "mod/airr/obsm/airr"
+    """Where AnnData and MuData have the chains."""
+
+    @staticmethod
+    def recognises(head: bytes) -> bool:
+        return head.startswith(b"\x89HDF\r\n\x1a\n")
+
+    @property
+    def recognised(self) -> bool:
+        try:
+            with h5py.File(self.path) as file:
+                return any(group in file for group in self.GROUPS)
+        except OSError:
+            return False
+
+    @cached_property
+    def _rows(self) -> pa.Table:
+        """All chains."""
+        try:
+            with h5py.File(self.path) as file:
+                if "hpcvdj" in str(file.attrs.get("format")):
+                    raise InputError(f"{self.path}: a result of hpcvdj, not a table; give the table that was computed")
+                group = next((group for group in self.GROUPS if group in file), None)
+                if group is None:
+                    raise InputError(
+                        f'{self.path}: an HDF5 file without obsm["airr"], where scirpy 0.13 and later store chains; '
+                        "write an AIRR table with scirpy.io.write_airr"
+                    )
+                return self._chains(file[group], file[group.replace("obsm/airr", "obs")])
+        except (OSError, KeyError, ValueError, TypeError, RuntimeError) as error:
+            raise InputError(f"{self.path}: not a readable AnnData file ({first_line(error)})") from None
+
+    def _chains(self, airr: Any, obs: Any) -> pa.Table:
+        try:
+            import awkward as ak
+            from anndata.io import read_elem
+        except ImportError:
+            raise InputError(f"{self.path}: AnnData needs anndata and awkward; install hpcvdj[anndata]") from None
+        array, cells = read_elem(airr), np.asarray(read_elem(obs[obs.attrs["_index"]])).astype(str)
+        chains = ak.to_numpy(ak.num(array, axis=1)).astype(np.int64)
+        if len(chains) != len(cells):
+            raise ValueError(f"{len(cells)} cells, chains of {len(chains)}")
+        number = np.arange(chains.sum()) - np.repeat(np.cumsum(chains) - chains, chains) + 1
+        cell = pa.array(np.repeat(cells, chains).tolist(), pa.large_string())
+        flat = ak.flatten(array, axis=1)
+        fields = {name: ak.to_arrow(flat[name], extensionarray=False) for name in ak.fields(flat)}
+        nested = [name for name, column in fields.items() if pa.types.is_nested(column.type)]
+        table = as_strings(pa.RecordBatch.from_pydict({k: v for k, v in fields.items() if k not in nested}))
+        own = dict(zip(table.schema.names, table.columns, strict=True))
+        made = joined(cell, pa.array(number.astype(str), pa.large_string()))
+        ids = own.get("sequence_id", made)
+        return pa.table({"sequence_id": pc.if_else(pc.equal(ids, ""), made, ids), "cell_id": cell} | {
+            name: column for name, column in own.items() if name not in ("sequence_id", "cell_id")
+        })  # fmt: skip
+
+    @property
+    def own_columns(self) -> list[str]:
+        return list(self._rows.column_names)
+
+    @property
+    def known_rows(self) -> int:
+        return int(self._rows.num_rows)
+
+    def own_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        yield from self._rows.select(columns).to_batches(max_chunksize=reader.BATCH_ROWS)

@@ -1,0 +1,159 @@
+"""What every reader of table files does: columns as AIRR fields, ranges of rows, messages."""
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, cached_property
+from pathlib import Path
+from typing import ClassVar
+
+import pyarrow as pa
+
+from hpcvdj.errors import InputError
+from hpcvdj.repertoires.formats import AIRR, BY_HEADER, REASON, Opening, Translation, format_of
+from hpcvdj.storage.inputs import changed
+
+log = logging.getLogger(__name__)
+
+READ_BYTES = 1 << 20
+"""Bytes that are read from disk at a time: of text, and of each column of Parquet."""
+
+BATCH_ROWS = 1 << 17
+"""Rows of a batch of what is not text."""
+
+
+@cache
+def _say_once(text: str) -> None:
+    """Log a message; the same one only once, as tables are opened more than once in a run."""
+    log.info("%s", text)
+
+
+class TableReader:
+    """A table file: its first bytes determine its kind, its columns or `opening` its format.
+
+    name      of the kind
+    summary   for the help and the documentation
+    suffixes  of the files that are taken from a folder
+    perhaps   of those that are taken from a folder if a format recognises their columns
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    suffixes: ClassVar[tuple[str, ...]]
+    perhaps: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, path: Path, opening: Opening = BY_HEADER) -> None:
+        self.path, self.opening = path, opening
+
+    @staticmethod
+    def recognises(head: bytes) -> bool:
+        """Whether a file with these first bytes is of this kind; tables that no kind recognises are read as text."""
+        return False
+
+    @property
+    def own_columns(self) -> list[str]:
+        """The file's columns; InputError if it cannot be a table."""
+        raise NotImplementedError
+
+    def own_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        """The rows with these of the file's columns, as strings."""
+        raise NotImplementedError
+
+    @property
+    def recognised(self) -> bool:
+        """Whether it certainly is a table of a format."""
+        try:
+            return bool(self.opening.columns) or format_of(self.own_columns, self.opening, str(self.path)) is not None
+        except InputError:
+            return False
+
+    @cached_property
+    def translation(self) -> Translation | None:
+        """What its columns are as AIRR fields; None if they are that already."""
+        place = f"{self.path}, line 1"
+        kind = format_of(self.own_columns, self.opening, place)
+        if kind is not None and kind.name != AIRR and self.opening.format is None:
+            _say_once(f"{self.path}: read as {kind.summary}")
+        return Translation.of(self.own_columns, self.opening, place, self._first_rows)
+
+    def _first_rows(self, columns: Sequence[str]) -> pa.RecordBatch | None:
+        return next(self.own_batches(list(columns)), None)
+
+    @property
+    def columns(self) -> list[str]:
+        """What it can be read as: the AIRR fields that it has, then its other columns."""
+        return self.translation.columns if self.translation else self.own_columns
+
+    @property
+    def explains(self) -> bool:
+        """Whether it has a column `REASON`, too."""
+        return self.translation is not None and self.translation.explains
+
+    @property
+    def known_rows(self) -> int | None:
+        """The number of data rows, if the file says it."""
+        return None
+
+    def require(self, columns: Sequence[str]) -> None:
+        """Raise InputError unless the table has these `columns`, each once."""
+        missing = [name for name in columns if name not in self.columns and not (self.explains and name == REASON)]
+        if missing:
+            raise InputError(self._missing_message(missing))
+        repeated = next((name for name in columns if self.columns.count(name) > 1), None)
+        if repeated is not None:
+            raise InputError(f"{self.path}, line 1: duplicate column {repeated}; rename one of them")
+
+    def _missing_message(self, missing: list[str]) -> str:
+        message = f"{self.path}, line 1: no column {', '.join(missing)}"
+        for delimiter, word in ((";", "semicolons"), (" ", "blanks")):
+            if len(self.columns) == 1 and delimiter in self.columns[0]:
+                return f"{message}; its columns are separated by {word}, as some spreadsheets do: save it with tabs"
+        if missing == ["junction"] and "cdr3" in self.columns:
+            return f"{message}; --sequence-field cdr3 reads the column cdr3"
+        renamed = ",".join(f"{name}=COLUMN" for name in missing)
+        return f"{message}; --columns {renamed} says which they are (this table has {', '.join(self.columns[:12])})"
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows as batches of string columns: all columns, or `columns` in that order.
+
+        InputError names the file, the place and the remedy; memory does not grow with the file.
+        """
+        wanted = self.columns if columns is None else list(columns)
+        self.require(wanted)
+        return self._translated(self.own_batches(self._sources(wanted)), wanted)
+
+    def _sources(self, wanted: Sequence[str]) -> list[str]:
+        return self.translation.sources(wanted) if self.translation else list(wanted)
+
+    def _translated(
+        self, batches: Iterable[pa.RecordBatch], wanted: Sequence[str], first_row: int = 0
+    ) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield self.translation.apply(batch, wanted, first_row) if self.translation else batch
+            first_row += batch.num_rows
+
+    def ranges(self, columns: Sequence[str], ranges: Sequence[range]) -> Iterator[Iterable[pa.RecordBatch]]:
+        """The batches of each of some ranges of data rows, which are ascending and do not overlap.
+
+        A file that can only be read from its beginning is read once.
+        """
+        position, held = 0, list[pa.RecordBatch]()
+        left = list(ranges)
+        for batch in self.batches(columns):
+            last = position + batch.num_rows
+            while left and left[0].start < last:
+                first, stop = max(left[0].start, position), min(left[0].stop, last)
+                held.append(batch.slice(first - position, stop - first))
+                if stop < left[0].stop:
+                    break
+                left.pop(0)
+                yield held
+                held = []
+            position = last
+            if not left:
+                return
+        raise changed(self.path)
+
+
+def first_line(error: Exception) -> str:
+    """The first line of what an exception says, or its kind."""
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -1,0 +1,237 @@
+"""Text tables: TSV and CSV, plain, gzip or zstd."""
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+
+from hpcvdj.errors import InputError
+from hpcvdj.repertoires.formats import may_lack_from, names_of_headerless
+from hpcvdj.repertoires.readers import reader
+from hpcvdj.repertoires.readers.reader import TableReader, first_line
+from hpcvdj.storage.inputs import DAMAGE, packing, unpacked
+
+BLOCK_BYTES = 16 << 20
+"""Text is read in blocks of this many bytes; a line may not be longer."""
+
+PREAMBLES = "# ", "mitcr-header"
+"""How lines begin that immunarch and MiTCR write before the header."""
+
+_PREAMBLE = 8
+"""Lines that may come before the header, at most."""
+
+NOT_TABLES = {
+    b"PK\x03\x04": "a zip archive or a workbook (.xlsx); unpack it and give the tables in it, or save the sheet as "
+    "tab-separated text",
+    b"[{": "JSON and no table; export an AIRR table (.tsv) from the program",
+    b"{": "JSON, as Vidjil and others write it, and no table; export an AIRR table (.tsv) from the program",
+}
+"""How files begin that are no tables, and what to give instead."""
+
+_HEADER_BYTES = 1 << 20
+
+
+class _Filled(io.RawIOBase):
+    """A text table, of which short rows get their missing delimiters; a last line that is cut short stays so.
+
+    needed  the place of the column in which a short row has no value
+    """
+
+    def __init__(self, stream: Any, delimiter: str, columns: int, needed: int) -> None:
+        super().__init__()
+        self._delimiter, self._columns, self._needed = delimiter.encode(), columns, needed
+        self._blocks, self._left = self._filled(stream), memoryview(b"")
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read into `buffer`."""
+        if not self._left:
+            self._left = memoryview(next(self._blocks, b""))
+        read = min(len(buffer), len(self._left))
+        buffer[:read], self._left = self._left[:read], self._left[read:]
+        return read
+
+    def _filled(self, stream: Any) -> Iterator[bytes]:
+        rest = b""
+        while block := stream.read(reader.READ_BYTES):
+            data = rest + block
+            end = data.rfind(b"\n") + 1
+            rest = data[end:]
+            if end:
+                yield self._with_delimiters(data[:end])
+            if len(rest) > BLOCK_BYTES:
+                yield rest
+                rest = b""
+        yield rest
+
+    def _with_delimiters(self, lines: bytes) -> bytes:
+        values = np.frombuffer(lines, np.uint8)
+        ends = np.flatnonzero(values == ord("\n"))
+        upto = np.searchsorted(np.flatnonzero(values == ord(self._delimiter)), ends)
+        counted = np.diff(upto, prepend=0)
+        parts, last = [], 0
+        for row in np.flatnonzero(counted < self._columns - 1).tolist():
+            first, end = int(ends[row - 1]) + 1 if row else 0, int(ends[row])
+            end -= lines[first:end].endswith(b"\r")
+            cells = lines[first:end].split(self._delimiter)
+            if end > first and (len(cells) <= self._needed or not cells[self._needed]):
+                parts += [lines[last:end], self._delimiter * (self._columns - len(cells))]
+                last = end
+        return b"".join([*parts, lines[last:]])
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """How a text table is laid out: `skipped` lines come before its rows."""
+
+    columns: list[str]
+    delimiter: str
+    quoted: bool
+    skipped: int
+    needed: int | None = None
+    """The place of the column without whose value a row may be short."""
+
+
+class TextReader(TableReader):
+    """Tab- or comma-separated text, plain, gzip or zstd: any file that no other reader recognises.
+
+    Values may be quoted if the columns are separated by commas, or if the header is quoted.
+    """
+
+    name = "text"
+    summary = "tab- or comma-separated UTF-8 text, plain, gzip or zstd, lines of at most 16 MiB"
+    suffixes = (".tsv.gz", ".tsv.zst", ".tsv")
+    perhaps = tuple(f".{ending}{packed}" for packed in (".gz", ".zst", "") for ending in ("csv", "txt", "tab"))
+
+    @cached_property
+    def _layout(self) -> _Layout:
+        lines = self._first_lines()
+        skipped = next((k for k, line in enumerate(lines) if not line.startswith(PREAMBLES)), len(lines))
+        header = lines[skipped] if skipped < len(lines) else ""
+        delimiter = "\t" if "\t" in header or "," not in header else ","
+        quoted = delimiter == "," or '"' in header
+        values = _values(header, delimiter, quoted=quoted)
+        columns = names_of_headerless(values, self.opening)
+        if columns is not None:
+            return _Layout(columns, delimiter, quoted, skipped)
+        columns = [value.strip() for value in values]
+        lacked = may_lack_from(columns, self.opening) if not quoted else None
+        return _Layout(columns, delimiter, quoted, skipped + 1, columns.index(lacked) if lacked else None)
+
+    def _stream(self) -> Any:
+        """The bytes of the file, without packing, in rows as long as Arrow needs them."""
+        stream, layout = unpacked(self.path), self._layout
+        if layout.needed is None:
+            return stream
+        return io.BufferedReader(_Filled(stream, layout.delimiter, len(layout.columns), layout.needed))
+
+    def _first_lines(self) -> list[str]:
+        """The first lines, at least up to the header."""
+        try:
+            with unpacked(self.path) as stream:
+                head = stream.read(_HEADER_BYTES)
+        except DAMAGE as error:
+            raise self._damaged(error) from None
+        fault = next((text for magic, text in NOT_TABLES.items() if head.startswith(magic)), None)
+        if fault is not None:
+            raise InputError(f"{self.path}: {fault}")
+        lines = head.splitlines()
+        if len(head) == _HEADER_BYTES and len(lines) < 2:
+            raise InputError(f"{self.path}, line 1: longer than {_HEADER_BYTES >> 10:,} KiB; is this a text table?")
+        if not lines or not lines[0].strip():
+            raise InputError(f"{self.path}: the file is empty; a table starts with a line of column names")
+        if b"\0" in lines[0]:
+            raise InputError(f"{self.path}: a binary file; give a text table or Parquet")
+        try:
+            # A later line may be cut within a letter, and is checked when it is read.
+            return [lines[0].decode("utf-8-sig"), *(line.decode(errors="replace") for line in lines[1 : _PREAMBLE + 1])]
+        except UnicodeDecodeError:
+            raise InputError(f"{self.path}, line 1: not UTF-8; save the table as UTF-8, or give Parquet") from None
+
+    @property
+    def own_columns(self) -> list[str]:
+        return self._layout.columns
+
+    def own_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        def stream() -> pa.NativeFile:
+            # Arrow's own gzip refuses streams that are padded with zeros.
+            plain = packing(self.path) is None and self._layout.needed is None
+            return pa.OSFile(str(self.path)) if plain else pa.PythonFile(self._stream(), "r")
+
+        return self._parsed(columns, stream)
+
+    def _first_rows(self, columns: Sequence[str]) -> pa.RecordBatch | None:
+        # Arrow reads many blocks ahead: it gets the first ones only.
+        try:
+            with self._stream() as stream:
+                head = stream.read(_HEADER_BYTES)
+        except DAMAGE as error:
+            raise self._damaged(error) from None
+        lines = head[: max(head.rfind(b"\n"), head.rfind(b"\r")) + 1] if len(head) == _HEADER_BYTES else head
+        return next(self._parsed(list(columns), lambda: pa.BufferReader(lines)), None)
+
+    def _parsed(self, columns: list[str], stream_of: Callable[[], pa.NativeFile]) -> Iterator[pa.RecordBatch]:
+        layout = self._layout
+        try:
+            with stream_of() as stream:
+                yield from pacsv.open_csv(
+                    stream,
+                    read_options=pacsv.ReadOptions(
+                        block_size=BLOCK_BYTES, column_names=layout.columns, skip_rows=layout.skipped
+                    ),
+                    parse_options=pacsv.ParseOptions(
+                        delimiter=layout.delimiter, quote_char='"' if layout.quoted else False
+                    ),
+                    convert_options=pacsv.ConvertOptions(
+                        include_columns=columns,
+                        column_types=dict.fromkeys(columns, pa.string()),
+                        strings_can_be_null=False,
+                    ),
+                )
+        except pa.ArrowInvalid as error:
+            # The second message is for a header line that nothing follows, not even its end.
+            if "Empty CSV" in str(error) or "Could not skip initial" in str(error):
+                return
+            raise InputError(f"{self.path}: {self._fault(error)}") from None
+        except DAMAGE as error:
+            raise self._damaged(error) from None
+
+    def _fault(self, error: Exception) -> str:
+        """Where a table that Arrow could not read is wrong, by file line (the header is line 1), and the remedy."""
+        # Arrow reads blocks in parallel and does not number their lines, so read the file once more.
+        with self._stream() as stream:
+            for number, line in enumerate(iter(lambda: stream.readline(BLOCK_BYTES + 1), b""), start=1):
+                if len(line) > BLOCK_BYTES:
+                    return f"line {number}: longer than {BLOCK_BYTES >> 20} MiB; is this a text table?"
+                try:
+                    text = line.decode().removesuffix("\n").removesuffix("\r")
+                except UnicodeDecodeError:
+                    return f"line {number}: not UTF-8; convert the file to UTF-8"
+                if "\r" in text:
+                    return f"line {number}: has a carriage return within the line; remove it"
+                values = len(_values(text, self._layout.delimiter, quoted=self._layout.quoted))
+                if values != len(self.own_columns) and text and number > self._layout.skipped:
+                    wanted = len(self.own_columns)
+                    return f"line {number}: {values} values for {wanted} columns; each column needs a value"
+        return f"not a readable table ({first_line(error)[:160]})"
+
+    def _damaged(self, error: Exception) -> InputError:
+        return InputError(
+            f"{self.path}: the {packing(self.path)} stream is damaged or cut short ({first_line(error)}); copy or "
+            "compress it again"
+        )
+
+
+def _values(line: str, delimiter: str, *, quoted: bool) -> list[str]:
+    if not quoted:
+        return line.split(delimiter)
+    return next(csv.reader([line], delimiter=delimiter), [])
