@@ -27,7 +27,8 @@ def set_constant(module: Any, name: str, values: NDArray[Any]) -> None:
     """Copy `values` to the start of a `__constant__` array."""
     pointer = module.get_global(name)
     raw = np.ascontiguousarray(values).view(np.uint8).reshape(-1)
-    cupy.ndarray(raw.shape, np.uint8, pointer)[...] = cupy.asarray(raw)
+    # Not with cupy.asarray, which keeps page-locked copies, another one whenever the last is still being read.
+    cupy.ndarray(raw.shape, np.uint8, pointer).set(raw, stream=cupy.cuda.get_current_stream())
 
 
 @contextmanager

@@ -154,9 +154,7 @@ def test_page_locked_memory_is_used_again(paper_germline, method):
     import cupy
 
     pool = cupy.get_default_pinned_memory_pool()
-    # Kernels of other tests may still hold blocks.
     gc.collect()
-    pool.free_all_blocks()
     whole = repertoire_of_file(SMALL, paper_germline, longest=60)
     left = []
     for count in range(33, 65):
