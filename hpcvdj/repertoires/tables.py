@@ -145,9 +145,10 @@ def write_table(target: Path, batches: Iterable[pa.RecordBatch], *, overwrite: b
 
 
 def _repetitive(batch: pa.RecordBatch) -> list[str]:
-    """Columns with few different values; for others, making a dictionary takes time and ends without one."""
-    named = zip(batch.schema.names, batch.columns, strict=True)
-    return [name for name, column in named if pc.count_distinct(column).as_py() <= batch.num_rows // 4]
+    """Columns with few different values in the first rows; for others, making a dictionary takes time for nothing."""
+    first = batch.slice(0, reader.BATCH_ROWS)
+    named = zip(first.schema.names, first.columns, strict=True)
+    return [name for name, column in named if pc.count_distinct(column).as_py() <= first.num_rows // 4]
 
 
 def _lines(batch: pa.RecordBatch) -> memoryview:
