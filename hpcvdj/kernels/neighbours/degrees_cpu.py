@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit, parallel_chunksize, prange
 from numpy.typing import NDArray
 
+from hpcvdj.kernels.neighbours.blocks import blocks
 from hpcvdj.kernels.neighbours.equal import mixed
 
 
@@ -95,15 +96,11 @@ def degrees(
 
     Returns int64 [sequences, kinds].
     """
-    order = np.lexsort((lengths, classes))
-    own_lengths, own_classes = lengths[order], classes[order]
-    edges = np.flatnonzero((np.diff(own_lengths) != 0) | (np.diff(own_classes) != 0)) + 1
-    starts = np.concatenate([[0], edges, [len(order)]]).astype(np.int64)
-    found: NDArray[Any] = np.zeros((len(order), weights.shape[1]), dtype=np.int64)
-    if len(order):
-        largest_first = np.argsort(-np.diff(starts), kind="stable")
-        with parallel_chunksize(1):
-            _count(letters[order], own_lengths, weights[order], starts, largest_first, found)
+    order, starts = blocks(lengths, classes)
+    found: NDArray[Any] = np.zeros(weights.shape, dtype=np.int64)
+    largest_first = np.argsort(-np.diff(starts), kind="stable")
+    with parallel_chunksize(1):
+        _count(letters[order], lengths[order], weights[order], starts, largest_first, found)
     out = np.empty_like(found)
     out[order] = found
     return out

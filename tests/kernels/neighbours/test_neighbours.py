@@ -4,23 +4,11 @@ import numpy as np
 import pytest
 
 from hpcvdj.kernels.neighbours import equal
+from hpcvdj.kernels.neighbours.blocks import blocks, sort_blocks
 from hpcvdj.kernels.neighbours.degrees_cpu import degrees, near_a_larger_one
 from hpcvdj.kernels.neighbours.equal import grouped
 from hpcvdj.recombination.alphabet import encode, pack
-
-
-def random_clonotypes(seed, rows, letters="AC", longest=6, classes=3):
-    """Different clonotypes, many of them near others."""
-    rng = np.random.default_rng(seed)
-    found = {
-        (rng.integers(classes), "".join(rng.choice(list(letters), rng.integers(1, longest + 1)))) for _ in range(rows)
-    }
-    kinds, texts = zip(*rng.permutation(sorted(found)), strict=True)
-    out = np.zeros((len(texts), 8), dtype=np.uint8)
-    for row, text in enumerate(texts):
-        out[row, : len(text)] = list(text.encode())
-    weights = rng.integers(0, 5, (len(texts), 2))
-    return texts, out, np.array([len(text) for text in texts]), np.array(kinds, dtype=np.int64), weights
+from tests.kernels.neighbours.cases import HOSTILE, random_clonotypes
 
 
 def near(a, b, most=1):
@@ -30,18 +18,48 @@ def near(a, b, most=1):
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("rows", "letters"), [(1, "A"), (60, "AC"), (300, "ACDEFG")])
 def test_degrees_are_those_of_all_pairs(seed, rows, letters):
-    texts, packed, lengths, kinds, weights = random_clonotypes(seed, rows, letters)
+    texts, *own = random_clonotypes(seed, rows, letters)
+    kinds, weights = own[2:]
     expected = [
         sum(weights[k] for k in range(len(texts)) if kinds[k] == kinds[row] and near(texts[k], texts[row]))
         for row in range(len(texts))
     ]
-    np.testing.assert_array_equal(degrees(packed, lengths, kinds, weights), expected)
+    np.testing.assert_array_equal(degrees(*own), expected)
 
 
-def test_no_clonotype():
-    assert degrees(
-        np.zeros((0, 8), np.uint8), *(np.zeros(0, np.int64) for _ in range(2)), np.zeros((0, 1), np.int64)
-    ).shape == (0, 1)
+@pytest.mark.parametrize("name", HOSTILE)
+def test_degrees_of_hostile_clonotypes(name):
+    letters, lengths, kinds, weights = HOSTILE[name]()
+    expected = np.zeros_like(weights)
+    for row, length in enumerate(lengths):
+        same = (kinds == kinds[row]) & (lengths == length)
+        differences = (letters[:, :length] != letters[row, :length]).sum(axis=1)
+        expected[row] = weights[same & (differences <= 1)].sum(axis=0)
+    np.testing.assert_array_equal(degrees(letters, lengths, kinds, weights), expected)
+
+
+def test_blocks_keep_the_order_of_rows_and_copy_nothing_without_need():
+    rng = np.random.default_rng(1)
+    lengths, classes = rng.integers(0, 4, 200), rng.integers(0, 5, 200)
+    order, starts = blocks(lengths, classes)
+    expected = sorted(range(200), key=lambda row: (classes[row], lengths[row], row))
+    assert order.tolist() == expected
+    keys = np.stack([classes, lengths], 1)[order]
+    assert starts.tolist() == [0, *(np.flatnonzero((np.diff(keys, axis=0) != 0).any(axis=1)) + 1), 200]
+    again, same = blocks(lengths[order], classes[order])
+    assert again == slice(None)
+    assert same.tolist() == starts.tolist()
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+def test_blocks_are_sorted_by_all_words(columns):
+    rng = np.random.default_rng(2)
+    words = rng.integers(0, 3, (300, columns)).astype(np.uint64) << np.uint64(62)
+    starts = np.array([0, 1, 1, 90, 300])
+    order = sort_blocks(words, starts)
+    for first, stop in zip(starts, starts[1:], strict=False):
+        expected = sorted(range(first, stop), key=lambda row: (*words[row].tolist(), row))
+        assert order[first:stop].tolist() == expected
 
 
 @pytest.mark.parametrize("collide", [False, True])
