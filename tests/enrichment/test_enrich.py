@@ -60,9 +60,10 @@ def everything(own, model):
     from hpcvdj.counting.compute import count_in_memory
     from hpcvdj.counting.config import PgenConfig
     from hpcvdj.enrichment import enrich as module
+    from hpcvdj.kernels.backends import open_backend
     from hpcvdj.recombination.repertoire import PgenProblem
 
-    size, neighbours, _, _ = module._counted(own, Settings(kappa=1.0))
+    size, neighbours, _, _ = module._counted(own, Settings(kappa=1.0), open_backend("cpu"))
     problem = PgenProblem(own.repertoire.subset(rows), model, COLUMNS)
     ball = count_in_memory(problem, PgenConfig(COLUMNS, backend="cpu"), Run())[:, 1]
     productive = module._productive(own, model)[own.kind[rows]]

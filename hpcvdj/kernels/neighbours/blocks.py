@@ -44,3 +44,19 @@ def _sort(words, starts, blocks_in_turn, order):  # type: ignore[no-untyped-def]
             keys = words[own, column]
             if (keys != keys[0]).any():
                 own[:] = own[np.argsort(keys, kind="mergesort")]
+
+
+def equal_runs(words: NDArray[np.uint64], starts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The rows as `sort_blocks` orders them, and the places in that order where a run of equal rows begins.
+
+    >>> words = np.array([[7], [5], [7], [7]], dtype=np.uint64)
+    >>> order, first = equal_runs(words, np.array([0, 3, 4]))
+    >>> order.tolist(), first.tolist()
+    ([1, 0, 2, 3], [0, 1, 3])
+    """
+    order = sort_blocks(words, starts)
+    begins = np.ones(len(words), dtype=bool)
+    in_order = words[order]
+    np.any(in_order[1:] != in_order[:-1], axis=1, out=begins[1:])
+    begins[starts[:-1][np.diff(starts) > 0]] = True
+    return order, np.flatnonzero(begins)

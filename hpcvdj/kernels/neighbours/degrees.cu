@@ -9,7 +9,7 @@
 
 constexpr u64 EMPTY = ~0ull;
 
-// The finaliser of splitmix64, as hpcvdj/kernels/neighbours/equal.py has it.
+// The finaliser of splitmix64, as degrees_cpu.py has it.
 __device__ __forceinline__ u64 mixed(u64 value)
 {
     value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9ull;

@@ -55,6 +55,8 @@ def test_a_wrong_kernel_is_seen(cuda_on_host, exact, wrong):
 def test_equal_hashes_are_told_apart_by_letters(cuda_on_host):
     from hpcvdj.kernels.neighbours import degrees_cuda
 
-    cuda_on_host.change = lambda code: code.replace("key << 32 | (u64)row", "(u64)row").replace("key >> (64 - bits)", "0")
+    cuda_on_host.change = lambda code: code.replace("key << 32 | (u64)row", "(u64)row").replace(
+        "key >> (64 - bits)", "0"
+    )
     own = HOSTILE["any bytes"]()
     np.testing.assert_array_equal(degrees_cuda.degrees(*own), degrees_cpu.degrees(*own))
