@@ -55,8 +55,9 @@ def equal_runs(words: NDArray[np.uint64], starts: NDArray[np.int64]) -> tuple[ND
     ([1, 0, 2, 3], [0, 1, 3])
     """
     order = sort_blocks(words, starts)
-    begins = np.ones(len(words), dtype=bool)
-    in_order = words[order]
-    np.any(in_order[1:] != in_order[:-1], axis=1, out=begins[1:])
+    begins = np.zeros(len(words), dtype=bool)
+    for column in words.T:
+        in_order = column[order]
+        begins[1:] |= in_order[1:] != in_order[:-1]
     begins[starts[:-1][np.diff(starts) > 0]] = True
     return order, np.flatnonzero(begins)
