@@ -32,9 +32,16 @@ FEWEST_NEIGHBOURS = 2
 """By default, clonotypes with fewer neighbours are not tested: their p-value counts as 1."""
 
 SAMPLE = 20_000
-"""Clonotypes drawn to estimate κ."""
+"""Clonotypes drawn to estimate κ, and to compare p-values with uniform ones."""
+
+ITSELF, FEWEST_TO_TELL = 0.95, 20
+"""A control that has such a share of the clonotypes, of at least so many, has the individual that is tested.  Of other
+people, even many, it has a small part."""
 
 COLUMNS = PGEN_COLUMNS[1:]
+
+Chance = tuple[float | None, dict[int, float], dict[str, list[float]]]
+"""`kappa`, `by_length` and `qq` of an `Enrichment`."""
 
 DEGREES = {
     "cpu": "hpcvdj.kernels.neighbours.degrees_cpu.degrees",
@@ -50,7 +57,7 @@ class Settings:
     kappa              the selection factor; None estimates it, for each length
     min_neighbours  clonotypes with fewer are not tested
     max_q              the false discovery rate of hits, which form clusters
-    seed               of the clonotypes that are drawn to estimate κ
+    seed               of the clonotypes that are drawn to estimate κ, and of randomised p-values
     backend            where probabilities are computed
     strict_binding     two ranks on one GPU are an error, not a warning
     """
@@ -77,18 +84,21 @@ class Enrichment:
 
     table       pyarrow, a row for each, by p-value: see docs/enrich.md for the columns
     clonotypes  how many there are in all: the family of the q-values
-    kappa       the selection factor of all lengths; with a control, None
-    by_length   that of each length that has enough clonotypes
     hits        clonotypes with a q-value of at most `Settings.max_q`
     clusters    of the hits
+    kappa       the selection factor of all lengths; with a control, None
+    by_length   that of each length that has enough clonotypes
+    qq          quantiles of randomised p-values of clonotypes drawn at random, beside those without enrichment: see
+                `statistics.quantiles`
     """
 
     table: pa.Table
     clonotypes: int
-    kappa: float | None
-    by_length: dict[int, float]
     hits: int
     clusters: int
+    kappa: float | None
+    by_length: dict[int, float]
+    qq: dict[str, list[float]]
 
 
 def enrich(own: Clonotypes | None, model: Model, settings: Settings, run: Run) -> Enrichment | None:
@@ -109,20 +119,24 @@ def enrich(own: Clonotypes | None, model: Model, settings: Settings, run: Run) -
     if kappa is None:
         at = np.searchsorted(rows, drawn)
         kappa, by_length = statistics.selection_by_length(own.lengths[drawn], neighbours[drawn], expected[at])
+    factors = np.array([by_length.get(length, kappa) for length in range(own.letters.shape[1] + 1)])[own.lengths[rows]]
+    expected *= factors
+    p_values = statistics.poisson_tail(neighbours[rows], expected)
+    more = statistics.poisson_tail(neighbours[rows] + 1, expected)
+    at = np.searchsorted(rows, drawn)
+    qq = statistics.quantiles(statistics.randomised(p_values[at], more[at], settings.seed))
     at = np.searchsorted(rows, tested)
-    factors = np.array([by_length.get(length, kappa) for length in own.lengths[tested].tolist()])
-    expected = factors * expected[at]
     return _tested(
-        own, tested, settings, kappa, by_length,
+        own, tested, settings, (kappa, by_length, qq),
         {
             "neighbours": neighbours[tested],
             "class_size": size[tested],
             "pgen_aa": values[at, 0],
             "pgen_ball": values[at, 1],
             "p_productive_vj": by_class[own.kind[tested]],
-            "kappa": factors,
-            "expected": expected,
-            "p_value": statistics.poisson_tail(neighbours[tested], expected),
+            "kappa": factors[at],
+            "expected": expected[at],
+            "p_value": p_values[at],
         },
     )  # fmt: skip
 
@@ -151,24 +165,31 @@ def enrich_over(own: Clonotypes, control: Clonotypes, settings: Settings, backen
     np.add.at(weights[:, 0], group[: len(own)], own.variants)
     np.add.at(weights[:, 1], group[len(own) :], control.variants[known])
     rows = same[first]
+    shared = (weights[group[: len(own)], 1] >= own.variants).mean()
+    if shared >= ITSELF and len(own) >= FEWEST_TO_TELL:
+        raise InputError(
+            f"the control has {shared:.0%} of the clonotypes that are tested, so it has the individual itself; give a "
+            "control of other people"
+        )
     counts = _degrees_on(backend)(letters[rows], lengths[rows], kinds[rows], weights)[group[: len(own)]]
     neighbours, of_control = counts[:, 0] - 1, counts[:, 1]
     size = _class_sizes(own.kind, own.variants, len(own.classes))[own.kind]
     size_of_control = _class_sizes(kind[known], control.variants[known], len(own.classes))[own.kind]
+    sizes = size - 1, of_control, size_of_control
+    at_least, more = (statistics.two_rates_tail(neighbours + k, *sizes) for k in (0, 1))
+    drawn = np.intersect1d(_drawn(own, settings), np.flatnonzero(size_of_control))
+    qq = statistics.quantiles(statistics.randomised(at_least[drawn], more[drawn], settings.seed))
     tested = np.flatnonzero(neighbours >= settings.min_neighbours)
-    p_values = statistics.two_rates_tail(
-        neighbours[tested], size[tested] - 1, of_control[tested], size_of_control[tested]
-    )
     rate = of_control[tested] / np.maximum(size_of_control[tested], 1)
     return _tested(
-        own, tested, settings, None, {},
+        own, tested, settings, (None, {}, qq),
         {
             "neighbours": neighbours[tested],
             "class_size": size[tested],
             "control_neighbours": of_control[tested],
             "control_size": size_of_control[tested],
             "expected": (size[tested] - 1) * rate,
-            "p_value": p_values,
+            "p_value": at_least[tested],
         },
     )  # fmt: skip
 
@@ -178,16 +199,17 @@ def _degrees_on(backend: Backend) -> Any:
 
 
 def _counted(own: Clonotypes | None, settings: Settings, backend: Backend) -> tuple[Counts, Counts, Counts, Counts]:
-    """Of each clonotype the size of its class and its neighbours; those to test, and those to estimate κ from."""
+    """Of each clonotype the size of its class and its neighbours; those to test, and some at random."""
     assert own is not None
     counts = _degrees_on(backend)(own.letters, own.lengths, own.kind, own.variants[:, np.newaxis])[:, 0]
     size = _class_sizes(own.kind, own.variants, len(own.classes))[own.kind]
     tested = np.flatnonzero(counts - 1 >= settings.min_neighbours)
-    drawn = np.empty(0, dtype=np.int64)
-    if settings.kappa is None:
-        order = np.random.default_rng(settings.seed).permutation(len(own))
-        drawn = np.sort(order[:SAMPLE])
-    return size, counts - 1, tested, drawn
+    return size, counts - 1, tested, _drawn(own, settings)
+
+
+def _drawn(own: Clonotypes, settings: Settings) -> Counts:
+    """Clonotypes drawn at random, ascending."""
+    return np.sort(np.random.default_rng(settings.seed).permutation(len(own))[:SAMPLE])
 
 
 def _class_sizes(kind: Counts, variants: Counts, classes: int) -> Counts:
@@ -213,8 +235,7 @@ def _productive(own: Clonotypes, model: Model) -> Floats:
 
 
 def _tested(
-    own: Clonotypes, tested: Counts, settings: Settings, kappa: float | None, by_length: dict[int, float],
-    columns: dict[str, Any],
+    own: Clonotypes, tested: Counts, settings: Settings, chance: Chance, columns: dict[str, Any]
 ) -> Enrichment:  # fmt: skip
     """With q-values, clusters of hits, and what the clonotypes are, by p-value."""
     q = statistics.benjamini_hochberg(columns["p_value"], len(own))
@@ -235,4 +256,4 @@ def _tested(
         "cluster": pa.array(cluster, mask=cluster == 0),
     }
     table = pa.table(facts).take(pa.array(order))
-    return Enrichment(table, len(own), kappa, by_length, len(hits), int(cluster.max(initial=0)))
+    return Enrichment(table, len(own), len(hits), int(cluster.max(initial=0)), *chance)

@@ -149,6 +149,7 @@ def enrich_file(
             "tested": found.table.num_rows,
             "kappa": found.kappa,
             "kappa_by_length": found.by_length,
+            "qq": found.qq,
             "hits": found.hits,
             "clusters": found.clusters,
         }

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from xml.etree import ElementTree
 
 import numpy as np
 import pyarrow as pa
@@ -90,6 +91,12 @@ def test_no_hit_without_selection(own, model):
     assert found.clonotypes == len(own)
     assert found.kappa == pytest.approx(1, abs=0.1)
     assert found.table["neighbours"].to_numpy().min() == 2
+    qq = {name: np.array(values) for name, values in found.qq.items()}
+    inside = (qq["low"] <= qq["observed"]) & (qq["observed"] <= qq["high"])
+    # Ranks depend on each other; a wrong null (see below) leaves the band at most of them.
+    assert inside.mean() > 0.8
+    wrong = enrich(own, model, Settings(kappa=0.5, backend="cpu"), Run()).qq
+    assert np.mean(np.array(wrong["observed"]) < qq["low"]) > 0.5
 
 
 def planted(model, drawn, clusters=10, members=8):
@@ -144,8 +151,13 @@ def test_a_control_in_place_of_the_model(model, drawn, with_planted):
     exact = stats.binomtest(row["neighbours"], both, share, alternative="greater").pvalue
     assert row["p_value"] == pytest.approx(exact, rel=1e-10)
     assert found.kappa is None
+    assert len(found.qq["observed"]) > 100
     own = enrich_table(drawn.slice(0, 20_000), model, Settings(max_q=0.05), ClonotypeChoice(), control)
     assert own.hits == 0
+    inside = np.array(own.qq["low"]) <= own.qq["observed"]
+    assert inside.mean() > 0.8
+    with pytest.raises(InputError, match="so it has the individual itself"):
+        enrich_table(table, model, Settings(), ClonotypeChoice(), pa.concat_tables([control, table]))
 
 
 def test_numbers_by_hand(model, drawn):
@@ -223,16 +235,20 @@ def table_file(tmp_path, with_planted):
 
 def test_the_command(table_file, tmp_path, model, with_planted):
     words = ["enrich", table_file, "-m", model.name, "--backend", "cpu"]
-    out, err = hpcvdj_command(*words, "-o", tmp_path / "o.tsv")
+    pytest.importorskip("matplotlib")
+    out, err = hpcvdj_command(*words, "-o", tmp_path / "o.tsv", "--plot", tmp_path / "f.svg")
     assert "10 cluster(s)" in out
+    assert ElementTree.parse(tmp_path / "f.svg").getroot().tag.endswith("svg")
     assert "no column duplicate_count" in err
     facts = json.loads((tmp_path / "o.tsv.json").read_text())
     table = pa.Table.from_batches(read_batches(tmp_path / "o.tsv"))
     assert facts["tested"] == len(table)
     assert facts["model_sha256"] == model.digest
     assert facts["rows_read"] == len(with_planted[0])
-    expected = enrich_table(with_planted[0], model, Settings(backend="cpu"), ClonotypeChoice()).table
+    found = enrich_table(with_planted[0], model, Settings(backend="cpu"), ClonotypeChoice())
+    expected = found.table
     assert table["junction_aa"].to_pylist() == expected["junction_aa"].to_pylist()
+    assert facts["qq"] == found.qq
     np.testing.assert_array_equal(table["p_value"].to_pandas().astype(float), expected["p_value"])
     _, err = hpcvdj_command(*words, "-o", tmp_path / "o.tsv", code=2)
     assert "exists already" in error_line(err)
@@ -274,6 +290,7 @@ def test_wrong_usage(table_file, tmp_path, model):
         ([two, "-o", tmp_path / "o.tsv"], "has 2 repertoires (x, y)"),
         ([table_file, "-o", tmp_path / "o.h5"], "must end in .tsv"),
         ([table_file, "-o", tmp_path / "o.tsv", "--kappa", "0"], "give a number above 0"),
+        ([table_file, "-o", tmp_path / "o.tsv", "--plot", tmp_path / "f.pdf"], "must end in .png or .svg"),
         ([table_file, "-o", tmp_path / "o.tsv", "--max-q", "1"], "between 0 and 1"),
         ([table_file, "-o", tmp_path / "o.tsv", "--control", table_file], "give a control of other people"),
         ([table_file, "-o", tmp_path / "o.tsv", "--min-reads", "2"], "no column duplicate_count"),

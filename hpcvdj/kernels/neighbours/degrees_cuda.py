@@ -33,7 +33,7 @@ def degrees(
     order, starts = blocks(lengths, classes)
     letters, lengths, weights = letters[order], lengths[order], weights[order]
     found = np.empty(weights.shape, dtype=np.int64)
-    module = compile_kernels(FILE, **CONSTANTS)
+    module = compile_kernels(FILE, (), **CONSTANTS)
     for own in _chunks(starts):
         rows = slice(starts[own.start], starts[own.stop])
         block = np.repeat(np.arange(len(own), dtype=np.int32), np.diff(starts[own.start : own.stop + 1]))
