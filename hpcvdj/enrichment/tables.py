@@ -145,6 +145,7 @@ def enrich_file(
             "rows_read": junctions.rows_read,
             "rows_excluded": counts_json(junctions.excluded.counts()),
             "rows_left_out": own.left_out,
+            "junctions": int(own.variants.sum()),
             "clonotypes": found.clonotypes,
             "tested": found.table.num_rows,
             "kappa": found.kappa,

@@ -29,6 +29,9 @@ from tests.commands import error_line, hpcvdj_command
 
 DRAWS = 100_000
 
+SAID = ("kappa", "kappa_by_length", "qq", "clonotypes", "junctions", "tested", "hits", "clusters", "rows_left_out")
+"""What the file of facts says of a table."""
+
 
 @pytest.fixture(scope="module")
 def model():
@@ -256,13 +259,15 @@ def test_the_command(table_file, tmp_path, model, with_planted):
 
 @pytest.mark.slow
 @pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
-@pytest.mark.parametrize("ranks", [2, 3, 4])
+@pytest.mark.parametrize("ranks", [2, 3, 4, 7])
 def test_ranks(table_file, tmp_path, model, ranks):
     words = ["enrich", table_file, "-m", model.name, "--backend", "cpu", "--seed", "1"]
     hpcvdj_command(*words, "-o", tmp_path / "one.tsv")
     command = [MPIEXEC, "-n", ranks, sys.executable, "-m", "hpcvdj", *words, "-o", tmp_path / "many.tsv"]
     subprocess.run([*map(str, command)], check=True, capture_output=True, timeout=200)
     assert (tmp_path / "many.tsv").read_bytes() == (tmp_path / "one.tsv").read_bytes()
+    one, many = (json.loads((tmp_path / f"{name}.tsv.json").read_text()) for name in ("one", "many"))
+    assert [one[name] for name in SAID] == [many[name] for name in SAID]
 
 
 def test_from_python(table_file, model, with_planted):
@@ -281,6 +286,47 @@ def test_from_python(table_file, model, with_planted):
             hpcvdj.enrich(frame, model, **wrong)
     with pytest.raises(InputError, match=r"the table: has 2 repertoires \(a, b\)"):
         hpcvdj.enrich(frame.assign(repertoire_id=["a", "b"] * (len(frame) // 2)), model)
+
+
+HOSTILE = {
+    "out of frame": ("TRBV6-5", "TRBJ2-7", "TGTGCCAGCAGTTACTCGGTACGAACGGATTACGAGCAGTACTTCA"),
+    "a stop": ("TRBV6-5", "TRBJ2-7", "TGTGCCAGCAGTTAATCGGTACGAACGGATTACGAGCAGTACTTC"),
+    "no anchor": ("TRBV6-5", "TRBJ2-7", "ACTGCCAGCAGTTACTCGGTACGAACGGATTACGAGCAGTACTTC"),
+    "another letter": ("TRBV6-5", "TRBJ2-7", "TGTGCCAGCAGTNACTCGGTACGAACGGATTACGAGCAGTACTTC"),
+    "amino acids": ("TRBV6-5", "TRBJ2-7", "CASSYSVRTDYEQYF"),
+    "nothing": ("TRBV6-5", "TRBJ2-7", ""),
+    "too long": ("TRBV6-5", "TRBJ2-7", "TGT" + "GCC" * 300 + "TTC"),
+    "unknown V": ("TRBV999", "TRBJ2-7", "TGTGCCAGCAGTTACTCGGTACGAACGGATTACGAGCAGTACTTC"),
+    "no V": ("", "TRBJ2-7", "TGTGCCAGCAGTTACTCGGTACGAACGGATTACGAGCAGTACTTC"),
+    "no J": ("TRBV6-5", "", "TGTGCCAGCAGTTACTCGGTACGAACGGATTACGAGCAGTACTTC"),
+    "two loci": ("TRBV6-5", "TRAJ9", "TGTGCCAGCAGTTACTCGGTACGAACGGATTACGAGCAGTACTTC"),
+}
+
+
+def test_every_row_is_accounted_for(tmp_path, model, drawn):
+    rows = [(f"h{k}", *row, 1) for k, row in enumerate(HOSTILE.values())]
+    good = [(r["sequence_id"], r["v_call"], r["j_call"], r["junction"], 3) for r in drawn.slice(0, 50).to_pylist()]
+    rows += [*good, good[0], *[(f"again{k}", *row[1:]) for k, row in enumerate(good[:7])]]
+    rows += [(f"few{k}", *row[1:4], 1) for k, row in enumerate(_as_rows(drawn.slice(100, 9)))]
+    names = ("sequence_id", "v_call", "j_call", "junction", "duplicate_count")
+    text = "\n".join("\t".join(map(str, row)) for row in (names, *rows))
+    (tmp_path / "t.tsv").write_text(text + "\n")
+    words = ("enrich", tmp_path / "t.tsv", "-m", model.name, "-o", tmp_path / "o.tsv", "--backend", "cpu")
+    hpcvdj_command(*words, "--kappa", "1", "--min-reads", "2")
+    facts = json.loads((tmp_path / "o.tsv.json").read_text())
+    excluded = [rows for _, _, rows in facts["rows_excluded"]]
+    assert sum(excluded) == len(HOSTILE) + 1, "and a repeated id"
+    assert facts["rows_left_out"]["junctions that another row has"] == 7
+    assert facts["rows_left_out"]["fewer than 2 reads"] == 9
+    assert facts["junctions"] == 50
+    assert facts["rows_read"] == len(rows) == facts["junctions"] + sum([*excluded, *facts["rows_left_out"].values()])
+    _, err = hpcvdj_command(*words, "--overwrite", code=2)
+    assert "too few to estimate selection" in error_line(err)
+    assert facts == json.loads((tmp_path / "o.tsv.json").read_text()), "what was there stays"
+
+
+def _as_rows(table):
+    return [(r["sequence_id"], r["v_call"], r["j_call"], r["junction"]) for r in table.to_pylist()]
 
 
 def test_wrong_usage(table_file, tmp_path, model):
