@@ -13,33 +13,49 @@ from tests.kernels.neighbours.cases import HOSTILE, random_clonotypes
 pytestmark = pytest.mark.skipif(fake_cupy.COMPILER is None, reason="no g++")
 
 
-@pytest.mark.parametrize("order", fake_cupy.ORDERS)
-def test_the_same_numbers_as_on_cpu_cores(cuda_on_host, monkeypatch, order):
+@pytest.fixture
+def degrees_cuda(cuda_on_host, monkeypatch):
+    """The module, with few threads: each takes a stack on the host."""
     from hpcvdj.kernels.neighbours import degrees_cuda
 
+    monkeypatch.setattr(degrees_cuda, "THREADS", 32)
+    return degrees_cuda
+
+
+def require_same(degrees_cuda, own):
+    np.testing.assert_array_equal(degrees_cuda.degrees(*own), degrees_cpu.degrees(*own))
+
+
+@pytest.mark.parametrize("order", fake_cupy.ORDERS)
+def test_the_same_numbers_as_on_cpu_cores(cuda_on_host, degrees_cuda, order):
     cuda_on_host.order = order
-    cases = [own() for own in HOSTILE.values()] + [random_clonotypes(5, 300, "ACDEFG")[1:]]
-    # All at once; and few at a time, in blocks of threads that take several turns.
-    for rows, grid, threads in ((1 << 20, 1 << 20, 256), (37, 1, 32)):
-        monkeypatch.setattr(degrees_cuda, "ROWS", rows)
-        monkeypatch.setattr(degrees_cuda, "MOST_GRID", grid)
-        monkeypatch.setattr(degrees_cuda, "THREADS", threads)
-        for own in cases:
-            np.testing.assert_array_equal(degrees_cuda.degrees(*own), degrees_cpu.degrees(*own))
+    for own in HOSTILE.values():
+        require_same(degrees_cuda, own())
+
+
+def test_few_at_a_time(degrees_cuda, monkeypatch):
+    """Chunks of a few blocks, and threads that take several turns."""
+    monkeypatch.setattr(degrees_cuda, "ROWS", 60)
+    monkeypatch.setattr(degrees_cuda, "MOST_GRID", 1)
+    for own in (random_clonotypes(5, 300, "ACDEFG")[1:], HOSTILE["any bytes"](), HOSTILE["one"]()):
+        require_same(degrees_cuda, own)
+
+
+def all_hashes_equal(code):
+    """A change of the kernels: only letters tell sequences apart."""
+    return code.replace("key << 32 | (u64)row", "(u64)row").replace("key >> (64 - bits)", "0")
 
 
 @pytest.mark.parametrize(
     ("exact", "wrong"),
-    [("if (alike && same", "if (alike || same"), ("block[a] != block[b]", "false"), ("lengths[row] <= place", "false")],
+    [("if (alike && same", "if (alike || same"), ("block[a] != block[b]", "false")],
 )
-def test_a_wrong_kernel_is_seen(cuda_on_host, exact, wrong):
-    """Without the comparison of hashes, of blocks, and beyond the end of a sequence."""
-    from hpcvdj.kernels.neighbours import degrees_cuda
+def test_a_wrong_kernel_is_seen(cuda_on_host, degrees_cuda, exact, wrong):
+    """Without the comparison of letters, and of blocks."""
 
     def change(code):
         assert exact in code
-        # So many equal hashes that the letters must decide.
-        return code.replace(exact, wrong).replace("key << 32 | (u64)row", "(u64)row").replace("key >> (64 - bits)", "0")
+        return all_hashes_equal(code.replace(exact, wrong))
 
     cuda_on_host.change = change
     differs = False
@@ -52,11 +68,6 @@ def test_a_wrong_kernel_is_seen(cuda_on_host, exact, wrong):
     assert differs
 
 
-def test_equal_hashes_are_told_apart_by_letters(cuda_on_host):
-    from hpcvdj.kernels.neighbours import degrees_cuda
-
-    cuda_on_host.change = lambda code: code.replace("key << 32 | (u64)row", "(u64)row").replace(
-        "key >> (64 - bits)", "0"
-    )
-    own = HOSTILE["any bytes"]()
-    np.testing.assert_array_equal(degrees_cuda.degrees(*own), degrees_cpu.degrees(*own))
+def test_equal_hashes_are_told_apart_by_letters(cuda_on_host, degrees_cuda):
+    cuda_on_host.change = all_hashes_equal
+    require_same(degrees_cuda, HOSTILE["any bytes"]())
