@@ -1,5 +1,6 @@
 """`hpcvdj enrich`."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,6 +26,16 @@ def command(
             metavar="TABLE",
             help="Junctions of other people: take the number of neighbours that they have for chance, not the model's "
             "probabilities.",
+            show_default=False,
+        ),
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            "--plot",
+            metavar="FIG",
+            help="Figure to draw: p-values beside uniform ones, and the hits as a network; .png or .svg. Needs "
+            "matplotlib and networkx.",
             show_default=False,
         ),
     ] = None,
@@ -56,7 +67,10 @@ def command(
     max_q: Annotated[
         float, typer.Option("--max-q", help="False discovery rate up to which clonotypes are hits.")
     ] = 0.001,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the clonotypes drawn to estimate kappa.")] = 0,
+    seed: Annotated[
+        int,
+        typer.Option("--seed", min=0, help="Seed of the clonotypes drawn to estimate kappa."),
+    ] = 0,
     backend: options.BackendOption = "auto",
     strict_binding: options.StrictBinding = False,
     threads: options.Threads = None,
@@ -86,14 +100,27 @@ def command(
         lambda: Settings(kappa, min_neighbours, max_q, seed, backend, strict_binding=strict_binding)
     )
     choice = ClonotypeChoice(min_reads, likely_errors)
+    if plot is not None:
+        run.on_root(partial(_require_drawable, plot, overwrite=overwrite))
     with run.request:
         loaded = run.from_root(lambda: load_model(model))
         found = enrich_file(junctions, loaded, settings, choice, run.to(output, overwrite=overwrite), opening, control)
     if found is not None:
-        _report(found, output, max_q)
+        if plot is not None:
+            from hpcvdj.enrichment.plot import draw
+
+            draw(found.enrichment, plot, overwrite=overwrite)
+        _report(found, [output, Path(f"{output}.json"), *([plot] if plot is not None else [])], max_q)
 
 
-def _report(found: "Enriched", output: Path, max_q: float) -> None:
+def _require_drawable(plot: Path, *, overwrite: bool) -> None:
+    from hpcvdj.storage.plots import require_networkx, require_plottable
+
+    require_plottable(plot, overwrite=overwrite)
+    require_networkx()
+
+
+def _report(found: "Enriched", written: list[Path], max_q: float) -> None:
     own = found.enrichment
     left_out = "".join(f", {number:,} {reason}" for reason, number in found.left_out.items() if number)
     common.say(f"rows       {found.rows_read:,} read, {found.excluded:,} excluded{left_out}")
@@ -102,4 +129,4 @@ def _report(found: "Enriched", output: Path, max_q: float) -> None:
         lengths = "".join(f", {length}: {kappa:.2f}" for length, kappa in own.by_length.items())
         common.say(f"kappa      {own.kappa:.2f}{'; by residues' if lengths else ''}{lengths[1:]}")
     common.say(f"hits       {own.hits:,} with q <= {max_q:g}, in {own.clusters:,} cluster(s)")
-    common.say(f"written    {output}, {output}.json")
+    common.say(f"written    {', '.join(map(str, written))}")

@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from hpcvdj.cli import common, motifs_options, options
-from hpcvdj.motifs.clusters import Clustering, Method, Singletons, cluster, require_networkx, with_consensus
+from hpcvdj.motifs.clusters import Clustering, Method, Singletons, cluster, with_consensus
 from hpcvdj.motifs.edges import EdgeFilter
+from hpcvdj.storage.plots import require_networkx
 
 log = logging.getLogger(__name__)
 

@@ -73,10 +73,13 @@ def compute(
     return Computed(timings, prepare, driver.save_seconds, driver.store_seconds)
 
 
-def count_in_memory(problem: Any, config: Plan, run: Run) -> NDArray[Any] | None:
-    """The values of a problem, [sequences, columns], on root; None on the other ranks."""
+def count_in_memory(problem: Any, config: Plan, run: Run, backend: Backend | None = None) -> NDArray[Any] | None:
+    """The values of a problem, [sequences, columns], on root; None on the other ranks.
+
+    backend  this rank's, if it is open already
+    """
     store = ArrayStore(problem, config.method_class()) if run.is_root else None
-    compute(problem, config, run.bind(config.backend, strict=config.strict_binding), run, store)
+    compute(problem, config, backend or run.bind(config.backend, strict=config.strict_binding), run, store)
     return store.values if store is not None else None
 
 

@@ -3,24 +3,19 @@
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
-from hpcvdj.kernels.edits import hashes, largest_near, sorted_by_hash
 from hpcvdj.kernels.generation.letters import RESIDUES
-from hpcvdj.kernels.neighbours.degrees_cpu import near_a_larger_one
-from hpcvdj.kernels.neighbours.equal import grouped
+from hpcvdj.kernels.neighbours.blocks import blocks, equal_runs
+from hpcvdj.kernels.neighbours.misread import misread
 from hpcvdj.kernels.text import translate_rows
 from hpcvdj.recombination.models import Alleles, Model
 from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.repertoires.junctions import Junctions
 
 Counts = NDArray[np.int64]
-
-TIMES_THE_READS = 20
-"""A junction is a likely sequencing error of one with one base exchanged that has so many times its reads, or with two
-that has the square of it times.  The ratio is that of vdjtools' `correct` (a share of 0.05 of the reads for each base;
-Shugay et al., PLoS Computational Biology 11:e1004503, 2015)."""
 
 
 @dataclass(frozen=True)
@@ -49,13 +44,18 @@ class Clonotypes:
     def __len__(self) -> int:
         return len(self.kind)
 
-    def text(self, row: int) -> str:
-        """The amino acids of a clonotype."""
-        return self.letters[row, : self.lengths[row]].tobytes().decode()
+    def texts(self, rows: Counts) -> pa.StringArray:
+        """The amino acids of some clonotypes."""
+        lengths = self.lengths[rows]
+        offsets = np.concatenate(([0], np.cumsum(lengths)))
+        letters = self.letters[rows][np.arange(self.letters.shape[1]) < lengths[:, np.newaxis]]
+        return pa.LargeStringArray.from_buffers(len(rows), pa.py_buffer(offsets), pa.py_buffer(letters)).cast(
+            pa.string()
+        )
 
 
 def by_gene(own: Repertoire, model: Model) -> tuple[Repertoire, Counts]:
-    """The junctions with all alleles of their genes, and the row of each among those of `own`.
+    """The junctions with all alleles of their genes, by length, and the row of each among those of `own`.
 
     Calls name alleles or genes; neighbours share genes.
     """
@@ -70,8 +70,9 @@ def by_gene(own: Repertoire, model: Model) -> tuple[Repertoire, Counts]:
     ordered = sorted(set(pairs), key=lambda pair: (pair[0].allele, pair[1].allele))
     found = {pair: kind for kind, pair in enumerate(ordered)}
     of_pair = [found[pair] for pair in pairs]
-    kind = np.repeat(np.array(of_pair, dtype=np.int64), np.diff(own.offsets))
-    order = np.argsort(kind, kind="stable")
+    # Narrow types are sorted faster.
+    kind = np.repeat(np.array(of_pair, dtype=np.min_scalar_type(len(found))), np.diff(own.offsets))
+    order = np.lexsort((own.lengths, kind))
     offsets = np.concatenate([[0], np.cumsum(np.bincount(kind, minlength=len(found)))]).astype(np.int64)
     return Repertoire(own.words[order], own.lengths[order], list(found), offsets, own.letters), order
 
@@ -88,78 +89,43 @@ def clonotypes_of(
     InputError if none is left.
     """
     own, order = by_gene(junctions.repertoire, model)
-    of_row = np.ones(len(own), dtype=np.int64) if reads is None else reads[junctions.row[order]]
     kind = np.repeat(np.arange(len(own.pairs)), np.diff(own.offsets))
-    facts = np.column_stack([own.words, own.lengths.astype(np.uint64), kind.astype(np.uint64)])
-    first, group = grouped(facts)
-    summed = np.zeros(len(first), dtype=np.int64)
-    np.add.at(summed, group, of_row)
-    left_out = {"junctions that another row has": len(own) - len(first)}
+    lengths = own.lengths.astype(np.int64)
+    same, first = equal_runs(own.words, blocks(lengths, kind)[1])
+    rows = same[first]
+    of_row = np.ones(len(own), dtype=np.int64) if reads is None else reads[junctions.row[order[same]]]
+    summed = np.add.reduceat(of_row, first) if len(first) else of_row
+    left_out = {"junctions that another row has": len(own) - len(rows)}
     keep = summed >= min_reads
     left_out[f"fewer than {min_reads} reads"] = int((~keep).sum())
     if reads is not None and not errors:
-        wrong = _likely_errors(own, kind, summed, first)
+        wrong = misread(own.words[rows], summed, blocks(lengths[rows], kind[rows])[1])
         left_out["likely sequencing errors"] = int((wrong & keep).sum())
         keep &= ~wrong
     if not keep.any():
         said = ", ".join(f"{number:,} {reason}" for reason, number in left_out.items() if number)
         raise InputError(f"no clonotype is left ({said or 'no row could be read'})")
-    return _translated(own, first[keep], kind, summed[keep] if reads is not None else None, left_out)
+    return _translated(own, rows[keep], kind[rows[keep]], summed[keep] if reads is not None else None, left_out)
 
 
-def packed(letters: NDArray[np.uint8], lengths: Counts, kind: Counts) -> NDArray[np.uint64]:
-    """What distinguishes clonotypes, uint64 [clonotypes, columns]: their letters, in order, their length and class."""
-    words = letters.view(">u8").astype(np.uint64)
-    return np.column_stack([words, lengths.astype(np.uint64), kind.astype(np.uint64)])
-
-
-def _likely_errors(own: Repertoire, kind: Counts, summed: Counts, first: Counts) -> NDArray[np.bool_]:
-    """Whether each distinct junction is likely to be misread from one of its class with many more reads."""
-    order = np.lexsort((own.lengths[first], kind[first]))
-    rows = first[order]
-    words, lengths, kinds, reads = own.words[rows], own.lengths[rows], kind[rows], summed[order]
-    all_rows = np.arange(len(rows))
-    every = np.empty(len(rows), dtype=np.uint64)
-    hashes(words, lengths, kinds, every)
-    largest = np.zeros(len(rows), dtype=np.int64)
-    asked = all_rows[reads * TIMES_THE_READS <= reads.max(initial=0)]
-    largest_near(words, lengths, kinds, reads, asked, *sorted_by_hash(every, all_rows), True, largest[: len(asked)])
-    wrong = np.zeros(len(rows), dtype=bool)
-    wrong[asked] = largest[: len(asked)] >= TIMES_THE_READS * reads[asked]
-    times = TIMES_THE_READS**2
-    larger = all_rows[reads >= times]
-    asked = all_rows[~wrong & (reads * times <= reads.max(initial=0))]
-    if len(larger) and len(asked):
-        near = np.empty(len(asked), dtype=bool)
-        near_a_larger_one(words, lengths, kinds, reads, asked, larger, times, near)
-        wrong[asked] |= near
-    out = np.empty(len(rows), dtype=bool)
-    out[order] = wrong
-    return out
+def letter_words(letters: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """Letters uint8 [rows, width], the width a multiple of 8, as numbers of the same order, uint64 [rows, words]."""
+    return letters.view(">u8").astype(np.uint64)
 
 
 def _translated(
     own: Repertoire, rows: Counts, kind: Counts, reads: Counts | None, left_out: dict[str, int]
 ) -> Clonotypes:
-    """The clonotypes of distinct junctions."""
+    """The clonotypes of distinct junctions: the `rows` of `own`, in blocks."""
     codons = own.lengths[rows].astype(np.int64) // 3
     width = -(-int(codons.max()) // 8) * 8
     letters = np.zeros((len(rows), width), dtype=np.uint8)
     translate_rows(own.words[rows], codons, RESIDUES, np.arange(len(rows)) * width, letters.reshape(-1))
-    facts = packed(letters, codons, kind[rows])
-    first, group = grouped(facts)
-    variants = np.bincount(group)
-    order = np.lexsort((*facts[first, : width // 8].T[::-1], codons[first], kind[rows[first]]))
-    summed = None
-    if reads is not None:
-        summed = np.zeros(len(first), dtype=np.int64)
-        np.add.at(summed, group, reads)
-        summed = summed[order]
-    chosen = rows[first[order]]
-    # Clonotypes are sorted by class as the junctions are, so the offsets of classes are those of the clonotypes.
+    same, first = equal_runs(letter_words(letters), blocks(codons, kind)[1])
+    chosen = same[first]
     offsets = np.searchsorted(kind[chosen], np.arange(len(own.pairs) + 1))
-    spelled = Repertoire(own.words[chosen], own.lengths[chosen], own.pairs, offsets, own.letters)
+    spelled = Repertoire(own.words[rows[chosen]], own.lengths[rows[chosen]], own.pairs, offsets, own.letters)
     return Clonotypes(
-        own.pairs, kind[chosen], letters[first[order]], codons[first[order]], variants[order], summed, spelled,
-        left_out,
+        own.pairs, kind[chosen], letters[chosen], codons[chosen], np.diff(np.append(first, len(rows))),
+        None if reads is None else np.add.reduceat(reads[same], first), spelled, left_out,
     )  # fmt: skip

@@ -9,6 +9,7 @@ is conditional on V and J, the clonotype itself is not counted, and q-values are
 """
 
 from dataclasses import dataclass
+from pkgutil import resolve_name
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,11 @@ import pyarrow as pa
 from hpcvdj.counting.compute import count_in_memory, shared_repertoire
 from hpcvdj.counting.config import PgenConfig
 from hpcvdj.enrichment import statistics
-from hpcvdj.enrichment.clonotypes import Clonotypes, Counts, packed
+from hpcvdj.enrichment.clonotypes import Clonotypes, Counts, letter_words
 from hpcvdj.enrichment.statistics import Floats
 from hpcvdj.errors import InputError
-from hpcvdj.kernels.backends import AUTO
-from hpcvdj.kernels.neighbours.degrees_cpu import degrees
-from hpcvdj.kernels.neighbours.equal import grouped
+from hpcvdj.kernels.backends import AUTO, Backend
+from hpcvdj.kernels.neighbours.blocks import blocks, equal_runs
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_choice
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem
@@ -32,9 +32,22 @@ FEWEST_NEIGHBOURS = 2
 """By default, clonotypes with fewer neighbours are not tested: their p-value counts as 1."""
 
 SAMPLE = 20_000
-"""Clonotypes drawn to estimate κ."""
+"""Clonotypes drawn to estimate κ, and to compare p-values with uniform ones."""
+
+ITSELF, FEWEST_TO_TELL = 0.95, 20
+"""A control that has such a share of the clonotypes, of at least so many, has the individual that is tested.  Of other
+people, even many, it has a small part."""
 
 COLUMNS = PGEN_COLUMNS[1:]
+
+Chance = tuple[float | None, dict[int, float], dict[str, list[float]]]
+"""`kappa`, `by_length` and `qq` of an `Enrichment`."""
+
+DEGREES = {
+    "cpu": "hpcvdj.kernels.neighbours.degrees_cpu.degrees",
+    "cuda": "hpcvdj.kernels.neighbours.degrees_cuda.degrees",
+}
+"""The function that counts neighbours, for each backend."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +57,7 @@ class Settings:
     kappa              the selection factor; None estimates it, for each length
     min_neighbours  clonotypes with fewer are not tested
     max_q              the false discovery rate of hits, which form clusters
-    seed               of the clonotypes that are drawn to estimate κ
+    seed               of the clonotypes that are drawn to estimate κ, and of randomised p-values
     backend            where probabilities are computed
     strict_binding     two ranks on one GPU are an error, not a warning
     """
@@ -71,53 +84,64 @@ class Enrichment:
 
     table       pyarrow, a row for each, by p-value: see docs/enrich.md for the columns
     clonotypes  how many there are in all: the family of the q-values
-    kappa       the selection factor of all lengths; with a control, None
-    by_length   that of each length that has enough clonotypes
     hits        clonotypes with a q-value of at most `Settings.max_q`
     clusters    of the hits
+    kappa       the selection factor of all lengths; with a control, None
+    by_length   that of each length that has enough clonotypes
+    qq          quantiles of randomised p-values of clonotypes drawn at random, beside those without enrichment: see
+                `statistics.quantiles`
     """
 
     table: pa.Table
     clonotypes: int
-    kappa: float | None
-    by_length: dict[int, float]
     hits: int
     clusters: int
+    kappa: float | None
+    by_length: dict[int, float]
+    qq: dict[str, list[float]]
 
 
 def enrich(own: Clonotypes | None, model: Model, settings: Settings, run: Run) -> Enrichment | None:
     """Test the clonotypes of root against a model; None on the other ranks, which compute probabilities."""
-    size, neighbours, tested, drawn = run.from_root(lambda: _counted(own, settings))
-    rows = np.union1d(tested, drawn)
-    values = _probabilities(own, rows, model, settings, run)
-    if own is None:
+    backend = run.bind(settings.backend, strict=settings.strict_binding)
+    # Root counts neighbours for all: a tenth of the processor time that their probabilities take.
+    counted = run.on_root(lambda: _counted(own, settings, backend))
+    rows = np.union1d(counted[2], counted[3]) if counted is not None else None
+    values = _probabilities(own, rows, model, settings, run, backend)
+    if own is None or counted is None:
         return None
+    assert rows is not None
     assert values is not None
+    size, neighbours, tested, drawn = counted
     by_class = _productive(own, model)
     expected = (size[rows] - 1) * values[:, 1] / by_class[own.kind[rows]]
     kappa, by_length = settings.kappa, dict[int, float]()
     if kappa is None:
         at = np.searchsorted(rows, drawn)
         kappa, by_length = statistics.selection_by_length(own.lengths[drawn], neighbours[drawn], expected[at])
+    factors = np.array([by_length.get(length, kappa) for length in range(own.letters.shape[1] + 1)])[own.lengths[rows]]
+    expected *= factors
+    p_values = statistics.poisson_tail(neighbours[rows], expected)
+    more = statistics.poisson_tail(neighbours[rows] + 1, expected)
+    at = np.searchsorted(rows, drawn)
+    qq = statistics.quantiles(statistics.randomised(p_values[at], more[at], settings.seed))
     at = np.searchsorted(rows, tested)
-    factors = np.array([by_length.get(length, kappa) for length in own.lengths[tested].tolist()])
-    expected = factors * expected[at]
     return _tested(
-        own, tested, settings, kappa, by_length,
+        own, tested, settings, (kappa, by_length, qq),
         {
             "neighbours": neighbours[tested],
             "class_size": size[tested],
             "pgen_aa": values[at, 0],
             "pgen_ball": values[at, 1],
             "p_productive_vj": by_class[own.kind[tested]],
-            "kappa": factors,
-            "expected": expected,
-            "p_value": statistics.poisson_tail(neighbours[tested], expected),
+            "kappa": factors[at],
+            "expected": expected[at],
+            "p_value": p_values[at],
         },
     )  # fmt: skip
 
 
-def enrich_over(own: Clonotypes, control: Clonotypes, settings: Settings) -> Enrichment:
+def enrich_over(own: Clonotypes, control: Clonotypes, settings: Settings, backend: Backend) -> Enrichment:
     """Test clonotypes against those of a control, of other people, in place of a model (as TCRNET does).
 
     The control brings its own selection, so there is no κ.  The test is that of two rates, so a control without
@@ -132,43 +156,60 @@ def enrich_over(own: Clonotypes, control: Clonotypes, settings: Settings) -> Enr
     ])  # fmt: skip
     lengths = np.concatenate([own.lengths, control.lengths[known]])
     kinds = np.concatenate([own.kind, kind[known]])
-    first, group = grouped(packed(letters, lengths, kinds))
+    order, starts = blocks(lengths, kinds)
+    same, first = equal_runs(letter_words(letters)[order], starts)
+    same = np.arange(len(kinds))[order][same]
+    group = np.empty(len(kinds), dtype=np.int64)
+    group[same] = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(kinds))))
     weights = np.zeros((len(first), 2), dtype=np.int64)
     np.add.at(weights[:, 0], group[: len(own)], own.variants)
     np.add.at(weights[:, 1], group[len(own) :], control.variants[known])
-    counts = degrees(letters[first], lengths[first], kinds[first], weights)[group[: len(own)]]
+    rows = same[first]
+    shared = (weights[group[: len(own)], 1] >= own.variants).mean()
+    if shared >= ITSELF and len(own) >= FEWEST_TO_TELL:
+        raise InputError(
+            f"the control has {shared:.0%} of the clonotypes that are tested, so it has the individual itself; give a "
+            "control of other people"
+        )
+    counts = _degrees_on(backend)(letters[rows], lengths[rows], kinds[rows], weights)[group[: len(own)]]
     neighbours, of_control = counts[:, 0] - 1, counts[:, 1]
     size = _class_sizes(own.kind, own.variants, len(own.classes))[own.kind]
     size_of_control = _class_sizes(kind[known], control.variants[known], len(own.classes))[own.kind]
+    sizes = size - 1, of_control, size_of_control
+    at_least, more = (statistics.two_rates_tail(neighbours + k, *sizes) for k in (0, 1))
+    drawn = np.intersect1d(_drawn(own, settings), np.flatnonzero(size_of_control))
+    qq = statistics.quantiles(statistics.randomised(at_least[drawn], more[drawn], settings.seed))
     tested = np.flatnonzero(neighbours >= settings.min_neighbours)
-    p_values = statistics.two_rates_tail(
-        neighbours[tested], size[tested] - 1, of_control[tested], size_of_control[tested]
-    )
     rate = of_control[tested] / np.maximum(size_of_control[tested], 1)
     return _tested(
-        own, tested, settings, None, {},
+        own, tested, settings, (None, {}, qq),
         {
             "neighbours": neighbours[tested],
             "class_size": size[tested],
             "control_neighbours": of_control[tested],
             "control_size": size_of_control[tested],
             "expected": (size[tested] - 1) * rate,
-            "p_value": p_values,
+            "p_value": at_least[tested],
         },
     )  # fmt: skip
 
 
-def _counted(own: Clonotypes | None, settings: Settings) -> tuple[Counts, Counts, Counts, Counts]:
-    """Of each clonotype the size of its class and its neighbours; those to test, and those to estimate κ from."""
+def _degrees_on(backend: Backend) -> Any:
+    return resolve_name(DEGREES[backend.name])
+
+
+def _counted(own: Clonotypes | None, settings: Settings, backend: Backend) -> tuple[Counts, Counts, Counts, Counts]:
+    """Of each clonotype the size of its class and its neighbours; those to test, and some at random."""
     assert own is not None
-    counts = degrees(own.letters, own.lengths, own.kind, own.variants[:, np.newaxis])[:, 0]
+    counts = _degrees_on(backend)(own.letters, own.lengths, own.kind, own.variants[:, np.newaxis])[:, 0]
     size = _class_sizes(own.kind, own.variants, len(own.classes))[own.kind]
     tested = np.flatnonzero(counts - 1 >= settings.min_neighbours)
-    drawn = np.empty(0, dtype=np.int64)
-    if settings.kappa is None:
-        order = np.random.default_rng(settings.seed).permutation(len(own))
-        drawn = np.sort(order[:SAMPLE])
-    return size, counts - 1, tested, drawn
+    return size, counts - 1, tested, _drawn(own, settings)
+
+
+def _drawn(own: Clonotypes, settings: Settings) -> Counts:
+    """Clonotypes drawn at random, ascending."""
+    return np.sort(np.random.default_rng(settings.seed).permutation(len(own))[:SAMPLE])
 
 
 def _class_sizes(kind: Counts, variants: Counts, classes: int) -> Counts:
@@ -178,11 +219,13 @@ def _class_sizes(kind: Counts, variants: Counts, classes: int) -> Counts:
     return sizes
 
 
-def _probabilities(own: Clonotypes | None, rows: Counts, model: Model, settings: Settings, run: Run) -> Floats | None:
+def _probabilities(
+    own: Clonotypes | None, rows: Counts | None, model: Model, settings: Settings, run: Run, backend: Backend
+) -> Floats | None:
     """P of the amino acids of some clonotypes and of all within one exchange, float64 [rows, 2], on root."""
     config = PgenConfig(COLUMNS, backend=settings.backend, strict_binding=settings.strict_binding)
-    repertoire = shared_repertoire(own.repertoire.subset(rows) if own is not None else None, run)
-    return count_in_memory(PgenProblem(repertoire, model, COLUMNS), config, run)
+    repertoire = shared_repertoire(own.repertoire.subset(rows) if own is not None and rows is not None else None, run)
+    return count_in_memory(PgenProblem(repertoire, model, COLUMNS), config, run, backend)
 
 
 def _productive(own: Clonotypes, model: Model) -> Floats:
@@ -192,8 +235,7 @@ def _productive(own: Clonotypes, model: Model) -> Floats:
 
 
 def _tested(
-    own: Clonotypes, tested: Counts, settings: Settings, kappa: float | None, by_length: dict[int, float],
-    columns: dict[str, Any],
+    own: Clonotypes, tested: Counts, settings: Settings, chance: Chance, columns: dict[str, Any]
 ) -> Enrichment:  # fmt: skip
     """With q-values, clusters of hits, and what the clonotypes are, by p-value."""
     q = statistics.benjamini_hochberg(columns["p_value"], len(own))
@@ -202,12 +244,11 @@ def _tested(
     found = tested[hits]
     cluster[hits] = statistics.clusters(own.letters[found], own.lengths[found], own.kind[found])
     order = np.lexsort((np.arange(len(tested)), columns["p_value"]))
-    of_class = [(v.allele, j.allele) for v, j in own.classes]
-    names = [of_class[kind] for kind in own.kind[tested].tolist()]
+    kinds = pa.array(own.kind[tested])
     facts: dict[str, Any] = {
-        "v_call": [v for v, _ in names],
-        "j_call": [j for _, j in names],
-        "junction_aa": [own.text(row) for row in tested.tolist()],
+        "v_call": pa.array([v.allele for v, _ in own.classes], pa.string()).take(kinds),
+        "j_call": pa.array([j.allele for _, j in own.classes], pa.string()).take(kinds),
+        "junction_aa": own.texts(tested),
         **({} if own.reads is None else {"duplicate_count": own.reads[tested]}),
         "nt_variants": own.variants[tested],
         **columns,
@@ -215,4 +256,4 @@ def _tested(
         "cluster": pa.array(cluster, mask=cluster == 0),
     }
     table = pa.table(facts).take(pa.array(order))
-    return Enrichment(table, len(own), kappa, by_length, len(hits), int(cluster.max(initial=0)))
+    return Enrichment(table, len(own), len(hits), int(cluster.max(initial=0)), *chance)

@@ -16,6 +16,12 @@ FEWEST = 200
 FEWEST_WITH_NEIGHBOURS = 10
 """Clonotypes with a neighbour that the estimate for one length needs."""
 
+QQ_POINTS = 200
+"""Ranks at which observed p-values are compared with uniform ones."""
+
+BAND = 0.95
+"""The share of sets of uniform p-values whose p-value of a rank is inside the band."""
+
 SMALLEST_KAPPA, LARGEST_KAPPA = 1e-3, 1e4
 
 
@@ -49,6 +55,34 @@ def two_rates_tail(neighbours: Counts, others: Counts, of_control: Counts, size_
     share = others / np.maximum(others + size_of_control, 1)
     tail = betainc(np.maximum(neighbours, 1), of_control + 1, share)
     return np.where((neighbours > 0) & (size_of_control > 0), tail, 1.0)
+
+
+def randomised(at_least: Floats, more: Floats, seed: int) -> Floats:
+    """P(X > x) + U P(X = x), U uniform: uniform under the null although X is discrete.
+
+    at_least  P(X >= x)
+    more      P(X > x)
+    seed      of U
+    """
+    # A stream of its own: clonotypes are drawn with the same seed.
+    uniform = np.random.default_rng([seed, 1]).random(len(more))
+    return more + uniform * (at_least - more)
+
+
+def quantiles(p_values: Floats) -> dict[str, list[float]]:
+    """Sorted p-values at ranks whose logarithms are equally far apart, beside what uniform p-values would be.
+
+    Returns lists, of `QQ_POINTS` or, of few p-values, fewer numbers: `expected`, the mean of the p-value of a rank;
+    `observed`; `low` and `high`, between which it is with the probability `BAND`.  The p-value k of n uniform ones has
+    the distribution Beta(k, n + 1 - k).
+    """
+    from scipy.stats import beta
+
+    tests = len(p_values)
+    ranks = np.unique(np.geomspace(1, max(tests, 1), QQ_POINTS).round().astype(np.int64))[:tests]
+    low, high = beta.ppf(np.array([[1 - BAND], [1 + BAND]]) / 2, ranks, tests + 1 - ranks)
+    columns = {"expected": ranks / (tests + 1), "observed": np.sort(p_values)[ranks - 1], "low": low, "high": high}
+    return {name: values.tolist() for name, values in columns.items()}
 
 
 def selection_factor(neighbours: Counts, expected: Floats) -> float:

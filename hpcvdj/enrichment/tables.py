@@ -88,7 +88,7 @@ def enrich_table(
         return _clonotypes(junctions, reads_of_table(given), model, choice, warn)
 
     if control is not None:
-        return enrich_over(read(table), read(control), settings)
+        return enrich_over(read(table), read(control), settings, Run().bind(settings.backend))
     found = enrich(read(table), model, settings, Run())
     assert found is not None
     return found
@@ -126,8 +126,9 @@ def enrich_file(
             assert others is not None
             if of_control is not None and set(of_control.repertoires) & set(inputs.repertoires):
                 raise InputError(f"{control}: has the individual that is tested; give a control of other people")
-            return enrich_over(own, others, settings)
+            return enrich_over(own, others, settings, backend)
 
+        backend = run.bind(settings.backend, strict=settings.strict_binding)
         found = run.on_root(tested)
 
     def finish() -> Enriched:
@@ -144,10 +145,12 @@ def enrich_file(
             "rows_read": junctions.rows_read,
             "rows_excluded": counts_json(junctions.excluded.counts()),
             "rows_left_out": own.left_out,
+            "junctions": int(own.variants.sum()),
             "clonotypes": found.clonotypes,
             "tested": found.table.num_rows,
             "kappa": found.kappa,
             "kappa_by_length": found.by_length,
+            "qq": found.qq,
             "hits": found.hits,
             "clusters": found.clusters,
         }

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
+from hpcvdj.storage.plots import require_networkx
 
 Method = Literal["louvain", "components", "label-propagation"]
 Singletons = Literal["none", "own"]
@@ -143,15 +144,6 @@ def cluster(
     clusters = _numbered(label, min_size)
     weighted = np.asarray(positive.sum(axis=1), dtype=np.float64).ravel()
     return Clustering(clusters, degree, weighted, modularity(positive, clusters), left_out)
-
-
-def require_networkx() -> Any:
-    """The module networkx; InputError without it."""
-    try:
-        import networkx
-    except ImportError:
-        raise InputError("graphs need networkx: install hpcvdj[graphs]") from None
-    return networkx
 
 
 def _labels(matrix: Any, method: Method, resolution: float, seed: int) -> NDArray[np.int64]:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, require_choice
 from hpcvdj.kernels import text
+from hpcvdj.kernels.generation.letters import productive_rows
 from hpcvdj.recombination.alphabet import NUCLEOTIDES, Letters
 from hpcvdj.recombination.calls import CallPolicy, Genes, is_replaced
 from hpcvdj.recombination.exclusions import ExcludedRows, Exclusion, ExclusionKind
@@ -381,13 +382,21 @@ class _Builder:
         lengths *= np.uint8(letters.bases)
         bad = np.flatnonzero(status != text.OK)
         unfit = {int(r): self._unfit(int(status[r]), int(detail[r]), column[r].as_py()) for r in bad}
-        return words, lengths, self._not_productive(column) | unfit
+        return words, lengths, self._not_productive(column, words, lengths) | unfit
 
-    def _not_productive(self, column: pa.Array) -> dict[int, Exclusion]:
+    def _not_productive(
+        self, column: pa.Array, words: NDArray[np.uint64], lengths: NDArray[np.uint8]
+    ) -> dict[int, Exclusion]:
+        """The rows that are not productive, or could not be packed."""
         if not self.reading.productive:
             return {}
         name = self.reading.sequence_field
-        fits = pc.match_substring_regex(column, PRODUCTIVE[name], ignore_case=True).to_numpy(zero_copy_only=False)
+        if name == "junction" and not self.reading.trim:
+            # Of whole junctions that are packed, ten times as fast as the text.
+            fits = np.empty(len(column), dtype=bool)
+            productive_rows(words, lengths.astype(np.uint16), fits)
+        else:
+            fits = pc.match_substring_regex(column, PRODUCTIVE[name], ignore_case=True).to_numpy(zero_copy_only=False)
         exclusion = Exclusion.of(ExclusionKind.NOT_PRODUCTIVE, field=name)
         return dict.fromkeys(np.flatnonzero(~fits).tolist(), exclusion)
 
@@ -418,7 +427,11 @@ class _Builder:
         words, lengths, pair, row, hashes, repertoire_of = self._joined()
         ids = pa.chunked_array(self.ids, pa.large_string()).combine_chunks()
         keep = self._without_repeated_ids(ids, hashes, row, repertoire_of)
-        used, compact = np.unique(pair[keep], return_inverse=True)
+        # np.unique would sort all rows.
+        encoded = pa.array(pair[keep]).dictionary_encode()
+        used = encoded.dictionary.to_numpy()
+        rank = np.argsort(np.argsort(used))
+        used, compact = np.sort(used), rank[encoded.indices.to_numpy()]
         order = keep[np.argsort(compact.astype(np.min_scalar_type(len(used))), kind="stable")]
         offsets = np.zeros(len(used) + 1, dtype=np.int64)
         np.cumsum(np.bincount(compact, minlength=len(used)), out=offsets[1:])
@@ -456,10 +469,11 @@ class _Builder:
     ) -> NDArray[np.int64]:
         """Places of the rows to keep; a row with the id of an earlier row of its repertoire is excluded."""
         keep = np.ones(len(hashes), dtype=bool)
-        order = np.argsort(hashes, kind="stable")
-        same = np.flatnonzero(hashes[order[1:]] == hashes[order[:-1]])
+        # Most tables repeat no id, and values are sorted faster than their places.
+        ascending = np.sort(hashes)
+        repeated = ascending[1:][ascending[1:] == ascending[:-1]]
         first_of: dict[tuple[str, int], int] = {}
-        for place in np.union1d(order[same], order[same + 1]).tolist():
+        for place in np.flatnonzero(np.isin(hashes, repeated)).tolist() if len(repeated) else ():
             sequence_id, repertoire, this_row = ids[place].as_py(), int(repertoire_of[place]), int(row[place])
             first_row = first_of.setdefault((sequence_id, repertoire), this_row)
             if first_row != this_row:

@@ -1,4 +1,4 @@
-"""What the plots of all commands share: matplotlib if it is installed, colours, and atomic figure files."""
+"""What the plots of all commands share: matplotlib and networkx if installed, colours, and atomic figure files."""
 
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,15 @@ def pyplot() -> Any:
     from matplotlib import pyplot as plt
 
     return plt
+
+
+def require_networkx() -> Any:
+    """The module networkx; InputError without it."""
+    try:
+        import networkx
+    except ImportError:
+        raise InputError("graphs need networkx: install hpcvdj[graphs]") from None
+    return networkx
 
 
 def require_plottable(target: Path, *, overwrite: bool) -> None:

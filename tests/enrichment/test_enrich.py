@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from xml.etree import ElementTree
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +28,9 @@ from tests.cli.test_mpiexec import MPIEXEC
 from tests.commands import error_line, hpcvdj_command
 
 DRAWS = 100_000
+
+SAID = ("kappa", "kappa_by_length", "qq", "clonotypes", "junctions", "tested", "hits", "clusters", "rows_left_out")
+"""What the file of facts says of a table."""
 
 
 @pytest.fixture(scope="module")
@@ -60,9 +64,10 @@ def everything(own, model):
     from hpcvdj.counting.compute import count_in_memory
     from hpcvdj.counting.config import PgenConfig
     from hpcvdj.enrichment import enrich as module
+    from hpcvdj.kernels.backends import open_backend
     from hpcvdj.recombination.repertoire import PgenProblem
 
-    size, neighbours, _, _ = module._counted(own, Settings(kappa=1.0))
+    size, neighbours, _, _ = module._counted(own, Settings(kappa=1.0), open_backend("cpu"))
     problem = PgenProblem(own.repertoire.subset(rows), model, COLUMNS)
     ball = count_in_memory(problem, PgenConfig(COLUMNS, backend="cpu"), Run())[:, 1]
     productive = module._productive(own, model)[own.kind[rows]]
@@ -89,6 +94,12 @@ def test_no_hit_without_selection(own, model):
     assert found.clonotypes == len(own)
     assert found.kappa == pytest.approx(1, abs=0.1)
     assert found.table["neighbours"].to_numpy().min() == 2
+    qq = {name: np.array(values) for name, values in found.qq.items()}
+    inside = (qq["low"] <= qq["observed"]) & (qq["observed"] <= qq["high"])
+    # Ranks depend on each other; a wrong null (see below) leaves the band at most of them.
+    assert inside.mean() > 0.8
+    wrong = enrich(own, model, Settings(kappa=0.5, backend="cpu"), Run()).qq
+    assert np.mean(np.array(wrong["observed"]) < qq["low"]) > 0.5
 
 
 def planted(model, drawn, clusters=10, members=8):
@@ -143,8 +154,13 @@ def test_a_control_in_place_of_the_model(model, drawn, with_planted):
     exact = stats.binomtest(row["neighbours"], both, share, alternative="greater").pvalue
     assert row["p_value"] == pytest.approx(exact, rel=1e-10)
     assert found.kappa is None
+    assert len(found.qq["observed"]) > 100
     own = enrich_table(drawn.slice(0, 20_000), model, Settings(max_q=0.05), ClonotypeChoice(), control)
     assert own.hits == 0
+    inside = np.array(own.qq["low"]) <= own.qq["observed"]
+    assert inside.mean() > 0.8
+    with pytest.raises(InputError, match="so it has the individual itself"):
+        enrich_table(table, model, Settings(), ClonotypeChoice(), pa.concat_tables([control, table]))
 
 
 def test_numbers_by_hand(model, drawn):
@@ -222,16 +238,20 @@ def table_file(tmp_path, with_planted):
 
 def test_the_command(table_file, tmp_path, model, with_planted):
     words = ["enrich", table_file, "-m", model.name, "--backend", "cpu"]
-    out, err = hpcvdj_command(*words, "-o", tmp_path / "o.tsv")
+    pytest.importorskip("matplotlib")
+    out, err = hpcvdj_command(*words, "-o", tmp_path / "o.tsv", "--plot", tmp_path / "f.svg")
     assert "10 cluster(s)" in out
+    assert ElementTree.parse(tmp_path / "f.svg").getroot().tag.endswith("svg")
     assert "no column duplicate_count" in err
     facts = json.loads((tmp_path / "o.tsv.json").read_text())
     table = pa.Table.from_batches(read_batches(tmp_path / "o.tsv"))
     assert facts["tested"] == len(table)
     assert facts["model_sha256"] == model.digest
     assert facts["rows_read"] == len(with_planted[0])
-    expected = enrich_table(with_planted[0], model, Settings(backend="cpu"), ClonotypeChoice()).table
+    found = enrich_table(with_planted[0], model, Settings(backend="cpu"), ClonotypeChoice())
+    expected = found.table
     assert table["junction_aa"].to_pylist() == expected["junction_aa"].to_pylist()
+    assert facts["qq"] == found.qq
     np.testing.assert_array_equal(table["p_value"].to_pandas().astype(float), expected["p_value"])
     _, err = hpcvdj_command(*words, "-o", tmp_path / "o.tsv", code=2)
     assert "exists already" in error_line(err)
@@ -239,13 +259,15 @@ def test_the_command(table_file, tmp_path, model, with_planted):
 
 @pytest.mark.slow
 @pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
-@pytest.mark.parametrize("ranks", [2, 3, 4])
+@pytest.mark.parametrize("ranks", [2, 3, 4, 7])
 def test_ranks(table_file, tmp_path, model, ranks):
     words = ["enrich", table_file, "-m", model.name, "--backend", "cpu", "--seed", "1"]
     hpcvdj_command(*words, "-o", tmp_path / "one.tsv")
     command = [MPIEXEC, "-n", ranks, sys.executable, "-m", "hpcvdj", *words, "-o", tmp_path / "many.tsv"]
     subprocess.run([*map(str, command)], check=True, capture_output=True, timeout=200)
     assert (tmp_path / "many.tsv").read_bytes() == (tmp_path / "one.tsv").read_bytes()
+    one, many = (json.loads((tmp_path / f"{name}.tsv.json").read_text()) for name in ("one", "many"))
+    assert [one[name] for name in SAID] == [many[name] for name in SAID]
 
 
 def test_from_python(table_file, model, with_planted):
@@ -266,6 +288,47 @@ def test_from_python(table_file, model, with_planted):
         hpcvdj.enrich(frame.assign(repertoire_id=["a", "b"] * (len(frame) // 2)), model)
 
 
+HOSTILE = {
+    "out of frame": ("TRBV6-5", "TRBJ2-7", "TGTGCCAGCAGTTACTCGGTACGAACGGATTACGAGCAGTACTTCA"),
+    "a stop": ("TRBV6-5", "TRBJ2-7", "TGTGCCAGCAGTTAATCGGTACGAACGGATTACGAGCAGTACTTC"),
+    "no anchor": ("TRBV6-5", "TRBJ2-7", "ACTGCCAGCAGTTACTCGGTACGAACGGATTACGAGCAGTACTTC"),
+    "another letter": ("TRBV6-5", "TRBJ2-7", "TGTGCCAGCAGTNACTCGGTACGAACGGATTACGAGCAGTACTTC"),
+    "amino acids": ("TRBV6-5", "TRBJ2-7", "CASSYSVRTDYEQYF"),
+    "nothing": ("TRBV6-5", "TRBJ2-7", ""),
+    "too long": ("TRBV6-5", "TRBJ2-7", "TGT" + "GCC" * 300 + "TTC"),
+    "unknown V": ("TRBV999", "TRBJ2-7", "TGTGCCAGCAGTTACTCGGTACGAACGGATTACGAGCAGTACTTC"),
+    "no V": ("", "TRBJ2-7", "TGTGCCAGCAGTTACTCGGTACGAACGGATTACGAGCAGTACTTC"),
+    "no J": ("TRBV6-5", "", "TGTGCCAGCAGTTACTCGGTACGAACGGATTACGAGCAGTACTTC"),
+    "two loci": ("TRBV6-5", "TRAJ9", "TGTGCCAGCAGTTACTCGGTACGAACGGATTACGAGCAGTACTTC"),
+}
+
+
+def test_every_row_is_accounted_for(tmp_path, model, drawn):
+    rows = [(f"h{k}", *row, 1) for k, row in enumerate(HOSTILE.values())]
+    good = [(r["sequence_id"], r["v_call"], r["j_call"], r["junction"], 3) for r in drawn.slice(0, 50).to_pylist()]
+    rows += [*good, good[0], *[(f"again{k}", *row[1:]) for k, row in enumerate(good[:7])]]
+    rows += [(f"few{k}", *row[1:4], 1) for k, row in enumerate(_as_rows(drawn.slice(100, 9)))]
+    names = ("sequence_id", "v_call", "j_call", "junction", "duplicate_count")
+    text = "\n".join("\t".join(map(str, row)) for row in (names, *rows))
+    (tmp_path / "t.tsv").write_text(text + "\n")
+    words = ("enrich", tmp_path / "t.tsv", "-m", model.name, "-o", tmp_path / "o.tsv", "--backend", "cpu")
+    hpcvdj_command(*words, "--kappa", "1", "--min-reads", "2")
+    facts = json.loads((tmp_path / "o.tsv.json").read_text())
+    excluded = [rows for _, _, rows in facts["rows_excluded"]]
+    assert sum(excluded) == len(HOSTILE) + 1, "and a repeated id"
+    assert facts["rows_left_out"]["junctions that another row has"] == 7
+    assert facts["rows_left_out"]["fewer than 2 reads"] == 9
+    assert facts["junctions"] == 50
+    assert facts["rows_read"] == len(rows) == facts["junctions"] + sum([*excluded, *facts["rows_left_out"].values()])
+    _, err = hpcvdj_command(*words, "--overwrite", code=2)
+    assert "too few to estimate selection" in error_line(err)
+    assert facts == json.loads((tmp_path / "o.tsv.json").read_text()), "what was there stays"
+
+
+def _as_rows(table):
+    return [(r["sequence_id"], r["v_call"], r["j_call"], r["junction"]) for r in table.to_pylist()]
+
+
 def test_wrong_usage(table_file, tmp_path, model):
     two = tmp_path / "two.tsv"
     two.write_text("sequence_id\tv_call\tj_call\tjunction\trepertoire_id\na\tTRBV6-5\tTRBJ2-7\tTGT\tx\nb\ta\tb\tc\ty\n")
@@ -273,6 +336,7 @@ def test_wrong_usage(table_file, tmp_path, model):
         ([two, "-o", tmp_path / "o.tsv"], "has 2 repertoires (x, y)"),
         ([table_file, "-o", tmp_path / "o.h5"], "must end in .tsv"),
         ([table_file, "-o", tmp_path / "o.tsv", "--kappa", "0"], "give a number above 0"),
+        ([table_file, "-o", tmp_path / "o.tsv", "--plot", tmp_path / "f.pdf"], "must end in .png or .svg"),
         ([table_file, "-o", tmp_path / "o.tsv", "--max-q", "1"], "between 0 and 1"),
         ([table_file, "-o", tmp_path / "o.tsv", "--control", table_file], "give a control of other people"),
         ([table_file, "-o", tmp_path / "o.tsv", "--min-reads", "2"], "no column duplicate_count"),

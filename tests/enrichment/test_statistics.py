@@ -8,6 +8,8 @@ from hpcvdj.enrichment.statistics import (
     benjamini_hochberg,
     clusters,
     poisson_tail,
+    quantiles,
+    randomised,
     selection_by_length,
     selection_factor,
     two_rates_tail,
@@ -49,6 +51,39 @@ def test_two_rates_tail():
         np.testing.assert_allclose(found, expected, rtol=1e-11)
     none = two_rates_tail(np.array([5, 0]), np.array([9, 9]), np.array([0, 3]), np.array([0, 9]))
     assert none.tolist() == [1, 1], "a class that the control lacks, and no neighbour"
+
+
+def test_randomised_p_values_are_uniform_under_the_null():
+    rng = np.random.default_rng(7)
+    expected = rng.gamma(0.5, 0.2, 50_000)
+    neighbours = rng.poisson(expected)
+    at_least, more = poisson_tail(neighbours, expected), poisson_tail(neighbours + 1, expected)
+    found = randomised(at_least, more, seed=1)
+    assert ((more <= found) & (found <= at_least)).all()
+    assert stats.kstest(found, "uniform").pvalue > 1e-3
+    assert stats.kstest(at_least, "uniform").pvalue < 1e-6, "as they are, they are not"
+    assert (randomised(at_least, more, 1) == found).all()
+    assert (randomised(at_least, more, 2) != found).any()
+
+
+def test_quantiles():
+    rng = np.random.default_rng(8)
+    p_values = rng.random(20_000)
+    found = {name: np.array(values) for name, values in quantiles(p_values).items()}
+    ranks = (found["expected"] * 20_001).round().astype(int)
+    assert ranks[0] == 1
+    assert ranks[-1] == 20_000
+    np.testing.assert_array_equal(found["observed"], np.sort(p_values)[ranks - 1])
+    # A rank is rounded by up to a half, of at least 300.
+    np.testing.assert_allclose(np.diff(np.log(ranks))[ranks[1:] > 300], np.log(20_000) / 199, atol=1 / 300)
+    # Of 300 sets of uniform p-values, as many are inside the band at each rank as it says: within 4 standard errors.
+    inside = np.zeros(len(quantiles(p_values[:500])["low"]))
+    for _ in range(300):
+        own = quantiles(rng.random(500))
+        inside += (np.array(own["low"]) <= own["observed"]) & (own["observed"] <= np.array(own["high"]))
+    assert (abs(inside / 300 - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 300)).all()
+    assert quantiles(np.array([0.3]))["observed"] == [0.3]
+    assert quantiles(np.empty(0))["observed"] == []
 
 
 def test_the_selection_factor_is_found_again():

@@ -19,6 +19,7 @@ from hpcvdj.kernels.generation.tables import DrawTables
 from hpcvdj.kernels.kmers.methods import KmerMethod, choose
 from hpcvdj.kernels.kmers.profile import profile
 from hpcvdj.kernels.kmers.sequences import sequence_set
+from hpcvdj.kernels.neighbours import degrees_cpu
 from hpcvdj.recombination.germline import from_sequences, read_germline
 from hpcvdj.recombination.repertoire import Problem
 from tests.conftest import TABLES
@@ -27,6 +28,7 @@ from tests.kernels.generation.cases import NAMES, drawn_of, model_of, same
 from tests.kernels.inference.cases import counts_of, largest_differences, long_insertions, problem_with
 from tests.kernels.inference.cases import on_cpu as counted_on_cpu
 from tests.kernels.kmers.cases import exact, hostile, kmers, random_text, raw, upper
+from tests.kernels.neighbours.cases import HOSTILE
 from tests.kernels.pgen.problems import (
     junctions,
     olga_model,
@@ -114,6 +116,16 @@ def check_inference() -> None:
             print(f"expected counts, {name}, genes given: {given}: same", flush=True)
 
 
+def check_neighbours() -> None:
+    """Degrees of hostile clonotypes."""
+    from hpcvdj.kernels.neighbours import degrees_cuda
+
+    for name, made in HOSTILE.items():
+        own = made()
+        assert np.array_equal(degrees_cuda.degrees(*own), degrees_cpu.degrees(*own)), name
+        print(f"degrees, {name}: equal", flush=True)
+
+
 def main() -> None:
     """All paths: several tiles of a pair, several pairs, blocks, ranks and words, no D genes, distinct D forms."""
     check_motifs()
@@ -121,6 +133,7 @@ def main() -> None:
     check_pgen()
     check_generation()
     check_inference()
+    check_neighbours()
     small = from_sequences(["ACGTAC", "ACG"], ["GGGACA", "TT"], ["TTGCA", "A"], max_p=2)
     rows = [("V1", "J1", "ACGT" + "ACGT"[k % 4] * (k % 5) + "GGAC" + "TGCA") for k in range(70)]
     rows += [("V2", "J2", "ACG"[: k % 4] + "TT" + "A" * (k % 3)) for k in range(5)]

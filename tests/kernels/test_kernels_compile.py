@@ -30,6 +30,7 @@ KERNELS = {
     ),
     "kernels/kmers/matrix.cu": (),
     "kernels/kmers/windows.cu": (),
+    "kernels/neighbours/degrees.cu": (),
     "kernels/pgen/nt.cu": tuple(f"nucleotides<{width}, {staged}>" for width in (2, 4) for staged in ("true", "false")),
     "kernels/pgen/aa.cu": tuple(
         f"amino_acids<{width}, {ball}, {symbols}>"
@@ -59,6 +60,7 @@ HOSTS = {
     "kernels/kmers/join.cu": "hpcvdj.kernels.kmers.kmers_cuda.CONSTANTS",
     "kernels/kmers/matrix.cu": "hpcvdj.kernels.kmers.kmers_cuda.CONSTANTS",
     "kernels/kmers/windows.cu": "hpcvdj.kernels.kmers.kmers_cuda.CONSTANTS",
+    "kernels/neighbours/degrees.cu": "hpcvdj.kernels.neighbours.degrees_cuda.CONSTANTS",
     "kernels/pgen/nt.cu": "hpcvdj.kernels.pgen.nt_cuda.CONSTANTS",
     "kernels/pgen/aa.cu": "hpcvdj.kernels.pgen.aa_cuda.CONSTANTS",
     "studies/hash_tables/tables.cu": "hpcvdj.studies.hash_tables.compare_cuda.CONSTANTS",

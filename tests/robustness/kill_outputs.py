@@ -37,6 +37,10 @@ COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "convergence": (("convergence", "r.h5", "--rows", "all"), ("o.tsv", "a.parquet", "p.png")),
     "report": (("report", "r.h5"), ("o.html",)),
     "germline import": (("germline", "import", "s.json"), ("o.tsv", "o.refused.tsv")),
+    "enrich": (
+        ("enrich", "e.tsv", "-m", "human_trb_m15", "--kappa", "1", "--min-neighbours", "1", "--backend", "cpu"),
+        ("o.tsv", "o.tsv.json", "p.svg"),
+    ),
     "simulate tsv": (("simulate", "-g", str(mutate.GERMLINE), "-n", str(ROWS)), ("o.tsv",)),
     "simulate parquet": (("simulate", "-g", str(mutate.GERMLINE), "-n", str(ROWS)), ("o.parquet",)),
     "motifs export tsv": (("motifs", "export", "m.h5"), ("o.tsv",)),
@@ -48,7 +52,10 @@ COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 """By name: the words of the command, and its targets, the first of which is -o."""
 
-OPTIONS = {"a.parquet": "--aa", "p.png": "--plot"}
+OPTIONS = {"a.parquet": "--aa", "p.png": "--plot", "p.svg": "--plot"}
+
+FACTS = ("rows_read", "rows_excluded", "rows_left_out", "junctions", "clonotypes", "tested", "hits", "clusters", "qq")
+"""What a file of facts says of its table, not of the run."""
 
 
 @dataclass
@@ -87,6 +94,9 @@ def content(path: Path) -> Any:
     if path.suffix == ".npz":
         with np.load(path) as arrays:
             return {name: arrays[name].tolist() for name in arrays.files}
+    if path.suffix == ".json":
+        facts = json.loads(data)
+        return {name: facts[name] for name in FACTS}
     if path.suffix == ".html":
         return re.sub(rb"\d{4}-\d\d-\d\d \d\d:\d\d UTC", b"", data)
     if path.suffix == ".svg":
@@ -98,6 +108,7 @@ def prepared(work: Path) -> None:
     """What the commands read, in `work`."""
     mutate.prepare(work)
     for name in (("simulate", "-g", str(mutate.GERMLINE), "-n", str(ROWS), "-o", "t.tsv", "--overwrite"),
+                 ("generate", "-m", "human_trb_m15", "-n", "3000", "--productive", "-o", "e.tsv", "--overwrite"),
                  ("count", "t.tsv", "-g", str(mutate.GERMLINE), "-o", "r.h5", "--overwrite")):  # fmt: skip
         code, said, *_ = mutate.ended(name, work, learning=True)
         assert code == 0, said
@@ -214,7 +225,7 @@ def fresh(clean: Path, work: Path) -> None:
     """A new copy of what the commands read."""
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir()
-    for name in ("r.h5", "t.tsv", "m.h5", "s.json"):
+    for name in ("r.h5", "t.tsv", "m.h5", "s.json", "e.tsv"):
         shutil.copy(clean / name, work)
 
 

@@ -72,6 +72,7 @@ IN_SLICES = (*COUNT, "--batch-rows", "20")
 ENUMERATED = (
     "count", "u.tsv", *COUNT[2:-1], "3", "--method", "bitwise", "--threads-per-block", "1", "--checkpoint-every", "0",
 )  # fmt: skip
+ENRICH = ("-m", "human_trb_m15", "--kappa", "1", "--min-neighbours", "1", "--backend", "cpu")
 COMPARE = ("motifs", "compare", "s.fasta", "-k", "6", "-d", "1", "--strands", "both")
 
 
@@ -126,6 +127,7 @@ KINDS = {
     "checkpoint": resumed(ENUMERATED, "q.h5", "q.h5.checkpoint/state.npz"),
     "tile": resumed(COMPARE, "k.h5", "k.h5.checkpoint/tile-0-0-20-0-20.npz"),
     "tile record": resumed(COMPARE, "k.h5", "k.h5.checkpoint/run.json"),
+    "enriched": Kind("y.tsv", ("enrich", "FILE", *ENRICH, "-o", "TARGET"), "z.tsv"),
 }
 """Byte changes go to all kinds."""
 
@@ -180,6 +182,7 @@ def prepare(folder: Path) -> None:
     for name in "ab":
         shutil.copy(folder / "t.tsv", folder / "tables" / f"{name}.tsv")
     for words in (
+        ("generate", "-m", ENRICH[1], "-n", str(ROWS), "--productive", "-o", "y.tsv"),
         (*COUNT, "-o", "r.h5"), (*IN_SLICES, "-o", "p.h5"), (*IN_SLICES, "-o", "v.h5"), (*COMPARE, "-o", "d.h5"),
         ("count", "tables", "--together", *COUNT[2:], "-o", "w.h5"), (*COMPARE, "-o", "m.h5", "--top", "2"),
     ):  # fmt: skip

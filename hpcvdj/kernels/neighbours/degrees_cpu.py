@@ -12,13 +12,24 @@ import numpy as np
 from numba import njit, parallel_chunksize, prange
 from numpy.typing import NDArray
 
-from hpcvdj.kernels.neighbours.equal import mixed
+from hpcvdj.kernels.neighbours.blocks import blocks
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _mixed(value):  # type: ignore[no-untyped-def]
+    """A 64-bit number of which every bit depends on every bit of `value`: the finaliser of splitmix64.
+
+    Steele, Lea and Flood, OOPSLA 2014; the constants are Stafford's variant 13.
+    """
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))
 
 
 @njit(cache=True, nogil=True, inline="always")
 def _share(letter, place):  # type: ignore[no-untyped-def]
     """What a letter at a place adds to a sequence's hash."""
-    return mixed((np.uint64(letter) << np.uint64(32)) + np.uint64(place) + np.uint64(0x9E3779B97F4A7C15))
+    return _mixed((np.uint64(letter) << np.uint64(32)) + np.uint64(place) + np.uint64(0x9E3779B97F4A7C15))
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -61,7 +72,7 @@ def _count_block(letters, length, weights, first, stop, out):  # type: ignore[no
     for place in range(length):
         held[:] = -1
         for row in range(first, stop):
-            key = mixed(hashes[row - first] - _share(letters[row, place], place))
+            key = _mixed(hashes[row - first] - _share(letters[row, place], place))
             slot = _slot(letters, length, place, key, row, shift, held, keys)
             if held[slot] < 0:
                 held[slot], keys[slot] = row, key
@@ -69,7 +80,7 @@ def _count_block(letters, length, weights, first, stop, out):  # type: ignore[no
             for kind in range(kinds):
                 sums[slot, kind] += weights[row, kind]
         for row in range(first, stop):
-            key = mixed(hashes[row - first] - _share(letters[row, place], place))
+            key = _mixed(hashes[row - first] - _share(letters[row, place], place))
             slot = _slot(letters, length, place, key, row, shift, held, keys)
             for kind in range(kinds):
                 out[row, kind] += sums[slot, kind]
@@ -95,63 +106,11 @@ def degrees(
 
     Returns int64 [sequences, kinds].
     """
-    order = np.lexsort((lengths, classes))
-    own_lengths, own_classes = lengths[order], classes[order]
-    edges = np.flatnonzero((np.diff(own_lengths) != 0) | (np.diff(own_classes) != 0)) + 1
-    starts = np.concatenate([[0], edges, [len(order)]]).astype(np.int64)
-    found: NDArray[Any] = np.zeros((len(order), weights.shape[1]), dtype=np.int64)
-    if len(order):
-        largest_first = np.argsort(-np.diff(starts), kind="stable")
-        with parallel_chunksize(1):
-            _count(letters[order], own_lengths, weights[order], starts, largest_first, found)
+    order, starts = blocks(lengths, classes)
+    found: NDArray[Any] = np.zeros(weights.shape, dtype=np.int64)
+    largest_first = np.argsort(-np.diff(starts), kind="stable")
+    with parallel_chunksize(1):
+        _count(letters[order], lengths[order], weights[order], starts, largest_first, found)
     out = np.empty_like(found)
     out[order] = found
     return out
-
-
-@njit(cache=True, nogil=True, parallel=True)
-def near_a_larger_one(words, lengths, classes, reads, rows, larger, times, out):  # type: ignore[no-untyped-def]
-    """Whether a packed sequence is within two exchanges of one of its class with `times` its reads, bool [len(rows)].
-
-    words, lengths, classes, reads  of all sequences, sorted by class and length
-    rows                            those that are asked about
-    larger                          those that may have enough reads, ascending
-    """
-    for number in prange(len(rows)):
-        row = rows[number]
-        out[number] = False
-        low = _first_of(larger, classes, lengths, classes[row], lengths[row])
-        while low < len(larger):
-            other = larger[low]
-            if classes[other] != classes[row] or lengths[other] != lengths[row]:
-                break
-            if reads[other] >= times * reads[row] and _exchanges(words[other], words[row]) <= 2:
-                out[number] = True
-                break
-            low += 1
-
-
-@njit(cache=True, nogil=True)
-def _first_of(larger, classes, lengths, kind, length):  # type: ignore[no-untyped-def]
-    low, high = 0, len(larger)
-    while low < high:
-        middle = (low + high) // 2
-        row = larger[middle]
-        if classes[row] < kind or (classes[row] == kind and lengths[row] < length):
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@njit(cache=True, nogil=True)
-def _exchanges(a, b):  # type: ignore[no-untyped-def]
-    """In how many bases two packed sequences of equal length differ; counted up to 3."""
-    found = 0
-    for word in range(len(a)):
-        differs = a[word] ^ b[word]
-        differs = (differs | (differs >> np.uint64(1))) & np.uint64(0x5555555555555555)
-        while differs and found < 3:
-            differs &= differs - np.uint64(1)
-            found += 1
-    return found

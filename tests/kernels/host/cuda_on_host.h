@@ -57,6 +57,14 @@ T atomicAdd(T *place, U value)
     return before;
 }
 
+template <typename T>
+T atomicCAS(T *place, T expected, T value)
+{
+    T before = *place;
+    if (before == expected) *place = value;
+    return before;
+}
+
 constexpr int WARP = 32;
 constexpr unsigned WHOLE_WARP = 0xffffffffu;
 

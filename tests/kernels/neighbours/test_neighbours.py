@@ -1,26 +1,15 @@
 """hpcvdj.kernels.neighbours against comparisons of all pairs."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
-from hpcvdj.kernels.neighbours import equal
-from hpcvdj.kernels.neighbours.degrees_cpu import degrees, near_a_larger_one
-from hpcvdj.kernels.neighbours.equal import grouped
+from hpcvdj.kernels.neighbours.blocks import blocks, equal_runs, sort_blocks
+from hpcvdj.kernels.neighbours.degrees_cpu import degrees
+from hpcvdj.kernels.neighbours.misread import misread
 from hpcvdj.recombination.alphabet import encode, pack
-
-
-def random_clonotypes(seed, rows, letters="AC", longest=6, classes=3):
-    """Different clonotypes, many of them near others."""
-    rng = np.random.default_rng(seed)
-    found = {
-        (rng.integers(classes), "".join(rng.choice(list(letters), rng.integers(1, longest + 1)))) for _ in range(rows)
-    }
-    kinds, texts = zip(*rng.permutation(sorted(found)), strict=True)
-    out = np.zeros((len(texts), 8), dtype=np.uint8)
-    for row, text in enumerate(texts):
-        out[row, : len(text)] = list(text.encode())
-    weights = rng.integers(0, 5, (len(texts), 2))
-    return texts, out, np.array([len(text) for text in texts]), np.array(kinds, dtype=np.int64), weights
+from tests.kernels.neighbours.cases import HOSTILE, random_clonotypes
 
 
 def near(a, b, most=1):
@@ -30,55 +19,87 @@ def near(a, b, most=1):
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("rows", "letters"), [(1, "A"), (60, "AC"), (300, "ACDEFG")])
 def test_degrees_are_those_of_all_pairs(seed, rows, letters):
-    texts, packed, lengths, kinds, weights = random_clonotypes(seed, rows, letters)
+    texts, *own = random_clonotypes(seed, rows, letters)
+    kinds, weights = own[2:]
     expected = [
         sum(weights[k] for k in range(len(texts)) if kinds[k] == kinds[row] and near(texts[k], texts[row]))
         for row in range(len(texts))
     ]
-    np.testing.assert_array_equal(degrees(packed, lengths, kinds, weights), expected)
+    np.testing.assert_array_equal(degrees(*own), expected)
 
 
-def test_no_clonotype():
-    assert degrees(
-        np.zeros((0, 8), np.uint8), *(np.zeros(0, np.int64) for _ in range(2)), np.zeros((0, 1), np.int64)
-    ).shape == (0, 1)
+@pytest.mark.parametrize("name", HOSTILE)
+def test_degrees_of_hostile_clonotypes(name):
+    letters, lengths, kinds, weights = HOSTILE[name]()
+    expected = np.zeros_like(weights)
+    for row, length in enumerate(lengths):
+        same = (kinds == kinds[row]) & (lengths == length)
+        differences = (letters[:, :length] != letters[row, :length]).sum(axis=1)
+        expected[row] = weights[same & (differences <= 1)].sum(axis=0)
+    np.testing.assert_array_equal(degrees(letters, lengths, kinds, weights), expected)
 
 
-@pytest.mark.parametrize("collide", [False, True])
-def test_groups_are_those_of_numpy(monkeypatch, collide):
-    rows = np.random.default_rng(5).integers(0, 3, (500, 3)).astype(np.uint64)
-    if collide:
-        monkeypatch.setattr(equal, "_row_hashes", lambda rows, out: out.fill(7))
-    first, group = grouped(rows)
-    assert (np.diff(first) > 0).all()
-    np.testing.assert_array_equal(rows[first][group], rows)
-    assert len(first) == len(np.unique(rows, axis=0))
-    assert grouped(rows[:0])[0].tolist() == []
+def test_blocks_keep_the_order_of_rows_and_copy_nothing_without_need():
+    rng = np.random.default_rng(1)
+    lengths, classes = rng.integers(0, 4, 200), rng.integers(0, 5, 200)
+    order, starts = blocks(lengths, classes)
+    expected = sorted(range(200), key=lambda row: (classes[row], lengths[row], row))
+    assert order.tolist() == expected
+    keys = np.stack([classes, lengths], 1)[order]
+    assert starts.tolist() == [0, *(np.flatnonzero((np.diff(keys, axis=0) != 0).any(axis=1)) + 1), 200]
+    again, same = blocks(lengths[order], classes[order])
+    assert again == slice(None)
+    assert same.tolist() == starts.tolist()
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+def test_blocks_are_sorted_by_all_words(columns):
+    rng = np.random.default_rng(2)
+    words = rng.integers(0, 3, (300, columns)).astype(np.uint64) << np.uint64(62)
+    starts = np.array([0, 1, 1, 90, 300])
+    order = sort_blocks(words, starts)
+    for first, stop in pairwise(starts):
+        expected = sorted(range(first, stop), key=lambda row: (*words[row].tolist(), row))
+        assert order[first:stop].tolist() == expected
+
+
+def test_runs_of_equal_rows():
+    words = np.random.default_rng(5).integers(0, 3, (500, 3)).astype(np.uint64)
+    starts = np.array([0, 0, 7, 500])
+    order, first = equal_runs(words, starts)
+    assert len(first) == len(np.unique(words[:7], axis=0)) + len(np.unique(words[7:], axis=0))
+    for run in np.split(order, first[1:]):
+        assert (words[run] == words[run[0]]).all()
+        assert (run < 7).all() or (run >= 7).all()
+        assert (np.diff(run) > 0).all()
+    assert [own.tolist() for own in equal_runs(words[:0], np.array([0]))] == [[], []]
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_larger_ones_nearby(seed):
+def test_misread_junctions(seed):
     rng = np.random.default_rng(seed)
     texts = ["".join(rng.choice(list("ACGT"), 3 * rng.integers(10, 13))) for _ in range(6)]
     for base in texts[:6]:
-        for changes in (0, 1, 2, 3, 4):
+        for changes in (1, 1, 1, 2, 2, 2, 2, 3, 4):
             letters = list(base)
             for place in rng.choice(len(base), changes, replace=False):
                 letters[place] = "ACGT"["ACGT".index(letters[place]) - 1]
             texts.append("".join(letters))
-    texts = sorted(set(texts), key=len)
-    kinds = np.sort(rng.integers(0, 2, len(texts)))
-    order = np.lexsort(([len(text) for text in texts], kinds))
-    texts = [texts[k] for k in order]
-    reads = rng.choice([1, 2, 9, 10, 20, 100], len(texts))
+    texts = sorted(set(texts))
+    kinds, lengths = rng.integers(0, 2, len(texts)), np.array([len(text) for text in texts])
+    order, starts = blocks(lengths, kinds)
+    texts, kinds = [texts[k] for k in order], kinds[order]
+    reads = rng.choice([1, 2, 19, 20, 399, 400, 800], len(texts))
     words = np.array([pack(encode(text), 4) for text in texts], dtype=np.uint64)
-    lengths = np.array([len(text) for text in texts])
-    rows, larger, out = np.arange(len(texts)), np.flatnonzero(reads >= 10), np.empty(len(texts), dtype=bool)
-    near_a_larger_one(words, lengths, kinds, reads, rows, larger, 10, out)
+    rows = range(len(texts))
     expected = [
-        any(kinds[k] == kinds[row] and near(texts[k], texts[row], 2) and reads[k] >= 10 * reads[row] for k in rows)
+        any(
+            kinds[k] == kinds[row] and near(texts[k], texts[row], most) and reads[k] >= times * reads[row]
+            for k in rows for most, times in ((1, 20), (2, 400))
+        )
         for row in rows
-    ]
-    assert out.tolist() == expected
+    ]  # fmt: skip
+    assert misread(words, reads, starts).tolist() == expected
     assert any(expected)
     assert not all(expected)
+    assert not misread(words, np.ones_like(reads), starts).any()

@@ -1,0 +1,63 @@
+"""Blocks: the sequences of one class and length, one block behind the other."""
+
+import numpy as np
+from numba import njit, parallel_chunksize, prange
+from numpy.typing import NDArray
+
+
+def blocks(
+    lengths: NDArray[np.int64], classes: NDArray[np.int64]
+) -> tuple[NDArray[np.int64] | slice, NDArray[np.int64]]:
+    """What to index arrays of the sequences with to have them in blocks, and where each block begins.
+
+    The last of the int64 [blocks + 1] beginnings is the number of sequences.  The index keeps the order of the
+    sequences of a block; it is slice(None), which copies nothing, if they are in blocks already.
+    """
+    steps, longer = np.diff(classes), np.diff(lengths)
+    order: NDArray[np.int64] | slice = slice(None)
+    if not ((steps > 0) | ((steps == 0) & (longer >= 0))).all():
+        order = np.lexsort((lengths, classes))
+        steps, longer = np.diff(classes[order]), np.diff(lengths[order])
+    edges = np.flatnonzero((steps != 0) | (longer != 0)) + 1
+    return order, np.concatenate([[0], edges, [len(lengths)]]).astype(np.int64)[: len(edges) + 1 + (len(lengths) > 0)]
+
+
+def sort_blocks(words: NDArray[np.uint64], starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The rows with those of each block sorted by their words, the first word first; equal ones keep their order.
+
+    words   uint64 [rows, columns]
+    starts  int64 [blocks + 1]: as of `blocks`
+    """
+    order = np.arange(len(words))
+    largest_first = np.argsort(-np.diff(starts), kind="stable")
+    with parallel_chunksize(1):
+        _sort(words, starts, largest_first, order)
+    return order
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def _sort(words, starts, blocks_in_turn, order):  # type: ignore[no-untyped-def]
+    for number in prange(len(blocks_in_turn)):
+        first, stop = starts[blocks_in_turn[number]], starts[blocks_in_turn[number] + 1]
+        own = order[first:stop]
+        for column in range(words.shape[1] - 1, -1, -1):
+            keys = words[own, column]
+            if (keys != keys[0]).any():
+                own[:] = own[np.argsort(keys, kind="mergesort")]
+
+
+def equal_runs(words: NDArray[np.uint64], starts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The rows as `sort_blocks` orders them, and the places in that order where a run of equal rows begins.
+
+    >>> words = np.array([[7], [5], [7], [7]], dtype=np.uint64)
+    >>> order, first = equal_runs(words, np.array([0, 3, 4]))
+    >>> order.tolist(), first.tolist()
+    ([1, 0, 2, 3], [0, 1, 3])
+    """
+    order = sort_blocks(words, starts)
+    begins = np.zeros(len(words), dtype=bool)
+    for column in words.T:
+        in_order = column[order]
+        begins[1:] |= in_order[1:] != in_order[:-1]
+    begins[starts[:-1][np.diff(starts) > 0]] = True
+    return order, np.flatnonzero(begins)
