@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
+from hpcvdj.motifs.sequences import InputSet
 
 Method = Literal["louvain", "components", "label-propagation"]
 Singletons = Literal["none", "own"]
@@ -86,14 +87,17 @@ def consensus(sequences: Sequence[str], clusters: NDArray[np.int32]) -> list[str
     return [texts[number] for number in clusters.tolist()]
 
 
-def with_consensus(
-    columns: dict[str, list[str]], compared: tuple[Path, str, str], clustering: Clustering
-) -> dict[str, list[str]]:
-    """The columns of `hpcvdj.motifs.sequences.genes_of` and the consensus of each sequence's cluster, if there are any.
+def further_columns(clustering: Clustering, tables: list[str], read: InputSet | None) -> dict[str, list[str]]:
+    """More columns of a table of clusters: the tables and the genes of junctions, and the consensus of their cluster.
 
-    compared  as of `MotifResult.source`
+    tables  as of `MotifResult.tables`
+    read    as of `read_again`
     """
-    return columns | ({"consensus": consensus(columns[compared[2]], clustering.cluster)} if columns else {})
+    columns = dict(read.columns) if read is not None else {}
+    if columns:
+        *_, sequences = columns.values()
+        columns["consensus"] = consensus(sequences, clustering.cluster)
+    return ({"tables": tables} if tables else {}) | columns
 
 
 def _majority(sequences: list[str]) -> str:

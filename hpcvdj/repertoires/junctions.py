@@ -24,7 +24,6 @@ from hpcvdj.recombination.calls import CallPolicy, Genes, is_replaced
 from hpcvdj.recombination.exclusions import ExcludedRows, Exclusion, ExclusionKind
 from hpcvdj.recombination.germline import SEGMENT_TYPES, Germline, Segment, SegmentType
 from hpcvdj.recombination.models import Alleles, Model
-from hpcvdj.recombination.productive import PRODUCTIVE
 from hpcvdj.recombination.repertoire import (
     ANCHOR_LETTERS,
     LONGEST_CDR3,
@@ -34,6 +33,7 @@ from hpcvdj.recombination.repertoire import (
 )
 from hpcvdj.recombination.symbols import STOP, Alphabet
 from hpcvdj.repertoires.formats import BY_HEADER, REASON, Opening
+from hpcvdj.repertoires.productive import productive_rows
 from hpcvdj.repertoires.tables import Table, table_batches, table_columns
 
 log = logging.getLogger(__name__)
@@ -387,7 +387,7 @@ class _Builder:
         if not self.reading.productive:
             return {}
         name = self.reading.sequence_field
-        fits = pc.match_substring_regex(column, PRODUCTIVE[name], ignore_case=True).to_numpy(zero_copy_only=False)
+        fits = productive_rows(column, name).to_numpy(zero_copy_only=False)
         exclusion = Exclusion.of(ExclusionKind.NOT_PRODUCTIVE, field=name)
         return dict.fromkeys(np.flatnonzero(~fits).tolist(), exclusion)
 
