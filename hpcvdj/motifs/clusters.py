@@ -161,12 +161,12 @@ def positive_scores(matrix: Any) -> tuple[Any, int]:
     return positive, left_out
 
 
-def require_networkx() -> Any:
-    """The module networkx; InputError without it."""
+def require_networkx(otherwise: str = "") -> Any:
+    """The module networkx; InputError without it, which also says what to do otherwise."""
     try:
         import networkx
     except ImportError:
-        raise InputError("graphs need networkx: install hpcvdj[graphs]") from None
+        raise InputError(f"graphs need networkx: install hpcvdj[graphs]{otherwise}") from None
     return networkx
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
-from hpcvdj.motifs.clusters import cluster, majority, positive_scores
+from hpcvdj.motifs.clusters import cluster, majority, positive_scores, require_networkx
 from hpcvdj.motifs.edges import STRANDS, EdgeFilter
 from hpcvdj.motifs.graph import score_matrix, selected_edges, strands_of, tiles
 from hpcvdj.motifs.logos import LONGEST, MOST_LOGOS, Letters, alignment, draw_logos, require_logomaker
@@ -86,6 +86,8 @@ def draw(result: MotifResult, target: Path, wanted: Wanted, *, overwrite: bool =
     require_plottable(target, overwrite=overwrite)
     kind = kind_of(result, wanted.kind)
     strands = strands_of(result, wanted.strand)
+    if kind == "network":
+        require_networkx(", or draw --kind heatmap")
     if kind == "logos":
         require_logomaker()
         figure = pyplot().figure(figsize=(9, 7), layout="constrained")
