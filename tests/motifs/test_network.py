@@ -128,9 +128,7 @@ def test_logos_are_drawn(run, tmp_path):
     text = run(motifs_plot, tmp_path / "o.h5", "-o", tmp_path / "l.png", "--kind", "logos")
     assert "amino acids of" in text
     words = ("-o", tmp_path / "l.png", "--overwrite", "--kind", "logos")
-    assert "nucleotides of" in run(
-        motifs_plot, tmp_path / "o.h5", *words, "--letters", "nucleotides", "--min-score", 0.6
-    )
+    assert "nucleotides of" in run(motifs_plot, tmp_path / "o.h5", *words, "--letters", "nucleotides")
     assert (tmp_path / "l.png").read_bytes().startswith(b"\x89PNG")
     small.unlink()
     with pytest.raises(InputError, match="--sequences says where"):
