@@ -1,6 +1,7 @@
 """Sequences compared by k-mers: `hpcvdj.motifs.compare` and `hpcvdj.motifs.cluster`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,15 +11,17 @@ import pyarrow as pa
 
 from hpcvdj.api.parameters import unfolding
 from hpcvdj.api.tables import is_column
+from hpcvdj.errors import InputError
 from hpcvdj.kernels.kmers.sequences import SequenceSet, sequence_set
-from hpcvdj.motifs.clusters import Clustering, with_consensus
+from hpcvdj.motifs.clusters import Clustering, further_columns
 from hpcvdj.motifs.clusters import cluster as cluster_matrix
 from hpcvdj.motifs.comparison import MotifConfig, compare_sequences
 from hpcvdj.motifs.edges import EdgeFilter
+from hpcvdj.motifs.fasta import fasta_name
 from hpcvdj.motifs.graph import score_matrix, selected_edges, strands_of
 from hpcvdj.motifs.results import MotifResult
-from hpcvdj.motifs.sequences import distinct, genes_of
-from hpcvdj.repertoires.tables import as_arrow, table_batches
+from hpcvdj.motifs.sequences import Input, inputs_of, named, read_again
+from hpcvdj.repertoires.tables import as_arrow, repertoire_name
 from hpcvdj.runs.run import Run
 
 
@@ -36,7 +39,8 @@ def compare(
     """Compare all sequences of a set with all others by their common k-mers within a Hamming distance.
 
     sequences       a FASTA file; a table (pandas, polars, pyarrow, or the path of a file), whose distinct junctions are
-                    compared; or a list of sequences, which are named 1, 2, …
+                    compared; a list of such files or tables, or a dict of them by name, compared as one set; or a list
+                    of sequences, which are named 1, 2, …
     output          the result file (HDF5) to write; by default it is kept until the result is closed
     strands         `one`: sequences as given; `both`: also with reverse complements
     memory          gigabytes for the tables; 0: a quarter of the host's memory, or half of the GPU's free memory
@@ -54,7 +58,7 @@ def compare(
         memory=int(memory * 1e9),
         edges=None if chosen == EdgeFilter() else chosen,
     )
-    source = Path(sequences) if isinstance(sequences, str | Path) else _set_of(sequences, settled.sequence_field)
+    source = _source_of(sequences)
     if output is not None:
         compare_sequences(source, settled, Run().to(Path(output), overwrite=overwrite))
         return MotifResult(output)
@@ -64,10 +68,35 @@ def compare(
         return MotifResult(Path(folder) / "motifs.h5")
 
 
-def _set_of(sequences: Any, field: str) -> SequenceSet:
-    if is_column(sequences):
-        return sequence_set([str(text) for text in sequences])
-    return distinct("the table", table_batches(as_arrow(sequences), ("sequence_id", field)))
+def _source_of(sequences: Any) -> SequenceSet | list[Input]:
+    if isinstance(sequences, str | Path):
+        return inputs_of([Path(sequences)])
+    if isinstance(sequences, Mapping):
+        return named([replace(_input(table), name=str(name)) for name, table in sequences.items()])
+    if not is_column(sequences):
+        return [_input(sequences)]
+    items = list(sequences)
+    are_texts = [isinstance(item, str) and not _is_file(item) for item in items]
+    if all(are_texts):
+        return sequence_set(items)
+    if any(are_texts):
+        k = are_texts.index(False)
+        what = f"the file {items[k]}" if isinstance(items[k], str) else f"a {type(items[k]).__name__}"
+        raise InputError(f"item {k + 1} of the list is {what}, others are sequences; give items of one kind")
+    if all(isinstance(item, str | Path) for item in items):
+        return inputs_of([Path(item) for item in items])
+    return named([replace(own, name=own.name or str(k)) for k, own in enumerate(map(_input, items), start=1)])
+
+
+def _input(table: Any) -> Input:
+    if isinstance(table, str | Path):
+        return inputs_of([Path(table)])[0]
+    return Input("", table=as_arrow(table))
+
+
+def _is_file(text: str) -> bool:
+    """Whether a text names a file, not a sequence: sequences have no suffix that tables and FASTA files have."""
+    return fasta_name(repertoire_name(Path(text))) != text
 
 
 @unfolding(clustering=cluster_matrix, edges=EdgeFilter)
@@ -100,5 +129,6 @@ def cluster(
 def _clustered(result: MotifResult, strand: str, clustering: Callable[..., Clustering], edges: EdgeFilter) -> pa.Table:
     pieces = selected_edges(result, edges, strands_of(result, strand))
     found = clustering(score_matrix(pieces, len(result)))
-    genes = genes_of(result.source, result.names) if result.source[0].is_file() else {}
-    return found.to_table(result.names, with_consensus(genes, result.source, found))
+    there = all(own.path is not None and own.path.is_file() for own in result.compared.inputs)
+    read = read_again(result.compared, result.names) if there else None
+    return found.to_table(result.names, further_columns(found, result.tables, read))

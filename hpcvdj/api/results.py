@@ -14,9 +14,9 @@ from hpcvdj.counting.tables import values_of_table
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.recombination.models import Model
+from hpcvdj.recombination.productive import Rows
 from hpcvdj.reports.page import Highlights, write_report
 from hpcvdj.results.reader import Result
-from hpcvdj.sharing import Rows
 from hpcvdj.sharing.convergence import Level, Observations, amino_acid_level, nucleotide_level, read
 
 

@@ -9,8 +9,8 @@ import typer
 
 from hpcvdj.cli import common, options
 from hpcvdj.cli.helping import MORE
+from hpcvdj.recombination.productive import Rows
 from hpcvdj.runs.progress import told_if_slow
-from hpcvdj.sharing import Rows
 
 if TYPE_CHECKING:
     from hpcvdj.sharing.convergence import Level

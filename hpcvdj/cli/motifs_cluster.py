@@ -1,13 +1,12 @@
 """`hpcvdj motifs cluster`."""
 
 import logging
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from hpcvdj.cli import common, motifs_options, options
-from hpcvdj.motifs.clusters import Clustering, Method, Singletons, cluster, with_consensus
+from hpcvdj.motifs.clusters import Clustering, Method, Singletons, cluster, further_columns
 from hpcvdj.motifs.edges import EdgeFilter
 from hpcvdj.storage.plots import require_networkx
 
@@ -50,12 +49,7 @@ def command(
             help="Sequences without edges: none puts them in cluster 0, own gives each its own cluster.",
         ),
     ] = "none",
-    sequences: Annotated[
-        Path | None,
-        typer.Option(
-            "--sequences", help="Where the compared table is now, for its genes.", show_default="where it was compared"
-        ),
-    ] = None,
+    sequences: motifs_options.Moved = None,
     overwrite: options.Overwrite = False,
 ) -> None:
     """Cluster the similarity graph.
@@ -64,7 +58,8 @@ def command(
     (neighbours) and weighted degree (sum of its edges' scores). The weight of an edge is its score; for a pair with an
     edge on both strands, the larger score. Edges without a positive score are left out.
 
-    For junctions of a table, also v_call, j_call, the junction, and the consensus of its cluster: of the junctions of
+    If several tables were compared, also `tables`: those that have the junction. For junctions of a table, also
+    v_call, j_call, the junction, and the consensus of its cluster: of the junctions of
     the most frequent length, the base that more than half of them have, else N.
 
     Example: hpcvdj motifs cluster genes.h5 --min-score 0.2 -o clusters.tsv
@@ -74,7 +69,7 @@ def command(
         return
     from hpcvdj.motifs.graph import score_matrix, selected_edges, strands_of
     from hpcvdj.motifs.results import MotifResult
-    from hpcvdj.motifs.sequences import genes_of
+    from hpcvdj.motifs.sequences import read_again
     from hpcvdj.repertoires.tables import table_suffix
     from hpcvdj.storage.files import require_writable
 
@@ -85,10 +80,10 @@ def command(
     with MotifResult(result) as source:
         edges = selected_edges(source, EdgeFilter(min_score, top), strands_of(source, strand))
         matrix = score_matrix(edges, len(source))
-        names, compared = source.names, source.source
-    further = genes_of(compared, names, sequences)
+        names, tables = source.names, source.tables
+        read = read_again(source.compared, names, sequences)
     clustering = cluster(matrix, method, resolution=resolution, seed=seed, min_size=min_size, singletons=singletons)
-    clustering.write(names, output, further=with_consensus(further, compared, clustering), overwrite=overwrite)
+    clustering.write(names, output, further=further_columns(clustering, tables, read), overwrite=overwrite)
     _report(clustering)
     common.say(f"written    {output}")
 

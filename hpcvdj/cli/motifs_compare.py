@@ -10,10 +10,11 @@ from hpcvdj.cli.helping import MORE
 from hpcvdj.errors import InputError, choices
 from hpcvdj.kernels.kmers.methods import AUTO, KmerMethod
 from hpcvdj.motifs.edges import EdgeFilter
-from hpcvdj.motifs.scores import Score, Weights
+from hpcvdj.motifs.scores import Score
 
 if TYPE_CHECKING:
     from hpcvdj.motifs.comparison import MotifSummary
+    from hpcvdj.motifs.sequences import Input
 
     MethodName: TypeAlias = str
     ScoreName: TypeAlias = str
@@ -40,8 +41,12 @@ def command(
     min_score: motifs_options.MinScore = None,
     top: motifs_options.Top = None,
     score: Annotated[
-        ScoreName, typer.Option("--score", help=f"How to score pairs. {options.listed(Score)}.")
-    ] = Weights.name,
+        ScoreName | None,
+        typer.Option(
+            "--score", help=f"How to score pairs. {options.listed(Score)}.",
+            show_default="cosine for tables, weights for FASTA",
+        ),
+    ] = None,
     weights: Annotated[
         str | None,
         typer.Option(
@@ -63,6 +68,7 @@ def command(
     ] = 0,
     backend: options.BackendOption = "auto",
     sequence_field: motifs_options.SequenceField = "junction",
+    rows: motifs_options.RowsOption = "productive",
     memory: Annotated[
         float,
         typer.Option("--memory", min=0.0, help="Gigabytes of memory for the tables of a rank; 0: a quarter of the "
@@ -89,6 +95,7 @@ def command(
     """
     run = common.begin(threads, patience)
     from hpcvdj.motifs.comparison import MotifConfig, compare_sequences
+    from hpcvdj.motifs.sequences import inputs_of
 
     config = MotifConfig(
         k=k,
@@ -103,11 +110,12 @@ def command(
         edges=None if min_score is None and top is None else EdgeFilter(min_score, top),
         memory=int(memory * 1e9),
         sequence_field=sequence_field,
+        rows=rows,
         strict_binding=strict_binding,
     )
     with run.request:
         target = run.to(output, resume=resume, overwrite=overwrite)
-        summary = compare_sequences(sequences, config, target)
+        summary = compare_sequences(run.from_root(lambda: inputs_of(sequences)), config, target)
     if run.is_root:
         _report(summary, output)
 
@@ -121,7 +129,17 @@ def _parse_weights(text: str | None) -> tuple[float, ...] | None:
         raise InputError(f"--weights {text!r}: give numbers such as 1,0.5,0.1") from None
 
 
+def _rows_of(own: "Input", rows: str) -> str:
+    """How many rows a table has, and which of them are left out."""
+    left_out = f"{own.not_productive:,} not productive by the column {own.told_by} left out"
+    if not own.told_by:
+        left_out = "all used" if rows == "all" else "all used, as no column says which are productive"
+    return f"{own.rows:,} rows, {left_out}" + (f", {own.without:,} without a sequence" if own.without else "")
+
+
 def _report(summary: "MotifSummary", output: Path) -> None:
+    for own in summary.inputs:
+        common.say(f"read       {own}: " + (_rows_of(own, summary.rows) if own.is_table else f"{own.rows:,} sequences"))
     n = summary.sequences
     possible = n * (n - 1) // 2
     common.say(
@@ -133,6 +151,7 @@ def _report(summary: "MotifSummary", output: Path) -> None:
             common.say(f"pairs      {pairs:,} ({share:.2f} %) share k-mers at distance {h}{strand}")
     if summary.edges is not None:
         common.say(f"edges      {summary.edges:,}")
+    common.say(f"score      {summary.score}")
     common.say(f"method     {summary.method} on {summary.hardware}, {summary.ranks} rank(s)")
     common.say("time       " + ", ".join(f"{name} {seconds:.2f} s" for name, seconds in summary.seconds.items()))
     common.say(f"result     {output}")

@@ -5,13 +5,30 @@ from typing import Annotated, Literal
 
 import typer
 
+from hpcvdj.recombination.productive import Rows
+
 Sequences = Annotated[
-    Path,
+    list[Path],
     typer.Argument(
-        help="FASTA file (plain or compressed), or AIRR table (TSV, .gz, Parquet) whose distinct junctions are "
-        "compared.",
-        metavar="SEQUENCES",
+        help="AIRR tables ({tables}) whose distinct junctions are compared, or FASTA files (plain or compressed); "
+        "several are compared as one set.",
+        metavar="SEQUENCES...",
         show_default=False,
+    ),
+]
+Moved = Annotated[
+    Path | None,
+    typer.Option(
+        "--sequences",
+        help="Where the compared file is now, for its sequences and genes; of several, their folder.",
+        show_default="where it was compared",
+    ),
+]
+RowsOption = Annotated[
+    Rows,
+    typer.Option(
+        "--rows",
+        help="Of a table: productive rows, by its column productive or, without that, by the junction; or all rows.",
     ),
 ]
 SequenceField = Annotated[str, typer.Option("--sequence-field", help="Column of an AIRR table that has the sequences.")]

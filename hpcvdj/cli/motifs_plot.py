@@ -16,45 +16,71 @@ def command(
         Path, options.option("--output -o", "FIG", "Figure to write: .png or .svg.")
     ],
     kind: Annotated[
-        Literal["heatmap", "degree", "scores"],
+        Literal["network", "logos", "heatmap", "degree", "scores"] | None,
         typer.Option(
             "--kind",
-            help="heatmap: scores of pairs; degree: distribution of the number of neighbours; scores: distribution of "
-            "the scores.",
-        ),
-    ] = "heatmap",
-    order: Annotated[
-        Path | None,
-        typer.Option(
-            "--order", metavar="CLUSTERS.tsv", help="Order the heatmap by the clusters of `hpcvdj motifs cluster`.",
-            show_default="by average linkage; many sequences with edges: by component",
+            help="network: the graph, its largest clusters coloured; logos: of the largest clusters; heatmap: scores "
+            "of pairs; degree: distribution of the number of neighbours; scores: distribution of the scores.",
+            show_default="network for a result with edges, heatmap for one with all pairs",
         ),
     ] = None,
+    clusters: Annotated[
+        Path | None,
+        typer.Option(
+            "--clusters", "--order", metavar="CLUSTERS.tsv",
+            help="Clusters of `hpcvdj motifs cluster`: the colours of a network, what logos are of, the order of a "
+            "heatmap.",
+            show_default="those of `hpcvdj motifs cluster`; a heatmap by average linkage, or by component",
+        ),
+    ] = None,
+    letters: Annotated[
+        Literal["amino-acids", "nucleotides"] | None,
+        typer.Option(
+            "--letters", help="Letters of logos and consensus sequences.",
+            show_default="amino-acids of junctions, else nucleotides",
+        ),
+    ] = None,
+    sequences: motifs_options.Moved = None,
     min_score: motifs_options.MinScore = None,
     top: motifs_options.Top = None,
     strand: motifs_options.Strand = "both",
     overwrite: options.Overwrite = False,
 ) -> None:  # fmt: skip
-    """Draw a result: scores as a heatmap, degrees or scores as a distribution. Needs matplotlib.
+    """Draw a result: its clusters as a network, their sequences as logos, scores as a heatmap, degrees or scores as a
+    distribution. Needs matplotlib; the network also networkx, logos also logomaker.
+
+    A network leaves sequences without edges out, and of more than 1,500 sequences it draws the largest clusters. Up to
+    30 of them have a colour and a label: size and consensus. A logo is of a cluster's sequences of the most frequent
+    length. Both read the compared file again.
 
     A heatmap leaves sequences without edges out. For a result with all pairs, without --min-score and --top, it draws
-    every pair, of a sample if there are more than 1,200 sequences. The degrees of such a result need --min-score or
+    every pair, of a sample if there are more than 1,200 sequences. Other figures of such a result need --min-score or
     --top.
 
-    Example: hpcvdj motifs plot genes.h5 --min-score 0.2 --order clusters.tsv -o genes.png
+    Example: hpcvdj motifs plot genes.h5 --min-score 0.2 --clusters clusters.tsv -o genes.png
     """
     run = common.begin()
     if not run.is_root:
         return
     from hpcvdj.motifs.clusters import read_clusters
-    from hpcvdj.motifs.plots import draw
+    from hpcvdj.motifs.plots import Wanted, draw, kind_of
     from hpcvdj.motifs.results import MotifResult
+    from hpcvdj.motifs.sequences import read_again
+    from hpcvdj.storage.plots import require_plottable
 
-    if order is not None and kind != "heatmap":
-        raise InputError(f"--order {order}: applies to --kind heatmap; leave it out")
+    require_plottable(output, overwrite=overwrite)
     with MotifResult(result) as source:
-        clusters = None if order is None else read_clusters(order, source.names)
-        edge_filter = EdgeFilter(min_score, top)
-        shown = draw(source, output, kind, edge_filter, strand=strand, clusters=clusters, overwrite=overwrite)
+        settled = kind_of(source, kind)
+        if clusters is not None and settled in ("degree", "scores"):
+            raise InputError(f"--clusters {clusters}: applies to --kind heatmap, network and logos; leave it out")
+        wanted = Wanted(
+            settled,
+            EdgeFilter(min_score, top),
+            strand,
+            clusters=None if clusters is None else read_clusters(clusters, source.names),
+            read=read_again(source.compared, source.names, sequences) if settled in ("network", "logos") else None,
+            letters=letters,
+        )
+        shown = draw(source, output, wanted, overwrite=overwrite)
     common.say(f"shown      {shown}")
     common.say(f"written    {output}")

@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from hpcvdj.cli import common, motifs_options
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, few
 from hpcvdj.motifs.shared import Region, Shared, find, shared_kmers
 
 if TYPE_CHECKING:
@@ -37,27 +38,33 @@ def command(
         ),
     ] = 20,
     sequence_field: motifs_options.SequenceField = "junction",
+    rows: motifs_options.RowsOption = "productive",
 ) -> None:
     """Show the k-mers that two sequences share, and where they are.
 
     K-mers within Hamming distance D that follow each other base by base in both sequences are one region. Positions
     count from 1; on strand - those of B go down, and its text is the reverse complement. Bases that differ are in lower
     case. D0, D1 … are the region's pairs of k-mers at that distance, and `nearest` is the smallest distance of any. The
-    totals are the counters of `hpcvdj motifs compare`, each occurrence counted.
+    totals are the counters of `hpcvdj motifs compare`, each occurrence counted. Name the same tables as there, and the
+    same --rows, for the same names.
 
     Example: hpcvdj motifs show genes.fasta YAL003W YBR118W -k 12 -d 2 --strands both
     """
     run = common.begin()
     if not run.is_root:
         return
-    from hpcvdj.motifs.sequences import read_sequences
+    from hpcvdj.motifs.sequences import inputs_of, read_inputs
 
-    read = read_sequences(sequences, sequence_field)
+    read = read_inputs(inputs_of(sequences), sequence_field, rows)
     try:
-        numbers = find(read, a), find(read, b)
+        numbers = find(read.sequences, a), find(read.sequences, b)
     except InputError as error:
-        raise InputError(f"{sequences}: {error}") from None
-    shared = shared_kmers(read, *numbers, k, d, strands=2 if strands == "both" else 1, top=top)
+        left = sum(own.not_productive for own in read.inputs)
+        remedy = f"; {left:,} rows that are not productive were left out (--rows all)" if left else ""
+        raise InputError(f"{few(map(str, read.inputs))}: {error}{remedy}") from None
+    shared = shared_kmers(read.sequences, *numbers, k, d, strands=2 if strands == "both" else 1, top=top)
+    if tables := read.tables:
+        shared = replace(shared, tables=(tables[numbers[0]], tables[numbers[1]]))
     if output_format == "json":
         common.answer(json.dumps(shared.as_json(), indent=1))
     elif output_format == "tsv":
@@ -69,10 +76,11 @@ def command(
 def _print_table(shared: Shared) -> None:
     heads = ["strand", "first_a", "last_a", "first_b", "last_b", "length", "mismatches", "distance"]
     heads += [f"d{h}" for h in range(shared.d + 1)]
-    common.answer("\t".join([*heads, "text_a", "text_b"]))
+    tables = shared.tables or ()
+    common.answer("\t".join([*heads, "text_a", "text_b", *["tables_a", "tables_b"][: len(tables)]]))
     for region in shared.regions:
         values = [*_positions(region), region.length, region.mismatches, region.nearest, *region.pairs]
-        common.answer("\t".join(map(str, [*values, region.text_a, region.text_b])))
+        common.answer("\t".join(map(str, [*values, region.text_a, region.text_b, *tables])))
 
 
 def _positions(region: Region) -> list[Any]:
@@ -81,8 +89,9 @@ def _positions(region: Region) -> list[Any]:
 
 def _report(shared: Shared) -> None:
     console = common.console()
-    for letter, name, length in zip("AB", shared.names, shared.lengths, strict=True):
-        console.print(f"{letter}          {name}, {length:,} bases", markup=False)
+    of_tables = [f", of {own}" for own in shared.tables] if shared.tables else ["", ""]
+    for letter, name, length, own in zip("AB", shared.names, shared.lengths, of_tables, strict=True):
+        console.print(f"{letter}          {name}, {length:,} bases{own}", markup=False)
     for strand, totals in shared.totals.items():
         counts = ", ".join(f"{count:,} at distance {h}" for h, count in enumerate(totals))
         console.print(f"strand {strand}   pairs of {shared.k}-mers: {counts}")

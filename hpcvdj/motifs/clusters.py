@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
+from hpcvdj.motifs.sequences import InputSet
 from hpcvdj.storage.plots import require_networkx
 
 Method = Literal["louvain", "components", "label-propagation"]
@@ -83,26 +84,35 @@ def consensus(sequences: Sequence[str], clusters: NDArray[np.int32]) -> list[str
     members: dict[int, list[str]] = {}
     for number, sequence in zip(clusters.tolist(), sequences, strict=True):
         members.setdefault(number, []).append(sequence)
-    texts = {number: _majority(own) if number else "" for number, own in members.items()}
+    texts = {number: majority(own, "N") if number else "" for number, own in members.items()}
     return [texts[number] for number in clusters.tolist()]
 
 
-def with_consensus(
-    columns: dict[str, list[str]], compared: tuple[Path, str, str], clustering: Clustering
-) -> dict[str, list[str]]:
-    """The columns of `hpcvdj.motifs.sequences.genes_of` and the consensus of each sequence's cluster, if there are any.
+def further_columns(clustering: Clustering, tables: list[str], read: InputSet | None) -> dict[str, list[str]]:
+    """More columns of a table of clusters: the tables and the genes of junctions, and the consensus of their cluster.
 
-    compared  as of `MotifResult.source`
+    tables  as of `MotifResult.tables`
+    read    as of `read_again`
     """
-    return columns | ({"consensus": consensus(columns[compared[2]], clustering.cluster)} if columns else {})
+    columns = dict(read.columns) if read is not None else {}
+    if columns:
+        *_, sequences = columns.values()
+        columns["consensus"] = consensus(sequences, clustering.cluster)
+    return ({"tables": tables} if tables else {}) | columns
 
 
-def _majority(sequences: list[str]) -> str:
+def most_frequent_length(sequences: Sequence[str]) -> list[str]:
+    """Those of the sequences that have the most frequent length; of equally frequent ones the longest."""
     lengths = Counter(map(len, sequences))
     length = max(lengths, key=lambda own: (lengths[own], own))
-    chosen = [sequence for sequence in sequences if len(sequence) == length]
+    return [sequence for sequence in sequences if len(sequence) == length]
+
+
+def majority(sequences: Sequence[str], unknown: str) -> str:
+    """The consensus of the sequences of the most frequent length: the letter of more than half of them, or unknown."""
+    chosen = most_frequent_length(sequences)
     most = [Counter(column).most_common(1)[0] for column in zip(*chosen, strict=True)]
-    return "".join(base if 2 * number > len(chosen) else "N" for base, number in most)
+    return "".join(letter if 2 * number > len(chosen) else unknown for letter, number in most)
 
 
 def cluster(
@@ -131,10 +141,7 @@ def cluster(
         )
     if not resolution > 0 or not np.isfinite(resolution):
         raise InputError(f"--resolution {resolution}: give a number above 0")
-    positive = matrix.copy()
-    left_out = int((positive.data <= 0).sum()) // 2
-    positive.data[positive.data <= 0] = 0
-    positive.eliminate_zeros()
+    positive, left_out = positive_scores(matrix)
     if not positive.data.max(initial=0.0) < LARGEST_SCORE:
         raise InputError(f"scores of {LARGEST_SCORE:g} and more cannot be added up; compare with smaller --weights")
     degree = np.diff(positive.indptr).astype(np.int32)
@@ -144,6 +151,15 @@ def cluster(
     clusters = _numbered(label, min_size)
     weighted = np.asarray(positive.sum(axis=1), dtype=np.float64).ravel()
     return Clustering(clusters, degree, weighted, modularity(positive, clusters), left_out)
+
+
+def positive_scores(matrix: Any) -> tuple[Any, int]:
+    """The matrix without the edges that have no positive score, and how many these are."""
+    positive = matrix.copy()
+    left_out = int((positive.data <= 0).sum()) // 2
+    positive.data[positive.data <= 0] = 0
+    positive.eliminate_zeros()
+    return positive, left_out
 
 
 def _labels(matrix: Any, method: Method, resolution: float, seed: int) -> NDArray[np.int64]:

@@ -2,31 +2,41 @@
 
 import logging
 import time
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import MachineError
+from hpcvdj.errors import MachineError, few
 from hpcvdj.kernels.backends import AUTO, Backend
 from hpcvdj.kernels.kmers.methods import Comparison, KmerMethod, array_module, choose
 from hpcvdj.kernels.kmers.profile import Profile, profile
 from hpcvdj.kernels.kmers.sequences import SequenceSet
 from hpcvdj.motifs.edges import EdgeFilter, EdgeFinder, Edges, edge_type, edges_of, joined
 from hpcvdj.motifs.results import MotifWriter
-from hpcvdj.motifs.scores import Score, Scoring, Terms, Weights, base_frequencies, kmer_totals, make_score, terms_of
-from hpcvdj.motifs.sequences import read_sequences
+from hpcvdj.motifs.scores import (
+    Score,
+    Scoring,
+    Terms,
+    Weights,
+    base_frequencies,
+    default_score,
+    kmer_totals,
+    make_score,
+    terms_of,
+)
+from hpcvdj.motifs.sequences import Input, InputSet, inputs_of, read_inputs
 from hpcvdj.motifs.tiles import TILES, Shape, Tile, TileFiles, layout_of, plan, tiles_of_rank
+from hpcvdj.recombination.productive import Rows
 from hpcvdj.runs.folder import Identity, RunFolder, save_failure
 from hpcvdj.runs.pacing import Pacer
 from hpcvdj.runs.partition import block_range
 from hpcvdj.runs.progress import Progress
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.hdf5 import atomic_hdf5
-from hpcvdj.storage.inputs import file_digest, file_state
 
 log = logging.getLogger(__name__)
 
@@ -46,11 +56,14 @@ class MotifConfig:
     method          `auto` or the name of a method: `pigeonhole`, `index`, `matrix`, …
     blocks          of `pigeonhole`, 0 for the best number
     backend         `auto` takes a GPU if there is one, `cuda` requires one, `cpu` does not use it
-    score, weights  the name of a score; a weight for each distance, by default 1 / (C(k, h) 3^h)
+    score, weights  the name of a score, by default `cosine` for tables, else `weights`; a weight for each distance, by
+                    default 1 / (C(k, h) 3^h)
     edges           None: the counters of all pairs; else the edges that this filter keeps
     memory          bytes that a rank's tables may take; 0: a quarter of the host's memory, divided by the ranks, or
                     half of the GPU's
     sequence_field  the column of a table that has the sequences
+    rows            of a table: `productive` takes rows whose column `productive` is true or, without that column, whose
+                    junction is productive; `all` takes every row
     """
 
     k: int = 12
@@ -60,16 +73,17 @@ class MotifConfig:
     method: str = AUTO
     blocks: int = 0
     backend: str = AUTO
-    score: str = Weights.name
+    score: str | None = None
     weights: tuple[float, ...] | None = None
     edges: EdgeFilter | None = None
     memory: int = 0
     sequence_field: str = "junction"
+    rows: Rows = "productive"
     strict_binding: bool = False
 
     def make_score(self) -> Score:
         """The score; InputError for an unknown name or wrong weights."""
-        return make_score(self.score, self.weights, self.k, self.d)
+        return make_score(self.score or Weights.name, self.weights, self.k, self.d)
 
     def choose(self, backend: str, profile: Profile, name: str = "") -> KmerMethod:
         """The method, or another one; InputError for an unknown one, or one that does not take such k-mers."""
@@ -81,11 +95,17 @@ class MotifConfig:
 class MotifSummary:
     """What a comparison found and how long it took; complete on root.
 
+    inputs   what was read of each
+    rows     which rows of tables were read
+    score    by its name
     pairs    pairs of different sequences, each once, that share a k-mer at distance h: by strand, by h
     edges    None if the result has all pairs
     seconds  of each stage: read, load (tables; maximum over ranks), compare (likewise), store, total
     """
 
+    inputs: tuple[Input, ...]
+    rows: Rows
+    score: str
     sequences: int
     bases: int
     skipped: int
@@ -108,8 +128,8 @@ class _Task:
     scoring: Scoring
 
 
-def compare_sequences(source: Path | SequenceSet, config: MotifConfig, run: Run) -> MotifSummary:
-    """Compare all sequences of a file, or of a set in memory, with all others: what `hpcvdj motifs compare` does.
+def compare_sequences(source: Path | SequenceSet | Sequence[Input], config: MotifConfig, run: Run) -> MotifSummary:
+    """Compare all sequences of inputs, or of a set in memory, with all others: what `hpcvdj motifs compare` does.
 
     Root reads, each rank compares its tiles and keeps them beside the target of `run`, root puts the result together.
 
@@ -117,21 +137,27 @@ def compare_sequences(source: Path | SequenceSet, config: MotifConfig, run: Run)
     HpcvdjError on bad input and on failure.  CompleteError if `resume` finds the result complete.
     """
     started = time.perf_counter()
-    path = source if isinstance(source, Path) else None
-    with run.exclusive(*([path] if path else [])):
+    given = inputs_of([source]) if isinstance(source, Path) else source
+    with run.exclusive(*_files(given)):
         if not run.is_root:
             # A signal while root reads ends root's reading, and with it the run.
             run.request.begin()
-        read_set = run.root_steps(lambda: _read(source, config, run), "before anything was compared")
+        read_set = run.root_steps(lambda: _read(given, config, run), "before anything was compared")
         run.request.begin()
         run.barrier()
-        task = _task(read_set[0] if read_set else None, config, run)
+        tables = run.from_root(lambda: read_set is not None and read_set.are_tables)
+        # From here on the score is known, and the rows are those that were taken.
+        config = replace(
+            config, score=config.score or default_score(tables=tables), rows=config.rows if tables else "all"
+        )
+        task = _task(read_set.sequences if read_set else None, config, run)
         read = time.perf_counter()
         identity: Identity = {}
         if read_set is not None:
             if not task.profile.windows.any():
-                log.warning("%s: no sequence has %d bases A, C, G, T in a row, so none has a k-mer", source, config.k)
-            identity = _identity(task, read_set[1])
+                place = few(map(str, read_set.inputs))
+                log.warning("%s: no sequence has %d bases A, C, G, T in a row, so none has a k-mer", place, config.k)
+            identity = _identity(task, read_set)
         layout = layout_of(task.profile, task.method, config.memory, run.ranks) if run.is_root else {}
         folder, layout = run.open_folder("checkpoint", identity, TILES, layout)
         try:
@@ -141,10 +167,11 @@ def compare_sequences(source: Path | SequenceSet, config: MotifConfig, run: Run)
             compared = time.perf_counter()
             load_seconds, compare_seconds = run.slowest(work.load_seconds, work.compare_seconds)
             ranks = run.rank_facts(task.backend)
-            facts = {"sequences_path": str(path or ""), **identity, "method": task.method.name}
+            files = _files(read_set.inputs) if read_set else []
+            facts = {"sequences_path": str(files[0]) if len(files) == 1 else "", **identity, "method": task.method.name}
             attributes = {**run.provenance(), **facts, "blocks": task.method.blocks, "identity": identity}
             pairs, edges = run.root_works(
-                lambda: _put_together(task, tiles, folder, run, attributes, ranks),
+                lambda: _put_together(task, read_set, tiles, folder, run, attributes, ranks),
                 "while the result was put together; --resume does that",
             )
         finally:
@@ -153,6 +180,9 @@ def compare_sequences(source: Path | SequenceSet, config: MotifConfig, run: Run)
     ended = time.perf_counter()
     seconds = (read - started, load_seconds, compare_seconds, ended - compared, ended - started)
     return MotifSummary(
+        inputs=read_set.inputs if read_set else (),
+        rows=config.rows,
+        score=task.scoring.score.name,
         sequences=len(task.profile),
         bases=len(task.profile.sequences.codes),
         skipped=task.profile.skipped,
@@ -165,14 +195,17 @@ def compare_sequences(source: Path | SequenceSet, config: MotifConfig, run: Run)
     )
 
 
-def _read(source: Path | SequenceSet, config: MotifConfig, run: Run) -> tuple[SequenceSet, str]:
-    """The sequences, and the SHA-256 of the file or the set; InputError if they cannot be compared like that."""
+def _files(source: SequenceSet | Sequence[Input]) -> list[Path]:
+    return [] if isinstance(source, SequenceSet) else [own.path for own in source if own.path is not None]
+
+
+def _read(source: SequenceSet | Sequence[Input], config: MotifConfig, run: Run) -> InputSet:
+    """The sequences; InputError if they cannot be compared like that."""
     config.make_score()
     if isinstance(source, SequenceSet):
-        return source, source.digest
-    before = file_state(source)
-    sequences = read_sequences(source, config.sequence_field, run.raise_if_stopping)
-    return sequences, file_digest(source, before)
+        alone = Input("", rows=len(source))
+        return InputSet(source, (alone,), np.ones((len(source), 1), dtype=np.bool_), {})
+    return read_inputs(source, config.sequence_field, config.rows, between=run.raise_if_stopping)
 
 
 def _task(sequences: SequenceSet | None, config: MotifConfig, run: Run) -> _Task:
@@ -213,13 +246,16 @@ def _terms(forward: Profile, config: MotifConfig, score: Score, run: Run) -> lis
     return [Terms.joined(parts) for parts in zip(*run.gather_everywhere(own), strict=True)]
 
 
-def _identity(task: _Task, digest: str) -> Identity:
+def _identity(task: _Task, read: InputSet) -> Identity:
     """What two runs must have in common; ranks, method, tiles and backend may differ."""
     config, score = task.config, task.scoring.score
     parameters = {name: getattr(config, name) for name in ("k", "d", "strands", "distinct")}
+    digests = [[own.name, own.sha256] for own in read.inputs if own.sha256]
+    one = {"sequences_sha256": digests[0][1] if digests else read.sequences.digest}
     return {
-        "sequences_sha256": digest,
+        **({"inputs": digests} if len(digests) > 1 else one),
         "sequence_field": config.sequence_field,
+        "rows": config.rows,
         **parameters,
         "score": score.name,
         "weights": list(score.weights),
@@ -302,11 +338,18 @@ def _count_pairs(counters: Any, tile: Tile) -> tuple[NDArray[np.int64], NDArray[
 
 
 def _put_together(
-    task: _Task, tiles: list[Tile], folder: RunFolder, run: Run, attributes: dict[str, Any], ranks: list[dict[str, str]]
+    task: _Task,
+    read_set: InputSet | None,
+    tiles: list[Tile],
+    folder: RunFolder,
+    run: Run,
+    attributes: dict[str, Any],
+    ranks: list[dict[str, str]],
 ) -> tuple[list[list[int]], int | None]:
     """Write the result on root and remove the folder; the pairs that share a k-mer, and the number of edges."""
     config, files, tiles = task.config, TileFiles(folder.path), sorted(tiles)
     assert run.target is not None
+    assert read_set is not None
     pairs = np.zeros((config.strands, config.d + 1), dtype=np.int64)
     number: int | None = None
     pieces: Iterable[Edges] = ()
@@ -317,6 +360,7 @@ def _put_together(
             run.target, overwrite=run.overwrite or run.resume, temporary=folder.path / _RESULT
         ) as file:  # fmt: skip
             writer = MotifWriter(file, task.profile.sequences, task.scoring, number)
+            writer.put_inputs(read_set)
             for piece in pieces:
                 writer.put_edges(piece)
             for tile in tiles:

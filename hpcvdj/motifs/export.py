@@ -51,13 +51,14 @@ def export(
     pieces = selected_edges(result, edge_filter, strands_of(result, strand))
     if ending == ".npz":
         return _write_matrix(result, pieces, target, overwrite=overwrite)
-    names = result.names
-    bad = next((name for name in names if ending != ".parquet" and _CONTROL.search(name)), None)
+    named = result.named
+    texts = chain(*(values.to_pylist() for values in named.values()))
+    bad = next((name for name in texts if ending != ".parquet" and _CONTROL.search(name)), None)
     if bad is not None:
         raise InputError(f"{target}: the name {bad!r} has a control character; rename the sequence, or write .parquet")
     if ending == ".graphml":
-        return _write_graphml(result, names, pieces, target, raw=raw, overwrite=overwrite)
-    return write_table(target, _batches(result, names, pieces, raw=raw), overwrite=overwrite)
+        return _write_graphml(result, named, pieces, target, raw=raw, overwrite=overwrite)
+    return write_table(target, _batches(result, named, pieces, raw=raw), overwrite=overwrite)
 
 
 def _counter_columns(edges: Edges, k: int, *, raw: bool) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -69,23 +70,31 @@ def _counter_columns(edges: Edges, k: int, *, raw: bool) -> tuple[dict[str, Any]
 
 
 def _batches(
-    result: MotifResult, names: list[str], pieces: Iterable[Edges], *, raw: bool
+    result: MotifResult, named: dict[str, pa.Array], pieces: Iterable[Edges], *, raw: bool
 ) -> Iterator[pa.RecordBatch]:  # fmt: skip
-    lookup = pa.array(names, pa.string())
     # A table without rows has its columns all the same.
     for edges in chain([np.empty(0, edge_type(result.d))], pieces):
         _, raw_counters = _counter_columns(edges, result.k, raw=raw)
-        yield edge_batch(edges, lookup, **raw_counters)
+        yield edge_batch(edges, named, **raw_counters)
 
 
 def _write_graphml(
-    result: MotifResult, names: list[str], pieces: Iterable[Edges], target: Path, *, raw: bool, overwrite: bool
+    result: MotifResult,
+    named: dict[str, pa.Array],
+    pieces: Iterable[Edges],
+    target: Path,
+    *,
+    raw: bool,
+    overwrite: bool,
 ) -> int:
     """Nodes by their names; on two strands, a pair has an edge for each strand."""
     networkx = require_networkx()
     graph = networkx.MultiGraph() if result.strands > 1 else networkx.Graph()
-    for name, length in zip(names, result.lengths.tolist(), strict=True):
-        graph.add_node(name, length=length)
+    facts = {name: values.to_pylist() for name, values in named.items()}
+    names = facts.pop("name")
+    facts["length"] = result.lengths.tolist()
+    for name, *values in zip(names, *facts.values(), strict=True):
+        graph.add_node(name, **dict(zip(facts, values, strict=True)))
     for edges in pieces:
         exact, raw_counters = _counter_columns(edges, result.k, raw=raw)
         columns = {name: values.tolist() for name, values in {**exact, **raw_counters, "score": edges["score"]}.items()}
@@ -99,13 +108,16 @@ def _write_graphml(
 
 
 def _write_matrix(result: MotifResult, pieces: Iterable[Edges], target: Path, *, overwrite: bool) -> int:
-    """A file for scipy.sparse.load_npz, with the names beside the matrix (numpy.load(...)["names"])."""
+    """A file for scipy.sparse.load_npz, with the names and tables beside the matrix (numpy.load(...)["names"])."""
     from scipy.sparse import save_npz
 
     matrix = score_matrix(pieces, len(result))
     with atomic_path(target, overwrite=overwrite) as temporary:
         with open(temporary, "wb") as stream:
             save_npz(stream, matrix)
-        with zipfile.ZipFile(temporary, "a") as archive, archive.open("names.npy", "w") as member:
-            np.lib.format.write_array(member, np.array(result.names, dtype=np.str_), allow_pickle=False)
+        with zipfile.ZipFile(temporary, "a") as archive:
+            for name, texts in (("names", result.names), ("tables", result.tables)):
+                if texts or name == "names":
+                    with archive.open(f"{name}.npy", "w") as member:
+                        np.lib.format.write_array(member, np.array(texts, dtype=np.str_), allow_pickle=False)
     return int(matrix.nnz) // 2

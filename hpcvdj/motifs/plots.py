@@ -1,18 +1,31 @@
-"""Figures of a result: a heatmap of the scores, the distribution of degrees, that of scores."""
+"""Figures of a result: its network, logos of clusters, a heatmap of the scores, distributions of degrees and scores."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
+from hpcvdj.motifs.clusters import cluster, majority, positive_scores
 from hpcvdj.motifs.edges import STRANDS, EdgeFilter
 from hpcvdj.motifs.graph import score_matrix, selected_edges, strands_of, tiles
+from hpcvdj.motifs.logos import LONGEST, MOST_LOGOS, Letters, alignment, draw_logos, require_logomaker
+from hpcvdj.motifs.network import MOST_NAMED, draw_network, network
 from hpcvdj.motifs.results import MotifResult
-from hpcvdj.storage.plots import COLOURS, pyplot, require_plottable, save
+from hpcvdj.motifs.sequences import SEPARATOR, InputSet
+from hpcvdj.recombination.repertoire import ANCHOR_LETTERS
+from hpcvdj.storage.plots import COLOURS, pyplot, require_networkx, require_plottable, save
+
+Kind = Literal["network", "logos", "heatmap", "degree", "scores"]
+
+_SIZES = {"heatmap": (7, 6), "network": (10, 7)}
+"""Inches."""
+
+_LONGEST_LABEL = 40
+"""Letters of a consensus that fits beside a network."""
 
 MOST = 1200
 """Rows of a heatmap, and sequences that are clustered hierarchically."""
@@ -42,32 +55,131 @@ class Heatmap:
     order: str
 
 
-def draw(
-    result: MotifResult,
-    target: Path,
-    kind: str = "heatmap",
-    edge_filter: EdgeFilter | None = None,
-    *,
-    strand: str = "both",
-    clusters: NDArray[np.int64] | None = None,
-    overwrite: bool = False,
-) -> str:
-    """Draw a figure, a `heatmap`, `degree` or `scores`, to `target` (.png or .svg); returns what it shows, in words.
+@dataclass(frozen=True)
+class Wanted:
+    """What a figure shows.
 
-    clusters  int64 [sequences]: orders the heatmap's rows
+    kind         `network`, `logos`, `heatmap`, `degree` or `scores`; by default the network of edges, or the heatmap of
+                 all pairs
+    edge_filter  which edges
+    strand       `+`, `-`, or `both`
+    clusters     int64 [sequences]: the colours of a network, the clusters of the logos, the order of a heatmap's rows
+    read         the sequences, for the consensus of a cluster and for logos; None if they are not there
+    letters      of logos and of a consensus; by default amino acids of junctions, else nucleotides
     """
+
+    kind: Kind | None = None
+    edge_filter: EdgeFilter = field(default_factory=EdgeFilter)
+    strand: str = "both"
+    clusters: NDArray[np.int64] | None = None
+    read: InputSet | None = None
+    letters: Letters | None = None
+
+
+def kind_of(result: MotifResult, kind: Kind | None) -> Kind:
+    """The kind of figure that is drawn of a result if `kind` is wanted."""
+    return kind or ("heatmap" if result.dense else "network")
+
+
+def draw(result: MotifResult, target: Path, wanted: Wanted, *, overwrite: bool = False) -> str:
+    """Draw a figure to `target` (.png or .svg); returns what it shows, in words."""
     require_plottable(target, overwrite=overwrite)
-    edge_filter = edge_filter or EdgeFilter()
-    strands = strands_of(result, strand)
-    figure, axes = pyplot().subplots(figsize=(7, 6) if kind == "heatmap" else (6.5, 4.2), layout="constrained")
-    if kind == "heatmap":
-        words = _draw_heatmap(axes, result, edge_filter, strands, clusters)
+    kind = kind_of(result, wanted.kind)
+    strands = strands_of(result, wanted.strand)
+    if kind == "network":
+        require_networkx(", or draw --kind heatmap")
+    if kind == "logos":
+        require_logomaker()
+        figure = pyplot().figure(figsize=(9, 7), layout="constrained")
+        words = _draw_logos(figure, result, wanted, strands)
+        figure.suptitle(words, fontsize="medium")
+        save(figure, target, overwrite=overwrite)
+        return words
+    figure, axes = pyplot().subplots(figsize=_SIZES.get(kind, (6.5, 4.2)), layout="constrained")
+    if kind == "network":
+        words = _draw_network(axes, result, wanted, strands)
+    elif kind == "heatmap":
+        words = _draw_heatmap(axes, result, wanted.edge_filter, strands, wanted.clusters)
     else:
-        words = (_draw_degree if kind == "degree" else _draw_scores)(axes, result, edge_filter, strands)
+        words = (_draw_degree if kind == "degree" else _draw_scores)(axes, result, wanted.edge_filter, strands)
         axes.spines[["top", "right"]].set_visible(False)
     axes.set_title(words, fontsize="medium")
     save(figure, target, overwrite=overwrite)
     return words
+
+
+def _clustered(result: MotifResult, wanted: Wanted, strands: list[int]) -> tuple[Any, NDArray[np.int64]]:
+    """The graph, edges with a positive score alone, and the cluster of each sequence; InputError without edges."""
+    matrix = score_matrix(selected_edges(result, wanted.edge_filter, strands), len(result))
+    positive, _ = positive_scores(matrix)
+    if not positive.nnz:
+        raise InputError(f"{result.path}: has no edge to draw; give a lower --min-score")
+    clusters = wanted.clusters
+    return positive, cluster(positive).cluster.astype(np.int64) if clusters is None else clusters
+
+
+def _largest(clusters: NDArray[np.int64], most: int) -> list[int]:
+    """The numbers of the largest clusters of two sequences or more; of equal ones, the smaller number first."""
+    numbers, sizes = np.unique(clusters[clusters > 0], return_counts=True)
+    order = np.argsort(-sizes, kind="stable")
+    return [int(numbers[k]) for k in order[:most].tolist() if sizes[k] > 1]
+
+
+def _aligned(result: MotifResult, wanted: Wanted, members: NDArray[np.bool_]) -> tuple[list[str], Letters]:
+    """The alignment of a cluster, and its letters."""
+    if wanted.read is None:
+        return [], wanted.letters or "nucleotides"
+    texts = [wanted.read.sequences.text(k) for k in np.flatnonzero(members).tolist()]
+    junctions = wanted.read.are_tables and result.compared.sequence_field in ANCHOR_LETTERS
+    letters: Letters = wanted.letters or ("amino-acids" if junctions else "nucleotides")
+    return alignment(texts, letters), letters
+
+
+def _described(result: MotifResult, members: NDArray[np.bool_]) -> str:
+    """The size of a cluster and, if several tables were compared, how many of them have its sequences."""
+    several = result.tables
+    names = {name for k in np.flatnonzero(members).tolist() for name in several[k].split(SEPARATOR)} if several else ()
+    return f"{int(members.sum()):,}" + (f" in {len(names)} table{'s' * (len(names) > 1)}" if names else "")
+
+
+def _draw_network(axes: Any, result: MotifResult, wanted: Wanted, strands: list[int]) -> str:
+    matrix, clusters = _clustered(result, wanted, strands)
+    own = network(matrix, clusters)
+    labels = {}
+    for number in _largest(clusters[own.nodes], MOST_NAMED):
+        members = clusters == number
+        aligned, letters = _aligned(result, wanted, members)
+        text = majority(aligned, "X" if letters == "amino-acids" else "N") if aligned else ""
+        text = text if len(text) <= _LONGEST_LABEL else ""
+        labels[number] = f"{number}: {_described(result, members)}{text and ', ' + text}"
+    draw_network(axes, own, clusters, labels)
+    isolated = len(result) - int((np.diff(matrix.indptr) > 0).sum())
+    left_out = len(result) - isolated - len(own.nodes)
+    drawn = f"{len(own.nodes):,} of {len(result):,} sequences, {len(own.edges):,} of {int(matrix.nnz) // 2:,} edges"
+    rest = f", {left_out:,} in smaller clusters left out" if left_out else ""
+    return f"{drawn}; {isolated:,} without edges{rest}"
+
+
+def _draw_logos(figure: Any, result: MotifResult, wanted: Wanted, strands: list[int]) -> str:
+    if wanted.read is None:
+        raise InputError(f"{result.path}: logos need the compared sequences; --sequences says where their file is")
+    _, clusters = _clustered(result, wanted, strands)
+    alignments: dict[str, list[str]] = {}
+    for number in _largest(clusters, len(clusters)):
+        if len(alignments) == MOST_LOGOS:
+            break
+        members = clusters == number
+        aligned, letters = _aligned(result, wanted, members)
+        if len(aligned) > 1 and len(aligned[0]) <= LONGEST:
+            size = _described(result, members)
+            alignments[f"{number}: {len(aligned):,} of {size}, {len(aligned[0])} letters"] = aligned
+    if not alignments:
+        raise InputError(
+            f"{result.path}: no cluster has two sequences of one length, at most {LONGEST} letters long; draw another "
+            "--kind"
+        )
+    draw_logos(figure, alignments, letters)
+    return f"{letters.replace('-', ' ')} of {len(alignments)} clusters, their sequences of the most frequent length"
 
 
 def _all_pairs(result: MotifResult, edge_filter: EdgeFilter) -> bool:

@@ -17,6 +17,7 @@ from hpcvdj.kernels.kmers.kmers import require_parameters
 from hpcvdj.kernels.kmers.sequences import SequenceSet
 from hpcvdj.motifs.edges import STRANDS, Edges, edge_type, edges_of
 from hpcvdj.motifs.scores import Scoring, Terms, make_score
+from hpcvdj.motifs.sequences import Compared, Input, InputSet, table_lists
 from hpcvdj.results.schema import as_text, write_group
 from hpcvdj.storage.hdf5 import Hdf5Writer, write_attributes
 from hpcvdj.storage.opening import damage, damaged, open_hdf5
@@ -24,18 +25,29 @@ from hpcvdj.storage.packed import PackedDataset, filters, packed_chunks, write_p
 
 FORMAT = "hpcvdj-motifs"
 VERSION = 2
+_INPUT_TEXTS = ("name", "path", "sha256", "told_by")
+_INPUT_COUNTS = ("rows", "without", "not_productive")
+"""What is kept of `Input`."""
+
 CHUNK = 256
 """Rows and columns of a chunk of the dense counters."""
 
 
-def edge_batch(edges: Edges, names: pa.Array, **further: Any) -> pa.RecordBatch:
-    """Edges of sequences with these names: name_1, name_2, strand, d0 … dd (counters), score, `further` columns."""
+def edge_batch(edges: Edges, named: dict[str, pa.Array], **further: Any) -> pa.RecordBatch:
+    """Edges: name_1, name_2, strand, d0 … dd (counters), score, tables_1, tables_2, `further` columns.
+
+    named  of each sequence its `name` and, if several were compared, its `tables`: `MotifResult.named`
+    """
+    ends = [
+        {f"{name}_{end}": values.take(pa.array(edges[side])) for end, side in ((1, "row"), (2, "column"))}
+        for name, values in named.items()
+    ]
     columns = {
-        "name_1": names.take(pa.array(edges["row"])),
-        "name_2": names.take(pa.array(edges["column"])),
+        **ends[0],
         "strand": pa.array(STRANDS).take(pa.array(edges["strand"])),
         **{f"d{h}": plane for h, plane in enumerate(edges["counters"].T)},
         "score": edges["score"],
+        **{name: values for own in ends[1:] for name, values in own.items()},
         **further,
     }
     return pa.RecordBatch.from_pydict({name: pa.array(values) for name, values in columns.items()})
@@ -63,6 +75,17 @@ class MotifWriter:
             return
         for name, (column, *_) in (edge_type(d).fields or {}).items():
             self._edges[name] = PackedDataset(file, f"edges/{name}", (edges, *column.shape), column.base)
+
+    def put_inputs(self, read: InputSet) -> None:
+        """Write what was read of each input and, of several, which of them have a sequence."""
+        file = self._writer.file
+        for name in _INPUT_TEXTS:
+            texts = (getattr(own, name) for own in read.inputs)
+            write_packed(file, f"inputs/{name}", as_text("" if text is None else str(text) for text in texts))
+        for name in _INPUT_COUNTS:
+            write_packed(file, f"inputs/{name}", np.array([getattr(own, name) for own in read.inputs], np.int64))
+        if len(read.inputs) > 1:
+            write_packed(file, "sequences/inputs", read.member.astype(np.uint8))
 
     def put_tile(self, strand: int, row: int, column: int, counters: NDArray[np.uint32]) -> None:
         """Counters [d + 1, rows, columns] of rows from `row` and columns from `column` on, which begin chunks."""
@@ -141,9 +164,19 @@ class MotifResult:
             fits = dataset.dtype.kind in "SO" if dtype == "S" else np.can_cast(dataset.dtype, dtype, "safe")
             if dataset.shape != shape or not fits:
                 raise damaged(self.path, f"/{name} is of type {dataset.dtype}, shape {dataset.shape}")
+        self._require_inputs(n)
         if not isinstance(json.loads(self._file.attrs["weights"]), list):
             raise damaged(self.path, "its weights are not a JSON array")
         self.scoring  # noqa: B018 (kept, and checked, when the file is opened)
+
+    def _require_inputs(self, n: int) -> None:
+        group = self._file.get("inputs", {})
+        sizes = {len(group[name]) for name in (*_INPUT_TEXTS, *_INPUT_COUNTS)} if group else {1}
+        several = "sequences/inputs" in self._file
+        if len(sizes) > 1 or (max(sizes) > 1) != several:
+            raise damaged(self.path, "/inputs is incomplete")
+        if several and self._file["sequences/inputs"].shape != (n, *sizes):
+            raise damaged(self.path, f"/sequences/inputs has shape {self._file['sequences/inputs'].shape}")
 
     def __enter__(self) -> "MotifResult":
         return self
@@ -160,12 +193,37 @@ class MotifResult:
         return int(self._file["sequences/length"].shape[0])
 
     @property
-    def source(self) -> tuple[Path, str, str]:
-        """The file of the sequences, its SHA-256, and the column that they are in; empty in results that lack them."""
-        path, digest, field = (
-            str(self._file.attrs.get(name, "")) for name in ("sequences_path", "sequences_sha256", "sequence_field")
+    def compared(self) -> Compared:
+        """What was compared; results of earlier versions say less."""
+        path, digest, field, rows = (
+            str(self._file.attrs.get(name, ""))
+            for name in ("sequences_path", "sequences_sha256", "sequence_field", "rows")
         )
-        return Path(path), digest, field
+        inputs = [Input("", Path(path) if path else None, digest)]
+        with damage(self.path):
+            if "inputs" in self._file:
+                group = self._file["inputs"]
+                texts = {name: [text.decode() for text in group[name][:].tolist()] for name in _INPUT_TEXTS}
+                counts = {name: group[name][:].tolist() for name in _INPUT_COUNTS}
+                paths = [Path(own) if own else None for own in texts.pop("path")]
+                columns: dict[str, list[Any]] = {**texts, **counts, "path": paths}
+                inputs = [Input(**dict(zip(columns, own, strict=True))) for own in zip(*columns.values(), strict=True)]
+        return Compared(tuple(inputs), field, "productive" if rows == "productive" else "all")
+
+    @property
+    def tables(self) -> list[str]:
+        """Of each sequence the names of the tables that have it, with commas between; empty if one was compared."""
+        if "sequences/inputs" not in self._file:
+            return []
+        with damage(self.path):
+            member = self._file["sequences/inputs"][:] != 0
+        return table_lists(member, [own.name for own in self.compared.inputs])
+
+    @property
+    def named(self) -> dict[str, pa.Array]:
+        """Of each sequence its `name` and, if several tables were compared, its `tables`."""
+        columns = {"name": self.names, "tables": self.tables}
+        return {name: pa.array(texts, pa.string()) for name, texts in columns.items() if texts or name == "name"}
 
     @property
     def names(self) -> list[str]:
@@ -220,7 +278,9 @@ class MotifResult:
             yield edges
 
     def to_table(self) -> pa.Table:
-        """The stored edges as a pyarrow Table: name_1, name_2, strand, d0 … dd, score; InputError as of `edges`."""
-        names = pa.array(self.names, pa.string())
+        """The stored edges as a pyarrow Table: name_1, name_2, strand, d0 … dd, score and, if several
+        tables were compared, tables_1 and tables_2; InputError as of `edges`.
+        """
+        named = self.named
         nothing = np.empty(0, edge_type(self.d))
-        return pa.Table.from_batches([edge_batch(edges, names) for edges in chain([nothing], self.edges())])
+        return pa.Table.from_batches([edge_batch(edges, named) for edges in chain([nothing], self.edges())])

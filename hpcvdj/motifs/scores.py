@@ -173,6 +173,11 @@ class Scoring:
         return Side(xp.asarray(terms.kmers[index]), expected, None if norm is None else xp.asarray(norm[index]))
 
 
+def default_score(*, tables: bool) -> str:
+    """The name of the score that is taken if none is given: for tables, whose sequences differ in length, `cosine`."""
+    return Cosine.name if tables else Weights.name
+
+
 def make_score(name: str, weights: Sequence[float] | None, k: int, d: int) -> Score:
     """The score called `name`; InputError if it is unknown, or unless there are d + 1 finite weights.
 

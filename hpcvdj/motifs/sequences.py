@@ -1,137 +1,310 @@
-"""Reading the sequences to compare: from FASTA or from the junctions of an AIRR table."""
+"""What is compared: the sequences of FASTA files, or the distinct junctions of tables, as one set.
+
+A junction is in one or several tables.  It has the sequence_id of its first row, in the order of the tables.  Where two
+sequences would have one name, each gets that of its table in front (`donor1:seq7`).
+"""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
-from io import BufferedReader
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, few, require_choice
 from hpcvdj.kernels.kmers.sequences import SequenceSet, sequence_set
-from hpcvdj.repertoires.readers import open_table, read_batches
-from hpcvdj.storage.inputs import DAMAGE, MOST_EXPANDED, TEXT_BYTES, LimitedStream, file_digest, require_regular
+from hpcvdj.motifs.fasta import begins_as_fasta, fasta_name, read_fasta
+from hpcvdj.recombination.productive import Rows
+from hpcvdj.repertoires.inputs import require_different_files
+from hpcvdj.repertoires.productive import COLUMN, productive_rows, telling_column
+from hpcvdj.repertoires.readers import open_table
+from hpcvdj.repertoires.tables import repertoire_name, table_batches, table_columns
+from hpcvdj.storage.inputs import file_digest, file_state, require_regular
 
 log = logging.getLogger(__name__)
 
-_HEAD_BYTES = 4096
-_RECORDS = 1 << 14
+SEPARATOR = ","
+"""Between the names of a junction's tables."""
+
+GENES = ("v_call", "j_call")
+
+
+@dataclass(frozen=True)
+class Input:
+    """A FASTA file or a table, in a file or in memory.
+
+    name            what it is called: the file's name without its suffix
+    path            of the file; None of a table in memory
+    sha256          of the file; empty until it is read
+    rows            data rows, or sequences of FASTA
+    without         rows without a sequence
+    not_productive  rows that were left out because they are not productive
+    told_by         the column that told which rows are productive; empty if all rows were used
+    is_table        whether a table was read
+    table           in memory
+    """
+
+    name: str
+    path: Path | None = None
+    sha256: str = ""
+    rows: int = 0
+    without: int = 0
+    not_productive: int = 0
+    told_by: str = ""
+    is_table: bool = False
+    table: Any = field(default=None, repr=False, compare=False)
+
+    def __str__(self) -> str:
+        """How messages call it."""
+        return str(self.path or f"the table {self.name}".rstrip())
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of a table."""
+        return table_columns(self.table) if self.path is None else open_table(self.path).columns
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The rows of a table, as text."""
+        return table_batches(self.table, columns) if self.path is None else open_table(self.path).batches(columns)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What a result compares: the inputs, the column of the sequences (empty if it is not known), and which rows."""
+
+    inputs: tuple[Input, ...]
+    sequence_field: str
+    rows: Rows
+
+
+@dataclass(frozen=True)
+class InputSet:
+    """The sequences of all inputs.
+
+    sequences  distinct ones, of tables
+    inputs     with what was read of each
+    member     bool [sequences, inputs]: which inputs have a sequence
+    columns    of tables: further columns of each sequence's first row, and the sequence
+    """
+
+    sequences: SequenceSet
+    inputs: tuple[Input, ...]
+    member: NDArray[np.bool_]
+    columns: dict[str, list[str]]
+
+    @property
+    def are_tables(self) -> bool:
+        """Whether the inputs are tables, not FASTA files."""
+        return self.inputs[0].is_table
+
+    @property
+    def tables(self) -> list[str]:
+        """Of each sequence the names of the inputs that have it; empty if there is one input."""
+        return table_lists(self.member, [own.name for own in self.inputs]) if len(self.inputs) > 1 else []
+
+
+def table_lists(member: NDArray[np.bool_], names: Sequence[str]) -> list[str]:
+    """Of each sequence the names of its tables, in their order.
+
+    >>> table_lists(np.array([[True, True], [False, True]]), ["a", "b"])
+    ['a,b', 'b']
+    """
+    kinds, which = np.unique(member, axis=0, return_inverse=True)
+    texts = [SEPARATOR.join(names[k] for k in np.flatnonzero(kind).tolist()) for kind in kinds]
+    return [texts[k] for k in which.ravel().tolist()]
+
+
+def inputs_of(paths: Sequence[Path]) -> list[Input]:
+    """The inputs in files; InputError if a file is named twice, or if two would have one name."""
+    require_different_files(path for path in paths if path.exists())
+    return named([Input(fasta_name(repertoire_name(path)), path) for path in paths])
+
+
+def named(inputs: Sequence[Input]) -> list[Input]:
+    """The inputs; InputError if two have one name, or if a name cannot be in a list of tables."""
+    first: dict[str, Input] = {}
+    for own in inputs if len(inputs) > 1 else ():
+        if own.name in first:
+            raise InputError(f"{own}: would be called {own.name}, like {first[own.name]}; rename one of them")
+        if SEPARATOR in own.name:
+            raise InputError(f"{own}: a comma separates the names of tables; rename it")
+        first[own.name] = own
+    return list(inputs)
+
+
+def read_inputs(
+    inputs: Sequence[Input],
+    sequence_field: str = "junction",
+    rows: Rows = "productive",
+    *,
+    further: Sequence[str] = (),
+    between: Callable[[], None] = lambda: None,
+) -> InputSet:
+    """Read FASTA files, or tables: the distinct sequences in the column `sequence_field`.
+
+    rows     of a table: `productive` takes those whose column `productive` is true; of a table without it, those whose
+             junction is productive; all rows if the sequence is no junction.  `all` takes every row
+    further  columns to read that a table may have
+    between  called every so often
+
+    InputError if an input cannot be read, if there is no sequence, or if there are tables and FASTA files.
+    """
+    require_choice("--rows", rows, ("productive", "all"))
+    for own in inputs:
+        if own.path is not None:
+            require_regular(own.path, "file", "give a FASTA file or an AIRR table")
+    kinds = {own.path is not None and begins_as_fasta(own.path): own for own in inputs}
+    if len(kinds) > 1:
+        raise InputError(f"{kinds[True]}: is a FASTA file, but {kinds[False]} is a table; compare files of one kind")
+    before = [file_state(own.path) if own.path else None for own in inputs]
+    if True in kinds:
+        found = _of_fasta(inputs, between)
+    else:
+        found = _Tables(inputs, sequence_field, rows, further).read(between)
+    digested = (
+        replace(own, sha256=file_digest(own.path, state) if own.path else "")
+        for own, state in zip(found.inputs, before, strict=True)
+    )
+    return replace(found, inputs=tuple(digested))
 
 
 def read_sequences(
     path: str | Path, field: str = "junction", between: Callable[[], None] = lambda: None
 ) -> SequenceSet:
-    """The sequences of a FASTA file, which begins with >, or of a table: see `read_fasta` and `read_junctions`.
+    """The sequences of a FASTA file, which begins with >, or of all rows of a table: see `read_inputs`."""
+    return read_inputs(inputs_of([Path(path)]), field, "all", between=between).sequences
 
-    between  called every so often
+
+def read_again(compared: Compared, names: Sequence[str], moved: Path | None = None) -> InputSet | None:
+    """The sequences of a result, called `names`, with the V and J calls of junctions.
+
+    moved  where the file is now; of several files, their folder
+
+    None if tables in memory were compared or, with a warning, if a file is not there any more.  InputError if it is
+    another one.
     """
-    path = Path(path)
-    require_regular(path, "file", "give a FASTA file or an AIRR table")
-    return read_fasta(path, between) if _begins_as_fasta(path) else read_junctions(path, field, between)
+    if any(own.path is None for own in compared.inputs):
+        return None
+    inputs = [replace(own, path=_now(own, moved, several=len(compared.inputs) > 1)) for own in compared.inputs]
+    gone = next((own for own in inputs if not own.path.is_file()), None)  # type: ignore[union-attr]
+    if gone is not None and moved is None:
+        if compared.sequence_field:
+            log.warning("%s: not there, so clusters have no genes and no consensus; --sequences says where it is", gone)
+        return None
+    for own, was in zip(inputs, compared.inputs, strict=True):
+        if own.path is not None and file_digest(own.path) != was.sha256:
+            raise InputError(
+                f"{own.path}: is not what was compared (its SHA-256 differs); name that file with --sequences"
+            )
+    found = read_inputs(inputs, compared.sequence_field, compared.rows, further=GENES)
+    if found.sequences.names != list(names):
+        raise InputError(
+            f"{few(map(str, inputs))}: does not have the sequences that were compared; name their table with "
+            "--sequences"
+        )
+    return found
 
 
-def read_fasta(path: Path, between: Callable[[], None] = lambda: None) -> SequenceSet:
-    """The sequences of a FASTA file (plain, gzip, bzip2, xz or zstd); a name is the header up to the first blank.
-
-    InputError if the file cannot be read, has no sequence, or has two of one name.
-    """
-    import dnaio
-    from xopen import xopen
-
-    require_regular(path, "file", "give a FASTA file or an AIRR table")
-    names, texts = [], []
-    try:
-        limit = max(TEXT_BYTES, MOST_EXPANDED * path.stat().st_size)
-        with (
-            xopen(path, "rb", threads=0) as stream,
-            dnaio.open(BufferedReader(LimitedStream(stream, limit)), fileformat="fasta") as records,
-        ):
-            for record in records:
-                names.append(record.name.partition(" ")[0].partition("\t")[0])
-                texts.append(record.sequence)
-                if len(texts) % _RECORDS == 0:
-                    between()
-    except (dnaio.FileFormatError, *DAMAGE) as error:  # type: ignore[misc]
-        raise InputError(f"{path}: not a readable FASTA file ({_first_line(error)}); a record begins with >") from None
-    return _checked(path, texts, names)
+def _now(own: Input, moved: Path | None, *, several: bool) -> Path | None:
+    if moved is None or own.path is None:
+        return own.path
+    if moved.is_dir():
+        return moved / own.path.name
+    if several:
+        raise InputError(f"--sequences {moved}: is one file, but several were compared; name the folder that has them")
+    return moved
 
 
-def read_junctions(path: Path, field: str = "junction", between: Callable[[], None] = lambda: None) -> SequenceSet:
-    """The distinct sequences of an AIRR table's column `field` (TSV, plain or gzip, or Parquet).
-
-    A sequence has the sequence_id of its first row; empty sequences are left out.  InputError as `read_batches` raises
-    it, or if no sequence is left.
-    """
-    return distinct(path, read_batches(path, ("sequence_id", field)), between)
-
-
-def distinct(
-    place: Path | str, batches: Iterable[pa.RecordBatch], between: Callable[[], None] = lambda: None
-) -> SequenceSet:
-    """The distinct sequences of batches of (sequence_id, sequence) of a table, which messages call `place`."""
-    names, texts = first_rows(batches, 2, between)
-    return _checked(place, texts, names)
+def _of_fasta(inputs: Sequence[Input], between: Callable[[], None]) -> InputSet:
+    sets = [read_fasta(own.path, between) for own in inputs if own.path]
+    homes = np.repeat(np.arange(len(sets)), [len(own) for own in sets])
+    names = _unique_names([name for own in sets for name in own.names], homes.tolist(), inputs)
+    joined = sets[0] if len(sets) == 1 else SequenceSet.joined(sets, names)
+    read = tuple(replace(own, rows=len(found)) for own, found in zip(inputs, sets, strict=True))
+    return InputSet(joined, read, homes[:, None] == np.arange(len(sets)), {})
 
 
-def first_rows(
-    batches: Iterable[pa.RecordBatch], columns: int, between: Callable[[], None] = lambda: None
-) -> list[list[str]]:
-    """The columns of the first row of each distinct text of the last one; rows without a text are left out."""
-    first: dict[str, tuple[str, ...]] = {}
-    for batch in batches:
-        for *others, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            if text:
-                first.setdefault(text.upper(), (*others, text.upper()))
-        between()
-    return [[row[k] for row in first.values()] for k in range(columns)]
+class _Tables:
+    """Reads tables one after another and keeps the first row of each distinct sequence."""
+
+    def __init__(self, inputs: Sequence[Input], sequence_field: str, rows: Rows, further: Sequence[str]) -> None:
+        self._inputs, self._field, self._rows = inputs, sequence_field, rows
+        self._has = [own.columns for own in inputs]
+        self._further = [name for name in further if any(name in has for has in self._has)]
+        self._place: dict[str, int] = {}
+        self._first: list[tuple[str, ...]] = []
+        self._homes: list[int] = []
+
+    def read(self, between: Callable[[], None]) -> InputSet:
+        """The distinct sequences of all tables."""
+        read, members = [], []
+        for number in range(len(self._inputs)):
+            places: set[int] = set()
+            read.append(self._read(number, places, between))
+            members.append(places)
+        if not self._first:
+            left = sum(own.not_productive for own in read)
+            remedy = (
+                f"{left:,} rows are not productive; --rows all takes them" if left else "give a file with at least one"
+            )
+            raise InputError(f"{few(map(str, read))}: has no sequences; {remedy}")
+        ids, *columns, texts = map(list, zip(*self._first, strict=True))
+        names = _unique_names(ids, self._homes, read)
+        try:
+            sequences = sequence_set(texts, names)
+        except InputError as error:
+            raise InputError(f"{few(map(str, read))}: {error}") from None
+        member = np.zeros((len(sequences), len(read)), dtype=np.bool_)
+        for number, places in enumerate(members):
+            member[list(places), number] = True
+        named_columns = dict(zip([*self._further, self._field], [*columns, texts], strict=True))
+        return InputSet(sequences, tuple(read), member, named_columns)
+
+    def _read(self, number: int, places: set[int], between: Callable[[], None]) -> Input:
+        """Read a table, and note in `places` which sequences it has."""
+        own, has = self._inputs[number], self._has[number]
+        told_by = telling_column(has, self._field) if self._rows == "productive" else None
+        present = [name for name in self._further if name in has]
+        # Read with the others, as a table may have it or not.
+        flag = [COLUMN] * (told_by == COLUMN)
+        rows = without = not_productive = 0
+        for batch in own.batches([*dict.fromkeys(["sequence_id", *present, *flag, self._field])]):
+            rows += batch.num_rows
+            given = batch.filter(pc.not_equal(batch.column(self._field), ""))
+            without += batch.num_rows - given.num_rows
+            kept = given.filter(productive_rows(given.column(told_by), told_by)) if told_by else given
+            not_productive += given.num_rows - kept.num_rows
+            self._keep(kept, number, places)
+            between()
+        read = replace(own, rows=rows, without=without, not_productive=not_productive)
+        return replace(read, told_by=told_by or "", is_table=True, table=None)
+
+    def _keep(self, batch: pa.RecordBatch, number: int, places: set[int]) -> None:
+        names = batch.schema.names
+        columns: Iterable[list[str]] = (
+            batch.column(name).to_pylist() if name in names else [""] * batch.num_rows
+            for name in ("sequence_id", *self._further, self._field)
+        )
+        for *others, given in zip(*columns, strict=True):
+            text = given.upper()
+            place = self._place.setdefault(text, len(self._first))
+            if place == len(self._first):
+                self._first.append((*others, text))
+                self._homes.append(number)
+            places.add(place)
 
 
-def genes_of(compared: tuple[Path, str, str], names: Sequence[str], moved: Path | None = None) -> dict[str, list[str]]:
-    """v_call and j_call, where the compared table has them, and the sequence of each compared junction.
-
-    compared  as of `MotifResult.source`
-    names     of the sequences
-    moved     where the table is now
-
-    Empty for FASTA; and, with a warning, if the table is not there any more.  InputError if it is another one.
-    """
-    path, digest, field = compared
-    if moved is None and not path.is_file():
-        if field:
-            log.warning("%s: not there, so clusters have no genes and no consensus; --sequences says where it is", path)
-        return {}
-    path = moved or path
-    if file_digest(path) != digest:
-        raise InputError(f"{path}: is not what was compared (its SHA-256 differs); name that file with --sequences")
-    if _begins_as_fasta(path):
-        return {}
-    has = open_table(path).columns
-    columns = ["sequence_id", *(name for name in ("v_call", "j_call") if name in has), field]
-    rows = dict(zip(columns, first_rows(read_batches(path, columns), len(columns)), strict=True))
-    if rows.pop("sequence_id") != list(names):
-        raise InputError(f"{path}: does not have the sequences that were compared; name their table with --sequences")
-    return rows
-
-
-def _checked(place: Path | str, texts: list[str], names: list[str]) -> SequenceSet:
-    if not texts:
-        raise InputError(f"{place}: has no sequences; give a file with at least one")
-    try:
-        return sequence_set(texts, names)
-    except InputError as error:
-        raise InputError(f"{place}: {error}") from None
-
-
-def _begins_as_fasta(path: Path) -> bool:
-    from xopen import xopen
-
-    try:
-        with xopen(path, "rb", threads=0) as stream:
-            head: bytes = stream.read(_HEAD_BYTES).lstrip()
-    except DAMAGE as error:
-        raise InputError(f"{path}: cannot be read ({_first_line(error)}); copy or compress it again") from None
-    return head.startswith(b">") or not head
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0]
+def _unique_names(ids: list[str], homes: Sequence[int], inputs: Sequence[Input]) -> list[str]:
+    """Names of sequences: their ids, behind the input's name where several inputs have an id."""
+    if len(inputs) == 1:
+        return ids
+    twice = next((pair for pair, times in Counter(zip(homes, ids, strict=True)).items() if times > 1), None)
+    if twice is not None:
+        raise InputError(f"{inputs[twice[0]]}: two sequences are called {twice[1]!r}; rename one of them")
+    times = Counter(ids)
+    return [f"{inputs[home].name}:{name}" if times[name] > 1 else name for home, name in zip(homes, ids, strict=True)]

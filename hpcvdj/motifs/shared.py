@@ -70,6 +70,7 @@ class Shared:
     totals   by strand: D_0 … D_d, the counters of a comparison
     found    how many regions there are
     regions  the longest ones; of equal length, fewer mismatches first, then by strand and position
+    tables   the tables that have each of the two, if several were read
     """
 
     names: tuple[str, str]
@@ -79,10 +80,13 @@ class Shared:
     totals: dict[str, tuple[int, ...]]
     found: int
     regions: list[Region]
+    tables: tuple[str, str] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Plain values."""
         sequences = [{"name": name, "length": n} for name, n in zip(self.names, self.lengths, strict=True)]
+        for facts, own in zip(sequences, self.tables or (), strict=False):
+            facts["tables"] = own
         regions = [region.as_json() for region in self.regions]
         totals = {strand: list(counts) for strand, counts in self.totals.items()}
         return {
@@ -103,7 +107,14 @@ def find(sequences: SequenceSet, which: str) -> int:
 
 
 def shared_kmers(
-    sequences: SequenceSet, a: int, b: int, k: int, d: int, *, strands: int = 1, top: int | None = None
+    sequences: SequenceSet,
+    a: int,
+    b: int,
+    k: int,
+    d: int,
+    *,
+    strands: int = 1,
+    top: int | None = None,
 ) -> Shared:
     """The k-mers that sequences a and b share within distance d: totals, and the `top` regions (None: all).
 

@@ -8,6 +8,7 @@ all forms and insertions is summed over its states instead of over junctions.
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import product
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,9 @@ from hpcvdj.errors import InputError
 from hpcvdj.recombination.alphabet import AMINO_ACIDS
 from hpcvdj.recombination.models import Array, Insertion, Model
 from hpcvdj.recombination.scenarios import BASES
+
+Rows = Literal["productive", "all"]
+"""Which rows of a table are used."""
 
 FIRST, LAST = "C", "FVW"
 """Residues 104 and 118 of a productive junction, as in OLGA's anchors."""

@@ -231,19 +231,25 @@ def tables_of(paths: Sequence[Path], reading: Reading) -> Inputs:
 
     InputError if a table lacks a column, or if a file is named twice, under any path.
     """
-    found: dict[tuple[int, int], Path] = {}
     tables = []
     for file in files_of(paths, reading.opening):
         table = table_at(file, reading.opening)
         table.open().require(reading.columns)
-        facts = file.stat()
+        tables.append(table)
+    require_different_files(table.path for table in tables)
+    return Inputs(tuple(tables), reading, together=True)
+
+
+def require_different_files(paths: Iterable[Path]) -> None:
+    """Raise InputError if a file is named twice, under any path."""
+    found: dict[tuple[int, int], Path] = {}
+    for path in paths:
+        facts = path.stat()
         key = facts.st_dev, facts.st_ino
         if key in found:
-            again = "is named twice" if found[key] == file else f"is the same file as {found[key]}"
-            raise InputError(f"{file}: {again}; name each table once")
-        found[key] = file
-        tables.append(table)
-    return Inputs(tuple(tables), reading, together=True)
+            again = "is named twice" if found[key] == path else f"is the same file as {found[key]}"
+            raise InputError(f"{path}: {again}; name each table once")
+        found[key] = path
 
 
 def survey(inputs: Inputs, table: Table, between: Callable[[], None] = lambda: None) -> Table:

@@ -19,13 +19,12 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, require_choice
 from hpcvdj.kernels import text
-from hpcvdj.kernels.generation.letters import productive_rows
+from hpcvdj.kernels.generation.letters import productive_rows as productive_words
 from hpcvdj.recombination.alphabet import NUCLEOTIDES, Letters
 from hpcvdj.recombination.calls import CallPolicy, Genes, is_replaced
 from hpcvdj.recombination.exclusions import ExcludedRows, Exclusion, ExclusionKind
 from hpcvdj.recombination.germline import SEGMENT_TYPES, Germline, Segment, SegmentType
 from hpcvdj.recombination.models import Alleles, Model
-from hpcvdj.recombination.productive import PRODUCTIVE
 from hpcvdj.recombination.repertoire import (
     ANCHOR_LETTERS,
     LONGEST_CDR3,
@@ -35,6 +34,7 @@ from hpcvdj.recombination.repertoire import (
 )
 from hpcvdj.recombination.symbols import STOP, Alphabet
 from hpcvdj.repertoires.formats import BY_HEADER, REASON, Opening
+from hpcvdj.repertoires.productive import productive_rows
 from hpcvdj.repertoires.tables import Table, table_batches, table_columns
 
 log = logging.getLogger(__name__)
@@ -394,9 +394,9 @@ class _Builder:
         if name == "junction" and not self.reading.trim:
             # Of whole junctions that are packed, ten times as fast as the text.
             fits = np.empty(len(column), dtype=bool)
-            productive_rows(words, lengths.astype(np.uint16), fits)
+            productive_words(words, lengths.astype(np.uint16), fits)
         else:
-            fits = pc.match_substring_regex(column, PRODUCTIVE[name], ignore_case=True).to_numpy(zero_copy_only=False)
+            fits = productive_rows(column, name).to_numpy(zero_copy_only=False)
         exclusion = Exclusion.of(ExclusionKind.NOT_PRODUCTIVE, field=name)
         return dict.fromkeys(np.flatnonzero(~fits).tolist(), exclusion)
 

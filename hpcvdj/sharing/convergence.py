@@ -24,12 +24,14 @@ from hpcvdj.kernels.quantities import Pgen
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.calls import Genes
 from hpcvdj.recombination.models import Model
+from hpcvdj.recombination.productive import Rows
 from hpcvdj.repertoires.junctions import REPERTOIRE
+from hpcvdj.repertoires.productive import COLUMN as PRODUCTIVE
+from hpcvdj.repertoires.productive import productive_rows
 from hpcvdj.repertoires.tables import write_table
 from hpcvdj.results.export import counted_tables
 from hpcvdj.results.reader import Result
 from hpcvdj.runs.progress import Progress
-from hpcvdj.sharing import Rows
 from hpcvdj.sharing.ranking import Auc, auc
 from hpcvdj.storage.inputs import require_unchanged
 
@@ -38,12 +40,8 @@ log = logging.getLogger(__name__)
 ROWS_AT_ONCE = 1 << 18
 """Counters are read in blocks of this many rows."""
 
-PRODUCTIVE = "productive"
-
 MOST_COLUMNS = 60
 """Columns that a message lists."""
-
-_TRUE = ("t", "true", "1")
 
 _JUNCTION = ["v_call", "j_call", "cdr3"]
 """The columns that distinguish nucleotide junctions."""
@@ -194,7 +192,6 @@ def _observations(result: Result, individual: str | None, rows: Rows, junctions:
     names = list(dict.fromkeys(name for name in wanted if name is not None))
     given = _from_tables(result, names, junctions) if names else {}
     said = given[PRODUCTIVE] if rows == "productive" else pa.nulls(len(result), pa.large_string())
-    true = pc.is_in(pc.utf8_lower(said), value_set=pa.array(_TRUE, pa.large_string()))
     quantity = result.pathways()
     pathways, weight = np.empty(len(result), quantity.dtype), np.empty(len(result))
     for first in range(0, len(result), ROWS_AT_ONCE):
@@ -207,7 +204,7 @@ def _observations(result: Result, individual: str | None, rows: Rows, junctions:
             "individual": _texts(result.repertoire_id) if individual is None else given[individual].fill_null(""),
             "pathways": pathways,
             "weight": weight,
-            PRODUCTIVE: pc.if_else(pc.is_null(said), pa.scalar(None, pa.bool_()), true),
+            PRODUCTIVE: productive_rows(said, PRODUCTIVE),
         }
     )
 

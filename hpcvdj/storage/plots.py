@@ -22,12 +22,12 @@ def pyplot() -> Any:
     return plt
 
 
-def require_networkx() -> Any:
-    """The module networkx; InputError without it."""
+def require_networkx(otherwise: str = "") -> Any:
+    """The module networkx; InputError without it, which also says what to do otherwise."""
     try:
         import networkx
     except ImportError:
-        raise InputError("graphs need networkx: install hpcvdj[graphs]") from None
+        raise InputError(f"graphs need networkx: install hpcvdj[graphs]{otherwise}") from None
     return networkx
 
 

@@ -18,7 +18,7 @@ from hpcvdj.kernels.kmers.masks import exact_from_raw
 from hpcvdj.kernels.kmers.methods import KmerMethod, array_module, choose
 from hpcvdj.kernels.kmers.profile import Profile, profile
 from hpcvdj.kernels.kmers.sequences import SequenceSet
-from hpcvdj.motifs.sequences import read_fasta
+from hpcvdj.motifs.fasta import read_fasta
 from hpcvdj.recombination.alphabet import BASES
 from hpcvdj.studies.hash_tables.comparison import load
 from hpcvdj.studies.hash_tables.construction import TableOptions, build

@@ -185,7 +185,8 @@ def test_clusters_of_a_repertoire_have_genes_and_a_consensus(tmp_path):
             ("d", "V4", "J4", "TTTTTTTTTTTTTTTT")]  # fmt: skip
     lines = [("sequence_id", "v_call", "j_call", "junction"), *rows]
     table.write_text("".join("\t".join(line) + "\n" for line in lines))
-    hpcvdj_command("motifs", "compare", table, "-k", 8, "-d", 0, "--min-score", 0.1, "-o", tmp_path / "m.h5")
+    hpcvdj_command("motifs", "compare", table, "-k", 8, "-d", 0, "--min-score", 0.1, "--rows", "all", "-o",
+                   tmp_path / "m.h5")  # fmt: skip
     words = ("motifs", "cluster", tmp_path / "m.h5", "-o", tmp_path / "c.tsv", "--method", "components")
     hpcvdj_command(*words)
     head, *found = [line.split("\t") for line in (tmp_path / "c.tsv").read_text().splitlines()]

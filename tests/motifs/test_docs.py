@@ -8,7 +8,7 @@ import pytest
 
 from hpcvdj.cli import motifs_cluster, motifs_export, motifs_show
 from hpcvdj.motifs.edges import EdgeFilter
-from hpcvdj.motifs.sequences import read_junctions
+from hpcvdj.motifs.sequences import read_sequences
 from tests.conftest import ROOT, SMALL
 from tests.kernels.kmers.cases import hostile
 from tests.kernels.kmers.reference import exact_counters, kmer_counts, raw_counters
@@ -27,7 +27,7 @@ def printed_on_the_page(text):
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
     path = tmp_path_factory.mktemp("docs") / "small.h5"
-    return write_result(path, read_junctions(SMALL), k=12, d=1, dense=False, edge_filter=EdgeFilter(0.3))
+    return write_result(path, read_sequences(SMALL), k=12, d=1, dense=False, edge_filter=EdgeFilter(0.3))
 
 
 def test_the_edges_and_their_best(small, run, tmp_path, monkeypatch):

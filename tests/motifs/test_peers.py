@@ -18,7 +18,7 @@ from hpcvdj.kernels.kmers.methods import KmerMethod, choose
 from hpcvdj.kernels.kmers.profile import profile
 from hpcvdj.kernels.kmers.sequences import sequence_set
 from hpcvdj.motifs.scores import Scoring, make_score, terms_of
-from hpcvdj.motifs.sequences import read_junctions
+from hpcvdj.motifs.sequences import read_sequences
 from tests.conftest import SMALL
 from tests.kernels.kmers.cases import hostile, random_text
 
@@ -121,7 +121,7 @@ def test_the_commands_give_fastsk_s_kernel(kernel, run, tmp_path):
     result, matrix = tmp_path / "small.h5", tmp_path / "small.npz"
     run(motifs_compare, SMALL, "-k", 12, "-d", 2, "--score", "cosine", "--weights", "66,11,1", "-o", result)
     run(motifs_export, result, "--min-score", 1e-9, "-o", matrix)
-    junctions = read_junctions(SMALL)
+    junctions = read_sequences(SMALL)
     expected = kernel(tuple(junctions.text(i) for i in range(len(junctions))), 12, 2).copy()
     np.fill_diagonal(expected, 0)
     np.testing.assert_allclose(sparse.load_npz(matrix).toarray(), expected, rtol=ROUNDING, atol=0)

@@ -121,10 +121,10 @@ def test_the_distribution_of_scores_counts_each_pair_once(results, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("figure", ["heatmap", "degree", "scores"])
+@pytest.mark.parametrize("figure", ["heatmap", "degree", "scores", "network"])
 def test_figures_are_drawn(results, run, tmp_path, kind, figure):
     written = results[kind]
-    more = ["--min-score", 0.1] if figure == "degree" else []
+    more = ["--min-score", 0.1] if figure in ("degree", "network") else []
     svg, png = tmp_path / "f.svg", tmp_path / "f.png"
     text = run(motifs_plot, written.path, "-o", svg, "--kind", figure, *more)
     assert text.startswith("shown      ")
@@ -137,7 +137,8 @@ def test_figures_are_drawn(results, run, tmp_path, kind, figure):
 def test_the_clusters_of_the_command_order_the_figure(results, run, tmp_path):
     path = results[False, 2].path
     run(motifs_cluster, path, "-o", tmp_path / "c.tsv", "--method", "components", "--min-score", 0.25)
-    text = run(motifs_plot, path, "-o", tmp_path / "f.png", "--order", tmp_path / "c.tsv", "--min-score", 0.25)
+    words = ("-o", tmp_path / "f.png", "--kind", "heatmap", "--order", tmp_path / "c.tsv", "--min-score", 0.25)
+    text = run(motifs_plot, path, *words)
     assert "60 of 64 sequences, by cluster" in text
 
 
@@ -154,7 +155,7 @@ def test_wrong_usage_is_said_in_a_line(results, run, tmp_path, monkeypatch):
         ((tmp_path / "no.h5", "-o", out), "no such result file"),
         *(
             ((lonely, "-o", out, "--kind", kind), "give a lower --min-score")
-            for kind in ("heatmap", "degree", "scores")
+            for kind in ("heatmap", "degree", "scores", "network")
         ),
     ):
         with pytest.raises(InputError, match=message):

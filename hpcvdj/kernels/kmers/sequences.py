@@ -60,6 +60,13 @@ class SequenceSet:
         low, high = int(self.offsets[first]), int(self.offsets[last])
         return SequenceSet(self.names[first:last], self.codes[low:high], self.offsets[first : last + 1] - low)
 
+    @staticmethod
+    def joined(sets: Sequence["SequenceSet"], names: Sequence[str]) -> "SequenceSet":
+        """The sequences of sets that follow each other, by other names; InputError as of `sequence_set`."""
+        lengths = np.concatenate([own.lengths for own in sets])
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        return SequenceSet(_checked_names(names), np.concatenate([own.codes for own in sets]), offsets)
+
     def reverse_complement(self) -> "SequenceSet":
         """The other strand of each sequence, in the same order and under the same names."""
         within = np.arange(len(self.codes)) - np.repeat(self.offsets[:-1], self.lengths)
@@ -83,11 +90,15 @@ def sequence_set(sequences: Iterable[str], names: Sequence[str] | None = None) -
     listed = list(names) if names is not None else [str(k + 1) for k in range(len(raw))]
     if len(listed) != len(raw):
         raise InputError(f"{len(raw)} sequences and {len(listed)} names; give one name for each sequence")
+    return SequenceSet(_checked_names(listed), codes, offsets)
+
+
+def _checked_names(names: Sequence[str]) -> list[str]:
     seen: set[str] = set()
-    for name in listed:
+    for name in names:
         if name in seen:
             raise InputError(f"two sequences are called {name!r}; rename one of them")
         if "\0" in name:
             raise InputError(f"the name {name!r} has a NUL character; rename the sequence")
         seen.add(name)
-    return SequenceSet(listed, codes, offsets)
+    return list(names)

@@ -1,0 +1,132 @@
+"""The network of a similarity graph: where its nodes are drawn, and which of them.
+
+Nodes of a component are placed by the force-directed layout of networkx (Fruchterman and Reingold, Graph drawing by
+force-directed placement, Softw Pract Exper 21 (1991) 1129); components are packed beside each other, the largest first.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcvdj.storage.plots import COLOURS, require_networkx
+
+MOST_NODES = 1500
+"""Nodes that are drawn; of more, whole clusters, the largest first.  The time of the layout grows with the square."""
+
+MOST_NAMED = 30
+"""Clusters with a colour and a label."""
+
+_SEED = 1
+_RASTER = 5000
+"""More edges are a picture in an .svg file."""
+
+_OTHERS = "#999999"
+
+
+@dataclass(frozen=True)
+class Network:
+    """Which sequences are drawn, and where.
+
+    nodes      int64 [nodes]: sequences, ascending
+    positions  float64 [nodes, 2]
+    edges      int64 [edges, 2]: nodes, the first before the second
+    """
+
+    nodes: NDArray[np.int64]
+    positions: NDArray[np.float64]
+    edges: NDArray[np.int64]
+
+
+def network(matrix: Any, clusters: NDArray[Any]) -> Network:
+    """Place the nodes of a graph (`graph.score_matrix`, positive scores alone) whose sequences are in `clusters`.
+
+    Sequences without edges are left out.
+    """
+    from scipy.sparse.csgraph import connected_components
+
+    nodes = drawn_nodes(matrix, clusters)
+    inner = matrix[nodes][:, nodes]
+    label = connected_components(inner, directed=False)[1]
+    order = np.argsort(-np.bincount(label), kind="stable")
+    parts = [np.flatnonzero(label == component) for component in order.tolist()]
+    positions = np.empty((len(nodes), 2))
+    layouts = [_layout(inner[part][:, part]) for part in parts]
+    for part, corner, layout in zip(parts, packed([own.max(axis=0) for own in layouts]), layouts, strict=True):
+        positions[part] = corner + layout
+    ends = inner.tocoo()
+    upper = ends.row < ends.col
+    return Network(nodes, positions, np.stack([ends.row[upper], ends.col[upper]], axis=1).astype(np.int64))
+
+
+def drawn_nodes(matrix: Any, clusters: NDArray[Any]) -> NDArray[np.int64]:
+    """Which sequences are drawn, int64 [nodes], ascending: those with edges, at most `MOST_NODES`."""
+    linked = np.flatnonzero(np.diff(matrix.indptr))
+    if len(linked) <= MOST_NODES:
+        return linked.astype(np.int64)
+    sizes = np.bincount(clusters[linked])
+    sizes[0] = 0
+    largest = np.argsort(-sizes, kind="stable")
+    fitting = largest[(np.cumsum(sizes[largest]) <= MOST_NODES) & (sizes[largest] > 0)]
+    if len(fitting):
+        return linked[np.isin(clusters[linked], fitting)].astype(np.int64)
+    # One cluster is too large: its sequences with most similarity to others, or of all if there are no clusters.
+    chosen = linked[clusters[linked] == largest[0]]
+    strength = np.asarray(matrix.sum(axis=1)).ravel()[chosen]
+    return np.sort(chosen[np.argsort(-strength, kind="stable")[:MOST_NODES]]).astype(np.int64)
+
+
+def _layout(matrix: Any) -> NDArray[np.float64]:
+    """Positions of the nodes of a component, float64 [nodes, 2], from (0, 0) on; its area grows with its nodes."""
+    nx = require_networkx()
+    placed = nx.spring_layout(nx.from_scipy_sparse_array(matrix), seed=_SEED)
+    positions = np.array([placed[node] for node in range(matrix.shape[0])], dtype=np.float64)
+    positions -= positions.min(axis=0)
+    positions *= np.sqrt(len(positions)) / (positions.max() or 1.0)
+    return positions
+
+
+def packed(sizes: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
+    """Corners of boxes of these sizes (width, height), side by side in rows below each other; none overlap."""
+    gap = 1.0
+    width = max([float(np.sqrt(sum((w + gap) * (h + gap) for w, h in sizes))), *(float(w) for w, _ in sizes)])
+    corners, x, y, height = [], 0.0, 0.0, 0.0
+    for own_width, own_height in sizes:
+        if x and x + own_width > width:
+            x, y, height = 0.0, y - height - gap, 0.0
+        corners.append(np.array([x, y - own_height]))
+        x, height = x + own_width + gap, max(height, float(own_height))
+    return corners
+
+
+def draw_network(axes: Any, own: Network, clusters: NDArray[Any], labels: dict[int, str]) -> None:
+    """Draw the nodes and edges; the clusters that have a label in their colour, with their number.
+
+    clusters  of all sequences
+    """
+    from matplotlib.collections import LineCollection
+
+    many = len(own.edges) > _RASTER
+    segments = list(own.positions[own.edges])
+    lines = LineCollection(segments, colors="0.5", alpha=0.15 if many else 0.35, linewidths=0.5, zorder=0)
+    lines.set_rasterized(many)
+    axes.add_collection(lines)
+    inside = clusters[own.nodes]
+    area = 12.0 if len(own.nodes) > 300 else 25.0
+    others = ~np.isin(inside, list(labels))
+    axes.scatter(*own.positions[others].T, s=area, color=_OTHERS, linewidths=0)
+    for place, (number, label) in enumerate(labels.items()):
+        members = own.positions[inside == number]
+        axes.scatter(*members.T, s=area, color=COLOURS[place % len(COLOURS)], linewidths=0, label=label)
+        box = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.7}
+        axes.text(*members.mean(axis=0), str(number), ha="center", va="center", fontsize=6, bbox=box)
+    axes.set_aspect("equal")
+    axes.autoscale_view()
+    axes.set_axis_off()
+    if labels:
+        axes.legend(
+            loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, title="cluster: sequences, consensus",
+            prop={"family": "monospace", "size": 6}, title_fontsize=7, alignment="left", handletextpad=0.2,
+        )  # fmt: skip
