@@ -125,6 +125,10 @@ def _report(found: "Enriched", written: list[Path], max_q: float) -> None:
     left_out = "".join(f", {number:,} {reason}" for reason, number in found.left_out.items() if number)
     common.say(f"rows       {found.rows_read:,} read, {found.excluded:,} excluded{left_out}")
     common.say(f"clonotypes {own.clonotypes:,}, of which {own.table.num_rows:,} have enough neighbours to be tested")
+    if own.impossible:
+        common.say(
+            f"           {own.impossible:,} more are not tested: the model gives their neighbourhood probability 0"
+        )
     if own.kappa is not None:
         lengths = "".join(f", {length}: {kappa:.2f}" for length, kappa in own.by_length.items())
         common.say(f"kappa      {own.kappa:.2f}{'; by residues' if lengths else ''}{lengths[1:]}")

@@ -40,8 +40,8 @@ people, even many, it has a small part."""
 
 COLUMNS = PGEN_COLUMNS[1:]
 
-Chance = tuple[float | None, dict[int, float], dict[str, list[float]]]
-"""`kappa`, `by_length` and `qq` of an `Enrichment`."""
+Chance = tuple[float | None, dict[int, float], dict[str, list[float]], int]
+"""`kappa`, `by_length`, `qq` and `impossible` of an `Enrichment`."""
 
 DEGREES = {
     "cpu": "hpcvdj.kernels.neighbours.degrees_cpu.degrees",
@@ -90,6 +90,7 @@ class Enrichment:
     by_length   that of each length that has enough clonotypes
     qq          quantiles of randomised p-values of clonotypes drawn at random, beside those without enrichment: see
                 `statistics.quantiles`
+    impossible  clonotypes with enough neighbours that are not tested, as the model gives all of them the probability 0
     """
 
     table: pa.Table
@@ -99,6 +100,7 @@ class Enrichment:
     kappa: float | None
     by_length: dict[int, float]
     qq: dict[str, list[float]]
+    impossible: int
 
 
 def enrich(own: Clonotypes | None, model: Model, settings: Settings, run: Run) -> Enrichment | None:
@@ -114,6 +116,10 @@ def enrich(own: Clonotypes | None, model: Model, settings: Settings, run: Run) -
     assert values is not None
     size, neighbours, tested, drawn = counted
     by_class = _productive(own, model)
+    # Where the model makes no such neighbourhood, or none of the genes, its 0 is a fault of its own and no evidence.
+    possible = (values[:, 1] > 0) & (by_class[own.kind[rows]] > 0)
+    chosen, rows, values = len(tested), rows[possible], values[possible]
+    tested, drawn = (part[np.isin(part, rows)] for part in (tested, drawn))
     expected = (size[rows] - 1) * values[:, 1] / by_class[own.kind[rows]]
     kappa, by_length = settings.kappa, dict[int, float]()
     if kappa is None:
@@ -127,7 +133,7 @@ def enrich(own: Clonotypes | None, model: Model, settings: Settings, run: Run) -
     qq = statistics.quantiles(statistics.randomised(p_values[at], more[at], settings.seed))
     at = np.searchsorted(rows, tested)
     return _tested(
-        own, tested, settings, (kappa, by_length, qq),
+        own, tested, settings, (kappa, by_length, qq, chosen - len(tested)),
         {
             "neighbours": neighbours[tested],
             "class_size": size[tested],
@@ -182,7 +188,7 @@ def enrich_over(own: Clonotypes, control: Clonotypes, settings: Settings, backen
     tested = np.flatnonzero(neighbours >= settings.min_neighbours)
     rate = of_control[tested] / np.maximum(size_of_control[tested], 1)
     return _tested(
-        own, tested, settings, (None, {}, qq),
+        own, tested, settings, (None, {}, qq, 0),
         {
             "neighbours": neighbours[tested],
             "class_size": size[tested],

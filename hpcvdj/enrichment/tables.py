@@ -148,6 +148,7 @@ def enrich_file(
             "junctions": int(own.variants.sum()),
             "clonotypes": found.clonotypes,
             "tested": found.table.num_rows,
+            "impossible": found.impossible,
             "kappa": found.kappa,
             "kappa_by_length": found.by_length,
             "qq": found.qq,

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -192,6 +193,25 @@ def test_productive_probabilities_of_classes_add_up(model):
     from hpcvdj.recombination.productive import productive_choice
 
     assert productive_choice(model).sum() == pytest.approx(productive_probability(model), rel=1e-14)
+
+
+def test_what_the_model_cannot_make_is_not_tested(model, with_planted):
+    """Probability 0, of genes or of a neighbourhood, is a fault of the model and no evidence."""
+    table, centres = with_planted
+    names = [own.allele.partition("*")[0] for own in model.v]
+    planted_v = pc.replace_substring_regex(table["v_call"], r"\*.*", "")[-1].as_py()
+    p_v = np.where(np.array(names) == planted_v, 0, model.p_v)
+    never = replace(model, p_v=p_v / p_v.sum())
+    found = enrich_table(table, never, Settings(backend="cpu"), ClonotypeChoice())
+    assert planted_v not in found.table["v_call"].to_pylist()
+    assert found.impossible > 0
+    assert found.impossible + len(found.table) == len(
+        enrich_table(table, model, Settings(backend="cpu"), ClonotypeChoice()).table
+    )
+    assert np.isfinite(found.table["p_value"].to_numpy()).all()
+    assert (found.table["expected"].to_numpy() > 0).all()
+    assert np.isfinite(found.qq["observed"]).all()
+    assert set(centres) & set(found.table["junction_aa"].to_pylist()), "the others are"
 
 
 def test_repeated_rows_order_and_ranks_change_nothing(model, drawn):
