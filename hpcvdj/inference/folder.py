@@ -77,7 +77,9 @@ def require_replaceable(target: Path, *, overwrite: bool) -> None:
         raise InputError(f"{target}: exists already; give another name, or --overwrite to replace a model's folder")
 
 
-def write_with_selection(source: Path, target: Path, model: Model, facts: Mapping[str, Any], *, overwrite: bool) -> None:
+def write_with_selection(
+    source: Path, target: Path, model: Model, facts: Mapping[str, Any], *, overwrite: bool
+) -> None:
     """Write a copy of a model's folder with the selection factor of `model`.
 
     facts  for selection.json

@@ -217,16 +217,16 @@ def _fit(
         distinct(read_table(part, model, reading_for()))[0] for part in (drawn.slice(0, number), drawn.slice(number))
     )
     kept, held = zip(*(_split(own, number, plan.seed) for own in (real, generated)), strict=True)
-    selection = _normalised(_regression(*kept), fresh)
+    selection = normalised(_regression(*kept), fresh)
     logs = [own.log_factor(selection) for own in held]
     gain, error = float(logs[0].mean()), float(logs[0].std(ddof=1) / np.sqrt(len(logs[0])))
     auc = _auc(*logs)
     warnings = []
-    cost = len(selection.weights) / len(kept[0])
+    weights, cost = len(selection.weights), len(selection.weights) / len(kept[0])
     if cost > MOST_UNCERTAINTY:
         warnings.append(
-            f"too few rows: {len(selection.weights):,} weights from {len(kept[0]):,} junctions, whose uncertainty costs "
-            f"up to {cost:.2f} nats per junction; give {math.ceil(len(selection.weights) / MOST_UNCERTAINTY):,} or more"
+            f"too few rows: {weights:,} weights from {len(kept[0]):,} junctions, whose uncertainty costs up to "
+            f"{cost:.2f} nats per junction; give {math.ceil(weights / MOST_UNCERTAINTY):,} or more"
         )
     if gain < 2 * error:
         warnings.append(
@@ -291,7 +291,7 @@ def _regression(real: Spelled, generated: Spelled) -> Selection:
     return Selection(dict(zip(names, weights.tolist(), strict=True)), intercept, float(odds.min()), float(odds.max()))
 
 
-def _normalised(selection: Selection, fresh: Spelled) -> Selection:
+def normalised(selection: Selection, fresh: Spelled) -> Selection:
     """The factor with mean 1 over generated junctions, and its means over those of each V and J gene."""
     values = np.exp(fresh.log_factor(selection)) * fresh.times
     mean = values.sum() / fresh.times.sum()

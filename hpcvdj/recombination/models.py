@@ -138,6 +138,14 @@ class Model:
             raise InputError(f"{self.name}: has no P(V, D, J), only P(V) and P(D, J); leave out --joint")
         return replace(self, joint=True)
 
+    def require_selection(self) -> Selection:
+        """Its selection factor; InputError if it has none."""
+        if self.selection is None:
+            raise InputError(
+                f"{self.name}: has no selection factor; infer one with hpcvdj infer-selection, or leave out --selection"
+            )
+        return self.selection
+
     @cached_property
     def p_choice(self) -> Array:
         """P(V, D, J), float64 [V, D, J], of a locus with D genes."""

@@ -2,8 +2,8 @@
 
 Q(s) is the exponential of a sum of weights, one for each feature of a junction: its V with its J, each of them with the
 length, and the residue at each of nine positions from either end (the left-right features of Sethna et al., PLoS
-Computational Biology 16:e1008394, 2020).  A feature that the factor was not inferred from has weight 0.  The sum is kept
-within the range that it was inferred from.  The mean of Q over productive junctions of the model is 1, so
+Computational Biology 16:e1008394, 2020).  A feature that the factor was not inferred from has weight 0.  The sum is
+kept within the range that it was inferred from.  The mean of Q over productive junctions of the model is 1, so
 P(s | productive) Q(s) is a probability as well.
 
 A model's folder has its factor in `selection.tsv`, which other programs ignore.
