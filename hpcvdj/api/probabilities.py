@@ -132,28 +132,22 @@ def likely_scenarios(
     return LikelyScenarios(loaded, junction, table["pgen_nt"][0].as_py(), found)
 
 
-@documented
+@unfolding(plan=Generation)
 def generate(
     model: Model | str | Path,
     number: int = 100_000,
     *,
-    seed: int = 0,
-    productive: bool = False,
-    scenarios: bool = False,
-    selection: bool = False,
     joint: bool = False,
     backend: str = AUTO,
+    plan: partial[Generation],
 ) -> pa.Table:
     """Draw sequences from a recombination model, on this machine.
 
     model       {model}
     number      rows
-    seed        a number from 0 to 2^64 - 1; sequence number i depends on the model, the seed and i alone
-    productive  keep only productive junctions: in frame, without a stop codon, from Cys 104 to Phe, Trp or Val 118
-    scenarios   also return how each junction was made
-    selection   keep only productive junctions, in proportion to the model's selection factor
     joint       {joint}
     backend     {backend}
+    {plan}
 
     Returns a pyarrow Table with the columns sequence_id, v_call, d_call, j_call, junction, junction_aa (empty for a
     junction out of frame) and productive; docs/generate.md lists those of `scenarios`.  The number in sequence_id is
@@ -162,9 +156,9 @@ def generate(
     The backend does not change the rows.  Raises InputError for a model that cannot be read, or that makes no
     (productive) junction.
     """
-    plan = Generation(number, seed, productive, scenarios, selection)
     run = Run()
-    return pa.Table.from_batches(list(draw(model_of(model, joint=joint), plan, run.bind(backend), run)))
+    batches = draw(model_of(model, joint=joint), plan(count=number), run.bind(backend), run)
+    return pa.Table.from_batches(list(batches))
 
 
 @unfolding(plan=Simulation, without=("count",))

@@ -48,8 +48,9 @@ class Generation:
     """What to draw.
 
     count       rows
-    seed        the key of the random numbers
-    productive  keep only productive junctions; sequences keep the numbers that they were drawn with
+    seed        a number from 0 to 2^64 - 1; sequence number i depends on the model, the seed and i alone
+    productive  keep only productive junctions: in frame, without a stop codon, from Cys 104 to Phe, Trp or Val 118;
+                sequences keep the numbers that they were drawn with
     scenarios   add the columns of the scenario that made each junction
     selection   keep productive junctions in proportion to the model's selection factor
     """

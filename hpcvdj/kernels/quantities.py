@@ -136,7 +136,7 @@ class Pgen(Quantity):
     dataset = "pgen"
     dtype = np.float64
     axis = "names"
-    meaning = "generation probabilities of each junction; NaN where a junction out of frame has no amino acids"
+    meaning = "generation probabilities of each junction; NaN where it has none"
     excluded = "pgen_excluded"
     number = int
 

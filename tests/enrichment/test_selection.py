@@ -134,7 +134,7 @@ def test_a_result_file_with_the_factor(selected, model, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"sequence": "nt"}, "selection: the factor is one of amino acids"),
+        ({"sequence": "nt"}, "the factor is one of amino acids"),
         ({"genes": "any"}, "leave genes='any' out"),
         ({"joint": True}, "leave joint=True out"),
     ],
