@@ -7,13 +7,14 @@ Each individual has productive junctions and some out of frame, drawn from a mod
 - clusters: a rare junction and others with one residue exchanged, in one individual;
 - carry-over: the largest clones of the first individual, with one read in the second.
 
-The seed gives the same bytes.
+The seed gives the same bytes.  `python benchmarks/_cohort.py FOLDER` makes one.
 """
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ import pyarrow.compute as pc
 
 import hpcvdj
 from hpcvdj.recombination.alphabet import AMINO_ACIDS
+from hpcvdj.recombination.igor import load_model
 from hpcvdj.repertoires.tables import write_table
 
 PUBLIC, CLUSTER, CARRIED = "public", "cluster", "carried"
@@ -154,3 +156,19 @@ def _neighbours(row: Row, number: int, rng: np.random.Generator) -> Iterator[Row
             found.add(other)
     for text in sorted(found):
         yield {**row, "junction": text, "junction_aa": hpcvdj.translate([text])[0]}
+
+
+def main() -> None:
+    """Make a cohort in a new folder."""
+    parser = argparse.ArgumentParser(description="Make a cohort with planted signals.")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--model", default="human_trb_m15")
+    for own in fields(Cohort):
+        kind = {"action": "store_true"} if own.name == "selection" else {"type": type(own.default)}
+        parser.add_argument(f"--{own.name}", default=own.default, **kind)
+    options = vars(parser.parse_args())
+    make(options.pop("folder"), load_model(options.pop("model")), Cohort(**options))
+
+
+if __name__ == "__main__":
+    main()

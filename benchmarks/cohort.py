@@ -19,10 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import _cohort
-
 import hpcvdj
-from hpcvdj.recombination.igor import load_model
 
 FIELDS = (
     "hardware", "program", "individuals", "junctions", "step", "status", "minutes", "cpu_seconds", "peak_mb",
@@ -31,14 +28,20 @@ FIELDS = (
 
 MOST_Q = 0.05
 
+PUBLIC, CLUSTER = "public", "cluster"
+"""Kinds of planted signals in truth.tsv."""
+
 Found = tuple[int, int, int]
 """Planted signals, those that were found, and others that were."""
 
 
 def measured(words: list[str]) -> dict[str, Any]:
-    """How a command ended, its wall and processor time, and its largest resident memory."""
+    """How a Python program ended, its wall and processor time, and its largest resident memory.
+
+    A new process begins with the largest memory of this one, which therefore imports and keeps little.
+    """
     started = time.perf_counter()
-    process = subprocess.Popen([sys.executable, "-m", "hpcvdj", "-q", *words], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen([sys.executable, *words], stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     return {
@@ -87,7 +90,8 @@ class Steps:
             own = to / f"enriched_{path.name}"
             words = ["enrich", str(path), *given, str(own), *self.options]
             yield f"enrich {path.stem}", words, lambda path=path, own=own: self.enrich(path.stem, own)
-        yield "report", ["report", str(to / "pgen"), "-o", str(to / "report.html")], None
+        results = [str(path) for path in sorted((to / "pgen").glob("*.h5"))]
+        yield "report", ["report", *results, "-m", self.model, "-o", str(to / "report.html")], None
 
     def planted(self, kind: str, repertoire: str | None = None) -> dict[str, list[tuple[str, str, str]]]:
         """The clonotypes of each planted signal, of all individuals or of one."""
@@ -106,12 +110,12 @@ class Steps:
     def sharing(self) -> Found:
         """Public clonotypes."""
         hits = [clonotype(row) for row in rows_of(self.folder / "sharing.tsv") if float(row["q_value"]) < MOST_Q]
-        return self._compared(self.planted(_cohort.PUBLIC), hits)
+        return self._compared(self.planted(PUBLIC), hits)
 
     def enrich(self, repertoire: str, path: Path) -> Found:
         """Clusters."""
         hits = [clonotype(row) for row in rows_of(path) if float(row["q_value"]) < MOST_Q]
-        return self._compared(self.planted(_cohort.CLUSTER, repertoire), hits)
+        return self._compared(self.planted(CLUSTER, repertoire), hits)
 
     def contamination(self) -> Found:
         """The pair of individuals with carry-over; p-values count for all pairs (Bonferroni)."""
@@ -127,17 +131,19 @@ class Steps:
 
 def rows(options: argparse.Namespace, folder: Path) -> Iterator[dict[str, Any]]:
     """The raw rows."""
-    plan = _cohort.Cohort(options.individuals, options.junctions, options.seed, selection=options.selection)
-    started = time.perf_counter()
-    _cohort.make(folder, load_model(options.model), plan)
-    yield {"step": "making the cohort", "status": "done", "minutes": f"{(time.perf_counter() - started) / 60:.3f}"}
+    words = [str(Path(__file__).with_name("_cohort.py")), str(folder), "--model", options.model]
+    words += [f"--{name}={getattr(options, name)}" for name in ("individuals", "junctions", "seed")]
+    made = measured([*words, *["--selection"] * options.selection])
+    yield {"step": "making the cohort", **made}
+    if made["status"] != "done":
+        return
     known = [path.stem.replace("_", "-") for path in (Path(hpcvdj.__file__).parent / "cli").glob("*.py")]
     given = ["--backend", options.backend, "--threads", str(options.threads)]
     for step, words, signals in Steps(folder, options.model, given).all():
         if words[0] not in known:
             yield {"step": step, "status": "no such command"}
             continue
-        row = measured(words)
+        row = measured(["-m", "hpcvdj", "-q", *words])
         if signals is not None and row["status"] == "done":
             row |= dict(zip(("planted", "found", "others"), signals(), strict=True))
         yield {"step": step, **row}
