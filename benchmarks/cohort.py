@@ -90,8 +90,9 @@ class Steps:
             own = to / f"enriched_{path.name}"
             words = ["enrich", str(path), *given, str(own), *self.options]
             yield f"enrich {path.stem}", words, lambda path=path, own=own: self.enrich(path.stem, own)
-        results = [str(path) for path in sorted((to / "pgen").glob("*.h5"))]
-        yield "report", ["report", *results, "-m", self.model, "-o", str(to / "report.html")], None
+        tables = [to / "sharing.tsv", to / "contamination.tsv", *sorted(to.glob("enriched_*.tsv"))]
+        results = [str(path) for path in [*sorted((to / "pgen").glob("*.h5")), *tables] if path.exists()]
+        yield "report", ["report", *results, *metadata, "-o", str(to / "report.html")], None
 
     def planted(self, kind: str, repertoire: str | None = None) -> dict[str, list[tuple[str, str, str]]]:
         """The clonotypes of each planted signal, of all individuals or of one."""
@@ -118,13 +119,9 @@ class Steps:
         return self._compared(self.planted(CLUSTER, repertoire), hits)
 
     def contamination(self) -> Found:
-        """The pair of individuals with carry-over; p-values count for all pairs (Bonferroni)."""
-        rows = rows_of(self.folder / "contamination.tsv")
-        hits = {
-            frozenset((row["individual_1"], row["individual_2"]))
-            for row in rows
-            if float(row["p_value"]) * len(rows) < MOST_Q
-        }
+        """The pair of individuals with carry-over."""
+        rows = [row for row in rows_of(self.folder / "contamination.tsv") if float(row["q_value"]) < MOST_Q]
+        hits = {frozenset((row["individual_1"], row["individual_2"])) for row in rows}
         pair = frozenset(path.name.partition(".")[0] for path in self.samples[:2])
         return 1, int(pair in hits), len(hits - {pair})
 

@@ -10,6 +10,7 @@ from hpcvdj.enrichment.tables import ClonotypeChoice, enrich_table
 from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 from hpcvdj.repertoires.tables import write_table
+from tests.cli.test_mpiexec import MPIEXEC, launch
 from tests.commands import hpcvdj_command
 from tests.selected import V_ALLELES, few_genes, log_factor_of, with_factor
 
@@ -144,3 +145,24 @@ def test_what_has_no_factor_is_refused(selected, model, options, message):
         hpcvdj.pgen(selected.slice(0, 3), model, selection=True, **options)
     with pytest.raises(hpcvdj.InputError, match="has no selection factor; infer one with hpcvdj infer-selection"):
         hpcvdj.pgen(selected.slice(0, 3), "human_trb_m15", selection=True)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
+def test_ranks(selected, model, tmp_path):
+    """No command that takes the factor into account writes other bytes on two or three ranks."""
+    hpcvdj.write_model(model, tmp_path / "model")
+    write_table(tmp_path / "t.tsv", selected.slice(0, 3_000).to_batches(), overwrite=False)
+    given = ["-m", tmp_path / "model", "--backend", "cpu"]
+    for words in (
+        ["pgen", tmp_path / "t.tsv", *given, "--selection"],
+        ["enrich", tmp_path / "t.tsv", *given],
+        ["generate", *given, "--selection", "-n", "5000"],
+    ):
+        written = []
+        for ranks in (1, 2, 3):
+            target = tmp_path / f"{words[0]}_{ranks}.tsv"
+            done = launch(ranks, "-m", "hpcvdj", *words, "-o", target)
+            assert done.returncode == 0, done.stderr
+            written.append(target.read_bytes())
+        assert len(set(written)) == 1, words[0]
