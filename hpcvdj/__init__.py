@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hpcvdj import motifs
     from hpcvdj.api.cells import annotate_cells
     from hpcvdj.api.counting import count, explain
-    from hpcvdj.api.models import compare_models, infer, model_tables, write_model
+    from hpcvdj.api.models import compare_models, infer, infer_selection, model_tables, write_model
     from hpcvdj.api.neighbours import enrich
     from hpcvdj.api.probabilities import generate, likely_scenarios, pgen, simulate
     from hpcvdj.api.results import convergence, report
@@ -56,6 +56,7 @@ __all__ = [
     "germlines",
     "import_germline",
     "infer",
+    "infer_selection",
     "likely_scenarios",
     "load_model",
     "model_tables",
@@ -91,6 +92,7 @@ _HOMES = {
     "germlines": "api.tables.germlines",
     "import_germline": "germline_import.import_germline",
     "infer": "api.models.infer",
+    "infer_selection": "api.models.infer_selection",
     "likely_scenarios": "api.probabilities.likely_scenarios",
     "load_model": "recombination.igor.load_model",
     "model_tables": "api.models.model_tables",

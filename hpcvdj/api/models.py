@@ -12,9 +12,11 @@ from hpcvdj.api.tables import Given, model_of
 from hpcvdj.api.tables import germline as germline_of
 from hpcvdj.border import warn
 from hpcvdj.errors import InputError
-from hpcvdj.inference.folder import write_files
+from hpcvdj.inference.folder import named, write_files
 from hpcvdj.inference.infer import Fit, Plan
 from hpcvdj.inference.rows import RowChoice
+from hpcvdj.inference.selection import SelectionFit, SelectionPlan
+from hpcvdj.inference.selection_tables import infer_selection_of_table
 from hpcvdj.inference.tables import infer_table
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.recombination.comparison import Comparison, compare
@@ -22,6 +24,7 @@ from hpcvdj.recombination.events import events
 from hpcvdj.recombination.germline import Germline, Tables
 from hpcvdj.recombination.igor_writer import model_texts
 from hpcvdj.recombination.models import Model
+from hpcvdj.recombination.selection import FILE as SELECTION
 
 
 @unfolding(choice=RowChoice, plan=Plan)
@@ -59,9 +62,35 @@ def infer(
     return infer_table(given.arrow, start, replace(plan(), rows=choice()), backend, warn)
 
 
+@unfolding(plan=SelectionPlan)
+def infer_selection(
+    junctions: Any,
+    model: Model | str | Path,
+    *,
+    backend: str = AUTO,
+    plan: partial[SelectionPlan],
+) -> SelectionFit:
+    """Infer the selection factor Q of a model from productive junctions, on this machine; needs scikit-learn.
+
+    junctions  {junctions}; of a whole cohort
+    model      {model}
+    backend    {backend}
+    {plan}
+
+    Returns a SelectionFit: its `model` has the factor (for `pgen`, `generate`, `enrich` and `write_model`); `gain`, its
+    standard `error` and `auc` say what the factor explains of a tenth of the junctions, which was held out.
+
+    Warns (HpcvdjWarning) of excluded rows, of too few rows, and of a factor that explains nothing.  Raises InputError
+    for fewer than 1,000 distinct junctions.
+    """
+    return infer_selection_of_table(Given.of(junctions).arrow, model_of(model), plan(), backend, warn)
+
+
 @documented
 def write_model(model: Model, folder: str | Path, *, overwrite: bool = False) -> None:
     """Write a recombination model to a folder in IGoR's format, which `load_model`, OLGA and others read.
+
+    Its selection factor, if it has one, is a further file there, which others ignore.
 
     model      a Model
     folder     where to
@@ -69,7 +98,10 @@ def write_model(model: Model, folder: str | Path, *, overwrite: bool = False) ->
 
     InputError if there is something else of that name.
     """
-    write_files(Path(folder), model_texts(model), overwrite=overwrite)
+    texts = model_texts(model)
+    if model.selection is not None:
+        texts[SELECTION] = model.selection.text(named(model, model.name).digest)
+    write_files(Path(folder), texts, overwrite=overwrite)
 
 
 @documented

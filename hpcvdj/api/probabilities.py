@@ -42,6 +42,7 @@ def pgen(
     sequence_field: JunctionField | None = None,
     alphabet: Mapping[str, Iterable[str]] | str | Path | None = None,
     normalize: Normalize = "none",
+    selection: bool = False,
     joint: bool = False,
     backend: str = AUTO,
     strict: bool = False,
@@ -61,6 +62,8 @@ def pgen(
                     {"x": ["D", "E", "AAA"]}; or the file that defines them
     normalize       the probability among `productive` recombinations (other junctions are excluded), or, `none`, among
                     all
+    selection       also the model's selection factor, `q_factor`, and the probability among productive junctions after
+                    selection, `p_post`; `q_excluded` says why a junction has none
     joint           {joint}
     backend         {backend}
     strict          the first row without a probability is an error
@@ -83,7 +86,7 @@ def pgen(
         symbols = Alphabet.of(alphabet) if isinstance(alphabet, Mapping) else read_alphabet(Path(alphabet))
     given = Given.of(junctions)
     reading = reading_of(table_columns(given.arrow), sequence_field, symbols, strict=strict)
-    names = pgen_names(sequence, mismatches, amino_acids=reading.alphabet is not None)
+    names = pgen_names(sequence, mismatches, amino_acids=reading.alphabet is not None, selection=selection)
     config = PgenConfig(names, genes, backend, normalize=normalize, joint=joint)
     reference = config.model(model_of(model))
     given.require(config.reads(reading).columns)
@@ -129,26 +132,22 @@ def likely_scenarios(
     return LikelyScenarios(loaded, junction, table["pgen_nt"][0].as_py(), found)
 
 
-@documented
+@unfolding(plan=Generation)
 def generate(
     model: Model | str | Path,
     number: int = 100_000,
     *,
-    seed: int = 0,
-    productive: bool = False,
-    scenarios: bool = False,
     joint: bool = False,
     backend: str = AUTO,
+    plan: partial[Generation],
 ) -> pa.Table:
     """Draw sequences from a recombination model, on this machine.
 
     model       {model}
     number      rows
-    seed        a number from 0 to 2^64 - 1; sequence number i depends on the model, the seed and i alone
-    productive  keep only productive junctions: in frame, without a stop codon, from Cys 104 to Phe, Trp or Val 118
-    scenarios   also return how each junction was made
     joint       {joint}
     backend     {backend}
+    {plan}
 
     Returns a pyarrow Table with the columns sequence_id, v_call, d_call, j_call, junction, junction_aa (empty for a
     junction out of frame) and productive; docs/generate.md lists those of `scenarios`.  The number in sequence_id is
@@ -157,9 +156,9 @@ def generate(
     The backend does not change the rows.  Raises InputError for a model that cannot be read, or that makes no
     (productive) junction.
     """
-    plan = Generation(number, seed, productive, scenarios)
     run = Run()
-    return pa.Table.from_batches(list(draw(model_of(model, joint=joint), plan, run.bind(backend), run)))
+    batches = draw(model_of(model, joint=joint), plan(count=number), run.bind(backend), run)
+    return pa.Table.from_batches(list(batches))
 
 
 @unfolding(plan=Simulation, without=("count",))

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 PANELS = {
     "Count pathways": ("count", "verify", "simulate", "info"),
-    "Generation probabilities": ("pgen", "generate", "infer", "models"),
+    "Generation probabilities": ("pgen", "generate", "infer", "infer-selection", "models"),
     "More than chance": ("enrich",),
     "See and use the counters": ("report", "export", "explain", "convergence"),
     "Junction tables": ("convert",),
@@ -65,7 +65,7 @@ def program(words: list[str] | None = None) -> typer.Typer:
     alone = any(named in names for names in PANELS.values())
     for panel, names in PANELS.items():
         for name in (name for name in names if not alone or name == named):
-            module = import_module(f"hpcvdj.cli.{name}")
+            module = import_module(f"hpcvdj.cli.{name.replace('-', '_')}")
             if hasattr(module, "app"):
                 app.add_typer(module.app, name=name, rich_help_panel=panel)
             else:

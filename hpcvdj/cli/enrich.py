@@ -71,6 +71,10 @@ def command(
         int,
         typer.Option("--seed", min=0, help="Seed of the clonotypes drawn to estimate kappa."),
     ] = 0,
+    no_selection: Annotated[
+        bool,
+        typer.Option("--no-selection", help="Leave the model's selection factor (hpcvdj infer-selection) out."),
+    ] = False,
     backend: options.BackendOption = "auto",
     strict_binding: options.StrictBinding = False,
     threads: options.Threads = None,
@@ -81,7 +85,8 @@ def command(
 
     A neighbour of a clonotype (V gene, J gene, amino acids) is a nucleotide junction of the same genes with the same
     amino acids, or with one exchanged. Their number is compared with what recombination makes of so many junctions,
-    times a factor kappa for selection, which clonotypes without neighbours tell. P-values are Poisson, q-values are
+    times the model's selection factor, if it has one, and a factor kappa for the rest of selection, which clonotypes
+    without neighbours tell. P-values are Poisson, q-values are
     those of Benjamini and Hochberg over all clonotypes, hits that are neighbours form clusters.
 
     Needs productive nucleotide junctions of one individual, with V and J calls. The numbers are the same for any number
@@ -97,7 +102,15 @@ def command(
 
     opening = run.from_root(lambda: options.opening(table_format, columns))
     settings = run.from_root(
-        lambda: Settings(kappa, min_neighbours, max_q, seed, backend, strict_binding=strict_binding)
+        lambda: Settings(
+            kappa,
+            min_neighbours,
+            max_q,
+            seed,
+            backend=backend,
+            selection=not no_selection,
+            strict_binding=strict_binding,
+        )
     )
     choice = ClonotypeChoice(min_reads, likely_errors)
     if plot is not None:

@@ -22,6 +22,13 @@ def command(
     scenarios: Annotated[
         bool, typer.Option("--scenarios", help="Also write how each junction was made: trims, P- and n-nucleotides.")
     ] = False,
+    selection: Annotated[
+        bool,
+        typer.Option(
+            "--selection",
+            help="Only productive junctions, in proportion to the model's selection factor (hpcvdj infer-selection).",
+        ),
+    ] = False,
     joint: options.Joint = False,
     backend: options.BackendOption = "auto",
     threads: options.Threads = None,
@@ -32,7 +39,7 @@ def command(
     Writes AIRR rows with the alleles, the junction, its amino acids and whether it is productive. How often a junction
     is drawn is its generation probability (`hpcvdj pgen --genes any`), divided by the probability that a recombination
     makes a junction: alleles that are not functional in the model, and segments deleted to nothing, are never drawn.
-    With --productive, rows keep the numbers that they were drawn with.
+    With --productive and --selection, rows keep the numbers that they were drawn with.
 
     Sequence number i depends on the model, the seed and i alone: the same seed gives the same rows for any number of
     rows, ranks and threads, on CPU cores and GPUs.
@@ -43,7 +50,7 @@ def command(
     from hpcvdj.generation.generate import Generation, generate
     from hpcvdj.recombination.igor import load_model
 
-    plan = Generation(number, seed, productive, scenarios)
+    plan = Generation(number, seed, productive, scenarios, selection)
     loaded = run.from_root(lambda: load_model(model))
     if joint:
         loaded = run.from_root(loaded.with_joint_choice)

@@ -85,7 +85,7 @@ def show(
         longest = len(insertion.lengths) - 1
         common.answer(f"insertion  {name}: mean {insertion.mean_length:.2f} nt, at most {longest}; first base {bases}")
     common.answer(f"productive {100 * productive_probability(found):.2f} % of recombinations")
-    for line in _origin(Path(model)):
+    for line in [*_origin(Path(model)), *_factor(found)]:
         common.answer(line)
     if output is not None:
         draw(found, output, _inferred(Path(model)), overwrite=overwrite)
@@ -107,6 +107,24 @@ def _origin(folder: Path) -> list[str]:
         f"likelihood {facts['log_likelihood_per_row']:.5f} nats per row{of_held}",
     ]
     return lines + [f"warning    {warning}" for warning in facts["warnings"]]
+
+
+def _factor(model: "Model") -> list[str]:
+    """The selection factor of a model, in lines."""
+    own = model.selection
+    if own is None:
+        return []
+    from hpcvdj.inference.folder import read_selection_facts
+
+    facts, written = own.facts, read_selection_facts(Path(model.name))
+    tables = few([str(table[0]) for table in written["tables"]]) if written else "junctions"
+    return [
+        f"selection  {len(own.weights):,} weights from {facts['rows']:,} rows of {tables}, ln Q from "
+        f"{own.smallest:.2f} to {own.largest:.2f}",
+        f"held out   gain {facts['gain_nats']:.4f} ± {facts['gain_standard_error']:.4f} nats per row, AUC "
+        f"{facts['auc']:.4f}, of {facts['held_out']:,} rows",
+        *(f"warning    {warning}" for warning in facts["warnings"]),
+    ]
 
 
 def _inferred(folder: Path) -> "Inferred | None":

@@ -72,6 +72,14 @@ def command(
             help="Probability among productive recombinations (other junctions are excluded), or among all.",
         ),
     ] = "none",
+    selection: Annotated[
+        bool,
+        typer.Option(
+            "--selection",
+            help="Also the model's selection factor (hpcvdj infer-selection) of each productive junction, and its "
+            "probability after selection.",
+        ),
+    ] = False,
     joint: options.Joint = False,
     backend: options.BackendOption = "auto",
     strict: Annotated[
@@ -90,7 +98,8 @@ def command(
     Adds columns: pgen_nt, of the nucleotide sequence; pgen_aa, of its amino acids (empty for a junction out of frame;
     the only one for tables that have junction_aa and no junction);
     with --mismatches 1 pgen_aa_1mm, of all amino-acid sequences that differ from it by at most one residue, added up;
-    and pgen_excluded, why a row has no probability.
+    and pgen_excluded, why a row has no probability. With --selection q_factor, the factor Q; p_post, which is pgen_aa Q
+    over the probability of a productive recombination; and q_excluded, why a row has neither.
 
     The numbers are probabilities of one recombination under the model: of any, or of a productive one with --normalize
     productive, which divides them by the probability of that (hpcvdj models show). With given genes
@@ -114,7 +123,7 @@ def command(
         symbols = read_alphabet(alphabet) if alphabet else None
         opening = options.opening(table_format, columns)
         reading = reading_of(columns_at(junctions, opening), sequence_field, symbols, opening, strict=strict)
-        names = pgen_names(sequence, mismatches, amino_acids=reading.alphabet is not None)
+        names = pgen_names(sequence, mismatches, amino_acids=reading.alphabet is not None, selection=selection)
         config = PgenConfig(names, genes, backend, strict_binding=strict_binding, normalize=normalize, joint=joint)
         return config.model(load_model(model)), config, config.reads(reading)
 

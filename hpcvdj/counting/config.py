@@ -7,12 +7,12 @@ from hpcvdj.errors import InputError, choice, require_choice, require_integer
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.kernels.method import THREADS_PER_BLOCK, Method
 from hpcvdj.kernels.pathways.methods import Direct, PathwayMethod
-from hpcvdj.kernels.pgen.method import ForwardSum
+from hpcvdj.kernels.pgen.method import ForwardSum, SelectedSum
 from hpcvdj.recombination.calls import Genes
 from hpcvdj.recombination.germline import Germline, PaperDForms
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import given_productive
-from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem, Problem, Repertoire
+from hpcvdj.recombination.repertoire import PGEN_COLUMNS, SELECTION_COLUMNS, PgenProblem, Problem, Repertoire
 
 if TYPE_CHECKING:
     # Slow to import, and the help needs the defaults of this module.
@@ -134,10 +134,13 @@ PGEN_THREADS = 256
 """Threads per block of the kernels on a GPU, at most; each kernel has its own number."""
 
 
-def pgen_names(sequence: str | None, mismatches: int, *, amino_acids: bool = False) -> tuple[str, ...]:
+def pgen_names(
+    sequence: str | None, mismatches: int, *, amino_acids: bool = False, selection: bool = False
+) -> tuple[str, ...]:
     """The columns for `sequence` (`nt`, `aa` or `both`, None for what there is) and 0 or 1 `mismatches`.
 
     amino_acids  the sequences are amino acids, without nucleotides
+    selection    with those of the model's selection factor
 
     InputError for other values, and for nucleotides of amino acids.
     """
@@ -147,22 +150,25 @@ def pgen_names(sequence: str | None, mismatches: int, *, amino_acids: bool = Fal
         raise InputError(f"mismatches {mismatches}: give 0 or 1")
     if amino_acids and asked != "aa":
         raise InputError(f"sequence {asked}: amino acids (junction_aa) are read, no nucleotides; give aa")
+    if selection and asked == "nt":
+        raise InputError("--selection: the factor is one of amino acids; give --sequence aa or both")
     wanted_columns = (asked != "aa", asked != "nt", mismatches == 1)
-    return tuple(name for name, wanted in zip(PGEN_COLUMNS, wanted_columns, strict=True) if wanted)
+    names = tuple(name for name, wanted in zip(PGEN_COLUMNS, wanted_columns, strict=True) if wanted)
+    return names + SELECTION_COLUMNS * selection
 
 
 @dataclass(frozen=True)
 class PgenConfig(Plan):
     """How to compute generation probabilities.
 
-    names      those of `PGEN_COLUMNS` that are computed
+    names      those of `PGEN_COLUMNS` that are computed, and `SELECTION_COLUMNS`
     genes      `call`: of the V and J alleles that a row's calls name; `any`: of all
     normalize  `none`: among all recombinations; `productive`: among productive ones
     joint      take P(V, D, J) as the model has it, not P(V) P(D, J)
     """
 
     identity: ClassVar[tuple[str, ...]] = (
-        "model_sha256", "method", "names", "genes", "alphabet", "normalize", "joint",
+        "model_sha256", "selection_sha256", "method", "names", "genes", "alphabet", "normalize", "joint",
     )  # fmt: skip
 
     names: tuple[str, ...] = PGEN_COLUMNS[:2]
@@ -181,13 +187,24 @@ class PgenConfig(Plan):
                 "--normalize productive: --mismatches 1 adds up sequences that are not productive, too; leave one out"
             )
 
+        if self.selected and (self.genes == "any" or self.joint):
+            option = "--joint" if self.joint else "--genes any"
+            raise InputError(f"--selection: the factor is one of V and J genes that are called; leave {option} out")
+
+    @property
+    def selected(self) -> bool:
+        """Whether the selection factor is computed."""
+        return SELECTION_COLUMNS[0] in self.names
+
     def method_class(self) -> ForwardSum:
-        """The only method."""
-        return ForwardSum(self.names)
+        """The only method, with the selection factor or without it."""
+        return (SelectedSum if self.selected else ForwardSum)(self.names)
 
     def model(self, model: Model) -> Model:
         """The model whose probabilities are computed; InputError if it has not what is asked for."""
         chosen = model.with_joint_choice() if self.joint else model
+        if self.selected:
+            model.require_selection()
         return given_productive(chosen) if self.normalize == "productive" else chosen
 
     def reads(self, reading: "Reading") -> "Reading":

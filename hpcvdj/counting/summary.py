@@ -201,7 +201,7 @@ def _identity(inputs: Inputs, config: Plan, recorded: dict[str, Any]) -> Identit
         tables: Any = [[table.path.name, table.sha256] for table in inputs.tables]
     else:
         tables = [["the table", recorded["junctions_sha256"]]]
-    return {"tables": tables, "together": inputs.together, **{name: facts[name] for name in names}}
+    return {"tables": tables, "together": inputs.together, **{name: facts[name] for name in names if name in facts}}
 
 
 MOST_COUNTED = 10_000

@@ -4,8 +4,11 @@ The neighbours of a clonotype are the nucleotide junctions of its V and J genes 
 most one place, itself left out.  Of n junctions of the class, the others are within one exchange with probability
 P(ball) = Σ Pgen(σ'; V, J) / P(productive; V, J), so their number is Poisson with mean λ = (n - 1) κ P(ball).  κ, by
 which selection makes neighbourhoods denser than recombination alone, comes from the clonotypes without neighbours, for
-each length.  After ALICE (Pogorelyy et al., PLoS Biology 17:e3000314, 2019), with three differences: the probability
-is conditional on V and J, the clonotype itself is not counted, and q-values are over all clonotypes.
+each length.  If the model has a selection factor, λ is multiplied by that of the clonotype, with mean 1 over what
+recombination makes with its genes, and κ is what is left.
+
+After ALICE (Pogorelyy et al., PLoS Biology 17:e3000314, 2019), with three differences: the probability is conditional
+on V and J, the clonotype itself is not counted, and q-values are over all clonotypes.
 """
 
 from dataclasses import dataclass
@@ -26,6 +29,7 @@ from hpcvdj.kernels.neighbours.blocks import blocks, equal_runs
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_choice
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem
+from hpcvdj.recombination.selection import Selection
 from hpcvdj.runs.run import Run
 
 FEWEST_NEIGHBOURS = 2
@@ -58,6 +62,7 @@ class Settings:
     min_neighbours  clonotypes with fewer are not tested
     max_q              the false discovery rate of hits, which form clusters
     seed               of the clonotypes that are drawn to estimate κ, and of randomised p-values
+    selection          expected numbers take the model's selection factor into account, if it has one
     backend            where probabilities are computed
     strict_binding     two ranks on one GPU are an error, not a warning
     """
@@ -66,6 +71,7 @@ class Settings:
     min_neighbours: int = FEWEST_NEIGHBOURS
     max_q: float = 0.001
     seed: int = 0
+    selection: bool = True
     backend: str = AUTO
     strict_binding: bool = False
 
@@ -120,7 +126,9 @@ def enrich(own: Clonotypes | None, model: Model, settings: Settings, run: Run) -
     possible = (values[:, 1] > 0) & (by_class[own.kind[rows]] > 0)
     chosen, rows, values = len(tested), rows[possible], values[possible]
     tested, drawn = (part[np.isin(part, rows)] for part in (tested, drawn))
-    expected = (size[rows] - 1) * values[:, 1] / by_class[own.kind[rows]]
+    factor = model.selection if settings.selection else None
+    relative = np.ones(len(rows)) if factor is None else _relative(own, rows, factor)
+    expected = (size[rows] - 1) * values[:, 1] / by_class[own.kind[rows]] * relative
     kappa, by_length = settings.kappa, dict[int, float]()
     if kappa is None:
         at = np.searchsorted(rows, drawn)
@@ -140,6 +148,7 @@ def enrich(own: Clonotypes | None, model: Model, settings: Settings, run: Run) -
             "pgen_aa": values[at, 0],
             "pgen_ball": values[at, 1],
             "p_productive_vj": by_class[own.kind[tested]],
+            **({} if factor is None else {"q_factor": relative[at]}),
             "kappa": factors[at],
             "expected": expected[at],
             "p_value": p_values[at],
@@ -232,6 +241,16 @@ def _probabilities(
     config = PgenConfig(COLUMNS, backend=settings.backend, strict_binding=settings.strict_binding)
     repertoire = shared_repertoire(own.repertoire.subset(rows) if own is not None and rows is not None else None, run)
     return count_in_memory(PgenProblem(repertoire, model, COLUMNS), config, run, backend)
+
+
+def _relative(own: Clonotypes, rows: Counts, selection: Selection) -> Floats:
+    """The selection factor of some clonotypes, with mean 1 over what the model makes with their V and J genes.
+
+    1 where the model makes so few that their mean is not known.
+    """
+    v, j = ([pair[k].allele for pair in own.classes] for k in (0, 1))
+    logs = selection.log_factor(v, j, own.kind[rows], own.letters[rows], own.lengths[rows])
+    return np.exp(np.nan_to_num(logs - selection.log_mean(v, j)[own.kind[rows]]))
 
 
 def _productive(own: Clonotypes, model: Model) -> Floats:

@@ -6,7 +6,7 @@ its generation probability, divided by the probability that a recombination make
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pkgutil import resolve_name
 from typing import Any
@@ -24,6 +24,7 @@ from hpcvdj.kernels.generation.tables import EVENTS, DrawTables
 from hpcvdj.kernels.text import translate_rows
 from hpcvdj.recombination.models import Model, Template
 from hpcvdj.recombination.productive import productive_probability
+from hpcvdj.recombination.selection import Selection
 from hpcvdj.runs.progress import Progress
 from hpcvdj.runs.run import Run
 
@@ -47,15 +48,18 @@ class Generation:
     """What to draw.
 
     count       rows
-    seed        the key of the random numbers
-    productive  keep only productive junctions; sequences keep the numbers that they were drawn with
+    seed        a number from 0 to 2^64 - 1; sequence number i depends on the model, the seed and i alone
+    productive  keep only productive junctions: in frame, without a stop codon, from Cys 104 to Phe, Trp or Val 118;
+                sequences keep the numbers that they were drawn with
     scenarios   add the columns of the scenario that made each junction
+    selection   keep productive junctions in proportion to the model's selection factor
     """
 
     count: int
     seed: int = 0
     productive: bool = False
     scenarios: bool = False
+    selection: bool = False
 
     def __post_init__(self) -> None:
         if require_integer("number", self.count, "give a whole number of junctions") < 1:
@@ -70,6 +74,9 @@ def generate(model: Model, plan: Generation, backend: Backend, run: Run) -> Iter
     Columns: sequence_id (insilico_0, …), v_call, d_call, j_call, junction, junction_aa (empty for a junction out of
     frame), productive; with `scenarios` those of `_Rows.scenario`.  InputError if the model makes no such junction.
     """
+    if plan.selection:
+        plan = replace(plan, productive=True)
+        model.require_selection()
     if plan.productive and productive_probability(model) == 0:
         raise InputError(f"{model.name}: makes no productive junction; leave out --productive")
     sampler = resolve_name(SAMPLERS[backend.name])(DrawTables.of(model))
@@ -98,12 +105,16 @@ class _Rows:
     def __init__(self, model: Model, plan: Generation) -> None:
         self._plan, self._has_d = plan, model.has_d
         self._v, self._d, self._j = (_Segments(own) for own in (model.v, model.d, model.j))
+        self._factor = model.selection if plan.selection else None
+        self._genes = [v.allele for v in model.v for _ in model.j], [j.allele for _ in model.v for j in model.j]
 
     def batch(self, begin: int, drawn: Drawn) -> pa.RecordBatch:
         """The rows of sequences begin … that are to be kept."""
         numbers = np.arange(begin, begin + len(drawn.lengths))
         productive = np.empty(len(numbers), dtype=bool)
         productive_rows(drawn.words, drawn.lengths, productive)
+        if self._factor is not None:
+            productive &= self._survives(begin, drawn, productive, self._factor)
         if self._plan.productive:
             drawn = Drawn(drawn.words[productive], drawn.lengths[productive], drawn.events[productive])
             numbers, productive = numbers[productive], productive[productive]
@@ -121,6 +132,22 @@ class _Rows:
         if self._plan.scenarios:
             columns |= self.scenario(drawn.words, event)
         return pa.RecordBatch.from_pydict(columns)
+
+    def _survives(
+        self, begin: int, drawn: Drawn, productive: NDArray[np.bool_], factor: Selection
+    ) -> NDArray[np.bool_]:
+        """Whether each productive sequence from number `begin` on is kept, with the probability Q / largest Q."""
+        codons = np.where(productive, drawn.lengths, 3).astype(np.int64) // 3
+        width = int(codons.max(initial=1))
+        letters = np.zeros((len(codons), width), dtype=np.uint8)
+        translate_rows(drawn.words, codons, RESIDUES, np.arange(len(codons)) * width, letters.reshape(-1))
+        v, j = (drawn.events[:, EVENTS.index(name)].astype(np.int64) for name in "vj")
+        logs = factor.log_factor(*self._genes, v * len(self._j.alleles) + j, letters, codons)
+        # A block of four random numbers for each sequence, by its number; the first is taken.
+        key = np.random.SeedSequence([self._plan.seed, 3]).generate_state(2, np.uint64)
+        blocks = np.random.Philox(key=key).advance(begin)
+        chance = np.random.Generator(blocks).random((len(codons), 4))[:, 0]
+        return np.asarray(np.log(chance) < logs - factor.largest)
 
     def scenario(self, words: NDArray[np.uint64], event: dict[str, NDArray[np.int64]]) -> dict[str, pa.Array]:
         """The columns of the scenarios, named as those of `hpcvdj explain`; null where there is no D.

@@ -12,16 +12,21 @@ from hpcvdj.errors import CompleteError, InputError
 from hpcvdj.inference.infer import Fit
 from hpcvdj.inference.search import Evaluated
 from hpcvdj.recombination.events import events
-from hpcvdj.recombination.igor import FILES, model_digest
+from hpcvdj.recombination.igor import FILES, folder_texts, model_digest
 from hpcvdj.recombination.igor_writer import model_texts
 from hpcvdj.recombination.models import Model
+from hpcvdj.recombination.selection import FILE as SELECTION
 from hpcvdj.runs.folder import Identity, differences
 from hpcvdj.storage.files import atomic_folder
 
 FACTS, ITERATIONS, ERRORS, UNEXPLAINED = "inference.json", "iterations.tsv", "standard_errors.tsv", "unexplained.tsv"
 """Where the model comes from; the evaluations; the standard error of each probability; the rows that it cannot make."""
 
-_FORMAT = "hpcvdj-inference"
+SELECTION_FACTS = "selection.json"
+"""Where a selection factor comes from."""
+
+_OWN = (FACTS, ITERATIONS, ERRORS, UNEXPLAINED, SELECTION_FACTS)
+_FORMAT, _SELECTION_FORMAT = "hpcvdj-inference", "hpcvdj-selection"
 
 
 def named(model: Model, name: str) -> Model:
@@ -50,8 +55,12 @@ def write_folder(
         texts[ERRORS] = _errors(fit.model, fit.errors)
     if unexplained:
         texts[UNEXPLAINED] = _tsv(list(unexplained[0]), (row.values() for row in unexplained))
-    texts[FACTS] = json.dumps({"format": _FORMAT, **facts}, indent=1, ensure_ascii=False) + "\n"
+    texts[FACTS] = _json(_FORMAT, facts)
     write_files(target, texts, overwrite=overwrite)
+
+
+def _json(name: str, facts: Mapping[str, Any]) -> str:
+    return json.dumps({"format": name, **facts}, indent=1, ensure_ascii=False) + "\n"
 
 
 def _with_errors(fit: Fit) -> bool:
@@ -59,11 +68,35 @@ def _with_errors(fit: Fit) -> bool:
     return any(own.error_rate for own in fit.trace)
 
 
-def write_files(target: Path, texts: Mapping[str, str], *, overwrite: bool) -> None:
-    """Write the files of a model's folder; with `overwrite` a folder is replaced that has no other files than these."""
-    own = {*FILES, FACTS, ITERATIONS, ERRORS, UNEXPLAINED}
+def require_replaceable(target: Path, *, overwrite: bool) -> None:
+    """Raise InputError if there is something at `target`, or with `overwrite` something else than a model's folder."""
+    own = {*FILES, SELECTION, *_OWN}
     if overwrite and target.is_dir() and not {path.name for path in target.iterdir()} <= own:
         raise InputError(f"{target}: has other files than a model's; give another name")
+    if (target.exists() or target.is_symlink()) and not (overwrite and target.is_dir()):
+        raise InputError(f"{target}: exists already; give another name, or --overwrite to replace a model's folder")
+
+
+def write_with_selection(
+    source: Path, target: Path, model: Model, facts: Mapping[str, Any], *, overwrite: bool
+) -> None:
+    """Write a copy of a model's folder with the selection factor of `model`.
+
+    facts  for selection.json
+    """
+    assert model.selection is not None
+    texts = folder_texts(source)
+    digest = model_digest(texts[name] for name in FILES)
+    if digest != model.digest:
+        raise InputError(f"{source}: changed while it was read; start again when it is complete")
+    texts |= {name: (source / name).read_text() for name in _OWN if (source / name).is_file()}
+    texts |= {SELECTION: model.selection.text(digest), SELECTION_FACTS: _json(_SELECTION_FORMAT, facts)}
+    write_files(target, texts, overwrite=overwrite)
+
+
+def write_files(target: Path, texts: Mapping[str, str], *, overwrite: bool) -> None:
+    """Write the files of a model's folder; with `overwrite` a folder is replaced that has no other files than these."""
+    require_replaceable(target, overwrite=overwrite)
     with atomic_folder(target, overwrite=overwrite) as folder:
         for name, text in texts.items():
             (folder / name).write_text(text)
@@ -99,9 +132,18 @@ def _errors(model: Model, errors: Model) -> str:
 
 def read_facts(folder: Path) -> dict[str, Any] | None:
     """What inference.json says; None if the folder has none that hpcvdj wrote."""
+    return _facts(folder / FACTS, _FORMAT)
+
+
+def read_selection_facts(folder: Path) -> dict[str, Any] | None:
+    """What selection.json says; None if the folder has none that hpcvdj wrote."""
+    return _facts(folder / SELECTION_FACTS, _SELECTION_FORMAT)
+
+
+def _facts(path: Path, name: str) -> dict[str, Any] | None:
     try:
-        facts = json.loads((folder / FACTS).read_text())
-        return dict(facts) if facts["format"] == _FORMAT else None
+        facts = json.loads(path.read_text())
+        return dict(facts) if facts["format"] == name else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -186,7 +186,8 @@ def infer(
     StoppedError on every rank after a signal; InputError if no row is possible, or for a damaged state.
     """
     free, warnings = run.from_root(lambda: _free(chosen, model, plan))
-    model = replace(started(model, plan.start or "mixed", free), error_rate=FIRST_ERROR_RATE if plan.errors else 0.0)
+    begun = started(model, plan.start or "mixed", free)
+    model = replace(begun, error_rate=FIRST_ERROR_RATE if plan.errors else 0.0, selection=None)
     repertoire, held = _shared(chosen, plan, run)
     weights = (~held).astype(np.uint32)
     evaluate = Expectations(InferenceProblem(repertoire, weights, model, plan.errors), run, backend)

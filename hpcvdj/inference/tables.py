@@ -96,7 +96,7 @@ def infer_tables(
     assert target is not None
     backend_name = run.from_root(lambda: _backend_name(plan, backend_name))
     with ExitStack() as stack:
-        run.on_root(lambda: stack.enter_context(_locked(target)))
+        run.on_root(lambda: stack.enter_context(locked(target)))
         model, plan = run.from_root(lambda: reference_of(start, plan))
         inputs = surveyed(inputs, run)
         identity = run.from_root(lambda: _identity(inputs, start, plan))
@@ -163,7 +163,7 @@ def infer_table(table: Any, start: Model | Germline, plan: Plan, backend_name: s
     return replace(fit, model=named(fit.model, "inferred"))
 
 
-def _locked(target: Path) -> AbstractContextManager[None]:
+def locked(target: Path) -> AbstractContextManager[None]:
     """Keeps other runs from writing the folder; InputError if there is no place for it."""
     if not target.parent.is_dir():
         raise InputError(f"{target.parent}: no such folder; create it first, or write elsewhere")

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.recombination.repertoire import PGEN_COLUMNS
+from hpcvdj.recombination.repertoire import PGEN_COLUMNS, SELECTION_COLUMNS
 
 
 class Quantity:
@@ -119,14 +119,24 @@ class Pathways(Quantity):
         return exact_column_sums(values, nonzero)
 
 
+SELECTION_REASONS = (
+    "",
+    "out of frame",
+    "not productive",
+    "has symbols for several amino acids",
+    "several V or J genes",
+)
+"""Why a junction has no selection factor; the column `q_excluded` of results has the place of the reason."""
+
+
 class Pgen(Quantity):
-    """Generation probabilities; `names` are those of `PGEN_COLUMNS` that were computed."""
+    """Generation probabilities; `names` are those of `PGEN_COLUMNS` that were computed, and `SELECTION_COLUMNS`."""
 
     name = "pgen"
     dataset = "pgen"
     dtype = np.float64
     axis = "names"
-    meaning = "generation probabilities of each junction; NaN where a junction out of frame has no amino acids"
+    meaning = "generation probabilities of each junction; NaN where it has none"
     excluded = "pgen_excluded"
     number = int
 
@@ -140,7 +150,8 @@ class Pgen(Quantity):
     def recorded(self, attributes: Mapping[str, Any]) -> "Pgen":
         """With the names of the result; ValueError if they are others than there can be."""
         names = json.loads(attributes["columns"])
-        if not isinstance(names, list) or [name for name in PGEN_COLUMNS if name in names] != names:
+        known = (*PGEN_COLUMNS, *SELECTION_COLUMNS)
+        if not isinstance(names, list) or [name for name in known if name in names] != names:
             raise ValueError(f"columns are {names!r}")
         return Pgen(tuple(names))
 
@@ -152,16 +163,28 @@ class Pgen(Quantity):
         """The names."""
         return list(self.names)
 
+    def derived(self, values: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        """The reasons of `q_excluded` in words."""
+        if "q_excluded" not in self.names:
+            return {}
+        place = values[:, self.names.index("q_excluded")].astype(np.int64)
+        return {"q_excluded": np.array(SELECTION_REASONS)[place]}
+
     def sums(self, values: NDArray[Any], nonzero: NDArray[np.bool_]) -> list[Any]:
         """How many values above 0 each column has: sums of probabilities would depend on the order of rows."""
-        nonzero |= (values > 0).any(axis=1)
+        probabilities = [place for place, name in enumerate(self.names) if name in PGEN_COLUMNS]
+        nonzero |= (values[:, probabilities] > 0).any(axis=1)
         positive: list[Any] = (values > 0).sum(axis=0).tolist()
         return positive
 
     def summary(self, sums: list[Any], nonzero: int, junctions: int) -> dict[str, str]:
         """How many junctions can be made."""
         frame = "" if "pgen_nt" not in self.names else "; those out of frame have no amino acids"
+        said = {name: f"have a probability above 0{frame * (name != 'pgen_nt')}" for name in PGEN_COLUMNS} | {
+            "q_factor": "have a selection factor"
+        }
         return {
-            name: f"{positive:,} of {junctions:,} junctions have a probability above 0{frame * (name != 'pgen_nt')}"
+            name: f"{positive:,} of {junctions:,} junctions {said[name]}"
             for name, positive in zip(self.names, sums, strict=True)
+            if name in said
         }

@@ -30,6 +30,8 @@ from hpcvdj.recombination.models import (
     stationary,
 )
 from hpcvdj.recombination.packaged import model_paths
+from hpcvdj.recombination.selection import FILE as SELECTION
+from hpcvdj.recombination.selection import read_selection
 from hpcvdj.storage.inputs import read_text
 
 PARAMETERS = ("model_params.txt", "model_parms.txt", "models/model_params.txt", "models/model_parms.txt")
@@ -95,6 +97,11 @@ def load_model(name: str | Path, *, pseudogenes: bool = False) -> Model:
 
     A folder goes before a name.  InputError that names the file, the place and the remedy.
     """
+    return read_model(model_folder(name), str(name), pseudogenes=pseudogenes)
+
+
+def model_folder(name: str | Path) -> Path:
+    """The folder of a model, by its name or its path; InputError if there is none."""
     folder = Path(name)
     if not folder.is_dir():
         named = model_folders()
@@ -104,7 +111,13 @@ def load_model(name: str | Path, *, pseudogenes: bool = False) -> Model:
             there = ", ".join({**OLGA_FOLDERS, **named})
             raise InputError(f"{name}: no folder of a model, and no model of that name; there are {there}")
         folder = named[str(name)]
-    return read_model(folder, str(name), pseudogenes=pseudogenes)
+    return folder
+
+
+def folder_texts(folder: Path) -> dict[str, str]:
+    """The files of the model in a folder, by the names that OLGA gives them; InputError if one cannot be read."""
+    remedy = f"a model's folder has {', '.join(FILES)}"
+    return {name: read_text(path, "model file", remedy) for name, path in zip(FILES, _files(folder), strict=True)}
 
 
 _Events = dict[str, list[tuple[str, ...]]]
@@ -126,9 +139,8 @@ def read_model(folder: Path, name: str | None = None, *, pseudogenes: bool = Fal
 
     pseudogenes  alleles that are not functional take part as well, if their anchor is known
     """
-    paths = _files(folder)
-    texts = [read_text(path, "model file", f"a model's folder has {', '.join(FILES)}") for path in paths]
-    params, marginals, v_anchors, j_anchors = map(_Lines, paths, texts)
+    texts = list(folder_texts(folder).values())
+    params, marginals, v_anchors, j_anchors = map(_Lines, _files(folder), texts)
     digest = model_digest(texts)
     events = _events(params)
     tables, axes = _marginals(marginals, events)
@@ -136,7 +148,8 @@ def read_model(folder: Path, name: str | None = None, *, pseudogenes: bool = Fal
     j = _templates(events["j_choice"], j_anchors, _palindrome(params, events, "j_5_del"), "J", pseudogenes)
     empty = np.zeros((0, 0))
     common: dict[str, Any] = {"v": v, "j": j, "v_deletions": tables["v_3_del"], "j_deletions": tables["j_5_del"]}
-    named: dict[str, Any] = {"name": name or str(folder), "digest": digest}
+    selection = read_selection(folder / SELECTION, digest) if (folder / SELECTION).exists() else None
+    named: dict[str, Any] = {"name": name or str(folder), "digest": digest, "selection": selection}
     if "d_gene" not in events:
         p_vj = tables["v_choice"][:, None] * tables["j_choice"]
         model = Model(

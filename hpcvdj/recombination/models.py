@@ -23,6 +23,7 @@ from hpcvdj.errors import InputError
 from hpcvdj.recombination.calls import is_orphon, meant_by
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
 from hpcvdj.recombination.germline import SEGMENT_TYPES, SegmentType, imgt_spelling
+from hpcvdj.recombination.selection import Selection
 
 Array = NDArray[np.float64]
 
@@ -106,6 +107,7 @@ class Model:
     joint        take P(V, D, J) = `p_vdj` in the place of P(V) P(D, J)
     error_rate   P(a base of V, D or J, P-nucleotides included, is misread), with which the model was inferred; a
                  property of the sequencing, which generation probabilities do not take
+    selection    the selection factor of its productive junctions, if one was inferred
     """
 
     name: str
@@ -123,6 +125,7 @@ class Model:
     p_vdj: Array | None = None
     joint: bool = False
     error_rate: float = 0.0
+    selection: Selection | None = None
 
     def __repr__(self) -> str:
         """Its name, and how many alleles of each segment it has."""
@@ -135,6 +138,14 @@ class Model:
             raise InputError(f"{self.name}: has no P(V, D, J), only P(V) and P(D, J); leave out --joint")
         return replace(self, joint=True)
 
+    def require_selection(self) -> Selection:
+        """Its selection factor; InputError if it has none."""
+        if self.selection is None:
+            raise InputError(
+                f"{self.name}: has no selection factor; infer one with hpcvdj infer-selection, or leave out --selection"
+            )
+        return self.selection
+
     @cached_property
     def p_choice(self) -> Array:
         """P(V, D, J), float64 [V, D, J], of a locus with D genes."""
@@ -144,7 +155,8 @@ class Model:
 
     def facts(self) -> dict[str, str | int]:
         """What results record of it."""
-        return {"model": self.name, "model_sha256": self.digest}
+        factor = {} if self.selection is None else {"selection_sha256": self.selection.digest}
+        return {"model": self.name, "model_sha256": self.digest, **factor}
 
     @property
     def has_d(self) -> bool:

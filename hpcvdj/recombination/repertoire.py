@@ -78,6 +78,9 @@ class Repertoire:
 PGEN_COLUMNS = ("pgen_nt", "pgen_aa", "pgen_aa_1mm")
 """Generation probabilities: of nucleotides, of amino acids, and of all amino acids within one mismatch."""
 
+SELECTION_COLUMNS = ("q_factor", "p_post", "q_excluded")
+"""The selection factor of a junction, the probability of its amino acids after selection, and why it has none."""
+
 
 @dataclass(frozen=True)
 class PgenProblem:
@@ -85,7 +88,8 @@ class PgenProblem:
 
     repertoire  junctions, with the codons of Cys 104 and Phe/Trp 118, grouped by their sets of V and J alleles
     model       the recombination model
-    names       those of `PGEN_COLUMNS` that are asked for, in their order: without `pgen_nt` for amino acids
+    names       those of `PGEN_COLUMNS` that are asked for, in their order: without `pgen_nt` for amino acids; then all
+                `SELECTION_COLUMNS`, or none
     """
 
     repertoire: Repertoire

@@ -22,6 +22,7 @@ from tests.cli.test_mpiexec import MPIEXEC, launch
 from tests.commands import error_line, hpcvdj_command
 from tests.kernels.pgen.problems import OLGA_MODELS, olga_model
 from tests.recombination.igor_files import mouse_files, vdj_files, vj_files
+from tests.selected import features_of, few_genes, log_factor_of, with_factor
 
 FILES = {
     "VDJ": vdj_files,
@@ -244,3 +245,24 @@ def test_a_model_without_productive_junctions(tmp_path):
     assert hpcvdj.generate(model, 10).num_rows == 10
     with pytest.raises(InputError, match="makes no productive junction; leave out productive=True"):
         hpcvdj.generate(model, 10, productive=True)
+
+
+def test_selection_keeps_in_proportion_to_the_factor():
+    """Shares of features are those of the draws weighted by Q; sequence i does not depend on the others."""
+    model = with_factor(few_genes(), {"V_length:TRBV9:14": 1.2, "left:4:G": 0.9, "right:5:P": -2.0})
+    drawn = hpcvdj.generate(model, 40_000, seed=2, productive=True, backend="cpu")
+    kept = hpcvdj.generate(model, 4_000, seed=3, selection=True, backend="cpu")
+    assert set(kept["productive"].to_pylist()) == {True}
+    rows = [(row["v_call"].split("*")[0], row["j_call"].split("*")[0], row["junction_aa"]) for row in drawn.to_pylist()]
+    weights = np.exp([log_factor_of(model.selection, *row) for row in rows])
+    for name in model.selection.weights:
+        expected = np.average([name in features_of(*row) for row in rows], weights=weights)
+        found = sum(
+            name in features_of(row["v_call"].split("*")[0], row["j_call"].split("*")[0], row["junction_aa"])
+            for row in kept.to_pylist()
+        )
+        assert abs(found / len(kept) - expected) < 5 * np.sqrt(expected / len(kept)), name
+    fewer = hpcvdj.generate(model, 300, seed=3, selection=True, backend="cpu")
+    assert fewer.to_pylist() == kept.slice(0, 300).to_pylist()
+    with pytest.raises(InputError, match="has no selection factor; infer one with hpcvdj infer-selection"):
+        hpcvdj.generate("human_trb_m15", 10, selection=True)

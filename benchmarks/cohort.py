@@ -1,0 +1,178 @@
+"""The commands on a cohort with planted signals: time, memory, what they find, and what they should not.
+
+python benchmarks/cohort.py --individuals 5 --junctions 5000 --output results/cohort/raw.csv
+
+Makes a cohort (`_cohort.py`), runs each command on it in a process of its own, and writes a row for each: wall and
+processor time, the largest resident memory, how many of the planted signals it found, and how many others at q < 0.05.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import hpcvdj
+
+FIELDS = (
+    "hardware", "program", "individuals", "junctions", "step", "status", "minutes", "cpu_seconds", "peak_mb",
+    "planted", "found", "others",
+)  # fmt: skip
+
+MOST_Q = 0.05
+
+PUBLIC, CLUSTER = "public", "cluster"
+"""Kinds of planted signals in truth.tsv."""
+
+Found = tuple[int, int, int]
+"""Planted signals, those that were found, and others that were."""
+
+
+def measured(words: list[str]) -> dict[str, Any]:
+    """How a Python program ended, its wall and processor time, and its largest resident memory.
+
+    A new process begins with the largest memory of this one, which therefore imports and keeps little.
+    """
+    started = time.perf_counter()
+    process = subprocess.Popen([sys.executable, *words], stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return {
+        "status": "done" if process.returncode == 0 else f"exit {process.returncode}",
+        "minutes": f"{(time.perf_counter() - started) / 60:.3f}",
+        "cpu_seconds": f"{used.ru_utime + used.ru_stime:.1f}", "peak_mb": f"{used.ru_maxrss / 1024:.0f}",
+    }  # fmt: skip
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    """The rows of a table."""
+    with open(path, newline="") as stream:
+        return list(csv.DictReader(stream, delimiter="\t"))
+
+
+def clonotype(row: dict[str, str]) -> tuple[str, str, str]:
+    """V gene, J gene, amino acids."""
+    return row["v_call"].partition("*")[0], row["j_call"].partition("*")[0], row["junction_aa"]
+
+
+def near(a: tuple[str, str, str], b: tuple[str, str, str]) -> bool:
+    """Whether two clonotypes are equal, or differ in one residue."""
+    return a[:2] == b[:2] and len(a[2]) == len(b[2]) and sum(x != y for x, y in zip(a[2], b[2], strict=True)) <= 1
+
+
+class Steps:
+    """The commands, in their order, in the folder of a cohort."""
+
+    def __init__(self, folder: Path, model: str, options: list[str]) -> None:
+        self.folder, self.model, self.options = folder, model, options
+        self.truth = rows_of(folder / "truth.tsv")
+        self.samples = sorted((folder / "samples").iterdir())
+
+    def all(self) -> Iterator[tuple[str, list[str], Callable[[], Found] | None]]:
+        """Name, words and what was found, of each command."""
+        tables, to = [str(path) for path in self.samples], self.folder
+        given = ["-m", self.model, "-o"]
+        yield "pgen", ["pgen", *tables, *given, str(to / "pgen"), *self.options], None
+        yield "infer", ["infer", *tables, *given, str(to / "inferred"), *self.options], None
+        selected = str(to / "selected")
+        yield "infer-selection", ["infer-selection", *tables, *given, selected, *self.options], None
+        metadata = ["--metadata", str(to / "metadata.tsv"), "--group", "group"]
+        yield "sharing", ["sharing", *tables, *given, str(to / "sharing.tsv"), *metadata], self.sharing
+        yield "contamination", ["contamination", *tables, *given, str(to / "contamination.tsv")], self.contamination
+        for path in self.samples:
+            own = to / f"enriched_{path.name}"
+            words = ["enrich", str(path), *given, str(own), *self.options]
+            yield f"enrich {path.stem}", words, lambda path=path, own=own: self.enrich(path.stem, own)
+        tables = [to / "sharing.tsv", to / "contamination.tsv", *sorted(to.glob("enriched_*.tsv"))]
+        results = [str(path) for path in [*sorted((to / "pgen").glob("*.h5")), *tables] if path.exists()]
+        yield "report", ["report", *results, *metadata, "-o", str(to / "report.html")], None
+
+    def planted(self, kind: str, repertoire: str | None = None) -> dict[str, list[tuple[str, str, str]]]:
+        """The clonotypes of each planted signal, of all individuals or of one."""
+        found: dict[str, list[tuple[str, str, str]]] = {}
+        for row in self.truth:
+            if row["kind"] == kind and repertoire in (None, row["repertoire_id"]):
+                found.setdefault(row["number"], []).append(clonotype(row))
+        return found
+
+    def _compared(self, planted: dict[str, list[tuple[str, str, str]]], hits: list[tuple[str, str, str]]) -> Found:
+        found = {number for number, own in planted.items() if any(near(hit, member) for hit in hits for member in own)}
+        members = [member for own in planted.values() for member in own]
+        others = [hit for hit in hits if not any(near(hit, member) for member in members)]
+        return len(planted), len(found), len(others)
+
+    def sharing(self) -> Found:
+        """Public clonotypes."""
+        hits = [clonotype(row) for row in rows_of(self.folder / "sharing.tsv") if float(row["q_value"]) < MOST_Q]
+        return self._compared(self.planted(PUBLIC), hits)
+
+    def enrich(self, repertoire: str, path: Path) -> Found:
+        """Clusters."""
+        hits = [clonotype(row) for row in rows_of(path) if float(row["q_value"]) < MOST_Q]
+        return self._compared(self.planted(CLUSTER, repertoire), hits)
+
+    def contamination(self) -> Found:
+        """The pair of individuals with carry-over."""
+        rows = [row for row in rows_of(self.folder / "contamination.tsv") if float(row["q_value"]) < MOST_Q]
+        hits = {frozenset((row["individual_1"], row["individual_2"])) for row in rows}
+        pair = frozenset(path.name.partition(".")[0] for path in self.samples[:2])
+        return 1, int(pair in hits), len(hits - {pair})
+
+
+def rows(options: argparse.Namespace, folder: Path) -> Iterator[dict[str, Any]]:
+    """The raw rows."""
+    words = [str(Path(__file__).with_name("_cohort.py")), str(folder), "--model", options.model]
+    words += [f"--{name}={getattr(options, name)}" for name in ("individuals", "junctions", "seed")]
+    made = measured([*words, *["--selection"] * options.selection])
+    yield {"step": "making the cohort", **made}
+    if made["status"] != "done":
+        return
+    known = [path.stem.replace("_", "-") for path in (Path(hpcvdj.__file__).parent / "cli").glob("*.py")]
+    given = ["--backend", options.backend, "--threads", str(options.threads)]
+    for step, words, signals in Steps(folder, options.model, given).all():
+        if words[0] not in known:
+            yield {"step": step, "status": "no such command"}
+            continue
+        row = measured(["-m", "hpcvdj", "-q", *words])
+        if signals is not None and row["status"] == "done":
+            row |= dict(zip(("planted", "found", "others"), signals(), strict=True))
+        yield {"step": step, **row}
+
+
+def main() -> None:
+    """Measure and write the raw rows."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, required=True, help="raw.csv to write")
+    parser.add_argument("--folder", type=Path, help="keep the cohort and all results in this new folder")
+    parser.add_argument("--model", default="human_trb_m15")
+    parser.add_argument("--individuals", type=int, default=5)
+    parser.add_argument("--junctions", type=int, default=5_000, help="productive junctions of each individual")
+    parser.add_argument("--selection", action="store_true", help="draw with the model's selection factor")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--backend", default="cpu")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--hardware", default="CPU cores", help="its name, for the raw rows")
+    options = parser.parse_args()
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    common = {
+        "hardware": options.hardware, "program": f"hpcvdj {hpcvdj.__version__}", "individuals": options.individuals,
+        "junctions": options.junctions,
+    }  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder, open(options.output, "w", newline="") as stream:
+        writer = csv.DictWriter(stream, FIELDS, lineterminator="\n")
+        writer.writeheader()
+        for row in rows(options, options.folder or Path(folder) / "cohort"):
+            writer.writerow(common | row)
+            stream.flush()
+            print(*row.values(), sep=", ", flush=True)
+
+
+if __name__ == "__main__":
+    main()

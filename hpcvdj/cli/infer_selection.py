@@ -1,0 +1,78 @@
+"""`hpcvdj infer-selection`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hpcvdj.cli import common, options
+from hpcvdj.runs.ranks import log_if_serial
+
+if TYPE_CHECKING:
+    from hpcvdj.inference.selection_tables import InferredSelection
+
+
+def command(
+    junctions: options.Tables,
+    model: options.ModelName,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="FOLDER", help="Folder to write: the model with its factor.", show_default=False
+        ),
+    ],
+    table_format: options.TableFormat = None,
+    columns: options.Columns = None,
+    rows: Annotated[
+        int,
+        typer.Option(
+            "--rows",
+            min=1,
+            metavar="N",
+            help="Take at most this many of the real and of the generated junctions, drawn at random.",
+        ),
+    ] = 300_000,
+    seed: Annotated[int, typer.Option("--seed", min=0, max=(1 << 63) - 1, help="Seed of what is drawn.")] = 0,
+    backend: options.BackendOption = "auto",
+    threads: options.Threads = None,
+    patience: options.Patience = options.DEFAULT_PATIENCE,
+    overwrite: options.Overwrite = False,
+) -> None:
+    """Infer the selection factor Q of a model: by how much selection makes junctions more common than recombination.
+
+    Takes the distinct productive junctions of all tables together, with V and J calls, and compares them with as many
+    that the model makes: which genes, lengths and residues are more common? A tenth is held out, to say how much of
+    real repertoires the factor explains. Needs scikit-learn: pip install 'hpcvdj[selection]'.
+
+    Writes a copy of the model's folder with the factor in selection.tsv, which other programs ignore. hpcvdj enrich
+    takes a model's factor into account, hpcvdj pgen and hpcvdj generate with --selection.
+
+    The factor is the same for any order of the rows, and any number of ranks and threads.
+
+    Example: hpcvdj infer-selection cohort/ -m my_model -o my_model_selected
+    """
+    run = common.begin(threads, patience)
+    log_if_serial(run.world)
+    from hpcvdj.inference.selection import SelectionPlan
+    from hpcvdj.inference.selection_tables import infer_selection_of_tables
+
+    plan = run.from_root(lambda: SelectionPlan(rows, seed))
+    opening = run.from_root(lambda: options.opening(table_format, columns))
+    with run.request:
+        target = run.to(output, overwrite=overwrite)
+        found = infer_selection_of_tables(junctions, model, plan, target, backend, opening)
+    if found is not None:
+        _report(found, output)
+
+
+def _report(found: "InferredSelection", output: Path) -> None:
+    fit = found.fit
+    left_out = "".join(f", {number:,} {reason}" for reason, number in fit.left_out.items() if number)
+    common.say(f"rows       {found.rows_read:,} read, {found.excluded:,} excluded{left_out}")
+    common.say(
+        f"inferred   {len(fit.selection.weights):,} weights from {fit.rows[0]:,} junctions, {fit.rows[1]:,} held out"
+    )
+    common.say(f"held out   gain {fit.gain:.4f} ± {fit.error:.4f} nats per junction; AUC {fit.auc:.4f}")
+    for warning in fit.warnings:
+        common.say(f"warning    {warning}")
+    common.say(f"model      {output}")

@@ -1,0 +1,242 @@
+"""The selection factor Q of productive junctions: by how much selection makes them more common than recombination.
+
+Q(s) is the exponential of a sum of weights, one for each feature of a junction: its V with its J, each of them with the
+length, and the residue at each of nine positions from either end (the left-right features of Sethna et al., PLoS
+Computational Biology 16:e1008394, 2020).  A feature that the factor was not inferred from has weight 0.  The sum is
+kept within the range that it was inferred from.  The mean of Q over productive junctions of the model is 1, so
+P(s | productive) Q(s) is a probability as well.
+
+A model's folder has its factor in `selection.tsv`, which other programs ignore.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcvdj.errors import InputError
+from hpcvdj.storage.inputs import read_text
+
+FILE = "selection.tsv"
+"""Of a model's folder."""
+
+SIDE = 9
+"""Positions from either end whose residues are features; the conserved residues at the ends are not."""
+
+RESIDUES = "ACDEFGHIKLMNPQRSTVWY"
+
+_HEAD = "#hpcvdj-selection 1"
+_COLUMNS = "feature\tvalue"
+_NUMBERS = ("intercept", "smallest", "largest")
+_MEAN = "mean"
+_REMEDY = "copy the file again, or infer the factor again with `hpcvdj infer-selection`"
+
+Genes = tuple[str, str]
+"""A V gene and a J gene."""
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+
+def genes_of(alleles: str) -> str:
+    """The genes of alleles, each once.
+
+    >>> genes_of("TRBV6-2*01,TRBV6-3*01,TRBV6-2*02")
+    'TRBV6-2,TRBV6-3'
+    """
+    return ",".join(dict.fromkeys(name.partition("*")[0] for name in alleles.split(",")))
+
+
+def features(
+    genes: Sequence[Genes], pair: Counts, letters: NDArray[np.uint8], lengths: Counts
+) -> Iterator[tuple[list[str], Counts]]:
+    """The features of junctions, kind by kind: names, and the place of each junction's own among them, -1 for none.
+
+    genes    one V and one J gene of each pair
+    pair     int64 [junctions]: the pair of each
+    letters  uint8 [junctions, width]: the amino acids as ASCII, padded with zeros
+    lengths  int64 [junctions]: how many
+    """
+    yield [f"V_J:{v}:{j}" for v, j in genes], pair
+    sizes = range(int(lengths.max(initial=0)) + 1)
+    for kind, of_pair in zip("VJ", zip(*genes, strict=True), strict=False):
+        names = sorted(set(of_pair))
+        place = np.array([names.index(name) for name in of_pair], dtype=np.int64)
+        yield [f"{kind}_length:{name}:{size}" for name in names for size in sizes], place[pair] * len(sizes) + lengths
+    rows = np.arange(len(lengths))
+    for side in ("left", "right"):
+        for position in range(1, SIDE + 1):
+            at = np.full_like(lengths, position) if side == "left" else lengths - 1 - position
+            inside = position < lengths - 1
+            letter = letters[rows, np.where(inside, at, 0)].astype(np.int64)
+            yield [f"{side}:{position}:{chr(code)}" for code in range(256)], np.where(inside, letter, -1)
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """The selection factor of a model.
+
+    weights            natural logarithms, by feature
+    intercept          what all junctions have; it makes the mean of Q 1
+    smallest, largest  the range of ln Q
+    means              the mean of Q over the productive junctions of a V and a J gene that the model makes; of those
+                       that it makes often enough
+    facts              what the factor was inferred from
+    """
+
+    weights: Mapping[str, float]
+    intercept: float
+    smallest: float
+    largest: float
+    means: Mapping[Genes, float] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        """How many features it has."""
+        return f"<Selection: {len(self.weights):,} features>"
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of its numbers."""
+        return _digest(self._lines())
+
+    def log_factor(
+        self,
+        v_genes: Sequence[str],
+        j_genes: Sequence[str],
+        pair: Counts,
+        letters: NDArray[np.uint8],
+        lengths: Counts,
+    ) -> Floats:
+        """Q of productive junctions: ln Q, float64 [junctions].
+
+        v_genes  of each pair; of several with commas, the mean of Q is taken
+        j_genes  likewise
+        pair     int64 [junctions]: the pair of each
+        letters  uint8 [junctions, width]: the amino acids as ASCII, with the conserved ends, padded with zeros
+        lengths  int64 [junctions]: how many
+        """
+        listed = _choices(v_genes, j_genes)
+        number = np.array([len(own) for own in listed], dtype=np.int64)
+        total = np.full(len(pair), -np.inf)
+        for turn in range(number.max(initial=0)):
+            rows = np.flatnonzero(number[pair] > turn)
+            genes = [own[turn % len(own)] for own in listed]
+            own = self._sum(genes, pair[rows], letters[rows], lengths[rows])
+            total[rows] = np.logaddexp(total[rows], own)
+        return np.asarray(np.clip(total - np.log(number)[pair], self.smallest, self.largest))
+
+    def log_mean(self, v_genes: Sequence[str], j_genes: Sequence[str]) -> Floats:
+        """The mean of Q over what the model makes with the genes of each pair: ln, float64 [pairs]; NaN if unknown."""
+        listed = _choices(v_genes, j_genes)
+        return np.array([np.log(np.mean([self.means.get(own, np.nan) for own in genes])) for genes in listed])
+
+    def _sum(self, genes: Sequence[Genes], pair: Counts, letters: NDArray[np.uint8], lengths: Counts) -> Floats:
+        """The sum of the weights, of pairs with one V and one J gene; always added in the same order."""
+        total = np.full(len(pair), self.intercept)
+        for names, place in features(genes, pair, letters, lengths):
+            # The last one is that of place -1.
+            total += np.array([*(self.weights.get(name, 0.0) for name in names), 0.0])[place]
+        return total
+
+    def _lines(self) -> list[str]:
+        numbers = {
+            **{name: getattr(self, name) for name in _NUMBERS},
+            **{":".join((_MEAN, *genes)): mean for genes, mean in sorted(self.means.items())},
+            **dict(sorted(self.weights.items())),
+        }
+        return [f"{name}\t{value!r}" for name, value in numbers.items()]
+
+    def text(self, model_digest: str) -> str:
+        """The file of a model's folder.
+
+        model_digest  of the model, of which alone this is the factor
+        """
+        lines = self._lines()
+        facts = {**self.facts, "model_sha256": model_digest, "lines_sha256": _digest(lines)}
+        return "\n".join([_HEAD, f"#{json.dumps(facts, sort_keys=True)}", _COLUMNS, *lines, ""])
+
+
+def read_selection(path: Path, model_digest: str) -> Selection:
+    """The factor of a model that has this digest; InputError, with the line, for a file that is not that."""
+
+    def error(number: int, what: str, remedy: str = _REMEDY) -> InputError:
+        return InputError(f"{path}, line {number}: {what}; {remedy}")
+
+    lines = read_text(path, "selection factor", _REMEDY).split("\n")
+    if lines[0] != _HEAD:
+        known = lines[0].startswith(_HEAD.rstrip("1"))
+        raise error(1, f"not '{_HEAD}'", "update hpcvdj" if known else _REMEDY)
+    facts, body = _facts(lines[1] if len(lines) > 1 else ""), lines[3:-1]
+    if facts is None:
+        raise error(2, "not a JSON object with model_sha256 and lines_sha256")
+    if facts.pop("model_sha256") != model_digest:
+        raise error(2, "is the factor of another model", "infer one of this model with `hpcvdj infer-selection`")
+    if lines[2:3] != [_COLUMNS]:
+        raise error(3, "not the columns feature and value")
+    found: dict[str, float] = {}
+    for number, line in enumerate(body, start=4):
+        name, _, text = line.partition("\t")
+        value = _number(text)
+        if value is None or not (name in _NUMBERS or _is_feature(name)):
+            raise error(number, f"not a feature and a number: {line[:60]!r}")
+        if name in found:
+            raise error(number, f"{name} is there twice")
+        found[name] = value
+    missing = [name for name in _NUMBERS if name not in found]
+    if missing or lines[-1] or facts.pop("lines_sha256") != _digest(body):
+        raise error(len(lines) - 1, "the lines are not those that were written: some are missing or changed")
+    means = {}
+    for name in [name for name in found if name.startswith(f"{_MEAN}:")]:
+        _, v, j = name.split(":")
+        means[v, j] = found.pop(name)
+    numbers = {name: found.pop(name) for name in _NUMBERS}
+    if numbers["smallest"] > numbers["largest"] or any(mean <= 0 for mean in means.values()):
+        raise error(4, "the range of the factor is empty, or a mean is not above 0")
+    return Selection(found, **numbers, means=means, facts=facts)
+
+
+def _choices(v_genes: Sequence[str], j_genes: Sequence[str]) -> list[list[Genes]]:
+    """The V and J genes of each pair, in all combinations; alleles count as their genes."""
+    return [
+        [(v, j) for v in genes_of(vs).split(",") for j in genes_of(js).split(",")]
+        for vs, js in zip(v_genes, j_genes, strict=True)
+    ]
+
+
+def _digest(lines: Sequence[str]) -> str:
+    return hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
+
+
+def _facts(line: str) -> dict[str, Any] | None:
+    try:
+        facts = json.loads(line.removeprefix("#"))
+    except ValueError:
+        return None
+    known = isinstance(facts, dict) and all(isinstance(facts.get(f"{of}_sha256"), str) for of in ("model", "lines"))
+    return facts if known else None
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _is_feature(name: str) -> bool:
+    kind, *parts = name.split(":")
+    if len(parts) != 2 or not all(parts):
+        return False
+    if kind in ("V_length", "J_length"):
+        return parts[1].isdecimal()
+    if kind in ("left", "right"):
+        return parts[0] in map(str, range(1, SIDE + 1)) and parts[1] in RESIDUES
+    return kind in ("V_J", _MEAN)
