@@ -25,7 +25,7 @@ from hpcvdj.enrichment.clonotypes import Clonotypes, Counts, letter_words
 from hpcvdj.enrichment.statistics import Floats
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.backends import AUTO, Backend
-from hpcvdj.kernels.neighbours.blocks import blocks, equal_runs
+from hpcvdj.kernels.neighbours.blocks import groups
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_choice
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem
@@ -171,15 +171,10 @@ def enrich_over(own: Clonotypes, control: Clonotypes, settings: Settings, backen
     ])  # fmt: skip
     lengths = np.concatenate([own.lengths, control.lengths[known]])
     kinds = np.concatenate([own.kind, kind[known]])
-    order, starts = blocks(lengths, kinds)
-    same, first = equal_runs(letter_words(letters)[order], starts)
-    same = np.arange(len(kinds))[order][same]
-    group = np.empty(len(kinds), dtype=np.int64)
-    group[same] = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(kinds))))
-    weights = np.zeros((len(first), 2), dtype=np.int64)
+    rows, group = groups(letter_words(letters), lengths, kinds)
+    weights = np.zeros((len(rows), 2), dtype=np.int64)
     np.add.at(weights[:, 0], group[: len(own)], own.variants)
     np.add.at(weights[:, 1], group[len(own) :], control.variants[known])
-    rows = same[first]
     shared = (weights[group[: len(own)], 1] >= own.variants).mean()
     if shared >= ITSELF and len(own) >= FEWEST_TO_TELL:
         raise InputError(

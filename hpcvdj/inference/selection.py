@@ -20,7 +20,7 @@ from hpcvdj.errors import InputError, require_integer
 from hpcvdj.generation.generate import Generation, generate
 from hpcvdj.kernels.backends import AUTO, Backend
 from hpcvdj.kernels.generation.letters import RESIDUES
-from hpcvdj.kernels.neighbours.equal import grouped
+from hpcvdj.kernels.neighbours.blocks import groups
 from hpcvdj.kernels.text import translate_rows
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.selection import Counts, Floats, Genes, Selection, features, genes_of
@@ -153,11 +153,8 @@ def distinct(junctions: Junctions) -> tuple[Spelled, dict[str, int]]:
     kind = np.repeat(np.array([number.get(name, -1) for name in genes], dtype=np.int64), sizes)
     kind[np.repeat(several | never, sizes)] = -1
     keep = np.flatnonzero(kind >= 0)
-    facts = np.column_stack([own.words[keep], own.lengths[keep].astype(np.uint64), kind[keep].astype(np.uint64)])
-    first, group = grouped(facts)
-    rows = keep[first]
-    order = np.lexsort((*own.words[rows].T[::-1], own.lengths[rows], kind[rows]))
-    times, rows = np.bincount(group, minlength=len(first))[order], rows[order]
+    first, group = groups(own.words[keep], own.lengths[keep].astype(np.int64), kind[keep])
+    times, rows = np.bincount(group, minlength=len(first)), keep[first]
     codons = own.lengths[rows].astype(np.int64) // 3
     width = int(codons.max(initial=1))
     letters = np.zeros((len(rows), width), dtype=np.uint8)

@@ -61,3 +61,26 @@ def equal_runs(words: NDArray[np.uint64], starts: NDArray[np.int64]) -> tuple[ND
         begins[1:] |= in_order[1:] != in_order[:-1]
     begins[starts[:-1][np.diff(starts) > 0]] = True
     return order, np.flatnonzero(begins)
+
+
+def groups(
+    words: NDArray[np.uint64], lengths: NDArray[np.int64], classes: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The groups of equal sequences, sorted by class, length and words: the first row of each, and each row's group.
+
+    words    uint64 [rows, columns]
+    lengths  int64 [rows]
+    classes  int64 [rows]
+
+    Returns int64 [groups] and int64 [rows].
+
+    >>> first, group = groups(np.array([[7], [5], [7]], dtype=np.uint64), np.array([1, 1, 1]), np.array([0, 0, 0]))
+    >>> first.tolist(), group.tolist()
+    ([1, 0], [1, 0, 1])
+    """
+    order, starts = blocks(lengths, classes)
+    same, first = equal_runs(words[order], starts)
+    same = np.arange(len(words))[order][same]
+    group = np.empty(len(words), dtype=np.int64)
+    group[same] = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(words))))
+    return same[first], group
