@@ -26,10 +26,13 @@ _LOG = alt.Scale(type="log")
 def heatmap(table: Table, x: str, y: str, key: str, orders: tuple[list[str], list[str]]) -> Any:
     """A heat map of the column `key` by `x` and `y`, in these orders, on a logarithmic scale; grey where it is 0."""
     cells = _of(table, width=alt.Step(14), height=alt.Step(14)).mark_rect(stroke=_WHITE, strokeWidth=0.5)
+    positive = [value for record in table.records() if isinstance(value := record[key], int | float) and value > 0]
+    least, most = min(positive, default=1), max(positive, default=1)
+    scale = alt.Scale(type="log", domain=[least, most] if least < most else [most / 2, most], nice=False)
     return cells.encode(
         x=alt.X(f"{x}:N", title=None, sort=orders[0], axis=alt.Axis(labelAngle=-90)),
         y=alt.Y(f"{y}:N", title=None, sort=orders[1]),
-        color=alt.condition(f"datum.{key} > 0", _column(alt.Color, table, key, scale=_LOG), alt.value(_GREY)),
+        color=alt.condition(f"datum.{key} > 0", _column(alt.Color, table, key, scale=scale), alt.value(_GREY)),
     )
 
 
@@ -49,7 +52,7 @@ def spectrum(table: Table) -> Any:
     base = _of(table).transform_filter("datum.number > 0")
     x = alt.X("n_individuals:Q", title="individuals", axis=alt.Axis(tickMinStep=1, grid=False))
     y = alt.Y("number:Q", title="sequences", scale=_LOG)
-    colour = alt.Color("series:N", title=None, sort=None)
+    colour = alt.Color("series:N", title=None, sort=None, legend=alt.Legend(symbolOpacity=1))
     band = base.transform_filter("datum.low > 0").mark_area(opacity=0.25).encode(
         x=x, y=alt.Y("low:Q", scale=_LOG, title="sequences"), y2="high:Q", color=colour
     )  # fmt: skip
@@ -74,7 +77,7 @@ def ratio(table: Table) -> Any:
 def carry_over(table: Table) -> Any:
     """The rate at which clones are met in other individuals, by their reads."""
     order = list(dict.fromkeys(str(record["reads of the clone"]) for record in table.records()))
-    return _of(table).transform_filter("datum.rate > 0").mark_line(point=True, strokeWidth=1.5).encode(
+    return _of(table, width=alt.Step(52)).transform_filter("datum.rate > 0").mark_line(point=True, strokeWidth=1.5).encode(
         x=alt.X("reads of the clone:O", sort=order, axis=alt.Axis(labelAngle=0)),
         y=_column(alt.Y, table, "rate", scale=_LOG), color=alt.Color("series:N", title=None, sort=None),
     )  # fmt: skip
@@ -85,7 +88,7 @@ def quantiles(table: Table) -> Any:
     base = _of(table)
     x = _column(alt.X, table, "expected", axis=alt.Axis(grid=False))
     y = _column(alt.Y, table, "observed")
-    band = base.mark_area(opacity=0.3, color="#888888").encode(x=x, y=alt.Y("low:Q", title=y.title), y2="high:Q")
+    band = base.mark_area(opacity=0.3, color="#888888").encode(x=x, y=alt.Y("low:Q", title=table.column("observed").title), y2="high:Q")
     diagonal = alt.Chart(alt.NamedData(table.name)).mark_line(color="#5c5c5c", strokeDash=[4, 3])
     points = base.mark_line(point=alt.OverlayMarkDef(size=14), strokeWidth=1.2)
     return alt.layer(
@@ -145,6 +148,6 @@ def _column(channel: Any, table: Table, key: str, **options: Any) -> Any:
 
 def _colours(table: Table) -> list[Any]:
     """The channel that gives lines the colour of their group, or of their sample if there are few."""
-    key = "group" if table.has("group") else "sample"
-    names = list(dict.fromkeys(record[key] for record in table.records()))
+    named = {key: list(dict.fromkeys(row.get(key) for row in table.records())) for key in ("group", "sample")}
+    key, names = next(((key, own) for key, own in named.items() if len(own) > 1), ("sample", []))
     return [alt.Color(f"{key}:N", title=None, sort=names)] if 1 < len(names) <= MOST_COLOURS else []

@@ -186,7 +186,6 @@ def shown(cell: Cell) -> str:
 
 
 def percent(part: float, total: float) -> str:
-    """A share with two digits or more."""
-    return f"{100 * part / total:.2g} %" if 0 < part < 0.995 * total else "100 %" if part == total > 0 else (
-        f"{100 * part / total:.2f} %" if total else "–"
-    )  # fmt: skip
+    """A share with two digits; above 99 % with those that tell it from 100 %."""
+    share = 100 * part / max(1, total)
+    return f"{share:.2g} %" if share < 99 else f"{share:.5g} %"

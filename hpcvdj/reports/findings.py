@@ -160,7 +160,7 @@ def sharing(outputs: Outputs, finding: Finding, number: int) -> Section:
         "v_call j_call junction_aa junction n_individuals individuals nt_variants max_duplicate_count pgen p_post "
         "expected_individuals effect p_value q_value"
     )
-    hits = Table.of(f"{prefix}_sequences", "Shared sequences, the smallest p-value first", keys, finding.rows)
+    hits = Table.of(f"{prefix}_sequences", "Shared sequences, the smallest p-value first", keys, map(_spaced, finding.rows))
     areas = Table.of(
         f"{prefix}_auc", "How well sharing is predicted: area under the ROC curve (0.5 is chance)", "predictor area low high",
         [{"predictor": name, **dict(zip(("area", "low", "high"), own, strict=True))} for name, own in facts.get("auc", {}).items()],
@@ -169,6 +169,11 @@ def sharing(outputs: Outputs, finding: Finding, number: int) -> Section:
     individuals = _individuals(outputs, finding, f"{prefix}_individuals", "rows left_out reason", rows="rows used")
     tables = [hits.first(finding.total, finding.path.name), *[areas] * bool(areas.rows), individuals]
     return Section(_anchor("sharing", number), "Sharing", words, figures, tables)
+
+
+def _spaced(row: dict[str, Any]) -> dict[str, Any]:
+    """With blanks in the list of individuals, so that lines can break there."""
+    return {**row, "individuals": str(row.get("individuals") or "").replace(",", ", ")}
 
 
 def _float(value: Any) -> float | None:

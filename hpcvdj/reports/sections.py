@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hpcvdj.errors import few
 from hpcvdj.germline_import.genes import natural_key
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.reports import charts
@@ -100,8 +101,9 @@ def samples(outputs: Outputs) -> Section:
         "samples_table", "Samples", keys + [key for name in measures for key in (name, f"{name}_none")], rows(), **titles
     )
     words = ["Medians are at most 1 % too low."]
-    if outputs.groups and (missing := sum(1 for row in table.records() if not row.get("group"))):
-        words.append(f"{missing:,} samples have no group.")
+    missing = [survey.samples[k] for survey, k in once(outputs) if not outputs.group(survey.samples[k])]
+    if outputs.groups and missing:
+        words.append(f"Samples without a group: {few(missing)}.")
     return Section("samples", "Samples", words, tables=[table])
 
 

@@ -3,6 +3,7 @@ const root = document.documentElement, theme = document.getElementById("theme");
 const dark = matchMedia("(prefers-color-scheme: dark)");
 function useTheme(on) {
   root.dataset.theme = on ? "dark" : "light";
+  root.classList.toggle("dark", on); // for DataTables
   theme.ariaPressed = String(on);
 }
 useTheme(dark.matches);
