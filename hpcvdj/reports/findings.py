@@ -22,8 +22,11 @@ MOST_SPREAD = 8
 
 def finding_sections(outputs: Outputs) -> list[Section]:
     """The sections of all tables of findings."""
-    sections = [contamination(outputs, finding, k) for k, finding in enumerate(outputs.of("contamination"), start=1)]
-    sections += [sharing(outputs, finding, k) for k, finding in enumerate(outputs.of("sharing"), start=1)]
+    sections = []
+    for command, section in (("contamination", contamination), ("sharing", sharing)):
+        for k, finding in enumerate(outputs.of(command), start=1):
+            with finding.reading():
+                sections.append(section(outputs, finding, k))
     enriched = outputs.of("enrich")
     return [*sections, enrichment(outputs, enriched)] if enriched else sections
 

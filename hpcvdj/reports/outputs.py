@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,12 @@ from hpcvdj.repertoires.tables import repertoire_name
 from hpcvdj.storage.inputs import TEXT_BYTES
 from hpcvdj.storage.opening import damage
 
-FINDINGS = ("contamination", "sharing", "enrich")
-"""The commands whose tables have a .json beside them."""
+FINDINGS: dict[str, dict[str, type | tuple[type, ...]]] = {
+    "contamination": {"individuals": list, "rate": list, "shared_low": list, "max_pgen": float},
+    "sharing": {"individuals": list, "spectrum": list, "overlap": dict, "tested": int, "hits": int, "q_at_bound": bool},
+    "enrich": {"clonotypes": int, "tested": int, "hits": int, "clusters": int, "settings": dict, "tables": list},
+}
+"""The commands whose tables have a .json beside them, and what these must have."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,10 @@ class Finding:
     rows: list[dict[str, Any]]
     total: int
     sample: str = ""
+
+    def reading(self) -> AbstractContextManager[None]:
+        """Within the block, facts of another layout are an InputError that names the file."""
+        return damage(self.path.with_name(self.path.name + ".json"))
 
     @property
     def individuals(self) -> list[dict[str, Any]]:
@@ -81,7 +90,6 @@ def read_outputs(
     groups = {}
     for finding in findings:
         for individual in finding.individuals:
-            individual["name"] = printable(str(individual["name"]))
             found.append(individual["name"])
             if individual.get("group"):
                 groups[individual["name"]] = printable(str(individual["group"]))
@@ -100,8 +108,13 @@ def _finding(path: Path) -> Finding | None:
     with damage(beside):
         facts = json.loads(beside.read_text(encoding="utf-8"))
         command = facts.get("command") or ("enrich" if "kappa_by_length" in facts else "")
-    if command not in FINDINGS:
-        return None
+        if command not in FINDINGS:
+            return None
+        for key, kind in FINDINGS[command].items():
+            if not isinstance(facts[key], kind):
+                raise ValueError(f"its {key} is {facts[key]!r}")
+        for own in facts.get("individuals", []):
+            own["name"] = printable(str(own["name"]))
     rows, total = list[dict[str, Any]](), 0
     # A table without rows may lack its header.
     for batch in open_table(path).batches() if facts.get("tested") != 0 else ():

@@ -79,7 +79,8 @@ def all_sections(outputs: Outputs) -> list[Section]:
     from hpcvdj.reports.sections import sample_sections
     from hpcvdj.reports.support import origins, support
 
-    return [support(outputs), *finding_sections(outputs), *sample_sections(outputs), origins(outputs)]
+    found = finding_sections(outputs)  # first: it tells which file is damaged
+    return [support(outputs), *found, *sample_sections(outputs), origins(outputs)]
 
 
 @cache
@@ -102,7 +103,7 @@ def _render(outputs: Outputs, sections: list[Section]) -> str:
         loader=PackageLoader("hpcvdj.reports", "templates"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    tables = {table.name: table for section in sections for table in [*section.tables, *section.folded]}
+    tables = {table.name: table for section in sections for table in [*section.tables, *section.folded] if table.rows}
     specs = {figure.name: figure.spec for section in sections for figure in section.figures}
     samples = dict.fromkeys(sample for survey in outputs.surveys for sample in survey.samples)
     samples |= dict.fromkeys(finding.sample for finding in outputs.findings if finding.sample)

@@ -49,8 +49,8 @@ function make(table) {
     language: { search: "Search", lengthMenu: "Rows: _MENU_", emptyTable: "no rows" },
     buttons: [{
       extend: "csvHtml5", text: "Download", filename: table.id, extension: ".tsv", fieldSeparator: "\t", fieldBoundary: "",
-      bom: false, header: false, exportOptions: { orthogonal: "export", stripHtml: false, decodeEntities: false },
-      customize: text => [columns.map(({ title }) => title).join("\t"), text].filter(Boolean).join("\n") + "\n",
+      bom: false, header: false, footer: false, exportOptions: { orthogonal: "export", stripHtml: false, decodeEntities: false },
+      customize: text => `${columns.map(({ title }) => title).join("\t")}\n${text}`.trimEnd() + "\n",
     }],
     layout: { topStart: rows.length > 10 ? ["pageLength", "buttons"] : "buttons", topEnd: "search", bottomStart: "info",
       bottomEnd: rows.length > 10 ? "paging" : null },
