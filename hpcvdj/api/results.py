@@ -1,7 +1,7 @@
 """Results: opened, shown on a page, and searched for junctions that individuals share."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any

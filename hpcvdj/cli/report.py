@@ -35,7 +35,9 @@ def command(
     name: Annotated[
         list[str] | None,
         typer.Option(
-            "--name", help="What to call the sample of a file; once for each file.", show_default="the table it was read from"
+            "--name",
+            help="What to call the sample of a file; once for each file.",
+            show_default="the table it was read from",
         ),
     ] = None,
     figures: Annotated[
@@ -48,7 +50,8 @@ def command(
 ) -> None:
     """Write a report: what the data support, and the tables and figures behind it, on one HTML page.
 
-    The page needs no network and no other file. Its tables can be sorted, searched, filtered and downloaded. It contains
+    The page needs no network and no other file. Its tables can be sorted, searched, filtered and downloaded. It
+    contains
     names of samples and files and the command lines of the runs.
 
     Example: hpcvdj report counts.h5 pgen.h5 enriched.tsv -o report.html

@@ -38,7 +38,7 @@ def heatmap(table: Table, x: str, y: str, key: str, orders: tuple[list[str], lis
 
 def lines(table: Table, x: str, y: str, *, log_x: bool = False) -> Any:
     """The column `y` by `x`: a line for each sample, in the colour of its group or its own."""
-    axis = alt.Axis(grid=False, **({"format": ".0e", "labelOverlap": True} if log_x else {}))
+    axis = alt.Axis(grid=False, format=".0e", labelOverlap=True) if log_x else alt.Axis(grid=False)
     scale = alt.Scale(type="log", nice=False) if log_x else alt.Scale(zero=False, nice=False, padding=4)
     chart = _of(table).mark_line(point=alt.OverlayMarkDef(size=14), strokeWidth=1.5, opacity=0.8)
     return chart.encode(
@@ -59,16 +59,18 @@ def spectrum(table: Table) -> Any:
     expected = base.transform_filter("datum.series != 'observed'").mark_line(strokeWidth=1.5)
     observed = base.transform_filter("datum.series == 'observed'").mark_point(filled=True, size=45, opacity=1)
     dashes = alt.StrokeDash("series:N", sort=None, legend=None)
-    return alt.layer(band, expected.encode(x=x, y=y, color=colour, strokeDash=dashes), observed.encode(x=x, y=y, color=colour))
+    return alt.layer(
+        band, expected.encode(x=x, y=y, color=colour, strokeDash=dashes), observed.encode(x=x, y=y, color=colour)
+    )
 
 
 def ratio(table: Table) -> Any:
     """Observed over expected sequences by the number of individuals, with the band of the expectation."""
     base = _of(table)
     x = alt.X("n_individuals:Q", title="individuals", axis=alt.Axis(tickMinStep=1, grid=False))
-    y = alt.Y("ratio:Q", title="observed / expected", scale=_LOG)
+    y, low = (alt.Y(f"{key}:Q", title="observed / expected", scale=_LOG) for key in ("ratio", "low"))
     return alt.layer(
-        base.mark_area(opacity=0.25).encode(x=x, y=alt.Y("low:Q", scale=_LOG, title="observed / expected"), y2="high:Q"),
+        base.mark_area(opacity=0.25).encode(x=x, y=low, y2="high:Q"),
         base.transform_filter("datum.ratio > 0").mark_point(filled=True, size=45, opacity=1).encode(x=x, y=y),
         alt.Chart(alt.NamedData(table.name)).mark_rule(strokeDash=[4, 3]).encode(y=alt.YDatum(1, scale=_LOG)),
     )  # fmt: skip
@@ -77,7 +79,8 @@ def ratio(table: Table) -> Any:
 def carry_over(table: Table) -> Any:
     """The rate at which clones are met in other individuals, by their reads."""
     order = list(dict.fromkeys(str(record["reads of the clone"]) for record in table.records()))
-    return _of(table, width=alt.Step(52)).transform_filter("datum.rate > 0").mark_line(point=True, strokeWidth=1.5).encode(
+    base = _of(table, width=alt.Step(52)).transform_filter("datum.rate > 0")
+    return base.mark_line(point=True, strokeWidth=1.5).encode(
         x=alt.X("reads of the clone:O", sort=order, axis=alt.Axis(labelAngle=0)),
         y=_column(alt.Y, table, "rate", scale=_LOG), color=alt.Color("series:N", title=None, sort=None),
     )  # fmt: skip
@@ -88,7 +91,9 @@ def quantiles(table: Table) -> Any:
     base = _of(table)
     x = _column(alt.X, table, "expected", axis=alt.Axis(grid=False))
     y = _column(alt.Y, table, "observed")
-    band = base.mark_area(opacity=0.3, color="#888888").encode(x=x, y=alt.Y("low:Q", title=table.column("observed").title), y2="high:Q")
+    band = base.mark_area(opacity=0.3, color="#888888").encode(
+        x=x, y=alt.Y("low:Q", title=table.column("observed").title), y2="high:Q"
+    )
     diagonal = alt.Chart(alt.NamedData(table.name)).mark_line(color="#5c5c5c", strokeDash=[4, 3])
     points = base.mark_line(point=alt.OverlayMarkDef(size=14), strokeWidth=1.2)
     return alt.layer(
@@ -99,7 +104,7 @@ def quantiles(table: Table) -> Any:
 
 def network(nodes: Table, edges: Table) -> Any:
     """Clonotypes as circles, lines between those that differ in at most one residue."""
-    places = {"axis": None, "scale": alt.Scale(zero=False, padding=12)}
+    places: dict[str, Any] = {"axis": None, "scale": alt.Scale(zero=False, padding=12)}
     x, y = alt.X("x:Q", **places), alt.Y("y:Q", **places)
     rules = alt.Chart(alt.NamedData(edges.name)).mark_rule(color="#8a8a8a", strokeWidth=0.8)
     circles = _of(nodes, width=560, height=420, without=("x", "y", "colour")).mark_circle(
@@ -150,4 +155,8 @@ def _colours(table: Table) -> list[Any]:
     """The channel that gives lines the colour of their group, or of their sample if there are few."""
     named = {key: list(dict.fromkeys(row.get(key) for row in table.records())) for key in ("group", "sample")}
     key, names = next(((key, own) for key, own in named.items() if len(own) > 1), ("sample", []))
-    return [alt.Color(f"{key}:N", title=None, sort=names)] if 1 < len(names) <= MOST_COLOURS else []
+    return (
+        [alt.Color(f"{key}:N", title=None, sort=[str(name) for name in names])]
+        if 1 < len(names) <= MOST_COLOURS
+        else []
+    )

@@ -18,7 +18,8 @@ _LARGEST_EXACT = 2**53
 _TITLES = {
     "share": "share of junctions, %", "of_rows": "share of rows, %", "v": "V gene", "j": "J gene",
     "n": "n-nucleotides", "length": "CDR3 length", "v_call": "V", "j_call": "J", "aa": "CDR3, amino acids",
-    "cdr3": "CDR3, nucleotides", "read": "rows read", "counted": "rows with a value", "option": "option that keeps them",
+    "cdr3": "CDR3, nucleotides", "read": "rows read", "counted": "rows with a value",
+    "option": "option that keeps them",
     "examples": "in detail (rows)", "weight": "weight", "weight_sum": "weight, sum", "pathways_total": "pathways",
     "pgen_nt": "Pgen, nucleotides", "pgen_aa": "Pgen, amino acids", "pgen_aa_1mm": "Pgen, one mismatch",
     "nt_variants": "nucleotide variants", "junction_aa": "junction, amino acids", "junction": "junction, nucleotides",
@@ -38,7 +39,8 @@ _KINDS: dict[str, Kind] = {
     **dict.fromkeys(("aa", "cdr3", "junction_aa", "junction", "junction_aa_1", "junction_aa_2"), "code"),
     **dict.fromkeys(
         (
-            "sample", "group", "reason", "examples", "individual", "individual_1", "individual_2", "individuals", "file",
+            "sample", "group", "reason", "examples", "individual", "individual_1", "individual_2", "individuals",
+            "file",
             "made by", "when", "version", "model", "reads of the clone", "colour", "sample_1", "sample_2",
         ),
         "long",
@@ -75,12 +77,16 @@ class Table:
     note: str = ""
 
     @staticmethod
-    def of(name: str, caption: str, keys: str | list[str], rows: Iterable[Mapping[str, Any]], /, **titles: str) -> "Table":
+    def of(
+        name: str, caption: str, keys: str | list[str], rows: Iterable[Mapping[str, Any]], /, **titles: str
+    ) -> "Table":
         """The columns `keys` of rows, as JSON can hold them; columns without a value are left out."""
         names = keys.split() if isinstance(keys, str) else keys
         cells = [[_cell(row.get(name)) for name in names] for row in rows]
         kept = [k for k in range(len(names)) if not cells or any(row[k] is not None for row in cells)]
-        return Table(name, caption, columns([names[k] for k in kept], titles), [[row[k] for k in kept] for row in cells])
+        return Table(
+            name, caption, columns([names[k] for k in kept], titles), [[row[k] for k in kept] for row in cells]
+        )
 
     def first(self, total: int, source: str) -> "Table":
         """The rows that a page lists, with a note if there are more: `total` rows in `source`."""
@@ -162,7 +168,8 @@ class Section:
 
 
 def _cell(value: Any) -> Cell:
-    """A value as JSON can hold it: no NaN or infinity, no integers that JavaScript cannot hold, no control characters."""
+    """A value as JSON can hold it: no NaN or infinity, no integers that JavaScript cannot hold, no control
+    characters."""
     if isinstance(value, bool) or value is None or value == "":
         return None if value in (None, "") else str(value)
     if isinstance(value, str):

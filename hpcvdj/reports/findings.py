@@ -45,17 +45,22 @@ def _individuals(outputs: Outputs, finding: Finding, name: str, keys: str, /, **
         }
         for own in finding.individuals
     ]  # fmt: skip
-    return Table.of(name, "Individuals that were compared", f"individual group {keys}", rows, left_out="rows left out", **titles)
+    return Table.of(
+        name, "Individuals that were compared", f"individual group {keys}", rows, left_out="rows left out", **titles
+    )
 
 
 def _matrix(
-    outputs: Outputs, finding: Finding, name: str, caption: str, cells: list[list[Any]], others: dict[str, list[list[Any]]],
+    outputs: Outputs, finding: Finding, name: str, caption: str, cells: list[list[Any]], others: dict[str,
+    list[list[Any]]],
     /,
     **titles: str,
 ) -> tuple[Table, list[str]]:  # fmt: skip
     """A table with a row for each pair of individuals, both ways round, by group; and the order of the individuals."""
     names = [own["name"] for own in finding.individuals]
-    shown_rows = sorted(range(len(names)), key=lambda k: -max((cells[k][i] or 0 for i in range(len(names)) if i != k), default=0))
+    shown_rows = sorted(
+        range(len(names)), key=lambda k: -max((cells[k][i] or 0 for i in range(len(names)) if i != k), default=0)
+    )
     kept = sorted(shown_rows[:MOST_IN_MATRIX], key=lambda k: (outputs.group(names[k]) or "", k))
     rows = [
         {
@@ -75,8 +80,10 @@ def contamination(outputs: Outputs, finding: Finding, number: int) -> Section:
     """Figure 2: the rates at which individuals share improbable junctions, and carry-over by clone size."""
     facts, prefix = finding.facts, f"contamination_{number}"
     words = [
-        f"Junctions with a generation probability below {shown(facts['max_pgen'])} are too improbable to be made twice. If "
-        "two individuals share them, one sample has probably got into the other. The rate is the shared rare rows, divided "
+        f"Junctions with a generation probability below {shown(facts['max_pgen'])} are too improbable to be made "
+        "twice. If "
+        "two individuals share them, one sample has probably got into the other. The rate is the shared rare "
+        "rows, divided "
         "by the pairs of rare rows of the two individuals.",
         pairs_standing_out(finding),
     ]
@@ -87,7 +94,9 @@ def contamination(outputs: Outputs, finding: Finding, number: int) -> Section:
     most = table.peak("value", "{individual_1} with {individual_2}, {value}") if table.has("value") else "none"
     figures = []
     if table.has("value"):
-        caption = f"Rates at which pairs of individuals share rare rows, in the order of groups; grey is 0. Largest: {most}."
+        caption = (
+            f"Rates at which pairs of individuals share rare rows, in the order of groups; grey is 0. Largest: {most}."
+        )
         chart = charts.heatmap(table, "individual_2", "individual_1", "value", (order, order))
         figures.append(Figure(f"{prefix}_heatmap", "Heat map", caption, chart, (table,), wide=len(order) > 20))
     rows = [
@@ -95,15 +104,27 @@ def contamination(outputs: Outputs, finding: Finding, number: int) -> Section:
         for key, name in (("met_same_group", "same group"), ("met_other_group", "other group"))
         for own in facts.get("carry_over", [])
     ]
-    carried = Table.of(f"{prefix}_carry_over", "Carry-over by clone size", ["reads of the clone", "clones", "series", "rate"], rows, rate="share met in another individual", series="individuals of")  # fmt: skip
+    carried = Table.of(
+        f"{prefix}_carry_over",
+        "Carry-over by clone size",
+        ["reads of the clone", "clones", "series", "rate"],
+        rows,
+        rate="share met in another individual",
+        series="individuals of",
+    )
     if carried.has("rate") and carried.rows:
         most = carried.peak("rate", "{rate} of clones with {reads of the clone} reads, {series}")
-        caption = f"Share of clones with a rare junction that are met in a given other individual, by reads. Largest: {most}."
+        caption = (
+            f"Share of clones with a rare junction that are met in a given other individual, by reads. Largest: {most}."
+        )
         figures.append(Figure(f"{prefix}_carried", "Lines", caption, charts.carry_over(carried), (carried,)))
     keys = "individual_1 individual_2 low_1 low_2 shared_low expected_low rate p_value q_value"
-    pairs = Table.of(f"{prefix}_pairs", "Pairs of individuals", keys, finding.rows).first(finding.total, finding.path.name)
+    pairs = Table.of(f"{prefix}_pairs", "Pairs of individuals", keys, finding.rows).first(
+        finding.total, finding.path.name
+    )
     individuals = _individuals(
-        outputs, finding, f"{prefix}_individuals", "rows low zero", rows="rows", low="rare rows", zero="rows that the model cannot make"
+        outputs, finding, f"{prefix}_individuals", "rows low zero", rows="rows", low="rare rows", zero="rows that "
+        "the model cannot make"
     )  # fmt: skip
     return Section(_anchor("contamination", number), "Contamination", words, figures, [pairs, individuals])
 
@@ -126,19 +147,33 @@ def sharing(outputs: Outputs, finding: Finding, number: int) -> Section:
         f"A sequence ({facts['unit']}) that recombination makes often is found in many individuals without any common "
         f"antigen. The model {facts['model']} gives the number of individuals expected for each; q is the fraction of "
         f"sequences that survive selection, fitted to all sequences: {shown(_float(facts['q']))}.",
-        "A hit is shared by more individuals than the model explains. The test does not say why: a common antigen, selection "
+        "A hit is shared by more individuals than the model explains. The test does not say why: a common "
+        "antigen, selection "
         "that the model lacks, and contamination all look the same.",
     ]
-    titles = {"expected": f"expected, q = {shown(_float(facts['q']))}", "expected_q1": "expected without selection, q = 1"}
+    titles = {
+        "expected": f"expected, q = {shown(_float(facts['q']))}",
+        "expected_q1": "expected without selection, q = 1",
+    }
     spectrum = facts["spectrum"]
     rows = [
         {"n_individuals": own["individuals"], "series": titles.get(key, key), "number": own.get(key),
          **({"low": own["low"], "high": own["high"]} if key == "expected" else {})}
         for key in ("observed", "expected", "expected_q1") for own in spectrum
     ]  # fmt: skip
-    table = Table.of(f"{prefix}_spectrum", "Sequences by number of individuals", "n_individuals series number low high", rows, number="sequences", low="from", high="to")  # fmt: skip
+    table = Table.of(
+        f"{prefix}_spectrum",
+        "Sequences by number of individuals",
+        "n_individuals series number low high",
+        rows,
+        number="sequences",
+        low="from",
+        high="to",
+    )
     shared = [own for own in spectrum if own["individuals"] > 1 and own["expected"]]
-    numbers = "; ".join(f"{own['individuals']}: {own['observed']:,} and {shown(_float(own['expected']))}" for own in shared[:4])
+    numbers = "; ".join(
+        f"{own['individuals']}: {own['observed']:,} and {shown(_float(own['expected']))}" for own in shared[:4]
+    )
     caption = f"Sequences in exactly so many individuals, observed and expected with a 95 % band. {numbers}."
     figures = [Figure(f"{prefix}_sharing", "Points and lines", caption, charts.spectrum(table), (table,))]
     if shared:
@@ -147,8 +182,19 @@ def sharing(outputs: Outputs, finding: Finding, number: int) -> Section:
              "low": own["low"] / own["expected"], "high": own["high"] / own["expected"]}
             for own in shared
         ]  # fmt: skip
-        ratios = Table.of(f"{prefix}_ratios", "Observed over expected", "n_individuals ratio low high", rows, ratio="observed / expected", low="band, from", high="band, to")  # fmt: skip
-        caption = f"Observed over expected sequences; the dashed line is 1. Largest: {ratios.peak('ratio', '{ratio} at {n_individuals}')}."
+        ratios = Table.of(
+            f"{prefix}_ratios",
+            "Observed over expected",
+            "n_individuals ratio low high",
+            rows,
+            ratio="observed / expected",
+            low="band, from",
+            high="band, to",
+        )
+        caption = (
+            "Observed over expected sequences; the dashed line is 1. Largest: "
+            f"{ratios.peak('ratio', '{ratio} at {n_individuals}')}."
+        )
         figures.append(Figure(f"{prefix}_ratio", "Points", caption, charts.ratio(ratios), (ratios,)))
     overlap = facts["overlap"]
     cells, order = _matrix(
@@ -156,17 +202,24 @@ def sharing(outputs: Outputs, finding: Finding, number: int) -> Section:
         {"expected": overlap["expected"]}, value="shared sequences",
     )  # fmt: skip
     if cells.has("value") and cells.rows:
-        caption = f"Sequences that pairs of individuals share. Most: {cells.peak('value', '{individual_1} with {individual_2}, {value}')}."
+        caption = (
+            "Sequences that pairs of individuals share. Most: "
+            f"{cells.peak('value', '{individual_1} with {individual_2}, {value}')}."
+        )
         chart = charts.heatmap(cells, "individual_2", "individual_1", "value", (order, order))
         figures.append(Figure(f"{prefix}_pairs", "Heat map", caption, chart, (cells,), wide=len(order) > 20))
     keys = (
         "v_call j_call junction_aa junction n_individuals individuals nt_variants max_duplicate_count pgen p_post "
         "expected_individuals effect p_value q_value"
     )
-    hits = Table.of(f"{prefix}_sequences", "Shared sequences, the smallest p-value first", keys, map(_spaced, finding.rows))
+    hits = Table.of(
+        f"{prefix}_sequences", "Shared sequences, the smallest p-value first", keys, map(_spaced, finding.rows)
+    )
     areas = Table.of(
-        f"{prefix}_auc", "How well sharing is predicted: area under the ROC curve (0.5 is chance)", "predictor area low high",
-        [{"predictor": name, **dict(zip(("area", "low", "high"), own, strict=True))} for name, own in facts.get("auc", {}).items()],
+        f"{prefix}_auc", "How well sharing is predicted: area under the ROC curve (0.5 is "
+        "chance)", "predictor area low high",
+        [{"predictor": name, **dict(zip(("area", "low", "high"), own, strict=True))} for name,
+         own in facts.get("auc", {}).items()],
         low="95 % interval, from", high="to",
     )  # fmt: skip
     individuals = _individuals(outputs, finding, f"{prefix}_individuals", "rows left_out reason", rows="rows used")
@@ -191,7 +244,8 @@ def hits_of(finding: Finding) -> list[dict[str, Any]]:
 def enrichment(outputs: Outputs, findings: list[Finding]) -> Section:
     """Figure 3: p-values against what is expected without any effect, the network of hits, and the clonotypes."""
     words = [
-        "Neighbours of a clonotype are junctions of the same V and J genes with the same amino acids, or with one residue "
+        "Neighbours of a clonotype are junctions of the same V and J genes with the same amino acids, or with one "
+        "residue "
         "exchanged. A hit has more of them than recombination explains, times the factor κ for selection. It is a "
         "neighbourhood, not proof for one receptor. On real data q-values are nominal: rank by them."
     ]
@@ -206,14 +260,22 @@ def enrichment(outputs: Outputs, findings: list[Finding]) -> Section:
         }
         for own in findings
     ]  # fmt: skip
-    summary = Table.of("enrich_samples", "Samples that were tested", "sample group clonotypes tested kappa hits clusters model", rows, kappa="κ")  # fmt: skip
+    summary = Table.of(
+        "enrich_samples",
+        "Samples that were tested",
+        "sample group clonotypes tested kappa hits clusters model",
+        rows,
+        kappa="κ",
+    )
     keys = (
         "sample group v_call j_call junction_aa duplicate_count nt_variants neighbours expected control_neighbours "
         "class_size control_size pgen_aa pgen_ball p_productive_vj kappa p_value q_value cluster"
     )
     listed = [{"sample": own.sample, "group": outputs.group(own.sample), **row} for own in findings for row in own.rows]
     listed.sort(key=lambda row: row["p_value"])
-    table = Table.of("enrich_clonotypes", "Clonotypes with neighbours, the smallest p-value first", keys, listed, kappa="κ")
+    table = Table.of(
+        "enrich_clonotypes", "Clonotypes with neighbours, the smallest p-value first", keys, listed, kappa="κ"
+    )
     paths = ", ".join(own.path.name for own in findings[:3]) + ("…" if len(findings) > 3 else "")
     tables = [table.first(sum(own.total for own in findings), paths), summary]
     return Section("enrich", "Neighbourhoods beyond chance", words, figures, tables)
@@ -223,7 +285,9 @@ def _quantiles(outputs: Outputs, findings: list[Finding]) -> Iterator[Figure]:
     def rows() -> Iterator[dict[str, Any]]:
         for own in findings:
             qq = own.facts.get("qq")
-            for numbers in zip(*(qq[key] for key in ("expected", "observed", "low", "high")), strict=True) if qq else ():
+            for numbers in (
+                zip(*(qq[key] for key in ("expected", "observed", "low", "high")), strict=True) if qq else ()
+            ):
                 if min(numbers) > 0:
                     names = ("expected", "observed", "low", "high")
                     logs = {name: -math.log10(number) for name, number in zip(names, numbers, strict=True)}
@@ -236,7 +300,8 @@ def _quantiles(outputs: Outputs, findings: list[Finding]) -> Iterator[Figure]:
     if table.rows:
         most = table.peak("observed", "{observed} in {sample}, where {expected} is expected")
         caption = (
-            "Observed p-values of clonotypes by those expected without any effect, −log10; the band holds 95 % of chance. "
+            "Observed p-values of clonotypes by those expected without any effect, −log10; the band holds 95 % of "
+            "chance. "
             f"Largest: {most}."
         )
         yield Figure("qq", "Quantiles", caption, charts.quantiles(table), (table,))
@@ -246,7 +311,9 @@ def _network(outputs: Outputs, findings: list[Finding]) -> Iterator[Figure]:
     """The hits of all samples, lines between those of the same genes that differ in at most one residue."""
     import networkx as nx
 
-    hits = [{"sample": own.sample, "group": outputs.group(own.sample), **row} for own in findings for row in hits_of(own)]
+    hits = [
+        {"sample": own.sample, "group": outputs.group(own.sample), **row} for own in findings for row in hits_of(own)
+    ]
     total = len(hits)
     hits = sorted(hits, key=lambda row: row["p_value"])[:MOST_NODES]
     if not hits:
@@ -271,18 +338,33 @@ def _network(outputs: Outputs, findings: list[Finding]) -> Iterator[Figure]:
         row |= {"x": places[k][0], "y": places[k][1], "colour": genes[k] if genes[k] in common else "other"}
         row["excess"] = row["neighbours"] / max(float(against), 1e-6)
     keys = "sample group v_call j_call junction_aa neighbours expected excess p_value q_value cluster x y colour"
-    nodes = Table.of("network_nodes", "Hits in the network", keys, sorted(hits, key=lambda row: order[row["colour"]]), excess="neighbours / expected", colour="colour")  # fmt: skip
+    nodes = Table.of(
+        "network_nodes",
+        "Hits in the network",
+        keys,
+        sorted(hits, key=lambda row: order[row["colour"]]),
+        excess="neighbours / expected",
+        colour="colour",
+    )
     edges = [
-        {**{f"{one}_{side}": hits[end][one] for side, end in enumerate(edge, start=1) for one in ("sample", "junction_aa")},
+        {**{f"{one}_{side}": hits[end][one] for side, end in enumerate(edge, start=1) for one in ("sample",
+         "junction_aa")},
          "x": places[edge[0]][0], "y": places[edge[0]][1], "x2": places[edge[1]][0], "y2": places[edge[1]][1]}
         for edge in graph.edges
     ]  # fmt: skip
-    lines = Table.of("network_edges", "Pairs of neighbours in the network", "sample_1 junction_aa_1 sample_2 junction_aa_2 x y x2 y2", edges)  # fmt: skip
+    lines = Table.of(
+        "network_edges",
+        "Pairs of neighbours in the network",
+        "sample_1 junction_aa_1 sample_2 junction_aa_2 x y x2 y2",
+        edges,
+    )
     parts = sorted(nx.connected_components(graph), key=len)
     largest = hits[min(parts[-1])]["junction_aa"]
     caption = (
-        f"{len(hits):,} of {total:,} hits, {graph.number_of_edges():,} pairs of neighbours, {len(parts):,} connected groups. "
-        f"The largest group has {len(parts[-1]):,} clonotypes, among them {largest}. Circles are larger, the more neighbours "
+        f"{len(hits):,} of {total:,} hits, {graph.number_of_edges():,} pairs of neighbours, {len(parts):,} "
+        "connected groups. "
+        f"The largest group has {len(parts[-1]):,} clonotypes, among them {largest}. Circles are larger, the more "
+        "neighbours "
         "they have for those expected."
     )
     yield Figure("network", "Network", caption, charts.network(nodes, lines), (nodes, lines), wide=True)

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from hpcvdj.errors import InputError, few
-from hpcvdj.reports.elements import MOST_LISTED, printable
-from hpcvdj.reports.survey import Survey, survey
 from hpcvdj.repertoires.readers import open_table
 from hpcvdj.repertoires.tables import repertoire_name
+from hpcvdj.reports.elements import MOST_LISTED, printable
+from hpcvdj.reports.survey import Survey, survey
 from hpcvdj.storage.inputs import TEXT_BYTES
 from hpcvdj.storage.opening import damage
 
@@ -158,7 +158,9 @@ def _tell_apart(surveys: list[Survey]) -> None:
 def _groups(metadata: Path, group: str, samples: list[str]) -> dict[str, str]:
     """The group of each sample, by the column of a table that has most of their names."""
     reader = open_table(metadata)
-    table = {name: [value for batch in reader.batches([name]) for value in batch[0].to_pylist()] for name in reader.columns}
+    table = {
+        name: [value for batch in reader.batches([name]) for value in batch[0].to_pylist()] for name in reader.columns
+    }
     if group not in table:
         raise InputError(f"{metadata}: no column {group}; --group must be one of {few(list(table))}")
     known = set(samples)

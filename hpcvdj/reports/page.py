@@ -115,7 +115,8 @@ def _render(outputs: Outputs, sections: list[Section]) -> str:
         sections=sections,
         data=_compact({
             "config": CONFIG, "specs": specs,
-            "tables": {name: {"columns": [vars(own) for own in table.columns], "rows": table.rows} for name, table in tables.items()},
+            "tables": {name: {"columns": [vars(own) for own in table.columns], "rows": table.rows} for name,
+            table in tables.items()},
         }),
         charts_script=bundle(), tables_script=script, tables_style=style,
         version=hpcvdj.__version__, made=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",

@@ -24,11 +24,14 @@ _VALUES = {
     "pgen_aa": "Pgen of the amino acids, from", "pgen_aa_1mm": "Pgen within one mismatch, from",
 }  # fmt: skip
 _WORDS = {
-    "count": "A pathway is one way to make a junction from a V, a D and a J gene, cut back, extended by P-nucleotides and "
+    "count": "A pathway is one way to make a junction from a V, a D and a J gene, cut back, extended by "
+    "P-nucleotides and "
     "joined with n-nucleotides. Numbers of pathways are not probabilities. The weight of a junction is the sum of its "
-    "pathways, each divided by 4 to the power of its number of n-nucleotides: it says better than their number how easily "
+    "pathways, each divided by 4 to the power of its number of n-nucleotides: it says better than their number "
+    "how easily "
     "recombination makes the junction.",
-    "pgen": "Pgen, the generation probability, says how often recombination makes a junction, before selection. Junctions "
+    "pgen": "Pgen, the generation probability, says how often recombination makes a junction, before selection. "
+    "Junctions "
     "with a high Pgen are found in many people without any common antigen.",
 }
 _NAMES = {"count": "Pathways", "pgen": "Generation probabilities"}
@@ -83,7 +86,7 @@ def samples(outputs: Outputs) -> Section:
     def rows() -> Iterator[dict[str, Any]]:
         for survey in outputs.surveys:
             for k, name in enumerate(survey.samples):
-                row = {
+                row: dict[str, Any] = {
                     "sample": name, "group": outputs.group(name), "file": survey.path.name, "command": survey.command,
                     "read": int(survey.rows_read[k]) or None, "counted": int(survey.counted[k]),
                 }  # fmt: skip
@@ -98,7 +101,11 @@ def samples(outputs: Outputs) -> Section:
     titles = {f"{name}_none": f"{title.removesuffix(', from')}: none, %" for name, title in _VALUES.items()}
     titles |= {name: f"{title.removesuffix(', from')}, median" for name, title in _VALUES.items()}
     table = Table.of(
-        "samples_table", "Samples", keys + [key for name in measures for key in (name, f"{name}_none")], rows(), **titles
+        "samples_table",
+        "Samples",
+        keys + [key for name in measures for key in (name, f"{name}_none")],
+        rows(),
+        **titles,
     )
     words = ["Medians are at most 1 % too low."]
     missing = [survey.samples[k] for survey, k in once(outputs) if not outputs.group(survey.samples[k])]
@@ -121,17 +128,25 @@ def left_out(outputs: Outputs) -> Section:
                     "option": option, "examples": examples,
                 }  # fmt: skip
 
-    table = Table.of("left_out_table", "Rows left out, by reason", "sample command reason rows of_rows option examples", rows())
+    table = Table.of(
+        "left_out_table", "Rows left out, by reason", "sample command reason rows of_rows option examples", rows()
+    )
     if not table.rows:
         return Section("left-out", "Rows left out", ["No row was left out."])
     words = ["The results list each row that was left out, with the reason: `hpcvdj export` writes them."]
     return Section("left-out", "Rows left out", words, tables=[table.first(len(table.rows), "the results")])
 
 
-def _shares(outputs: Outputs, members: Iterable[tuple[Survey, int]], tables: Callable[[Survey], pa.Table], keys: list[str]) -> (
-    Iterator[dict[str, Any]]
-):  # fmt: skip
-    """The rows of a tally by the series of a figure: sample (the series), group, keys, rows, and their share in percent."""
+def _shares(
+    outputs: Outputs,
+    members: Iterable[tuple[Survey, int]],
+    tables: Callable[[Survey], pa.Table],
+    keys: list[str],
+) -> Iterator[dict[str, Any]]:
+    """The rows of a tally by the series of a figure.
+
+    sample (the series), group, keys, rows, and their share in percent
+    """
     for line in series(outputs, members):
         own = [tables(survey).filter(pc.field("sample") == k).select([*keys, "rows"]) for survey, k in line.members]
         table = merged(own, keys).sort_by([(key, "ascending") for key in keys])
@@ -150,14 +165,21 @@ def genes(outputs: Outputs) -> Section:
         orders = [sorted({row[key] for row in rows}, key=natural_key) for key in "jv"]
         most = table.peak("share", "{v} with {j}, {share} %")
         caption = f"Junctions by V and J gene, in percent. The most frequent pair: {most}."
-        figures.append(Figure("vj", "Heat map", caption, charts.heatmap(table, "j", "v", "share", (orders[0], orders[1])), (table,)))
+        figures.append(
+            Figure(
+                "vj", "Heat map", caption, charts.heatmap(table, "j", "v", "share", (orders[0], orders[1])), (table,)
+            )
+        )
     else:
         for key, name in (("v", "V"), ("j", "J")):
-            rows = list(_shares(outputs, members, lambda survey, key=key: merged([survey.usage], ["sample", key]), [key]))
+            rows = list(_shares(outputs, members, lambda survey: survey.usage, [key]))
             table = Table.of(f"{key}_table", f"{name} genes by sample", f"sample group {key} rows share", rows)
             order = sorted({row[key] for row in rows}, key=natural_key)
             own = list(dict.fromkeys(row["sample"] for row in rows))
-            caption = f"{name} genes of each sample, in percent. Largest share: {table.peak('share', f'{{{key}}} in {{sample}}, {{share}} %')}."
+            caption = (
+                f"{name} genes of each sample, in percent. Largest share: "
+                f"{table.peak('share', f'{{{key}}} in {{sample}}, {{share}} %')}."
+            )
             chart = charts.heatmap(table, key, "sample", "share", (order, own))
             figures.append(Figure(f"{key}_genes", "Heat map", caption, chart, (table,), wide=True))
     words = ["All alleles of a gene are taken together. A missing field has no junction."]
@@ -176,11 +198,18 @@ def values(outputs: Outputs, surveys: list[Survey], command: str) -> Section:
             return merged([own.select(["sample", "rows"]).append_column("low", power)], ["sample", "low"])
 
         rows = [{**row, "low": 2.0 ** (row["low"] - 1023)} for row in _shares(outputs, members, doublings, ["low"])]
-        table = Table.of(f"{measure}_values", f"Junctions by {_VALUES[measure].removesuffix(', from')}", "sample group low rows share", rows, low=_VALUES[measure])  # fmt: skip
+        table = Table.of(
+            f"{measure}_values",
+            f"Junctions by {_VALUES[measure].removesuffix(', from')}",
+            "sample group low rows share",
+            rows,
+            low=_VALUES[measure],
+        )
         if rows:
             most = table.peak("share", "{share} % of the junctions of {sample} from {low}")
             caption = (
-                f"{_VALUES[measure].removesuffix(', from').capitalize()}; each point is a doubling. Most: {most}. Junctions "
+                f"{_VALUES[measure].removesuffix(', from').capitalize()}; each point is a doubling. Most: {most}. "
+                "Junctions "
                 "with the value 0 are in the table of samples."
             )
             chart = charts.lines(table, "low", "share", log_x=True)
@@ -199,7 +228,14 @@ def _reached(outputs: Outputs, members: list[tuple[Survey, int]]) -> Iterator[Fi
         if row["needs"] >= 0:
             rows.append({**row, "n": row["needs"], "reached": before + row["share"]})
     title = "junctions with a pathway, %"
-    table = Table.of("reached_table", "Junctions with a pathway, by number of n-nucleotides", "sample group n rows reached", rows, reached=title, rows="junctions that need so many")  # fmt: skip
+    table = Table.of(
+        "reached_table",
+        "Junctions with a pathway, by number of n-nucleotides",
+        "sample group n rows reached",
+        rows,
+        reached=title,
+        rows="junctions that need so many",
+    )
     if rows:
         most = table.peak("reached", "{reached} % at {n} in {sample}")
         caption = f"Junctions that have a pathway with at most so many n-nucleotides. Most: {most}."
@@ -209,14 +245,24 @@ def _reached(outputs: Outputs, members: list[tuple[Survey, int]]) -> Iterator[Fi
 def _different(surveys: list[Survey]) -> list[str]:
     """A warning if values of these files cannot be compared."""
     asked: dict[str, list[str]] = {
-        "largest n-lengths": [str(survey.config.get("max_n_asked", survey.config.get("max_n", ""))) for survey in surveys],
+        "largest n-lengths": [
+            str(survey.config.get("max_n_asked", survey.config.get("max_n", ""))) for survey in surveys
+        ],
         "D forms": [str(survey.config.get("d_forms", "")) for survey in surveys],
         "D alleles": [str(survey.facts.get("d_alleles", "")) for survey in surveys],
         "numbers of P-nucleotides": [str(survey.facts.get("max_p", "")) for survey in surveys],
         "models": [str(survey.facts.get("model_sha256", ""))[:12] for survey in surveys],
     }
-    differ = [f"{name} ({', '.join(filter(None, dict.fromkeys(own)))})" for name, own in asked.items() if len(set(filter(None, own))) > 1]  # fmt: skip
-    return [f"These values cannot be compared with each other: the files have different {'; '.join(differ)}."] if differ else []
+    differ = [
+        f"{name} ({', '.join(filter(None, dict.fromkeys(own)))})"
+        for name, own in asked.items()
+        if len(set(filter(None, own))) > 1
+    ]
+    return (
+        [f"These values cannot be compared with each other: the files have different {'; '.join(differ)}."]
+        if differ
+        else []
+    )
 
 
 def lengths(outputs: Outputs) -> Section:
@@ -227,7 +273,13 @@ def lengths(outputs: Outputs) -> Section:
         rows = list(_shares(outputs, members, lambda survey: survey.lengths, ["length"]))
         if rows:
             name = "lengths" if not amino else "lengths_aa"
-            table = Table.of(f"{name}_table", f"Junctions by CDR3 length, {unit}", "sample group length rows share", rows, length=f"CDR3 length, {unit}")  # fmt: skip
+            table = Table.of(
+                f"{name}_table",
+                f"Junctions by CDR3 length, {unit}",
+                "sample group length rows share",
+                rows,
+                length=f"CDR3 length, {unit}",
+            )
             most = table.peak("share", "{length} in {sample}, {share} %")
             caption = f"CDR3 length in {unit}, without the conserved ends of the junction. Most frequent: {most}."
             figures.append(Figure(name, "Lines", caption, charts.lines(table, "length", "share"), (table,)))
@@ -239,13 +291,17 @@ def junctions(outputs: Outputs, surveys: list[Survey], command: str) -> Section:
     first = surveys[0]
     ranked = [(row[survey.score], survey, row) for survey in surveys for row in survey.named(survey.top).to_pylist()]
     ranked.sort(key=lambda item: -item[0])
-    rows = [{**row, "group": outputs.group(row["sample"]), "aa": _residues(row["cdr3"], survey)} for _, survey, row in ranked]
+    rows = [
+        {**row, "group": outputs.group(row["sample"]), "aa": _residues(row["cdr3"], survey)}
+        for _, survey, row in ranked
+    ]
     sequences = ["aa"] if first.amino else ["aa", "cdr3"]
     keys = ["sample", "group", "v_call", "j_call", *sequences, "rows", *dict.fromkeys((first.score, *first.measures))]
     score = "weight" if first.score == "weight" else "generation probability"
     table = Table.of(f"{command}_top", f"Junctions with the largest {score}: up to {TOP} of each sample", keys, rows)
     words = [
-        "A junction is a V allele, a J allele and a CDR3: rows with the same are one. The CDR3 lacks the conserved Cys and "
+        "A junction is a V allele, a J allele and a CDR3: rows with the same are one. The CDR3 lacks the "
+        "conserved Cys and "
         "Phe or Trp at the ends of a junction."
     ]
     tables = [table.first(len(table.rows), "the files")]
@@ -287,6 +343,15 @@ def _clonotypes(surveys: list[Survey], command: str) -> Table:
         }
         for row in best.slice(0, MOST_LISTED).to_pylist()
     ]  # fmt: skip
-    title = {"weight": "weight, sum of the variants", "pgen_nt": "Pgen, sum of the variants"}.get(score, "Pgen, amino acids")
-    made = Table.of(f"{command}_clonotypes", "Amino-acid clonotypes", "v j aa n_samples nt_variants rows value", rows, n_samples="samples", value=title)  # fmt: skip
+    title = {"weight": "weight, sum of the variants", "pgen_nt": "Pgen, sum of the variants"}.get(
+        score, "Pgen, amino acids"
+    )
+    made = Table.of(
+        f"{command}_clonotypes",
+        "Amino-acid clonotypes",
+        "v j aa n_samples nt_variants rows value",
+        rows,
+        n_samples="samples",
+        value=title,
+    )
     return made.first(best.num_rows, "the files: group them by V gene, J gene and amino acids")

@@ -12,7 +12,13 @@ MOST_LEFT_OUT = 0.2
 
 def support(outputs: Outputs) -> Section:
     """What can be concluded, question by question."""
-    statements = [*_rows(outputs), *_models(outputs), *_contamination(outputs), *_sharing(outputs), *_enrichment(outputs)]
+    statements = [
+        *_rows(outputs),
+        *_models(outputs),
+        *_contamination(outputs),
+        *_sharing(outputs),
+        *_enrichment(outputs),
+    ]
     words = ["Read this first. Each line says whether the data support a conclusion, and what speaks against it."]
     return Section("support", "What the data support", words, statements=statements)
 
@@ -39,8 +45,13 @@ def _rows(outputs: Outputs) -> Iterator[Statement]:
         parts.append(("enrich", read - left, left))
     if parts:
         worst = max(left / max(1, used + left) for _, used, left in parts)
-        texts = [f"{command}: {used:,} rows used, {left:,} left out ({percent(left, used + left)})" for command, used, left in parts]
-        verdict: Verdict = "no" if not any(used for _, used, _ in parts) else "with care" if worst > MOST_LEFT_OUT else "yes"
+        texts = [
+            f"{command}: {used:,} rows used, {left:,} left out ({percent(left, used + left)})"
+            for command, used, left in parts
+        ]
+        verdict: Verdict = (
+            "no" if not any(used for _, used, _ in parts) else "with care" if worst > MOST_LEFT_OUT else "yes"
+        )
         yield Statement(question, verdict, "; ".join(texts) + ". The reasons are below.")
 
 
@@ -52,17 +63,25 @@ def _models(outputs: Outputs) -> Iterator[Statement]:
     if models:
         several = len(models) > 1 or len(digests) > 1
         text = f"Probabilities are those of {', '.join(models)}."
-        text += " Files with different models cannot be compared." if several else " A model of the same cohort is best."
+        text += (
+            " Files with different models cannot be compared." if several else " A model of the same cohort is best."
+        )
         yield Statement("Do all probabilities come from one model?", "with care" if several else "yes", text)
 
 
 def _contamination(outputs: Outputs) -> Iterator[Statement]:
     question = "Are the samples free of each other's junctions?"
     if not outputs.of("contamination"):
-        yield Statement(question, "not checked", "Run hpcvdj contamination on the samples before you believe in sharing.")
+        yield Statement(
+            question, "not checked", "Run hpcvdj contamination on the samples before you believe in sharing."
+        )
     for finding in outputs.of("contamination"):
         out = bool(finding.facts.get("standing_out"))
-        advice = " Shared nucleotide junctions may be copies, and clones with many reads may have been carried over." if out else ""
+        advice = (
+            " Shared nucleotide junctions may be copies, and clones with many reads may have been carried over."
+            if out
+            else ""
+        )
         yield Statement(question, "with care" if out else "yes", pairs_standing_out(finding) + advice)
 
 
@@ -77,7 +96,10 @@ def _sharing(outputs: Outputs) -> Iterator[Statement]:
         elif not hits:
             verdict, text = "no", text + "The sharing of single sequences is what recombination explains."
         else:
-            verdict, text = "with care", text + "They are shared by more individuals than the model explains, which is no proof of an antigen."
+            verdict, text = (
+                "with care",
+                text + "They are shared by more individuals than the model explains, which is no proof of an antigen.",
+            )
         yield Statement("Are sequences shared beyond chance?", verdict, text)
 
 
@@ -106,7 +128,8 @@ def origins(outputs: Outputs) -> Section:
     files += [(finding.path, finding.command, finding.facts) for finding in outputs.findings]
     rows = [
         {
-            "file": path.name, "command": command, "made by": facts.get("command_line"), "when": facts.get("created_utc"),
+            "file": path.name, "command": command, "made by": facts.get("command_line"),
+            "when": facts.get("created_utc"),
             "version": facts.get("hpcvdj_version"), "model": facts.get("model"),
         }
         for path, command, facts in files

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -135,7 +135,7 @@ def amino_acids(sequences: pa.ChunkedArray) -> pa.Array:
     codons = 25 * read[:, ::3] + 5 * read[:, 1::3] + read[:, 2::3]
     residues = np.where(letters[:, ::3] > 0, table[codons], b"").copy().view(f"S{width // 3}").ravel()
     known = (lengths % 3 == 0) & ((read > 0) == (letters > 0)).all(axis=1)
-    return pa.array(np.where(known, residues.astype(str), None), pa.string())
+    return pa.array(residues.astype(str), pa.string(), mask=~known)
 
 
 @dataclass
@@ -187,7 +187,9 @@ def _surveyed(path: Path, source: _Source) -> Survey:
         sized = block.append_column("length", pc.utf8_length(block["cdr3"]))
         tallies["lengths"].append(merged([sized], ["sample", "length"]))
         for measure in measures:
-            binned = block.select(["sample", "rows"]).append_column("bin", pa.array(log_bins(block[measure].to_numpy())))
+            binned = block.select(["sample", "rows"]).append_column(
+                "bin", pa.array(log_bins(block[measure].to_numpy()))
+            )
             binned = binned.append_column("measure", pa.array([measure] * block.num_rows, pa.string()))
             tallies["values"].append(merged([binned.filter(pc.field("bin") >= 0)], ["sample", "measure", "bin"]))
         if _NEEDS in source.columns:
@@ -207,7 +209,9 @@ def _surveyed(path: Path, source: _Source) -> Survey:
             merged(tallies["clonotypes"], [*_KEYS, "v", "j"], **dict.fromkeys(kept, "max")), amino=source.amino
         ) if rows <= MOST_ROWS else None,
     }  # fmt: skip
-    counted = np.bincount(done["usage"]["sample"], done["usage"]["rows"], minlength=len(source.samples)).astype(np.int64)
+    counted = np.bincount(done["usage"]["sample"], done["usage"]["rows"], minlength=len(source.samples)).astype(
+        np.int64
+    )
     missed = np.array([source.missed[k] for k in range(len(source.samples))], np.int64)
     excluded = [(reason, often, "", "") for reason, often in source.excluded.most_common()]
     return Survey(
@@ -230,7 +234,9 @@ def _best(distinct: pa.Table, score: str, kept: list[str]) -> pa.Table:
 
 
 def _with_amino_acids(distinct: pa.Table, *, amino: bool) -> pa.Table:
-    return distinct.append_column("aa", distinct["cdr3"] if amino else pa.chunked_array([amino_acids(distinct["cdr3"])]))
+    return distinct.append_column(
+        "aa", distinct["cdr3"] if amino else pa.chunked_array([amino_acids(distinct["cdr3"])])
+    )
 
 
 def _result_source(result: Result) -> _Source:
@@ -289,7 +295,9 @@ def _table_source(path: Path) -> _Source:
     amino = not {"pathways_total", "pgen_nt"} & set(own)
     sequence = next((name for name in (_AA if amino else _NT) if name in own), None)
     if sequence is None:
-        raise InputError(f"{path}: no column {' or '.join(_AA if amino else _NT)}; write the table with hpcvdj {command}")
+        raise InputError(
+            f"{path}: no column {' or '.join(_AA if amino else _NT)}; write the table with hpcvdj {command}"
+        )
     reason = f"{'pathways' if command == 'count' else 'pgen'}_excluded"
     texts = [name for name in ("v_call", "j_call", REPERTOIRE, reason) if name in own]
     samples, excluded, missed = list[str](), Counter[str](), Counter[int]()
@@ -319,7 +327,8 @@ def _table_source(path: Path) -> _Source:
                 missed[each] += 1
             made = {"sample": sample, "v_call": text["v_call"], "j_call": text["j_call"], "cdr3": cdr3, **columns}
             yield pa.table({
-                name: pc.fill_null(column, float("nan")) if name in measures else column for name, column in made.items()
+                name: pc.fill_null(column, float("nan")) if name in measures else column for name,
+                column in made.items()
             }).filter(kept)  # fmt: skip
 
     return _Source(command, samples, measures, amino, blocks(), {}, excluded, missed)
@@ -331,5 +340,3 @@ def _numbers(column: pa.ChunkedArray, path: Path, name: str) -> pa.ChunkedArray:
         return pc.if_else(pc.equal(text, ""), None, text).cast(pa.float64())
     except pa.ArrowInvalid as error:
         raise InputError(f"{path}: column {name} has a value that is not a number ({error})") from None
-
-

@@ -195,19 +195,6 @@ def test_from_python(two_chains):
     assert hpcvdj.explain(TRA[2], *TRA[:2], "human").counters == hpcvdj.explain(TRA[2], *TRA[:2], "human_tra").counters
 
 
-def test_a_report_of_results_of_one_and_of_several_tables(tmp_path, two_chains):
-    pytest.importorskip("altair")
-    pytest.importorskip("vl_convert")
-    both = ["-g", "human_tra", "-g", "human_trb"]
-    hpcvdj_command("-q", "count", two_chains, *both, "-o", tmp_path / "both.h5")
-    hpcvdj_command("-q", "count", two_chains, "-g", "human_trb", "-o", tmp_path / "one.h5")
-    hpcvdj_command("report", tmp_path / "both.h5", tmp_path / "one.h5", *both, "-o", tmp_path / "r.html")
-    page = (tmp_path / "r.html").read_text()
-    assert "needs the germline table that" not in page
-    _, err = hpcvdj_command("report", tmp_path / "one.h5", *both, "-o", tmp_path / "q.html", code=2)
-    assert error_line(err).startswith("human_tra: none of the results was counted with this germline table")
-
-
 def test_a_species_warning_names_packaged_tables(tmp_path):
     _, err = hpcvdj_command("-q", "count", SMALL, "-g", "human_trb", "-o", tmp_path / "o.h5")
     assert "human_trb does not list, but mouse_trb lists those of" in err

@@ -20,7 +20,8 @@ UNREACHED = "TRBV1\tTRBJ1-1\tTGT" + "GGATTTTA" * 7 + "TTT"
 
 
 class Page(HTMLParser):
-    """The elements of a page: (tag, attributes); its text; its tables as rows of cells by column; its figures' specs."""
+    """The elements of a page: (tag, attributes); its text; its tables as rows of cells by column; its figures'
+    specs."""
 
     VOID = frozenset({"meta", "br"})
 

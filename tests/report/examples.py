@@ -28,7 +28,8 @@ def sharing(path, names=NAMES, groups=GROUPS, hits=12, **facts):
         for k, (name, group) in enumerate(zip(names, groups, strict=True))
     ]
     spectrum = [
-        {"individuals": m, "observed": int(4000 / 9 ** (m - 1)), "expected": 3800 / 8 ** (m - 1), "low": 3700 / 8 ** (m - 1),
+        {"individuals": m, "observed": int(4000 / 9 ** (m - 1)), "expected": 3800 / 8 ** (m - 1),
+         "low": 3700 / 8 ** (m - 1),
          "high": 3900 / 8 ** (m - 1), "expected_q1": 4100 / 20 ** (m - 1)}
         for m in range(1, size + 1)
     ]  # fmt: skip
@@ -37,7 +38,8 @@ def sharing(path, names=NAMES, groups=GROUPS, hits=12, **facts):
     rows = [
         {
             "v_call": f"TRBV{6 + k % 3}-1", "j_call": "TRBJ2-1", "junction_aa": f"CASS{'ACDEFGHIKLMN'[k % 12]}SYNEQFF",
-            "n_individuals": 2 + k % (size - 1), "individuals": ",".join(names[: 2 + k % (size - 1)]), "nt_variants": 1 + k,
+            "n_individuals": 2 + k % (size - 1), "individuals": ",".join(names[: 2 + k % (size - 1)]),
+            "nt_variants": 1 + k,
             "max_duplicate_count": 10 * k, "pgen": 1e-9 * (k + 1), "p_post": 1e-8 * (k + 1),
             "expected_individuals": 0.01 * (k + 1), "effect": 50.0 / (k + 1), "p_value": 1e-8 * (k + 1),
             "q_value": 1e-4 * (k + 1),
@@ -45,7 +47,8 @@ def sharing(path, names=NAMES, groups=GROUPS, hits=12, **facts):
         for k in range(hits)
     ]  # fmt: skip
     known = {
-        "command": "sharing", "unit": "vj-aa", "model": "human_trb_m15", "q": 0.603, "q_at_bound": False, "draws": 300000,
+        "command": "sharing", "unit": "vj-aa", "model": "human_trb_m15", "q": 0.603, "q_at_bound": False,
+        "draws": 300000,
         "individuals": individuals, "spectrum": spectrum, "overlap": overlap,
         "auc": {"pgen": [0.91, 0.90, 0.92], "length": [0.7, 0.69, 0.71]}, "tested": 4100, "hits": hits,
     }  # fmt: skip
@@ -71,12 +74,18 @@ def contamination(path, names=NAMES, groups=GROUPS, **facts):
         for i, j in itertools.combinations(range(size), 2)
     ]  # fmt: skip
     carry_over = [
-        {"reads": reads, "clones": 5000 // (k + 1), "met_same_group": 0.0007 * 4**k, "met_other_group": 0.0 if k else 1e-5}
+        {
+            "reads": reads,
+            "clones": 5000 // (k + 1),
+            "met_same_group": 0.0007 * 4**k,
+            "met_other_group": 0.0 if k else 1e-5,
+        }
         for k, reads in enumerate(["1", "2-3", "4-9", "10-99", ">= 100"])
     ]
     known = {
         "command": "contamination", "max_pgen": 1e-11, "model": "human_trb_m15", "individuals": individuals,
-        "rate": (shared / 1e10).tolist(), "shared_low": shared.tolist(), "carry_over": carry_over, "standing_out": [[0, 1]],
+        "rate": (shared / 1e10).tolist(), "shared_low": shared.tolist(), "carry_over": carry_over,
+        "standing_out": [[0, 1]],
     }  # fmt: skip
     return written(path, {**known, **facts}, rows)
 
@@ -122,7 +131,8 @@ def probabilities(path, rows=60, seed=5, samples=()):
     for k in range(rows):
         bases = "".join(rng.choice(["GCT", "GCC", "AGT", "TCA"], 1 + k % 12))
         table.append({
-            "sequence_id": f"s{k}", "v_call": f"TRBV{1 + k % 3}*01", "j_call": "TRBJ2-7*01", "junction": f"TGT{bases}TTC",
+            "sequence_id": f"s{k}", "v_call": f"TRBV{1 + k % 3}*01", "j_call": "TRBJ2-7*01",
+            "junction": f"TGT{bases}TTC",
             "pgen_nt": 0.0 if k == 7 else 10.0 ** -(5 + k % 12), "pgen_aa": 10.0 ** -(4 + k % 12), "pgen_excluded": "",
         })  # fmt: skip
     table.append({**table[0], "sequence_id": "again"})

@@ -1,4 +1,5 @@
-"""The page in a browser: no error, no sideways scrolling, tables and controls that work by keyboard, dark mode, print."""
+"""The page in a browser: no error, no sideways scrolling, tables and controls that work by keyboard, dark mode,
+print."""
 
 import base64
 import re
@@ -81,7 +82,8 @@ return [...table.tBodies[0].rows].map(row => row.cells[heads.indexOf(arguments[1
 
 CONTRAST = """
 const luminance = colour => {
-  const [r, g, b] = colour.match(/[\\d.]+/g).map(Number).map(v => v / 255).map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+  const [r, g, b] = colour.match(/[\\d.]+/g).map(Number).map(v => v / 255)
+    .map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
   return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 };
 const behind = element => {
@@ -96,7 +98,8 @@ const faults = [];
 const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
 while (texts.nextNode()) {
   const element = texts.currentNode.parentElement;
-  if (!texts.currentNode.data.trim() || !element.checkVisibility() || element.closest("svg, script, .disabled")) continue;
+  if (!texts.currentNode.data.trim() || !element.checkVisibility()) continue;
+  if (element.closest("svg, script, .disabled")) continue;
   const pair = [getComputedStyle(element).color, behind(element)];
   const [low, high] = pair.map(luminance).sort((a, b) => a - b);
   if ((high + 0.05) / (low + 0.05) < 4.5) faults.push([texts.currentNode.data.trim().slice(0, 30), ...pair]);
@@ -120,7 +123,11 @@ def test_the_page_is_drawn(browser, opened, whole, width, dark):
     script("document.getElementById('theme').click()")
     assert script("return document.documentElement.dataset.theme") == ("light" if dark else "dark")
     assert script(CONTRAST) == []
-    unnamed = "return [...document.querySelectorAll('button, input, select')].filter(each => each.checkVisibility() && !(each.ariaLabel || each.textContent.trim() || each.labels?.length || each.title)).map(each => each.outerHTML)"
+    unnamed = (
+        "return [...document.querySelectorAll('button, input, select')].filter(each => "
+        "each.checkVisibility() && !(each.ariaLabel || each.textContent.trim() || each.labels?.length || "
+        "each.title)).map(each => each.outerHTML)"
+    )
     assert script(unnamed) == []
     label = script("return document.querySelector('#network [role=graphics-document]').getAttribute('aria-label')")
     assert label == page.specs["network"]["description"]
@@ -136,7 +143,10 @@ def test_tables_work_by_keyboard(browser, opened, whole):
     def column(title):
         return script(COLUMN, table, title)
 
-    head = "return document.querySelectorAll('#sharing_1_sequences thead tr:first-child th')[arguments[0]].querySelector('.dt-column-order')"
+    head = (
+        "return document.querySelectorAll('#sharing_1_sequences thead tr:first-child "
+        "th')[arguments[0]].querySelector('.dt-column-order')"
+    )
     keys = [column["key"] for column in page.data["tables"][table]["columns"]]
     # Sort: largest number of variants first, then the smallest.
     script(f"({head.removeprefix('return ')}).focus()".replace("arguments[0]", str(keys.index("nt_variants"))))
@@ -146,14 +156,20 @@ def test_tables_work_by_keyboard(browser, opened, whole):
     assert column("nucleotide variants")[:3] == ["1", "2", "3"]
     assert script("return document.querySelectorAll('#sharing_1_sequences th[aria-sort=ascending]').length") == 1
     # Search: the letters that are typed into the box.
-    search = browser.find_element("css selector", "[aria-label='Search in: Shared sequences, the smallest p-value first']")
+    search = browser.find_element(
+        "css selector", "[aria-label='Search in: Shared sequences, the smallest p-value first']"
+    )
     search.send_keys("TRBV7-1")
     wait(lambda: set(column("V")) == {"TRBV7-1"})
     # Filter: the field below the header, and a condition on a number.
-    variants = browser.find_elements("css selector", "#sharing_1_sequences [aria-label='Filter by: nucleotide variants']")
+    variants = browser.find_elements(
+        "css selector", "#sharing_1_sequences [aria-label='Filter by: nucleotide variants']"
+    )
     field = next(each for each in variants if each.tag_name == "input")
     kind = next(each for each in variants if each.tag_name == "select")
-    script("arguments[0].value = 'greaterOrEqual'; arguments[0].dispatchEvent(new Event('input', {bubbles: true}))", kind)
+    script(
+        "arguments[0].value = 'greaterOrEqual'; arguments[0].dispatchEvent(new Event('input', {bubbles: true}))", kind
+    )
     field.send_keys("5")
     expected = [row for row in rows if row["v_call"] == "TRBV7-1" and row["nt_variants"] >= 5]
     wait(lambda: column("nucleotide variants") == [str(row["nt_variants"]) for row in expected])
@@ -175,7 +191,7 @@ def text(cell):
 
 
 def test_links_and_the_order_of_the_keyboard(browser, opened, whole):
-    page, path, _ = whole
+    _, path, _ = whole
     script = opened(path)
     press(browser, KEYS["tab"])
     assert script("return document.activeElement.className") == "skip"
@@ -193,7 +209,10 @@ def test_printing(browser, opened, whole):
     _, path, _ = whole
     script = opened(path, dark=True)
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
-    hidden = "return [...document.querySelectorAll('#theme, nav, .dt-search, .dt-buttons, .dt-length, .vega-embed summary')].every(each => !each.checkVisibility())"
+    hidden = (
+        "return [...document.querySelectorAll('#theme, nav, .dt-search, .dt-buttons, .dt-length, .vega-embed "
+        "summary')].every(each => !each.checkVisibility())"
+    )
     assert script(hidden)
     assert script("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert script("return getComputedStyle(document.querySelector('td')).color") == "rgb(27, 27, 27)"
@@ -201,7 +220,10 @@ def test_printing(browser, opened, whole):
     pdf = base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})["data"])
     pages = len(re.findall(rb"/Type\s*/Page\b", pdf))
     assert 5 <= pages <= 30
-    assert sum(len(zlib.decompress(part)) for part in re.findall(rb"stream\r?\n(x.*?)endstream", pdf, re.DOTALL)[:3]) > 1000
+    assert (
+        sum(len(zlib.decompress(part)) for part in re.findall(rb"stream\r?\n(x.*?)endstream", pdf, re.DOTALL)[:3])
+        > 1000
+    )
 
 
 def test_hostile_names(browser, opened, tmp_path):

@@ -27,7 +27,8 @@ from tests.report.conftest import REACHED, UNREACHED, Page
 from tests.report.test_survey import VERSION_1
 
 FIGURES = {
-    "contamination_1_heatmap", "contamination_1_carried", "sharing_1_sharing", "sharing_1_ratio", "sharing_1_pairs", "qq",
+    "contamination_1_heatmap", "contamination_1_carried", "sharing_1_sharing", "sharing_1_ratio", "sharing_1_pairs",
+    "qq",
     "network", "v_genes", "j_genes", "pathways_total_distribution", "reached", "pgen_nt_distribution",
     "pgen_aa_distribution", "lengths",
 }  # fmt: skip
@@ -99,7 +100,9 @@ def test_the_numbers_of_findings(findings, whole):
     names = examples.NAMES
     assert rates == {(names[i], names[j]): facts[0]["rate"][i][j] for i, j in itertools.permutations(range(4), 2)}
     spectrum = page.rows("sharing_1_spectrum")
-    assert [row["number"] for row in spectrum if row["series"] == "observed"] == [own["observed"] for own in facts[1]["spectrum"]]
+    assert [row["number"] for row in spectrum if row["series"] == "observed"] == [
+        own["observed"] for own in facts[1]["spectrum"]
+    ]
     assert [(row["low"], row["number"], row["high"]) for row in spectrum if row["series"] == "expected, q = 0.603"] == [
         (own["low"], own["expected"], own["high"]) for own in facts[1]["spectrum"]
     ]
@@ -140,7 +143,9 @@ def test_what_the_data_support(findings, small, tmp_path, report):
     clean = [
         examples.contamination(tmp_path / "c.tsv", standing_out=[]),
         examples.sharing(tmp_path / "s.tsv", q_at_bound=True),
-        examples.enrichment(tmp_path / "e.tsv", clusters=0, kappa=None, hits=0, rows_read=10_000, rows_left_out={"no V": 9000}),
+        examples.enrichment(
+            tmp_path / "e.tsv", clusters=0, kappa=None, hits=0, rows_read=10_000, rows_left_out={"no V": 9000}
+        ),
     ]
     page = report(clean)
     assert "None of 6 pairs stands out." in page.text
@@ -148,10 +153,14 @@ def test_what_the_data_support(findings, small, tmp_path, report):
     assert "There is no κ: the comparison is with a control." in page.text
     assert "There is no hit, so there is no network." in page.text
     assert "enrich: 1,000 rows used, 9,000 left out (90 %)" in page.text
-    assert [each["class"] for each in page.of("div") if each.get("class") in ("yes", "with-care", "no", "not-checked")] == [
+    assert [each["class"] for each in page.of("div") if each.get("class") in ("yes", "with-care", "no",
+    "not-checked")] == [
         "with-care", "yes", "yes", "no", "no",
     ]  # fmt: skip
-    assert "Files with different models cannot be compared" in report([*findings, examples.enrichment(tmp_path / "f.tsv", model="other")]).text  # fmt: skip
+    assert (
+        "Files with different models cannot be compared"
+        in report([*findings, examples.enrichment(tmp_path / "f.tsv", model="other")]).text
+    )
 
 
 def test_figures_are_drawn_from_tables(whole):
@@ -330,7 +339,10 @@ def test_what_is_refused(tmp_path, small, findings):
     cases = [
         (([small], target, {"grouping": Grouping(name=["a", "b"])}), "2 names for 1 files"),
         (([small], target, {"grouping": Grouping(group="x")}), "--metadata and --group belong together"),
-        (([small], target, {"grouping": Grouping(metadata=table, group="x")}), "no column x; --group must be one of name"),
+        (
+            ([small], target, {"grouping": Grouping(metadata=table, group="x")}),
+            "no column x; --group must be one of name",
+        ),
         (([small], target, {"grouping": Grouping(metadata=table, group="group")}), "no column names the samples"),
         (([small], small, {"overwrite": True}), "is an input of this run"),
         (([findings[0], SMALL], target, {}), "small.tsv: is not an output of hpcvdj that a report shows"),
@@ -384,7 +396,9 @@ def test_a_missing_library_names_the_extra(tmp_path, small, monkeypatch, missing
 
 
 def test_the_command(tmp_path, small, findings):
-    out, _ = hpcvdj_command("report", small, *findings, "-o", tmp_path / "r.html", "--name", "mouse", *["--name", "x"] * 4)
+    out, _ = hpcvdj_command(
+        "report", small, *findings, "-o", tmp_path / "r.html", "--name", "mouse", *["--name", "x"] * 4
+    )
     assert re.search("files +5\nfigures +11\nwritten +.*r.html", out)
     page = Page((tmp_path / "r.html").read_text())
     assert page.rows("samples_table")[0]["sample"] == "mouse"
@@ -394,8 +408,20 @@ def test_the_command(tmp_path, small, findings):
 
 
 def test_words_for_numbers():
-    assert [shown(cell) for cell in (None, 1234567, 0.12345, 12345.6, "x")] == ["–", "1,234,567", "0.123", "12,346", "x"]
-    assert [elements.percent(part, 1000) for part in (0, 1, 25, 999, 1000)] == ["0 %", "0.1 %", "2.5 %", "99.9 %", "100 %"]
+    assert [shown(cell) for cell in (None, 1234567, 0.12345, 12345.6, "x")] == [
+        "–",
+        "1,234,567",
+        "0.123",
+        "12,346",
+        "x",
+    ]
+    assert [elements.percent(part, 1000) for part in (0, 1, 25, 999, 1000)] == [
+        "0 %",
+        "0.1 %",
+        "2.5 %",
+        "99.9 %",
+        "100 %",
+    ]
     table = elements.Table.of("t", "", "a b", [{"a": 2**60, "b": float("nan")}, {"a": np.int64(3), "b": None}])
     assert [column.key for column in table.columns] == ["a"]
     assert table.rows == [[float(2**60)], [3]]

@@ -81,13 +81,16 @@ def test_every_number_is_the_results(counted, monkeypatch, block_rows):
     assert middle / 1.01 <= seen.median("pathways_total", 0) <= middle
     check_clonotypes(seen, genes)
     grouped = frame.assign(n=1).groupby(["v_call", "j_call", "cdr3"]).agg({"weight": "first", "n": "sum"}).reset_index()
-    best = grouped[grouped["weight"] > 0].sort_values(["weight", "v_call", "j_call", "cdr3"], ascending=[False, True, True, True])
+    best = grouped[grouped["weight"] > 0].sort_values(
+        ["weight", "v_call", "j_call", "cdr3"], ascending=[False, True, True, True]
+    )
     best = best.head(module.TOP)
     top = seen.top.to_pandas()
     assert len(top) == module.TOP
-    assert top[["v_call", "j_call", "cdr3", "weight", "rows"]].to_numpy().tolist() == best[
-        ["v_call", "j_call", "cdr3", "weight", "n"]
-    ].to_numpy().tolist()
+    assert (
+        top[["v_call", "j_call", "cdr3", "weight", "rows"]].to_numpy().tolist()
+        == best[["v_call", "j_call", "cdr3", "weight", "n"]].to_numpy().tolist()
+    )
     assert top["rows"].max() >= 6
 
 
@@ -117,7 +120,12 @@ def test_a_table_is_read_as_its_result(counted, tmp_path):
         ["sequence_id", "v_call", "j_call", "junction", "pathways_total", "weight", "pathways_excluded"]
     ].to_csv(tmp_path / "t.tsv", sep="\t", index=False)
     of_table, of_result = survey(tmp_path / "t.tsv"), survey(counted)
-    for name, keys in (("usage", ["v", "j"]), ("lengths", ["length"]), ("values", ["bin"]), ("clonotypes", ["v_call", "j_call", "cdr3"])):
+    for name, keys in (
+        ("usage", ["v", "j"]),
+        ("lengths", ["length"]),
+        ("values", ["bin"]),
+        ("clonotypes", ["v_call", "j_call", "cdr3"]),
+    ):
         order = [(key, "ascending") for key in keys]
         left, right = (getattr(each, name).sort_by(order).select([*keys, "rows"]) for each in (of_table, of_result))
         assert left.equals(right), name
