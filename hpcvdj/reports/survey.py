@@ -292,12 +292,12 @@ def _table_source(path: Path) -> _Source:
             "tables of sharing, contamination and enrich with their .json beside them"
         )
     command = "count" if "pathways_total" in own else "pgen"
-    amino = not {"pathways_total", "pgen_nt"} & set(own)
-    sequence = next((name for name in (_AA if amino else _NT) if name in own), None)
+    # Probabilities of amino acids may be those of nucleotides that were translated.
+    fields = (*_NT, *_AA) if {"pathways_total", "pgen_nt"} & set(own) else (*_AA, *_NT)
+    sequence = next((name for name in fields if name in own), None)
+    amino = sequence in _AA
     if sequence is None:
-        raise InputError(
-            f"{path}: no column {' or '.join(_AA if amino else _NT)}; write the table with hpcvdj {command}"
-        )
+        raise InputError(f"{path}: no column junction or junction_aa; write the table with hpcvdj {command}")
     reason = f"{'pathways' if command == 'count' else 'pgen'}_excluded"
     texts = [name for name in ("v_call", "j_call", REPERTOIRE, reason) if name in own]
     samples, excluded, missed = list[str](), Counter[str](), Counter[int]()

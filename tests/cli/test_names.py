@@ -69,13 +69,9 @@ def test_a_file_goes_before_a_name(tmp_path, monkeypatch):
     assert "TRB" in hpcvdj.read_germline("human").loci
 
 
-@pytest.mark.parametrize("command", ["count", "verify", "simulate", "forms", "explain", "infer", "report"])
+@pytest.mark.parametrize("command", ["count", "verify", "simulate", "forms", "explain", "infer"])
 def test_an_unknown_name_gets_the_names(tmp_path, command):
     table = {"count": [SMALL], "verify": [SMALL], "infer": [SMALL], "explain": ["TGT", "--v", "TRBV1", "--j", "TRBJ1"]}
-    if command == "report":
-        pytest.importorskip("altair")
-        hpcvdj_command("-q", "count", SMALL, "-g", "mouse_trb", "-o", tmp_path / "r.h5")
-        table["report"] = [tmp_path / "r.h5"]
     output = (
         [] if command in ("verify", "forms", "explain") else ["-o", tmp_path / ("o.tsv" if command != "infer" else "o")]
     )

@@ -152,6 +152,14 @@ def test_a_table_of_probabilities(tmp_path, samples):
         assert seen.median("pgen_aa", k) == pytest.approx(own.iloc[(len(own) - 1) // 2], rel=0.01)
 
 
+@pytest.mark.parametrize(("field", "amino"), [("junction", False), ("junction_aa", True), ("cdr3", False)])
+def test_probabilities_of_amino_acids(tmp_path, field, amino):
+    (tmp_path / "t.tsv").write_text(f"{field}\tpgen_aa\n" + ("CASF" if amino else "TGTGCTAGCTTC") + "\t1e-7\n")
+    seen = survey(tmp_path / "t.tsv")
+    assert (seen.amino, seen.score) == (amino, "pgen_aa")
+    assert seen.clonotypes["aa"].to_pylist() == ["CASF" if field == "cdr3" else "AS"]
+
+
 def test_a_result_of_probabilities(tmp_path):
     from hpcvdj.recombination.igor import read_model
     from tests.recombination.igor_files import mouse_files, mouse_junctions
@@ -212,7 +220,7 @@ def test_damage_is_named(counted, tmp_path):
     ("text", "says"),
     [
         ("sequence_id\tv_call\n", "not an output of hpcvdj that a report shows"),
-        ("pgen_nt\tv_call\n1\tx\n", "no column junction or cdr3"),
+        ("pgen_nt\tv_call\n1\tx\n", "no column junction or junction_aa"),
         ("junction\tpgen_nt\n", "has no rows"),
         ("junction\tpgen_nt\nTGT\tmuch\n", "column pgen_nt has a value that is not a number"),
     ],
