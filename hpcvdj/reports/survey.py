@@ -27,7 +27,7 @@ BLOCK_ROWS = 1 << 18
 TOP = 100
 """Junctions of a sample in the list of those with the largest score."""
 
-MOST_ROWS = 10_000_000
+MOST_ROWS = 5_000_000
 """Above this number of rows in a file, its amino-acid clonotypes are left out: they are kept in memory."""
 
 MEASURES = ("pathways_total", "pgen_nt", "pgen_aa", "pgen_aa_1mm")
@@ -131,11 +131,11 @@ def amino_acids(sequences: pa.ChunkedArray) -> pa.Array:
     lengths = pc.utf8_length(sequences).to_numpy()
     width = 3 * (-(-int(lengths.max(initial=0)) // 3) or 1)
     letters = np.array(sequences.to_numpy(), f"S{width}").view(np.uint8).reshape(-1, width)
-    read = codes[letters].astype(np.int64)
+    read = codes[letters].astype(np.int16)
     codons = 25 * read[:, ::3] + 5 * read[:, 1::3] + read[:, 2::3]
     residues = np.where(letters[:, ::3] > 0, table[codons], b"").copy().view(f"S{width // 3}").ravel()
     known = (lengths % 3 == 0) & ((read > 0) == (letters > 0)).all(axis=1)
-    return pa.array(residues.astype(str), pa.string(), mask=~known)
+    return pc.if_else(pa.array(known), pa.array(residues, pa.binary()).cast(pa.string()), None)
 
 
 @dataclass
@@ -196,7 +196,7 @@ def _surveyed(path: Path, source: _Source) -> Survey:
             tallies["reached"].append(merged([block], ["sample", _NEEDS]))
         distinct = merged([block], [*_KEYS, "v", "j"], **dict.fromkeys(kept, "max"))
         if rows <= MOST_ROWS:
-            tallies["clonotypes"].append(distinct)
+            tallies["clonotypes"].append(_with_amino_acids(distinct, amino=source.amino))
         top = _best(distinct if top is None else pa.concat_tables([top, distinct]), score, kept)
     if top is None:
         raise InputError(f"{path}: has no rows; a report needs a table with rows")
@@ -205,9 +205,9 @@ def _surveyed(path: Path, source: _Source) -> Survey:
         "lengths": merged(tallies["lengths"], ["sample", "length"]),
         "values": merged(tallies["values"], ["sample", "measure", "bin"]),
         "reached": merged(tallies["reached"], ["sample", _NEEDS]) if tallies["reached"] else None,
-        "clonotypes": _with_amino_acids(
-            merged(tallies["clonotypes"], [*_KEYS, "v", "j"], **dict.fromkeys(kept, "max")), amino=source.amino
-        ) if rows <= MOST_ROWS else None,
+        "clonotypes": merged(tallies["clonotypes"], [*_KEYS, "v", "j", "aa"], **dict.fromkeys(kept, "max"))
+        if rows <= MOST_ROWS
+        else None,
     }  # fmt: skip
     counted = np.bincount(done["usage"]["sample"], done["usage"]["rows"], minlength=len(source.samples)).astype(
         np.int64
