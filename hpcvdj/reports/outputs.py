@@ -16,8 +16,8 @@ from hpcvdj.storage.inputs import TEXT_BYTES
 from hpcvdj.storage.opening import damage
 
 FINDINGS: dict[str, dict[str, type | tuple[type, ...]]] = {
-    "contamination": {"individuals": list, "rate": list, "shared_low": list, "max_pgen": float},
-    "sharing": {"individuals": list, "spectrum": list, "overlap": dict, "tested": int, "hits": int, "q_at_bound": bool},
+    "contamination": {"individuals": list, "rate": list, "shared_low": list, "max_pgen": (int, float)},
+    "sharing": {"individuals": list, "spectrum": list, "overlap": dict, "tested": int, "hits": int},
     "enrich": {"clonotypes": int, "tested": int, "hits": int, "clusters": int, "settings": dict, "tables": list},
 }
 """The commands whose tables have a .json beside them, and what these must have."""

@@ -91,7 +91,7 @@ def _sharing(outputs: Outputs) -> Iterator[Statement]:
         hits, tested = facts["hits"], facts["tested"]
         text = f"q = {shown(facts['q'])}; {hits:,} of {tested:,} sequences have a q-value of at most 0.05. "
         verdict: Verdict
-        if facts["q_at_bound"]:
+        if facts.get("q_at_bound"):
             verdict, text = "no", text + "The fit of q stopped at its bound: the model does not explain the sharing."
         elif not hits:
             verdict, text = "no", text + "The sharing of single sequences is what recombination explains."
