@@ -161,10 +161,10 @@ def test_convergence_and_report(tmp_path):
         f"<Convergence of 2 individuals: {len(found.nucleotides):,} nucleotide and "
         f"{len(found.amino_acids):,} amino-acid junctions>"
     )
-    for library in ("altair", "jinja2", "vl_convert"):
+    for library in ("altair", "itables", "jinja2", "networkx", "vl_convert"):
         pytest.importorskip(library)
-    drawn = hpcvdj.report(results, tmp_path / "page.html", name=["a", "b"], germline=GERMLINE)
-    out, _ = hpcvdj_command("report", *results, "--name", "a", "--name", "b", "-g", GERMLINE, "-o", tmp_path / "c.html")
+    drawn = hpcvdj.report(results, tmp_path / "page.html", name=["a", "b"])
+    out, _ = hpcvdj_command("report", *results, "--name", "a", "--name", "b", "-o", tmp_path / "c.html")
     assert f"figures    {drawn}" in out
     hpcvdj.report(results[0], tmp_path / "page.html", overwrite=True)
     with pytest.raises(hpcvdj.InputError, match="overwrite=True to replace it"):

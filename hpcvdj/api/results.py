@@ -1,13 +1,12 @@
 """Results: opened, shown on a page, and searched for junctions that individuals share."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from hpcvdj.api.parameters import documented, unfolding
-from hpcvdj.api.tables import germline as germline_of
 from hpcvdj.api.tables import model_of
 from hpcvdj.counting.config import PgenConfig
 from hpcvdj.counting.tables import values_of_table
@@ -15,7 +14,7 @@ from hpcvdj.errors import InputError
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import Rows
-from hpcvdj.reports.page import Highlights, write_report
+from hpcvdj.reports.page import Grouping, write_report
 from hpcvdj.results.reader import Result
 from hpcvdj.sharing.convergence import Level, Observations, amino_acid_level, nucleotide_level, read
 
@@ -30,41 +29,27 @@ def open_result(path: str | Path) -> Result:
     return Result(path)
 
 
-@unfolding(highlights=Highlights)
+@unfolding(grouping=Grouping)
 def report(
-    results: str | Path | Sequence[str | Path],
+    files: str | Path | Sequence[str | Path],
     output: str | Path,
     *,
-    germline: str | Path | Sequence[str | Path] = (),
-    name: str | Sequence[str] = (),
     figures: str | Path | None = None,
     overwrite: bool = False,
-    highlights: partial[Highlights],
+    grouping: partial[Grouping],
 ) -> int:
-    """Write a report of one or more results: tables and figures on one HTML page.
+    """Write a report: what the data support, and the tables and figures behind it, on one HTML page.
 
-    results    {results}; several are shown beside each other
+    files      outputs of hpcvdj, of any number of samples: results or tables of count and pgen; tables of sharing,
+               contamination and enrich, each with its .json beside it
     output     the page to write
-    germline   the germline tables that the results were counted with, by name or path, in any order: with them the
-               report shows the most direct pathways of the first junction and of a typical one
-    name       what to call each result; by default as its file
     figures    the folder to write each figure to, as PNG and SVG
     overwrite  {overwrite}
-    {highlights}
+    {grouping}
 
-    Returns the number of figures.  Raises InputError for results that cannot be shown.
+    Returns the number of figures.  Raises InputError for files that a report does not show.
     """
-    chosen = highlights()
-    model = None if chosen.model is None else model_of(chosen.model)
-    return write_report(
-        _several(results),
-        output,
-        germlines=[germline_of(own).name for own in _several(germline)],
-        names=_several(name),
-        figures=figures,
-        highlights=replace(chosen, model=model),
-        overwrite=overwrite,
-    )
+    return write_report(_several(files), output, figures=figures, grouping=grouping(), overwrite=overwrite)
 
 
 def _several(given: str | Path | Sequence[str | Path]) -> list[Any]:

@@ -1,19 +1,51 @@
-"""What a page is made of: tables, figures that are drawn from them, and sections."""
+"""What a page is made of: statements, tables, figures that are drawn from tables, and sections."""
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
-
-from hpcvdj.reports.survey import Survey
 
 Cell = int | float | str | None
 """A value of a table; None if there is no value."""
 
 Kind = Literal["number", "text", "code", "long"]
-Rows = Callable[[Survey], Iterable[list[Cell]]]
-Facts = Callable[[Survey], dict[str, Cell]]
+
+MOST_LISTED = 1000
+"""Rows of a list on the page; the file that it comes from has them all."""
 
 _LARGEST_EXACT = 2**53
+
+_TITLES = {
+    "share": "share of junctions, %", "of_rows": "share of rows, %", "v": "V gene", "j": "J gene",
+    "n": "n-nucleotides", "length": "CDR3 length", "v_call": "V", "j_call": "J", "aa": "CDR3, amino acids",
+    "cdr3": "CDR3, nucleotides", "read": "rows read", "counted": "rows with a value",
+    "option": "option that keeps them",
+    "examples": "in detail (rows)", "weight": "weight", "weight_sum": "weight, sum", "pathways_total": "pathways",
+    "pgen_nt": "Pgen, nucleotides", "pgen_aa": "Pgen, amino acids", "pgen_aa_1mm": "Pgen, one mismatch",
+    "nt_variants": "nucleotide variants", "junction_aa": "junction, amino acids", "junction": "junction, nucleotides",
+    "n_individuals": "individuals", "individuals": "which individuals", "max_duplicate_count": "reads of largest clone",
+    "p_post": "probability after selection", "expected_individuals": "individuals, expected", "effect": "effect size",
+    "p_value": "p-value", "q_value": "q-value", "neighbours": "neighbours", "expected": "expected",
+    "duplicate_count": "reads", "class_size": "junctions with V and J", "pgen_ball": "Pgen, within one exchange",
+    "p_productive_vj": "P(productive, V, J)", "control_neighbours": "neighbours in control",
+    "control_size": "junctions in control", "individual_1": "individual 1", "individual_2": "individual 2",
+    "low_1": "rare rows of 1", "low_2": "rare rows of 2", "shared_low": "shared rare rows",
+    "expected_low": "shared, expected", "rate": "rate",
+}  # fmt: skip
+"""The headers of columns that are not called by their keys."""
+
+_KINDS: dict[str, Kind] = {
+    **dict.fromkeys(("v", "j", "v_call", "j_call", "option", "predictor", "series", "command"), "text"),
+    **dict.fromkeys(("aa", "cdr3", "junction_aa", "junction", "junction_aa_1", "junction_aa_2"), "code"),
+    **dict.fromkeys(
+        (
+            "sample", "group", "reason", "examples", "individual", "individual_1", "individual_2", "individuals",
+            "file",
+            "made by", "when", "version", "model", "reads of the clone", "colour", "sample_1", "sample_2",
+        ),
+        "long",
+    ),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -25,95 +57,77 @@ class Column:
 
     key: str
     title: str
-    kind: Kind = "number"
+    kind: Kind
 
 
-_TITLES = {
-    "share": "share of junctions, %", "of_rows": "share of all rows, %", "ways": "share of pathways, %",
-    "median": "pathways of a junction, median", "mean": "pathways of a junction, mean", "low": "pathways, from",
-    "high": "pathways, to", "v": "V gene", "j": "J gene", "n": "n-nucleotides", "size": "CDR3 length, nt",
-    "first": "junctions that need that many", "reached": "junctions with a pathway, %",
-    "none": "junctions without a pathway", "v_call": "V allele", "j_call": "J allele", "d_call": "D allele",
-    "aa": "CDR3, amino acids", "cdr3": "CDR3, nucleotides", "id": "first sequence_id", "d_form": "D form",
-    "track": "origin of each letter", "n1": "n left of D", "n2": "n right of D", "v_trim": "V, bases lost",
-    "d_trim_5": "D, bases lost 5′", "d_trim_3": "D, bases lost 3′", "j_trim": "J, bases lost",
-    "pgen": "generation probability", "option": "option that includes them", "examples": "in detail (rows)",
-}  # fmt: skip
-"""The headers of columns that are not called by their keys."""
-
-_KINDS: dict[str, Kind] = {
-    **dict.fromkeys(("result", "v", "j", "v_call", "j_call", "d_call", "option"), "text"),
-    **dict.fromkeys(("aa", "cdr3", "track", "v_trim", "n1", "d_form", "d_trim_5", "d_trim_3", "n2", "j_trim"), "code"),
-    **dict.fromkeys(("id", "reason", "examples", "repertoire_id"), "long"),
-}
-
-
-def columns(keys: Iterable[str]) -> tuple[Column, ...]:
-    return tuple(Column(key, _TITLES.get(key, key), _KINDS.get(key, "number")) for key in keys)
+def columns(keys: Iterable[str], titles: Mapping[str, str] | None = None) -> tuple[Column, ...]:
+    """Columns by their keys; `titles` are those of columns that have another one here."""
+    known = {**_TITLES, **(titles or {})}
+    return tuple(Column(key, known.get(key, key), _KINDS.get(key, "number")) for key in keys)
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the page; `name` is unique.  `sortable`: the page offers to sort, filter and download it."""
+    """A table of the page; `name` is unique.  `note` says which rows it has, if not all."""
 
     name: str
     caption: str
     columns: tuple[Column, ...]
     rows: list[list[Cell]]
-    sortable: bool = True
+    note: str = ""
 
     @staticmethod
-    def of(name: str, caption: str, keys: str, surveys: Sequence[Survey], rows: Rows) -> "Table":
-        """The rows of each result, with a column `result` if there are several."""
-        if len(surveys) == 1:
-            return Table(name, caption, columns(keys.split()), list(rows(surveys[0])))
-        stacked: list[list[Cell]] = [[survey.name, *row] for survey in surveys for row in rows(survey)]
-        return Table(name, caption, columns(["result", *keys.split()]), stacked)
+    def of(
+        name: str, caption: str, keys: str | list[str], rows: Iterable[Mapping[str, Any]], /, **titles: str
+    ) -> "Table":
+        """The columns `keys` of rows, as JSON can hold them; columns without a value are left out."""
+        names = keys.split() if isinstance(keys, str) else keys
+        cells = [[_cell(row.get(name)) for name in names] for row in rows]
+        kept = [k for k in range(len(names)) if not cells or any(row[k] is not None for row in cells)]
+        return Table(
+            name, caption, columns([names[k] for k in kept], titles), [[row[k] for k in kept] for row in cells]
+        )
 
-    @staticmethod
-    def beside(name: str, caption: str, surveys: Sequence[Survey], facts: Facts) -> "Table":
-        """A row for each fact, and a column for each result."""
-        known = [facts(survey) for survey in surveys]
-        keys = dict.fromkeys(key for own in known for key in own)
-        names = (Column(f"result{k}", survey.name, "long") for k, survey in enumerate(surveys))
-        rows: list[list[Cell]] = [[key, *(own.get(key) for own in known)] for key in keys]
-        return Table(name, caption, (Column("fact", "", "text"), *names), rows, sortable=False)
+    def first(self, total: int, source: str) -> "Table":
+        """The rows that a page lists, with a note if there are more: `total` rows in `source`."""
+        rows = self.rows[:MOST_LISTED]
+        note = f"The first {len(rows):,} of {total:,}; all are in {source}." if total > len(rows) else ""
+        return Table(self.name, self.caption, self.columns, rows, note)
+
+    def has(self, key: str) -> bool:
+        return any(column.key == key for column in self.columns)
 
     def column(self, key: str) -> Column:
         return next(column for column in self.columns if column.key == key)
 
-    def records(self) -> list[dict[str, Any]]:
-        """The rows as data of figures; integers that JavaScript cannot hold become floats."""
+    def records(self) -> list[dict[str, Cell]]:
+        """The rows as data of figures."""
         keys = [column.key for column in self.columns]
-        rows = ([float(x) if isinstance(x, int) and x > _LARGEST_EXACT else x for x in row] for row in self.rows)
-        return [dict(zip(keys, row, strict=True)) for row in rows]
+        return [dict(zip(keys, row, strict=True)) for row in self.rows]
 
     def peak(self, key: str, words: str) -> str:
-        """The row with the largest value in the column `key`, in words with {keys}; of each result."""
-        best: dict[str, dict[str, Any]] = {}
-        for record in self.records():
-            result = f"{record['result']}: " if "result" in record else ""
-            if record[key] is not None and (result not in best or record[key] > best[result][key]):
-                best[result] = record
-        texts = {result: {name: shown(cell) for name, cell in record.items()} for result, record in best.items()}
-        return "; ".join(result + words.format(**cells) for result, cells in texts.items())
+        """The row with the largest value in the column `key`, in words with {keys}; empty without rows."""
+        rows = [record for record in self.records() if isinstance(record[key], int | float)]
+        best = max(rows, key=lambda record: float(record[key] or 0), default=None)
+        return words.format(**{name: shown(cell) for name, cell in best.items()}) if best else ""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure, drawn from a table of the page.
+    """A figure, drawn from tables of the page.
 
     name     of its files
-    kind     what is to be seen, as "Heatmap"
+    kind     what is to be seen, as "Heat map"
     caption  what it shows, with its main numbers
-    chart    an Altair chart whose data is `table`, by its name
+    chart    an Altair chart whose data are the `tables`, by name
     """
 
     name: str
     kind: str
     caption: str
     chart: Any
-    table: Table
+    tables: tuple[Table, ...]
+    wide: bool = False
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -123,32 +137,62 @@ class Figure:
         return {key: value for key, value in spec.items() if key not in ("$schema", "config")}
 
 
+Verdict = Literal["yes", "with care", "no", "not checked"]
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What the data say of a question, and whether it can be relied on."""
+
+    question: str
+    verdict: Verdict
+    answer: str
+
+
 @dataclass(frozen=True)
 class Section:
-    """A heading, and what follows: sentences, figures and tables; other tables of the figures are folded."""
+    """A heading, and what follows; other tables of the figures are folded."""
 
     anchor: str
     heading: str
     words: list[str] = field(default_factory=list)
     figures: list[Figure] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
+    statements: list[Statement] = field(default_factory=list)
 
     @property
     def folded(self) -> list[Table]:
         """The tables of figures that are not among `tables`."""
-        drawn = {figure.table.name: figure.table for figure in self.figures}
-        return [table for table in drawn.values() if table not in self.tables]
+        drawn = {table.name: table for figure in self.figures for table in figure.tables}
+        return [table for name, table in drawn.items() if name not in {own.name for own in self.tables}]
+
+
+def _cell(value: Any) -> Cell:
+    """A value as JSON can hold it: no NaN or infinity, no integers that JavaScript cannot hold, no control
+    characters."""
+    if isinstance(value, bool) or value is None or value == "":
+        return None if value in (None, "") else str(value)
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return int(value) if abs(int(value)) <= _LARGEST_EXACT else float(value)
+
+
+def printable(text: str) -> str:
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
 
 
 def shown(cell: Cell) -> str:
-    """A value as text: integers in full, other numbers with four digits."""
+    """A value as text: integers in full, other numbers with three digits."""
     if cell is None:
         return "–"
     if isinstance(cell, float):
-        return f"{cell:.4g}" if abs(cell) < 1000 else f"{cell:,.0f}"
+        return f"{cell:.3g}" if abs(cell) < 1000 else f"{cell:,.0f}"
     return f"{cell:,}" if isinstance(cell, int) else cell
 
 
-def percent(part: int, total: int) -> str:
-    """A share with two decimals."""
-    return f"{100 * part / total:.2f} %" if total else "–"
+def percent(part: float, total: float) -> str:
+    """A share with two digits; above 99 % with those that tell it from 100 %."""
+    share = 100 * part / max(1, total)
+    return f"{share:.2g} %" if share < 99 else f"{share:.5g} %"

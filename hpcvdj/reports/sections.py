@@ -1,363 +1,357 @@
-"""The sections of the page: tables, the figures that are drawn from them, and words."""
+"""The sections about what `count` and `pgen` wrote: samples, rows left out, genes, values, lengths, junctions."""
 
-import json
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from hpcvdj.errors import InputError, few
+from hpcvdj.errors import few
 from hpcvdj.germline_import.genes import natural_key
-from hpcvdj.recombination.exclusions import by_summary
-from hpcvdj.recombination.explanation import Explanation, Pathway
-from hpcvdj.recombination.germline import Germline
+from hpcvdj.recombination.alphabet import translate
 from hpcvdj.reports import charts
-from hpcvdj.reports.bins import doublings, median
-from hpcvdj.reports.elements import Cell, Figure, Section, Table, columns, percent, shown
-from hpcvdj.reports.survey import Junction, Survey
-from hpcvdj.storage.opening import damage
+from hpcvdj.reports.elements import MOST_LISTED, Figure, Section, Table
+from hpcvdj.reports.outputs import Outputs
+from hpcvdj.reports.survey import MOST_ROWS, SCORES, TOP, Survey, merged
 
-_DRAWN = 20
-"""Top junctions in the figure; the table has more."""
+MOST_SERIES = 60
+"""More samples than this are drawn as their groups, or as one."""
 
-_MOST_LINES = 24
-"""Lines of an alignment."""
-
-_LAST_N = 10
-"""The last n-length that is shown in any case, and has a column of its own."""
-
-_MOST_REPERTOIRES = 100
-
-_NOT_LISTED = ("calls", "config", "excluded_counts", "format", "format_version", "identity", "nonzero", "sums")
-"""Attributes of results that other parts of the page show."""
-
-_BIN = "low high junctions share"
-
-FACTS = ("v_trim", "n1", "d_call", "d_form", "d_trim_5", "d_trim_3", "n2", "j_trim")
-"""What of `Explanation.describe` tells groups of pathways apart."""
-
-
-def all_sections(surveys: list[Survey], germlines: Sequence[Germline | None], *, asked: bool) -> list[Section]:
-    """The page; `germlines` are the results' germline tables, `asked` tells whether any was given."""
-    sections = [summary(surveys), excluded(surveys)]
-    if any(survey.counted for survey in surveys):
-        sections += [part(surveys) for part in (pairs, distribution, n_lengths, lengths, top)]
-        sections.append(alignments(surveys, germlines, asked=asked))
-    return [*sections, run_facts(surveys)]
+_VALUES = {
+    "pathways_total": "pathways of a junction, from", "pgen_nt": "Pgen of the nucleotides, from",
+    "pgen_aa": "Pgen of the amino acids, from", "pgen_aa_1mm": "Pgen within one mismatch, from",
+}  # fmt: skip
+_WORDS = {
+    "count": "A pathway is one way to make a junction from a V, a D and a J gene, cut back, extended by "
+    "P-nucleotides and "
+    "joined with n-nucleotides. Numbers of pathways are not probabilities. The weight of a junction is the sum of its "
+    "pathways, each divided by 4 to the power of its number of n-nucleotides: it says better than their number "
+    "how easily "
+    "recombination makes the junction.",
+    "pgen": "Pgen, the generation probability, says how often recombination makes a junction, before selection. "
+    "Junctions "
+    "with a high Pgen are found in many people without any common antigen.",
+}
+_NAMES = {"count": "Pathways", "pgen": "Generation probabilities"}
 
 
-def quantile(survey: Survey, share: float) -> str:
-    """A quantile of pathways per junction, in words."""
-    if not survey.counted:
-        return "–"
-    value, exact = survey.quantiles.quantile(share)
-    return f"{'' if exact else 'about '}{value:,.1f}".removesuffix(".0")
+@dataclass(frozen=True)
+class _Series:
+    """What a line of a figure is: samples that are drawn as one."""
+
+    name: str
+    group: str | None
+    members: list[tuple[Survey, int]]
 
 
-def lead(survey: Survey) -> str:
-    """A result in a sentence."""
-    if not survey.counted:
-        return f"0 of {survey.rows_read:,} rows could be counted."
-    return (
-        f"{survey.counted:,} junctions were counted; {percent(survey.with_pathway, survey.counted)} of them have a "
-        f"pathway with at most {survey.max_n} n-nucleotides. {_score_name(survey).capitalize()} of a junction, median: "
-        f"{shown(survey.scores.median())}."
-    )
+def sample_sections(outputs: Outputs) -> list[Section]:
+    """The sections of all files of `count` and `pgen`."""
+    if not outputs.surveys:
+        return []
+    sections = [samples(outputs), left_out(outputs), genes(outputs)]
+    for command in _NAMES:
+        own = [each for each in outputs.surveys if each.command == command]
+        if own:
+            sections += [values(outputs, own, command), junctions(outputs, own, command)]
+    return [*sections, lengths(outputs)]
 
 
-def summary(surveys: list[Survey]) -> Section:
-
-    def repertoires(survey: Survey) -> Iterable[list[Cell]]:
-        ranked = sorted(survey.repertoires.items(), key=lambda item: -item[1])[:_MOST_REPERTOIRES]
-        return [[name, junctions, survey.share(junctions)] for name, junctions in ranked]
-
-    tables = [Table.beside("summary_table", "Summary of what was counted", surveys, _summary)]
-    if any(survey.repertoires for survey in surveys):
-        caption = f"The repertoires, at most the {_MOST_REPERTOIRES} largest"
-        columns = "repertoire_id junctions share"
-        tables.append(Table.of("repertoires_table", caption, columns, surveys, repertoires))
-    words = [] if any(survey.counted for survey in surveys) else ["No junction was counted, so there are no figures."]
-    return Section("summary", "Summary", _differences(surveys) + words, tables=tables)
+def once(outputs: Outputs) -> Iterator[tuple[Survey, int]]:
+    """Each sample once, with the first of its files."""
+    seen = set()
+    for survey in outputs.surveys:
+        for k, name in enumerate(survey.samples):
+            if name not in seen:
+                seen.add(name)
+                yield survey, k
 
 
-def _differences(surveys: list[Survey]) -> list[str]:
-    """A warning if the results were counted differently, so that their pathways cannot be compared."""
-    asked = {
-        "largest n-lengths": [str(survey.config.get("max_n_asked", survey.max_n)) for survey in surveys],
-        "D forms": [str(survey.config.get("d_forms")) for survey in surveys],
-        "D alleles": [str(survey.facts.get("d_alleles")) for survey in surveys],
-        "numbers of P-nucleotides": [f"at most {survey.facts.get('max_p')}" for survey in surveys],
-    }
-    differ = [f"{name} ({', '.join(values)})" for name, values in asked.items() if len(set(values)) > 1]
-    warning = "Numbers of pathways cannot be compared here: the results were counted with different"
-    return [f"{warning} {'; '.join(differ)}."] if differ else []
+def series(outputs: Outputs, members: Iterable[tuple[Survey, int]]) -> list[_Series]:
+    """The lines of a figure: samples by group or, if these are more than `MOST_SERIES`, groups."""
+    found = [(survey, k, outputs.group(survey.samples[k])) for survey, k in members if survey.counted[k]]
+    found.sort(key=lambda item: item[2] or "")
+    if len(found) <= MOST_SERIES:
+        return [_Series(survey.samples[k], group, [(survey, k)]) for survey, k, group in found]
+    groups = defaultdict(list)
+    for survey, k, group in found:
+        groups[group].append((survey, k))
+    return [_Series(group or "samples without a group", group, own) for group, own in groups.items()]
 
 
-def _summary(survey: Survey) -> dict[str, Cell]:
-    counted = survey.counted
+def samples(outputs: Outputs) -> Section:
+    """A row for each sample of each file."""
 
-    def share(part: int, total: int = counted) -> str:
-        return f"{part:,} ({percent(part, total)})"
+    def rows() -> Iterator[dict[str, Any]]:
+        for survey in outputs.surveys:
+            for k, name in enumerate(survey.samples):
+                row: dict[str, Any] = {
+                    "sample": name, "group": outputs.group(name), "file": survey.path.name, "command": survey.command,
+                    "read": int(survey.rows_read[k]) or None, "counted": int(survey.counted[k]),
+                }  # fmt: skip
+                for measure in survey.measures:
+                    bins, often = survey.histogram(measure, k)
+                    row[f"{measure}_none"] = 100 * int(often[bins == 0].sum()) / max(1, int(often.sum()))
+                    row[measure] = survey.median(measure, k)
+                yield row
 
-    return {
-        "repertoires": len(survey.repertoires) or 1,
-        "rows read": survey.rows_read,
-        "junctions counted": counted,
-        "rows excluded": share(survey.rows_read - counted, survey.rows_read),
-        "V–J pairs of alleles": survey.allele_pairs,
-        "V–J pairs of genes": len(survey.pairs),
-        "junctions in frame": share(int(survey.sizes[::3].sum())),
-        "n-lengths counted": f"0–{survey.max_n}",
-        "pathways in all": survey.pathways,
-        "junctions with a pathway": share(survey.with_pathway),
-        "junctions without a pathway": counted - survey.with_pathway,
-        "junctions with a pathway without n-nucleotides": share(int(survey.reached[0])),
-        "pathways per junction, mean": survey.pathways / counted if counted else None,
-        "pathways per junction, median": quantile(survey, 0.5),
-        "pathways per junction, middle half": f"{quantile(survey, 0.25)} to {quantile(survey, 0.75)}",
-        "pathways per junction, most": survey.most,
-        f"{_score_name(survey)} of a junction, median": survey.scores.median(),
-    }
-
-
-def _score_name(survey: Survey) -> str:
-    return "weight" if survey.model is None else "generation probability"
-
-
-def excluded(surveys: list[Survey]) -> Section:
-
-    def rows(survey: Survey) -> Iterable[list[Cell]]:
-        for reason, number, group in by_summary(survey.excluded):
-            examples = few([f"{exclusion} ({count:,})" for exclusion, count in group], 5)
-            yield [reason, number, 100 * number / survey.rows_read, group[0][0].kind.option or None, examples]
-
-    columns = "reason rows of_rows option examples"
-    table = Table.of("excluded_table", "Excluded rows by reason", columns, surveys, rows)
-    if not table.rows:
-        return Section("excluded", "Excluded rows", ["No row was excluded."])
-    return Section("excluded", "Excluded rows", ["The result file lists each excluded row."], tables=[table])
-
-
-def run_facts(surveys: list[Survey]) -> Section:
-    """How the results were counted, and in what time."""
-    facts = Table.beside("run_table", "Facts of the run, as the result file records them", surveys, _run)
-    times = Table.beside("times_table", "Seconds of the slowest rank, summed over units of work", surveys, _times)
-    return Section("run", "How it was counted", tables=[table for table in (facts, times) if table.rows])
-
-
-def _run(survey: Survey) -> dict[str, Cell]:
-    """The attributes of the file, its configuration, and the different facts of the ranks."""
-    with damage(survey.path):
-        calls = json.loads(survey.facts.get("substituted_calls", "[]"))
-        replaced = few([f"{call} → {allele} ({rows:,} rows)" for call, allele, rows in calls], 8)
-        names = ("host", "hardware", "software")
-        ranks = {name: few(dict.fromkeys(rank[name] for rank in survey.ranks), 8) for name in names}
-        facts = survey.facts | survey.config | survey.config.get("calls", {}) | {"substituted_calls": replaced} | ranks
-    listed = {name.replace("_", " "): str(value) or None for name, value in facts.items() if name not in _NOT_LISTED}
-    return {"file": survey.path.name, **listed}
-
-
-def _times(survey: Survey) -> dict[str, Cell]:
-    times, seconds = survey.timings, Counter[str]()
-    with damage(survey.path):
-        for unit, (first, stop) in enumerate(zip(times["n_first"], times["n_stop"], strict=True)):
-            for stage in ("kernel", "reduce", "wall"):
-                seconds[f"n-lengths {first}–{stop - 1}, {stage}"] += times[f"{stage}_seconds"][unit]
-    return {name: float(value) for name, value in seconds.items()}
-
-
-def pairs(surveys: list[Survey]) -> Section:
-
-    def rows(survey: Survey) -> Iterable[list[Cell]]:
-        for (v, j), (number, ways) in sorted(survey.pairs.items(), key=lambda item: (-item[1][0], item[0])):
-            yield [v, j, number, survey.share(number), ways, 100 * ways / max(1, survey.pathways), ways / number]
-
-    table = Table.of("pairs_table", "V–J pairs", "v j junctions share pathways ways mean", surveys, rows)
-    genes = [sorted({pair[k] for survey in surveys for pair in survey.pairs}, key=natural_key) for k in (0, 1)]
-    figures = []
-    for key in ("junctions", "pathways", "mean"):
-        most = table.peak(key, f"{{v}} with {{j}}, {{{key}}}")
-        caption = f"{table.column(key).title.capitalize()}, by V–J pair. Most: {most}."
-        figures.append(Figure(f"vj_{key}", "Heatmap", caption, charts.pairs(table, key, *genes), table))
-    return Section("pairs", "V and J genes", figures=figures)
-
-
-def _binned(survey: Survey, histogram: NDArray[np.int64]) -> Iterable[list[Cell]]:
-    """(from, to, junctions, share) of each bin that has junctions, of a fine histogram."""
-    counts = doublings(histogram)
-    for k in np.flatnonzero(counts).tolist():
-        yield [2 ** (k - 1) if k else 0, 2**k - 1, int(counts[k]), survey.share(int(counts[k]))]
-
-
-def distribution(surveys: list[Survey]) -> Section:
+    measures = [name for name in _VALUES if any(name in survey.measures for survey in outputs.surveys)]
+    keys = ["sample", "group", "file", "command", "read", "counted"]
+    titles = {f"{name}_none": f"{title.removesuffix(', from')}: none, %" for name, title in _VALUES.items()}
+    titles |= {name: f"{title.removesuffix(', from')}, median" for name, title in _VALUES.items()}
     table = Table.of(
-        "distribution_table", "Junctions by number of pathways", _BIN, surveys,
-        lambda survey: _binned(survey, survey.bins_by_size.sum(axis=0)),
-    )  # fmt: skip
-    most = table.peak("share", "{share} % with {low} to {high}")
-    caption = f"Pathways of a junction, all n-lengths together; each bar is a doubling. Most junctions: {most}."
-    figure = Figure("pathways_per_junction", "Histogram", caption, charts.distribution(table), table)
-    return Section("distribution", "Pathways per junction", figures=[figure])
-
-
-def _spread(x: str, surveys: list[Survey], words: str, histograms: Callable[[Survey], NDArray[np.int64]]) -> Figure:
-    """A heatmap of fine histograms, int64 [x, bins], and its table."""
-
-    def rows(survey: Survey) -> Iterable[list[Cell]]:
-        for place, histogram in enumerate(histograms(survey)):
-            middle = median(histogram)
-            for cells in _binned(survey, histogram):
-                yield [place, *cells, middle]
-
-    name, caption = f"pathways_by_{x}", f"Junctions by {columns([x])[0].title} and number of pathways"
-    table = Table.of(f"{name}_table", caption, f"{x} {_BIN} median", surveys, rows)
-    caption = f"{words} Circles are medians; the largest: {table.peak('median', f'{{median}} at {{{x}}}')}."
-    return Figure(name, "Heatmap", caption, charts.spread(table, x), table)
-
-
-def n_lengths(surveys: list[Survey]) -> Section:
-    # Above 10, up to the first n-length that reaches no further junctions.
-    last = max(_LAST_N, *(int(np.flatnonzero(survey.reached).max(initial=0)) + 1 for survey in surveys))
-
-    def rows(survey: Survey) -> Iterable[list[Cell]]:
-        for m in range(min(last, survey.max_n) + 1 if survey.counted else 0):
-            upto, ways = survey.share(int(survey.reached[: m + 1].sum())), survey.by_n[m]
-            yield [m, int(survey.reached[m]), upto, ways, ways / survey.counted, median(survey.bins_by_n[m])]
-
-    caption = "Junctions and pathways by number of n-nucleotides"
-    table = Table.of("by_n_table", caption, "n first reached pathways mean median", surveys, rows)
-    most = table.peak("reached", "{reached} % at {n}")
-    reached = f"Junctions that have a pathway with at most that many n-nucleotides. Most: {most}."
-    exactly = "Pathways of a junction with exactly that many n-nucleotides"
-    mean = f"{exactly}, mean. Most: {table.peak('mean', '{mean} at {n}')}."
-    figures = [
-        Figure("reached_by_n", "Line", reached, charts.lines(table, "reached"), table),
-        Figure("mean_by_n", "Line", mean, charts.lines(table, "mean", "log"), table),
-        _spread("n", surveys, f"{exactly}.", lambda survey: survey.bins_by_n[: last + 1]),
-    ]
-    return Section("n-nucleotides", "By number of n-nucleotides", figures=figures)
-
-
-def lengths(surveys: list[Survey]) -> Section:
-
-    def rows(survey: Survey) -> Iterable[list[Cell]]:
-        for nt in np.flatnonzero(survey.sizes).tolist():
-            number, fine = int(survey.sizes[nt]), survey.bins_by_size[nt]
-            yield [nt, number, survey.share(number), int(fine[0]), median(fine)]
-
-    caption = "Junctions and their pathways by CDR3 length"
-    table = Table.of("by_size_table", caption, "size junctions share none median", surveys, rows)
-    most = table.peak("share", "{size} nt, {share} %")
-    caption = f"CDR3 lengths, without the codons of Cys 104 and Phe/Trp 118. Most frequent: {most}."
-    words = "Pathways of a junction, all n-lengths together, by the length of its CDR3."
-    figures = [
-        Figure("lengths", "Histogram", caption, charts.lengths(table), table),
-        _spread("size", surveys, words, lambda survey: survey.bins_by_size),
-    ]
-    return Section("length", "By CDR3 length", figures=figures)
-
-
-def top(surveys: list[Survey]) -> Section:
-    last = min(_LAST_N, max(survey.max_n for survey in surveys))
-    beyond = any(survey.max_n > last for survey in surveys)
-    by_n = [f"n={m}" for m in range(last + 1)] + [f"n>{last}"] * beyond
-    ranked = surveys[0].model is not None
-
-    def rows(survey: Survey) -> Iterable[list[Cell]]:
-        for rank, junction in enumerate(survey.top, start=1):
-            counts = junction.counters.tolist()
-            rest = [sum(counts[last + 1 :]) if survey.max_n > last else None] * beyond
-            counted = [*counts[: last + 1], *[None] * (last - survey.max_n), *rest]
-            yield [
-                rank, junction.amino_acids, junction.v_call, junction.j_call, junction.rows,
-                *([junction.score] * ranked), junction.weight, junction.pathways, *counted, junction.cdr3,
-                junction.sequence_id,
-            ]  # fmt: skip
-
-    score = "pgen" if ranked else "weight"
-    heading = "The most probable junctions" if ranked else "Junctions with the largest weight"
-    keys = f"rank aa v_call j_call rows {'pgen ' * ranked}weight pathways {' '.join(by_n)} cdr3 id"
-    table = Table.of("top_table", heading, keys, surveys, rows)
-    words = [text for survey in surveys for text in _by_model(survey)]
-    if not table.rows:
-        none = "No junction has a probability above 0." if ranked else "No junction has a pathway."
-        return Section("top", heading, [*words, none])
-    best = f"Largest {table.column(score).title}: {table.peak(score, f'{{aa}}, {{{score}}}')}"
-    caption = f"Pathways of the first junctions, by number of n-nucleotides. {best}."
-    chart = charts.top_junctions(table, by_n, _DRAWN)
-    figure = Figure("top_junctions", "Heatmap", caption, chart, table)
-    return Section("top", heading, words, figures=[figure], tables=[table])
-
-
-def _by_model(survey: Survey) -> Iterable[str]:
-    """The sentences about a ranking by a model; none if the weights rank the junctions."""
-    if survey.model is not None:
-        yield (
-            f"The junctions of {survey.name} are ranked by their generation probability under the model "
-            f"{survey.model.name}: the probability that one recombination makes this junction with this V and J allele."
-        )
-        if survey.unscored:
-            reasons = few([f"{reason} ({junctions:,})" for reason, junctions in survey.unscored.most_common()], 8)
-            yield f"{survey.unscored.total():,} junctions have no probability: {reasons}."
-
-
-def alignments(surveys: list[Survey], germlines: Sequence[Germline | None], *, asked: bool) -> Section:
-    words, figures = [], []
-    for number, (survey, germline) in enumerate(zip(surveys, germlines, strict=True), start=1):
-        if germline is None:
-            why = "none of the tables given with --germline is that table" if asked else "give it with --germline"
-            words.append(f"This figure needs the germline table that {survey.name} was counted with: {why}.")
-            continue
-        if not survey.shown:
-            words.append(f"No junction of {survey.name} has a {_score_name(survey)} above 0.")
-        for kind, (which, junction) in enumerate(survey.shown, start=1):
-            title = f"{survey.name}, {which}: {junction.sequence_id}, {junction.amino_acids}"
-            if junction.pathways:
-                figures.append(_alignment(survey, germline, junction, title, f"alignment_{number}_{kind}"))
-            else:
-                words.append(f"{title}. It has no pathway with at most {survey.max_n} n-nucleotides.")
-    return Section("alignment", "The most direct pathways of a junction", words, figures)
-
-
-def _alignment(survey: Survey, germline: Germline, junction: Junction, title: str, name: str) -> Figure:
-    v, j = germline.find("V", junction.v_call), germline.find("J", junction.j_call)
-    assert v
-    assert j
-    d, forms = germline.d_segments(v.locus), survey.config["d_forms"]
-    m, groups = most_direct(Explanation(junction.cdr3, v, j, d, survey.max_n, forms, germline.max_p))
-    if junction.counters.tolist()[: m + 1] != [0] * m + [groups.total()]:
-        raise InputError(
-            f"{survey.path}: {junction.sequence_id} has other pathways than the germline table gives; check the table "
-            "with `hpcvdj verify`, and count again"
-        )
-    lines = {track: line for line, track in enumerate(dict.fromkeys(track for track, *_ in groups), start=1)}
-    shown = {group: pathways for group, pathways in groups.items() if lines[group[0]] <= _MOST_LINES}
-    rows = [[lines[group[0]], *group, pathways] for group, pathways in shown.items()]
-    table = Table(f"{name}_table", f"The lines of {title}", columns(("line", "track", *FACTS, "pathways")), rows)
-    caption = (
-        f"{title}, {junction.v_call} with {junction.j_call}, CDR3 {junction.cdr3}. Fewest n-nucleotides: {m}; pathways "
-        f"with that many: {groups.total():,}; different lines: {len(lines):,}; shown: {min(len(lines), _MOST_LINES)}."
+        "samples_table",
+        "Samples",
+        keys + [key for name in measures for key in (name, f"{name}_none")],
+        rows(),
+        **titles,
     )
-    return Figure(name, "Alignment", caption, charts.alignment(table, junction.cdr3), table)
+    words = ["Medians are at most 1 % too low."]
+    missing = [survey.samples[k] for survey, k in once(outputs) if not outputs.group(survey.samples[k])]
+    if outputs.groups and missing:
+        words.append(f"Samples without a group: {few(missing)}.")
+    return Section("samples", "Samples", words, tables=[table])
 
 
-def most_direct(explanation: Explanation) -> tuple[int, Counter[tuple[Any, ...]]]:
-    """The fewest n-nucleotides that the CDR3 needs, and the pathways with that many: {(track, *FACTS): pathways}.
+def left_out(outputs: Outputs) -> Section:
+    """Rows without a value, by reason."""
 
-    A track has one letter for each base, as of `Explanation.track`.  The longest V forms come first, then the longest
-    J forms, then D genes and D's positions in their order.  (0, {}) for a CDR3 without a pathway.
+    def rows() -> Iterator[dict[str, Any]]:
+        for survey in outputs.surveys:
+            name = survey.samples[0] if len(survey.samples) == 1 else f"all of {survey.path.name}"
+            total = max(1, int(survey.rows_read.sum()))
+            for reason, often, option, examples in survey.excluded:
+                share = 100 * often / total
+                yield {
+                    "sample": name, "command": survey.command, "reason": reason, "rows": often, "of_rows": share,
+                    "option": option, "examples": examples,
+                }  # fmt: skip
+
+    table = Table.of(
+        "left_out_table", "Rows left out, by reason", "sample command reason rows of_rows option examples", rows()
+    )
+    if not table.rows:
+        return Section("left-out", "Rows left out", ["No row was left out."])
+    words = ["The results list each row that was left out, with the reason: `hpcvdj export` writes them."]
+    return Section("left-out", "Rows left out", words, tables=[table.first(len(table.rows), "the results")])
+
+
+def _shares(
+    outputs: Outputs,
+    members: Iterable[tuple[Survey, int]],
+    tables: Callable[[Survey], pa.Table],
+    keys: list[str],
+) -> Iterator[dict[str, Any]]:
+    """The rows of a tally by the series of a figure.
+
+    sample (the series), group, keys, rows, and their share in percent
     """
-    m = next((m for m, pathways in enumerate(explanation.counters) if pathways), 0)
-    alleles = [segment.allele for segment in explanation.d]
+    for line in series(outputs, members):
+        own = [tables(survey).filter(pc.field("sample") == k).select([*keys, "rows"]) for survey, k in line.members]
+        table = merged(own, keys).sort_by([(key, "ascending") for key in keys])
+        total = max(1, sum(int(survey.counted[k]) for survey, k in line.members))
+        for row in table.to_pylist():
+            yield {"sample": line.name, "group": line.group, **row, "share": 100 * row["rows"] / total}
 
-    def order(pathway: Pathway) -> tuple[int, int, int, int]:
-        d = alleles.index(pathway.d.segment.allele) if pathway.d else 0
-        return -pathway.v_length, -pathway.j_length, d, pathway.d_at or 0
 
-    groups: Counter[tuple[Any, ...]] = Counter()
-    for pathway in sorted(explanation.with_n(m), key=order):
-        facts = explanation.describe(pathway)
-        groups[explanation.track(pathway), *(facts[name] for name in FACTS)] += pathway.multiplicity
-    return m, groups
+def genes(outputs: Outputs) -> Section:
+    """V–J pairs of one sample; the V genes and the J genes of several."""
+    members = list(once(outputs))
+    figures = []
+    if len(members) == 1:
+        rows = list(_shares(outputs, members, lambda survey: survey.usage, ["v", "j"]))
+        table = Table.of("pairs_table", "V–J pairs", "v j rows share", sorted(rows, key=lambda row: -row["rows"]))
+        orders = [sorted({row[key] for row in rows}, key=natural_key) for key in "jv"]
+        most = table.peak("share", "{v} with {j}, {share} %")
+        caption = f"Junctions by V and J gene, in percent. The most frequent pair: {most}."
+        figures.append(
+            Figure(
+                "vj", "Heat map", caption, charts.heatmap(table, "j", "v", "share", (orders[0], orders[1])), (table,)
+            )
+        )
+    else:
+        for key, name in (("v", "V"), ("j", "J")):
+            rows = list(_shares(outputs, members, lambda survey: survey.usage, [key]))
+            table = Table.of(f"{key}_table", f"{name} genes by sample", f"sample group {key} rows share", rows)
+            order = sorted({row[key] for row in rows}, key=natural_key)
+            own = list(dict.fromkeys(row["sample"] for row in rows))
+            caption = (
+                f"{name} genes of each sample, in percent. Largest share: "
+                f"{table.peak('share', f'{{{key}}} in {{sample}}, {{share}} %')}."
+            )
+            chart = charts.heatmap(table, key, "sample", "share", (order, own))
+            figures.append(Figure(f"{key}_genes", "Heat map", caption, chart, (table,), wide=True))
+    words = ["All alleles of a gene are taken together. A missing field has no junction."]
+    return Section("genes", "V and J genes", words, figures)
+
+
+def values(outputs: Outputs, surveys: list[Survey], command: str) -> Section:
+    """How the values of junctions are distributed."""
+    members = [(survey, k) for survey in surveys for k in range(len(survey.samples))]
+    figures = []
+    for measure in [name for name in _VALUES if all(name in survey.measures for survey in surveys)]:
+
+        def doublings(survey: Survey, measure: str = measure) -> pa.Table:
+            own = survey.values.filter((pc.field("measure") == measure) & (pc.field("bin") > 0))
+            power = pc.shift_right(own["bin"], 7)
+            return merged([own.select(["sample", "rows"]).append_column("low", power)], ["sample", "low"])
+
+        rows = [{**row, "low": 2.0 ** (row["low"] - 1023)} for row in _shares(outputs, members, doublings, ["low"])]
+        table = Table.of(
+            f"{measure}_values",
+            f"Junctions by {_VALUES[measure].removesuffix(', from')}",
+            "sample group low rows share",
+            rows,
+            low=_VALUES[measure],
+        )
+        if rows:
+            most = table.peak("share", "{share} % of the junctions of {sample} from {low}")
+            caption = (
+                f"{_VALUES[measure].removesuffix(', from').capitalize()}; each point is a doubling. Most: {most}. "
+                "Junctions "
+                "with the value 0 are in the table of samples."
+            )
+            chart = charts.lines(table, "low", "share", log_x=True)
+            figures.append(Figure(f"{measure}_distribution", "Distribution", caption, chart, (table,)))
+    reached = [(survey, k) for survey, k in members if survey.reached is not None]
+    if reached:
+        figures += _reached(outputs, reached)
+    return Section(command, _NAMES[command], [_WORDS[command], *_different(surveys)], figures)
+
+
+def _reached(outputs: Outputs, members: list[tuple[Survey, int]]) -> Iterator[Figure]:
+    """The share of junctions that have a pathway with at most so many n-nucleotides."""
+    rows: list[dict[str, Any]] = []
+    for row in _shares(outputs, members, lambda survey: survey.reached, ["needs"]):
+        before = rows[-1]["reached"] if rows and rows[-1]["sample"] == row["sample"] else 0.0
+        if row["needs"] >= 0:
+            rows.append({**row, "n": row["needs"], "reached": before + row["share"]})
+    title = "junctions with a pathway, %"
+    table = Table.of(
+        "reached_table",
+        "Junctions with a pathway, by number of n-nucleotides",
+        "sample group n rows reached",
+        rows,
+        reached=title,
+        rows="junctions that need so many",
+    )
+    if rows:
+        most = table.peak("reached", "{reached} % at {n} in {sample}")
+        caption = f"Junctions that have a pathway with at most so many n-nucleotides. Most: {most}."
+        yield Figure("reached", "Lines", caption, charts.lines(table, "n", "reached"), (table,))
+
+
+def _different(surveys: list[Survey]) -> list[str]:
+    """A warning if values of these files cannot be compared."""
+    asked: dict[str, list[str]] = {
+        "largest n-lengths": [
+            str(survey.config.get("max_n_asked", survey.config.get("max_n", ""))) for survey in surveys
+        ],
+        "D forms": [str(survey.config.get("d_forms", "")) for survey in surveys],
+        "D alleles": [str(survey.facts.get("d_alleles", "")) for survey in surveys],
+        "numbers of P-nucleotides": [str(survey.facts.get("max_p", "")) for survey in surveys],
+        "models": [str(survey.facts.get("model_sha256", ""))[:12] for survey in surveys],
+    }
+    differ = [
+        f"{name} ({', '.join(filter(None, dict.fromkeys(own)))})"
+        for name, own in asked.items()
+        if len(set(filter(None, own))) > 1
+    ]
+    return (
+        [f"These values cannot be compared with each other: the files have different {'; '.join(differ)}."]
+        if differ
+        else []
+    )
+
+
+def lengths(outputs: Outputs) -> Section:
+    """How long the CDR3s are, in amino acids for files of amino acids."""
+    figures = []
+    for amino, unit in ((False, "nucleotides"), (True, "amino acids")):
+        members = [(survey, k) for survey, k in once(outputs) if survey.amino == amino]
+        rows = list(_shares(outputs, members, lambda survey: survey.lengths, ["length"]))
+        if rows:
+            name = "lengths" if not amino else "lengths_aa"
+            table = Table.of(
+                f"{name}_table",
+                f"Junctions by CDR3 length, {unit}",
+                "sample group length rows share",
+                rows,
+                length=f"CDR3 length, {unit}",
+            )
+            most = table.peak("share", "{length} in {sample}, {share} %")
+            caption = f"CDR3 length in {unit}, without the conserved ends of the junction. Most frequent: {most}."
+            figures.append(Figure(name, "Lines", caption, charts.lines(table, "length", "share"), (table,)))
+    return Section("length", "CDR3 length", figures=figures)
+
+
+def junctions(outputs: Outputs, surveys: list[Survey], command: str) -> Section:
+    """The junctions with the largest score, and amino-acid clonotypes."""
+    first = surveys[0]
+    ranked = [(row[survey.score], survey, row) for survey in surveys for row in survey.named(survey.top).to_pylist()]
+    ranked.sort(key=lambda item: -item[0])
+    rows = [
+        {**row, "group": outputs.group(row["sample"]), "aa": _residues(row["cdr3"], survey)}
+        for _, survey, row in ranked
+    ]
+    sequences = ["aa"] if first.amino else ["aa", "cdr3"]
+    keys = ["sample", "group", "v_call", "j_call", *sequences, "rows", *dict.fromkeys((first.score, *first.measures))]
+    score = "weight" if first.score == "weight" else "generation probability"
+    table = Table.of(f"{command}_top", f"Junctions with the largest {score}: up to {TOP} of each sample", keys, rows)
+    words = [
+        "A junction is a V allele, a J allele and a CDR3: rows with the same are one. The CDR3 lacks the "
+        "conserved Cys and "
+        "Phe or Trp at the ends of a junction."
+    ]
+    tables = [table.first(len(table.rows), "the files")]
+    clonotypes = [survey for survey in surveys if survey.clonotypes is not None]
+    if len(clonotypes) < len(surveys):
+        words.append(f"Amino-acid clonotypes of files with more than {MOST_ROWS:,} rows are left out.")
+    if clonotypes:
+        tables.append(_clonotypes(clonotypes, command))
+        words.append(
+            "An amino-acid clonotype is a V gene, a J gene and the amino acids of a CDR3. Each nucleotide variant is a "
+            "recombination of its own: clonotypes with many variants, in many samples, were made again and again."
+        )
+    return Section(f"{command}-junctions", f"{_NAMES[command]}: junctions and clonotypes", words, tables=tables)
+
+
+def _residues(cdr3: str, survey: Survey) -> str:
+    return cdr3 if survey.amino else "out of frame" if len(cdr3) % 3 else "".join(translate([cdr3])) or "(empty)"
+
+
+def _clonotypes(surveys: list[Survey], command: str) -> Table:
+    """Amino-acid clonotypes of all samples: those in most samples first, then those with most nucleotide variants."""
+    parts = [survey.named(survey.clonotypes) for survey in surveys]
+    score = next(name for name in ("weight", "pgen_aa", *SCORES) if name in parts[0].column_names)
+    names = ["sample", "v", "j", "aa", "cdr3", "rows", score]
+    table = pa.concat_tables([part.select(names) for part in parts])
+    table = table.filter(pc.is_valid(table["aa"]))
+    keys = ["v", "j", "aa"]
+    spelled = merged([table], [*keys, "cdr3"], **{score: "max"})
+    how = "max" if score.startswith("pgen_aa") else "sum"
+    by_nt = spelled.group_by(keys).aggregate([("cdr3", "count"), ("rows", "sum"), (score, how)])
+    by_sample = table.group_by(keys).aggregate([("sample", "count_distinct")])
+    joined = by_nt.join(by_sample, keys, join_type="inner")
+    order = [("sample_count_distinct", "descending"), ("cdr3_count", "descending"), (f"{score}_{how}", "descending")]
+    best = joined.sort_by([*order, *((key, "ascending") for key in keys)])
+    rows = [
+        {
+            **{key: row[key] for key in keys}, "n_samples": row["sample_count_distinct"],
+            "nt_variants": row["cdr3_count"], "rows": row["rows_sum"], "value": row[f"{score}_{how}"],
+        }
+        for row in best.slice(0, MOST_LISTED).to_pylist()
+    ]  # fmt: skip
+    title = {"weight": "weight, sum of the variants", "pgen_nt": "Pgen, sum of the variants"}.get(
+        score, "Pgen, amino acids"
+    )
+    made = Table.of(
+        f"{command}_clonotypes",
+        "Amino-acid clonotypes",
+        "v j aa n_samples nt_variants rows value",
+        rows,
+        n_samples="samples",
+        value=title,
+    )
+    return made.first(best.num_rows, "the files: group them by V gene, J gene and amino acids")

@@ -1,237 +1,342 @@
-"""The numbers of a report, from one pass over a result in blocks: memory does not grow with the rows.
-
-Counts and sums are exact; `hpcvdj.reports.bins` says how exact quantiles and medians are.
-"""
+"""The numbers of what `count` or `pgen` wrote, from one pass over it in blocks."""
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hpcvdj.counting.config import PgenConfig
-from hpcvdj.counting.tables import values_of_table
-from hpcvdj.kernels.quantities import Pgen
-from hpcvdj.recombination.alphabet import translate
-from hpcvdj.recombination.models import Model
-from hpcvdj.recombination.repertoire import LONGEST_CDR3
-from hpcvdj.reports.bins import FINE_BINS, Quantiles, Scores, log_bins
+from hpcvdj.errors import InputError
+from hpcvdj.kernels.quantities import Pathways
+from hpcvdj.recombination.alphabet import AMINO_ACIDS
+from hpcvdj.recombination.exclusions import by_summary
+from hpcvdj.repertoires.junctions import REPERTOIRE
+from hpcvdj.repertoires.readers import open_table
+from hpcvdj.repertoires.tables import repertoire_name
 from hpcvdj.results.reader import Result
-from hpcvdj.results.schema import read_group, strings
 from hpcvdj.storage.opening import damage
 
-BLOCK_BYTES = 1 << 25
-"""Bytes of counters and sequences read at a time."""
+BLOCK_ROWS = 1 << 18
 
 TOP = 100
-"""Junctions in the list of those with the largest score."""
+"""Junctions of a sample in the list of those with the largest score."""
+
+MOST_ROWS = 5_000_000
+"""Above this number of rows in a file, its amino-acid clonotypes are left out: they are kept in memory."""
+
+MEASURES = ("pathways_total", "pgen_nt", "pgen_aa", "pgen_aa_1mm")
+SCORES = ("weight", *MEASURES[1:])
+"""What junctions are ranked by: the first that a file has."""
+
+_NT = ("junction", "cdr3")
+_AA = ("junction_aa", "cdr3_aa")
+_NEEDS = "needs"
+_SHIFT = 45
+_KEYS = ["sample", "v_call", "j_call", "cdr3"]
+
+
+def log_bins(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The bin of each value, int64: 0 for 0, then 128 to a doubling, each at most 1 % wide; negative for NaN."""
+    bins: NDArray[np.int64] = np.where(values >= 0, np.ascontiguousarray(values).view(np.int64) >> _SHIFT, -1)
+    return bins
+
+
+def bin_start(bins: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The smallest value of each bin, float64."""
+    return (np.asarray(bins, np.int64) << _SHIFT).view(np.float64)
 
 
 @dataclass(eq=False)
-class Junction:
-    """A distinct junction: its alleles and CDR3, its first row, how many rows have it, its pathways by n-length.
-
-    weight  that of `hpcvdj.kernels.quantities.Pathways`
-    score   what junctions are ranked by: the weight or, with a model, the generation probability (NaN if it has none)
-    """
-
-    v_call: str
-    j_call: str
-    cdr3: str
-    counters: NDArray[np.uint64]
-    weight: float
-    score: float
-    row: int
-    rows: int = 0
-    sequence_id: str = ""
-
-    @property
-    def pathways(self) -> int:
-        return sum(self.counters.tolist())
-
-    @property
-    def amino_acids(self) -> str:
-        """The amino acids of the CDR3, or why there are none."""
-        return "out of frame" if len(self.cdr3) % 3 else translate([self.cdr3])[0] or "(empty)"
-
-
 class Survey:
-    """All that a report shows of one result.
+    """What a report shows of one file.  Tables have a column `sample`, the place in `samples`, and `rows`.
 
-    counted       junctions; `rows_read` are the rows of the input
-    facts         the attributes of the result file; `config` are those that say how it was counted
-    by_n          list of int [N + 1]: pathways of each n-length, over all junctions; `pathways` is their sum
-    reached       int64 [N + 1]: junctions that need m n-nucleotides; `with_pathway` is their sum
-    bins_by_n     fine histograms of pathways per junction by n-length, int64 [N + 1, FINE_BINS]
-    bins_by_size  likewise, of all n-lengths together, by CDR3 length in nt, int64 [LONGEST_CDR3 + 1, FINE_BINS];
-                  `sizes` are the junctions of each length
-    quantiles     of pathways per junction, all n-lengths together; `most` is the largest number
-    scores        the weights of junctions or, with a model, their generation probabilities
-    unscored      why junctions have no generation probability, and how many
-    pairs         {(V gene, J gene): [junctions, pathways]}; `allele_pairs` is how many pairs of alleles there are
-    top           the junctions with the largest score
-    shown         (which it is, junction) of those whose pathways are drawn
-    excluded      the reasons of excluded rows, and the rows of each
-    repertoires   sequences of each repertoire, if tables were counted together
-    ranks         facts of each rank
-    timings       seconds of each unit of work
+    command     that wrote the file: `count` or `pgen`
+    samples     their names; `rows_read` and `counted` are int64 [samples]
+    excluded    of left-out rows: (reason, rows, option that includes them, examples)
+    measures    the columns of `MEASURES` that the file has; `score` is what junctions are ranked by
+    amino       the sequences are amino acids
+    facts       the attributes of a result file; `config` says how it was counted
+    usage       by genes v, j
+    lengths     by length of the CDR3, in letters
+    values      by measure and `bin`, of `log_bins`
+    reached     by `needs`: the fewest n-nucleotides of a pathway, −1 if there is none; None without pathways
+    top         the distinct junctions with the largest score: v_call, j_call, cdr3, score and measures
+    clonotypes  all distinct junctions with their genes v, j and amino acids aa; None for more than `MOST_ROWS` rows
     """
 
-    def __init__(self, result: Result, name: str, junction: str | None, model: Model | None) -> None:
-        quantity, columns = result.pathways(), result.max_n + 1
-        self._totals, self._weights = quantity.totals, quantity.weights
-        self._result, self._pairs, self.model = result, result.pairs, model
-        self._stops = np.array([rows.stop for _, _, rows in self._pairs], dtype=np.int64)
-        self._top: dict[tuple[str, str, bytes], Junction] = {}
-        self.name, self.path, self.max_n, self.counted = name, result.path, result.max_n, len(result)
-        self.facts = result.provenance
-        self.config: dict[str, Any] = json.loads(self.facts.get("config", "{}"))
-        self.by_n, self.most, self.quantiles, self.scores = [0] * columns, 0, Quantiles(), Scores()
-        self.unscored = Counter[str]()
-        self.reached = np.zeros(columns, np.int64)
-        self.bins_by_n = np.zeros((columns, FINE_BINS), np.int64)
-        self.bins_by_size = np.zeros((LONGEST_CDR3 + 1, FINE_BINS), np.int64)
-        self.pairs: dict[tuple[str, str], list[int]] = {}
-        for rows in self._blocks():
-            self._add(rows)
-        self.pathways, self.with_pathway = sum(self.by_n), int(self.reached.sum())
-        self.sizes: NDArray[np.int64] = self.bins_by_size.sum(axis=1)
-        self.allele_pairs = len({(v, j) for v, j, rows in self._pairs if rows.stop > rows.start})
-        self.top = list(self._top.values())
-        for listed in self.top:
-            listed.sequence_id = self._name_of(listed.row)
-        self.shown = self._shown(junction)
-        self.repertoires = result.repertoires if result.together else {}
-        self.excluded = result.excluded_counts
-        self.rows_read = self.counted + sum(rows for _, rows in self.excluded)
-        ranks = {key: strings(values) for key, values in read_group(result.dataset("/"), "ranks").items()}
-        self.ranks = [dict(zip(ranks, values, strict=True)) for values in zip(*ranks.values(), strict=True)]
-        self.timings = read_group(result.dataset("/"), "timings")
+    path: Path
+    command: str
+    samples: list[str]
+    rows_read: NDArray[np.int64]
+    counted: NDArray[np.int64]
+    excluded: list[tuple[str, int, str, str]]
+    measures: tuple[str, ...]
+    score: str
+    amino: bool
+    facts: dict[str, Any]
+    config: dict[str, Any]
+    usage: pa.Table
+    lengths: pa.Table
+    values: pa.Table
+    reached: pa.Table | None
+    top: pa.Table
+    clonotypes: pa.Table | None
 
-    def share(self, junctions: int) -> float:
-        """Junctions in percent of all."""
-        return 100 * junctions / max(1, self.counted)
+    def named(self, table: pa.Table) -> pa.Table:
+        """A table with the samples' names in place of their numbers."""
+        names = pa.array(self.samples, pa.string()).take(table["sample"].combine_chunks())
+        return table.set_column(table.column_names.index("sample"), "sample", names)
 
-    def _blocks(self) -> Iterator[slice]:
-        width = 8 * len(self.by_n) + self._result.dataset("sequences/cdr3").dtype.itemsize
-        step = max(1, BLOCK_BYTES // width)
-        for first in range(0, self.counted, step):
-            yield slice(first, min(self.counted, first + step))
+    def histogram(self, measure: str, sample: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The bins of a measure and their rows, ascending."""
+        own = self.values.filter((pc.field("measure") == measure) & (pc.field("sample") == sample)).sort_by("bin")
+        return own["bin"].to_numpy(), own["rows"].to_numpy()
 
-    def _add(self, rows: slice) -> None:
-        counters = np.asarray(self._result.counters[rows])
-        totals = self._totals(counters)
-        cdr3 = np.ascontiguousarray(self._result.dataset("sequences/cdr3")[rows])
-        # The sums of the halves of counters fit into 64 bits; the sums of counters may not.
-        low, high = (counters & np.uint64(2**32 - 1)).sum(axis=0), (counters >> np.uint64(32)).sum(axis=0)
-        self.by_n = [n + int(a) + (int(b) << 32) for n, a, b in zip(self.by_n, low, high, strict=True)]
-        nonzero = counters > 0
-        self.reached += np.bincount(nonzero.argmax(axis=1)[nonzero.any(axis=1)], minlength=len(self.by_n))
-        sizes = np.count_nonzero(cdr3.view(np.uint8).reshape(len(cdr3), -1), axis=1)
-        by_n, by_size = np.arange(len(self.by_n)) * FINE_BINS + log_bins(counters), sizes * FINE_BINS + log_bins(totals)
-        for histogram, bins in ((self.bins_by_n, by_n), (self.bins_by_size, by_size)):
-            histogram += np.bincount(bins.reshape(-1), minlength=histogram.size).reshape(histogram.shape)
-        self.quantiles.add(totals)
-        self.most = max(self.most, int(totals.max()))
-        pair = self._pairs_of(rows)
-        self._add_pairs(pair, totals)
-        scored, reasons = self._scored(rows, counters)
-        self.scores.add(scored)
-        self.unscored.update(filter(None, reasons))
-        self._add_top(rows.start, pair, cdr3, counters, scored)
-
-    def _pairs_of(self, rows: slice) -> NDArray[np.int64]:
-        """The V–J pair of each row, int64 [rows]."""
-        return np.searchsorted(self._stops, np.arange(rows.start, rows.stop), side="right")
-
-    def _scored(self, rows: slice, counters: NDArray[np.uint64]) -> tuple[NDArray[np.float64], list[str]]:
-        """The scores of rows, float64 [rows], and the reasons for those without a score, which are NaN."""
-        if self.model is None:
-            return self._weights(counters), []
-        calls = [self._pairs[pair][:2] for pair in self._pairs_of(rows).tolist()]
-        v, j = ([call[k] for call in calls] for k in (0, 1))
-        cdr3 = strings(self._result.dataset("sequences/cdr3")[rows])
-        table = pa.table({"v_call": v, "j_call": j, "junction": self.model.junctions(v, j, cdr3)})
-        values, _ = values_of_table(table, self.model, PgenConfig(("pgen_nt",)))
-        return values["pgen_nt"].to_numpy(), values[Pgen.excluded].to_pylist()
-
-    def _add_pairs(self, pair: NDArray[np.int64], totals: NDArray[np.uint64]) -> None:
-        starts = np.flatnonzero(np.diff(pair, prepend=-1))
-        columns = pair[starts], np.diff(starts, append=len(pair)), np.add.reduceat(totals, starts)
-        for k, junctions, pathways in zip(*(column.tolist() for column in columns), strict=True):
-            v, j, _ = self._pairs[k]
-            cell = self.pairs.setdefault((v.partition("*")[0], j.partition("*")[0]), [0, 0])
-            cell[0] += junctions
-            cell[1] += pathways
-
-    def _add_top(
-        self,
-        first: int,
-        pair: NDArray[np.int64],
-        cdr3: NDArray[np.bytes_],
-        counters: NDArray[np.uint64],
-        score: NDArray[np.float64],
-    ) -> None:
-        """Keep the junctions with the largest score; of equal scores those of earlier rows.
-
-        All rows of a junction have the same score and blocks come in order: what drops out of the list never returns.
-        """
-        least = min((junction.score for junction in self._top.values()), default=0.0) if len(self._top) == TOP else 0.0
-        candidates = np.unique(score[(score > 0) & (score >= least)])
-        # Junctions with different scores are different.
-        chosen = score >= candidates[-TOP:][0] if len(candidates) else np.zeros(0, bool)
-        for row in np.flatnonzero(chosen).tolist():
-            v, j, _ = self._pairs[pair[row]]
-            key = v, j, bytes(cdr3[row])
-            if key not in self._top:
-                weight = float(self._weights(counters[row : row + 1])[0])
-                own = counters[row].copy(), weight, float(score[row])
-                self._top[key] = Junction(v, j, key[2].decode(), *own, first + row)
-            self._top[key].rows += 1
-        ranked = sorted(self._top.items(), key=lambda item: (-item[1].score, item[1].row))
-        self._top = dict(ranked[:TOP])
-
-    def _shown(self, asked: str | None) -> list[tuple[str, Junction]]:
-        """The requested junction; by default the one with the largest score, and the first with a median score."""
-        ids, counters, scores = self._result.dataset("sequences/sequence_id"), self._result.counters, self.scores
-        if asked is not None:
-            row = self._first_row(lambda rows: ids[rows] == asked.encode())
-            return [] if row is None else [("the junction asked for", self._junction(row))]
-        if not self.top:
-            return []
-        typical = scores.typical()
-        row = self._first_row(lambda rows: scores.bins(self._scored(rows, counters[rows])[0]) == typical)
-        assert row is not None
-        best = "the junction with the largest weight" if self.model is None else "the most probable junction"
-        return [(best, self.top[0]), ("a typical junction", self._junction(row))]
-
-    def _first_row(self, matches: Callable[[slice], NDArray[np.bool_]]) -> int | None:
-        found = (rows.start + np.flatnonzero(matches(rows)) for rows in self._blocks())
-        return next((int(rows[0]) for rows in found if len(rows)), None)
-
-    def _junction(self, row: int) -> Junction:
-        v, j, _ = self._pairs[int(np.searchsorted(self._stops, row, side="right"))]
-        rows = slice(row, row + 1)
-        counters, cdr3 = np.asarray(self._result.counters[rows]), self._result.dataset("sequences/cdr3")[row].decode()
-        weight, score = float(self._weights(counters)[0]), float(self._scored(rows, counters)[0][0])
-        return Junction(v, j, cdr3, counters[0], weight, score, row, 1, self._name_of(row))
-
-    def _name_of(self, row: int) -> str:
-        # Tables that were counted together may have the same ids.
-        names = ["sequence_id"] + ["repertoire_id"] * self._result.together
-        return " of ".join(self._result.dataset(f"sequences/{name}")[row].decode() for name in names)
+    def median(self, measure: str, sample: int) -> float | None:
+        """The lower median of a measure, at most 1 % too low; None without values."""
+        bins, rows = self.histogram(measure, sample)
+        ends = np.cumsum(rows)
+        return float(bin_start(bins[np.searchsorted(ends, (ends[-1] + 1) // 2)])) if len(ends) else None
 
 
-def survey(path: str | Path, name: str, junction: str | None = None, model: Model | None = None) -> Survey:
-    """Read the result at `path`; InputError if it is damaged or a part of it is missing.
+def merged(parts: list[pa.Table], keys: list[str], **how: str) -> pa.Table:
+    """Rows of tables with equal keys made one: `rows` are added up, and other columns combined as `how` says."""
+    columns = [("rows", "sum"), *how.items()]
+    table = pa.concat_tables(parts).group_by(keys).aggregate(columns)
+    return table.select([*keys, *("_".join(pair) for pair in columns)]).rename_columns([*keys, "rows", *how])
 
-    junction  the sequence_id of the junction whose pathways are to be drawn
-    model     the recombination model that junctions are ranked by; None: they are ranked by their weight
+
+def of_genes(calls: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Calls without their alleles."""
+    coded = calls.combine_chunks().dictionary_encode()
+    coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
+    genes = pc.replace_substring_regex(coded.dictionary, r"\*[^,]*", "")
+    return pa.chunked_array([genes.take(coded.indices)])
+
+
+def amino_acids(sequences: pa.ChunkedArray) -> pa.Array:
+    """The amino acids of sequences of A, C, G and T; null for one that is out of frame or has other letters."""
+    table = np.full(125, b"?", "S1")
+    for codon, residue in AMINO_ACIDS.items():
+        first, second, third = ("ACGT".index(base) + 1 for base in codon)
+        table[25 * first + 5 * second + third] = residue
+    codes = np.zeros(256, np.uint8)
+    codes[[ord(base) for base in "ACGT"]] = 1, 2, 3, 4
+    lengths = pc.utf8_length(sequences).to_numpy()
+    width = 3 * (-(-int(lengths.max(initial=0)) // 3) or 1)
+    letters = np.array(sequences.to_numpy(), f"S{width}").view(np.uint8).reshape(-1, width)
+    read = codes[letters].astype(np.int16)
+    codons = 25 * read[:, ::3] + 5 * read[:, 1::3] + read[:, 2::3]
+    residues = np.where(letters[:, ::3] > 0, table[codons], b"").copy().view(f"S{width // 3}").ravel()
+    known = (lengths % 3 == 0) & ((read > 0) == (letters > 0)).all(axis=1)
+    return pc.if_else(pa.array(known), pa.array(residues, pa.binary()).cast(pa.string()), None)
+
+
+@dataclass
+class _Source:
+    """A file that is read in blocks: tables with the columns of `_KEYS`, measures and the score."""
+
+    command: str
+    samples: list[str]
+    columns: list[str]
+    amino: bool
+    blocks: Iterator[pa.Table]
+    facts: dict[str, Any] = field(default_factory=dict)
+    excluded: Counter[str] = field(default_factory=Counter)
+    """Rows of each reason, of a table."""
+    missed: Counter[int] = field(default_factory=Counter)
+    """Rows of each sample that have no value."""
+
+
+def survey(path: str | Path) -> Survey:
+    """Read a result or a table of `count` or `pgen`; InputError if it is another file, damaged or incomplete."""
+    path = Path(path)
+    if path.suffix != ".h5":
+        return _surveyed(path, _table_source(path))
+    with Result(path) as result, damage(path):
+        seen = _surveyed(path, _result_source(result))
+        seen.excluded = [
+            (reason, rows, group[0][0].kind.option or "", "; ".join(f"{each} ({often:,})" for each, often in group[:5]))
+            for reason, rows, group in by_summary(result.excluded_counts)
+        ]
+        left_out = sum(rows for _, rows, *_ in seen.excluded)
+        read = result.dataset("/").get("repertoires", {}) if result.together else {}
+        known = "rows" in read and len(read["rows"]) == len(seen.samples)
+        seen.rows_read = read["rows"][:] if known else seen.counted + (left_out if len(seen.samples) == 1 else 0)
+        return seen
+
+
+def _surveyed(path: Path, source: _Source) -> Survey:
+    score = next(name for name in SCORES if name in source.columns)
+    measures = tuple(name for name in MEASURES if name in source.columns)
+    kept = list(dict.fromkeys((score, *measures)))
+    tallies: dict[str, list[pa.Table]] = {"usage": [], "lengths": [], "values": [], "reached": [], "clonotypes": []}
+    top: pa.Table | None = None
+    rows = 0
+    for block in source.blocks:
+        rows += block.num_rows
+        block = block.append_column("rows", pa.array(np.ones(block.num_rows, np.int64)))
+        block = block.append_column("v", of_genes(block["v_call"])).append_column("j", of_genes(block["j_call"]))
+        tallies["usage"].append(merged([block], ["sample", "v", "j"]))
+        sized = block.append_column("length", pc.utf8_length(block["cdr3"]))
+        tallies["lengths"].append(merged([sized], ["sample", "length"]))
+        for measure in measures:
+            binned = block.select(["sample", "rows"]).append_column(
+                "bin", pa.array(log_bins(block[measure].to_numpy()))
+            )
+            binned = binned.append_column("measure", pa.array([measure] * block.num_rows, pa.string()))
+            tallies["values"].append(merged([binned.filter(pc.field("bin") >= 0)], ["sample", "measure", "bin"]))
+        if _NEEDS in source.columns:
+            tallies["reached"].append(merged([block], ["sample", _NEEDS]))
+        distinct = merged([block], [*_KEYS, "v", "j"], **dict.fromkeys(kept, "max"))
+        if rows <= MOST_ROWS:
+            tallies["clonotypes"].append(_with_amino_acids(distinct, amino=source.amino))
+        top = _best(distinct if top is None else pa.concat_tables([top, distinct]), score, kept)
+    if top is None:
+        raise InputError(f"{path}: has no rows; a report needs a table with rows")
+    done = {
+        "usage": merged(tallies["usage"], ["sample", "v", "j"]),
+        "lengths": merged(tallies["lengths"], ["sample", "length"]),
+        "values": merged(tallies["values"], ["sample", "measure", "bin"]),
+        "reached": merged(tallies["reached"], ["sample", _NEEDS]) if tallies["reached"] else None,
+        "clonotypes": merged(tallies["clonotypes"], [*_KEYS, "v", "j", "aa"], **dict.fromkeys(kept, "max"))
+        if rows <= MOST_ROWS
+        else None,
+    }  # fmt: skip
+    counted = np.bincount(done["usage"]["sample"], done["usage"]["rows"], minlength=len(source.samples)).astype(
+        np.int64
+    )
+    missed = np.array([source.missed[k] for k in range(len(source.samples))], np.int64)
+    excluded = [(reason, often, "", "") for reason, often in source.excluded.most_common()]
+    return Survey(
+        path, source.command, source.samples, counted + missed, counted, excluded, measures, score, source.amino,
+        source.facts, json.loads(source.facts.get("config", "{}")), top=top, **done,
+    )  # fmt: skip
+
+
+def _best(distinct: pa.Table, score: str, kept: list[str]) -> pa.Table:
+    """The `TOP` junctions of each sample with the largest score above 0, the largest first.
+
+    Blocks have all rows of what they add, and what falls out of the list never returns: the rows are exact.
     """
-    with Result(path) as result, damage(result.path):
-        return Survey(result, name, junction, model)
+    distinct = merged([distinct.filter(pc.field(score) > 0)], [*_KEYS, "v", "j"], **dict.fromkeys(kept, "max"))
+    order = [("sample", "ascending"), (score, "descending"), *((key, "ascending") for key in _KEYS[1:])]
+    distinct = distinct.sort_by(order)
+    sample = distinct["sample"].to_numpy()
+    place = np.arange(len(sample)) - np.searchsorted(sample, sample)
+    return distinct.filter(pa.array(place < TOP))
+
+
+def _with_amino_acids(distinct: pa.Table, *, amino: bool) -> pa.Table:
+    return distinct.append_column(
+        "aa", distinct["cdr3"] if amino else pa.chunked_array([amino_acids(distinct["cdr3"])])
+    )
+
+
+def _result_source(result: Result) -> _Source:
+    quantity, facts = result.quantity, result.provenance
+    names = quantity.columns(result.counters.shape[1])
+    pathways = isinstance(quantity, Pathways)
+    samples = list(result.repertoires)
+    if not result.together and (read := str(facts.get("junctions_path", ""))):
+        samples = [repertoire_name(Path(read))]
+    config = json.loads(facts.get("config", "{}"))
+    columns = ["pathways_total", "weight", _NEEDS] if pathways else list(names)
+    amino = str(config.get("sequence_field", "")) in _AA
+    return _Source("count" if pathways else "pgen", samples, columns, amino, _blocks(result, samples, names), facts)
+
+
+def _blocks(result: Result, samples: list[str], names: list[str]) -> Iterator[pa.Table]:
+    pairs = result.pairs
+    calls = [pa.array([pair[k] for pair in pairs], pa.string()) for k in (0, 1)]
+    stops = np.array([rows.stop for *_, rows in pairs], dtype=np.int64)
+    number = {name: k for k, name in enumerate(samples)}
+    for first in range(0, max(1, len(result)), BLOCK_ROWS):
+        rows = slice(first, min(len(result), first + BLOCK_ROWS))
+        values = np.asarray(result.counters[rows])
+        columns = dict(zip(names, values.T, strict=True))
+        if isinstance(result.quantity, Pathways):
+            nonzero = values > 0
+            needs = np.where(nonzero.any(axis=1), nonzero.argmax(axis=1), -1)
+            columns = {**result.quantity.derived(values), _NEEDS: needs}
+        pair = pa.array(np.searchsorted(stops, np.arange(rows.start, rows.stop), side="right"))
+        sample = pa.array(np.zeros(len(values), np.int64))
+        if result.together:
+            coded = pa.array(result.dataset(f"sequences/{REPERTOIRE}")[rows], pa.binary()).cast(pa.string())
+            coded = coded.dictionary_encode()
+            sample = pa.array([number[name] for name in coded.dictionary.to_pylist()]).take(coded.indices)
+        cdr3 = pa.array(np.asarray(result.dataset("sequences/cdr3")[rows], np.bytes_), pa.binary()).cast(pa.string())
+        yield pa.table({
+            "sample": sample, "v_call": calls[0].take(pair), "j_call": calls[1].take(pair), "cdr3": cdr3,
+            **{name: _measured(column, name) for name, column in columns.items()},
+        })  # fmt: skip
+
+
+def _measured(column: NDArray[Any], name: str) -> pa.Array:
+    return pa.array(np.ascontiguousarray(column, np.int64 if name == _NEEDS else np.float64))
+
+
+def _table_source(path: Path) -> _Source:
+    reader = open_table(path)
+    own = reader.columns
+    measures = [name for name in (*MEASURES, "weight") if name in own]
+    if not measures:
+        raise InputError(
+            f"{path}: is not an output of hpcvdj that a report shows; give results or tables of count and pgen, or "
+            "tables of sharing, contamination and enrich with their .json beside them"
+        )
+    command = "count" if "pathways_total" in own else "pgen"
+    # Probabilities of amino acids may be those of nucleotides that were translated.
+    fields = (*_NT, *_AA) if {"pathways_total", "pgen_nt"} & set(own) else (*_AA, *_NT)
+    sequence = next((name for name in fields if name in own), None)
+    amino = sequence in _AA
+    if sequence is None:
+        raise InputError(f"{path}: no column junction or junction_aa; write the table with hpcvdj {command}")
+    reason = f"{'pathways' if command == 'count' else 'pgen'}_excluded"
+    texts = [name for name in ("v_call", "j_call", REPERTOIRE, reason) if name in own]
+    samples, excluded, missed = list[str](), Counter[str](), Counter[int]()
+    anchor = 0 if sequence.startswith("cdr3") else 1 if amino else 3
+
+    def blocks() -> Iterator[pa.Table]:
+        numbers: dict[str, int] = {}
+        for batch in reader.batches([sequence, *texts, *measures]):
+            table = pa.Table.from_batches([batch])
+            empty = pa.chunked_array([pa.array([""] * table.num_rows, pa.string())])
+            text = {name: table[name].cast(pa.string()) if name in texts else empty for name in (*texts, *_KEYS[1:3])}
+            coded = (text[REPERTOIRE] if REPERTOIRE in texts else empty).combine_chunks().dictionary_encode()
+            coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
+            names = [name or repertoire_name(path) for name in coded.dictionary.to_pylist()]
+            for name in names:
+                numbers.setdefault(name, len(numbers))
+            samples[:] = numbers
+            sample = pa.array([numbers[name] for name in names], pa.int64()).take(coded.indices)
+            read = pc.utf8_upper(table[sequence].cast(pa.string()))
+            cdr3 = pc.utf8_slice_codeunits(read, anchor, -anchor) if anchor else read
+            columns = {name: _numbers(table[name], path, name) for name in measures}
+            kept = pc.is_valid(columns[measures[0]])
+            why = text.get(reason, empty).filter(pc.invert(kept))
+            for name, often in zip(*(each.to_pylist() for each in why.value_counts().flatten()), strict=True):
+                excluded[name or "no value"] += often
+            for each in sample.filter(pc.invert(kept).combine_chunks()).to_pylist():
+                missed[each] += 1
+            made = {"sample": sample, "v_call": text["v_call"], "j_call": text["j_call"], "cdr3": cdr3, **columns}
+            yield pa.table({
+                name: pc.fill_null(column, float("nan")) if name in measures else column for name,
+                column in made.items()
+            }).filter(kept)  # fmt: skip
+
+    return _Source(command, samples, measures, amino, blocks(), {}, excluded, missed)
+
+
+def _numbers(column: pa.ChunkedArray, path: Path, name: str) -> pa.ChunkedArray:
+    try:
+        text = column.cast(pa.string())
+        return pc.if_else(pc.equal(text, ""), None, text).cast(pa.float64())
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{path}: column {name} has a value that is not a number ({error})") from None

@@ -69,13 +69,9 @@ def test_a_file_goes_before_a_name(tmp_path, monkeypatch):
     assert "TRB" in hpcvdj.read_germline("human").loci
 
 
-@pytest.mark.parametrize("command", ["count", "verify", "simulate", "forms", "explain", "infer", "report"])
+@pytest.mark.parametrize("command", ["count", "verify", "simulate", "forms", "explain", "infer"])
 def test_an_unknown_name_gets_the_names(tmp_path, command):
     table = {"count": [SMALL], "verify": [SMALL], "infer": [SMALL], "explain": ["TGT", "--v", "TRBV1", "--j", "TRBJ1"]}
-    if command == "report":
-        pytest.importorskip("altair")
-        hpcvdj_command("-q", "count", SMALL, "-g", "mouse_trb", "-o", tmp_path / "r.h5")
-        table["report"] = [tmp_path / "r.h5"]
     output = (
         [] if command in ("verify", "forms", "explain") else ["-o", tmp_path / ("o.tsv" if command != "infer" else "o")]
     )
@@ -193,19 +189,6 @@ def test_from_python(two_chains):
     assert (one["pathways_excluded"] == "").tolist() == [False, True, False, False]
     assert (both["pathways_excluded"] == "").tolist() == [True, True, False, False]
     assert hpcvdj.explain(TRA[2], *TRA[:2], "human").counters == hpcvdj.explain(TRA[2], *TRA[:2], "human_tra").counters
-
-
-def test_a_report_of_results_of_one_and_of_several_tables(tmp_path, two_chains):
-    pytest.importorskip("altair")
-    pytest.importorskip("vl_convert")
-    both = ["-g", "human_tra", "-g", "human_trb"]
-    hpcvdj_command("-q", "count", two_chains, *both, "-o", tmp_path / "both.h5")
-    hpcvdj_command("-q", "count", two_chains, "-g", "human_trb", "-o", tmp_path / "one.h5")
-    hpcvdj_command("report", tmp_path / "both.h5", tmp_path / "one.h5", *both, "-o", tmp_path / "r.html")
-    page = (tmp_path / "r.html").read_text()
-    assert "needs the germline table that" not in page
-    _, err = hpcvdj_command("report", tmp_path / "one.h5", *both, "-o", tmp_path / "q.html", code=2)
-    assert error_line(err).startswith("human_tra: none of the results was counted with this germline table")
 
 
 def test_a_species_warning_names_packaged_tables(tmp_path):

@@ -12,6 +12,7 @@ from hpcvdj.recombination.germline import read_germline
 from hpcvdj.reports.page import write_report
 from tests.conftest import GERMLINE, SMALL
 from tests.problems import count_to
+from tests.report import examples
 
 HEADER = "sequence_id\tv_call\tj_call\tjunction\n"
 REACHED = "TRBV1\tTRBJ1-1\tTGTACCTGCAGTGCAGACACAGAAGTCTTCTTT"
@@ -19,58 +20,41 @@ UNREACHED = "TRBV1\tTRBJ1-1\tTGT" + "GGATTTTA" * 7 + "TTT"
 
 
 class Page(HTMLParser):
-    """The elements of a page: (tag, attributes); its tables as rows of texts by id; the specs of its figures."""
+    """The elements of a page: (tag, attributes); its text; its tables as rows of cells by column; its figures'
+    specs."""
 
     VOID = frozenset({"meta", "br"})
 
     def __init__(self, html):
         super().__init__()
         self.html = html
-        self.tags, self.open, self.tables, self.captions, self.text = [], [], {}, {}, ""
-        self.specs, self.name = {}, ""
+        self.tags, self.open, self.text, self.data = [], [], "", {}
         self.feed(html)
         assert self.open == []
+        self.text = " ".join(self.text.split())
+        self.specs = self.data["specs"]
 
     def handle_starttag(self, tag, attrs):
-        attributes = dict(attrs)
-        self.tags.append((tag, attributes))
+        self.tags.append((tag, dict(attrs)))
         if tag not in self.VOID:
             self.open.append(tag)
-        if tag in ("table", "figure"):
-            self.name = attributes["id"]
-        if tag == "table":
-            self.tables[self.name], self.captions[self.name] = [], ""
-        elif tag == "tr":
-            self.tables[self.name].append([])
-        elif tag in ("td", "th"):
-            self.tables[self.name][-1].append("")
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
 
     def handle_data(self, data):
-        if "script" in self.open:
-            if "figure" in self.open:
-                self.specs[self.name] = json.loads(data)
-        elif "style" not in self.open:
-            self.text += data
-        if "caption" in self.open:
-            self.captions[self.name] += data
-        elif {"td", "th"} & set(self.open):
-            self.tables[self.name][-1][-1] += data
+        if "script" not in self.open and "style" not in self.open:
+            self.text += data + " "
+        elif self.open[-1] == "script" and self.tags[-1][1].get("id") == "data":
+            self.data = json.loads(data)
 
     def of(self, tag):
         return [attributes for name, attributes in self.tags if name == tag]
 
-    def column(self, table, header):
-        """The texts of a column of a table."""
-        head, *rows = self.tables[table]
-        place = head.index(header)
-        return [row[place] for row in rows]
-
-    def facts(self, table):
-        """The first two columns of a table."""
-        return {row[0]: row[1] for row in self.tables[table]}
+    def rows(self, table):
+        """The rows of a table: {key: cell}."""
+        keys = [column["key"] for column in self.data["tables"][table]["columns"]]
+        return [dict(zip(keys, row, strict=True)) for row in self.data["tables"][table]["rows"]]
 
 
 @pytest.fixture
@@ -88,10 +72,10 @@ def count(tmp_path):
 
 @pytest.fixture
 def report(tmp_path):
-    """Write the report of results; its page."""
+    """Write the report of files; its page."""
 
-    def write(results, **options):
-        write_report(results, tmp_path / "report.html", overwrite=True, **options)
+    def write(files, **options):
+        write_report(files, tmp_path / "report.html", overwrite=True, **options)
         return Page((tmp_path / "report.html").read_text())
 
     return write
@@ -103,3 +87,24 @@ def small(tmp_path_factory):
     target = tmp_path_factory.mktemp("small") / "small.h5"
     count_to(target, SMALL, read_germline(GERMLINE), Config(10))
     return target
+
+
+@pytest.fixture(scope="session")
+def findings(tmp_path_factory):
+    """Tables of contamination, sharing and enrich (two individuals)."""
+    folder = tmp_path_factory.mktemp("findings")
+    return [
+        examples.contamination(folder / "contamination.tsv"),
+        examples.sharing(folder / "sharing.tsv"),
+        examples.enrichment(folder / "enriched1.tsv"),
+        examples.enrichment(folder / "enriched2.tsv", "donor3", clusters=2, kappa=4.5),
+    ]
+
+
+@pytest.fixture(scope="session")
+def whole(small, findings, tmp_path_factory):
+    """A page of all kinds of files, its path, and the folder of its figures."""
+    folder = tmp_path_factory.mktemp("page")
+    files = [*findings, small, examples.probabilities(folder / "donor1.tsv")]
+    write_report(files, folder / "r.html", figures=folder / "figures")
+    return Page((folder / "r.html").read_text()), folder / "r.html", folder / "figures"

@@ -1,136 +1,241 @@
-"""The page in a browser: it draws its figures without a network or an error, and its tables can be used."""
+"""The page in a browser: no error, no sideways scrolling, tables and controls that work by keyboard, dark mode,
+print."""
 
-import html
-import json
+import base64
 import re
 import shutil
-import subprocess
+import time
+import zlib
 
 import pytest
 
-from hpcvdj.reports.page import write_report
-from tests.conftest import GERMLINE
-from tests.report.conftest import Page
+from hpcvdj.reports.page import Grouping, write_report
+from tests.report import examples
+from tests.report.test_page import EVIL
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+DRIVER = shutil.which("chromedriver")
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
+webdriver = pytest.importorskip("selenium.webdriver")
+pytestmark = pytest.mark.skipif(None in (CHROMIUM, DRIVER), reason="no Chromium or no chromedriver")
 
-USE = """
-<script>
-addEventListener("load", async () => {
-  while (!document.documentElement.dataset.drawn) await new Promise(done => setTimeout(done, 20));
-  const table = document.getElementById("top_table"), tools = table.parentElement.previousElementSibling;
-  const [search, ...inputs] = [tools, table].flatMap(part => [...part.querySelectorAll("input")]);
-  const heads = [...table.tHead.rows[0].cells], titles = heads.map(head => head.dataset.title);
-  const shown = () => [...table.tBodies[0].rows].filter(row => !row.hidden);
-  const cells = title => shown().map(row => row.cells[titles.indexOf(title)].textContent);
-  const click = title => heads[titles.indexOf(title)].querySelector("button").click();
-  const type = (input, text) => { input.value = text; input.dispatchEvent(new Event("input")); };
-  const filter = (title, text) => type(inputs[titles.indexOf(title)], text);
-  const seen = {};
-  click("pathways");
-  seen.down = cells("pathways");
-  seen.sort = heads[titles.indexOf("pathways")].getAttribute("aria-sort");
-  click("pathways");
-  seen.up = cells("pathways");
-  click("V allele");
-  seen.names = cells("V allele");
-  type(search, "TRBV1*01");
-  seen.searched = cells("V allele");
-  seen.status = tools.querySelector("[role=status]").textContent;
-  type(search, "");
-  filter("rank", "<= 7");
-  seen.ranks = cells("rank");
-  filter("J allele", "trbj2");
-  seen.both = cells("J allele");
-  document.getElementById("theme").click();
-  seen.theme = document.documentElement.dataset.theme;
-  seen.label = document.querySelector("#vj_junctions [role=graphics-document]").getAttribute("aria-label");
-  seen.width = innerWidth;
-  seen.figures = document.querySelectorAll("svg.marks").length;
-  seen.beyond = document.documentElement.scrollWidth - innerWidth;
-  URL.createObjectURL = blob => {
-    blob.text().then(text => parent.postMessage({ ...seen, download: text }, "*"));
-    return "#";
-  };
-  [...tools.querySelectorAll("button")].at(-1).click();
-});
-</script>
+KEYS = {"tab": "\ue004", "enter": "\ue007", "down": "\ue015"}
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    """A browser without a network, which downloads to `browser.folder`."""
+    folder = tmp_path_factory.mktemp("downloads")
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for argument in ("headless=new", "no-sandbox", "disable-gpu", "host-resolver-rules=MAP * ~NOTFOUND"):
+        options.add_argument(f"--{argument}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    options.add_experimental_option("prefs", {"download.default_directory": str(folder)})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    driver.folder = folder
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def opened(browser):
+    """Open a page in a window of a width, once it is drawn; the script that reads it."""
+
+    def load(path, width=1400, dark=False):
+        browser.get("about:blank")
+        browser.get_log("browser")
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "screen", "features": [scheme]})
+        browser.get(path.as_uri())
+        wait(lambda: browser.execute_script("return document.documentElement.dataset.drawn"))
+        return browser.execute_script
+
+    return load
+
+
+def wait(condition, seconds=30):
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    return found
+
+
+def errors(browser):
+    return [entry["message"] for entry in browser.get_log("browser")]
+
+
+def press(browser, text):
+    browser.switch_to.active_element.send_keys(text)
+
+
+SIDEWAYS = "const page = document.documentElement; return [innerWidth, page.scrollWidth - page.clientWidth]"
+
+COLUMN = """
+const table = document.getElementById(arguments[0]);
+const heads = [...table.tHead.rows[0].cells].map(cell => cell.querySelector(".dt-column-title").textContent);
+return [...table.tBodies[0].rows].map(row => row.cells[heads.indexOf(arguments[1])]?.textContent);
+"""
+
+CONTRAST = """
+const luminance = colour => {
+  const [r, g, b] = colour.match(/[\\d.]+/g).map(Number).map(v => v / 255)
+    .map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+const behind = element => {
+  for (; element; element = element.parentElement) {
+    const colour = getComputedStyle(element).backgroundColor;
+    // A tint of a fifth or less changes little.
+    if (!/^rgba.*, 0(\\.[01]\\d*)?\\)$/.test(colour)) return colour;
+  }
+  return getComputedStyle(document.body).backgroundColor;
+};
+const faults = [];
+const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+while (texts.nextNode()) {
+  const element = texts.currentNode.parentElement;
+  if (!texts.currentNode.data.trim() || !element.checkVisibility()) continue;
+  if (element.closest("svg, script, .disabled")) continue;
+  const pair = [getComputedStyle(element).color, behind(element)];
+  const [low, high] = pair.map(luminance).sort((a, b) => a - b);
+  if ((high + 0.05) / (low + 0.05) < 4.5) faults.push([texts.currentNode.data.trim().slice(0, 30), ...pair]);
+}
+return faults.slice(0, 5);
 """
 
 
-FRAME = """<!DOCTYPE html>
-<iframe src="use.html" style="width: {width}px; height: 900px; border: none"></iframe>
-<script>
-onmessage = event => {{
-  const text = JSON.stringify(event.data);
-  document.body.append(Object.assign(document.createElement("pre"), {{ id: "seen", textContent: text }}));
-}};
-</script>
-"""
-"""Browsers have windows of 500 pixels and more."""
+@pytest.mark.parametrize(("width", "dark"), [(400, True), (1400, False)])
+def test_the_page_is_drawn(browser, opened, whole, width, dark):
+    page, path, _ = whole
+    script = opened(path, width, dark)
+    assert script("return document.querySelectorAll('svg.marks').length") == len(page.specs)
+    assert script("return document.documentElement.dataset.theme") == ("dark" if dark else "light")
+    for fold in browser.find_elements("tag name", "summary"):
+        if fold.is_displayed() and fold.text.startswith("Table:"):
+            fold.click()
+    wait(lambda: script("return document.querySelectorAll('.dt-container').length") == len(page.data["tables"]))
+    assert script(SIDEWAYS) == [width, 0]
+    assert script(CONTRAST) == []
+    script("document.getElementById('theme').click()")
+    assert script("return document.documentElement.dataset.theme") == ("light" if dark else "dark")
+    assert script(CONTRAST) == []
+    unnamed = (
+        "return [...document.querySelectorAll('button, input, select')].filter(each => "
+        "each.checkVisibility() && !(each.ariaLabel || each.textContent.trim() || each.labels?.length || "
+        "each.title)).map(each => each.outerHTML)"
+    )
+    assert script(unnamed) == []
+    label = script("return document.querySelector('#network [role=graphics-document]').getAttribute('aria-label')")
+    assert label == page.specs["network"]["description"]
+    assert errors(browser) == []
 
 
-def browse(path, tmp_path):
-    """The page as the browser has it after its scripts ran, and what the browser logged."""
-    done = subprocess.run(
-        [
-            CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
-            "--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={tmp_path / 'profile'}",
-            "--window-size=1500,1000", "--enable-logging=stderr", "--v=0", "--virtual-time-budget=30000",
-            "--dump-dom", path.as_uri(),
-        ],
-        capture_output=True, text=True, timeout=120, check=True,
-    )  # fmt: skip
-    return done.stdout, re.findall(r'CONSOLE:\d+\] "(.*)"', done.stderr)
+def test_tables_work_by_keyboard(browser, opened, whole):
+    page, path, _ = whole
+    script = opened(path)
+    table = "sharing_1_sequences"
+    rows = page.rows(table)
+
+    def column(title):
+        return script(COLUMN, table, title)
+
+    head = (
+        "return document.querySelectorAll('#sharing_1_sequences thead tr:first-child "
+        "th')[arguments[0]].querySelector('.dt-column-order')"
+    )
+    keys = [column["key"] for column in page.data["tables"][table]["columns"]]
+    # Sort: largest number of variants first, then the smallest.
+    script(f"({head.removeprefix('return ')}).focus()".replace("arguments[0]", str(keys.index("nt_variants"))))
+    press(browser, KEYS["enter"])
+    assert column("nucleotide variants") == [str(number) for number in range(12, 2, -1)]
+    press(browser, KEYS["enter"])
+    assert column("nucleotide variants")[:3] == ["1", "2", "3"]
+    assert script("return document.querySelectorAll('#sharing_1_sequences th[aria-sort=ascending]').length") == 1
+    # Search: the letters that are typed into the box.
+    search = browser.find_element(
+        "css selector", "[aria-label='Search in: Shared sequences, the smallest p-value first']"
+    )
+    search.send_keys("TRBV7-1")
+    wait(lambda: set(column("V")) == {"TRBV7-1"})
+    # Filter: the field below the header, and a condition on a number.
+    variants = browser.find_elements(
+        "css selector", "#sharing_1_sequences [aria-label='Filter by: nucleotide variants']"
+    )
+    field = next(each for each in variants if each.tag_name == "input")
+    kind = next(each for each in variants if each.tag_name == "select")
+    script(
+        "arguments[0].value = 'greaterOrEqual'; arguments[0].dispatchEvent(new Event('input', {bubbles: true}))", kind
+    )
+    field.send_keys("5")
+    expected = [row for row in rows if row["v_call"] == "TRBV7-1" and row["nt_variants"] >= 5]
+    wait(lambda: column("nucleotide variants") == [str(row["nt_variants"]) for row in expected])
+    # Download: the rows that are left, with all digits.
+    box = "document.getElementById('sharing_1_sequences').closest('.dt-container')"
+    script(f"{box}.querySelector('.dt-buttons button').focus()")
+    press(browser, KEYS["enter"])
+    saved = browser.folder / f"{table}.tsv"
+    wait(saved.exists)
+    header, *lines = [line.split("\t") for line in saved.read_text().splitlines()]
+    assert header == [column["title"] for column in page.data["tables"][table]["columns"]]
+    assert [[str(cell) for cell in line] for line in lines] == [[text(row[key]) for key in keys] for row in expected]
+    assert errors(browser) == []
 
 
-def seen(dom):
-    """What the script in the page saw."""
-    return json.loads(html.unescape(re.search('<pre id="seen">(.*?)</pre>', dom, re.DOTALL)[1]))
+def text(cell):
+    """A number as JavaScript writes it."""
+    return str(int(cell)) if isinstance(cell, float) and cell == int(cell) else re.sub("e-0", "e-", str(cell))
 
 
-def ascending(texts):
-    numbers = [int(text.replace(",", "")) for text in texts]
-    return numbers == sorted(numbers)
+def test_links_and_the_order_of_the_keyboard(browser, opened, whole):
+    _, path, _ = whole
+    script = opened(path)
+    press(browser, KEYS["tab"])
+    assert script("return document.activeElement.className") == "skip"
+    press(browser, KEYS["enter"])
+    assert script("return document.activeElement.id") == "main"
+    for link in browser.find_elements("css selector", "nav a"):
+        link.click()
+        target = link.get_attribute("href").rpartition("#")[2]
+        top = script(f"return document.getElementById('{target}').getBoundingClientRect().top")
+        height = script("return innerHeight")
+        assert -1 <= top < height, target
 
 
-@pytest.mark.parametrize("width", [400, 1400])
-def test_the_page_works_in_a_browser(tmp_path, small, width):
-    write_report([small], tmp_path / "r.html", germlines=[GERMLINE], names=["</script>&lt;b&gt;"])
-    page = Page((tmp_path / "r.html").read_text())
-    before, end, after = page.html.rpartition("</body>")
-    (tmp_path / "use.html").write_text(before + USE + end + after)
-    (tmp_path / "frame.html").write_text(FRAME.format(width=width))
-    dom, logged = browse(tmp_path / "frame.html", tmp_path)
-    assert logged == []
-    got = seen(dom)
-    assert got["figures"] == len(page.specs) == 12
-    assert len(got["down"]) == len(got["up"]) == 100
-    assert got["sort"] == "descending"
-    assert ascending(got["up"])
-    assert got["down"] == got["up"][::-1] or ascending(got["down"][::-1])
-    assert got["names"].index("TRBV2*01") < got["names"].index("TRBV12-1*01")
-    assert set(got["searched"]) == {"TRBV1*01"}
-    assert got["status"] == f"{len(got['searched'])} of 100 rows"
-    assert sorted(map(int, got["ranks"])) == [1, 2, 3, 4, 5, 6, 7]
-    assert all(name.startswith("TRBJ2") for name in got["both"])
-    head, *rows = [line.split("\t") for line in got["download"].rstrip("\n").split("\n")]
-    assert head == page.tables["top_table"][0]
-    assert [row[head.index("J allele")] for row in rows] == got["both"]
-    pathways = {row[0]: row[head.index("pathways")].replace(",", "") for row in page.tables["top_table"][1:]}
-    assert all(row[head.index("pathways")] == pathways[row[0]] for row in rows)
-    assert got["theme"] == "dark"
-    assert got["label"] == page.specs["vj_junctions"]["description"]
-    assert (got["width"], got["beyond"] <= 0) == (width, True)
+def test_printing(browser, opened, whole):
+    _, path, _ = whole
+    script = opened(path, dark=True)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    hidden = (
+        "return [...document.querySelectorAll('#theme, nav, .dt-search, .dt-buttons, .dt-length, .vega-embed "
+        "summary')].every(each => !each.checkVisibility())"
+    )
+    assert script(hidden)
+    assert script("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert script("return getComputedStyle(document.querySelector('td')).color") == "rgb(27, 27, 27)"
+    assert script("return getComputedStyle(document.querySelector('svg.marks')).filter") == "none"
+    pdf = base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})["data"])
+    pages = len(re.findall(rb"/Type\s*/Page\b", pdf))
+    assert 5 <= pages <= 30
+    assert (
+        sum(len(zlib.decompress(part)) for part in re.findall(rb"stream\r?\n(x.*?)endstream", pdf, re.DOTALL)[:3])
+        > 1000
+    )
 
 
-def test_panels_of_several_results(tmp_path, small):
-    write_report([small] * 3, tmp_path / "r.html")
-    dom, logged = browse(tmp_path / "r.html", tmp_path)
-    assert logged == []
-    assert len(re.findall('<svg [^>]*class="marks"', dom)) == 10
-    figure = re.search('<figure id="vj_junctions".*?</figure>', dom, re.DOTALL)[0]
-    assert 'class="wide"' in figure
-    assert [f">small ({k})</text>" in figure for k in (1, 2, 3)] == [True] * 3
+def test_hostile_names(browser, opened, tmp_path):
+    names = [EVIL, "x" * 300, "a\nb", "<img src=x onerror=alert(1)>"]
+    files = [
+        examples.contamination(tmp_path / "c.parquet", names=names, groups=names),
+        examples.enrichment(tmp_path / "e.tsv"),
+        examples.probabilities(tmp_path / "p.tsv"),
+    ]
+    write_report(files, tmp_path / "r.html", grouping=Grouping(name=["", names[3], EVIL]))
+    script = opened(tmp_path / "r.html", 400)
+    assert script(COLUMN, "contamination_1_individuals", "individual") == [EVIL, "x" * 300, "a\ufffdb", names[3]]
+    assert script("return document.querySelectorAll('img, td b').length") == 0
+    assert script(SIDEWAYS) == [400, 0]
+    assert errors(browser) == []

@@ -1,25 +1,24 @@
-"""hpcvdj.reports.survey: its numbers are those of the result, read whole and summed independently."""
+"""hpcvdj.reports.survey: its numbers are those of the file, read whole and summed independently."""
 
 from pathlib import Path
 
 import h5py
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 
-from hpcvdj.counting.config import Config
+from hpcvdj.counting.config import Config, PgenConfig
 from hpcvdj.errors import InputError
-from hpcvdj.recombination.exclusions import ExclusionKind, by_summary
+from hpcvdj.recombination.alphabet import translate
+from hpcvdj.recombination.exclusions import by_summary
 from hpcvdj.recombination.germline import read_germline
-from hpcvdj.recombination.igor import read_model
-from hpcvdj.recombination.scenarios import pgen as defined
 from hpcvdj.reports import survey as module
-from hpcvdj.reports.bins import FINE_BINS, Scores, doublings
-from hpcvdj.reports.survey import survey
+from hpcvdj.reports.survey import amino_acids, bin_start, log_bins, survey
 from hpcvdj.results.reader import Result
-from hpcvdj.storage.hdf5 import write_attributes
 from tests.conftest import GERMLINE, SMALL
 from tests.problems import count_to
-from tests.recombination.igor_files import mouse_files, mouse_junctions
+from tests.report import examples
 
 VERSION_1 = Path(__file__).parent.parent / "results" / "version_1"
 
@@ -40,180 +39,172 @@ def counted(tmp_path_factory):
         cells[100 + k][place["junction"]] = "TGT" + "ACGTACCA" * 5 + "TTT"
     for k, call in enumerate(("TRBV999", "TRBV999", "", "TRBV1,TRBV2")):
         cells[200 + k][place["v_call"]] = call
-    cells[300][place["sequence_id"]] = cells[299][place["sequence_id"]]
     table = folder / "t.tsv"
     table.write_text("\n".join([header, *("\t".join(row) for row in cells)]) + "\n")
     count_to(folder / "t.h5", table, read_germline(GERMLINE), Config(6))
     return folder / "t.h5"
 
 
-def histogram(values):
-    """Junctions with no pathway, and in each doubling."""
-    edges = [0, *(2.0 ** np.arange(64)), np.inf]
-    return np.histogram(np.asarray(values, float), edges)[0].tolist()
+def tally(table, key):
+    return dict(zip(table[key].to_pylist(), table["rows"].to_pylist(), strict=True))
 
 
-@pytest.mark.parametrize("block_bytes", [1 << 25, 3000])
-def test_every_number_is_the_results(counted, monkeypatch, block_bytes):
-    monkeypatch.setattr(module, "BLOCK_BYTES", block_bytes)
-    seen = survey(counted, "t")
+def check_clonotypes(seen, frame):
+    """The distinct junctions with their amino acids, of a data frame with v, j, cdr3."""
+    expected = frame.assign(aa=translate(frame["cdr3"])).groupby(["v", "j", "cdr3", "aa"]).size()
+    found = seen.clonotypes.to_pandas().fillna({"aa": ""}).groupby(["v", "j", "cdr3", "aa"])["rows"].sum()
+    assert found.sort_index().to_dict() == expected.sort_index().to_dict()
+
+
+@pytest.mark.parametrize("block_rows", [1 << 18, 37])
+def test_every_number_is_the_results(counted, monkeypatch, block_rows):
+    monkeypatch.setattr(module, "BLOCK_ROWS", block_rows)
+    seen = survey(counted)
     with Result(counted) as result:
         frame = result.to_table().to_pandas()
-        counters = result.counters[:].astype(object)
-        assert seen.rows_read - seen.counted == len(result.excluded) == 5
-        assert seen.excluded == result.excluded.counts()
-    totals = counters.sum(axis=1)
-    assert seen.counted == len(frame)
-    assert seen.by_n == counters.sum(axis=0).tolist()
-    assert seen.pathways == totals.sum()
-    assert seen.with_pathway == (totals > 0).sum() < seen.counted
-    assert seen.most == totals.max()
-    first = [next(m for m, ways in enumerate(row) if ways) for row in counters.tolist() if any(row)]
-    assert seen.reached.tolist() == [first.count(m) for m in range(7)]
-    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
-        assert seen.quantiles.quantile(share) == (np.quantile(totals.astype(float), share), True)
-    sizes = frame["cdr3"].str.len()
-    assert seen.sizes.tolist() == np.bincount(sizes, minlength=129).tolist()
+        counters = result.counters[:]
+        excluded = result.excluded_counts
+    assert (seen.command, seen.samples, seen.score, seen.measures) == ("count", ["t"], "weight", ("pathways_total",))
+    assert (seen.counted.tolist(), seen.rows_read.tolist()) == ([len(frame)], [len(frame) + 4])
+    assert [each[:2] for each in seen.excluded] == [(reason, rows) for reason, rows, _ in by_summary(excluded)]
+    first = [next((m for m, ways in enumerate(row) if ways), -1) for row in counters.tolist()]
+    assert tally(seen.reached, "needs") == {m: first.count(m) for m in set(first)}
+    assert -1 in first
+    assert tally(seen.lengths, "length") == frame["cdr3"].str.len().value_counts().to_dict()
     genes = frame.assign(v=frame["v_call"].str.split("*").str[0], j=frame["j_call"].str.split("*").str[0])
-    pairs = genes.groupby(["v", "j"])["pathways_total"].agg(["size", "sum"])
-    assert {key: tuple(cell) for key, cell in seen.pairs.items()} == {
-        key: (int(size), int(total)) for key, size, total in pairs.itertuples()
-    }
-    assert seen.allele_pairs == len(frame.groupby(["v_call", "j_call"]))
-    assert seen.bins_by_n.shape == (7, FINE_BINS)
-    for m in range(7):
-        assert doublings(seen.bins_by_n[m])[:65].tolist() == histogram(counters[:, m])
-    for size in range(129):
-        assert doublings(seen.bins_by_size[size])[:65].tolist() == histogram(totals[(sizes == size).to_numpy()])
+    found = {(row["v"], row["j"]): row["rows"] for row in seen.usage.to_pylist()}
+    assert found == genes.groupby(["v", "j"]).size().to_dict()
+    bins, often = seen.histogram("pathways_total", 0)
+    values, numbers = np.unique(log_bins(frame["pathways_total"].to_numpy(float)), return_counts=True)
+    assert (bins.tolist(), often.tolist()) == (values.tolist(), numbers.tolist())
+    middle = np.sort(frame["pathways_total"])[(len(frame) - 1) // 2]
+    assert middle / 1.01 <= seen.median("pathways_total", 0) <= middle
+    check_clonotypes(seen, genes)
+    grouped = frame.assign(n=1).groupby(["v_call", "j_call", "cdr3"]).agg({"weight": "first", "n": "sum"}).reset_index()
+    best = grouped[grouped["weight"] > 0].sort_values(
+        ["weight", "v_call", "j_call", "cdr3"], ascending=[False, True, True, True]
+    )
+    best = best.head(module.TOP)
+    top = seen.top.to_pandas()
+    assert len(top) == module.TOP
+    assert (
+        top[["v_call", "j_call", "cdr3", "weight", "rows"]].to_numpy().tolist()
+        == best[["v_call", "j_call", "cdr3", "weight", "n"]].to_numpy().tolist()
+    )
+    assert top["rows"].max() >= 6
 
 
-@pytest.mark.parametrize("block_bytes", [1 << 25, 3000])
-def test_the_largest_weights(counted, monkeypatch, block_bytes):
-    monkeypatch.setattr(module, "BLOCK_BYTES", block_bytes)
-    seen = survey(counted, "t")
+def test_bins():
+    values = np.concatenate([np.arange(300.0), 10 ** np.random.default_rng(1).uniform(-40, 19, 2000)])
+    starts = bin_start(log_bins(values))
+    assert (starts[:256] == values[:256]).all()
+    assert (starts <= values).all()
+    assert (values <= starts * 1.01).all()
+    ordered = np.sort(values)
+    assert (np.diff(log_bins(ordered)) >= 0).all()
+    assert log_bins(np.array([np.nan, 0.0, 5e-324])).tolist() == [-1, 0, 0]
+    # Bins lie within doublings: their numbers, shifted, are those of powers of two.
+    assert (2.0 ** ((log_bins(values[1:]) >> 7) - 1023.0) == 2.0 ** np.floor(np.log2(values[1:]))).all()
+
+
+def test_amino_acids():
+    texts = ["GCCAGCAGT", "GCCTGA", "GCCA", "", "GCN", "TTTTTTTTTTTTTTT"]
+    assert amino_acids(pa.chunked_array([texts])).to_pylist() == ["ASS", "A*", None, "", None, "FFFFF"]
+
+
+def test_a_table_is_read_as_its_result(counted, tmp_path):
     with Result(counted) as result:
         frame = result.to_table().to_pandas()
-    frame["weight"] = sum(frame[f"pathways_n{m}"].astype(float) / 4**m for m in range(7))
-    frame["place"] = range(len(frame))
-    groups = frame.groupby(["v_call", "j_call", "cdr3"]).agg(
-        weight=("weight", "first"), total=("pathways_total", "first"), rows=("row", "size"), place=("place", "min"),
-        name=("sequence_id", "first"),
-    )  # fmt: skip
-    best = groups.sort_values(["weight", "place"], ascending=[False, True]).head(module.TOP)
-    assert len(best) == module.TOP
-    assert [(each.v_call, each.j_call, each.cdr3) for each in seen.top] == best.index.tolist()
-    assert [each.weight for each in seen.top] == best["weight"].tolist()
-    assert [each.rows for each in seen.top] == best["rows"].tolist()
-    assert max(each.rows for each in seen.top) >= 6
-    assert [each.pathways for each in seen.top] == best["total"].tolist()
-    assert [each.sequence_id for each in seen.top] == best["name"].tolist()
-    (_, first), (_, typical) = seen.shown
-    assert first is seen.top[0]
-    some = np.sort(frame["weight"][frame["weight"] > 0])
-    middle = Scores.bins(some[(len(some) - 1) // 2 :][:1])[0]
-    row = frame[Scores.bins(frame["weight"].to_numpy()) == middle].iloc[0]
-    assert (typical.sequence_id, typical.cdr3, typical.v_call) == (row["sequence_id"], row["cdr3"], row["v_call"])
+    junction = "TGT" + frame["cdr3"] + "TTT"
+    frame.assign(junction=junction, pathways_excluded="")[
+        ["sequence_id", "v_call", "j_call", "junction", "pathways_total", "weight", "pathways_excluded"]
+    ].to_csv(tmp_path / "t.tsv", sep="\t", index=False)
+    of_table, of_result = survey(tmp_path / "t.tsv"), survey(counted)
+    for name, keys in (
+        ("usage", ["v", "j"]),
+        ("lengths", ["length"]),
+        ("values", ["bin"]),
+        ("clonotypes", ["v_call", "j_call", "cdr3"]),
+    ):
+        order = [(key, "ascending") for key in keys]
+        left, right = (getattr(each, name).sort_by(order).select([*keys, "rows"]) for each in (of_table, of_result))
+        assert left.equals(right), name
+    assert of_table.top.select(["cdr3", "rows"]).equals(of_result.top.select(["cdr3", "rows"]))
 
 
-@pytest.mark.parametrize("block_bytes", [1 << 25, 3000])
-def test_ranked_by_a_model(tmp_path, monkeypatch, block_bytes):
-    monkeypatch.setattr(module, "BLOCK_BYTES", block_bytes)
+@pytest.mark.parametrize("samples", [(), ("a", "b", "")])
+def test_a_table_of_probabilities(tmp_path, samples):
+    path = examples.probabilities(tmp_path / "donor.tsv", samples=samples)
+    frame = pd.read_csv(path, sep="\t", keep_default_na=False)
+    seen = survey(path)
+    names = frame["repertoire_id"].replace("", "donor") if samples else pd.Series(["donor"] * len(frame))
+    assert (seen.command, seen.score, seen.measures) == ("pgen", "pgen_nt", ("pgen_nt", "pgen_aa"))
+    assert seen.samples == list(dict.fromkeys(names))
+    left = frame["pgen_excluded"] != ""
+    assert dict(zip(seen.samples, seen.rows_read, strict=True)) == names.value_counts().to_dict()
+    assert dict(zip(seen.samples, seen.counted, strict=True)) == names[~left].value_counts().to_dict()
+    assert seen.excluded == [("no V call", 2, "", "")]
+    kept = frame[~left].assign(cdr3=frame["junction"].str[3:-3], v=frame["v_call"].str.split("*").str[0], j="TRBJ2-7")
+    check_clonotypes(seen, kept)
+    assert seen.top["pgen_nt"].to_numpy().min() > 0
+    for k, name in enumerate(seen.samples):
+        own = kept[names[~left] == name]["pgen_aa"].astype(float).sort_values()
+        assert seen.median("pgen_aa", k) == pytest.approx(own.iloc[(len(own) - 1) // 2], rel=0.01)
+
+
+@pytest.mark.parametrize(("field", "amino"), [("junction", False), ("junction_aa", True), ("cdr3", False)])
+def test_probabilities_of_amino_acids(tmp_path, field, amino):
+    (tmp_path / "t.tsv").write_text(f"{field}\tpgen_aa\n" + ("CASF" if amino else "TGTGCTAGCTTC") + "\t1e-7\n")
+    seen = survey(tmp_path / "t.tsv")
+    assert (seen.amino, seen.score) == (amino, "pgen_aa")
+    assert seen.clonotypes["aa"].to_pylist() == ["CASF" if field == "cdr3" else "AS"]
+
+
+def test_a_result_of_probabilities(tmp_path):
+    from hpcvdj.recombination.igor import read_model
+    from tests.recombination.igor_files import mouse_files, mouse_junctions
+
     model = read_model(mouse_files().write(tmp_path / "model"))
-    rows = mouse_junctions(model, 300)
-    rows += [*rows[:50], ("TRBV31", *rows[0][1:]), ("TRBV31", *rows[1][1:])]
+    rows = [*mouse_junctions(model, 40), ("TRBV31", "TRBJ1-1", "TGTGCCTTT")]
     text = "".join("\t".join((f"s{k}", *row)) + "\n" for k, row in enumerate(rows))
     (tmp_path / "t.tsv").write_text(f"sequence_id\tv_call\tj_call\tjunction\n{text}")
-    count_to(tmp_path / "t.h5", tmp_path / "t.tsv", read_germline(GERMLINE), Config(4))
-    seen = survey(tmp_path / "t.h5", "t", model=model)
-    values = {
-        (v, j, junction[3:-3]): defined(model, f"TGT{junction[3:-3]}TTT", model.find("V", v), model.find("J", j))
-        for v, j, junction in rows[:-2]
-    }
-    expected = sorted(filter(None, values.values()), reverse=True)
-    assert 20 < len(expected) < module.TOP
-    # At most 20 roundings of sums of positive numbers lie between the two orders of addition.
-    assert [each.score for each in seen.top] == pytest.approx(expected, rel=1e-13, abs=0)
-    for each in seen.top:
-        key = each.v_call, each.j_call.partition("*")[0], each.cdr3
-        assert values[key] == pytest.approx(each.score, rel=1e-13, abs=0)
-        assert each.rows == sum((v, j, junction[3:-3]) == key for v, j, junction in rows)
-    assert seen.unscored == {"V gene TRBV31*01 is not in the model": 2}
-    assert [which for which, _ in seen.shown] == ["the most probable junction", "a typical junction"]
-    assert seen.shown[0][1] is seen.top[0]
+    count_to(tmp_path / "t.h5", tmp_path / "t.tsv", model, PgenConfig(("pgen_nt", "pgen_aa")))
+    seen = survey(tmp_path / "t.h5")
     with Result(tmp_path / "t.h5") as result:
         frame = result.to_table().to_pandas()
-    names = zip(frame["v_call"], frame["j_call"].str.partition("*")[0], frame["cdr3"], strict=True)
-    scores = np.array([values.get(key, np.nan) for key in names])
-    some = np.sort(scores[scores > 0])
-    middle = Scores.bins(some[(len(some) - 1) // 2 :][:1])[0]
-    assert seen.shown[1][1].sequence_id == frame["sequence_id"][np.argmax(Scores.bins(scores) == middle)]
+    assert (seen.command, seen.score, seen.samples) == ("pgen", "pgen_nt", ["t"])
+    assert (seen.rows_read.tolist(), seen.counted.tolist()) == ([41], [40])
+    positive = frame.loc[frame["pgen_nt"] > 0].drop_duplicates(["v_call", "j_call", "cdr3"])
+    assert sorted(seen.top["pgen_nt"].to_pylist()) == sorted(positive["pgen_nt"])
 
 
-def test_the_order_is_not_that_of_pathways(tmp_path):
-    """With all n-lengths the longest junctions have the most pathways, though few of them without n-nucleotides."""
-    header = "sequence_id\tv_call\tj_call\tjunction\n"
-    reached = "TGTACCTGCAGTGCAGACACAGAAGTCTTCTTT"
-    far = reached.replace("GACACAG", "GA" + "GGATTTTA" * 4 + "CACAG")
-    table = tmp_path / "t.tsv"
-    table.write_text(f"{header}far\tTRBV1\tTRBJ1-1\t{far}\nnear\tTRBV1\tTRBJ1-1\t{reached}\n")
-    count_to(tmp_path / "t.h5", table, read_germline(GERMLINE), Config("all"))
-    near, far = survey(tmp_path / "t.h5", "t").top
-    assert (near.sequence_id, far.sequence_id) == ("near", "far")
-    assert near.pathways < far.pathways
-    assert near.weight > 1 > far.weight
+def test_large_files_have_no_amino_acid_clonotypes(counted, monkeypatch):
+    monkeypatch.setattr(module, "MOST_ROWS", 100)
+    monkeypatch.setattr(module, "BLOCK_ROWS", 90)
+    seen = survey(counted)
+    assert seen.clonotypes is None
+    assert seen.top.num_rows == module.TOP
 
 
-def test_a_junction_by_its_name(counted):
-    assert [junction.sequence_id for _, junction in survey(counted, "t", "again3").shown] == ["again3"]
-    assert survey(counted, "t", "nobody").shown == []
-
-
-def test_amino_acids(counted):
-    letters = {junction.amino_acids for junction in survey(counted, "t").top}
-    assert "ASS" in {text[:3] for text in letters}
-    junction = survey(counted, "t").top[0]
-    junction.cdr3 = "GCCAGCAGTTG"
-    assert junction.amino_acids == "out of frame"
-    junction.cdr3 = "GCCAGCAGTTGA"
-    assert junction.amino_acids == "ASS*"
-    junction.cdr3 = ""
-    assert junction.amino_acids == "(empty)"
-
-
-def test_reasons_are_counted(counted, tmp_path):
-    seen = {reason: rows for reason, rows, _ in by_summary(survey(counted, "t").excluded)}
-    assert seen == {
-        "V gene that is not in the germline table": 2,
-        "no V call": 1,
-        "ambiguous V call": 1,
-        "sequence_id that repeats that of an earlier row": 1,
-    }
-    # A result with more reasons than its attributes sum up.
-    cut = tmp_path / "cut.h5"
-    cut.write_bytes(counted.read_bytes())
-    with h5py.File(cut, "a") as file:
-        write_attributes(file, {"excluded_counts": []})
-    assert survey(cut, "t").excluded == survey(counted, "t").excluded
+def test_repertoires_of_a_result_of_several_tables(tmp_path):
+    lines = SMALL.read_text().splitlines(keepends=True)
+    for name, rows in (("a", lines[1:201]), ("b", lines[1:101])):
+        (tmp_path / f"{name}.tsv").write_text("".join(lines[:1] + rows))
+    count_to(tmp_path / "all.h5", [tmp_path / "a.tsv", tmp_path / "b.tsv"], read_germline(GERMLINE), Config(4))
+    seen = survey(tmp_path / "all.h5")
+    assert (seen.samples, seen.counted.tolist(), seen.rows_read.tolist()) == (["a", "b"], [200, 100], [200, 100])
+    by_sample = seen.usage.group_by("sample").aggregate([("rows", "sum")])
+    assert tally(by_sample.rename_columns(["sample", "rows"]), "sample") == {0: 200, 1: 100}
+    assert set(seen.named(seen.top)["sample"].to_pylist()) == {"a", "b"}
 
 
 @pytest.mark.parametrize("name", ["whole", "parts", "together"])
 def test_version_1_is_read(name):
-    seen = survey(VERSION_1 / f"{name}.h5", name)
+    seen = survey(VERSION_1 / f"{name}.h5")
     with Result(seen.path) as result:
-        assert seen.counted == len(result)
-        assert seen.by_n == result.counters[:].sum(axis=0).tolist()
-        assert seen.rows_read == int(result.provenance["rows_read"]) > seen.counted
-    assert {exclusion.kind for exclusion, _ in seen.excluded} == {ExclusionKind.OTHER}
-
-
-def test_sums_above_64_bits_are_exact(counted, tmp_path):
-    large = tmp_path / "large.h5"
-    large.write_bytes(counted.read_bytes())
-    with h5py.File(large, "a") as file:
-        shape = file["counters"].shape
-        del file["counters"]
-        file["counters"] = np.full(shape, 2**61 - 1, np.uint64)
-    assert survey(large, "t").by_n == [shape[0] * (2**61 - 1)] * shape[1]
+        assert seen.counted.sum() == len(result)
+        assert seen.counted.sum() + sum(rows for _, rows, *_ in seen.excluded) == int(result.provenance["rows_read"])
+        assert sum(seen.reached["rows"].to_pylist()) == len(result)
 
 
 def test_damage_is_named(counted, tmp_path):
@@ -222,4 +213,19 @@ def test_damage_is_named(counted, tmp_path):
     with h5py.File(broken, "a") as file:
         del file["sequences/cdr3"]
     with pytest.raises(InputError, match=r"broken\.h5: is damaged: /sequences lacks cdr3"):
-        survey(broken, "t")
+        survey(broken)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("sequence_id\tv_call\n", "not an output of hpcvdj that a report shows"),
+        ("pgen_nt\tv_call\n1\tx\n", "no column junction or junction_aa"),
+        ("junction\tpgen_nt\n", "has no rows"),
+        ("junction\tpgen_nt\nTGT\tmuch\n", "column pgen_nt has a value that is not a number"),
+    ],
+)
+def test_other_tables_are_refused(tmp_path, text, says):
+    (tmp_path / "t.tsv").write_text(text)
+    with pytest.raises(InputError, match=says):
+        survey(tmp_path / "t.tsv")

@@ -1,105 +1,71 @@
-"use strict";
 // Dark or light: as the reader's system, until the button says otherwise.
-const root = document.documentElement;
+const root = document.documentElement, theme = document.getElementById("theme");
 const dark = matchMedia("(prefers-color-scheme: dark)");
-const useTheme = on => { root.dataset.theme = on ? "dark" : "light"; };
+function useTheme(on) {
+  root.dataset.theme = on ? "dark" : "light";
+  root.classList.toggle("dark", on); // for DataTables
+  theme.ariaPressed = String(on);
+}
 useTheme(dark.matches);
 dark.addEventListener("change", () => useTheme(dark.matches));
-document.getElementById("theme").addEventListener("click", () => useTheme(root.dataset.theme !== "dark"));
+theme.addEventListener("click", () => useTheme(root.dataset.theme !== "dark"));
 
-// The data of a chart are the rows of its table.
-const numeric = text => (text === "–" ? null : Number(text.replaceAll(",", "")));
-function records(table) {
-  const heads = [...table.tHead.rows[0].cells];
-  const value = (head, text) => (head.classList.contains("number") ? numeric(text) : text);
-  return [...table.tBodies[0].rows].map(row =>
-    Object.fromEntries(heads.map((head, k) => [head.dataset.key, value(head, row.cells[k].textContent)])));
-}
+const { config, specs, tables } = JSON.parse(document.getElementById("data").textContent);
+
+const records = ({ columns, rows }) => rows.map(row => Object.fromEntries(columns.map(({ key }, k) => [key, row[k]])));
 async function draw() {
-  const config = JSON.parse(document.getElementById("config").textContent);
   for (const figure of document.querySelectorAll("figure")) {
-    const chart = figure.querySelector(".chart");
-    const spec = JSON.parse(figure.querySelector("script").textContent);
-    spec.datasets = { [chart.dataset.table]: records(document.getElementById(chart.dataset.table)) };
-    if (spec.facet) {
-      figure.classList.add("wide");
-      spec.columns = Math.max(1, Math.floor(figure.clientWidth / 370));
-    }
-    config.view.continuousWidth = spec.facet ? 270 : figure.clientWidth - 80;
+    const chart = figure.querySelector(".chart"), spec = specs[figure.id];
+    spec.datasets = Object.fromEntries(chart.dataset.tables.trim().split(" ").map(name => [name, records(tables[name])]));
+    config.view.continuousWidth = Math.max(200, figure.clientWidth - 80);
     await vegaEmbed(chart, spec, {
       mode: "vega-lite", renderer: "svg", config, downloadFileName: figure.id,
       actions: { export: true, source: false, compiled: false, editor: false },
     }).catch(error => { chart.textContent = `This figure cannot be drawn (${error.message}).`; });
     Object.assign(chart.querySelector("summary") ?? {}, { ariaLabel: "Save this figure", title: "Save this figure" });
   }
-  root.dataset.drawn = "yes";
 }
 
-// Tables can be searched, filtered by column, sorted and downloaded.
-function make(tag, properties, parent) {
-  const element = Object.assign(document.createElement(tag), properties);
-  parent.append(element);
-  return element;
+// Texts come from users' files: they are never read as HTML.
+const escaped = text => text.replace(/[&<>"]/g, letter => `&#${letter.charCodeAt(0)};`);
+function shown(value) {
+  if (value === null) return "–";
+  if (typeof value === "string") return escaped(value);
+  if (Number.isInteger(value)) return value.toLocaleString("en");
+  const size = Math.abs(value);
+  return size >= 1000 ? Math.round(value).toLocaleString("en") : size < 1e-3 ? value.toExponential(2) : String(Number(value.toPrecision(4)));
 }
-function matches(text, filter, number) {
-  const range = number && filter.match(/^([<>]=?|=)?\s*([\d.]+)$/);
-  if (!range) return text.toLowerCase().includes(filter.toLowerCase());
-  const value = numeric(text), limit = Number(range[2]);
-  if (value === null) return false;
-  return { "<": value < limit, "<=": value <= limit, ">": value > limit, ">=": value >= limit }[range[1]] ?? value === limit;
-}
-function addTools(table) {
-  const body = table.tBodies[0], rows = [...body.rows], heads = [...table.tHead.rows[0].cells];
-  const name = table.caption.textContent;
-  const tools = document.createElement("div");
-  tools.className = "tools";
-  table.parentElement.before(tools);
-  const search = make("input", { type: "search", placeholder: "Search", ariaLabel: `Search in: ${name}` }, tools);
-  const toggle = make("button", { type: "button", textContent: "Filter columns", ariaExpanded: "false" }, tools);
-  const save = make("button", { type: "button", textContent: "Download" }, tools);
-  const shown = make("span", { role: "status" }, tools);
-  const filters = heads.map(head => {
-    const title = head.textContent, number = head.classList.contains("number");
-    head.textContent = "";
-    head.dataset.title = title;
-    const sort = make("button", { type: "button", textContent: title, title: "Sort" }, head);
-    sort.addEventListener("click", () => order(head));
-    return make("input", { placeholder: number ? "> 10" : "text", ariaLabel: `Filter by: ${title}` }, head);
+function make(table) {
+  const { columns, rows } = tables[table.id], caption = table.caption.textContent;
+  const made = jQuery(table).DataTable({
+    data: rows, order: [], deferRender: true, autoWidth: false, titleRow: 0, pageLength: 10, lengthMenu: [10, 50, 200, 1000],
+    columns: columns.map(({ kind }) => ({
+      className: kind, type: kind === "number" ? "num" : "string",
+      render: (value, purpose) => (purpose === "display" ? shown(value) : value ?? ""),
+      orderSequence: kind === "number" ? ["desc", "asc"] : ["asc", "desc"],
+    })),
+    columnControl: [{ target: 1, content: ["search"] }],
+    ordering: { indicators: true, handler: true },
+    language: { search: "Search", lengthMenu: "Rows: _MENU_", emptyTable: "no rows" },
+    buttons: [{
+      extend: "csvHtml5", text: "Download", filename: table.id, extension: ".tsv", fieldSeparator: "\t", fieldBoundary: "",
+      bom: false, header: false, footer: false, exportOptions: { orthogonal: "export", stripHtml: false, decodeEntities: false },
+      customize: text => `${columns.map(({ title }) => title).join("\t")}\n${text}`.trimEnd() + "\n",
+    }],
+    layout: { topStart: rows.length > 10 ? ["pageLength", "buttons"] : "buttons", topEnd: "search", bottomStart: "info",
+      bottomEnd: rows.length > 10 ? "paging" : null },
   });
-  function order(head) {
-    const k = heads.indexOf(head), number = head.classList.contains("number");
-    // Numbers start with the largest.
-    const down = head.ariaSort ? head.ariaSort === "ascending" : number;
-    for (const other of heads) other.removeAttribute("aria-sort");
-    head.ariaSort = down ? "descending" : "ascending";
-    const key = row => row.cells[k].textContent;
-    const compare = number
-      ? (a, b) => (numeric(key(a)) ?? -Infinity) - (numeric(key(b)) ?? -Infinity)
-      : (a, b) => key(a).localeCompare(key(b), undefined, { numeric: true });
-    body.append(...rows.sort((a, b) => (down ? compare(b, a) : compare(a, b))));
-  }
-  function filter() {
-    const words = search.value.toLowerCase().split(/\s+/);
-    const columns = [...filters.entries()].filter(([, input]) => input.value.trim());
-    for (const row of rows) {
-      const text = row.textContent.toLowerCase();
-      row.hidden = !(words.every(word => text.includes(word)) && columns.every(([k, input]) =>
-        matches(row.cells[k].textContent, input.value.trim(), heads[k].classList.contains("number"))));
-    }
-    shown.textContent = `${rows.filter(row => !row.hidden).length} of ${rows.length} rows`;
-  }
-  for (const input of [search, ...filters]) input.addEventListener("input", filter);
-  toggle.addEventListener("click", () => { toggle.ariaExpanded = String(table.classList.toggle("filters")); });
-  save.addEventListener("click", () => {
-    const cells = row => [...row.cells].map((cell, k) =>
-      heads[k].classList.contains("number") ? numeric(cell.textContent) ?? "" : cell.textContent);
-    const titles = heads.map(head => head.dataset.title);
-    const lines = [titles, ...rows.filter(row => !row.hidden).map(cells)].map(line => line.join("\t"));
-    const url = URL.createObjectURL(new Blob([lines.join("\n") + "\n"], { type: "text/tab-separated-values" }));
-    make("a", { href: url, download: `${table.id}.tsv` }, tools).click();
-    tools.lastChild.remove();
-  });
-  filter();
+  const box = made.table().container();
+  Object.assign(box.querySelector(".dt-layout-table .dt-layout-cell"), { tabIndex: 0, role: "region", ariaLabel: caption });
+  box.querySelector("input[type=search]").ariaLabel = `Search in: ${caption}`;
+  const second = box.querySelectorAll("thead tr")[1];
+  for (const [k, { title }] of columns.entries())
+    for (const field of second?.cells[k]?.querySelectorAll("input, select") ?? []) field.ariaLabel = `Filter by: ${title}`;
 }
-draw();
-for (const table of document.querySelectorAll("table.sortable")) addTools(table);
+for (const table of document.querySelectorAll("main > section > table")) make(table);
+// Folded tables are made when they are opened.
+for (const fold of document.querySelectorAll("main details")) {
+  fold.addEventListener("toggle", () => make(fold.querySelector("table")), { once: true });
+}
+await draw();
+root.dataset.drawn = "yes";
