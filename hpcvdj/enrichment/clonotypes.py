@@ -7,12 +7,11 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.edits import hashes, largest_near, sorted_by_hash
-from hpcvdj.kernels.generation.letters import RESIDUES
 from hpcvdj.kernels.neighbours.degrees_cpu import near_a_larger_one
 from hpcvdj.kernels.neighbours.equal import grouped
-from hpcvdj.kernels.text import translate_rows
 from hpcvdj.recombination.models import Alleles, Model
 from hpcvdj.recombination.repertoire import Repertoire
+from hpcvdj.repertoires.genes import amino_acids, by_gene, kinds_of, nucleotide_facts, packed
 from hpcvdj.repertoires.junctions import Junctions
 
 Counts = NDArray[np.int64]
@@ -64,28 +63,6 @@ class Spelled:
     repertoire: Repertoire
 
 
-def by_gene(own: Repertoire, model: Model) -> tuple[Repertoire, Counts]:
-    """The junctions with all alleles of their genes, and the row of each among those of `own`.
-
-    Calls name alleles or genes; neighbours share genes.
-    """
-
-    def genes(segment: str, alleles: Alleles) -> Alleles:
-        names = dict.fromkeys(name.partition("*")[0] for name in alleles.allele.split(","))
-        places = {place for name in names for place in model.find(segment, name) or ()}  # type: ignore[arg-type]
-        return Alleles(",".join(names), tuple(sorted(places & {*model.contributing(segment)})))  # type: ignore[arg-type]
-
-    pairs = [(genes("V", v), genes("J", j)) for v, j in own.pairs]
-    # In an order that does not depend on that of the rows.
-    ordered = sorted(set(pairs), key=lambda pair: (pair[0].allele, pair[1].allele))
-    found = {pair: kind for kind, pair in enumerate(ordered)}
-    of_pair = [found[pair] for pair in pairs]
-    kind = np.repeat(np.array(of_pair, dtype=np.int64), np.diff(own.offsets))
-    order = np.argsort(kind, kind="stable")
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(kind, minlength=len(found)))]).astype(np.int64)
-    return Repertoire(own.words[order], own.lengths[order], list(found), offsets, own.letters), order
-
-
 def clonotypes_of(
     junctions: Junctions, reads: Counts | None, model: Model, *, min_reads: int = 1, errors: bool = False
 ) -> Clonotypes:
@@ -99,9 +76,8 @@ def clonotypes_of(
     """
     own, order = by_gene(junctions.repertoire, model)
     of_row = np.ones(len(own), dtype=np.int64) if reads is None else reads[junctions.row[order]]
-    kind = np.repeat(np.arange(len(own.pairs)), np.diff(own.offsets))
-    facts = np.column_stack([own.words, own.lengths.astype(np.uint64), kind.astype(np.uint64)])
-    first, group = grouped(facts)
+    kind = kinds_of(own)
+    first, group = grouped(nucleotide_facts(own))
     summed = np.zeros(len(first), dtype=np.int64)
     np.add.at(summed, group, of_row)
     left_out = {"junctions that another row has": len(own) - len(first)}
@@ -115,12 +91,6 @@ def clonotypes_of(
         said = ", ".join(f"{number:,} {reason}" for reason, number in left_out.items() if number)
         raise InputError(f"no clonotype is left ({said or 'no row could be read'})")
     return _translated(own, first[keep], kind, summed[keep] if reads is not None else None, left_out)
-
-
-def packed(letters: NDArray[np.uint8], lengths: Counts, kind: Counts) -> NDArray[np.uint64]:
-    """What distinguishes clonotypes, uint64 [clonotypes, columns]: their letters, in order, their length and class."""
-    words = letters.view(">u8").astype(np.uint64)
-    return np.column_stack([words, lengths.astype(np.uint64), kind.astype(np.uint64)])
 
 
 def _likely_errors(own: Repertoire, kind: Counts, summed: Counts, first: Counts) -> NDArray[np.bool_]:
@@ -152,14 +122,11 @@ def _translated(
     own: Repertoire, rows: Counts, kind: Counts, reads: Counts | None, left_out: dict[str, int]
 ) -> Clonotypes:
     """The clonotypes of distinct junctions."""
-    codons = own.lengths[rows].astype(np.int64) // 3
-    width = -(-int(codons.max()) // 8) * 8
-    letters = np.zeros((len(rows), width), dtype=np.uint8)
-    translate_rows(own.words[rows], codons, RESIDUES, np.arange(len(rows)) * width, letters.reshape(-1))
+    letters, codons = amino_acids(own, rows)
     facts = packed(letters, codons, kind[rows])
     first, group = grouped(facts)
     variants = np.bincount(group)
-    order = np.lexsort((*facts[first, : width // 8].T[::-1], codons[first], kind[rows[first]]))
+    order = np.lexsort((*facts[first, : letters.shape[1] // 8].T[::-1], codons[first], kind[rows[first]]))
     summed = None
     if reads is not None:
         summed = np.zeros(len(first), dtype=np.int64)

@@ -27,6 +27,13 @@ def _row_hashes(rows, out):  # type: ignore[no-untyped-def]
         out[row] = value
 
 
+def row_hashes(rows: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A hash of each row of uint64 [rows, columns], of the row alone."""
+    hashes: NDArray[np.uint64] = np.empty(len(rows), dtype=np.uint64)
+    _row_hashes(np.ascontiguousarray(rows), hashes)
+    return hashes
+
+
 def grouped(rows: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The groups of equal rows, in the order in which they first appear.
 
@@ -38,8 +45,7 @@ def grouped(rows: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int
     >>> first.tolist(), group.tolist()
     ([0, 1], [0, 1, 0])
     """
-    hashes = np.empty(len(rows), dtype=np.uint64)
-    _row_hashes(np.ascontiguousarray(rows), hashes)
+    hashes = row_hashes(rows)
     order: NDArray[Any] = np.argsort(hashes, kind="stable")
     begins = hashes[order[1:]] != hashes[order[:-1]]
     if not _all_equal(rows, order, begins):
