@@ -145,6 +145,9 @@ def survivors_share(observed: Counts, numbers: Numbers, draws: Draws) -> tuple[f
     """
     from scipy.optimize import minimize_scalar
 
+    if not observed[2:].any():
+        return 1.0, True
+
     def deficit(log_q: float) -> float:
         expected = np.maximum(numbers.spectrum(draws.on_grid(log_q))[2:], 1e-300)
         return float((expected - observed[2:] * np.log(expected)).sum())

@@ -1,8 +1,8 @@
 """Improbable junctions that two individuals have: coincidences of these are so rare that they show contamination.
 
 Of junctions with a probability below a threshold, chance puts n_i n_j Σ p² into both of two individuals with n_i and
-n_j junctions.  Selection makes it more: about four times in pairs of human TRB repertoires without contamination.  The test
-allows for ten times.
+n_j junctions.  Selection makes it more: about four times in pairs of human TRB repertoires without contamination.  The
+test allows for ten times.
 """
 
 from dataclasses import dataclass
@@ -23,6 +23,9 @@ MAX_Q = 0.001
 
 DUPLICATE = 0.5
 """Two individuals that share a larger part of the improbable junctions of one are the same sample."""
+
+FEWEST = 50
+"""Shared improbable junctions from which on this can be told."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ class Pairs:
 
         low  how many each has
         """
-        share = self.shared / np.maximum(low, 1)[:, np.newaxis]
+        share = np.where(self.shared >= FEWEST, self.shared, 0) / np.maximum(low, 1)[:, np.newaxis]
         np.fill_diagonal(share, 0)
         if share.max() <= DUPLICATE:
             return None

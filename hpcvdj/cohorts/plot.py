@@ -40,7 +40,11 @@ def _draw_spectrum(axes: Any, below: Any, found: Sharing) -> None:
     axes.legend(frameon=False, fontsize="small")
     below.axhline(1, color="0.7", linewidth=0.8)
     below.plot(seen, found.observed[seen] / found.expected[seen], "o", color=COLOURS[1])
-    below.set(xlabel="individuals that have a sequence", ylabel="observed/expected", yscale="log", xlim=axes.get_xlim())
+    below.set(
+        xlabel="individuals that have a sequence", ylabel="observed/expected", xlim=axes.get_xlim(), ylim=(0, None)
+    )
+    for panel in (axes, below):
+        panel.xaxis.get_major_locator().set_params(integer=True)
 
 
 def _draw_roc(axes: Any, found: Sharing) -> None:
@@ -84,8 +88,8 @@ def draw_contamination(found: Contamination, target: Path, *, overwrite: bool = 
     axes.set_yticks(range(len(own)), names, fontsize="small")
     for place in range(1, len(own)):
         if own[order[place]].group != own[order[place - 1]].group:
-            axes.axhline(place - 0.5, color="white")
-            axes.axvline(place - 0.5, color="white")
+            axes.axhline(place - 0.5, color="0.6")
+            axes.axvline(place - 0.5, color="0.6")
     if sized:
         _draw_carry_over(panels[0, 1], found)
     save(figure, target, overwrite=overwrite)

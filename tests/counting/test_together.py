@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hpcvdj.sharing.convergence import nucleotide_level, read
 
 import hpcvdj
 from hpcvdj.counting import count, slices
@@ -20,7 +21,6 @@ from hpcvdj.repertoires.readers import read_batches
 from hpcvdj.reports.survey import survey
 from hpcvdj.results.reader import Result
 from hpcvdj.runs.run import Run
-from hpcvdj.sharing.convergence import nucleotide_level, read
 from hpcvdj.storage.inputs import file_digest
 from tests.commands import error_line, hpcvdj_command
 from tests.conftest import GERMLINE, SMALL
