@@ -100,7 +100,7 @@ def command(
 
 
 def _report(found: "Sharing", written: list[Path]) -> None:
-    from hpcvdj.cohorts.commands import overlap_of_groups, pairs_text
+    from hpcvdj.cohorts.commands import overlap_of_groups
 
     own = found.cohort.individuals
     used, read = sum(one.rows for one in own), sum(one.rows + sum(one.left_out.values()) for one in own)
@@ -130,6 +130,4 @@ def _report(found: "Sharing", written: list[Path]) -> None:
     if found.impossible:
         common.say(f"not tested  {found.impossible:,} shared sequences, which the model cannot make")
     common.say(f"hits        {found.hits:,} with q_value <= 0.05")
-    for line in pairs_text(found.cohort, found.pairs) if found.pairs is not None else []:
-        common.say(f"warning     {line}; see hpcvdj contamination")
     common.say(f"written     {', '.join(map(str, written))}")

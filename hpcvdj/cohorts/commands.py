@@ -1,5 +1,6 @@
 """The runs of `hpcvdj sharing` and `hpcvdj contamination`: tables in, tables, facts and figures out."""
 
+import logging
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -23,6 +24,8 @@ from hpcvdj.repertoires.formats import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.files import atomic_folder
+
+log = logging.getLogger(__name__)
 
 
 def share_files(
@@ -49,6 +52,8 @@ def share_files(
         }  # fmt: skip
         tables = {targets.table: found.table} | ({overlap: overlap_table(found)} if overlap is not None else {})
         targets.write(facts, tables, overwrite=run.overwrite)
+        for line in pairs_text(found.cohort, found.pairs) if found.pairs is not None else []:
+            log.warning("%s; see hpcvdj contamination", line)
         return found
 
     return run.on_root(finish)
