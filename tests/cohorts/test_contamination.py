@@ -50,7 +50,7 @@ def table(model):
 
 
 def compared(table, model, groups=None, **settings):
-    asked = Settings(**{"draws": 5_000, "backend": "cpu", "min_low": 1_000, **settings})
+    asked = Settings(**{"draws": 2_000, "backend": "cpu", "min_low": 1_000, **settings})
     return contaminate(cohort_in(table, model, groups), model, asked, Run())
 
 
@@ -99,7 +99,7 @@ def test_planted_copies(found, table, probabilities):
 
 
 def test_expected_numbers_and_tests(found, model, table):
-    draws = hpcvdj.generate(model, 5_000, productive=True, backend="cpu")
+    draws = hpcvdj.generate(model, 2_000, productive=True, backend="cpu")
     p = hpcvdj.pgen(draws, model, sequence="nt", backend="cpu")["pgen_nt"].to_numpy() / productive_probability(model)
     sizes = found.cohort.has.sizes.tolist()
     mean = p[p < 1e-11].sum() / len(p)
@@ -195,7 +195,7 @@ def folder(tmp_path_factory, table):
     return place
 
 
-WORDS = ["-m", "human_trb_m15", "--backend", "cpu", "--draws", 5_000, "--min-low", 1_000]
+WORDS = ["-m", "human_trb_m15", "--backend", "cpu", "--draws", 2_000, "--min-low", 1_000]
 
 
 def test_the_command(folder, tmp_path, found, model):
@@ -240,13 +240,13 @@ def test_the_command(folder, tmp_path, found, model):
 
 def test_from_python(table, model, found):
     frame = pa.table({"id": list(GROUPS), "batch": list(GROUPS.values())})
-    options = {"draws": 5_000, "backend": "cpu", "min_low": 1_000, "metadata": frame, "group": "batch"}
+    options = {"draws": 2_000, "backend": "cpu", "min_low": 1_000, "metadata": frame, "group": "batch"}
     own = hpcvdj.contamination(table, model, **options)
     assert own.table.equals(found.table)
     assert repr(own) == "<Contamination of 5 individuals: 1 of 10 pairs stand out>"
     assert own.carry_over == found.carry_over
     with pytest.warns(hpcvdj.HpcvdjWarning, match=r"a and b: \d+ improbable junctions shared"):
-        hpcvdj.sharing(table, model, draws=5_000, backend="cpu", q=1)
+        hpcvdj.sharing(table, model, draws=1_000, backend="cpu", q=1)
 
 
 def test_clean_tables_need_read_counts(folder, tmp_path):
