@@ -159,9 +159,12 @@ def cohort_of(
     reads   int64 [data rows] of the input, at least 1; None if it does not say
     groups  the group of each individual
 
-    InputError unless two individuals have junctions.
+    InputError unless two individuals have junctions, and for a name with a comma.
     """
     names = junctions.repertoire_ids or []
+    wrong = next((name for name in names if "," in name), None)
+    if wrong is not None:
+        raise InputError(f"an individual is called {wrong!r}, and commas separate individuals; rename it")
     own, order = by_gene(junctions.repertoire, model)
     individual, row = junctions.repertoire_of[order].astype(np.int64), junctions.row[order]
     first, sequence = grouped(nucleotide_facts(own))

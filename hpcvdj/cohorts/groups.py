@@ -35,6 +35,9 @@ def groups_of(metadata: object, group: str | None, names: Sequence[str]) -> dict
     for name, own in zip(values.get(naming, []), table[group].to_pylist(), strict=False):  # type: ignore[arg-type]
         if name in names and own and found.setdefault(name, own) != own:
             raise InputError(f"{place}: {name} is in the groups {found[name]} and {own}; correct the column {group}")
+    wrong = next((own for own in found.values() if own == "individuals" or set(own) & set("\t\r\n")), None)
+    if wrong is not None:
+        raise InputError(f"{place}: a group cannot be called {wrong!r}, as columns are named by groups; rename it")
     lacking = [name for name in names if name not in found]
     if lacking:
         raise InputError(

@@ -355,6 +355,26 @@ def test_fewer_than_two_individuals(model, table):
         cohort_in(table.slice(0, 1_000), model)
 
 
+def test_names_that_cannot_be(model, table):
+    part = table.slice(0, 300)
+    one, two = ([name] * 150 for name in ("a,b", "c"))
+    with pytest.raises(InputError, match="'a,b', and commas separate individuals"):
+        cohort_in(part.set_column(5, "repertoire_id", pa.array(one + two)), model)
+    named = part.set_column(5, "repertoire_id", pa.array(["a"] * 150 + two))
+    for group in ("individuals", "x\ty"):
+        frame = pa.table({"name": ["a", "c"], "group": [group, "z"]})
+        with pytest.raises(InputError, match="a group cannot be called"):
+            hpcvdj.sharing(named, model, metadata=frame, group="group")
+
+
+def test_nothing_to_write(model, table, tmp_path):
+    found = shared_in(table.slice(0, 6_000), model, min_individuals=4, draws=1_000)
+    assert len(found.table) == 0
+    assert found.hits == 0
+    write_table(tmp_path / "o.tsv", [pa.RecordBatch.from_pylist([], found.table.schema)], overwrite=False)
+    assert (tmp_path / "o.tsv").read_text().startswith("v_call\tj_call\tjunction_aa\tn_individuals")
+
+
 def test_sequences_of_units(model, table):
     cohort = cohort_in(table.slice(0, 8_000), model)
     sizes = {unit: len(sequences_of(cohort, unit, model).variants) for unit in ("nt", "vj-aa", "aa")}
