@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hpcvdj import motifs
     from hpcvdj.api.cells import annotate_cells
+    from hpcvdj.api.cohorts import contamination, sharing
     from hpcvdj.api.counting import count, explain
     from hpcvdj.api.models import compare_models, infer, infer_selection, model_tables, write_model
     from hpcvdj.api.neighbours import enrich
     from hpcvdj.api.probabilities import generate, likely_scenarios, pgen, simulate
-    from hpcvdj.api.results import convergence, report
     from hpcvdj.api.results import open_result as open
+    from hpcvdj.api.results import report
     from hpcvdj.api.tables import germline, germlines, models, read_table
     from hpcvdj.errors import HpcvdjError, HpcvdjWarning, InputError
     from hpcvdj.germline_import import import_germline
@@ -46,7 +47,7 @@ __all__ = [
     "__version__",
     "annotate_cells",
     "compare_models",
-    "convergence",
+    "contamination",
     "count",
     "enrich",
     "explain",
@@ -67,6 +68,7 @@ __all__ = [
     "read_germline",
     "read_table",
     "report",
+    "sharing",
     "simulate",
     "translate",
     "write_model",
@@ -82,7 +84,7 @@ _HOMES = {
     "Selection": "results.selection.Selection",
     "annotate_cells": "api.cells.annotate_cells",
     "compare_models": "api.models.compare_models",
-    "convergence": "api.results.convergence",
+    "contamination": "api.cohorts.contamination",
     "count": "api.counting.count",
     "enrich": "api.neighbours.enrich",
     "explain": "api.counting.explain",
@@ -103,6 +105,7 @@ _HOMES = {
     "read_germline": "recombination.germline.read_germline",
     "read_table": "api.tables.read_table",
     "report": "api.results.report",
+    "sharing": "api.cohorts.sharing",
     "simulate": "api.probabilities.simulate",
     "translate": "recombination.alphabet.translate",
     "write_model": "api.models.write_model",

@@ -16,7 +16,7 @@ from typing import Any, get_args
 from hpcvdj.errors import HpcvdjError, HpcvdjWarning
 
 _OPTION = re.compile(
-    r"--(?P<name>[a-z][a-z-]*[a-z])"
+    r"--(?P<name>[a-z](?:[a-z-]*[a-z])?)(?![a-z])"
     r"(?:[ =](?P<value>'[^']*'|[A-Za-z_]+=[^\s;]+|-?(?:\d[\w.,]*|inf)\b|nan\b|[A-Z]+\b|[a-z][\w-]*))?"
 )
 

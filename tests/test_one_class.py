@@ -139,7 +139,6 @@ def test_a_quantity_is_one_class(tmp_path):
         ("export", tmp_path / "o.h5", "-o", tmp_path / "o.tsv"),
         ("verify", SMALL, "-g", GERMLINE, "--sample", 3, "--max-n", 1),
         ("report", tmp_path / "o.h5", "-o", tmp_path / "r.html"),
-        ("convergence", tmp_path / "o.h5", "-o", tmp_path / "c.tsv"),
     )
     succeeded(*pathways)
     with Result(tmp_path / "pathways.h5") as result:

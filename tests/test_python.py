@@ -145,22 +145,12 @@ def test_generate_and_simulate(model, tmp_path):
     assert made.schema.field("n1_length").type == pa.int64()
 
 
-def test_convergence_and_report(tmp_path):
+def test_report(tmp_path):
     for k in (1, 2):
         text(tmp_path / f"{k}.tsv", given(SMALL, "pyarrow").slice(100 * k, 200))
     results = [tmp_path / "counts" / "1.h5", tmp_path / "counts" / "2.h5"]
     tables = [tmp_path / "1.tsv", tmp_path / "2.tsv"]
     hpcvdj_command("count", *tables, "-g", GERMLINE, "--max-n", 2, "-o", tmp_path / "counts")
-    options = ("-o", tmp_path / "nt.parquet", "--aa", tmp_path / "aa.parquet")
-    hpcvdj_command("convergence", *results, *options)
-    found = hpcvdj.convergence(results)
-    for level, name in ((found.nucleotides, "nt"), (found.amino_acids, "aa")):
-        assert level.table.equals(pa.parquet.read_table(tmp_path / f"{name}.parquet").cast(level.table.schema))
-        assert level.column("individuals").max() == 2
-    assert repr(found) == (
-        f"<Convergence of 2 individuals: {len(found.nucleotides):,} nucleotide and "
-        f"{len(found.amino_acids):,} amino-acid junctions>"
-    )
     for library in ("altair", "itables", "jinja2", "networkx", "vl_convert"):
         pytest.importorskip(library)
     drawn = hpcvdj.report(results, tmp_path / "page.html", name=["a", "b"])
@@ -318,15 +308,14 @@ def test_no_message_of_the_package_keeps_an_option():
     assert found > 20
 
 
-COMMANDS = ("count", "pgen", "infer", "generate", "simulate", "convergence", "report")
+COMMANDS = ("count", "pgen", "infer", "generate", "simulate", "enrich", "sharing", "contamination", "report")
 NOT_IN_PYTHON = {
     "together", "table_format", "columns", "threads_per_block", "strict_binding", "threads", "resume", "batch_rows",
-    "checkpoint_every", "patience", "output", "amino_acids", "plot", "public", "overwrite",
+    "checkpoint_every", "patience", "output", "overlap", "write_clean", "plot", "overwrite",
 }  # fmt: skip
-"""Options for files, ranks and runs; a table in memory has its columns, and AUCs are asked of a Convergence."""
+"""Options for files, ranks and runs; a table in memory has its columns, and figures are drawn from what is returned."""
 
 OF_THE_GERMLINE = {"max_p", "d_alleles"}
-RENAMED = {"with_genes": "aa_with_genes"}
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -336,12 +325,11 @@ def test_the_defaults_are_those_of_the_command(name):
     for option, parameter in inspect.signature(command).parameters.items():
         if option in NOT_IN_PYTHON | OF_THE_GERMLINE:
             continue
-        named = RENAMED.get(option, option)
-        assert named in own, (name, option)
-        default, expected = own[named].default, parameter.default
-        if named in ("max_n", "n_lengths", "only", "fix", "germline", "name", "model"):
+        assert option in own, (name, option)
+        default, expected = own[option].default, parameter.default
+        if option in ("max_n", "n_lengths", "only", "fix", "germline", "name", "model"):
             continue  # A text on the command line, or several.
-        assert default == expected, (name, named)
+        assert default == expected, (name, option)
 
 
 def test_help_is_complete():

@@ -22,8 +22,8 @@ log = logging.getLogger(__name__)
 PANELS = {
     "Count pathways": ("count", "verify", "simulate", "info"),
     "Generation probabilities": ("pgen", "generate", "infer", "infer-selection", "models"),
-    "More than chance": ("enrich",),
-    "See and use the counters": ("report", "export", "explain", "convergence"),
+    "More than chance": ("enrich", "sharing", "contamination"),
+    "See and use the counters": ("report", "export", "explain"),
     "Junction tables": ("convert",),
     "Germline tables": ("germline", "forms"),
     "Compare sequences by k-mers": ("motifs",),

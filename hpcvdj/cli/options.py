@@ -89,6 +89,30 @@ Columns = Annotated[
         show_default=False,
     ),
 ]
+IndividualColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--individual",
+        metavar="COLUMN",
+        help="Column that names the individual of each row.",
+        show_default="repertoire_id, or the table's name",
+    ),
+]
+Metadata = Annotated[
+    Path | None,
+    option(
+        "--metadata",
+        "TABLE",
+        "Table with a row for each individual: its name, or that of its file, in one column, its group in another.",
+    ),
+]
+GroupColumn = Annotated[str | None, option("--group", "COLUMN", "Column of the metadata that has the groups.")]
+Draws = Annotated[
+    int,
+    typer.Option(
+        "--draws", min=1000, help="Productive sequences to draw from the model, to find out what chance makes."
+    ),
+]
 Together = Annotated[
     bool,
     typer.Option("--together", help="Take all tables as one, in which each row keeps its repertoire_id."),

@@ -7,12 +7,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
-from hpcvdj.kernels.generation.letters import RESIDUES
 from hpcvdj.kernels.neighbours.blocks import blocks, equal_runs
 from hpcvdj.kernels.neighbours.misread import misread
-from hpcvdj.kernels.text import translate_rows
 from hpcvdj.recombination.models import Alleles, Model
 from hpcvdj.recombination.repertoire import Repertoire
+from hpcvdj.repertoires.genes import amino_acids, as_text, by_gene, kinds_of, letter_words
 from hpcvdj.repertoires.junctions import Junctions
 
 Counts = NDArray[np.int64]
@@ -46,35 +45,7 @@ class Clonotypes:
 
     def texts(self, rows: Counts) -> pa.StringArray:
         """The amino acids of some clonotypes."""
-        lengths = self.lengths[rows]
-        offsets = np.concatenate(([0], np.cumsum(lengths)))
-        letters = self.letters[rows][np.arange(self.letters.shape[1]) < lengths[:, np.newaxis]]
-        return pa.LargeStringArray.from_buffers(len(rows), pa.py_buffer(offsets), pa.py_buffer(letters)).cast(
-            pa.string()
-        )
-
-
-def by_gene(own: Repertoire, model: Model) -> tuple[Repertoire, Counts]:
-    """The junctions with all alleles of their genes, by length, and the row of each among those of `own`.
-
-    Calls name alleles or genes; neighbours share genes.
-    """
-
-    def genes(segment: str, alleles: Alleles) -> Alleles:
-        names = dict.fromkeys(name.partition("*")[0] for name in alleles.allele.split(","))
-        places = {place for name in names for place in model.find(segment, name) or ()}  # type: ignore[arg-type]
-        return Alleles(",".join(names), tuple(sorted(places & {*model.contributing(segment)})))  # type: ignore[arg-type]
-
-    pairs = [(genes("V", v), genes("J", j)) for v, j in own.pairs]
-    # In an order that does not depend on that of the rows.
-    ordered = sorted(set(pairs), key=lambda pair: (pair[0].allele, pair[1].allele))
-    found = {pair: kind for kind, pair in enumerate(ordered)}
-    of_pair = [found[pair] for pair in pairs]
-    # Narrow types are sorted faster.
-    kind = np.repeat(np.array(of_pair, dtype=np.min_scalar_type(len(found))), np.diff(own.offsets))
-    order = np.lexsort((own.lengths, kind))
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(kind, minlength=len(found)))]).astype(np.int64)
-    return Repertoire(own.words[order], own.lengths[order], list(found), offsets, own.letters), order
+        return as_text(self.letters[rows], self.lengths[rows]).cast(pa.string())
 
 
 def clonotypes_of(
@@ -89,7 +60,7 @@ def clonotypes_of(
     InputError if none is left.
     """
     own, order = by_gene(junctions.repertoire, model)
-    kind = np.repeat(np.arange(len(own.pairs)), np.diff(own.offsets))
+    kind = kinds_of(own)
     lengths = own.lengths.astype(np.int64)
     same, first = equal_runs(own.words, blocks(lengths, kind)[1])
     rows = same[first]
@@ -108,19 +79,11 @@ def clonotypes_of(
     return _translated(own, rows[keep], kind[rows[keep]], summed[keep] if reads is not None else None, left_out)
 
 
-def letter_words(letters: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """Letters uint8 [rows, width], the width a multiple of 8, as numbers of the same order, uint64 [rows, words]."""
-    return letters.view(">u8").astype(np.uint64)
-
-
 def _translated(
     own: Repertoire, rows: Counts, kind: Counts, reads: Counts | None, left_out: dict[str, int]
 ) -> Clonotypes:
     """The clonotypes of distinct junctions: the `rows` of `own`, in blocks."""
-    codons = own.lengths[rows].astype(np.int64) // 3
-    width = -(-int(codons.max()) // 8) * 8
-    letters = np.zeros((len(rows), width), dtype=np.uint8)
-    translate_rows(own.words[rows], codons, RESIDUES, np.arange(len(rows)) * width, letters.reshape(-1))
+    letters, codons = amino_acids(own, rows)
     same, first = equal_runs(letter_words(letters), blocks(codons, kind)[1])
     chosen = same[first]
     offsets = np.searchsorted(kind[chosen], np.arange(len(own.pairs) + 1))

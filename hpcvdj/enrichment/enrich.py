@@ -21,7 +21,7 @@ import pyarrow as pa
 from hpcvdj.counting.compute import count_in_memory, shared_repertoire
 from hpcvdj.counting.config import PgenConfig
 from hpcvdj.enrichment import statistics
-from hpcvdj.enrichment.clonotypes import Clonotypes, Counts, letter_words
+from hpcvdj.enrichment.clonotypes import Clonotypes, Counts
 from hpcvdj.enrichment.statistics import Floats
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.backends import AUTO, Backend
@@ -30,6 +30,7 @@ from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_choice
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem
 from hpcvdj.recombination.selection import Selection
+from hpcvdj.repertoires.genes import letter_words
 from hpcvdj.runs.run import Run
 
 FEWEST_NEIGHBOURS = 2

@@ -15,8 +15,9 @@ from tests.commands import error_line, hpcvdj_command, new_process
 from tests.conftest import GERMLINE, ROOT, SMALL
 
 COMMANDS = (
-    "count", "explain", "convergence", "verify", "forms", "simulate", "export", "report", "info", "scaling", "study",
-    "germline", "motifs", "pgen", "models", "generate", "infer", "convert", "enrich",
+    "count", "explain", "verify", "forms", "simulate", "export", "report", "info", "scaling", "study",
+    "germline", "motifs", "pgen", "models", "generate", "infer", "convert", "enrich", "sharing",
+    "contamination",
 )  # fmt: skip
 
 

@@ -130,7 +130,7 @@ def test_messages_name_the_standard_streams(tmp_path):
     ("words", "message"),
     [
         ((*COUNT, "-", "-", "-o", "o.h5"), "given twice"),
-        (("convergence", "c.h5", "-o", "-", "--aa", "-"), "two outputs"),
+        (("sharing", SMALL, "-m", "human_trb", "-o", "-", "--overlap", "-"), "two outputs"),
         (("report", "c.h5", "-o", "-"), "only a table"),
         (("motifs", "compare", SMALL, "-o", "-"), "only a table"),
     ],
@@ -229,7 +229,6 @@ def test_shell_completion():
         (("simulate", "-g", GERMLINE, "-n", 200, "-o", "s.tsv"), "drawing: "),
         (("export", "c.h5", "-o", "e.tsv"), "writing the table"),
         (("verify", SMALL, "-g", GERMLINE, "--sample", 2, "--max-n", 0, "--literal-max-n", 0), "Algorithm 1"),
-        (("convergence", "c.h5", "d.h5", "-o", "v.tsv"), "reading: 50.0 % done"),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
@@ -254,11 +253,3 @@ def test_a_small_share_says_what_to_do(tmp_path):
     assert "hpcvdj pgen" in out
     out, _ = hpcvdj_command("count", "-g", GERMLINE, "--max-n", "all", SMALL, "-o", tmp_path / "p.h5")
     assert "n-nucleotides: --max-n all" not in out
-
-
-def test_an_unknown_column_of_individuals_lists_those_there_are(tmp_path):
-    hpcvdj_command("-q", *COUNT, SMALL, "-o", tmp_path / "o.h5")
-    words = ("convergence", tmp_path / "o.h5", "-o", tmp_path / "v.tsv")
-    line = error_line(hpcvdj_command(*words, "--individual", "nosuch", code=2)[1])
-    assert "small.tsv: no column nosuch to name the individuals (--individual); it has" in line
-    assert all(column in line for column in HEADER.split())

@@ -199,12 +199,6 @@ def test_wrong_usage(tmp_path, model, table):
     assert not target.exists()
 
 
-def test_results_of_probabilities_are_no_pathways(tmp_path, model, table):
-    hpcvdj_command("pgen", table, "-m", model, "-o", tmp_path / "o.h5")
-    _, err = hpcvdj_command("convergence", tmp_path / "o.h5", "-o", tmp_path / "c.tsv", code=2)
-    assert "has pgen, not pathways" in error_line(err)
-
-
 def test_among_productive_recombinations(tmp_path, model, table):
     """Divided by P(productive); other junctions are excluded, with their reason and what keeps them."""
     hpcvdj_command("pgen", table, "-m", model, "-o", tmp_path / "all.tsv")

@@ -20,7 +20,6 @@ from hpcvdj.repertoires.readers import read_batches
 from hpcvdj.reports.survey import survey
 from hpcvdj.results.reader import Result
 from hpcvdj.runs.run import Run
-from hpcvdj.sharing.convergence import nucleotide_level, read
 from hpcvdj.storage.inputs import file_digest
 from tests.commands import error_line, hpcvdj_command
 from tests.conftest import GERMLINE, SMALL
@@ -205,35 +204,6 @@ def test_joining_by_repertoire_and_id(path, expected):
         with pytest.raises(InputError, match="give the table a column repertoire_id, or join on='row'"):
             result.join(shuffled.drop(columns="repertoire_id"))
         assert result.join(expected[["junction"]], on="row").pathways_n0.notna().sum() == len(result)
-
-
-def test_convergence_of_one_result_is_that_of_several(path, folder, paper_germline, tmp_path):
-    """c.parquet, which has repertoires of its own, as a table of each of them."""
-    frame = pq.read_table(folder / "c.parquet").to_pandas()
-    for name, rows in frame.groupby(frame.repertoire_id.where(frame.repertoire_id != "", "c")):
-        rows.drop(columns="repertoire_id").to_csv(tmp_path / f"{name}.tsv", sep="\t", index=False)
-    files = [folder / "a.tsv", folder / "b.tsv.gz", *sorted(tmp_path.glob("*.tsv"))]
-    for k, file in enumerate(files):
-        count_to(tmp_path / f"{k}.h5", file, paper_germline, Config(MAX_N))
-    several = read([tmp_path / f"{k}.h5" for k in range(len(files))], rows="all")
-    for options in ({}, {"individual": "repertoire_id"}):
-        seen = read([path], rows="all", **options)
-        assert seen.individuals == several.individuals == ["a", "b", "c", "mouse 1", "mouse 2"]
-        one, other = nucleotide_level(seen), nucleotide_level(several)
-        assert one.column("individuals").max() > 1
-        for name in one.table.column_names:
-            assert one.table[name].to_pylist() == other.table[name].to_pylist(), name
-
-
-def test_convergence_reads_columns_of_all_tables(path, folder, caplog):
-    caplog.set_level("INFO")
-    seen = read([path])
-    head, *lines = (folder / "a.tsv").read_text().splitlines()
-    place = head.split("\t").index("productive")
-    assert seen.not_productive == sum(line.split("\t")[place] != "T" for k, line in enumerate(lines) if k != 3) > 0
-    assert {"b.tsv.gz", "c.parquet"} == set(re.findall(r"(\S+): no column productive", caplog.text.replace("/", " ")))
-    with pytest.raises(InputError, match=r"a\.tsv: no column cell to name the individuals.*it has sequence_id"):
-        read([path], individual="cell")
 
 
 def test_the_report_knows_the_repertoires(path):
@@ -452,8 +422,6 @@ def test_the_command(folder, tmp_path):
     assert "--batch-rows 0" in error_line(err)
     _, err = hpcvdj_command("count", *arguments[:-1], "-o", tmp_path / "o.h5", code=2)
     assert "or --together" in error_line(err)
-    out, _ = hpcvdj_command("convergence", tmp_path / "o.h5", "-o", tmp_path / "o.tsv", "--rows", "all")
-    assert "results    1, of 5 individual(s), by repertoire_id" in out
 
 
 def test_a_table_of_many_repertoires_alone(tmp_path, paper_germline):

@@ -6,15 +6,26 @@ One collective per test, and --timeout, so that a rank that fails cannot pair wi
 import time
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+from hpcvdj.cohorts.chance import reading_for
+from hpcvdj.cohorts.cohort import cohort_of
+from hpcvdj.cohorts.contamination import Settings as ContaminationSettings
+from hpcvdj.cohorts.contamination import contaminate
+from hpcvdj.cohorts.sharing import Settings as SharingSettings
+from hpcvdj.cohorts.sharing import share
 from hpcvdj.counting.compute import ArrayStore, compute, shared_repertoire
 from hpcvdj.counting.config import Config
 from hpcvdj.counting.verify import reference
 from hpcvdj.errors import InputError, LostRankError
+from hpcvdj.generation.generate import Generation, generate
 from hpcvdj.kernels.backends import open_backend
+from hpcvdj.recombination.igor import load_model
+from hpcvdj.recombination.packaged import model_paths
 from hpcvdj.recombination.repertoire import Problem
 from hpcvdj.repertoires.inputs import Inputs
+from hpcvdj.repertoires.junctions import read_table
 from hpcvdj.runs.ranks import usable_cores, world
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import Agreement
@@ -157,3 +168,25 @@ def test_each_leaves_together_with_the_failure_of_one_rank(run):
     with pytest.raises(InputError, match="file: no") as caught:
         run.each(range(200), work, "")
     assert caught.value.on_every_rank
+
+
+@pytest.mark.parametrize(
+    ("compared", "settings"),
+    [
+        (share, SharingSettings(draws=1_000, min_individuals=1, q=0.5, backend="cpu")),
+        (contaminate, ContaminationSettings(draws=1_000, min_low=10, backend="cpu")),
+    ],
+    ids=["sharing", "contamination"],
+)
+def test_comparisons_of_individuals_do_not_depend_on_ranks(run, compared, settings):
+    """All ranks draw and compute probabilities; root has the cohort."""
+    model = load_model(model_paths()["human_trb_m15"])
+    cohort = None
+    if run.is_root:
+        drawn = pa.Table.from_batches(list(generate(model, Generation(900, 3, True), open_backend("cpu"), Run())))
+        table = drawn.append_column("repertoire_id", pa.array([f"i{k % 3}" for k in range(len(drawn))]))
+        cohort = cohort_of(read_table(table, model, reading_for(), together=True), None, model)
+    found = compared(cohort, model, settings, run)
+    assert (found is not None) == run.is_root
+    if found is not None:
+        assert found.table.equals(compared(cohort, model, settings, Run()).table)

@@ -34,7 +34,6 @@ COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "export tsv": (("export", "r.h5"), ("o.tsv",)),
     "export gz": (("export", "r.h5"), ("o.tsv.gz",)),
     "export parquet": (("export", "r.h5"), ("o.parquet",)),
-    "convergence": (("convergence", "r.h5", "--rows", "all"), ("o.tsv", "a.parquet", "p.png")),
     "report": (("report", "r.h5"), ("o.html",)),
     "germline import": (("germline", "import", "s.json"), ("o.tsv", "o.refused.tsv")),
     "enrich": (

@@ -109,7 +109,6 @@ KINDS = {
     "germline set": Kind("s.json", ("germline", "import", "FILE", "-o", "TARGET"), "i.tsv"),
     "fasta": Kind("s.fasta", ("motifs", "compare", "FILE", "-o", "TARGET", "-k", "6", "-d", "1", "--top", "1"), "n.h5"),
     "result": Kind("r.h5", ("export", "FILE", "-o", "TARGET"), "e.tsv", checksummed=True),
-    "convergence": Kind("r.h5", ("convergence", "FILE", "-o", "TARGET", "--rows", "all"), "c.tsv", checksummed=True),
     "report": Kind("r.h5", ("report", "FILE", "-o", "TARGET"), "r.html", comparable=False),
     "complete": Kind("r.h5", (*COUNT, "-o", "FILE", "--resume"), "r.h5"),
     "view": Kind("v.h5", ("export", "FILE", "-o", "TARGET"), "e.tsv", checksummed=True),

@@ -68,8 +68,9 @@ def test_no_command_overwrites_what_it_reads(tmp_path, result, edges):
     commands = [
         ("count", t, "-g", g, "-o", t), ("count", t, "-g", g, "-o", g), ("count", t, "-g", g, "-o", link),
         ("export", o, "-o", o), ("export", o, "--junctions", t, "-o", t), ("report", o, "-o", o),
-        ("report", o, "--metadata", g, "--group", "x", "-o", g),
-        ("convergence", o, "-o", o), ("convergence", o, "-o", t, "--aa", o),
+        ("report", o, "--metadata", g, "--group", "x", "-o", g), ("sharing", t, "-m", "human_trb", "-o", t),
+        ("sharing", t, "-m", "human_trb", "-o", t.with_name("p.tsv"), "--overlap", t),
+        ("contamination", t, "-m", "human_trb", "-o", t),
         ("simulate", "-g", g, "-n", 3, "-o", g), ("germline", "import", g, "-o", g),
         ("motifs", "compare", t, "-o", t), ("motifs", "export", m, "-o", m), ("motifs", "cluster", m, "-o", m),
         ("motifs", "plot", m, "-o", m),

@@ -161,6 +161,11 @@ class TextReader(TableReader):
     def own_columns(self) -> list[str]:
         return self._layout.columns
 
+    @property
+    def lines_before_rows(self) -> int:
+        """The lines before the first data row: the header, if there is one, and what comes before it."""
+        return self._layout.skipped
+
     def own_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         def stream() -> pa.NativeFile:
             # Arrow's own gzip refuses streams that are padded with zeros.

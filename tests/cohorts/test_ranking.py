@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcvdj.sharing.ranking import auc, midranks, roc_curve
+from hpcvdj.cohorts.ranking import auc, midranks, roc_curve
 
 
 def psi(high, low):

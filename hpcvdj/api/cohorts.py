@@ -1,0 +1,99 @@
+"""What individuals share, by chance and by contamination: `hpcvdj.sharing` and `hpcvdj.contamination`."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from hpcvdj.api.parameters import unfolding
+from hpcvdj.api.tables import model_of
+from hpcvdj.border import warn
+from hpcvdj.cohorts import contamination as contaminating
+from hpcvdj.cohorts import sharing as sharing_of
+from hpcvdj.cohorts.cohort import Cohort
+from hpcvdj.cohorts.commands import pairs_text, selection_of
+from hpcvdj.cohorts.contamination import Contamination, contaminate
+from hpcvdj.cohorts.files import Naming, cohort_of_files, cohort_of_table
+from hpcvdj.cohorts.sharing import Sharing, share
+from hpcvdj.recombination.models import Model
+from hpcvdj.repertoires.batches import as_strings
+from hpcvdj.repertoires.junctions import REPERTOIRE
+from hpcvdj.repertoires.tables import as_arrow
+from hpcvdj.runs.run import Run
+
+
+@unfolding(settings=sharing_of.Settings, naming=Naming, without=("strict_binding",))
+def sharing(
+    tables: Any, model: Model | str | Path, *, settings: partial[sharing_of.Settings], naming: partial[Naming]
+) -> Sharing:
+    """Find the sequences that individuals share, and those shared by more than chance explains, on this machine.
+
+    tables  the paths of tables, each of one individual, or a folder of them; a dict with the table in memory of each
+            individual; or one table in memory whose rows name their individuals
+    model   {model}
+    {settings}
+    {naming}
+
+    Returns a Sharing: its `table` (pyarrow) has a row for each shared sequence, the smallest p-value first, with the
+    columns that docs/sharing.md lists; `observed`, `expected`, `low` and `high` are the numbers of sequences in 0, 1, …
+    individuals, `shared` and `expected_shared` those of pairs; `q`, `aucs` and `hits`.
+
+    Warns (HpcvdjWarning) of excluded rows, of a fitted q of 1, and of pairs that share improbable junctions.  Raises
+    InputError for fewer than two individuals, for two that are the same sample, and if no q explains the sharing.
+    """
+    loaded = model_of(model)
+    found = share(_cohort(tables, loaded, naming()), loaded, settings(), Run(), selection_of(loaded))
+    assert found is not None
+    if found.q_at_bound:
+        warn("the fitted q is 1, its largest: no more is shared than recombination makes")
+    for line in pairs_text(found.cohort, found.pairs) if found.pairs is not None else []:
+        warn(f"{line}; see hpcvdj.contamination")
+    return found
+
+
+@unfolding(settings=contaminating.Settings, naming=Naming, without=("strict_binding",))
+def contamination(
+    tables: Any, model: Model | str | Path, *, settings: partial[contaminating.Settings], naming: partial[Naming]
+) -> Contamination:
+    """Find samples that contaminated each other, by the improbable junctions that they share, on this machine.
+
+    tables  the paths of tables, each of one individual, or a folder of them; a dict with the table in memory of each
+            individual; or one table in memory whose rows name their individuals
+    model   {model}
+    {settings}
+    {naming}
+
+    Returns a Contamination: its `table` (pyarrow) has a row for each two individuals, with the columns that
+    docs/contamination.md lists; `pairs.standing_out`, `rate`, `carry_over`, and `copies`: the rows that the command's
+    --write-clean leaves out.
+
+    Warns (HpcvdjWarning) of excluded rows.  Raises InputError for an individual with too few improbable junctions, or
+    with too many that the model cannot make, and for two that are the same sample.
+    """
+    loaded = model_of(model)
+    found = contaminate(_cohort(tables, loaded, naming()), loaded, settings(), Run())
+    assert found is not None
+    return found
+
+
+def _cohort(tables: Any, model: Model, naming: Naming) -> Cohort:
+    if isinstance(tables, str | Path):
+        tables = [tables]
+    if isinstance(tables, Mapping):
+        tables = pa.concat_tables(
+            [_named(table, str(name)) for name, table in tables.items()], promote_options="default"
+        )
+    elif isinstance(tables, Sequence):
+        cohort = cohort_of_files([Path(path) for path in tables], model, naming, Run())[1]
+        assert cohort is not None
+        return cohort
+    return cohort_of_table(as_arrow(tables), model, naming, warn)
+
+
+def _named(table: Any, name: str) -> pa.Table:
+    """A table in memory as text, all of one individual."""
+    own = pa.Table.from_batches([as_strings(batch) for batch in as_arrow(table).combine_chunks().to_batches()])
+    kept = own.drop_columns([column for column in (REPERTOIRE,) if column in own.column_names])
+    return kept.append_column(REPERTOIRE, pa.array([name] * len(kept), pa.large_string()))

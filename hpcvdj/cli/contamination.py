@@ -1,0 +1,123 @@
+"""`hpcvdj contamination`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hpcvdj.cli import common, options
+from hpcvdj.cli.helping import MORE
+from hpcvdj.cohorts import DRAWS
+from hpcvdj.runs.progress import told_if_slow
+from hpcvdj.runs.ranks import log_if_serial
+
+if TYPE_CHECKING:
+    from hpcvdj.cohorts.contamination import Contamination
+
+
+def command(
+    tables: options.Tables,
+    model: options.ModelName,
+    output: Annotated[
+        Path, options.option("--output -o", "OUT", "Table of pairs to write: .tsv, .tsv.gz or .parquet.")
+    ],
+    individual: options.IndividualColumn = None,
+    metadata: options.Metadata = None,
+    group: options.GroupColumn = None,
+    write_clean: Annotated[
+        Path | None,
+        options.option(
+            "--write-clean",
+            "FOLDER",
+            "Write the tables to this new folder, without the copies of improbable junctions that are not the largest; "
+            "needs duplicate_count.",
+        ),
+    ] = None,
+    plot: Annotated[
+        Path | None, options.option("--plot", "FIGURE", "Figure to draw: .png or .svg; needs matplotlib.")
+    ] = None,
+    max_pgen: Annotated[
+        float,
+        typer.Option("--max-pgen", help="Junctions with a smaller probability, among productive ones, are improbable."),
+    ] = 1e-11,
+    min_low: Annotated[
+        int,
+        typer.Option(
+            "--min-low", min=1, help="Improbable junctions that each individual must have.", rich_help_panel=MORE
+        ),
+    ] = 10_000,
+    draws: options.Draws = DRAWS,
+    seed: options.Seed = 0,
+    table_format: options.TableFormat = None,
+    columns: options.Columns = None,
+    backend: options.BackendOption = "auto",
+    strict_binding: options.StrictBinding = False,
+    threads: options.Threads = None,
+    patience: options.Patience = options.DEFAULT_PATIENCE,
+    overwrite: options.Overwrite = False,
+) -> None:
+    """Find samples that contaminated each other, by the improbable junctions that they share.
+
+    Two individuals hardly ever make the same junction if its generation probability is small. So junctions below
+    --max-pgen that two samples share (nucleotides, V and J genes) came from one to the other. Writes for each pair how
+    many there are, how many chance makes, and the rate. With duplicate_count, also how often clones of each size are
+    met in other individuals. Give --metadata and --group with the batches: carry-over happens within a batch.
+
+    Each table is one individual, or each repertoire_id of a table that has several. Needs productive nucleotide
+    junctions with V and J calls. OUT.json has the numbers, and each row that --write-clean left out.
+
+    Example: hpcvdj contamination donors/ -m human_trb -o pairs.tsv --metadata donors.tsv --group batch
+    """
+    run = common.begin(threads, patience)
+    log_if_serial(run.world)
+    from hpcvdj.cohorts.commands import contaminate_files
+    from hpcvdj.cohorts.contamination import Settings
+    from hpcvdj.cohorts.files import Naming
+    from hpcvdj.recombination.igor import load_model
+    from hpcvdj.storage.plots import require_plottable
+
+    settings = run.from_root(lambda: Settings(max_pgen, min_low, draws, seed, backend, strict_binding=strict_binding))
+    naming = run.from_root(lambda: Naming(individual, metadata, group))
+    opening = run.from_root(lambda: options.opening(table_format, columns))
+    if plot is not None:
+        run.on_root(lambda: require_plottable(plot, overwrite=overwrite))
+    target = run.to(output, overwrite=overwrite)
+    with run.request:
+        loaded = run.from_root(lambda: load_model(model))
+        found = contaminate_files(tables, loaded, settings, naming, target, opening, write_clean)
+    if found is None:
+        return
+    if plot is not None:
+        from hpcvdj.cohorts.plot import draw_contamination
+
+        with told_if_slow(f"drawing {plot}", shown=True):
+            draw_contamination(found, plot, overwrite=overwrite)
+    written = [path for path in (output, Path(f"{output}.json"), plot, write_clean) if path is not None]
+    _report(found, written, clean=write_clean is not None)
+
+
+def _report(found: "Contamination", written: list[Path], *, clean: bool) -> None:
+    from hpcvdj.cohorts.commands import pairs_text
+
+    own = found.cohort.individuals
+    used, read = sum(one.rows for one in own), sum(one.rows + sum(one.left_out.values()) for one in own)
+    common.say(f"rows        {read:,} read, {read - used:,} left out")
+    low, zero = int(found.low.sum()), int(found.zero.sum())
+    common.say(f"junctions   {used:,}, of which {low:,} improbable; {zero:,} that the model cannot make")
+    pairs = found.pairs.standing_out
+    common.say(
+        f"pairs       {found.table.num_rows:,}, of which {len(pairs):,} share more than chance and selection explain"
+    )
+    for line in pairs_text(found.cohort, found.pairs):
+        common.say(f"            {line}")
+    for size in found.carry_over:
+        if size.clones:
+            rates = [
+                f"{100 * rate:.3g} % of {name}"
+                for rate, name in ((size.same_group, "the same group"), (size.other_group, "others"))
+                if rate is not None
+            ]
+            common.say(f"carry-over  {size.clones:,} clones of {size.reads} reads: met in {', '.join(rates)}")
+    if clean:
+        common.say(f"removed     {len(found.copies or []):,} rows, which OUT.json lists")
+    common.say(f"written     {', '.join(map(str, written))}")

@@ -1,0 +1,83 @@
+"""What chance makes: sequences drawn from a model, generation probabilities, and the factor of selection."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from hpcvdj.counting.compute import count_in_memory, shared_repertoire
+from hpcvdj.counting.config import PgenConfig
+from hpcvdj.generation.generate import Generation, generate
+from hpcvdj.recombination.models import Model
+from hpcvdj.recombination.productive import productive_probability
+from hpcvdj.recombination.repertoire import PgenProblem, Repertoire
+from hpcvdj.repertoires.formats import BY_HEADER, Opening
+from hpcvdj.repertoires.genes import by_gene, kinds_of
+from hpcvdj.repertoires.junctions import Reading, read_table
+from hpcvdj.runs.run import Run
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+
+class SelectionFactor(Protocol):
+    """By how much selection makes a productive junction more frequent, relative to what recombination makes."""
+
+    def log_factor(
+        self, v_genes: list[str], j_genes: list[str], pair: Counts, letters: NDArray[np.uint8], lengths: Counts
+    ) -> Floats:
+        """The natural logarithm of Q, float64 [rows]; the mean of Q over productive junctions of the model is 1.
+
+        v_genes, j_genes  the genes of each pair
+        pair              int64 [rows]: that of each row
+        letters           uint8 [rows, width]: amino acids in ASCII, zero-padded
+        lengths           int64 [rows]
+        """
+
+
+@dataclass(frozen=True)
+class Chance:
+    """A model, and how its probabilities are computed.
+
+    draws           productive sequences that are drawn
+    seed            of these
+    backend         where to compute
+    strict_binding  two ranks on one GPU are an error, not a warning
+    """
+
+    model: Model
+    draws: int
+    seed: int
+    backend: str
+    strict_binding: bool
+
+    def drawn(self, run: Run) -> Repertoire | None:
+        """The sequences with their genes, on root; all ranks draw."""
+        plan = Generation(self.draws, self.seed, productive=True)
+        batches = list(generate(self.model, plan, run.bind(self.backend, strict=self.strict_binding), run))
+        if not run.is_root:
+            return None
+        table = pa.Table.from_batches(batches).select(["v_call", "j_call", "junction"])
+        return by_gene(read_table(table, self.model, reading_for()).repertoire, self.model)[0]
+
+    def among_productive(self, own: Repertoire | None, names: tuple[str, ...], run: Run) -> Floats | None:
+        """Probabilities of root's junctions among productive recombinations, float64 [junctions, names], on root."""
+        config = PgenConfig(names, backend=self.backend, strict_binding=self.strict_binding)
+        shared = shared_repertoire(own, run)
+        values = count_in_memory(PgenProblem(shared, self.model, names), config, run)
+        return None if values is None else values / productive_probability(self.model)
+
+
+def reading_for(opening: Opening = BY_HEADER) -> Reading:
+    """How junctions are read: productive ones, with their anchors."""
+    return replace(PgenConfig().reads(Reading(opening=opening)), productive=True)
+
+
+def log_factors(factor: SelectionFactor | None, own: Repertoire, letters: Any, lengths: Counts) -> Floats:
+    """log Q of junctions and their amino acids, float64 [junctions]; 0 without a factor."""
+    if factor is None:
+        return np.zeros(len(own))
+    v_genes, j_genes = [v.allele for v, _ in own.pairs], [j.allele for _, j in own.pairs]
+    return factor.log_factor(v_genes, j_genes, kinds_of(own), letters, lengths)

@@ -1,0 +1,253 @@
+"""The runs of `hpcvdj sharing` and `hpcvdj contamination`: tables in, tables, facts and figures out."""
+
+import logging
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hpcvdj.cohorts import contamination, sharing
+from hpcvdj.cohorts.chance import SelectionFactor
+from hpcvdj.cohorts.cohort import Cohort
+from hpcvdj.cohorts.contamination import Contamination, contaminate
+from hpcvdj.cohorts.files import Naming, Targets, cohort_of_files, recorded
+from hpcvdj.cohorts.low import SELECTION, Pairs
+from hpcvdj.cohorts.sharing import Sharing, share
+from hpcvdj.errors import InputError
+from hpcvdj.recombination.models import Model
+from hpcvdj.repertoires.filtering import require_filterable, write_without
+from hpcvdj.repertoires.formats import BY_HEADER, Opening
+from hpcvdj.repertoires.inputs import Inputs
+from hpcvdj.runs.run import Run
+from hpcvdj.storage.files import atomic_folder
+
+log = logging.getLogger(__name__)
+
+
+def share_files(
+    paths: Sequence[Path], model: Model, settings: sharing.Settings, naming: Naming, run: Run,
+    opening: Opening = BY_HEADER, overlap: Path | None = None,
+) -> Sharing | None:  # fmt: skip
+    """Test the sequences that individuals share, and write them to the target of `run`, beside a file of facts.
+
+    overlap  where to write the sequences that each two individuals share
+
+    The result on root, None on the other ranks.  HpcvdjError for bad input and failures; the target is then what it was
+    before.
+    """
+    assert run.target is not None
+    targets = Targets(run.target, (overlap,) if overlap is not None else ())
+    inputs, cohort = _cohort(paths, model, naming, run, opening, targets)
+    found = share(cohort, model, settings, run, selection_of(model))
+
+    def finish() -> Sharing:
+        assert found is not None
+        facts = {
+            "command": "sharing", **run.provenance(), **model.facts(), "tables": recorded(inputs),
+            "settings": asdict(settings), **sharing_facts(found, settings),
+        }  # fmt: skip
+        tables = {targets.table: found.table} | ({overlap: overlap_table(found)} if overlap is not None else {})
+        targets.write(facts, tables, overwrite=run.overwrite)
+        for line in pairs_text(found.cohort, found.pairs) if found.pairs is not None else []:
+            log.warning("%s; see hpcvdj contamination", line)
+        return found
+
+    return run.on_root(finish)
+
+
+def selection_of(model: Model) -> SelectionFactor | None:
+    """The factor of selection that comes with a model, if one does."""
+    return getattr(model, "selection", None)
+
+
+def contaminate_files(
+    paths: Sequence[Path], model: Model, settings: contamination.Settings, naming: Naming, run: Run,
+    opening: Opening = BY_HEADER, clean: Path | None = None,
+) -> Contamination | None:  # fmt: skip
+    """Compare the improbable junctions of individuals, and write the pairs to the target of `run`, beside facts.
+
+    clean  the folder to write the tables to, without the copies of improbable junctions
+
+    Returns and raises as `share_files`.
+    """
+    assert run.target is not None
+    targets = Targets(run.target)
+
+    def check() -> None:
+        if clean is not None and clean.exists() and not (run.overwrite and clean.is_dir()):
+            raise InputError(f"{clean}: exists already; give another name, or --overwrite to replace it")
+
+    run.on_root(check)
+    inputs, cohort = _cohort(paths, model, naming, run, opening, targets)
+    if clean is not None:
+        run.on_root(lambda: _require_clean(inputs, cohort))
+    found = contaminate(cohort, model, settings, run)
+
+    def finish() -> Contamination:
+        assert found is not None
+        facts = {
+            "command": "contamination", **run.provenance(), **model.facts(), "tables": recorded(inputs),
+            "settings": asdict(settings), **contamination_facts(found),
+        }  # fmt: skip
+        if clean is not None:
+            _write_clean(inputs, found, clean, overwrite=run.overwrite)
+            facts["removed"] = _removed(inputs, found)
+        targets.write(facts, {targets.table: found.table}, overwrite=run.overwrite)
+        return found
+
+    return run.on_root(finish)
+
+
+def _cohort(
+    paths: Sequence[Path], model: Model, naming: Naming, run: Run, opening: Opening, targets: Targets
+) -> tuple[Inputs, Cohort | None]:
+    run.on_root(lambda: targets.require(paths, overwrite=run.overwrite))
+    inputs, cohort = cohort_of_files(paths, model, naming, run, opening)
+    # A folder of tables may have a target that is one of them.
+    run.on_root(lambda: targets.require(inputs.files, overwrite=run.overwrite))
+    run.request.begin()
+    return inputs, cohort
+
+
+def _numbers(values: Any) -> Any:
+    """An array as JSON values; null for NaN."""
+    if isinstance(values, np.ndarray):
+        return [_numbers(value) for value in values.tolist()]
+    if isinstance(values, list):
+        return [_numbers(value) for value in values]
+    return None if isinstance(values, float) and not math.isfinite(values) else values
+
+
+def sharing_facts(found: Sharing, settings: sharing.Settings) -> dict[str, Any]:
+    """What OUT.json has of shared sequences; docs/sharing.md describes it."""
+    columns = ("observed", "expected", "low", "high", "expected_q1")
+    spectrum = [
+        {"individuals": number} | {name: getattr(found, name)[number].item() for name in columns}
+        for number in range(1, len(found.observed))
+    ]
+    return {
+        "unit": settings.unit,
+        "q": found.q,
+        "q_at_bound": found.q_at_bound,
+        "selection_factor": found.factor,
+        "draws": settings.draws,
+        "individuals": [own.facts() for own in found.cohort.individuals],
+        "spectrum": spectrum,
+        "overlap": {"shared": _numbers(found.shared), "expected": _numbers(found.expected_shared)},
+        "auc": {name: _numbers([own.area, *own.interval]) for name, own in found.aucs.items()},
+        "tested": found.tested,
+        "impossible": found.impossible,
+        "hits": found.hits,
+        "standing_out": found.pairs.standing_out if found.pairs is not None else [],
+    }
+
+
+def overlap_table(found: Sharing) -> pa.Table:
+    """The sequences that each two individuals share, a row for each pair."""
+    upper = np.triu_indices(len(found.cohort.individuals), 1)
+    names = pa.array(found.cohort.names, pa.string())
+    columns: dict[str, Any] = {
+        "individual_1": names.take(pa.array(upper[0])), "individual_2": names.take(pa.array(upper[1])),
+    }  # fmt: skip
+    if found.cohort.groups:
+        groups = pa.array([own.group for own in found.cohort.individuals], pa.string())
+        columns |= {f"group_{k + 1}": groups.take(pa.array(upper[k])) for k in range(2)}
+    return pa.table({
+        **columns, "shared": found.shared[upper], "expected": found.expected_shared[upper],
+        "ratio": found.shared[upper] / found.expected_shared[upper],
+    })  # fmt: skip
+
+
+def overlap_of_groups(found: Sharing) -> list[tuple[str, str, int, float]]:
+    """Shared and expected sequences of all pairs of individuals of each two groups."""
+    place, groups = found.cohort.group_of, found.cohort.groups
+    upper = np.triu(np.ones(found.shared.shape, dtype=bool), 1)
+    out = []
+    for a in range(len(groups)):
+        for b in range(a, len(groups)):
+            both = (place[:, np.newaxis] == a) & (place == b)
+            pairs = upper & (both | both.T)
+            if pairs.any():
+                out.append(
+                    (groups[a], groups[b], int(found.shared[pairs].sum()), float(found.expected_shared[pairs].sum()))
+                )
+    return out
+
+
+def contamination_facts(found: Contamination) -> dict[str, Any]:
+    """What OUT.json has of improbable junctions; docs/contamination.md describes it."""
+    numbers = zip(found.low.tolist(), found.zero.tolist(), strict=True)
+    return {
+        "max_pgen": found.max_pgen,
+        "selection_allowed": SELECTION,
+        "individuals": [
+            {**own.facts(), "low": low, "zero": zero}
+            for own, (low, zero) in zip(found.cohort.individuals, numbers, strict=True)
+        ],
+        "rate": _numbers(found.rate),
+        "shared_low": _numbers(found.pairs.shared),
+        "expected_low": _numbers(found.pairs.expected),
+        "carry_over": [
+            {
+                "reads": own.reads, "clones": own.clones, "met_same_group": own.same_group,
+                "met_other_group": own.other_group,
+            }
+            for own in found.carry_over
+        ],
+        "standing_out": found.pairs.standing_out,
+    }  # fmt: skip
+
+
+def pairs_text(cohort: Cohort, pairs: Pairs, most: int = 5) -> list[str]:
+    """Pairs that stand out, a line for each, and how many more there are."""
+    found = pairs.standing_out
+    lines = [
+        f"{cohort.names[i]} and {cohort.names[j]}: {int(pairs.shared[i, j]):,} improbable junctions shared, "
+        f"{float(pairs.expected[i, j]):.2g} expected"
+        for i, j in found[:most]
+    ]
+    return lines + [f"and {len(found) - most:,} more pairs"] * (len(found) > most)
+
+
+def _require_clean(inputs: Inputs, cohort: Cohort | None) -> None:
+    """Raise InputError unless tables can be written without some rows, into one folder."""
+    assert cohort is not None
+    if cohort.has.reads is None:
+        raise InputError(
+            "--write-clean: keeps the largest clone of copies, and not all tables have a column duplicate_count"
+        )
+    first: dict[str, Path] = {}
+    for table in inputs.tables:
+        require_filterable(table)
+        if table.path.name in first:
+            raise InputError(f"--write-clean: {first[table.path.name]} and {table.path} have one name; rename one")
+        first[table.path.name] = table.path
+
+
+def _removed(inputs: Inputs, found: Contamination) -> dict[str, Any]:
+    """The rows that are left out, by table; data rows are numbered from 1."""
+    starts = np.array([table.first_row for table in inputs.tables])
+    copies, names = found.copies or [], found.cohort.names
+    of_table = (np.searchsorted(starts, [copy.row for copy in copies], side="right") - 1).tolist()
+    listed = [
+        {
+            "table": str(inputs.tables[place].path), "data_row": copy.row - int(starts[place]) + 1,
+            "individual": names[copy.individual], "duplicate_count": copy.reads, "largest_individual": names[copy.of],
+            "largest_duplicate_count": copy.of_reads,
+        }
+        for place, copy in zip(of_table, copies, strict=True)
+    ]  # fmt: skip
+    rows = {str(table.path): of_table.count(place) for place, table in enumerate(inputs.tables)}
+    return {"rows": len(copies), "by_table": rows, "listed": listed}
+
+
+def _write_clean(inputs: Inputs, found: Contamination, folder: Path, *, overwrite: bool) -> None:
+    rows = np.array([copy.row for copy in found.copies or []], dtype=np.int64)
+    with atomic_folder(folder, overwrite=overwrite) as temporary:
+        for table in inputs.tables:
+            own = rows[(rows >= table.first_row) & (rows < table.first_row + table.rows)] - table.first_row
+            write_without(table, own, temporary / table.path.name)

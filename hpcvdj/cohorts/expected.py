@@ -1,0 +1,178 @@
+"""How many sequences chance puts into 1, 2, … of several individuals.
+
+An individual of n distinct junctions has a sequence of probability p with π = 1 - exp(-n p).  The number of individuals
+that have it is Poisson-binomial; f_m(p) is its probability of m.  Selection lets a share q of all sequences survive, in
+everybody, whose probabilities become p / q; a factor Q makes sequences more or less frequent: p' = p Q / q.  The
+expected number of sequences in exactly m individuals is a mean over draws from p (Elhanati et al., Immunological
+Reviews 284:167, 2018):
+
+    M_m = Σ q f_m(p') = E[Q f_m(p') / p']
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcvdj.errors import InputError
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+LOWEST, HIGHEST, STEP = -80.0, 10.0, 0.02
+"""The grid of log p' on which f_m is tabulated.  Linear between its points, p-values of 17 individuals are right to
+0.1 %."""
+
+SMALLEST_Q = 1e-3
+"""A smaller share of survivors is not believed."""
+
+BOOTSTRAPS = 200
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Sequences drawn from a model.
+
+    log_p   float64 [draws]: natural logarithm of p Q
+    weight  float64 [draws]: Q / draws
+    """
+
+    log_p: Floats
+    weight: Floats
+
+    def on_grid(self, log_q: float, times: Counts | None = None) -> Floats:
+        """The weights, float64 [grid], spread on the grid of log p' and divided by p'.
+
+        times  how often each draw counts
+        """
+        weight = self.weight if times is None else self.weight * times
+        place, share = on_grid(self.log_p - log_q)
+        spread = np.bincount(place, weight * (1 - share), POINTS) + np.bincount(place + 1, weight * share, POINTS)
+        return np.asarray(spread / np.exp(GRID))
+
+
+GRID: Floats = np.arange(LOWEST, HIGHEST + STEP / 2, STEP)
+POINTS = len(GRID)
+
+
+def on_grid(log_p: Floats) -> tuple[Counts, Floats]:
+    """The grid point below each value, and how far it is on the way to the next one; ends are kept."""
+    steps = (np.clip(log_p, LOWEST, HIGHEST) - LOWEST) / STEP
+    place = np.minimum(steps.astype(np.int64), POINTS - 2)
+    return place, np.minimum(steps - place, 1.0)
+
+
+class Numbers:
+    """The number of individuals that have a sequence, by its probability."""
+
+    def __init__(self, sizes: Counts) -> None:
+        # Sorted, so that the order of individuals does not change a digit.
+        self._own = np.asarray(sizes, dtype=np.float64)
+        self.individuals = len(sizes)
+        p = np.exp(GRID)
+        chance = np.zeros((POINTS, self.individuals + 1))
+        chance[:, 0] = 1.0
+        for number, size in enumerate(np.sort(self._own), start=1):
+            has = -np.expm1(-size * p)[:, np.newaxis]
+            lacks = np.exp(-size * p)[:, np.newaxis]
+            chance[:, 1 : number + 1] = chance[:, 1 : number + 1] * lacks + chance[:, :number] * has
+            chance[:, :1] *= lacks
+        self.chance: Floats = chance
+        """f_m, float64 [grid, individuals + 1]."""
+
+    def spectrum(self, weights: Floats) -> Floats:
+        """M_0, M_1, … from the weights of draws on the grid, float64 [individuals + 1]."""
+        return np.asarray((weights[:, np.newaxis] * self.chance).sum(axis=0))
+
+    def overlap(self, weights: Floats) -> Floats:
+        """Expected sequences that each two individuals have, [individuals, individuals]; on the diagonal each one."""
+        has = -np.expm1(-np.exp(GRID)[:, np.newaxis] * self._own)
+        both = np.empty((self.individuals, self.individuals))
+        # Not a matrix product, whose last digits depend on the number of threads.
+        for k in range(self.individuals):
+            both[k] = (has * (weights * has[:, k])[:, np.newaxis]).sum(axis=0)
+        own = (has * weights[:, np.newaxis]).sum(axis=0)
+        both[np.diag_indices(self.individuals)] = own
+        return both
+
+    @cached_property
+    def _log_tail(self) -> Floats:
+        """log P(at least m | at least 1), float64 [grid, individuals + 1]."""
+        tail = np.cumsum(self.chance[:, :0:-1], axis=1)[:, ::-1]
+        with np.errstate(divide="ignore"):
+            log_tail = np.log(tail / tail[:, :1])
+        # Below the smallest number of float64: exp of it is 0, and it can be multiplied by 0.
+        return np.concatenate([np.zeros((POINTS, 1)), np.maximum(log_tail, -1e4)], axis=1)
+
+    def p_values(self, log_p: Floats, holders: Counts) -> Floats:
+        """P(at least so many individuals have it | at least one has), for each sequence."""
+        place, share = on_grid(log_p)
+        tail = self._log_tail
+        return np.exp(tail[place, holders] * (1 - share) + tail[place + 1, holders] * share)
+
+    def expected(self, log_p: Floats) -> Floats:
+        """Σ π: the expected number of individuals that have each sequence."""
+        p, total = np.exp(log_p), np.zeros(len(log_p))
+        for size in np.sort(self._own):
+            total -= np.expm1(-size * p)
+        return total
+
+    def log_p_of_holders(self) -> Floats:
+        """log of the probability with which 0, 1, … individuals are expected, float64 [individuals + 1].
+
+        For all individuals, for which there is none, that of half an individual less: a lower bound.
+        """
+        from scipy.optimize import brentq
+
+        def surplus(log_p: float, wanted: float) -> float:
+            return float(self.expected(np.array([log_p]))[0]) - wanted
+
+        held = int((self._own > 0).sum())
+        found = np.full(self.individuals + 1, np.nan)
+        for number in range(1, held + 1):
+            wanted = number if number < held else number - 0.5
+            found[number] = brentq(surplus, -200.0, 50.0, args=(wanted,), xtol=1e-10)
+        return found
+
+
+def survivors_share(observed: Counts, numbers: Numbers, draws: Draws) -> tuple[float, bool]:
+    """q by the Poisson likelihood of the numbers of sequences in 2, 3, … individuals; and whether it is 1, its largest.
+
+    observed  int64 [individuals + 1]
+
+    InputError if q would be at its smallest.
+    """
+    from scipy.optimize import minimize_scalar
+
+    if not observed[2:].any():
+        return 1.0, True
+
+    def deficit(log_q: float) -> float:
+        expected = np.maximum(numbers.spectrum(draws.on_grid(log_q))[2:], 1e-300)
+        return float((expected - observed[2:] * np.log(expected)).sum())
+
+    tried = np.linspace(np.log(SMALLEST_Q), 0.0, 41)
+    values = [deficit(log_q) for log_q in tried]
+    best = int(np.argmin(values))
+    if best == 0:
+        raise InputError(
+            f"more sequences are shared than any share of survivors q explains (at least {SMALLEST_Q:g}): is the model "
+            "that of the species and locus, and is each individual given once? --q gives a share"
+        )
+    low, high = tried[max(0, best - 1)], tried[min(len(tried) - 1, best + 1)]
+    found = minimize_scalar(deficit, bounds=(low, high), method="bounded", options={"xatol": 1e-7})
+    at_bound = values[-1] <= found.fun
+    return (1.0, True) if at_bound else (float(np.exp(found.x)), False)
+
+
+def band(numbers: Numbers, draws: Draws, log_q: float, seed: int) -> tuple[Floats, Floats]:
+    """The 95 % interval of the spectrum for the draws that were made, by drawing again from them (bootstrap)."""
+    rng = np.random.default_rng([seed, 2])
+    size = len(draws.log_p)
+    found = [
+        numbers.spectrum(draws.on_grid(log_q, np.bincount(rng.integers(0, size, size), minlength=size)))
+        for _ in range(BOOTSTRAPS)
+    ]
+    low, high = np.quantile(found, [0.025, 0.975], axis=0)
+    return low, high

@@ -1,0 +1,160 @@
+"""Cohorts from tables: files or in memory; and what is written of them."""
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from hpcvdj.cohorts.chance import reading_for
+from hpcvdj.cohorts.cohort import Cohort, cohort_of
+from hpcvdj.cohorts.groups import groups_of
+from hpcvdj.counting.slices import NOTHING_YET, surveyed
+from hpcvdj.counting.summary import Tally, log_exclusions
+from hpcvdj.errors import InputError
+from hpcvdj.inference.rows import READS, reads_of, reads_of_table
+from hpcvdj.recombination.models import Model
+from hpcvdj.repertoires.formats import BY_HEADER, Opening
+from hpcvdj.repertoires.inputs import Inputs, tables_of
+from hpcvdj.repertoires.junctions import REPERTOIRE, read_table
+from hpcvdj.repertoires.tables import as_arrow, table_columns, table_suffix, write_table
+from hpcvdj.runs.run import Run
+from hpcvdj.storage.files import atomic_path, require_distinct, require_writable
+
+log = logging.getLogger(__name__)
+
+SEVERAL_GENES = 0.05
+"""From which share of rows on it is said that calls name several genes."""
+
+
+@dataclass(frozen=True)
+class Naming:
+    """Who is an individual, and of which group.
+
+    individual  the column that names the individual of each row; by default each table is one, or, if it has the column
+                repertoire_id, each of these
+    metadata    a table with a row for each individual, whose name is in one of its columns
+    group       the column of the metadata that has the groups
+    """
+
+    individual: str | None = None
+    metadata: Any = None
+    group: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.group is not None and self.metadata is None:
+            raise InputError(f"--group {self.group}: needs --metadata, the table that has this column")
+
+    def opening(self, given: Opening = BY_HEADER) -> Opening:
+        """How tables are opened: the individual is their repertoire."""
+        if self.individual in (None, REPERTOIRE):
+            return given
+        return replace(given, columns=(*given.columns, (REPERTOIRE, str(self.individual))))
+
+    def groups(self, names: Sequence[str]) -> dict[str, str] | None:
+        """The group of each individual; None without groups."""
+        return None if self.metadata is None else groups_of(self.metadata, self.group, names)
+
+
+@dataclass(frozen=True)
+class Targets:
+    """The files of a run.
+
+    table    of `Run.target`
+    facts    beside it
+    further  others that the run writes
+    """
+
+    table: Path
+    further: tuple[Path, ...] = ()
+
+    @property
+    def facts(self) -> Path:
+        return self.table.with_name(self.table.name + ".json")
+
+    def require(self, inputs: Sequence[Path], *, overwrite: bool) -> None:
+        """Raise InputError unless they can be written, and are none of the inputs."""
+        table_suffix(self.table)
+        for path in (self.table, self.facts, *self.further):
+            require_writable(path, overwrite=overwrite)
+            require_distinct(path, *inputs)
+
+    def write(self, facts: dict[str, Any], tables: dict[Path, pa.Table], *, overwrite: bool) -> None:
+        """Write the tables, and the facts as JSON; all appear at the end, or, if one fails, those before it."""
+        with ExitStack() as stack:
+            temporary = stack.enter_context(atomic_path(self.facts, overwrite=overwrite))
+            temporary.write_text(json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+            for path, table in tables.items():
+                batches = table.combine_chunks().to_batches()
+                write_table(path, batches or [pa.RecordBatch.from_pylist([], table.schema)], overwrite=overwrite)
+
+
+def cohort_of_files(
+    paths: Sequence[Path], model: Model, naming: Naming, run: Run, opening: Opening = BY_HEADER
+) -> tuple[Inputs, Cohort | None]:
+    """The inputs, and root's cohort; InputError for bad input."""
+    reading = reading_for(naming.opening(opening))
+    inputs = surveyed(run.from_root(lambda: tables_of(paths, reading)), run)
+
+    def named() -> None:
+        for table in inputs.tables:
+            if naming.individual is not None and table.unnamed:
+                raise InputError(
+                    f"{table.path}: {table.unnamed:,} rows have no {naming.individual} (--individual); fill it"
+                )
+        naming.groups(inputs.repertoires)
+
+    run.on_root(named)
+
+    def made() -> Cohort:
+        junctions = inputs.read(model, between=run.raise_if_stopping)
+        log_exclusions(inputs.path.name, junctions.rows_read, junctions.excluded.counts(), junctions.substituted)
+        reads = reads_of(inputs)
+        run.raise_if_stopping()
+        cohort = cohort_of(junctions, reads, model, naming.groups(junctions.repertoire_ids or []))
+        _say(cohort, log.warning)
+        return cohort
+
+    return inputs, run.root_steps(made, NOTHING_YET)
+
+
+def cohort_of_table(table: Any, model: Model, naming: Naming, warn: Callable[[str], None]) -> Cohort:
+    """The cohort of a table in memory whose rows name their individuals.
+
+    warn  called with each warning
+    """
+    opening = naming.opening()
+    if REPERTOIRE not in table_columns(as_arrow(table), opening):
+        raise InputError(
+            "the table does not name the individuals of its rows; --individual COLUMN says which column does"
+        )
+    junctions = read_table(table, model, reading_for(opening), together=True)
+    counts = junctions.excluded.counts()
+    tally = Tally(
+        rows_read=junctions.rows_read, counted=len(junctions), excluded=counts, substituted=junctions.substituted
+    )
+    for message in filter(None, (tally.substitutions, tally.exclusions)):
+        warn(message)
+    cohort = cohort_of(junctions, reads_of_table(table), model, naming.groups(junctions.repertoire_ids or []))
+    _say(cohort, warn)
+    return cohort
+
+
+def _say(cohort: Cohort, warn: Callable[[str], None]) -> None:
+    rows = len(cohort.row)
+    if cohort.several_genes > SEVERAL_GENES * rows:
+        warn(
+            f"{cohort.several_genes:,} of {rows:,} rows name several V or several J genes; they are sequences of their "
+            "own, which drawn ones, of one V and one J, never are, so fewer seem to be shared than expected"
+        )
+    if cohort.has.reads is None:
+        log.info("no column %s: the sizes of clones are not known", READS)
+
+
+def recorded(inputs: Inputs) -> list[list[Any]]:
+    """What the facts have of the tables: path, SHA-256 and rows."""
+    return [[str(table.path), table.sha256, table.rows] for table in inputs.tables]

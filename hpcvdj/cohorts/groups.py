@@ -1,0 +1,58 @@
+"""The groups of individuals, from a table of metadata."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from hpcvdj.errors import InputError, few
+from hpcvdj.repertoires.batches import as_strings
+from hpcvdj.repertoires.junctions import REPERTOIRE
+from hpcvdj.repertoires.readers import read_batches
+from hpcvdj.repertoires.tables import as_arrow, repertoire_name
+
+
+def groups_of(metadata: object, group: str | None, names: Sequence[str]) -> dict[str, str]:
+    """The group of each individual.
+
+    metadata  a table, or the path of one: a row for each individual
+    group     its column of groups
+    names     the individuals, as one of its columns has them, or file names
+
+    InputError if a column is missing, or if an individual has no group, or two.
+    """
+    place = metadata if isinstance(metadata, str | Path) else "the metadata"
+    if group is None:
+        raise InputError(f"{place}: --metadata needs --group, the column that has the groups")
+    table = _text(metadata)
+    if group not in table.column_names:
+        raise InputError(f"{place}: no column {group} (--group); there are {few(table.column_names, 40)}")
+    # AIRR's own column first.
+    columns = sorted((name for name in table.column_names if name != group), key=lambda name: name != REPERTOIRE)
+    values = {name: [_plain(value, names) for value in table[name].to_pylist()] for name in columns}
+    naming = max(columns, key=lambda name: len({*values[name]} & {*names}), default=None)
+    found: dict[str, str] = {}
+    for name, own in zip(values.get(naming, []), table[group].to_pylist(), strict=False):  # type: ignore[arg-type]
+        if name in names and own and found.setdefault(name, own) != own:
+            raise InputError(f"{place}: {name} is in the groups {found[name]} and {own}; correct the column {group}")
+    wrong = next((own for own in found.values() if own == "individuals" or set(own) & set("\t\r\n")), None)
+    if wrong is not None:
+        raise InputError(f"{place}: a group cannot be called {wrong!r}, as columns are named by groups; rename it")
+    lacking = [name for name in names if name not in found]
+    if lacking:
+        raise InputError(
+            f"{place}: no group for {few(lacking)}; it needs a row for each individual, with its name in one column "
+            f"and its group in {group}"
+        )
+    return found
+
+
+def _plain(value: str, names: Sequence[str]) -> str:
+    """A name, or that of a file."""
+    return value if value in names else repertoire_name(Path(value)) if value else value
+
+
+def _text(metadata: object) -> pa.Table:
+    if isinstance(metadata, str | Path):
+        return pa.Table.from_batches(read_batches(metadata))
+    return pa.Table.from_batches([as_strings(batch) for batch in as_arrow(metadata).combine_chunks().to_batches()])

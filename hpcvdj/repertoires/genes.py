@@ -1,0 +1,65 @@
+"""Junctions by their V and J genes, and the amino acids that they code for."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from hpcvdj.kernels.generation.letters import RESIDUES
+from hpcvdj.kernels.text import translate_rows
+from hpcvdj.recombination.models import Alleles, Model
+from hpcvdj.recombination.repertoire import Repertoire
+
+Counts = NDArray[np.int64]
+Letters = NDArray[np.uint8]
+
+
+def by_gene(own: Repertoire, model: Model) -> tuple[Repertoire, Counts]:
+    """The junctions with all alleles of their genes, by length, and the row of each among those of `own`.
+
+    Calls name alleles or genes; what is compared across junctions is of genes.
+    """
+
+    def genes(segment: str, alleles: Alleles) -> Alleles:
+        names = dict.fromkeys(name.partition("*")[0] for name in alleles.allele.split(","))
+        places = {place for name in names for place in model.find(segment, name) or ()}  # type: ignore[arg-type]
+        return Alleles(",".join(names), tuple(sorted(places & {*model.contributing(segment)})))  # type: ignore[arg-type]
+
+    pairs = [(genes("V", v), genes("J", j)) for v, j in own.pairs]
+    # In an order that does not depend on that of the rows.
+    ordered = sorted(set(pairs), key=lambda pair: (pair[0].allele, pair[1].allele))
+    found = {pair: kind for kind, pair in enumerate(ordered)}
+    of_pair = [found[pair] for pair in pairs]
+    # Narrow types are sorted faster.
+    kind = np.repeat(np.array(of_pair, dtype=np.min_scalar_type(len(found))), np.diff(own.offsets))
+    order = np.lexsort((own.lengths, kind))
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(kind, minlength=len(found)))]).astype(np.int64)
+    return Repertoire(own.words[order], own.lengths[order], list(found), offsets, own.letters), order
+
+
+def kinds_of(own: Repertoire) -> Counts:
+    """The place of each junction's pair in `pairs`, int64 [junctions]."""
+    return np.repeat(np.arange(len(own.pairs)), np.diff(own.offsets))
+
+
+def amino_acids(own: Repertoire, rows: Counts) -> tuple[Letters, Counts]:
+    """Some junctions in amino acids: uint8 [rows, width], ASCII, zero-padded to whole words; int64 [rows], lengths."""
+    codons = own.lengths[rows].astype(np.int64) // 3
+    width = -(-int(codons.max(initial=1)) // 8) * 8
+    letters = np.zeros((len(rows), width), dtype=np.uint8)
+    translate_rows(own.words[rows], codons, RESIDUES, np.arange(len(rows)) * width, letters.reshape(-1))
+    return letters, codons
+
+
+def letter_words(letters: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """Letters uint8 [rows, width], the width a multiple of 8, as numbers of the same order, uint64 [rows, words]."""
+    return letters.view(">u8").astype(np.uint64)
+
+
+def as_text(letters: Letters, lengths: Counts) -> Any:
+    """Zero-padded ASCII as a pyarrow Array of text."""
+    width = letters.shape[1]
+    data = letters[np.arange(width) < lengths[:, np.newaxis]]
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return pa.LargeStringArray.from_buffers(len(lengths), pa.py_buffer(offsets), pa.py_buffer(data))

@@ -1,1 +1,0 @@
-"""Which junctions individuals share."""

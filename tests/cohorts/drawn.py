@@ -1,0 +1,29 @@
+"""Cohorts that are drawn from a model, for several tests."""
+
+import numpy as np
+import pyarrow as pa
+
+import hpcvdj
+from hpcvdj.cohorts.chance import reading_for
+from hpcvdj.cohorts.cohort import cohort_of
+from hpcvdj.inference.rows import reads_of_table
+from hpcvdj.repertoires.junctions import read_table
+
+COLUMNS = ["sequence_id", "v_call", "j_call", "junction"]
+
+
+def drawn(model, number, seed):
+    """Productive junctions."""
+    return hpcvdj.generate(model, number, seed=seed, productive=True, backend="cpu").select([*COLUMNS, "junction_aa"])
+
+
+def with_individuals(rows, sizes):
+    """The rows, given to individuals a, b, … one after another."""
+    names = np.repeat([chr(ord("a") + k) for k in range(len(sizes))], sizes)
+    return rows.slice(0, len(names)).append_column("repertoire_id", pa.array(names))
+
+
+def cohort_in(table, model, groups=None):
+    """The cohort of a table in memory."""
+    junctions = read_table(table, model, reading_for(), together=True)
+    return cohort_of(junctions, reads_of_table(table), model, groups)

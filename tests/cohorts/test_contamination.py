@@ -1,0 +1,270 @@
+"""`hpcvdj contamination`: planted copies are found and removed, nothing else is."""
+
+import gzip
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from scipy import stats
+
+import hpcvdj
+from hpcvdj.cohorts.contamination import Settings, contaminate
+from hpcvdj.cohorts.low import SELECTION, Pairs
+from hpcvdj.errors import InputError
+from hpcvdj.recombination.igor import load_model
+from hpcvdj.recombination.packaged import model_paths
+from hpcvdj.recombination.productive import productive_probability
+from hpcvdj.repertoires.readers import read_batches
+from hpcvdj.repertoires.tables import write_table
+from hpcvdj.runs.run import Run
+from tests.cli.test_mpiexec import MPIEXEC
+from tests.cohorts.drawn import cohort_in, drawn, with_individuals
+from tests.commands import error_line, hpcvdj_command
+
+ROWS, COPIES = 4_000, 400
+GROUPS = dict(zip("abcde", "xxxyy", strict=True))
+
+
+@pytest.fixture(scope="module")
+def model():
+    return load_model(model_paths()["human_trb_m15"])
+
+
+@pytest.fixture(scope="module")
+def table(model):
+    """Five individuals, with read counts; of the second, a tenth more rows are copies of the first's, with one read."""
+    own = with_individuals(drawn(model, 5 * ROWS, 41), [ROWS] * 5).drop_columns("junction_aa")
+    rng = np.random.default_rng(1)
+    own = own.append_column("duplicate_count", pa.array(2 + rng.geometric(0.05, len(own))))
+    copies = own.take(pa.array(np.sort(rng.choice(ROWS, COPIES, replace=False))))
+    values = {"sequence_id": [f"c{k}" for k in range(COPIES)], "repertoire_id": ["b"] * COPIES}
+    values["duplicate_count"] = [1] * COPIES
+    for name, column in values.items():
+        copies = copies.set_column(copies.column_names.index(name), name, pa.array(column))
+    return pa.concat_tables([own, copies])
+
+
+def compared(table, model, groups=None, **settings):
+    asked = Settings(**{"draws": 2_000, "backend": "cpu", "min_low": 1_000, **settings})
+    return contaminate(cohort_in(table, model, groups), model, asked, Run())
+
+
+@pytest.fixture(scope="module")
+def found(table, model):
+    return compared(table, model, GROUPS)
+
+
+@pytest.fixture(scope="module")
+def probabilities(table, model):
+    """Of each row, among productive ones."""
+    genes = table.select(["sequence_id", "junction"])
+    for name in ("v_call", "j_call"):
+        genes = genes.append_column(name, pa.array([call.partition("*")[0] for call in table[name].to_pylist()]))
+    own = hpcvdj.pgen(genes, model, sequence="nt", backend="cpu")
+    return own["pgen_nt"].to_numpy() / productive_probability(model)
+
+
+def by_hand(table, probabilities, keep=lambda p: p < 1e-11):
+    """The improbable junctions of each individual, and their reads."""
+    out = {}
+    for row, p in zip(table.to_pylist(), probabilities.tolist(), strict=True):
+        if keep(p):
+            key = row["v_call"].partition("*")[0], row["j_call"].partition("*")[0], row["junction"]
+            own = out.setdefault(row["repertoire_id"], {})
+            own[key] = own.get(key, 0) + row.get("duplicate_count", 0)
+    return out
+
+
+def test_planted_copies(found, table, probabilities):
+    rows = found.table.to_pylist()
+    assert len(rows) == 10
+    low = by_hand(table, probabilities)
+    for row in rows:
+        one, other = low[row["individual_1"]], low[row["individual_2"]]
+        assert (row["low_1"], row["low_2"]) == (len(one), len(other))
+        assert row["shared_low"] == len({*one} & {*other})
+        assert row["rate"] == pytest.approx(row["shared_low"] / (len(one) * len(other)))
+        if (row["individual_1"], row["individual_2"]) == ("a", "b"):
+            assert row["share_of_1"] == pytest.approx(COPIES / ROWS, rel=0.1)
+            assert row["q_value"] < 1e-100
+        else:
+            assert row["shared_low"] == 0
+            assert row["p_value"] == row["q_value"] == 1
+    assert found.pairs.standing_out == [(0, 1)]
+
+
+def test_expected_numbers_and_tests(found, model, table):
+    draws = hpcvdj.generate(model, 2_000, productive=True, backend="cpu")
+    p = hpcvdj.pgen(draws, model, sequence="nt", backend="cpu")["pgen_nt"].to_numpy() / productive_probability(model)
+    sizes = found.cohort.has.sizes.tolist()
+    mean = p[p < 1e-11].sum() / len(p)
+    row = found.table.to_pylist()[0]
+    # Calls of drawn rows name alleles; sequences are those of genes.
+    assert row["expected_low"] == pytest.approx(sizes[0] * sizes[1] * mean, rel=0.1)
+    shared = np.array([[9, 3, 0], [3, 9, 1], [0, 1, 9]])
+    own = Pairs.of(shared, np.array([10_000, 20_000, 30_000]), 1e-11)
+    expected = np.outer([1e4, 2e4, 3e4], [1e4, 2e4, 3e4]) * 1e-11
+    upper = np.triu_indices(3, 1)
+    p_values = stats.poisson.sf(shared[upper] - 1, SELECTION * expected[upper])
+    np.testing.assert_allclose(own.p_value[upper], p_values, rtol=1e-10)
+    np.testing.assert_allclose(own.q_value[upper], stats.false_discovery_control(p_values), rtol=1e-10)
+    assert np.array_equal(own.p_value, own.p_value.T)
+
+
+def test_carry_over_by_the_size_of_clones(found, table, probabilities):
+    low = by_hand(table, probabilities)
+    for size in found.carry_over:
+        clones, met, asked = 0, {True: 0, False: 0}, {True: 0, False: 0}
+        for name, own in low.items():
+            for key, reads in own.items():
+                if size.first <= reads <= (size.last or 10**9):
+                    clones += 1
+                    for other in low:
+                        same = GROUPS[name] == GROUPS[other]
+                        met[same] += other != name and key in low[other]
+                        asked[same] += other != name
+        assert size.clones == clones
+        if clones:
+            assert size.same_group == pytest.approx(met[True] / asked[True])
+            assert size.other_group == met[False] / asked[False] == 0
+    assert {size.reads for size in found.carry_over} >= {"1", "2-3", "4-9", ">=1000"}
+    assert found.carry_over[0].same_group > 10 * found.carry_over[1].same_group
+
+
+def test_without_groups_or_read_counts(table, model):
+    own = compared(table.drop_columns("duplicate_count"), model)
+    assert own.copies is None
+    assert own.carry_over == []
+    assert own.table["shared_low"].to_pylist()[0] > 100
+    alone = compared(table, model)
+    assert all(size.other_group is None for size in alone.carry_over)
+
+
+def test_copies_are_not_of_the_largest_clone(found, table, probabilities):
+    low = by_hand(table, probabilities)
+    names = found.cohort.names
+    for copy in found.copies:
+        row = table.slice(copy.row, 1).to_pylist()[0]
+        key = row["v_call"].partition("*")[0], row["j_call"].partition("*")[0], row["junction"]
+        assert row["repertoire_id"] == names[copy.individual] == "b"
+        assert names[copy.of] == "a"
+        assert (copy.reads, copy.of_reads) == (low["b"][key], low["a"][key])
+    assert len(found.copies) == found.table["shared_low"].to_pylist()[0]
+
+
+def test_of_equal_copies_the_first_stays(table, model):
+    equal = table.set_column(5, "duplicate_count", pa.array([1] * len(table)))
+    copies = compared(equal, model).copies
+    assert {copy.individual for copy in copies} == {1}
+
+
+def test_refused(table, model):
+    with pytest.raises(InputError, match=r"needs 10,000 junctions .* \(--min-low\).*: a has"):
+        compared(table, model, min_low=10_000)
+    same = table.filter(pc.equal(table["repertoire_id"], "e"))
+    same = same.set_column(4, "repertoire_id", pa.array(["f"] * len(same)))
+    with pytest.raises(InputError, match="f has more than half of the improbable junctions of e"):
+        compared(pa.concat_tables([table, same]), model)
+    # No J of human TRB ends with G, and each keeps a base at least.
+    texts = table["junction"].to_pylist()
+    spoiled = [text if k % 5 else text[:-3] + "TGG" for k, text in enumerate(texts)]
+    with pytest.raises(InputError, match=r"the model cannot make .* % of its junctions"):
+        compared(table.set_column(3, "junction", pa.array(spoiled)), model)
+    for wrong in ({"max_pgen": 0}, {"max_pgen": 1}, {"draws": 1}, {"min_low": 0}):
+        with pytest.raises(InputError, match=f"{next(iter(wrong))}=.*: give"):
+            hpcvdj.contamination(table, model, **wrong)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, table):
+    """The individuals' tables, in several formats."""
+    place = tmp_path_factory.mktemp("contamination")
+    (place / "in").mkdir()
+    for name, suffix in zip("abcde", ("tsv", "tsv.gz", "parquet", "tsv", "csv"), strict=True):
+        own = table.filter(pc.equal(table["repertoire_id"], name)).drop_columns("repertoire_id").combine_chunks()
+        if suffix == "csv":
+            pa.csv.write_csv(own, place / "in" / f"{name}.csv")
+        else:
+            write_table(place / "in" / f"{name}.{suffix}", own.to_batches(), overwrite=False)
+    (place / "meta.tsv").write_text("id\tbatch\n" + "".join(f"{name}\t{group}\n" for name, group in GROUPS.items()))
+    return place
+
+
+WORDS = ["-m", "human_trb_m15", "--backend", "cpu", "--draws", 2_000, "--min-low", 1_000]
+
+
+def test_the_command(folder, tmp_path, found, model):
+    words = ["contamination", folder / "in", *WORDS, "--metadata", folder / "meta.tsv", "--group", "batch"]
+    outputs = ["-o", tmp_path / "o.tsv", "--plot", tmp_path / "f.svg", "--write-clean", tmp_path / "clean"]
+    out, _ = hpcvdj_command(*words, *outputs)
+    assert "pairs       10, of which 1 share more than chance and selection explain" in out
+    facts = json.loads((tmp_path / "o.tsv.json").read_text())
+    assert facts["command"] == "contamination"
+    assert [own["group"] for own in facts["individuals"]] == list(GROUPS.values())
+    assert [own["low"] for own in facts["individuals"]] == found.low.tolist()
+    assert [own["zero"] for own in facts["individuals"]] == [0] * 5
+    assert facts["rate"][0][1] == found.rate[0, 1]
+    assert facts["rate"][2][2] is None
+    assert facts["standing_out"] == [[0, 1]]
+    assert facts["shared_low"][1][0] == len(found.copies) == facts["removed"]["rows"] == len(facts["removed"]["listed"])
+    assert facts["carry_over"][2]["reads"] == "4-9"
+    table = pa.Table.from_batches(read_batches(tmp_path / "o.tsv"))
+    assert [int(value) for value in table["shared_low"].to_pylist()] == found.table["shared_low"].to_pylist()
+    before, after = folder / "in", tmp_path / "clean"
+    for name in ("a.tsv", "d.tsv", "e.csv"):
+        assert (after / name).read_bytes() == (before / name).read_bytes()
+    assert pq.read_table(after / "c.parquet").equals(pq.read_table(before / "c.parquet"))
+    lines = gzip.decompress((before / "b.tsv.gz").read_bytes()).splitlines()
+    dropped = {row["data_row"] for row in facts["removed"]["listed"]}
+    kept = [line for number, line in enumerate(lines) if number not in dropped]
+    assert gzip.decompress((after / "b.tsv.gz").read_bytes()).splitlines() == kept
+    assert len(kept) == len(lines) - len(found.copies)
+    again, _ = hpcvdj_command("contamination", after, *WORDS, "-o", tmp_path / "p.tsv")
+    assert "of which 0 share" in again
+    _, err = hpcvdj_command(*words, "-o", tmp_path / "q.tsv", "--write-clean", after, code=2)
+    assert "exists already" in error_line(err)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "o.tsv",
+        "o.tsv.json",
+        "f.svg",
+        "clean",
+        "p.tsv",
+        "p.tsv.json",
+    }
+
+
+def test_from_python(table, model, found):
+    frame = pa.table({"id": list(GROUPS), "batch": list(GROUPS.values())})
+    options = {"draws": 2_000, "backend": "cpu", "min_low": 1_000, "metadata": frame, "group": "batch"}
+    own = hpcvdj.contamination(table, model, **options)
+    assert own.table.equals(found.table)
+    assert repr(own) == "<Contamination of 5 individuals: 1 of 10 pairs stand out>"
+    assert own.carry_over == found.carry_over
+    with pytest.warns(hpcvdj.HpcvdjWarning, match=r"a and b: \d+ improbable junctions shared"):
+        hpcvdj.sharing(table, model, draws=1_000, backend="cpu", q=1)
+
+
+def test_clean_tables_need_read_counts(folder, tmp_path):
+    for name in "ab":
+        rows = (folder / "in" / "a.tsv").read_text().splitlines()[:: 2 if name == "b" else 1]
+        (tmp_path / f"{name}.tsv").write_text("\n".join(row.rpartition("\t")[0] for row in rows) + "\n")
+    words = ["contamination", tmp_path / "a.tsv", tmp_path / "b.tsv", *WORDS, "-o", tmp_path / "o.tsv"]
+    _, err = hpcvdj_command(*words, "--write-clean", tmp_path / "clean", code=2)
+    assert "not all tables have a column duplicate_count" in error_line(err)
+    assert {path.name for path in tmp_path.iterdir()} == {"a.tsv", "b.tsv"}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_ranks(folder, tmp_path, ranks):
+    words = ["contamination", folder / "in", *WORDS]
+    hpcvdj_command(*words, "-o", tmp_path / "one.tsv")
+    command = [MPIEXEC, "-n", ranks, sys.executable, "-m", "hpcvdj", *words, "-o", tmp_path / "many.tsv"]
+    subprocess.run([*map(str, command)], check=True, capture_output=True, timeout=200)
+    assert (tmp_path / "many.tsv").read_bytes() == (tmp_path / "one.tsv").read_bytes()

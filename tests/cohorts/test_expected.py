@@ -1,0 +1,159 @@
+"""hpcvdj.cohorts.expected against libraries, naive sums and draws."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from hpcvdj.cohorts.expected import GRID, HIGHEST, LOWEST, Draws, Numbers, band, on_grid, survivors_share
+from hpcvdj.errors import InputError
+
+GRID_ERROR = 2e-3
+"""Of linear interpolation between grid points; 1.4e-3 was found, for sequences that nearly all individuals have."""
+
+SIZES = np.array([5_000, 20_000, 700, 20_000, 60_000])
+
+
+@pytest.fixture(scope="module")
+def numbers():
+    return Numbers(SIZES)
+
+
+def held_by(sizes, p):
+    """P(0, 1, … individuals have a sequence of probability p), by all subsets."""
+    has = -np.expm1(-sizes * p)
+    out = np.zeros(len(sizes) + 1)
+    for subset in itertools.product((0, 1), repeat=len(sizes)):
+        out[sum(subset)] += np.prod(np.where(subset, has, np.exp(-sizes * p)))
+    return out
+
+
+def zipf(sequences=600, power=1.2):
+    """Probabilities of a small world of sequences."""
+    p = np.arange(1.0, sequences + 1) ** -power
+    return p / p.sum()
+
+
+@pytest.mark.parametrize("log_p", [-30.0, -12.0, -9.5, -7.0, -2.0])
+def test_the_number_of_individuals_is_poisson_binomial(numbers, log_p):
+    place = int(np.argmin(abs(GRID - log_p)))
+    own = numbers.chance[place]
+    np.testing.assert_allclose(own, held_by(SIZES, np.exp(GRID[place])), rtol=1e-9, atol=1e-300)
+    assert own.sum() == pytest.approx(1, abs=1e-12)
+
+
+def test_equal_sizes_are_binomial():
+    own = Numbers(np.full(7, 1_000))
+    for place in (3_000, 3_400, 3_700):
+        has = -np.expm1(-1_000 * np.exp(GRID[place]))
+        np.testing.assert_allclose(own.chance[place], stats.binom.pmf(np.arange(8), 7, has), rtol=1e-8, atol=1e-200)
+
+
+def test_the_order_of_individuals_changes_no_digit(numbers):
+    other = Numbers(SIZES[[3, 1, 4, 0, 2]])
+    assert np.array_equal(other.chance, numbers.chance)
+    log_p = np.linspace(-40, -3, 100)
+    assert np.array_equal(other.expected(log_p), numbers.expected(log_p))
+
+
+def every(p, factor=1.0):
+    """All sequences of a world in place of draws: each with its share."""
+    weight = p * factor
+    return Draws(np.log(weight), weight)
+
+
+def test_spectrum_and_overlap_are_the_naive_sums(numbers):
+    p = zipf()
+    for q in (1.0, 0.3):
+        weights = every(p).on_grid(np.log(q))
+        naive = q * sum(held_by(SIZES, one / q) for one in p)
+        np.testing.assert_allclose(numbers.spectrum(weights)[1:], naive[1:], rtol=GRID_ERROR, atol=0.02)
+        has = -np.expm1(-np.outer(SIZES, p / q))
+        both = q * has @ has.T
+        np.fill_diagonal(both, q * has.sum(axis=1))
+        np.testing.assert_allclose(numbers.overlap(weights), both, rtol=GRID_ERROR)
+        # All sequences that are seen, and all that are seen with each individual.
+        spectrum = numbers.spectrum(weights)[1:]
+        assert spectrum.sum() == pytest.approx(q * (-np.expm1(-SIZES.sum() * p / q)).sum(), rel=GRID_ERROR)
+        assert spectrum @ np.arange(1, 6) == pytest.approx(q * has.sum(), rel=GRID_ERROR)
+
+
+def test_two_individuals():
+    p, own = zipf(), Numbers(SIZES[:2])
+    spectrum = own.spectrum(every(p).on_grid(0.0))
+    naive = (np.expm1(-SIZES[0] * p) * np.expm1(-SIZES[1] * p)).sum()
+    assert spectrum[2] == pytest.approx(naive, rel=GRID_ERROR)
+    assert own.overlap(every(p).on_grid(0.0))[0, 1] == pytest.approx(spectrum[2], rel=1e-12)
+
+
+def test_a_factor_changes_the_probabilities(numbers):
+    p = zipf()
+    factor = np.random.default_rng(1).gamma(2.0, 0.5, len(p))
+    factor /= p @ factor
+    naive = sum(held_by(SIZES, one) for one in p * factor)
+    np.testing.assert_allclose(numbers.spectrum(every(p, factor).on_grid(0.0))[1:], naive[1:], rtol=GRID_ERROR)
+    same = every(p, 1.0)
+    assert np.array_equal(same.on_grid(0.0), Draws(np.log(p) + np.log(np.ones(len(p))), p).on_grid(0.0))
+
+
+def test_p_values(numbers):
+    rng = np.random.default_rng(2)
+    log_p, holders = rng.uniform(-45, -3, 300), rng.integers(1, 6, 300)
+    found = numbers.p_values(log_p, holders)
+    for value, own, number in zip(found, log_p, holders, strict=True):
+        chance = held_by(SIZES, np.exp(own))
+        assert value == pytest.approx(chance[number:].sum() / chance[1:].sum(), rel=2e-3)
+    assert (found[holders == 1] == 1).all()
+    assert numbers.p_values(np.array([-1e9, 1e9]), np.array([5, 5])).tolist() == pytest.approx([0, 1])
+
+
+def test_expected_individuals_and_the_probability_behind_a_number(numbers):
+    log_p = np.array([-20.0, -10.0, -5.0])
+    naive = [(-np.expm1(-SIZES * np.exp(own))).sum() for own in log_p]
+    np.testing.assert_allclose(numbers.expected(log_p), naive, rtol=1e-13)
+    back = numbers.log_p_of_holders()
+    np.testing.assert_allclose(numbers.expected(back[1:5]), [1, 2, 3, 4], rtol=1e-8)
+    assert numbers.expected(back[5:]) == pytest.approx(4.5), "a lower bound, for there is no probability for all"
+
+
+def test_the_grid_keeps_its_ends():
+    place, share = on_grid(np.array([-np.inf, LOWEST, HIGHEST, 99.0, LOWEST + 0.03]))
+    assert place.tolist() == [0, 0, len(GRID) - 2, len(GRID) - 2, 1]
+    assert share.tolist() == pytest.approx([0, 0, 1, 1, 0.5])
+
+
+@pytest.mark.parametrize("truth", [0.05, 0.3, 0.9])
+def test_the_share_of_survivors_is_found(numbers, truth):
+    p = zipf(100_000, 0.8)
+    rng = np.random.default_rng(3)
+    alive = rng.random(len(p)) < truth
+    held = sum((rng.random(len(p)) < -np.expm1(-size * p * alive / truth)).astype(int) for size in SIZES)
+    observed = np.bincount(held, minlength=6)
+    q, at_bound = survivors_share(observed, numbers, every(p))
+    assert not at_bound
+    assert q == pytest.approx(truth, rel=0.1)
+
+
+def test_a_share_at_its_bounds(numbers):
+    p = zipf(100_000, 0.8)
+    expected = numbers.spectrum(every(p).on_grid(0.0))
+    less = np.rint(expected * [1, 1, 0.7, 0.6, 0.5, 0.4]).astype(int)
+    assert survivors_share(less, numbers, every(p)) == (1.0, True)
+    assert survivors_share(np.array([0, 5, 0, 0, 0, 0]), numbers, every(p)) == (1.0, True), "nothing is shared"
+    with pytest.raises(InputError, match="more sequences are shared than any share of survivors"):
+        survivors_share(np.array([0, 10, 1_000, 0, 0, 0]), numbers, Draws(np.full(9, -25.0), np.full(9, 1 / 9)))
+
+
+def test_the_band_is_that_of_other_draws(numbers):
+    p = zipf()
+    cases = []
+    for seed in range(60):
+        drawn = np.random.default_rng(seed).choice(len(p), 2_000, p=p)
+        draws = Draws(np.log(p[drawn]), np.full(2_000, 1 / 2_000))
+        cases.append(numbers.spectrum(draws.on_grid(0.0))[1:])
+    low, high = band(numbers, draws, 0.0, 1)
+    expected = 2 * 1.96 * np.std(cases, axis=0)
+    np.testing.assert_allclose((high - low)[1:], expected, rtol=0.4)
+    again = band(numbers, draws, 0.0, 1)
+    assert np.array_equal(low, again[0])
