@@ -20,6 +20,7 @@ from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.packaged import model_paths
 from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.repertoires.readers import read_batches
+from hpcvdj.repertoires.genes import as_text, kinds_of
 from hpcvdj.repertoires.tables import write_table
 from hpcvdj.runs.run import Run
 from tests.cli.test_mpiexec import MPIEXEC
@@ -382,7 +383,9 @@ def test_sequences_of_units(model, table):
     for unit in sizes:
         own = sequences_of(cohort, unit, model)
         assert own.variants.sum() == sizes["nt"]
-        assert len(np.unique(own.hashes)) == sizes[unit]
+        bases = [row.tobytes() for row in own.repertoire.words] if unit == "nt" else [b""] * sizes[unit]
+        texts = as_text(own.letters, own.lengths).to_pylist()
+        assert len(set(zip(kinds_of(own.repertoire).tolist(), texts, bases, strict=True))) == sizes[unit]
 
 
 @pytest.fixture
