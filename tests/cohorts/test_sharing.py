@@ -19,8 +19,8 @@ from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.packaged import model_paths
 from hpcvdj.recombination.productive import productive_probability
-from hpcvdj.repertoires.readers import read_batches
 from hpcvdj.repertoires.genes import as_text, kinds_of
+from hpcvdj.repertoires.readers import read_batches
 from hpcvdj.repertoires.tables import write_table
 from hpcvdj.runs.run import Run
 from tests.cli.test_mpiexec import MPIEXEC
