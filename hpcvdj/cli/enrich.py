@@ -144,6 +144,10 @@ def _report(found: "Enriched", written: list[Path], max_q: float) -> None:
         )
     if own.kappa is not None:
         lengths = "".join(f", {length}: {kappa:.2f}" for length, kappa in own.by_length.items())
-        common.say(f"kappa      {own.kappa:.2f}{'; by residues' if lengths else ''}{lengths[1:]}")
+        estimate = own.estimate
+        sure = f" (95 % interval {estimate.low:.2f} to {estimate.high:.2f})" if estimate is not None else ""
+        if estimate is not None and not estimate.low:
+            sure = " at most; too few clonotypes have neighbours to say more"
+        common.say(f"kappa      {own.kappa:.2f}{sure}{'; by residues' if lengths else ''}{lengths[1:]}")
     common.say(f"hits       {own.hits:,} with q <= {max_q:g}, in {own.clusters:,} cluster(s)")
     common.say(f"written    {', '.join(map(str, written))}")

@@ -22,7 +22,7 @@ from hpcvdj.counting.compute import count_in_memory, shared_repertoire
 from hpcvdj.counting.config import PgenConfig
 from hpcvdj.enrichment import statistics
 from hpcvdj.enrichment.clonotypes import Clonotypes, Counts
-from hpcvdj.enrichment.statistics import Floats
+from hpcvdj.enrichment.statistics import Floats, Kappa
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.backends import AUTO, Backend
 from hpcvdj.kernels.neighbours.blocks import groups
@@ -45,7 +45,7 @@ people, even many, it has a small part."""
 
 COLUMNS = PGEN_COLUMNS[1:]
 
-Chance = tuple[float | None, dict[int, float], dict[str, list[float]], int]
+Chance = tuple[float | None, Kappa | None, dict[int, float], dict[str, list[float]], int]
 """`kappa`, `by_length`, `qq` and `impossible` of an `Enrichment`."""
 
 DEGREES = {
@@ -94,6 +94,7 @@ class Enrichment:
     hits        clonotypes with a q-value of at most `Settings.max_q`
     clusters    of the hits
     kappa       the selection factor of all lengths; with a control, None
+    estimate    of that, with its interval; None if it was given
     by_length   that of each length that has enough clonotypes
     qq          quantiles of randomised p-values of clonotypes drawn at random, beside those without enrichment: see
                 `statistics.quantiles`
@@ -105,6 +106,7 @@ class Enrichment:
     hits: int
     clusters: int
     kappa: float | None
+    estimate: Kappa | None
     by_length: dict[int, float]
     qq: dict[str, list[float]]
     impossible: int
@@ -115,7 +117,12 @@ def enrich(own: Clonotypes | None, model: Model, settings: Settings, run: Run) -
     backend = run.bind(settings.backend, strict=settings.strict_binding)
     # Root counts neighbours for all: a tenth of the processor time that their probabilities take.
     counted = run.on_root(lambda: _counted(own, settings, backend))
-    rows = np.union1d(counted[2], counted[3]) if counted is not None else None
+    rows = None
+    if counted is not None:
+        # Much faster than a union.
+        wanted = np.zeros(len(counted[1]), dtype=bool)
+        wanted[counted[2]] = wanted[counted[3]] = True
+        rows = np.flatnonzero(wanted)
     values = _probabilities(own, rows, model, settings, run, backend)
     if own is None or counted is None:
         return None
@@ -130,11 +137,12 @@ def enrich(own: Clonotypes | None, model: Model, settings: Settings, run: Run) -
     factor = model.selection if settings.selection else None
     relative = np.ones(len(rows)) if factor is None else _relative(own, rows, factor)
     expected = (size[rows] - 1) * values[:, 1] / by_class[own.kind[rows]] * relative
-    kappa, by_length = settings.kappa, dict[int, float]()
-    if kappa is None:
+    common, estimate, by_length = settings.kappa, None, dict[int, float]()
+    if common is None:
         at = np.searchsorted(rows, drawn)
-        kappa, by_length = statistics.selection_by_length(own.lengths[drawn], neighbours[drawn], expected[at])
-    factors = np.array([by_length.get(length, kappa) for length in range(own.letters.shape[1] + 1)])[own.lengths[rows]]
+        estimate, by_length = statistics.selection_by_length(own.lengths[drawn], neighbours[drawn], expected[at])
+        common = estimate.value
+    factors = np.array([by_length.get(length, common) for length in range(own.letters.shape[1] + 1)])[own.lengths[rows]]
     expected *= factors
     p_values = statistics.poisson_tail(neighbours[rows], expected)
     more = statistics.poisson_tail(neighbours[rows] + 1, expected)
@@ -142,7 +150,7 @@ def enrich(own: Clonotypes | None, model: Model, settings: Settings, run: Run) -
     qq = statistics.quantiles(statistics.randomised(p_values[at], more[at], settings.seed))
     at = np.searchsorted(rows, tested)
     return _tested(
-        own, tested, settings, (kappa, by_length, qq, chosen - len(tested)),
+        own, tested, settings, (common, estimate, by_length, qq, chosen - len(tested)),
         {
             "neighbours": neighbours[tested],
             "class_size": size[tested],
@@ -193,7 +201,7 @@ def enrich_over(own: Clonotypes, control: Clonotypes, settings: Settings, backen
     tested = np.flatnonzero(neighbours >= settings.min_neighbours)
     rate = of_control[tested] / np.maximum(size_of_control[tested], 1)
     return _tested(
-        own, tested, settings, (None, {}, qq, 0),
+        own, tested, settings, (None, None, {}, qq, 0),
         {
             "neighbours": neighbours[tested],
             "class_size": size[tested],

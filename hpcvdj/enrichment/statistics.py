@@ -1,5 +1,7 @@
 """The statistics of neighbourhoods: selection, p-values, and false discovery rates."""
 
+from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,9 @@ BAND = 0.95
 """The share of sets of uniform p-values whose p-value of a rank is inside the band."""
 
 SMALLEST_KAPPA, LARGEST_KAPPA = 1e-3, 1e4
+
+TAIL = 0.025
+"""On each side of the interval of κ."""
 
 
 def benjamini_hochberg(p_values: Floats, tests: int) -> Floats:
@@ -85,37 +90,64 @@ def quantiles(p_values: Floats) -> dict[str, list[float]]:
     return {name: values.tolist() for name, values in columns.items()}
 
 
-def selection_factor(neighbours: Counts, expected: Floats) -> float:
+@dataclass(frozen=True)
+class Kappa:
+    """By how much selection makes neighbourhoods denser than recombination alone.
+
+    low, high  the ends of the 95 % interval, if clonotypes were independent of each other
+    """
+
+    value: float
+    low: float
+    high: float
+
+
+def selection_factor(neighbours: Counts, expected: Floats) -> Kappa:
     """κ: by how much the expected numbers of neighbours must be multiplied for the share of clonotypes without any.
 
     neighbours  of each clonotype
     expected    with κ = 1
 
-    Solves Σ exp(-κ λ) = the number of clonotypes without neighbours, which clusters hardly change.  InputError if there
-    are fewer than `FEWEST` clonotypes, or if κ would be at a bound.
+    Solves Σ exp(-κ λ) = the number of clonotypes without neighbours, which clusters hardly change.  If no clonotype has
+    a neighbour, κ is the largest with which that happens once in forty times.  InputError if there are fewer than
+    `FEWEST` clonotypes, or if κ would be at a bound.
     """
-    from scipy.optimize import brentq
-
     if len(neighbours) < FEWEST:
         raise InputError(
             f"{len(neighbours):,} clonotypes, too few to estimate selection (at least {FEWEST}); give more rows, or "
             "--kappa"
         )
     alone = int((neighbours == 0).sum())
+    if alone < len(neighbours):
+        value = _factor_of(alone, expected)
+    else:
+        value = -np.log(TAIL) / float(expected.sum()) if expected.any() else LARGEST_KAPPA
+    if not SMALLEST_KAPPA < value < LARGEST_KAPPA:
+        raise InputError(
+            f"{alone:,} of {len(neighbours):,} clonotypes have no neighbour, which no selection factor explains; is "
+            "the model that of the species and locus? --kappa gives a factor"
+        )
+    if alone == len(neighbours):
+        return Kappa(value, 0.0, value)
+    without = np.exp(-value * expected)
+    error = -NormalDist().inv_cdf(TAIL) * np.sqrt((without * (1 - without)).sum())
+    return Kappa(value, _factor_of(alone + error, expected), _factor_of(alone - error, expected))
+
+
+def _factor_of(alone: float, expected: Floats) -> float:
+    """κ with which so many clonotypes have no neighbour, at most `LARGEST_KAPPA`; 0 if it is below `SMALLEST_KAPPA`."""
+    from scipy.optimize import brentq
 
     def surplus(log_kappa: float) -> float:
         return float(np.exp(-np.exp(log_kappa) * expected).sum()) - alone
 
     low, high = np.log(SMALLEST_KAPPA), np.log(LARGEST_KAPPA)
-    if surplus(low) <= 0 or surplus(high) >= 0:
-        raise InputError(
-            f"{alone:,} of {len(neighbours):,} clonotypes have no neighbour, which no selection factor explains; is "
-            "the model that of the species and locus? --kappa gives a factor"
-        )
-    return float(np.exp(brentq(surplus, low, high, xtol=1e-10)))
+    if surplus(low) <= 0:
+        return 0.0
+    return LARGEST_KAPPA if surplus(high) >= 0 else float(np.exp(brentq(surplus, low, high, xtol=1e-10)))
 
 
-def selection_by_length(lengths: Counts, neighbours: Counts, expected: Floats) -> tuple[float, dict[int, float]]:
+def selection_by_length(lengths: Counts, neighbours: Counts, expected: Floats) -> tuple[Kappa, dict[int, float]]:
     """κ of all clonotypes, and of each length that has enough of them; arguments as of `selection_factor`."""
     common, own = selection_factor(neighbours, expected), dict[int, float]()
     for length in np.unique(lengths).tolist():
@@ -123,7 +155,7 @@ def selection_by_length(lengths: Counts, neighbours: Counts, expected: Floats) -
         if rows.sum() < FEWEST or (neighbours[rows] > 0).sum() < FEWEST_WITH_NEIGHBOURS:
             continue
         try:
-            own[length] = selection_factor(neighbours[rows], expected[rows])
+            own[length] = selection_factor(neighbours[rows], expected[rows]).value
         except InputError:
             continue
     return common, own

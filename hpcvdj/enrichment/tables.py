@@ -8,8 +8,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from hpcvdj.counting.config import PgenConfig
 from hpcvdj.counting.slices import NOTHING_YET, surveyed
+from hpcvdj.counting.species import species_warning
 from hpcvdj.counting.summary import Tally, log_exclusions
 from hpcvdj.enrichment.clonotypes import Clonotypes, clonotypes_of
 from hpcvdj.enrichment.enrich import COLUMNS, Enrichment, Settings, enrich, enrich_over
@@ -76,14 +79,8 @@ def enrich_table(
         if REPERTOIRE in names and len(found := set(map(str, as_arrow(given)[REPERTOIRE].to_pylist()))) > 1:
             raise _several("the table", sorted(found))
         junctions = read_table(given, model, reading_for())
-        counts = junctions.excluded.counts()
-        tally = Tally(
-            rows_read=junctions.rows_read,
-            counted=len(junctions),
-            excluded=counts,
-            substituted=junctions.substituted,
-        )
-        for message in filter(None, (tally.substitutions, tally.exclusions)):
+        tally = _tally(junctions)
+        for message in filter(None, (tally.substitutions, tally.exclusions, species_warning(tally, model))):
             warn(message)
         return _clonotypes(junctions, reads_of_table(given), model, choice, warn)
 
@@ -136,6 +133,7 @@ def enrich_file(
         assert junctions is not None
         assert own is not None
         facts = {
+            "command": "enrich",
             **run.provenance(),
             "tables": _recorded(inputs),
             "control": _recorded(of_control) if of_control is not None else [],
@@ -150,6 +148,7 @@ def enrich_file(
             "tested": found.table.num_rows,
             "impossible": found.impossible,
             "kappa": found.kappa,
+            "kappa_interval": [found.estimate.low, found.estimate.high] if found.estimate is not None else None,
             "kappa_by_length": found.by_length,
             "qq": found.qq,
             "hits": found.hits,
@@ -158,7 +157,9 @@ def enrich_file(
         with ExitStack() as stack:
             temporary = stack.enter_context(atomic_path(facts_path, overwrite=run.overwrite))
             temporary.write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n")
-            write_table(target, found.table.to_batches(), overwrite=run.overwrite)
+            # A table without rows has a header, too.
+            header = pa.RecordBatch.from_pylist([], found.table.schema)
+            write_table(target, [header, *found.table.to_batches()], overwrite=run.overwrite)
         return Enriched(found, junctions.rows_read, len(junctions.excluded), own.left_out)
 
     return run.on_root(finish)
@@ -184,9 +185,22 @@ def _read(
     def made() -> Clonotypes:
         assert junctions is not None
         log_exclusions(path.name, junctions.rows_read, junctions.excluded.counts(), junctions.substituted)
+        other = species_warning(_tally(junctions), model)
+        if other is not None:
+            log.warning("%s: %s", path.name, other)
         return _clonotypes(junctions, reads_of(inputs), model, choice)
 
     return inputs, junctions, run.root_steps(made, NOTHING_YET)
+
+
+def _tally(junctions: Junctions) -> Tally:
+    return Tally(
+        rows_read=junctions.rows_read,
+        counted=len(junctions),
+        excluded=junctions.excluded.counts(),
+        substituted=junctions.substituted,
+        nonzero=len(junctions),  # Probabilities are not known yet: the reasons of excluded rows decide.
+    )
 
 
 def _several(place: Path | str, repertoires: list[str]) -> InputError:

@@ -125,6 +125,7 @@ def write_table(target: Path, batches: Iterable[pa.RecordBatch], *, overwrite: b
     suffix = table_suffix(target)
     rows = 0
     parquet: pq.ParquetWriter | None = None
+    schema: pa.Schema | None = None
     with atomic_path(target, overwrite=overwrite) as temporary, ExitStack() as stack:
         stream: Any = stack.enter_context(open(temporary, "wb"))
         if suffix == ".gz":
@@ -132,15 +133,20 @@ def write_table(target: Path, batches: Iterable[pa.RecordBatch], *, overwrite: b
         for number, batch in enumerate(batches):
             rows += batch.num_rows
             if suffix == ".parquet":
-                parquet = parquet or stack.enter_context(
-                    pq.ParquetWriter(stream, batch.schema, use_dictionary=_repetitive(batch))
-                )
-                parquet.write_batch(batch)
+                # Rows tell which columns are dictionaries; a table without any has its columns from an empty batch.
+                schema = batch.schema
+                if batch.num_rows:
+                    parquet = parquet or stack.enter_context(
+                        pq.ParquetWriter(stream, schema, use_dictionary=_repetitive(batch))
+                    )
+                    parquet.write_batch(batch)
                 continue
             if number == 0:
                 stream.write("\t".join(batch.schema.names).encode() + b"\n")
             if batch.num_rows:
                 stream.write(_lines(as_strings(batch)))
+        if suffix == ".parquet" and parquet is None and schema is not None:
+            stack.enter_context(pq.ParquetWriter(stream, schema))
     return rows
 
 

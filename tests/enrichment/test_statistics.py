@@ -117,6 +117,24 @@ def test_no_factor(neighbours):
         selection_factor(neighbours.astype(np.int64), np.full(len(neighbours), 1e-9))
 
 
+def test_without_any_neighbour_kappa_is_the_largest_that_is_likely():
+    expected = np.full(1000, 1e-3)
+    found = selection_factor(np.zeros(1000, dtype=np.int64), expected)
+    assert (found.low, found.high) == (0, found.value)
+    assert np.exp(-found.value * expected.sum()) == pytest.approx(0.025)
+
+
+def test_the_interval_of_kappa_has_it_as_often_as_it_says():
+    rng = np.random.default_rng(6)
+    expected = rng.gamma(0.5, 0.1, 2_000)
+    held = 0
+    for _ in range(400):
+        found = selection_factor(rng.poisson(2.5 * expected), expected)
+        held += found.low <= 2.5 <= found.high
+    # Within four standard errors of 95 %.
+    assert abs(held / 400 - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 400)
+
+
 def test_clusters():
     texts = ["CAAF", "CABF", "CBBF", "CXYF", "CAAF", "CABFF", "CZYF"]
     letters = np.zeros((len(texts), 8), dtype=np.uint8)
