@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hpcvdj.cli import common, options
+from hpcvdj.cli.streams import is_standard
 from hpcvdj.runs.ranks import log_if_serial
 
 if TYPE_CHECKING:
@@ -86,11 +87,12 @@ def command(
     A neighbour of a clonotype (V gene, J gene, amino acids) is a nucleotide junction of the same genes with the same
     amino acids, or with one exchanged. Their number is compared with what recombination makes of so many junctions,
     times the model's selection factor, if it has one, and a factor kappa for the rest of selection, which clonotypes
-    without neighbours tell. P-values are Poisson, q-values are
-    those of Benjamini and Hochberg over all clonotypes, hits that are neighbours form clusters.
+    without neighbours tell. P-values are Poisson, q-values are those of Benjamini and Hochberg over all clonotypes,
+    hits that are neighbours form clusters.
 
     Needs productive nucleotide junctions of one individual, with V and J calls. The numbers are the same for any number
-    of ranks and threads. OUT.json says what was read, kappa of each length, and how many hits there are.
+    of ranks and threads. enriched.tsv.json, beside enriched.tsv, says what was read, kappa of each length, and how
+    many hits there are.
 
     Example: hpcvdj enrich sample.tsv -m human_trb -o enriched.tsv
     """
@@ -123,7 +125,9 @@ def command(
             from hpcvdj.enrichment.plot import draw
 
             draw(found.enrichment, plot, overwrite=overwrite)
-        _report(found, [output, Path(f"{output}.json"), *([plot] if plot is not None else [])], max_q)
+        # Nobody could find what is written beside standard output.
+        written = [output, *([] if is_standard(output) else [Path(f"{output}.json")]), *([plot] if plot else [])]
+        _report(found, written, max_q)
 
 
 def _require_drawable(plot: Path, *, overwrite: bool) -> None:

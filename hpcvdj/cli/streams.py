@@ -36,6 +36,11 @@ def named(text: str) -> str:
     return text
 
 
+def is_standard(path: Path) -> bool:
+    """Whether a path of the running command stands for standard input or output."""
+    return str(path.parent) in _folders
+
+
 def summary_stream() -> Any:
     """Where the summary goes: standard output, unless that has the table."""
     return sys.stderr if _taken else sys.stdout

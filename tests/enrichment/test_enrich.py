@@ -345,6 +345,33 @@ def test_every_row_is_accounted_for(tmp_path, model, drawn):
     assert facts == json.loads((tmp_path / "o.tsv.json").read_text()), "what was there stays"
 
 
+@pytest.mark.parametrize("output", ["o.tsv", "o.parquet", "-"])
+def test_without_neighbours_the_answer_is_none(tmp_path, drawn, model, output):
+    alone = drawn.slice(0, 300)
+    write_table(tmp_path / "t.tsv", alone.combine_chunks().to_batches(), overwrite=False)
+    target = output if output == "-" else tmp_path / output
+    words = ("enrich", tmp_path / "t.tsv", "-m", model.name, "-o", target, "--backend", "cpu")
+    out, err = hpcvdj_command(*words)
+    assert "0 have enough neighbours" in out + err
+    assert "at most; too few clonotypes have neighbours" in out + err
+    if output == "-":
+        assert out.splitlines()[0].startswith("v_call\tj_call\tjunction_aa\tnt_variants")
+        assert "json" not in err
+        return
+    empty = hpcvdj.read_table(target)
+    assert empty.num_rows == 0
+    assert "q_value" in empty.column_names
+    facts = json.loads((tmp_path / f"{output}.json").read_text())
+    assert facts["kappa_interval"] == [0, facts["kappa"]]
+
+
+def test_another_species_is_named(tmp_path, drawn, model):
+    mouse = drawn.set_column(1, "v_call", pa.array(["TRBV13-2*01"] * len(drawn))).slice(0, 300)
+    write_table(tmp_path / "t.tsv", mouse.combine_chunks().to_batches(), overwrite=False)
+    _, err = hpcvdj_command("enrich", tmp_path / "t.tsv", "-m", model.name, "-o", tmp_path / "o.tsv", code=2)
+    assert "species" in err
+
+
 def _as_rows(table):
     return [(r["sequence_id"], r["v_call"], r["j_call"], r["junction"]) for r in table.to_pylist()]
 
