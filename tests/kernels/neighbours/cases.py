@@ -12,7 +12,7 @@ def random_clonotypes(seed, rows, letters="AC", longest=6, classes=3):
         (rng.integers(classes), "".join(rng.choice(list(letters), rng.integers(1, longest + 1)))) for _ in range(rows)
     }
     kinds, texts = zip(*rng.permutation(sorted(found)), strict=True)
-    out = np.zeros((len(texts), 8), dtype=np.uint8)
+    out = np.zeros((len(texts), -(-longest // 8) * 8), dtype=np.uint8)
     for row, text in enumerate(texts):
         out[row, : len(text)] = list(text.encode())
     weights = rng.integers(0, 5, (len(texts), 2))
