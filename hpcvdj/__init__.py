@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hpcvdj.api.probabilities import generate, likely_scenarios, pgen, simulate
     from hpcvdj.api.results import convergence, report
     from hpcvdj.api.results import open_result as open
-    from hpcvdj.api.tables import germline, germlines, models, read_table
+    from hpcvdj.api.tables import convert, germline, germlines, models, read_table
     from hpcvdj.errors import HpcvdjError, HpcvdjWarning, InputError
     from hpcvdj.germline_import import import_germline
     from hpcvdj.recombination.alphabet import translate
@@ -47,6 +47,7 @@ __all__ = [
     "annotate_cells",
     "compare_models",
     "convergence",
+    "convert",
     "count",
     "enrich",
     "explain",
@@ -82,6 +83,7 @@ _HOMES = {
     "annotate_cells": "api.cells.annotate_cells",
     "compare_models": "api.models.compare_models",
     "convergence": "api.results.convergence",
+    "convert": "api.tables.convert",
     "count": "api.counting.count",
     "enrich": "api.neighbours.enrich",
     "explain": "api.counting.explain",

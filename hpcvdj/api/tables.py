@@ -13,6 +13,8 @@ from hpcvdj.recombination.germline import MAX_P, DAlleles, Germline, Tables, rea
 from hpcvdj.recombination.igor import load_model, model_folders
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.packaged import germline_paths
+from hpcvdj.repertoires.convert import Converted
+from hpcvdj.repertoires.convert import convert as convert_tables
 from hpcvdj.repertoires.formats import REASON, Opening
 from hpcvdj.repertoires.formats.format import ROW_ID
 from hpcvdj.repertoires.readers import TableReader, open_table
@@ -85,6 +87,32 @@ def read_table(
     """
     reader = open_table(path, Opening(format, tuple((columns or {}).items())))
     return of_kind(Given.read(reader).original, kind)
+
+
+@documented
+def convert(
+    tables: str | Path | Sequence[str | Path],
+    target: str | Path,
+    *,
+    format: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    overwrite: bool = False,
+) -> Converted:
+    """Write tables of any format that hpcvdj knows as one AIRR table, every row in its place.
+
+    tables     a file, a folder of files, or a list of these
+    target     the table to write: .tsv, .tsv.gz or .parquet
+    format     the name of their format; by default their headers say it
+    columns    which columns are which AIRR fields, as in {"junction": "cdr3nt", "v_call": "v"}
+    overwrite  {overwrite}
+
+    Returns what was written: the number of `tables` and `rows`, and the `reasons` of rows without a junction.  Several
+    tables have repertoire_id, and ids as docs/formats.md says.  Raises InputError, and writes nothing, if a table
+    cannot be read.
+    """
+    paths = [tables] if isinstance(tables, str | Path) else tables
+    opening = Opening(format, tuple((columns or {}).items()))
+    return convert_tables(list(map(Path, paths)), Path(target), opening, overwrite=overwrite)
 
 
 def is_column(given: Any) -> bool:

@@ -69,8 +69,8 @@ class Tally:
 
 def _with_remedy(summary: str, group: list[tuple[Exclusion, int]]) -> str:
     text = summary if len(group) > 1 else str(group[0][0])
-    option = group[0][0].kind.option
-    return f"{text} ({option} keeps them)" if option else text
+    remedy = group[0][0].kind.remedy
+    return f"{text} ({remedy})" if remedy else text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,14 +238,23 @@ def log_exclusions(
     if not excluded:
         return
     log.warning("%s: %s of %s rows excluded:", name, f"{sum(rows for _, rows in excluded):,}", f"{rows_read:,}")
+    for line in reason_lines(excluded):
+        log.warning("%s", line)
+
+
+def reason_lines(excluded: list[tuple[Exclusion, int]]) -> list[str]:
+    """How many rows have which reason, by kind, with the most frequent details and what keeps such rows."""
+    lines = []
     for summary, rows, group in by_summary(excluded):
         kind = group[0][0].kind
-        log.warning("  %8s  %s", f"{rows:,}", summary if len(group) > 1 else group[0][0])
+        lines.append(f"  {rows:8,}  {summary if len(group) > 1 else group[0][0]}")
         listed = group if kind.listed and len(group) > 1 else []
-        for exclusion, own_rows in listed[:_MOST_LOGGED]:
-            log.warning("            %8s  %s", f"{own_rows:,}", exclusion.particulars)
+        lines += [
+            f"            {own_rows:8,}  {exclusion.particulars}" for exclusion, own_rows in listed[:_MOST_LOGGED]
+        ]
         if listed[_MOST_LOGGED:]:
             rest = sum(own_rows for _, own_rows in listed[_MOST_LOGGED:])
-            log.warning("            %8s  and %d others", f"{rest:,}", len(listed) - _MOST_LOGGED)
-        if kind.option:
-            log.warning("            %s keeps them", kind.option)
+            lines.append(f"            {rest:8,}  and {len(listed) - _MOST_LOGGED} others")
+        if kind.remedy:
+            lines.append(f"            {kind.remedy}")
+    return lines

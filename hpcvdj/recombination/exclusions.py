@@ -19,7 +19,7 @@ class ExclusionKind(Enum):
 
     message  what users read about one row; the names in braces are the details of an `Exclusion` of this kind
     summary  what they read about all rows of the kind
-    option   the option that keeps such rows, if there is one
+    remedy   what keeps such rows, if there is something
     listed   whether it is of interest how many rows have which details
     """
 
@@ -47,7 +47,7 @@ class ExclusionKind(Enum):
     NOT_PRODUCTIVE = (
         "{field} is not productive: not whole codons from C to F, V or W without a stop",
         "{field} that is not productive",
-        "--normalize none",
+        "--normalize none keeps them",
     )
     INCOMPLETE = (
         "incomplete rearrangement: the read has no V",
@@ -67,7 +67,7 @@ class ExclusionKind(Enum):
         "read in which amino acids do not show where the junction is",
     )
     NO_CALL = "no {segment} call", "no {segment} call"
-    AMBIGUOUS_CALL = "ambiguous {segment} call {call}", "ambiguous {segment} call", "--ambiguous-calls first"
+    AMBIGUOUS_CALL = "ambiguous {segment} call {call}", "ambiguous {segment} call", "--ambiguous-calls first keeps them"
     UNLISTED_GENE = (
         "{segment} gene {gene} is not in the germline table",
         "{segment} gene that is not in the germline table",
@@ -75,7 +75,7 @@ class ExclusionKind(Enum):
     UNLISTED_ALLELE = (
         "{segment} allele {allele} is not in the germline table, other alleles of {gene} are",
         "{segment} allele that is not in the germline table, though other alleles of the gene are",
-        "--unlisted-alleles first",
+        "--unlisted-alleles first keeps them",
     )
     NOT_IN_MODEL = "{segment} gene {name} is not in the model", "{segment} gene that is not in the model"
     PARTIAL_JUNCTION = "partial junction", "partial junction"
@@ -83,21 +83,21 @@ class ExclusionKind(Enum):
         "the junction cannot be cut out of the read: it does not have junction_aa exactly once",
         "junction that cannot be cut out of the read",
     )
-    NOT_A_CELL = "contig is not of a cell", "contig that is not of a cell", "--format 10x_all"
-    LOW_CONFIDENCE = "contig of low confidence", "contig of low confidence", "--format 10x_all"
+    NOT_A_CELL = "contig is not of a cell", "contig that is not of a cell", "--format 10x_all keeps them"
+    LOW_CONFIDENCE = "contig of low confidence", "contig of low confidence", "--format 10x_all keeps them"
     SEVERAL_CHAINS = "contig of several chains", "contig of several chains"
     TWO_LOCI = "V is of locus {v_locus}, J of {j_locus}", "V and J of different loci"
     REPEATED_ID = (
         "sequence_id repeats that of data row {data_row}{table}",
         "sequence_id that repeats that of an earlier row",
-        "",
+        "--together keeps those that have another repertoire_id",
         False,
     )
     OTHER = "{message}", "other reasons"
     """A reason of a result of version 1, which has the message only."""
 
-    def __init__(self, message: str, summary: str, option: str = "", listed: bool = True) -> None:
-        self.message, self.summary, self.option, self.listed = message, summary, option, listed
+    def __init__(self, message: str, summary: str, remedy: str = "", listed: bool = True) -> None:
+        self.message, self.summary, self.remedy, self.listed = message, summary, remedy, listed
 
 
 @dataclass(frozen=True)

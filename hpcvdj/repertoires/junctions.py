@@ -182,15 +182,16 @@ class Junctions:
 
 
 def read_table(table: Any, germline: Reference, reading: Reading, *, together: bool = False) -> Junctions:
-    """The junctions of a table in memory; without a column `sequence_id`, rows are numbered.
+    """The junctions of a table in memory, whose rows are numbered.
+
+    A table made of several may have an id more than once, and what is computed is returned row by row.
 
     together  each row is of its own repertoire_id, if the table has that column
     """
     names = table_columns(table, reading.opening)
     together = together and REPERTOIRE in names
-    wanted = reading.columns if "sequence_id" in names else reading.columns[1:]
     further = [REPERTOIRE] * together + [REASON] * (REASON in names)
-    batches = table_batches(table, [*wanted, *further], reading.opening)
+    batches = table_batches(table, [*reading.columns[1:], *further], reading.opening)
     return read_junctions(batches, germline, reading, [Table(Path("the table"))], 0, () if together else None)
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, few
 from hpcvdj.repertoires.batches import as_strings
 from hpcvdj.repertoires.formats import BY_HEADER, REASON, Opening, Translation
 from hpcvdj.repertoires.readers import TableReader, open_table, possible_suffixes, reader, table_suffixes
@@ -80,7 +80,7 @@ def table_batches(
     if missing:
         raise InputError(
             f"the table has no column {', '.join(missing)}; rename its columns to the AIRR names "
-            f"(it has {', '.join(own[:12])})"
+            f"(it has {few(own, 12)})"
         )
     sources = translation.sources(wanted) if translation else wanted
     first_row = 0

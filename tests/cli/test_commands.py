@@ -184,7 +184,7 @@ BAD = {
         ["count", SMALL, "-g", GERMLINE, "-o", "o.h5", "--max-n", "99", "--method", "bitwise"],
         "use --method direct",
     ),
-    "wrong table": (["count", GERMLINE, "-g", GERMLINE, "-o", "o.h5"], "no column sequence_id, v_call"),
+    "wrong table": (["count", GERMLINE, "-g", GERMLINE, "-o", "o.h5"], "no column v_call, j_call, junction; --columns"),
     "simulate name": (["simulate", "-g", GERMLINE, "-o", "o.csv"], "must end in .tsv"),
     "simulate range": (["simulate", "-g", GERMLINE, "-o", "o.tsv", "--n-lengths", "a-b"], "--n-lengths 'a-b'"),
     "export result": (["export", GERMLINE, "-o", "o.tsv"], "not a result file, or a damaged one"),

@@ -146,18 +146,19 @@ class Translation:
 
     columns   what it can be read as: the AIRR fields, then its own other columns
     explains  whether rows come with a `REASON`
+    has_ids   whether the AIRR field of ids is a column of the table
     """
 
     def __init__(self, own: Sequence[str], fields: Mapping[str, Field]) -> None:
         self._fields, self._own = dict(fields), list(own)
         self._numbered = ROW_ID not in fields and ROW_ID not in own
-        self.explains = REASON in fields
+        self.explains, self.has_ids = REASON in fields, ROW_ID in own and ROW_ID not in fields
         made = [ROW_ID] * self._numbered + [name for name in fields if name != REASON]
         self.columns = made + [name for name in own if name not in made]
 
     @staticmethod
     def of(own: Sequence[str], opening: Opening, place: str, first_rows: FirstRows) -> "Translation | None":
-        """That of a table at `place` with the columns `own`; None if they are AIRR fields already.
+        """That of a table at `place` with the columns `own`; None if they are AIRR fields already, with ids.
 
         InputError for a table that no format can read, for columns of `opening` that it lacks, and for fields of a
         format that are made of columns that it lacks.
@@ -168,7 +169,7 @@ class Translation:
         lacking = [name for field in fields.values() for name in field.sources if name not in own]
         if lacking:
             raise InputError(f"{place}: no column {lacking[0]}; there are {', '.join(own[:40])}")
-        return Translation(own, fields) if fields else None
+        return Translation(own, fields) if fields or ROW_ID not in own else None
 
     def sources(self, wanted: Sequence[str]) -> list[str]:
         """The table's columns that some of `columns`, or `REASON`, are made of, each once."""

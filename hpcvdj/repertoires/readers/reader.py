@@ -2,13 +2,13 @@
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
 import pyarrow as pa
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, few
 from hpcvdj.repertoires.formats import AIRR, BY_HEADER, REASON, Opening, Translation, format_of
 from hpcvdj.storage.inputs import changed
 
@@ -21,10 +21,15 @@ BATCH_ROWS = 1 << 17
 """Rows of a batch of what is not text."""
 
 
-@cache
-def _say_once(text: str) -> None:
-    """Log a message; the same one only once, as tables are opened more than once in a run."""
-    log.info("%s", text)
+_said: set[tuple[Path, str]] = set()
+
+
+def _say_once(path: Path, text: str) -> None:
+    """Log what a file is; only once, as tables are opened more than once in a run, by different paths."""
+    key = path.resolve(), text
+    if key not in _said:
+        _said.add(key)
+        log.info("%s: %s", path, text)
 
 
 class TableReader:
@@ -72,7 +77,7 @@ class TableReader:
         place = f"{self.path}, line 1"
         kind = format_of(self.own_columns, self.opening, place)
         if kind is not None and kind.name != AIRR and self.opening.format is None:
-            _say_once(f"{self.path}: read as {kind.summary}")
+            _say_once(self.path, f"read as {kind.summary}")
         return Translation.of(self.own_columns, self.opening, place, self._first_rows)
 
     def _first_rows(self, columns: Sequence[str]) -> pa.RecordBatch | None:
@@ -87,6 +92,11 @@ class TableReader:
     def explains(self) -> bool:
         """Whether it has a column `REASON`, too."""
         return self.translation is not None and self.translation.explains
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether its rows have ids of their own as AIRR has them, not numbers of rows or clones."""
+        return self.translation is None or self.translation.has_ids
 
     @property
     def known_rows(self) -> int | None:
@@ -105,12 +115,12 @@ class TableReader:
     def _missing_message(self, missing: list[str]) -> str:
         message = f"{self.path}, line 1: no column {', '.join(missing)}"
         for delimiter, word in ((";", "semicolons"), (" ", "blanks")):
-            if len(self.columns) == 1 and delimiter in self.columns[0]:
+            if len(self.own_columns) == 1 and delimiter in self.own_columns[0]:
                 return f"{message}; its columns are separated by {word}, as some spreadsheets do: save it with tabs"
         if missing == ["junction"] and "cdr3" in self.columns:
             return f"{message}; --sequence-field cdr3 reads the column cdr3"
         renamed = ",".join(f"{name}=COLUMN" for name in missing)
-        return f"{message}; --columns {renamed} says which they are (this table has {', '.join(self.columns[:12])})"
+        return f"{message}; --columns {renamed} says which they are (this table has {few(self.own_columns, 12)})"
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The rows as batches of string columns: all columns, or `columns` in that order.
