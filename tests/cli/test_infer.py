@@ -311,6 +311,20 @@ def test_bad_input_is_one_line_on_two_ranks(tmp_path, model):
     assert "no row to infer a model from" in error_line(err)
 
 
+def test_a_model_of_another_species_is_said(tmp_path, table, model):
+    """In the words of count and pgen."""
+    frame = pd.read_csv(table, sep="\t").iloc[10:50]
+    frame.loc[20:, "v_call"] = [f"TRBV6-{2 + k % 4}*01" for k in range(30)]
+    path = tmp_path / "t.tsv"
+    frame.to_csv(path, sep="\t", index=False)
+    said = r"30 of 40 rows have a V or J call that \S* ?does not list"
+    _, err = hpcvdj_command(*words(path, model, tmp_path / "m", "--rows", "all", "--iterations", 1))
+    assert re.search(said, err.replace(str(model) + " ", ""))
+    with pytest.warns(hpcvdj.HpcvdjWarning, match="30 of 40 rows have a V or J call") as warned:
+        hpcvdj.infer(path, model, rows="all", iterations=1, start="uniform")
+    assert any("rows are few" in str(own.message) for own in warned)
+
+
 def test_few_rows_infer_gene_usage(tmp_path, table, model):
     own = ["infer", table, "-m", model, "-o", tmp_path / "m", "--backend", "cpu", *FEW, "--start", "model"]
     out, err = hpcvdj_command(*own)
