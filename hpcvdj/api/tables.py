@@ -18,7 +18,7 @@ from hpcvdj.repertoires.convert import convert as convert_tables
 from hpcvdj.repertoires.formats import REASON, Opening
 from hpcvdj.repertoires.formats.format import ROW_ID
 from hpcvdj.repertoires.readers import TableReader, open_table
-from hpcvdj.repertoires.tables import as_arrow
+from hpcvdj.repertoires.tables import as_arrow, made_fields, table_batches
 from hpcvdj.results.frames import Kind, beside, of_kind
 
 _TEXT = ("_id", "_call", "_aa", "_alignment", "_cigar", "junction", "sequence", "cdr3", REASON)
@@ -35,7 +35,7 @@ _NUMBERS = (
 class Given:
     """A table that a user gave, in memory or as a path.
 
-    original  the table; of a path, what `read_table` gives
+    original  the table, with the AIRR fields that its format makes; of a path, what `read_table` gives
     arrow     the same in pyarrow; of a path, also with what its format says of rows that have no junction
     reader    of a path
     """
@@ -48,7 +48,8 @@ class Given:
     def of(table: Any) -> "Given":
         """A table in memory, or at a path."""
         if not isinstance(table, str | Path):
-            return Given(table, as_arrow(table))
+            arrow = as_arrow(table)
+            return Given(_with_airr_fields(table, arrow), arrow)
         return Given.read(open_table(table))
 
     @staticmethod
@@ -68,6 +69,15 @@ class Given:
     def beside(self, values: pa.Table) -> Any:
         """A table of the kind of the original with values beside it."""
         return beside(self.original, self.arrow, dict(zip(values.column_names, values.columns, strict=True)))
+
+
+def _with_airr_fields(table: Any, arrow: pa.Table) -> Any:
+    """A table of another program with its AIRR fields beside its own columns; any other as it is."""
+    names = made_fields(arrow)
+    if not names or not len(arrow):
+        return table
+    made = typed(pa.Table.from_batches(list(table_batches(arrow, names))))
+    return beside(table, arrow, dict(zip(names, made.columns, strict=True)))
 
 
 def read_table(

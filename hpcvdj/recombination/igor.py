@@ -101,6 +101,9 @@ def load_model(name: str | Path, *, pseudogenes: bool = False) -> Model:
         if str(name) in OLGA_FOLDERS and str(name) not in named:
             raise InputError(f"model {name} is one of olga's; install hpcvdj[models], or give the folder of a model")
         if str(name) not in named:
+            of_species = [own for own in {**OLGA_FOLDERS, **named} if own.startswith(f"{name}_")]
+            if of_species:
+                raise InputError(f"{name}: a model is of one locus; of {name} there are {', '.join(of_species)}")
             there = ", ".join({**OLGA_FOLDERS, **named})
             raise InputError(f"{name}: no folder of a model, and no model of that name; there are {there}")
         folder = named[str(name)]

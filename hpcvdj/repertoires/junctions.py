@@ -413,7 +413,8 @@ class _Builder:
             return Exclusion.of(ExclusionKind.LONG_AMINO_ACIDS, field=name, length=detail, longest=longest)
         if sequence[detail] == STOP:
             return Exclusion.of(ExclusionKind.STOP_CODON, field=name)
-        return Exclusion.of(ExclusionKind.OTHER_SYMBOL, field=name, letter=sequence[detail])
+        kind = ExclusionKind.OUT_OF_FRAME if sequence[detail] in SHIFTED else ExclusionKind.OTHER_SYMBOL
+        return Exclusion.of(kind, field=name, letter=sequence[detail])
 
     def finish(self) -> Junctions:
         words, lengths, pair, row, hashes, repertoire_of = self._joined()
@@ -480,6 +481,9 @@ class _Builder:
         repertoire_ids = [names[repertoire] for repertoire in repertoires] if self._together else []
         return ExcludedRows.of(np.array(rows, dtype=np.int64), list(ids), exclusions, repertoire_ids)
 
+
+SHIFTED = "_~"
+"""What MiXCR, vdjtools and immunarch write in amino acids where the frame shifts."""
 
 AMINO_ACIDS = frozenset("EFILPQ")
 """Letters that mean an amino acid and no nucleotide, not even an ambiguous one."""

@@ -9,7 +9,8 @@ from typing import ClassVar
 import pyarrow as pa
 
 from hpcvdj.errors import InputError, few
-from hpcvdj.repertoires.formats import AIRR, BY_HEADER, REASON, Opening, Translation, format_of
+from hpcvdj.repertoires.formats import AIRR, BY_HEADER, REASON, Opening, Translation, format_of, resembled
+from hpcvdj.repertoires.formats.format import ROW_ID
 from hpcvdj.storage.inputs import changed
 
 log = logging.getLogger(__name__)
@@ -24,12 +25,12 @@ BATCH_ROWS = 1 << 17
 _said: set[tuple[Path, str]] = set()
 
 
-def _say_once(path: Path, text: str) -> None:
+def _say_once(path: Path, text: str, level: int = logging.INFO) -> None:
     """Log what a file is; only once, as tables are opened more than once in a run, by different paths."""
     key = path.resolve(), text
     if key not in _said:
         _said.add(key)
-        log.info("%s: %s", path, text)
+        log.log(level, "%s: %s", path, text)
 
 
 class TableReader:
@@ -71,6 +72,14 @@ class TableReader:
         except InputError:
             return False
 
+    @property
+    def resembles(self) -> str:
+        """As of `resembled`, for a table that no format recognises."""
+        try:
+            return "" if self.recognised else resembled(self.own_columns)
+        except InputError:
+            return ""
+
     @cached_property
     def translation(self) -> Translation | None:
         """What its columns are as AIRR fields; None if they are that already."""
@@ -78,6 +87,8 @@ class TableReader:
         kind = format_of(self.own_columns, self.opening, place)
         if kind is not None and kind.name != AIRR and self.opening.format is None:
             _say_once(self.path, f"read as {kind.summary}")
+        if kind is not None and (notice := kind.notice(self.own_columns)):
+            _say_once(self.path, notice, logging.WARNING)
         return Translation.of(self.own_columns, self.opening, place, self._first_rows)
 
     def _first_rows(self, columns: Sequence[str]) -> pa.RecordBatch | None:
@@ -104,8 +115,9 @@ class TableReader:
         return None
 
     def require(self, columns: Sequence[str]) -> None:
-        """Raise InputError unless the table has these `columns`, each once."""
-        missing = [name for name in columns if name not in self.columns and not (self.explains and name == REASON)]
+        """Raise InputError unless the table has these `columns`, each once; rows without ids are numbered."""
+        given = {*self.columns, ROW_ID, *[REASON] * self.explains}
+        missing = [name for name in columns if name not in given]
         if missing:
             raise InputError(self._missing_message(missing))
         repeated = next((name for name in columns if self.columns.count(name) > 1), None)
@@ -119,8 +131,10 @@ class TableReader:
                 return f"{message}; its columns are separated by {word}, as some spreadsheets do: save it with tabs"
         if missing == ["junction"] and "cdr3" in self.columns:
             return f"{message}; --sequence-field cdr3 reads the column cdr3"
-        renamed = ",".join(f"{name}=COLUMN" for name in missing)
-        return f"{message}; --columns {renamed} says which they are (this table has {few(self.own_columns, 12)})"
+        renamed = "--columns " + ",".join(f"{name}=COLUMN" for name in missing)
+        if self.resembles:
+            return f"{self.path}, line 1: {self.resembles}; export the table with it, or say with {renamed} what it has"
+        return f"{message}; {renamed} says which they are (this table has {few(self.own_columns, 12)})"
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The rows as batches of string columns: all columns, or `columns` in that order.
