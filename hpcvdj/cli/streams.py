@@ -36,6 +36,11 @@ def named(text: str) -> str:
     return text
 
 
+def is_stream(path: Path) -> bool:
+    """Whether a file is standard input or output, and gone once the command ends."""
+    return str(path.parent) in _folders
+
+
 def summary_stream() -> Any:
     """Where the summary goes: standard output, unless that has the table."""
     return sys.stderr if _taken else sys.stdout

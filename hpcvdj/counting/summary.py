@@ -26,6 +26,9 @@ log = logging.getLogger(__name__)
 
 _MOST_LOGGED = 12
 
+_DETAIL = " " * 12
+"""How lines about the details of a reason begin."""
+
 STAGES = ("read", "prepare", "kernel", "reduce", "save", "write", "total")
 """What `Summary.seconds` has: kernel and reduce are the maximum over ranks, save is what checkpoints cost."""
 
@@ -239,22 +242,21 @@ def log_exclusions(
         return
     log.warning("%s: %s of %s rows excluded:", name, f"{sum(rows for _, rows in excluded):,}", f"{rows_read:,}")
     for line in reason_lines(excluded):
-        log.warning("%s", line)
+        # Who wants warnings only is told the kinds.
+        log.log(logging.INFO if line.startswith(_DETAIL) else logging.WARNING, "%s", line)
 
 
 def reason_lines(excluded: list[tuple[Exclusion, int]]) -> list[str]:
     """How many rows have which reason, by kind, with the most frequent details and what keeps such rows."""
-    lines = []
+    lines: list[str] = []
     for summary, rows, group in by_summary(excluded):
         kind = group[0][0].kind
         lines.append(f"  {rows:8,}  {summary if len(group) > 1 else group[0][0]}")
         listed = group if kind.listed and len(group) > 1 else []
-        lines += [
-            f"            {own_rows:8,}  {exclusion.particulars}" for exclusion, own_rows in listed[:_MOST_LOGGED]
-        ]
+        lines += [f"{_DETAIL}{own_rows:8,}  {exclusion.particulars}" for exclusion, own_rows in listed[:_MOST_LOGGED]]
         if listed[_MOST_LOGGED:]:
             rest = sum(own_rows for _, own_rows in listed[_MOST_LOGGED:])
-            lines.append(f"            {rest:8,}  and {len(listed) - _MOST_LOGGED} others")
+            lines.append(f"{_DETAIL}{rest:8,}  and {len(listed) - _MOST_LOGGED} others")
         if kind.remedy:
-            lines.append(f"            {kind.remedy}")
+            lines.append(f"{_DETAIL}{kind.remedy}")
     return lines

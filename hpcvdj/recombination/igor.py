@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, installing
 from hpcvdj.recombination.alphabet import reverse_complement
 from hpcvdj.recombination.germline import extended_j, extended_v
 from hpcvdj.recombination.models import (
@@ -99,7 +99,7 @@ def load_model(name: str | Path, *, pseudogenes: bool = False) -> Model:
     if not folder.is_dir():
         named = model_folders()
         if str(name) in OLGA_FOLDERS and str(name) not in named:
-            raise InputError(f"model {name} is one of olga's; install hpcvdj[models], or give the folder of a model")
+            raise InputError(f"model {name} is one of olga's: {installing('models')}, or give the folder of a model")
         if str(name) not in named:
             of_species = [own for own in {**OLGA_FOLDERS, **named} if own.startswith(f"{name}_")]
             if of_species:

@@ -239,7 +239,7 @@ def test_cuda_without_a_gpu_names_the_remedy(tmp_path):
     if gpu_count():
         pytest.skip("there is a GPU")
     _, err = hpcvdj_command("count", SMALL, "-g", GERMLINE, "-o", tmp_path / "o.h5", "--backend", "cuda", code=1)
-    assert re.search(r"install hpcvdj\[cuda13\]|nvidia-smi", error_line(err))
+    assert re.search(r"pip install 'hpcvdj\[cuda13\]'|nvidia-smi", error_line(err))
     assert os.listdir(tmp_path) == []
 
 

@@ -391,6 +391,15 @@ def test_models_are_compared_on_rows(inferred, model, table, tmp_path):
     assert "was inferred from" not in hpcvdj_command("models", "compare", model, inferred, "--rows", other)[0]
 
 
+def test_rows_in_frame_are_warned_of(inferred, model, table, tmp_path):
+    frame = pd.read_csv(table, sep="\t")
+    frame[frame["junction"].str.len() % 3 == 0].head(20).to_csv(tmp_path / "in.tsv", sep="\t", index=False)
+    out, _ = hpcvdj_command("models", "compare", model, inferred, "--rows", tmp_path / "in.tsv")
+    assert "warning    20 of 20 rows are in frame" in out
+    out, _ = hpcvdj_command("models", "compare", model, inferred, "--rows", table)
+    assert "are in frame" not in out
+
+
 def test_a_fit_is_shown_in_a_line(table, model):
     fit = hpcvdj.infer(pd.read_csv(table, sep="\t", dtype=str, keep_default_na=False), model, iterations=2)
     assert f"{fit.counted[0]:,} rows counted, {fit.counted[1]:,} held out, evaluation" in repr(fit)
