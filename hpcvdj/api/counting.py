@@ -130,8 +130,8 @@ def explain(
         fault = read.excluded.exclusion(0)
         takes = "explain takes nucleotides: " if fault.kind is ExclusionKind.AMINO_ACIDS else ""
         raise InputError(
-            f"{sequence or 'the empty sequence'} ({v_call}, {j_call}): {fault}; {takes}give a {sequence_field} of A, C, "
-            f"G, T and calls that {reference.name} lists"
+            f"{sequence or 'the empty sequence'} ({v_call}, {j_call}): {fault}; {takes}give a {sequence_field} of A, "
+            f"C, G, T and calls that {reference.name} lists"
         )
     cdr3 = read.repertoire.cdr3(0)
     v, j = read.repertoire.pairs[0]

@@ -16,7 +16,7 @@ ONE_COLUMN = 70
 
 
 def print_help(command: Any, ctx: Any) -> None:
-    """Print usage, description, arguments and options of a command."""
+    """Print usage, description, arguments and options of a command, and the commands of a group."""
     from rich.console import Console
 
     width = min(shutil.get_terminal_size().columns, WIDEST)
@@ -32,6 +32,23 @@ def print_help(command: Any, ctx: Any) -> None:
         for _, (names, description) in records:
             text = _DEFAULT.sub(r"default: \1\2", " ".join(description.split()))
             _print_record(console, names, _LIMITS.sub("", text), width)
+
+    for panel, names in _commands(command, ctx).items():
+        console.print(f"\n[bold]{panel}[/bold]")
+        for name, description in names:
+            _print_record(console, name, description, width)
+    if command.epilog:
+        console.print(f"\n{command.epilog}", markup=False)
+
+
+def _commands(group: Any, ctx: Any) -> dict[str, list[tuple[str, str]]]:
+    """The names and descriptions of a group's commands, by their panels; of a command none."""
+    panels: dict[str, list[tuple[str, str]]] = {}
+    for name in group.list_commands(ctx) if hasattr(group, "list_commands") else ():
+        own = group.get_command(ctx, name)
+        panel = own.rich_help_panel if isinstance(own.rich_help_panel, str) else "Commands"
+        panels.setdefault(panel, []).append((name, own.get_short_help_str(limit=300)))
+    return panels
 
 
 _PARTS = ("Arguments", NEEDED, MORE)

@@ -180,13 +180,11 @@ def infer(
     backend: Backend,
     state: bytes | None = None,
     save: Callable[[bytes], None] = lambda state: None,
-    warn: Callable[[str], None] = log.warning,
 ) -> Fit | None:
     """Infer a model, on root; None on the other ranks, which pass no rows.
 
     model  the alleles, and where to start from
     state  where an earlier run was, as it gave it to `save`
-    warn   called with each warning, on root
 
     StoppedError on every rank after a signal; InputError if most rows are not possible, or for a damaged state.
     """
@@ -207,7 +205,7 @@ def infer(
         if expected is not None:
             found = own.take(expected, time.perf_counter() - before)
             _report(found, own)
-        run.on_root(lambda: _after(kept, save))
+        run.on_root(lambda: _after(kept, plan, save))
     search = kept.search
     errors = _bootstrapped(kept, evaluate, held, run, save)
     if not run.is_root:
@@ -215,8 +213,6 @@ def infer(
     assert search.best is not None
     best = max((found for found in search.trace if found.accepted), key=lambda found: _order(found, search))
     warnings += _changed_alleles(given, search.best, free)
-    for warning in warnings:
-        warn(warning)
     return Fit(search.best, best, tuple(search.trace), (search.rows, search.held), errors, tuple(warnings))
 
 
@@ -224,7 +220,7 @@ def _order(found: Evaluated, search: Search) -> tuple[float, float]:
     return (found.held_out, -found.iteration) if search.judged else (0.0, found.iteration)
 
 
-def _after(kept: "_Kept", save: Callable[[bytes], None]) -> None:
+def _after(kept: "_Kept", plan: Plan, save: Callable[[bytes], None]) -> None:
     """Save; InputError unless at least half of the junctions are possible."""
     search = kept.search
     possible = search.rows - search.trace[-1].lost
@@ -232,7 +228,9 @@ def _after(kept: "_Kept", save: Callable[[bytes], None]) -> None:
         subject = f"only {possible:,} of {search.rows:,} junctions have" if possible else "no junction has"
         raise InputError(
             f"{subject} a probability above 0 under the model that inference starts from, {search.model.name}; give "
-            "the model of the rows' species and locus, or start from a mixture with --start mixed"
+            "the model of the rows' species and locus"
+            + ", or start from a mixture with --start mixed"
+            * (plan.start == "model")
         )
     save(kept.saved())
 

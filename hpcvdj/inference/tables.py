@@ -118,6 +118,8 @@ def infer_tables(
             assert fit is not None
             assert chosen is not None
             assert junctions is not None
+            for line in fit.warnings:
+                log.warning("%s", line)
             unexplained = _unexplained(chosen, fit, backend, errors=plan.errors)
             facts = {
                 "identity": identity,
@@ -154,8 +156,10 @@ def infer_table(table: Any, start: Model | Germline, plan: Plan, backend_name: s
     for line in filter(None, (tally.substitutions, tally.exclusions, species_warning(tally, model), unknown)):
         warn(line)
     chosen = choose(junctions, reads, plan.rows)
-    fit = infer(chosen, _anchored(model, start, chosen), plan, run, run.bind(backend_name), warn=warn)
+    fit = infer(chosen, _anchored(model, start, chosen), plan, run, run.bind(backend_name))
     assert fit is not None
+    for line in fit.warnings:
+        warn(line)
     return replace(fit, model=named(fit.model, "inferred"))
 
 

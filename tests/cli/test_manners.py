@@ -290,6 +290,15 @@ def test_help_has_no_noise():
     assert "{" not in out
 
 
+def test_the_help_of_groups_looks_like_that_of_commands():
+    out, _ = hpcvdj_command("--help")
+    assert out.startswith("Usage: hpcvdj [OPTIONS] COMMAND [ARGS]...\n")
+    assert re.search(r"^Generation probabilities\n  pgen  +Compute how probable", out, re.MULTILINE)
+    assert "First look: hpcvdj count" in out
+    out, _ = hpcvdj_command("models", "--help")
+    assert re.search(r"^Commands\n  list  +List the models", out, re.MULTILINE)
+
+
 def test_explain_takes_nucleotides():
     words = "explain", "CASSIDTQQAFVEQYF", "--v", "TRBV5", "--j", "TRBJ2-4", "-g", GERMLINE
     _, err = hpcvdj_command(*words, code=2)
