@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError, installing
+from hpcvdj.errors import InputError
 
 Method = Literal["louvain", "components", "label-propagation"]
 Singletons = Literal["none", "own"]
@@ -150,7 +150,7 @@ def require_networkx() -> Any:
     try:
         import networkx
     except ImportError:
-        raise InputError(f"graphs need networkx: {installing('graphs')}") from None
+        raise InputError("graphs need networkx: install hpcvdj[graphs]") from None
     return networkx
 
 

@@ -93,18 +93,18 @@ def _with_other_ids(tables: Sequence[Table]) -> set[Path]:
     Tables of other formats than AIRR have numbers of rows or clones; tables with AIRR ids keep these, unless two of
     them have one in common.  InputError if two such tables have one name.
     """
-    readers = {table.path: table.open() for table in tables}
-    ids = [_different_ids(reader.batches([ROW_ID])) for reader in readers.values() if reader.has_ids]
+    readers = [table.open() for table in tables]
+    ids = [_different_ids(reader.batches([ROW_ID])) for reader in readers if reader.has_ids]
     together = np.concatenate([np.empty(0, np.uint64), *ids])
     repeated = len(np.unique(together)) < len(together)
-    renamed = [table for table in tables if repeated or not readers[table.path].has_ids]
-    first: dict[str, Path] = {}
+    renamed = [table for table, reader in zip(tables, readers, strict=True) if repeated or not reader.has_ids]
+    first: dict[str, Table] = {}
     for table in renamed:
-        other = first.setdefault(table.repertoire_id, table.path)
-        if other != table.path:
+        other = first.setdefault(table.repertoire_id, table)
+        if other is not table:
             raise InputError(
-                f"{table.path}: its rows would have the ids {table.repertoire_id}.1 and so on, like those of {other}; "
-                "rename one of the files"
+                f"{table.path}: its rows would have the ids {table.repertoire_id}.1 and so on, like those of "
+                f"{other.path}; name each table once, or rename one of the files"
             )
     return {table.path for table in renamed}
 

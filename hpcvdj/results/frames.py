@@ -68,4 +68,4 @@ def require(library: str, extra: str = "") -> None:
     from importlib.util import find_spec
 
     if find_spec(library) is None:
-        raise InputError(f"{library} is not installed: {installing(extra or library)}")
+        raise InputError(f"{library} is not installed; {installing(extra or library)}")

@@ -89,8 +89,11 @@ def test_ids_of_tables_with_one_name_would_be_the_same(tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "t.txt").write_text(TABLES["vdjtools"][1])
-    with pytest.raises(InputError, match=r"b/t.txt: its rows would have the ids t\.1 .*a/t.txt; rename one"):
+    with pytest.raises(InputError, match=r"b/t.txt: its rows would have the ids t\.1 .*a/t.txt; name each"):
         convert([tmp_path / "a", tmp_path / "b"], tmp_path / "out.tsv")
+    (tmp_path / "c.tsv").write_text(TABLES["airr"][1])
+    with pytest.raises(InputError, match="name each table once"):
+        convert([tmp_path / "c.tsv"] * 2, tmp_path / "out.tsv")
 
 
 def test_an_airr_table_without_ids_has_numbers(tmp_path):
