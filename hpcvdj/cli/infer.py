@@ -139,7 +139,7 @@ def command(
     inference.json (where it comes from), iterations.tsv (each iteration's log-likelihood), standard_errors.tsv (with
     --bootstrap) and, if there are such rows, unexplained.tsv (rows that the model cannot make).
 
-    If most rows have probability 0 at the start, the model is of another species or locus: that is an error.
+    If fewer than a quarter of the rows are possible at the start, it is of another species or locus: that is an error.
 
     With fewer than 3,000 rows, only gene usage is inferred unless --only names other parameters.
 

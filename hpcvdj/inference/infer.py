@@ -40,6 +40,10 @@ FEWEST_ROWS = 3000
 FEW_ROWS = 10_000
 """With fewer rows, what is rare is not known well."""
 
+FEWEST_POSSIBLE = 0.25
+"""With a smaller share of possible rows, the start is taken for that of another species or locus: the mouse model makes
+one in seven rows of a human.  Rows with many sequencing errors have larger shares."""
+
 RARE, COMMON = 1e-3, 1e-2
 """Probabilities of an allele: below the first, a model hardly knows its deletions; from the second on, they matter."""
 
@@ -186,7 +190,7 @@ def infer(
     model  the alleles, and where to start from
     state  where an earlier run was, as it gave it to `save`
 
-    StoppedError on every rank after a signal; InputError if most rows are not possible, or for a damaged state.
+    StoppedError on every rank after a signal; InputError if hardly any row is possible, or for a damaged state.
     """
     free, warnings = run.from_root(lambda: _free(chosen, model, plan))
     given = model
@@ -212,6 +216,11 @@ def infer(
         return None
     assert search.best is not None
     best = max((found for found in search.trace if found.accepted), key=lambda found: _order(found, search))
+    if 2 * best.lost > search.rows:
+        warnings.append(
+            f"{best.lost:,} of {search.rows:,} rows have probability 0: are they of another species or locus than "
+            f"{given.name}, or do they have many sequencing errors (--errors)?"
+        )
     warnings += _changed_alleles(given, search.best, free)
     return Fit(search.best, best, tuple(search.trace), (search.rows, search.held), errors, tuple(warnings))
 
@@ -221,16 +230,16 @@ def _order(found: Evaluated, search: Search) -> tuple[float, float]:
 
 
 def _after(kept: "_Kept", plan: Plan, save: Callable[[bytes], None]) -> None:
-    """Save; InputError unless at least half of the junctions are possible."""
+    """Save; InputError if fewer than `FEWEST_POSSIBLE` of the junctions are possible."""
     search = kept.search
     possible = search.rows - search.trace[-1].lost
-    if 2 * possible < search.rows:
+    if possible < max(1, FEWEST_POSSIBLE * search.rows):
+        mixture = ", or start from a mixture with --start mixed" if plan.start == "model" else ""
+        errors = "" if plan.errors else ", or infer sequencing errors as well, with --errors"
         subject = f"only {possible:,} of {search.rows:,} junctions have" if possible else "no junction has"
         raise InputError(
             f"{subject} a probability above 0 under the model that inference starts from, {search.model.name}; give "
-            "the model of the rows' species and locus"
-            + ", or start from a mixture with --start mixed"
-            * (plan.start == "model")
+            f"the model of the rows' species and locus{mixture}{errors}"
         )
     save(kept.saved())
 

@@ -99,7 +99,7 @@ def load_model(name: str | Path, *, pseudogenes: bool = False) -> Model:
     if not folder.is_dir():
         named = model_folders()
         if str(name) in OLGA_FOLDERS and str(name) not in named:
-            raise InputError(f"model {name} is one of olga's: {installing('models')}, or give the folder of a model")
+            raise InputError(f"model {name} is one of olga's; {installing('models')}, or give the folder of a model")
         if str(name) not in named:
             of_species = [own for own in {**OLGA_FOLDERS, **named} if own.startswith(f"{name}_")]
             if of_species:

@@ -136,9 +136,14 @@ def test_most_rows_must_be_possible():
     """As with a model of another species, many of whose genes have the same names."""
     model = inferable(7, True)
     possible, impossible = drawn(model, 10, 3), [("ACGT" * 30, None, None)]
-    fit_of(model, possible + 10 * impossible, iterations=2)
-    with pytest.raises(InputError, match=f"only 10 of 21 junctions have a probability above 0 .* {model.name}; give"):
-        fit_of(model, possible + 11 * impossible, iterations=2)
+    assert not [text for text in fit_of(model, possible + 10 * impossible, iterations=2).warnings if "another" in text]
+    for number in (11, 30):
+        (warning,) = [
+            text for text in fit_of(model, possible + number * impossible, iterations=2).warnings if "another" in text
+        ]
+        assert warning.startswith(f"{number} of {10 + number} rows have probability 0")
+    with pytest.raises(InputError, match=f"only 10 of 41 junctions have a probability above 0 .* {model.name}; give"):
+        fit_of(model, possible + 31 * impossible, iterations=2)
 
 
 def test_alleles_that_no_row_has_are_named():

@@ -401,7 +401,9 @@ def test_a_folder_goes_before_a_name(tmp_path, monkeypatch):
 
 def test_a_name_without_olga(monkeypatch):
     monkeypatch.setattr("hpcvdj.recombination.igor.find_spec", lambda name: None)
-    with pytest.raises(InputError, match=r"model human_trb is one of olga's; install hpcvdj\[models\], or give the"):
+    with pytest.raises(
+        InputError, match=r"model human_trb is one of olga's; pip install 'hpcvdj\[models\]' .*, or give the"
+    ):
         load_model("human_trb")
 
 
