@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hpcvdj.api.probabilities import generate, likely_scenarios, pgen, simulate
     from hpcvdj.api.results import open_result as open
     from hpcvdj.api.results import report
-    from hpcvdj.api.tables import germline, germlines, models, read_table
+    from hpcvdj.api.tables import convert, germline, germlines, models, read_table
     from hpcvdj.errors import HpcvdjError, HpcvdjWarning, InputError
     from hpcvdj.germline_import import import_germline
     from hpcvdj.recombination.alphabet import translate
@@ -48,6 +48,7 @@ __all__ = [
     "annotate_cells",
     "compare_models",
     "contamination",
+    "convert",
     "count",
     "enrich",
     "explain",
@@ -85,6 +86,7 @@ _HOMES = {
     "annotate_cells": "api.cells.annotate_cells",
     "compare_models": "api.models.compare_models",
     "contamination": "api.cohorts.contamination",
+    "convert": "api.tables.convert",
     "count": "api.counting.count",
     "enrich": "api.neighbours.enrich",
     "explain": "api.counting.explain",

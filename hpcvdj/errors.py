@@ -62,6 +62,12 @@ class LauncherError(MachineError):
     before_ranks = True
 
 
+def installing(*extras: str) -> str:
+    """How to install parts of hpcvdj that not every installation has."""
+    names = ",".join(extras)
+    return f"pip install 'hpcvdj[{names}]' (in a checkout: pip install -e '.[{names}]')"
+
+
 def require_choice(name: str, value: object, choices: Iterable[str]) -> None:
     """Raise InputError unless `value` is one of `choices`."""
     known = tuple(choices)

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 import hpcvdj
-from hpcvdj.inference.selection import distinct, normalised, reading_for
+from hpcvdj.counting.tables import productive_reading
+from hpcvdj.inference.selection import distinct, normalised
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.selection import SIDE, Selection
 from hpcvdj.repertoires.junctions import read_table
@@ -27,7 +28,7 @@ def few_genes():
 def with_factor(model, weights, draws=60_000):
     """The model with a factor of these weights, whose mean is 1 over draws."""
     drawn = hpcvdj.generate(model, draws, seed=21, productive=True, backend="cpu")
-    fresh, _ = distinct(read_table(drawn, model, reading_for()))
+    fresh, _ = distinct(read_table(drawn, model, productive_reading()))
     logs = fresh.log_factor(Selection(weights, 0.0, -50.0, 50.0))
     own = Selection(weights, 0.0, float(logs.min()), float(logs.max()))
     return replace(model, selection=normalised(own, fresh))

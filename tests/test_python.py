@@ -48,12 +48,23 @@ def model(folder):
 
 @pytest.fixture(scope="module")
 def modelled(folder, model):
-    """Junctions that the model makes, the first ones again in another repertoire, and again in the same."""
-    rows = mouse_junctions(hpcvdj.load_model(model), 60)
+    """Junctions of the model's genes."""
+    return in_repertoires(folder / "modelled.tsv", mouse_junctions(hpcvdj.load_model(model), 60))
+
+
+@pytest.fixture(scope="module")
+def made(folder, model):
+    """Junctions that the model makes."""
+    rows = hpcvdj.generate(model, 60, seed=1).select(["v_call", "j_call", "junction"]).to_pylist()
+    return in_repertoires(folder / "made.tsv", [tuple(row.values()) for row in rows])
+
+
+def in_repertoires(path, rows):
+    """A table of 60 rows, the first ones again in another repertoire, and again in the same."""
     rows += rows[:9] + rows[:5]
     columns = dict(zip(("v_call", "j_call", "junction"), zip(*rows, strict=True), strict=True))
     columns["repertoire_id"] = ["a"] * 60 + ["b"] * 9 + ["a"] * 5
-    return text(folder / "modelled.tsv", pa.table({"sequence_id": [f"s{k}" for k in range(len(rows))], **columns}))
+    return text(path, pa.table({"sequence_id": [f"s{k}" for k in range(len(rows))], **columns}))
 
 
 def given(path, kind):
@@ -122,12 +133,12 @@ def test_pgen_of_a_series(modelled, model):
 
 @pytest.mark.filterwarnings("ignore::hpcvdj.HpcvdjWarning")
 @pytest.mark.parametrize("kind", KINDS)
-def test_infer(modelled, model, kind, folder, tmp_path):
-    fit = hpcvdj.infer(given(modelled, kind), model, rows="all", hold_out=0.0, iterations=2)
+def test_infer(made, model, kind, folder, tmp_path):
+    fit = hpcvdj.infer(given(made, kind), model, rows="all", hold_out=0.0, iterations=2)
     target = folder / "inferred"
     if not target.exists():
         options = ("--rows", "all", "--hold-out", 0, "--iterations", 2)
-        hpcvdj_command("infer", modelled, "-m", model, *options, "-o", target)
+        hpcvdj_command("infer", made, "-m", model, *options, "-o", target)
     hpcvdj.write_model(fit.model, tmp_path / "own")
     files = [path for path in (tmp_path / "own").rglob("*") if path.is_file()]
     assert len(files) > 2

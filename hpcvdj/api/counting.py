@@ -17,6 +17,7 @@ from hpcvdj.kernels.backends import AUTO
 from hpcvdj.kernels.pathways.methods import Direct
 from hpcvdj.kernels.quantities import Pathways
 from hpcvdj.recombination.calls import CallPolicy, Policy
+from hpcvdj.recombination.exclusions import ExclusionKind
 from hpcvdj.recombination.explanation import Explanation
 from hpcvdj.recombination.germline import DFormConvention, Germline, PaperDForms, Tables
 from hpcvdj.recombination.repertoire import SequenceField
@@ -126,9 +127,11 @@ def explain(
     row = {"v_call": [v_call], "j_call": [j_call], sequence_field: [sequence]}
     read = read_table(pa.table(row), reference, reading)
     if len(read.excluded):
+        fault = read.excluded.exclusion(0)
+        takes = "explain takes nucleotides: " if fault.kind is ExclusionKind.AMINO_ACIDS else ""
         raise InputError(
-            f"{sequence or 'the empty sequence'} ({v_call}, {j_call}): {read.excluded.exclusion(0)}; give a "
-            f"{sequence_field} of A, C, G, T and calls that {reference.name} lists"
+            f"{sequence or 'the empty sequence'} ({v_call}, {j_call}): {fault}; {takes}give a {sequence_field} of A, "
+            f"C, G, T and calls that {reference.name} lists"
         )
     cdr3 = read.repertoire.cdr3(0)
     v, j = read.repertoire.pairs[0]

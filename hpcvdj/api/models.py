@@ -50,8 +50,8 @@ def infer(
     `errors` as a model, or None without a bootstrap, and `warnings`; `write_model(fit.model, folder)` writes the model
     in IGoR's format.
 
-    Warns (HpcvdjWarning) of excluded rows, and of too few rows.  Raises InputError if no row takes part, or if none is
-    possible under the model.
+    Warns (HpcvdjWarning) of excluded rows, of a model of another species, and of `Fit.warnings`.  Raises InputError if
+    no row takes part, or if fewer than a quarter are possible under the model.
     """
     if (model is None) == (germline is None):
         raise InputError("give a --model to start from or a --germline table, one of the two")

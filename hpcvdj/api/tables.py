@@ -13,10 +13,12 @@ from hpcvdj.recombination.germline import MAX_P, DAlleles, Germline, Tables, rea
 from hpcvdj.recombination.igor import load_model, model_folders
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.packaged import germline_paths
+from hpcvdj.repertoires.convert import Converted
+from hpcvdj.repertoires.convert import convert as convert_tables
 from hpcvdj.repertoires.formats import REASON, Opening
 from hpcvdj.repertoires.formats.format import ROW_ID
 from hpcvdj.repertoires.readers import TableReader, open_table
-from hpcvdj.repertoires.tables import as_arrow
+from hpcvdj.repertoires.tables import as_arrow, made_fields, table_batches
 from hpcvdj.results.frames import Kind, beside, of_kind
 
 _TEXT = ("_id", "_call", "_aa", "_alignment", "_cigar", "junction", "sequence", "cdr3", REASON)
@@ -33,7 +35,7 @@ _NUMBERS = (
 class Given:
     """A table that a user gave, in memory or as a path.
 
-    original  the table; of a path, what `read_table` gives
+    original  the table, with the AIRR fields that its format makes; of a path, what `read_table` gives
     arrow     the same in pyarrow; of a path, also with what its format says of rows that have no junction
     reader    of a path
     """
@@ -46,7 +48,8 @@ class Given:
     def of(table: Any) -> "Given":
         """A table in memory, or at a path."""
         if not isinstance(table, str | Path):
-            return Given(table, as_arrow(table))
+            arrow = as_arrow(table)
+            return Given(_with_airr_fields(table, arrow), arrow)
         return Given.read(open_table(table))
 
     @staticmethod
@@ -68,6 +71,15 @@ class Given:
         return beside(self.original, self.arrow, dict(zip(values.column_names, values.columns, strict=True)))
 
 
+def _with_airr_fields(table: Any, arrow: pa.Table) -> Any:
+    """A table of another program with its AIRR fields beside its own columns; any other as it is."""
+    names = made_fields(arrow)
+    if not names or not len(arrow):
+        return table
+    made = typed(pa.Table.from_batches(list(table_batches(arrow, names))))
+    return beside(table, arrow, dict(zip(names, made.columns, strict=True)))
+
+
 def read_table(
     path: str | Path, *, format: str | None = None, columns: Mapping[str, str] | None = None, kind: Kind = "pyarrow"
 ) -> Any:
@@ -85,6 +97,32 @@ def read_table(
     """
     reader = open_table(path, Opening(format, tuple((columns or {}).items())))
     return of_kind(Given.read(reader).original, kind)
+
+
+@documented
+def convert(
+    tables: str | Path | Sequence[str | Path],
+    target: str | Path,
+    *,
+    format: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    overwrite: bool = False,
+) -> Converted:
+    """Write tables of any format that hpcvdj knows as one AIRR table, every row in its place.
+
+    tables     a file, a folder of files, or a list of these
+    target     the table to write: .tsv, .tsv.gz or .parquet
+    format     the name of their format; by default their headers say it
+    columns    which columns are which AIRR fields, as in {"junction": "cdr3nt", "v_call": "v"}
+    overwrite  {overwrite}
+
+    Returns what was written: the number of `tables` and `rows`, and the `reasons` of rows without a junction.  Several
+    tables have repertoire_id, and ids as docs/formats.md says.  Raises InputError, and writes nothing, if a table
+    cannot be read.
+    """
+    paths = [tables] if isinstance(tables, str | Path) else tables
+    opening = Opening(format, tuple((columns or {}).items()))
+    return convert_tables(list(map(Path, paths)), Path(target), opening, overwrite=overwrite)
 
 
 def is_column(given: Any) -> bool:

@@ -13,7 +13,7 @@ from importlib import import_module
 import typer
 
 from hpcvdj import __version__
-from hpcvdj.cli.common import QUIET, VERBOSE, Command, complain, mute_nonroot_ranks, set_logging
+from hpcvdj.cli.common import QUIET, VERBOSE, Command, Group, complain, mute_nonroot_ranks, set_logging
 from hpcvdj.errors import HpcvdjError
 from hpcvdj.runs.ranks import ROOT, abort, launched_rank, world
 
@@ -54,6 +54,7 @@ def program(words: list[str] | None = None) -> typer.Typer:
     app = typer.Typer(
         name="hpcvdj",
         help="Count, exactly, how many V(D)J recombination pathways produce each observed junction.",
+        cls=Group,
         epilog="First look: hpcvdj count inputs/mouse_trb/small.tsv -g mouse_trb_paper -o out.h5",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
@@ -67,7 +68,7 @@ def program(words: list[str] | None = None) -> typer.Typer:
         for name in (name for name in names if not alone or name == named):
             module = import_module(f"hpcvdj.cli.{name.replace('-', '_')}")
             if hasattr(module, "app"):
-                app.add_typer(module.app, name=name, rich_help_panel=panel)
+                app.add_typer(module.app, name=name, cls=Group, rich_help_panel=panel)
             else:
                 app.command(name, cls=Command, rich_help_panel=panel)(module.command)
     return app

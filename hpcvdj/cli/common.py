@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 import typer.main
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from hpcvdj.cli.helping import print_help
 from hpcvdj.cli.streams import named, standard_streams, summary_stream
@@ -82,6 +82,14 @@ class Command(TyperCommand):
         for described in (self, *self.params):
             if getattr(described, "help", None):
                 described.help = fill(described.help)  # type: ignore[attr-defined]
+        print_help(self, ctx)
+
+
+class Group(TyperGroup):
+    """Commands, with the help of a command."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help."""
         print_help(self, ctx)
 
 

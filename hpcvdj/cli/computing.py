@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hpcvdj.cli import common
+from hpcvdj.cli.streams import is_stream
 from hpcvdj.errors import CompleteError, InputError, few
 
 if TYPE_CHECKING:
@@ -123,7 +124,13 @@ def _computed(
 def planned(junctions: list[Path], output: Path, reading: "Reading", *, together: bool) -> "list[tuple[Inputs, Path]]":
     """What is to be computed where; makes the folder of several results."""
     from hpcvdj.repertoires.inputs import Inputs, require_result, tables_of, targets_of
+    from hpcvdj.repertoires.tables import is_table
 
+    if any(map(is_stream, junctions)) and not is_table(output):
+        log.warning(
+            "%s: hpcvdj export cannot add these values to their table, because standard input is not kept; -o "
+            "TABLE.tsv writes the table with its values", output,
+        )  # fmt: skip
     if together:
         require_result(output)
         return [(tables_of(junctions, reading), output)]

@@ -13,13 +13,15 @@ def command(
     """Write tables of other programs as an AIRR table, every row in its place.
 
     The columns are those that AIRR requires (empty if they are not known), then the other AIRR fields, then the
-    table's own columns. Several tables, or a folder, become one table with repertoire_id.
+    table's own columns. Several tables, or a folder, become one table with repertoire_id. Ids that are numbers of rows
+    or clones, or that two of the tables have, are then preceded by the table's name, as in donor1.17.
 
     Example: hpcvdj convert inputs/mouse_trb/small.tsv -o small.parquet
     """
     run = common.begin()
     if not run.is_root:
         return
+    from hpcvdj.counting.summary import reason_lines
     from hpcvdj.repertoires.convert import convert
 
     done = convert(junctions, output, options.opening(table_format, columns), overwrite=overwrite)
@@ -27,6 +29,6 @@ def command(
         common.say(f"tables     {done.tables:,}")
     without = done.reasons.total()
     common.say(f"rows       {done.rows:,} read, {without:,} without a junction{':' if without else ''}")
-    for reason, rows in done.reasons.most_common():
-        common.say(f"  {rows:,}  {reason}")
+    for line in reason_lines(done.reasons.most_common()):
+        common.say(line)
     common.say(f"written    {output}")

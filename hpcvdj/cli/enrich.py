@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hpcvdj.cli import common, options
-from hpcvdj.cli.streams import is_standard
+from hpcvdj.cli.streams import is_stream
 from hpcvdj.runs.ranks import log_if_serial
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def command(
 
             draw(found.enrichment, plot, overwrite=overwrite)
         # Nobody could find what is written beside standard output.
-        written = [output, *([] if is_standard(output) else [Path(f"{output}.json")]), *([plot] if plot else [])]
+        written = [output, *([] if is_stream(output) else [Path(f"{output}.json")]), *([plot] if plot else [])]
         _report(found, written, max_q)
 
 

@@ -137,7 +137,9 @@ def command(
     Starts from a model (-m), or from a germline table alone (-g), for a locus that has no model yet. Alleles that are
     not functional take part. Writes a folder in IGoR's format, which hpcvdj pgen -m, OLGA, IGoR and others read, with
     inference.json (where it comes from), iterations.tsv (each iteration's log-likelihood), standard_errors.tsv (with
-    --bootstrap) and unexplained.tsv (rows that the model cannot make).
+    --bootstrap) and, if there are such rows, unexplained.tsv (rows that the model cannot make).
+
+    If fewer than a quarter of the rows are possible at the start, it is of another species or locus: that is an error.
 
     With fewer than 3,000 rows, only gene usage is inferred unless --only names other parameters.
 

@@ -7,7 +7,7 @@ import typer
 
 from hpcvdj.cli import common, options
 from hpcvdj.cli.common import Command
-from hpcvdj.errors import few
+from hpcvdj.errors import few, installing
 
 if TYPE_CHECKING:
     from hpcvdj.recombination.comparison import Unshared
@@ -38,7 +38,7 @@ def list_models() -> None:
     for name, folder in named.items():
         common.answer(f"{name:<14} {'olga' if name in OLGA_FOLDERS else 'hpcvdj':<7} {folder}")
     if not OLGA_FOLDERS.keys() <= named.keys():
-        common.answer(f"not installed: {', '.join(OLGA_FOLDERS)}: pip install 'hpcvdj[models]'")
+        common.answer(f"not installed: {', '.join(OLGA_FOLDERS)}: {installing('models')}")
 
 
 @app.command("show", cls=Command)
@@ -228,6 +228,12 @@ def _likelihoods(path: Path, models: "dict[str, Model]") -> list[str]:
         tables = (read_facts(Path(model.name)) or {}).get("tables", [])
         if digest in (table[1] for table in tables):
             warned.append(f"warning    {path} is what model {letter} was inferred from: it looks better than it is")
+    in_frame = sum(len(text) % 3 == 0 for text in table["junction"].to_pylist())
+    if 2 * in_frame > len(table):
+        warned.append(
+            f"warning    {in_frame:,} of {len(table):,} rows are in frame, and selection has seen those that are "
+            "productive: give out-of-frame rows"
+        )
     config = PgenConfig(("pgen_nt",))
     values = np.array([
         values_of_table(table, model, config)[0]["pgen_nt"].to_numpy() / Possible.of(model).probability

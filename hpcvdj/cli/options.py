@@ -63,7 +63,7 @@ Tables = Annotated[
         help="AIRR rearrangement tables ({tables}) with sequence_id, v_call, j_call, junction; tables of the programs "
         "that --format lists; or folders, of which all such files are taken; - is "
         "standard input.",
-        metavar="JUNCTIONS...",
+        metavar="JUNCTIONS",
         show_default=False,
     ),
 ]

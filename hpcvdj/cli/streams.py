@@ -36,8 +36,8 @@ def named(text: str) -> str:
     return text
 
 
-def is_standard(path: Path) -> bool:
-    """Whether a path of the running command stands for standard input or output."""
+def is_stream(path: Path) -> bool:
+    """Whether a file is standard input or output, and gone once the command ends."""
     return str(path.parent) in _folders
 
 

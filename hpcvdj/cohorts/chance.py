@@ -1,6 +1,6 @@
 """What chance makes: sequences drawn from a model, generation probabilities, and the factor of selection."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from hpcvdj.counting.compute import count_in_memory, shared_repertoire
 from hpcvdj.counting.config import PgenConfig
+from hpcvdj.counting.tables import productive_reading
 from hpcvdj.generation.generate import Generation, generate
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.recombination.repertoire import PgenProblem, Repertoire
-from hpcvdj.repertoires.formats import BY_HEADER, Opening
 from hpcvdj.repertoires.genes import by_gene, kinds_of
-from hpcvdj.repertoires.junctions import Reading, read_table
+from hpcvdj.repertoires.junctions import read_table
 from hpcvdj.runs.run import Run
 
 Floats = NDArray[np.float64]
@@ -60,7 +60,7 @@ class Chance:
         if not run.is_root:
             return None
         table = pa.Table.from_batches(batches).select(["v_call", "j_call", "junction"])
-        return by_gene(read_table(table, self.model, reading_for()).repertoire, self.model)[0]
+        return by_gene(read_table(table, self.model, productive_reading()).repertoire, self.model)[0]
 
     def among_productive(self, own: Repertoire | None, names: tuple[str, ...], run: Run) -> Floats | None:
         """Probabilities of root's junctions among productive recombinations, float64 [junctions, names], on root."""
@@ -68,11 +68,6 @@ class Chance:
         shared = shared_repertoire(own, run)
         values = count_in_memory(PgenProblem(shared, self.model, names), config, run)
         return None if values is None else values / productive_probability(self.model)
-
-
-def reading_for(opening: Opening = BY_HEADER) -> Reading:
-    """How junctions are read: productive ones, with their anchors."""
-    return replace(PgenConfig().reads(Reading(opening=opening)), productive=True)
 
 
 def log_factors(factor: SelectionFactor | None, own: Repertoire, letters: Any, lengths: Counts) -> Floats:

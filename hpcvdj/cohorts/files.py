@@ -10,11 +10,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from hpcvdj.cohorts.chance import reading_for
 from hpcvdj.cohorts.cohort import Cohort, cohort_of
 from hpcvdj.cohorts.groups import groups_of
 from hpcvdj.counting.slices import NOTHING_YET, surveyed
 from hpcvdj.counting.summary import Tally, log_exclusions
+from hpcvdj.counting.tables import productive_reading
 from hpcvdj.errors import InputError
 from hpcvdj.inference.rows import READS, reads_of, reads_of_table
 from hpcvdj.recombination.models import Model
@@ -97,7 +97,7 @@ def cohort_of_files(
     paths: Sequence[Path], model: Model, naming: Naming, run: Run, opening: Opening = BY_HEADER
 ) -> tuple[Inputs, Cohort | None]:
     """The inputs, and root's cohort; InputError for bad input."""
-    reading = reading_for(naming.opening(opening))
+    reading = productive_reading(naming.opening(opening))
     inputs = surveyed(run.from_root(lambda: tables_of(paths, reading)), run)
 
     def named() -> None:
@@ -132,7 +132,7 @@ def cohort_of_table(table: Any, model: Model, naming: Naming, warn: Callable[[st
         raise InputError(
             "the table does not name the individuals of its rows; --individual COLUMN says which column does"
         )
-    junctions = read_table(table, model, reading_for(opening), together=True)
+    junctions = read_table(table, model, productive_reading(opening), together=True)
     counts = junctions.excluded.counts()
     tally = Tally(
         rows_read=junctions.rows_read, counted=len(junctions), excluded=counts, substituted=junctions.substituted

@@ -9,6 +9,7 @@ from hpcvdj.kernels.method import THREADS_PER_BLOCK, Method
 from hpcvdj.kernels.pathways.methods import Direct, PathwayMethod
 from hpcvdj.kernels.pgen.method import ForwardSum, SelectedSum
 from hpcvdj.recombination.calls import Genes
+from hpcvdj.recombination.exclusions import ExclusionKind
 from hpcvdj.recombination.germline import Germline, PaperDForms
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import given_productive
@@ -213,7 +214,7 @@ class PgenConfig(Plan):
             raise InputError("--sequence-field cdr3: a probability is that of a junction")
         if reading.alphabet is not None and "pgen_aa_1mm" in self.names:
             reading.alphabet.require_mismatches()
-        productive = self.normalize == "productive"
+        productive = ExclusionKind.NOT_PRODUCTIVE if self.normalize == "productive" else None
         return replace(reading, longest=LONGEST_JUNCTION, anchors=True, genes=self.genes, productive=productive)
 
     def problem(self, repertoire: Repertoire, reference: Model) -> PgenProblem:

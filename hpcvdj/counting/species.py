@@ -26,7 +26,10 @@ Unlisted = Sequence[tuple[SegmentType, str, int]]
 Listing = Callable[[SegmentType, str], bool | None]
 """Whether a table or model lists a call that another one lacks; None if that decides nothing."""
 
-_LACKING = ExclusionKind.UNLISTED_GENE, ExclusionKind.UNLISTED_ALLELE, ExclusionKind.NOT_IN_MODEL
+_LACKING = (
+    ExclusionKind.UNLISTED_GENE, ExclusionKind.UNLISTED_ALLELE, ExclusionKind.NOT_IN_MODEL,
+    ExclusionKind.TIE_NOT_IN_MODEL, ExclusionKind.OTHER_LOCUS,
+)  # fmt: skip
 
 
 def species_warning(summary: Tally, reference: Reference) -> str | None:

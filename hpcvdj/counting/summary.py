@@ -15,7 +15,7 @@ from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.quantities import Pathways, Quantity
 from hpcvdj.recombination.exclusions import Exclusion, added, by_summary, counts_json
 from hpcvdj.repertoires.inputs import Inputs
-from hpcvdj.repertoires.junctions import Reference
+from hpcvdj.repertoires.junctions import Junctions, Reference
 from hpcvdj.repertoires.tables import repertoire_name
 from hpcvdj.results.reader import Result
 from hpcvdj.runs.folder import Identity, differences
@@ -25,6 +25,9 @@ from hpcvdj.storage.opening import damage
 log = logging.getLogger(__name__)
 
 _MOST_LOGGED = 12
+
+_DETAIL = " " * 12
+"""How lines about the details of a reason begin."""
 
 STAGES = ("read", "prepare", "kernel", "reduce", "save", "write", "total")
 """What `Summary.seconds` has: kernel and reduce are the maximum over ranks, save is what checkpoints cost."""
@@ -69,8 +72,8 @@ class Tally:
 
 def _with_remedy(summary: str, group: list[tuple[Exclusion, int]]) -> str:
     text = summary if len(group) > 1 else str(group[0][0])
-    option = group[0][0].kind.option
-    return f"{text} ({option} keeps them)" if option else text
+    remedy = group[0][0].kind.remedy
+    return f"{text} ({remedy})" if remedy else text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +95,17 @@ class Summary(Tally):
     tables: int = 0
     repertoires: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
+
+
+def tally_of(junctions: Junctions) -> Tally:
+    """What became of the rows; which of them are possible is not known yet."""
+    return Tally(
+        rows_read=junctions.rows_read,
+        counted=len(junctions),
+        excluded=junctions.excluded.counts(),
+        substituted=junctions.substituted,
+        nonzero=len(junctions),
+    )
 
 
 def summary_of(
@@ -238,14 +252,22 @@ def log_exclusions(
     if not excluded:
         return
     log.warning("%s: %s of %s rows excluded:", name, f"{sum(rows for _, rows in excluded):,}", f"{rows_read:,}")
+    for line in reason_lines(excluded):
+        # Who wants warnings only is told the kinds.
+        log.log(logging.INFO if line.startswith(_DETAIL) else logging.WARNING, "%s", line)
+
+
+def reason_lines(excluded: list[tuple[Exclusion, int]]) -> list[str]:
+    """How many rows have which reason, by kind, with the most frequent details and what keeps such rows."""
+    lines: list[str] = []
     for summary, rows, group in by_summary(excluded):
         kind = group[0][0].kind
-        log.warning("  %8s  %s", f"{rows:,}", summary if len(group) > 1 else group[0][0])
+        lines.append(f"  {rows:8,}  {summary if len(group) > 1 else group[0][0]}")
         listed = group if kind.listed and len(group) > 1 else []
-        for exclusion, own_rows in listed[:_MOST_LOGGED]:
-            log.warning("            %8s  %s", f"{own_rows:,}", exclusion.particulars)
+        lines += [f"{_DETAIL}{own_rows:8,}  {exclusion.particulars}" for exclusion, own_rows in listed[:_MOST_LOGGED]]
         if listed[_MOST_LOGGED:]:
             rest = sum(own_rows for _, own_rows in listed[_MOST_LOGGED:])
-            log.warning("            %8s  and %d others", f"{rest:,}", len(listed) - _MOST_LOGGED)
-        if kind.option:
-            log.warning("            %s keeps them", kind.option)
+            lines.append(f"{_DETAIL}{rest:8,}  and {len(listed) - _MOST_LOGGED} others")
+        if kind.remedy:
+            lines.append(f"{_DETAIL}{kind.remedy}")
+    return lines

@@ -1,13 +1,16 @@
 """Tables in memory: their values, beside what became of their rows."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from hpcvdj.counting.compute import count_in_memory
-from hpcvdj.counting.config import Plan
+from hpcvdj.counting.config import PgenConfig, Plan
 from hpcvdj.counting.summary import Tally
+from hpcvdj.recombination.exclusions import ExclusionKind
+from hpcvdj.repertoires.formats import BY_HEADER, Opening
 from hpcvdj.repertoires.junctions import Reading, Reference, read_table
 from hpcvdj.results.joining import Lookup
 from hpcvdj.runs.run import Run
@@ -37,3 +40,8 @@ def values_of_table(
     )
     columns = Lookup(method.quantity(), values, read.row, read.excluded).columns(0, read.rows_read)
     return pa.table(columns), tally
+
+
+def productive_reading(opening: Opening = BY_HEADER) -> Reading:
+    """How junctions are read, with their anchors, if all must be productive."""
+    return replace(PgenConfig().reads(Reading(opening=opening)), productive=ExclusionKind.UNPRODUCTIVE)

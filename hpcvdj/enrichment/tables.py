@@ -4,25 +4,25 @@ import json
 import logging
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from hpcvdj.counting.config import PgenConfig
 from hpcvdj.counting.slices import NOTHING_YET, surveyed
 from hpcvdj.counting.species import species_warning
-from hpcvdj.counting.summary import Tally, log_exclusions
+from hpcvdj.counting.summary import log_exclusions, tally_of
+from hpcvdj.counting.tables import productive_reading
 from hpcvdj.enrichment.clonotypes import Clonotypes, clonotypes_of
-from hpcvdj.enrichment.enrich import COLUMNS, Enrichment, Settings, enrich, enrich_over
+from hpcvdj.enrichment.enrich import Enrichment, Settings, enrich, enrich_over
 from hpcvdj.errors import InputError, few
 from hpcvdj.inference.rows import reads_of, reads_of_table
 from hpcvdj.recombination.exclusions import counts_json
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import Inputs, tables_of
-from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions, Reading, read_table
+from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions, read_table
 from hpcvdj.repertoires.tables import as_arrow, table_suffix, write_table
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.files import atomic_path, require_writable
@@ -56,11 +56,6 @@ class Enriched:
     left_out: dict[str, int]
 
 
-def reading_for(opening: Opening = BY_HEADER) -> Reading:
-    """How junctions are read: productive ones, with their anchors."""
-    return replace(PgenConfig(COLUMNS).reads(Reading(opening=opening)), productive=True)
-
-
 def enrich_table(
     table: Any,
     model: Model,
@@ -78,8 +73,8 @@ def enrich_table(
         names = as_arrow(given).column_names
         if REPERTOIRE in names and len(found := set(map(str, as_arrow(given)[REPERTOIRE].to_pylist()))) > 1:
             raise _several("the table", sorted(found))
-        junctions = read_table(given, model, reading_for())
-        tally = _tally(junctions)
+        junctions = read_table(given, model, productive_reading())
+        tally = tally_of(junctions)
         for message in filter(None, (tally.substitutions, tally.exclusions, species_warning(tally, model))):
             warn(message)
         return _clonotypes(junctions, reads_of_table(given), model, choice, warn)
@@ -173,7 +168,7 @@ def _read(
     path: Path, model: Model, choice: ClonotypeChoice, run: Run, opening: Opening
 ) -> tuple[Inputs, Junctions | None, Clonotypes | None]:
     """The inputs, and root's junctions and clonotypes."""
-    inputs = surveyed(run.from_root(lambda: tables_of([path], reading_for(opening))), run)
+    inputs = surveyed(run.from_root(lambda: tables_of([path], productive_reading(opening))), run)
 
     def one_individual() -> None:
         if len(inputs.repertoires) > 1:
@@ -185,22 +180,12 @@ def _read(
     def made() -> Clonotypes:
         assert junctions is not None
         log_exclusions(path.name, junctions.rows_read, junctions.excluded.counts(), junctions.substituted)
-        other = species_warning(_tally(junctions), model)
+        other = species_warning(tally_of(junctions), model)
         if other is not None:
             log.warning("%s: %s", path.name, other)
         return _clonotypes(junctions, reads_of(inputs), model, choice)
 
     return inputs, junctions, run.root_steps(made, NOTHING_YET)
-
-
-def _tally(junctions: Junctions) -> Tally:
-    return Tally(
-        rows_read=junctions.rows_read,
-        counted=len(junctions),
-        excluded=junctions.excluded.counts(),
-        substituted=junctions.substituted,
-        nonzero=len(junctions),  # Probabilities are not known yet: the reasons of excluded rows decide.
-    )
 
 
 def _several(place: Path | str, repertoires: list[str]) -> InputError:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.counting.compute import shared_repertoire
-from hpcvdj.errors import InputError, StoppedError
+from hpcvdj.errors import InputError, StoppedError, few
 from hpcvdj.inference.parameters import GENE_USAGE, free_parameters, parameters, with_parameters
 from hpcvdj.inference.rows import ChosenRows, RowChoice
 from hpcvdj.inference.search import Evaluated, Search, Settings
@@ -39,6 +39,13 @@ FEWEST_ROWS = 3000
 
 FEW_ROWS = 10_000
 """With fewer rows, what is rare is not known well."""
+
+FEWEST_POSSIBLE = 0.25
+"""With a smaller share of possible rows, the start is taken for that of another species or locus: the mouse model makes
+one in seven rows of a human.  Rows with many sequencing errors have larger shares."""
+
+RARE, COMMON = 1e-3, 1e-2
+"""Probabilities of an allele: below the first, a model hardly knows its deletions; from the second on, they matter."""
 
 FIRST_ERROR_RATE = 1e-3
 """With which the inference of a rate of sequencing errors starts."""
@@ -183,9 +190,10 @@ def infer(
     model  the alleles, and where to start from
     state  where an earlier run was, as it gave it to `save`
 
-    StoppedError on every rank after a signal; InputError if no row is possible, or for a damaged state.
+    StoppedError on every rank after a signal; InputError if hardly any row is possible, or for a damaged state.
     """
     free, warnings = run.from_root(lambda: _free(chosen, model, plan))
+    given = model
     begun = started(model, plan.start or "mixed", free)
     model = replace(begun, error_rate=FIRST_ERROR_RATE if plan.errors else 0.0, selection=None)
     repertoire, held = _shared(chosen, plan, run)
@@ -202,13 +210,19 @@ def infer(
         if expected is not None:
             found = own.take(expected, time.perf_counter() - before)
             _report(found, own)
-        run.on_root(lambda: _after(kept, save))
+        run.on_root(lambda: _after(kept, plan, save))
     search = kept.search
     errors = _bootstrapped(kept, evaluate, held, run, save)
     if not run.is_root:
         return None
     assert search.best is not None
     best = max((found for found in search.trace if found.accepted), key=lambda found: _order(found, search))
+    if 2 * best.lost > search.rows:
+        warnings.append(
+            f"{best.lost:,} of {search.rows:,} rows have probability 0: are they of another species or locus than "
+            f"{given.name}, or do they have many sequencing errors (--errors)?"
+        )
+    warnings += _changed_alleles(given, search.best, free)
     return Fit(search.best, best, tuple(search.trace), (search.rows, search.held), errors, tuple(warnings))
 
 
@@ -216,15 +230,42 @@ def _order(found: Evaluated, search: Search) -> tuple[float, float]:
     return (found.held_out, -found.iteration) if search.judged else (0.0, found.iteration)
 
 
-def _after(kept: "_Kept", save: Callable[[bytes], None]) -> None:
-    """Save; InputError if no junction is possible."""
+def _after(kept: "_Kept", plan: Plan, save: Callable[[bytes], None]) -> None:
+    """Save; InputError if fewer than `FEWEST_POSSIBLE` of the junctions are possible."""
     search = kept.search
-    if search.trace[-1].lost == search.rows:
+    possible = search.rows - search.trace[-1].lost
+    if possible < max(1, FEWEST_POSSIBLE * search.rows):
+        mixture = ", or start from a mixture with --start mixed" if plan.start == "model" else ""
+        errors = "" if plan.errors else ", or infer sequencing errors as well, with --errors"
+        subject = f"only {possible:,} of {search.rows:,} junctions have" if possible else "no junction has"
         raise InputError(
-            "no junction has a probability above 0 under the model that inference starts from; start from a mixture "
-            "with --start mixed, or give the model of this species and locus"
+            f"{subject} a probability above 0 under the model that inference starts from, {search.model.name}; give "
+            f"the model of the rows' species and locus{mixture}{errors}"
         )
     save(kept.saved())
+
+
+def _changed_alleles(start: Model, found: Model, free: frozenset[str]) -> list[str]:
+    """Warnings about alleles of the start that the result never makes, or makes with deletions that nobody knows."""
+    lost, unknown = [], []
+    for segment, deletions in (("V", "v_3_del"), ("D", "d_del"), ("J", "j_5_del")):
+        before, after = (own.p_segment(segment) for own in (start, found))  # type: ignore[arg-type]
+        names = [own.allele for own in start.templates(segment)]  # type: ignore[arg-type]
+        lost += [names[k] for k in start.contributing(segment) if not after[k]]  # type: ignore[arg-type]
+        if deletions not in free:
+            unknown += [names[k] for k in np.flatnonzero((before < RARE) & (after >= COMMON))]
+    warnings = []
+    if lost:
+        warnings.append(
+            f"{len(lost):,} alleles of {start.name} have probability 0 in the result, because no row has them: "
+            f"{few(lost, 8)}; --prior 1 keeps functional V and J"
+        )
+    if unknown:
+        warnings.append(
+            f"{len(unknown):,} alleles that are rare in {start.name} are common in the result, but their deletions "
+            f"were not inferred: {few(unknown, 8)}; give more rows, or infer the deletions with --only"
+        )
+    return warnings
 
 
 def _free(chosen: ChosenRows | None, model: Model, plan: Plan) -> tuple[frozenset[str], list[str]]:
@@ -239,10 +280,7 @@ def _free(chosen: ChosenRows | None, model: Model, plan: Plan) -> tuple[frozense
         )
     elif rows < FEW_ROWS:
         warnings.append(f"{rows:,} rows are few: what is rare is not known well; compare it with --bootstrap 20")
-    free = free_parameters(model, only, plan.fix)
-    for warning in warnings:
-        log.warning("%s", warning)
-    return free, warnings
+    return free_parameters(model, only, plan.fix), warnings
 
 
 def _shared(chosen: ChosenRows | None, plan: Plan, run: Run) -> tuple[Repertoire, NDArray[np.bool_]]:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hpcvdj.counting.config import PgenConfig
+from hpcvdj.counting.tables import productive_reading
 from hpcvdj.errors import InputError, require_integer
 from hpcvdj.generation.generate import Generation, generate
 from hpcvdj.kernels.backends import AUTO, Backend
@@ -24,8 +24,7 @@ from hpcvdj.kernels.neighbours.blocks import groups
 from hpcvdj.kernels.text import translate_rows
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.selection import Counts, Floats, Genes, Selection, features, genes_of
-from hpcvdj.repertoires.formats import BY_HEADER, Opening
-from hpcvdj.repertoires.junctions import Junctions, Reading, read_table
+from hpcvdj.repertoires.junctions import Junctions, read_table
 from hpcvdj.results.frames import require
 from hpcvdj.runs.run import Run
 
@@ -136,11 +135,6 @@ class Spelled:
         return selection.log_factor(v, j, self.pair, self.letters, self.lengths)
 
 
-def reading_for(opening: Opening = BY_HEADER) -> Reading:
-    """How junctions are read: productive ones, with their anchors."""
-    return PgenConfig(("pgen_aa",), normalize="productive").reads(Reading(opening=opening))
-
-
 def distinct(junctions: Junctions) -> tuple[Spelled, dict[str, int]]:
     """The distinct junctions with one V and one J gene that the model can choose; rows that are left out, by reason."""
     own = junctions.repertoire
@@ -211,7 +205,8 @@ def _fit(
     real: Spelled, left_out: dict[str, int], number: int, drawn: pa.Table, model: Model, plan: SelectionPlan
 ) -> SelectionFit:
     generated, fresh = (
-        distinct(read_table(part, model, reading_for()))[0] for part in (drawn.slice(0, number), drawn.slice(number))
+        distinct(read_table(part, model, productive_reading()))[0]
+        for part in (drawn.slice(0, number), drawn.slice(number))
     )
     kept, held = zip(*(_split(own, number, plan.seed) for own in (real, generated)), strict=True)
     selection = normalised(_regression(*kept), fresh)

@@ -8,9 +8,10 @@ from typing import Any
 
 from hpcvdj.counting.slices import NOTHING_YET, surveyed
 from hpcvdj.counting.summary import Tally, log_exclusions
+from hpcvdj.counting.tables import productive_reading
 from hpcvdj.errors import few
 from hpcvdj.inference.folder import require_replaceable, write_with_selection
-from hpcvdj.inference.selection import SelectionFit, SelectionPlan, infer_selection, reading_for
+from hpcvdj.inference.selection import SelectionFit, SelectionPlan, infer_selection
 from hpcvdj.inference.tables import locked
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.recombination.exclusions import counts_json
@@ -48,7 +49,7 @@ def infer_selection_of_tables(
         run.on_root(lambda: require_replaceable(target, overwrite=run.overwrite))
         source = run.from_root(lambda: model_folder(name))
         model = run.from_root(lambda: read_model(source, name))
-        inputs = surveyed(run.from_root(lambda: tables_of(paths, reading_for(opening))), run)
+        inputs = surveyed(run.from_root(lambda: tables_of(paths, productive_reading(opening))), run)
         junctions = run.root_steps(lambda: inputs.read(model, between=run.raise_if_stopping), NOTHING_YET)
         if junctions is not None:
             tables = few([table.path.name for table in inputs.tables])
@@ -81,7 +82,7 @@ def infer_selection_of_table(
 
     warn  is told what was excluded, and what to know of the factor
     """
-    junctions = read_table(table, model, reading_for(), together=True)
+    junctions = read_table(table, model, productive_reading(), together=True)
     tally = Tally(
         rows_read=junctions.rows_read,
         counted=len(junctions),

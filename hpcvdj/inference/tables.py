@@ -11,7 +11,8 @@ import numpy as np
 
 from hpcvdj.counting.config import PgenConfig
 from hpcvdj.counting.slices import NOTHING_YET, surveyed
-from hpcvdj.counting.summary import Tally, log_exclusions
+from hpcvdj.counting.species import species_warning
+from hpcvdj.counting.summary import log_exclusions, tally_of
 from hpcvdj.errors import InputError, few
 from hpcvdj.inference.folder import fit_facts, named, require_place, write_folder
 from hpcvdj.inference.infer import Fit, Plan, infer
@@ -102,7 +103,7 @@ def infer_tables(
         identity = run.from_root(lambda: _identity(inputs, start, plan))
         run.on_root(lambda: require_place(target, overwrite=run.overwrite, resume=run.resume, identity=identity))
         junctions = run.root_steps(lambda: inputs.read(model, between=run.raise_if_stopping), NOTHING_YET)
-        chosen = run.root_steps(lambda: _chosen(junctions, inputs, plan), NOTHING_YET)
+        chosen = run.root_steps(lambda: _chosen(junctions, inputs, model, plan), NOTHING_YET)
         model = run.from_root(lambda: _anchored(model, start, chosen))
         folder = RunFolder(target.with_name(target.name + SUFFIX), identity)
         run.on_root(lambda: folder.open(STATE, {}, resume=run.resume, overwrite=run.overwrite))
@@ -117,6 +118,8 @@ def infer_tables(
             assert fit is not None
             assert chosen is not None
             assert junctions is not None
+            for line in fit.warnings:
+                log.warning("%s", line)
             unexplained = _unexplained(chosen, fit, backend, errors=plan.errors)
             facts = {
                 "identity": identity,
@@ -147,19 +150,16 @@ def infer_table(table: Any, start: Model | Germline, plan: Plan, backend_name: s
     backend_name = _backend_name(plan, backend_name)
     model, plan = reference_of(start, plan)
     junctions = read_table(table, model, reading_for(plan), together=True)
-    tally = Tally(
-        rows_read=junctions.rows_read,
-        counted=len(junctions),
-        excluded=junctions.excluded.counts(),
-        substituted=junctions.substituted,
-    )
+    tally = tally_of(junctions)
     reads = reads_of_table(table)
     unknown = _NO_READS if reads is None and not plan.rows.likely_errors else ""
-    for line in filter(None, (tally.substitutions, tally.exclusions, unknown)):
+    for line in filter(None, (tally.substitutions, tally.exclusions, species_warning(tally, model), unknown)):
         warn(line)
     chosen = choose(junctions, reads, plan.rows)
     fit = infer(chosen, _anchored(model, start, chosen), plan, run, run.bind(backend_name))
     assert fit is not None
+    for line in fit.warnings:
+        warn(line)
     return replace(fit, model=named(fit.model, "inferred"))
 
 
@@ -185,12 +185,12 @@ def _digest(start: Model | Germline) -> str:
     return start.digest if isinstance(start, Model) else start.digest()
 
 
-def _chosen(junctions: Junctions | None, inputs: Inputs, plan: Plan) -> ChosenRows:
+def _chosen(junctions: Junctions | None, inputs: Inputs, model: Model, plan: Plan) -> ChosenRows:
     assert junctions is not None
-    counts = junctions.excluded.counts()
-    log_exclusions(
-        few([table.path.name for table in inputs.tables]), junctions.rows_read, counts, junctions.substituted
-    )
+    tally, names = tally_of(junctions), few([table.path.name for table in inputs.tables])
+    log_exclusions(names, tally.rows_read, tally.excluded, tally.substituted)
+    if species := species_warning(tally, model):
+        log.warning("%s: %s", names, species)
     reads = reads_of(inputs)
     chosen = choose(junctions, reads, plan.rows)
     if reads is None and not plan.rows.likely_errors:

@@ -11,7 +11,7 @@ from pkgutil import resolve_name
 from typing import Any, ClassVar
 from uuid import UUID
 
-from hpcvdj.errors import InputError, MachineError, choices, require_choice
+from hpcvdj.errors import InputError, MachineError, choices, installing, require_choice
 from hpcvdj.kernels.kernel import Kernel, Unit
 from hpcvdj.kernels.method import Method
 
@@ -66,8 +66,8 @@ class CudaBackend(Backend):
             import cupy
         except ImportError as error:
             raise MachineError(
-                f"--backend cuda needs cupy ({error}): install hpcvdj[cuda13] (or hpcvdj[cuda12] for a driver older "
-                "than CUDA 13)"
+                f"--backend cuda needs cupy ({error}): {installing('cuda13')}, or cuda12 for a driver "
+                "older than CUDA 13"
             ) from None
         gpus = gpu_count()
         if gpus == 0:

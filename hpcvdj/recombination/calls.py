@@ -1,7 +1,7 @@
 """Gene calls of AIRR tables: the names in them, and the listed segment that they mean."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -20,6 +20,8 @@ _SCORE = re.compile(r"\([^()]*\)$")
 
 _SEVERAL = re.compile(r"/(?=\d)")
 """The slash between genes of one family, as in TRBV6-2/6-3; not that of TRAV29/DV5 or TRBV20/OR9-2."""
+
+_LOCUS = re.compile(r"(?:IG[HKL]|TR[ABDG])(?=[VDJ])")
 
 _FAMILY = re.compile(r"[A-Za-z]*")
 
@@ -52,6 +54,22 @@ def meant_by(call: str, find: Callable[[str], Any]) -> list[str]:
     """The names in a call; the call itself if `find` knows it, as in a table that lists `TRBV6-2/6-3` as one gene."""
     whole = call.strip()
     return [whole] if whole and find(whole) is not None else names_in(call)
+
+
+def locus_of(name: str) -> str:
+    """The locus that a gene's name begins with; empty if it begins with none."""
+    found = _LOCUS.match(imgt_spelling(name.strip().upper()))
+    return found[0] if found else ""
+
+
+def other_locus(segment: SegmentType, name: str, own: Sequence[str], reference: str) -> Exclusion | None:
+    """Why a gene that a germline table or a model lacks has no segment, if it is of a locus that is not its `own`."""
+    locus = locus_of(name)
+    if not locus or not own or locus in own:
+        return None
+    return Exclusion.of(
+        ExclusionKind.OTHER_LOCUS, segment=segment, name=name, locus=locus, reference=reference, own=", ".join(own)
+    )
 
 
 def is_orphon(name: str) -> bool:
@@ -91,6 +109,8 @@ class CallPolicy:
         listed = [found for found in kept if isinstance(found, Segment)]
         if listed and len(listed) == len(kept) and len({(found.locus, found.sequence) for found in listed}) == 1:
             return listed[0]
+        if all(isinstance(found, Exclusion) and found.kind is ExclusionKind.OTHER_LOCUS for _, found in each):
+            return each[0][1]
         if len(names) > 1 and self.ambiguous == "exclude":
             return Exclusion.of(ExclusionKind.AMBIGUOUS_CALL, segment=segment, call=call)
         return each[0][1]
@@ -102,6 +122,8 @@ class CallPolicy:
             return listed
         gene, star, _ = name.partition("*")
         first = germline.find(segment, gene)
+        if first is None and (elsewhere := other_locus(segment, gene, germline.loci, "germline table")):
+            return elsewhere
         if first is None:
             return Exclusion.of(ExclusionKind.UNLISTED_GENE, segment=segment, gene=gene)
         if star and self.unlisted == "exclude":

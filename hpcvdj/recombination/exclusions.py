@@ -20,6 +20,7 @@ class ExclusionKind(Enum):
     message  what users read about one row; the names in braces are the details of an `Exclusion` of this kind
     summary  what they read about all rows of the kind
     option   the option that keeps such rows, if there is one
+    kept     which of them it keeps
     listed   whether it is of interest how many rows have which details
     """
 
@@ -40,6 +41,10 @@ class ExclusionKind(Enum):
         "{field} contains {letter!r}, no amino acid and no symbol of the alphabet",
         "{field} with other letters than amino acids and symbols of the alphabet",
     )
+    OUT_OF_FRAME = (
+        "{field} contains {letter!r}, as of a junction that is out of frame",
+        "{field} of a junction that is out of frame",
+    )
     LONG_AMINO_ACIDS = (
         "{field} of {length} amino acids is longer than {longest}",
         "{field} longer than {longest} amino acids",
@@ -48,6 +53,10 @@ class ExclusionKind(Enum):
         "{field} is not productive: not whole codons from C to F, V or W without a stop",
         "{field} that is not productive",
         "--normalize none",
+    )
+    UNPRODUCTIVE = (
+        "{field} is not productive: not whole codons from C to F, V or W without a stop, which this needs",
+        "{field} that is not productive",
     )
     INCOMPLETE = (
         "incomplete rearrangement: the read has no V",
@@ -78,6 +87,16 @@ class ExclusionKind(Enum):
         "--unlisted-alleles first",
     )
     NOT_IN_MODEL = "{segment} gene {name} is not in the model", "{segment} gene that is not in the model"
+    TIE_NOT_IN_MODEL = (
+        "{segment} gene {name} of the call {call} is not in the model",
+        "{segment} gene that is not in the model",
+    )
+    OTHER_LOCUS = (
+        "{segment} gene {name} is of locus {locus} (the {reference} is of {own})",
+        "of locus {locus} (the {reference} is of {own})",
+        "",
+        False,
+    )
     PARTIAL_JUNCTION = "partial junction", "partial junction"
     NOT_CUT = (
         "the junction cannot be cut out of the read: it does not have junction_aa exactly once",
@@ -90,14 +109,20 @@ class ExclusionKind(Enum):
     REPEATED_ID = (
         "sequence_id repeats that of data row {data_row}{table}",
         "sequence_id that repeats that of an earlier row",
-        "",
+        "--together",
         False,
+        "those that have another repertoire_id",
     )
     OTHER = "{message}", "other reasons"
     """A reason of a result of version 1, which has the message only."""
 
-    def __init__(self, message: str, summary: str, option: str = "", listed: bool = True) -> None:
-        self.message, self.summary, self.option, self.listed = message, summary, option, listed
+    def __init__(self, message: str, summary: str, option: str = "", listed: bool = True, kept: str = "them") -> None:
+        self.message, self.summary, self.option, self.listed, self.kept = message, summary, option, listed, kept
+
+    @property
+    def remedy(self) -> str:
+        """What keeps such rows, in words; empty if nothing does."""
+        return f"{self.option} keeps {self.kept}" if self.option else ""
 
 
 @dataclass(frozen=True)
@@ -145,7 +170,8 @@ class Exclusion:
     def particulars(self) -> str:
         """What the message says in addition to the summary, such as the gene; empty if that is nothing."""
         fields = [field for _, field, _, _ in Formatter().parse(self.kind.summary)]
-        return " ".join(str(value) for name, value in self.details if name not in fields)
+        first, *others = [str(value) for name, value in self.details if name not in fields] or [""]
+        return f"{first} ({', '.join(others)})" if others else first
 
 
 @dataclass(frozen=True)

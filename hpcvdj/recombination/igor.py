@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, installing
 from hpcvdj.recombination.alphabet import reverse_complement
 from hpcvdj.recombination.germline import extended_j, extended_v
 from hpcvdj.recombination.models import (
@@ -106,8 +106,11 @@ def model_folder(name: str | Path) -> Path:
     if not folder.is_dir():
         named = model_folders()
         if str(name) in OLGA_FOLDERS and str(name) not in named:
-            raise InputError(f"model {name} is one of olga's; install hpcvdj[models], or give the folder of a model")
+            raise InputError(f"model {name} is one of olga's; {installing('models')}, or give the folder of a model")
         if str(name) not in named:
+            of_species = [own for own in {**OLGA_FOLDERS, **named} if own.startswith(f"{name}_")]
+            if of_species:
+                raise InputError(f"{name}: a model is of one locus; of {name} there are {', '.join(of_species)}")
             there = ", ".join({**OLGA_FOLDERS, **named})
             raise InputError(f"{name}: no folder of a model, and no model of that name; there are {there}")
         folder = named[str(name)]

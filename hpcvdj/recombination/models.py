@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
-from hpcvdj.recombination.calls import is_orphon, meant_by
+from hpcvdj.recombination.calls import is_orphon, locus_of, meant_by, other_locus
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
 from hpcvdj.recombination.germline import SEGMENT_TYPES, SegmentType, imgt_spelling
 from hpcvdj.recombination.selection import Selection
@@ -240,7 +240,11 @@ class Model:
         lacking = [name for name, found in each if found is None]
         if lacking and not (len(lacking) < len(names) and all(map(is_orphon, lacking))):
             name = next((name for name in lacking if not is_orphon(name)), lacking[0])
-            return Exclusion.of(ExclusionKind.NOT_IN_MODEL, segment=segment, name=name)
+            own = tuple(dict.fromkeys(locus for t in self.templates(segment) if (locus := locus_of(t.allele))))
+            elsewhere = other_locus(segment, name, own, "model")
+            if elsewhere or len(names) == 1:
+                return elsewhere or Exclusion.of(ExclusionKind.NOT_IN_MODEL, segment=segment, name=name)
+            return Exclusion.of(ExclusionKind.TIE_NOT_IN_MODEL, segment=segment, name=name, call=call)
         return self.alleles(segment, {place for _, found in each for place in found or ()})
 
     def lacks(self, segment: SegmentType, call: str) -> bool:

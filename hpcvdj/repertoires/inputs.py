@@ -48,8 +48,12 @@ def _tables_in(folder: Path, opening: Opening, *, warn: bool) -> list[Path]:
     perhaps = [path for path in named if path.name.endswith(possible_suffixes())]
     others = [path for path in perhaps if path.is_file() and not open_table(path, opening).recognised]
     files = sorted({*certain, *perhaps} - {*others})
-    if files and others and warn:
-        log.warning("%s: %s: not tables of junctions, left out", folder, few(path.name for path in others))
+    near = {path: text for path in others if (text := open_table(path, opening).resembles)}
+    if files and warn:
+        for path, text in near.items():
+            log.warning("%s: %s, left out", path, text)
+        if unknown := [path.name for path in others if path not in near]:
+            log.warning("%s: %s: not tables of junctions, left out", folder, few(unknown))
     if not files:
         raise InputError(f"{folder}: has no table ({', '.join('*' + suffix for suffix in table_suffixes())})")
     return files

@@ -66,7 +66,7 @@ class Reading:
     anchors         the two anchor codons are kept
     genes           with a model, whether calls are read
     alphabet        sequences are amino acids, in these symbols
-    productive      rows whose junction is not productive are excluded
+    productive      why rows whose junction is not productive are excluded; None: they are not
     opening         how tables are opened
     """
 
@@ -77,7 +77,7 @@ class Reading:
     anchors: bool = False
     genes: Genes = "call"
     alphabet: Alphabet | None = None
-    productive: bool = False
+    productive: ExclusionKind | None = None
     opening: Opening = BY_HEADER
 
     def __post_init__(self) -> None:
@@ -183,15 +183,16 @@ class Junctions:
 
 
 def read_table(table: Any, germline: Reference, reading: Reading, *, together: bool = False) -> Junctions:
-    """The junctions of a table in memory; without a column `sequence_id`, rows are numbered.
+    """The junctions of a table in memory, whose rows are numbered.
+
+    A table made of several may have an id more than once, and what is computed is returned row by row.
 
     together  each row is of its own repertoire_id, if the table has that column
     """
     names = table_columns(table, reading.opening)
     together = together and REPERTOIRE in names
-    wanted = reading.columns if "sequence_id" in names else reading.columns[1:]
     further = [REPERTOIRE] * together + [REASON] * (REASON in names)
-    batches = table_batches(table, [*wanted, *further], reading.opening)
+    batches = table_batches(table, [*reading.columns[1:], *further], reading.opening)
     return read_junctions(batches, germline, reading, [Table(Path("the table"))], 0, () if together else None)
 
 
@@ -388,7 +389,8 @@ class _Builder:
         self, column: pa.Array, words: NDArray[np.uint64], lengths: NDArray[np.uint8]
     ) -> dict[int, Exclusion]:
         """The rows that are not productive, or could not be packed."""
-        if not self.reading.productive:
+        kind = self.reading.productive
+        if kind is None:
             return {}
         name = self.reading.sequence_field
         if name == "junction" and not self.reading.trim:
@@ -397,7 +399,7 @@ class _Builder:
             productive_words(words, lengths.astype(np.uint16), fits)
         else:
             fits = productive_rows(column, name).to_numpy(zero_copy_only=False)
-        exclusion = Exclusion.of(ExclusionKind.NOT_PRODUCTIVE, field=name)
+        exclusion = Exclusion.of(kind, field=name)
         return dict.fromkeys(np.flatnonzero(~fits).tolist(), exclusion)
 
     def _unfit(self, status: int, detail: int, sequence: str) -> Exclusion:
@@ -421,7 +423,8 @@ class _Builder:
             return Exclusion.of(ExclusionKind.LONG_AMINO_ACIDS, field=name, length=detail, longest=longest)
         if sequence[detail] == STOP:
             return Exclusion.of(ExclusionKind.STOP_CODON, field=name)
-        return Exclusion.of(ExclusionKind.OTHER_SYMBOL, field=name, letter=sequence[detail])
+        kind = ExclusionKind.OUT_OF_FRAME if sequence[detail] in SHIFTED else ExclusionKind.OTHER_SYMBOL
+        return Exclusion.of(kind, field=name, letter=sequence[detail])
 
     def finish(self) -> Junctions:
         words, lengths, pair, row, hashes, repertoire_of = self._joined()
@@ -493,6 +496,9 @@ class _Builder:
         repertoire_ids = [names[repertoire] for repertoire in repertoires] if self._together else []
         return ExcludedRows.of(np.array(rows, dtype=np.int64), list(ids), exclusions, repertoire_ids)
 
+
+SHIFTED = "_~"
+"""What MiXCR, vdjtools and immunarch write in amino acids where the frame shifts."""
 
 AMINO_ACIDS = frozenset("EFILPQ")
 """Letters that mean an amino acid and no nucleotide, not even an ambiguous one."""

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, few
 from hpcvdj.repertoires.batches import as_strings
-from hpcvdj.repertoires.formats import BY_HEADER, REASON, Opening, Translation
+from hpcvdj.repertoires.formats import BY_HEADER, REASON, Opening, Translation, resembled
 from hpcvdj.repertoires.readers import TableReader, open_table, possible_suffixes, reader, table_suffixes
 from hpcvdj.storage.files import atomic_path
 from hpcvdj.storage.inputs import State, file_state
@@ -59,11 +59,21 @@ def repertoire_name(path: Path) -> str:
     return next((name.removesuffix(suffix) for suffix in suffixes if name.endswith(suffix)), name) or name
 
 
-def table_columns(table: Any, opening: Opening = BY_HEADER) -> list[str]:
-    """What a table in memory can be read as: the AIRR fields that it has, then its other columns, and `REASON`."""
+def _translation(table: Any, opening: Opening) -> tuple[list[str], Translation | None]:
     own = [str(name) for name in getattr(table, "column_names", getattr(table, "columns", []))]
     # Columns are named without looking at rows.
-    translation = Translation.of(own, opening, "the table", lambda columns: None)
+    return own, Translation.of(own, opening, "the table", lambda columns: None)
+
+
+def made_fields(table: Any) -> list[str]:
+    """The AIRR fields that are made of a table in memory; none if it is an AIRR table."""
+    _, translation = _translation(table, BY_HEADER)
+    return translation.made if translation else []
+
+
+def table_columns(table: Any, opening: Opening = BY_HEADER) -> list[str]:
+    """What a table in memory can be read as: the AIRR fields that it has, then its other columns, and `REASON`."""
+    own, translation = _translation(table, opening)
     return [*translation.columns, *[REASON] * translation.explains] if translation else own
 
 
@@ -78,9 +88,10 @@ def table_batches(
     wanted = list(columns) if columns is not None else has
     missing = [name for name in wanted if name not in has]
     if missing:
+        fault = resembled(own)
         raise InputError(
-            f"the table has no column {', '.join(missing)}; rename its columns to the AIRR names "
-            f"(it has {', '.join(own[:12])})"
+            f"the table {fault or 'has no column ' + ', '.join(missing)}; rename its columns to the AIRR names "
+            f"(it has {few(own, 12)})"
         )
     sources = translation.sources(wanted) if translation else wanted
     first_row = 0
@@ -114,7 +125,10 @@ def as_arrow(table: Any) -> pa.Table:
             raise InputError(f"the table has a column of mixed types ({message}); convert it to text") from None
     if hasattr(table, "__arrow_c_stream__"):
         return pa.table(table)
-    raise InputError(f"cannot read junctions from a {type(table).__name__}; give a pandas, polars or pyarrow table")
+    remedy = "give a pandas, polars or pyarrow table"
+    if isinstance(table, list | tuple):
+        remedy += "; put several together, with a column repertoire_id that says which rows are of which"
+    raise InputError(f"cannot read junctions from a {type(table).__name__}; {remedy}")
 
 
 def write_table(target: Path, batches: Iterable[pa.RecordBatch], *, overwrite: bool) -> int:

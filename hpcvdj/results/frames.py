@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pyarrow as pa
 
-from hpcvdj.errors import InputError, require_choice
+from hpcvdj.errors import InputError, installing, require_choice
 
 Kind = Literal["pyarrow", "pandas", "polars"]
 
@@ -68,4 +68,4 @@ def require(library: str, extra: str = "") -> None:
     from importlib.util import find_spec
 
     if find_spec(library) is None:
-        raise InputError(f"{library} is not installed; pip install 'hpcvdj[{extra or library}]'")
+        raise InputError(f"{library} is not installed; {installing(extra or library)}")

@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Timer
+from threading import Event, Thread
 from typing import Any, Self
 
 log = logging.getLogger(__name__)
@@ -19,17 +19,28 @@ PATIENT_SECONDS = 2.0
 """Seconds without a word after which people wonder."""
 
 
+AGAIN_SECONDS = 10.0
+"""Seconds between two lines about work of which no share is known."""
+
+
 @contextmanager
 def told_if_slow(what: str, *, shown: bool) -> Iterator[None]:
-    """Log `what` goes on if it goes on for long.  Silent unless `shown`."""
-    timer = Timer(PATIENT_SECONDS, log.info, [what])
-    timer.daemon = True
+    """Log `what` goes on if it goes on for long, and how long it has taken.  Silent unless `shown`."""
+    ended, started = Event(), time.monotonic()
+
+    def tell() -> None:
+        if ended.wait(PATIENT_SECONDS):
+            return
+        log.info("%s", what)
+        while not ended.wait(AGAIN_SECONDS):
+            log.info("%s: %.0f s so far", what.partition(",")[0], time.monotonic() - started)
+
     if shown:
-        timer.start()
+        Thread(target=tell, daemon=True).start()
     try:
         yield
     finally:
-        timer.cancel()
+        ended.set()
 
 
 class Progress:

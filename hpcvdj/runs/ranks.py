@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import HpcvdjError, LauncherError, LostRankError
+from hpcvdj.errors import HpcvdjError, LauncherError, LostRankError, installing
 
 log = logging.getLogger(__name__)
 
@@ -287,7 +287,7 @@ def set_threads(current: World, threads: int | None = None) -> int:
 def log_if_serial(current: World) -> None:
     """Say how to use more ranks, if there is no MPI library; for commands whose work ranks share."""
     if current.library == NO_LIBRARY:
-        log.info("no MPI library found: running serially (install hpcvdj[mpich] for more ranks)")
+        log.info("no MPI library found: running serially; for more ranks %s", installing("mpich"))
 
 
 class Starting:
@@ -317,7 +317,7 @@ def world() -> World:
         if launched > 1:
             raise LauncherError(
                 f"started as {launched} ranks, but there is no MPI library to join them "
-                f"({str(error).splitlines()[0]}); install hpcvdj[mpich] or hpcvdj[openmpi], or load your "
+                f"({str(error).splitlines()[0]}); {installing('mpich')}, or load your "
                 "cluster's MPI module and install mpi4py against it"
             ) from None
         return World()

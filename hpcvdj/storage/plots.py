@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, installing
 from hpcvdj.storage.files import atomic_path, require_writable
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
@@ -15,7 +15,7 @@ def pyplot() -> Any:
     try:
         import matplotlib as mpl
     except ImportError:
-        raise InputError("the plot needs matplotlib; pip install 'hpcvdj[plots]'") from None
+        raise InputError(f"the plot needs matplotlib: {installing('plots')}") from None
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 

@@ -28,7 +28,7 @@ from tests.recombination.igor_files import mouse_junctions
 EXCLUDED = {
     3: "V gene TRBV99*01 is not in the model",
     5: "junction_aa has a stop (*)",
-    9: "junction_aa contains '_', no amino acid and no symbol of the alphabet",
+    9: "junction_aa contains '_', as of a junction that is out of frame",
     11: "no junction_aa",
     13: "junction_aa of 65 amino acids is longer than 64",
     16: "sequence_id repeats that of data row 16",

@@ -311,6 +311,20 @@ def test_bad_input_is_one_line_on_two_ranks(tmp_path, model):
     assert "no row to infer a model from" in error_line(err)
 
 
+def test_a_model_of_another_species_is_said(tmp_path, table, model):
+    """In the words of count and pgen."""
+    frame = pd.read_csv(table, sep="\t").iloc[10:50]
+    frame.loc[20:, "v_call"] = [f"TRBV6-{2 + k % 4}*01" for k in range(30)]
+    path = tmp_path / "t.tsv"
+    frame.to_csv(path, sep="\t", index=False)
+    said = r"30 of 40 rows have a V or J call that \S* ?does not list"
+    _, err = hpcvdj_command(*words(path, model, tmp_path / "m", "--rows", "all", "--iterations", 1))
+    assert re.search(said, err.replace(str(model) + " ", ""))
+    with pytest.warns(hpcvdj.HpcvdjWarning, match="30 of 40 rows have a V or J call") as warned:
+        hpcvdj.infer(path, model, rows="all", iterations=1, start="uniform")
+    assert any("rows are few" in str(own.message) for own in warned)
+
+
 def test_few_rows_infer_gene_usage(tmp_path, table, model):
     own = ["infer", table, "-m", model, "-o", tmp_path / "m", "--backend", "cpu", *FEW, "--start", "model"]
     out, err = hpcvdj_command(*own)
@@ -375,6 +389,15 @@ def test_models_are_compared_on_rows(inferred, model, table, tmp_path):
     other = tmp_path / "other.tsv"
     frame.iloc[1:].to_csv(other, sep="\t", index=False)
     assert "was inferred from" not in hpcvdj_command("models", "compare", model, inferred, "--rows", other)[0]
+
+
+def test_rows_in_frame_are_warned_of(inferred, model, table, tmp_path):
+    frame = pd.read_csv(table, sep="\t")
+    frame[frame["junction"].str.len() % 3 == 0].head(20).to_csv(tmp_path / "in.tsv", sep="\t", index=False)
+    out, _ = hpcvdj_command("models", "compare", model, inferred, "--rows", tmp_path / "in.tsv")
+    assert "warning    20 of 20 rows are in frame" in out
+    out, _ = hpcvdj_command("models", "compare", model, inferred, "--rows", table)
+    assert "are in frame" not in out
 
 
 def test_a_fit_is_shown_in_a_line(table, model):

@@ -253,3 +253,44 @@ def test_a_small_share_says_what_to_do(tmp_path):
     assert "hpcvdj pgen" in out
     out, _ = hpcvdj_command("count", "-g", GERMLINE, "--max-n", "all", SMALL, "-o", tmp_path / "p.h5")
     assert "n-nucleotides: --max-n all" not in out
+
+
+def test_a_result_of_standard_input_cannot_be_exported(tmp_path):
+    _, err = hpcvdj_command("count", "-", "-g", GERMLINE, "-o", tmp_path / "s.h5", stdin=SMALL.read_bytes())
+    assert "s.h5: hpcvdj export cannot add these values to their table, because standard input is not kept" in err
+    _, err = hpcvdj_command("count", "-", "-g", GERMLINE, "-o", tmp_path / "s.tsv", stdin=SMALL.read_bytes())
+    assert "hpcvdj export cannot" not in err
+
+
+def test_quiet_commands_name_kinds_of_reasons_only(tmp_path):
+    table = tmp_path / "t.tsv"
+    rows = [f"s{k}\tTRBV9{k}\tTRBJ1-1\tTGTGCCTTT\n" for k in range(5)] + ["t\tTRBV1\tTRBJ1-1\tTGTGCCTTT\n"]
+    table.write_text("sequence_id\tv_call\tj_call\tjunction\n" + "".join(rows))
+    _, err = hpcvdj_command("count", "-q", table, "-g", GERMLINE, "-o", tmp_path / "q.tsv")
+    assert "5  V gene that is not in the germline table" in err
+    assert "TRBV93" not in err
+    _, err = hpcvdj_command("count", table, "-g", GERMLINE, "-o", tmp_path / "o.tsv")
+    assert "1  TRBV93" in err
+
+
+def test_help_has_no_noise():
+    out, _ = hpcvdj_command("infer", "--help")
+    assert "9223372036854775807" not in out
+    assert "JUNCTIONS..." in out
+    assert "......" not in out
+    assert "{" not in out
+
+
+def test_the_help_of_groups_looks_like_that_of_commands():
+    out, _ = hpcvdj_command("--help")
+    assert out.startswith("Usage: hpcvdj [OPTIONS] COMMAND [ARGS]...\n")
+    assert re.search(r"^Generation probabilities\n  pgen  +Compute how probable", out, re.MULTILINE)
+    assert "First look: hpcvdj count" in out
+    out, _ = hpcvdj_command("models", "--help")
+    assert re.search(r"^Commands\n  list  +List the models", out, re.MULTILINE)
+
+
+def test_explain_takes_nucleotides():
+    words = "explain", "CASSIDTQQAFVEQYF", "--v", "TRBV5", "--j", "TRBJ2-4", "-g", GERMLINE
+    _, err = hpcvdj_command(*words, code=2)
+    assert "these seem to be amino acids; explain takes nucleotides" in err

@@ -1,6 +1,7 @@
 """Germline tables and models by name, and several germline tables at once."""
 
 import json
+import re
 import shutil
 
 import pandas as pd
@@ -118,13 +119,15 @@ def test_each_row_by_its_locus(tmp_path, two_chains, germlines):
     columns = [name for name in table.columns if name.startswith("pathways_n") or name == "weight"]
     for row, one in ((0, alone[0]), (1, alone[1]), (3, alone[2])):
         if row == 3 and germlines != ["human"]:
-            assert table["pathways_excluded"][3] == "V gene IGKV1-5 is not in the germline table"
+            assert table["pathways_excluded"][3] == (
+                "V gene IGKV1-5 is of locus IGK (the germline table is of TRA, TRB)"
+            )
             continue
         assert table["pathways_excluded"][row] == one["pathways_excluded"][row] == ""
         assert table.loc[row, columns].tolist() == one.loc[row, columns].tolist()
         assert table["pathways_total"][row] > 0
     assert table["pathways_excluded"][2] == "V is of locus TRA, J of TRB"
-    assert alone[0]["pathways_excluded"][2].startswith("J gene TRBJ1-1 is not in")
+    assert alone[0]["pathways_excluded"][2] == ("J gene TRBJ1-1 is of locus TRB (the germline table is of TRA)")
 
 
 def test_d_genes_are_those_of_the_locus(tmp_path):
@@ -223,13 +226,17 @@ def test_a_packaged_model(tmp_path, two_chains, monkeypatch):
     hpcvdj_command("pgen", two_chains, "-m", "human_trb_m15", "-o", tmp_path / "p.parquet")
     table = pq.read_table(tmp_path / "p.parquet").to_pandas()
     assert table["pgen_nt"][1] > 0
-    assert table["pgen_excluded"].tolist()[0] == "V gene TRAV29DV5 is not in the model"
+    assert table["pgen_excluded"].tolist()[0] == "V gene TRAV29DV5 is of locus TRA (the model is of TRB)"
     monkeypatch.setattr("hpcvdj.recombination.igor.find_spec", lambda name: None)
     assert hpcvdj.load_model("human_trb_m15").digest == named.digest
     out, _ = hpcvdj_command("models", "list")
     assert "not installed: human_tra, human_trb, " in out
     _, err = hpcvdj_command("pgen", two_chains, "-m", "nosuch", "-o", tmp_path / "q.tsv", code=2)
     assert error_line(err).endswith("mouse_igl, human_trb_m15")
+    _, err = hpcvdj_command("pgen", two_chains, "-m", "human", "-o", tmp_path / "q.tsv", code=2)
+    assert "human: a model is of one locus; of human there are human_tra, human_trb" in error_line(err)
+    _, err = hpcvdj_command("pgen", two_chains, "-m", "human_trb_m15", "-o", tmp_path / "r.tsv")
+    assert re.search(r"2  V gene TRAV29DV5 is of locus TRA \(the model is of TRB\)\n", err)
 
 
 @pytest.mark.parametrize("again", [("-m", "human_tra"), ("--model=human_tra",), ("-mhuman_tra",)])

@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 
 import hpcvdj
-from hpcvdj.cohorts.chance import reading_for
 from hpcvdj.cohorts.cohort import cohort_of
+from hpcvdj.counting.tables import productive_reading
 from hpcvdj.inference.rows import reads_of_table
 from hpcvdj.repertoires.junctions import read_table
 
@@ -25,5 +25,5 @@ def with_individuals(rows, sizes):
 
 def cohort_in(table, model, groups=None):
     """The cohort of a table in memory."""
-    junctions = read_table(table, model, reading_for(), together=True)
+    junctions = read_table(table, model, productive_reading(), together=True)
     return cohort_of(junctions, reads_of_table(table), model, groups)

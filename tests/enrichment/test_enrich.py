@@ -13,9 +13,10 @@ import pytest
 from scipy import stats
 
 import hpcvdj
+from hpcvdj.counting.tables import productive_reading
 from hpcvdj.enrichment.clonotypes import clonotypes_of
 from hpcvdj.enrichment.enrich import COLUMNS, Settings, enrich
-from hpcvdj.enrichment.tables import ClonotypeChoice, enrich_table, reading_for
+from hpcvdj.enrichment.tables import ClonotypeChoice, enrich_table
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.igor import load_model
@@ -48,7 +49,7 @@ def drawn(model):
 
 @pytest.fixture(scope="module")
 def own(drawn, model):
-    return clonotypes_of(read_table(drawn, model, reading_for()), None, model)
+    return clonotypes_of(read_table(drawn, model, productive_reading()), None, model)
 
 
 def randomised(neighbours, expected, seed=1):
@@ -233,7 +234,7 @@ def test_likely_errors_take_no_part(model):
         "v_call": ["TRBV6-5"] * 4, "j_call": ["TRBJ2-7"] * 3 + ["TRBJ2-1"], "junction": junctions,
         "duplicate_count": reads,
     })  # fmt: skip
-    read = read_table(table, model, reading_for())
+    read = read_table(table, model, productive_reading())
 
     def left_out(reads, **options):
         return clonotypes_of(read, np.array(reads), model, **options).left_out

@@ -132,6 +132,44 @@ def test_no_possible_row_is_an_input_error():
         fit_of(model, [("ACGT" * 30, None, None)] * 5)
 
 
+def test_most_rows_must_be_possible():
+    """As with a model of another species, many of whose genes have the same names."""
+    model = inferable(7, True)
+    possible, impossible = drawn(model, 10, 3), [("ACGT" * 30, None, None)]
+    assert not [text for text in fit_of(model, possible + 10 * impossible, iterations=2).warnings if "another" in text]
+    for number in (11, 30):
+        (warning,) = [
+            text for text in fit_of(model, possible + number * impossible, iterations=2).warnings if "another" in text
+        ]
+        assert warning.startswith(f"{number} of {10 + number} rows have probability 0")
+    with pytest.raises(InputError, match=f"only 10 of 41 junctions have a probability above 0 .* {model.name}; give"):
+        fit_of(model, possible + 31 * impossible, iterations=2)
+
+
+def test_alleles_that_no_row_has_are_named():
+    model = distinct_model(True)
+    model = replace(model, v=tuple(replace(own, function="F") for own in model.v))
+    rows = [row for row in drawn(model, 300, 3) if row[1] == (model.contributing("V")[0],)]
+    missing = model.v[model.contributing("V")[1]].allele
+    (warning, *_) = [text for text in fit_of(model, rows, iterations=2).warnings if "probability 0" in text]
+    assert "because no row has them" in warning
+    assert missing in warning
+    kept = fit_of(model, rows, iterations=2, prior=1.0)
+    assert not [text for text in kept.warnings if missing in text]
+
+
+def test_alleles_that_become_common_with_deletions_of_the_start_are_named():
+    model = distinct_model(True)
+    first, second = model.contributing("V")
+    chances = np.zeros(len(model.v))
+    chances[[first, second]] = 0.9995, 0.0005
+    rows = [row for row in drawn(model, 300, 3) if row[1] == (second,)][:20] + drawn(model, 100, 4)
+    rare, allele = replace(model, p_v=chances), model.v[second].allele
+    (warning,) = [text for text in fit_of(rare, rows, only=GENE_USAGE, iterations=2).warnings if "rare in" in text]
+    assert f"deletions were not inferred: {allele};" in warning
+    assert not [text for text in fit_of(rare, rows, iterations=2).warnings if "rare in" in text]
+
+
 @pytest.mark.parametrize("has_d", [True, False])
 def test_a_state_that_was_saved_ends_the_same(has_d):
     """Also within the bootstrap."""

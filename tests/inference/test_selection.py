@@ -12,9 +12,10 @@ import pyarrow as pa
 import pytest
 
 import hpcvdj
+from hpcvdj.counting.tables import productive_reading
 from hpcvdj.errors import InputError
 from hpcvdj.inference import selection as module
-from hpcvdj.inference.selection import SelectionPlan, design, distinct, infer_selection, reading_for
+from hpcvdj.inference.selection import SelectionPlan, design, distinct, infer_selection
 from hpcvdj.recombination.igor import load_model, read_model
 from hpcvdj.recombination.selection import FILE, RESIDUES, Selection, features, read_selection
 from hpcvdj.repertoires.junctions import read_table
@@ -61,7 +62,7 @@ def selected(drawn):
 
 
 def fitted(table, model, **options):
-    junctions = read_table(table, model, reading_for())
+    junctions = read_table(table, model, productive_reading())
     return infer_selection(junctions, model, SelectionPlan(**options), Run(), "cpu")
 
 
@@ -93,7 +94,10 @@ def test_features_are_those_of_a_loop():
 
 
 def test_the_matrix_has_the_features(drawn, model):
-    parts = [distinct(read_table(part, model, reading_for()))[0] for part in (drawn.slice(0, 300), drawn.slice(300, 9))]
+    parts = [
+        distinct(read_table(part, model, productive_reading()))[0]
+        for part in (drawn.slice(0, 300), drawn.slice(300, 9))
+    ]
     names, matrix = design(parts)
     rows = [
         (*part.genes[part.pair[k]], part.letters[k, : part.lengths[k]].tobytes().decode())
@@ -113,7 +117,7 @@ def test_distinct_junctions_of_single_genes_take_part(model):
         one, one, {**one, "v_call": "TRBV9*01"}, {**one, "v_call": "TRBV9,TRBV5-1"}, {**one, "j_call": "TRBJ1-1"},
         {**one, "v_call": "TRBV28"}, {**one, "junction": one["junction"] + "A"}, {**one, "v_call": "TRBV999"},
     ]  # fmt: skip
-    own, left_out = distinct(read_table(pa.Table.from_pylist(rows), model, reading_for()))
+    own, left_out = distinct(read_table(pa.Table.from_pylist(rows), model, productive_reading()))
     assert own.genes == [("TRBV9", "TRBJ1-1"), ("TRBV9", "TRBJ2-7")]
     assert own.times.tolist() == [1, 3]
     assert list(left_out.values()) == [1, 1, 2]
@@ -150,12 +154,14 @@ def test_without_selection_there_is_nothing_to_find(drawn, model):
     assert abs(fit.auc - 0.5) < 5 * math.sqrt(1 / (6 * fit.rows[1]))
     assert any("explains no more" in warning for warning in fit.warnings)
     uncertain = math.sqrt(len(fit.selection.weights) / fit.rows[0] * 2)
-    held, _ = distinct(read_table(drawn.slice(30_000, 5_000), model, reading_for()))
+    held, _ = distinct(read_table(drawn.slice(30_000, 5_000), model, productive_reading()))
     assert np.abs(held.log_factor(fit.selection)).mean() < uncertain
 
 
 def test_the_mean_of_q_is_one(fit, model):
-    fresh, _ = distinct(read_table(hpcvdj.generate(model, 30_000, seed=9, productive=True), model, reading_for()))
+    fresh, _ = distinct(
+        read_table(hpcvdj.generate(model, 30_000, seed=9, productive=True), model, productive_reading())
+    )
     q = np.exp(fresh.log_factor(fit.selection))
     mean, spread = np.average(q, weights=fresh.times), q.std() / math.sqrt(len(q))
     assert abs(mean - 1) < 4 * spread * math.sqrt(2)
@@ -201,7 +207,7 @@ def test_written_and_read_to_the_bit(folder, fit, selected, model):
     own = load_model(folder)
     assert own.selection.text(own.digest) == (folder / FILE).read_text()
     assert own.selection.weights == dict(fit.selection.weights)
-    held, _ = distinct(read_table(selected.slice(0, 500), model, reading_for()))
+    held, _ = distinct(read_table(selected.slice(0, 500), model, productive_reading()))
     assert (held.log_factor(own.selection) == held.log_factor(fit.selection)).all()
     again = folder.parent / "again"
     hpcvdj.write_model(own, again)

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hpcvdj.cohorts.chance import reading_for
 from hpcvdj.cohorts.cohort import cohort_of
 from hpcvdj.cohorts.contamination import Settings as ContaminationSettings
 from hpcvdj.cohorts.contamination import contaminate
@@ -17,6 +16,7 @@ from hpcvdj.cohorts.sharing import Settings as SharingSettings
 from hpcvdj.cohorts.sharing import share
 from hpcvdj.counting.compute import ArrayStore, compute, shared_repertoire
 from hpcvdj.counting.config import Config
+from hpcvdj.counting.tables import productive_reading
 from hpcvdj.counting.verify import reference
 from hpcvdj.errors import InputError, LostRankError
 from hpcvdj.generation.generate import Generation, generate
@@ -185,7 +185,7 @@ def test_comparisons_of_individuals_do_not_depend_on_ranks(run, compared, settin
     if run.is_root:
         drawn = pa.Table.from_batches(list(generate(model, Generation(900, 3, True), open_backend("cpu"), Run())))
         table = drawn.append_column("repertoire_id", pa.array([f"i{k % 3}" for k in range(len(drawn))]))
-        cohort = cohort_of(read_table(table, model, reading_for(), together=True), None, model)
+        cohort = cohort_of(read_table(table, model, productive_reading(), together=True), None, model)
     found = compared(cohort, model, settings, run)
     assert (found is not None) == run.is_root
     if found is not None:

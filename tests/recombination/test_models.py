@@ -220,8 +220,7 @@ def test_names(tmp_path, call, places):
         ("TRBV10", None),
         ("TRBV100-3", "TRBV100-3"),
         ("TRBV2-2", "TRBV2-2"),
-        ("TRAJ1", "TRAJ1"),
-        ("TRBV1,TRBV3,TRBV4", "TRBV3"),
+        ("J1", "J1"),
         ("?", "?"),
     ],
 )
@@ -234,6 +233,21 @@ def test_names_that_the_model_lacks(tmp_path, call, name):
     else:
         assert found == Exclusion.of(ExclusionKind.NOT_IN_MODEL, segment="V", name=name)
         assert str(found) == f"V gene {name} is not in the model"
+
+
+def test_a_tie_that_the_model_lacks_is_named_as_a_whole(tmp_path):
+    model, call = read_model(gene_files(NAMES).write(tmp_path)), "TRBV1,TRBV3,TRBV4"
+    found = model.resolve("V", call)
+    assert found == Exclusion.of(ExclusionKind.TIE_NOT_IN_MODEL, segment="V", name="TRBV3", call=call)
+    assert str(found) == f"V gene TRBV3 of the call {call} is not in the model"
+    assert (found.summary, found.particulars) == ("V gene that is not in the model", f"TRBV3 ({call})")
+
+
+@pytest.mark.parametrize("call", ["TRAV13-1", "TRAV13-1,TRAV13-2", "Homsap TRAV13-1*01 F"])
+def test_genes_of_another_locus(tmp_path, call):
+    found = read_model(gene_files(NAMES).write(tmp_path)).resolve("V", call)
+    assert found.kind is ExclusionKind.OTHER_LOCUS
+    assert found.summary == "of locus TRA (the model is of TRB)"
 
 
 @pytest.mark.parametrize("call", ["", " ", ","])
@@ -387,7 +401,9 @@ def test_a_folder_goes_before_a_name(tmp_path, monkeypatch):
 
 def test_a_name_without_olga(monkeypatch):
     monkeypatch.setattr("hpcvdj.recombination.igor.find_spec", lambda name: None)
-    with pytest.raises(InputError, match=r"model human_trb is one of olga's; install hpcvdj\[models\], or give the"):
+    with pytest.raises(
+        InputError, match=r"model human_trb is one of olga's; pip install 'hpcvdj\[models\]' .*, or give the"
+    ):
         load_model("human_trb")
 
 

@@ -53,7 +53,7 @@ def test_lower_case_is_read_as_upper_case():
         ("", "NO_SEQUENCE", "no junction_aa"),
         (None, "NO_SEQUENCE", "no junction_aa"),
         ("CAS*F", "STOP_CODON", "junction_aa has a stop (*)"),
-        ("CAS_F", "OTHER_SYMBOL", "junction_aa contains '_', no amino acid and no symbol of the alphabet"),
+        ("CAS_F", "OUT_OF_FRAME", "junction_aa contains '_', as of a junction that is out of frame"),
         ("CAS F", "OTHER_SYMBOL", "junction_aa contains ' '"),
         ("CA\u00c9F*", "OTHER_SYMBOL", "junction_aa contains '\u00c9'"),
         ("CAO\u00c9", "OTHER_SYMBOL", "junction_aa contains 'O'"),

@@ -5,6 +5,7 @@ import airr.schema
 import pyarrow as pa
 import pytest
 
+import hpcvdj
 from hpcvdj.errors import InputError
 from hpcvdj.repertoires.convert import convert
 from hpcvdj.repertoires.formats import REASON, REQUIRED, Opening
@@ -65,6 +66,64 @@ def test_several_tables_have_their_repertoires(tmp_path):
     rows = rows_of(tmp_path / "out.tsv")
     assert [row["repertoire_id"] for row in rows] == ["a"] * 2 + ["b"] * 6
     assert rows[0]["cell_id"] == rows[-1]["cdr3nt"] == ""
+
+
+def test_ids_of_several_tables_are_unique(tmp_path):
+    """Numbers of rows and clones repeat in other tables; counting one table excludes ids that repeat."""
+    (tmp_path / "a.txt").write_text(TABLES["vdjtools"][1])
+    (tmp_path / "b.tsv").write_text(TABLES["mixcr"][1])
+    (tmp_path / "c.tsv").write_text(TABLES["airr"][1])
+    assert hpcvdj.convert([tmp_path], tmp_path / "out.tsv").tables == 3
+    ids = [row["sequence_id"] for row in rows_of(tmp_path / "out.tsv")]
+    assert ids == ["a.1", "a.2", "b.0_c1", "b.0_c2", "b.1_c2", "s1", "s2"]
+    (tmp_path / "out.tsv").unlink()
+    (tmp_path / "d.tsv").write_text(TABLES["airr"][1])
+    hpcvdj.convert(tmp_path, tmp_path / "out.parquet")
+    ids = [row["sequence_id"] for row in rows_of(tmp_path / "out.parquet")]
+    assert ids[5:] == ["c.s1", "c.s2", "d.s1", "d.s2"]
+    convert([tmp_path / "b.tsv"], tmp_path / "one.tsv")
+    assert rows_of(tmp_path / "one.tsv")[0]["sequence_id"] == "0_c1"
+
+
+def test_ids_of_tables_with_one_name_would_be_the_same(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "t.txt").write_text(TABLES["vdjtools"][1])
+    with pytest.raises(InputError, match=r"b/t.txt: its rows would have the ids t\.1 .*a/t.txt; name each"):
+        convert([tmp_path / "a", tmp_path / "b"], tmp_path / "out.tsv")
+    (tmp_path / "c.tsv").write_text(TABLES["airr"][1])
+    with pytest.raises(InputError, match="name each table once"):
+        convert([tmp_path / "c.tsv"] * 2, tmp_path / "out.tsv")
+
+
+def test_an_airr_table_without_ids_has_numbers(tmp_path):
+    (tmp_path / "a.tsv").write_text(f"v_call\tj_call\tjunction\nTRBV1\tTRBJ1-1\t{NT}\n")
+    convert([tmp_path / "a.tsv"], tmp_path / "out.tsv")
+    assert rows_of(tmp_path / "out.tsv")[0]["sequence_id"] == "1"
+
+
+def test_all_bad_tables_are_named(tmp_path):
+    (tmp_path / "a.tsv").write_text(TABLES["airr"][1])
+    (tmp_path / "b.tsv").write_text("a\tb\n1\t2\n")
+    (tmp_path / "c.tsv").write_bytes(b"PK\x03\x04")
+    with pytest.raises(InputError, match=r"2 of 3 tables cannot be read: .*b\.tsv, line 1: no column .*c\.tsv: a zip"):
+        convert([tmp_path], tmp_path / "out.tsv")
+    assert not (tmp_path / "out.tsv").exists()
+
+
+def test_reasons_are_grouped(tmp_path):
+    lines = TABLES["adaptive"][1].splitlines()
+    bad = [lines[1].replace("TGTGCCAGC", codon + "GCCAGC").replace("CASSEQYF", "") for codon in ("TAT", "TAC", "TAA")]
+    (tmp_path / "a.tsv").write_text("\n".join([lines[0], *bad, ""]))
+    out, _ = hpcvdj_command("convert", tmp_path / "a.tsv", "-o", tmp_path / "out.tsv")
+    assert "         3  junction that does not begin with the codon of Cys 104\n" in out
+    assert "                   1  TAC\n" in out
+
+
+def test_a_relative_path_is_named_once(tmp_path):
+    (tmp_path / "once.txt").write_text(TABLES["vdjtools"][1])
+    _, err = hpcvdj_command("count", "once.txt", "-g", "human_trb", "-o", "o.tsv", cwd=tmp_path)
+    assert err.count("read as vdjtools") == 1
 
 
 def test_files_that_are_left_out_are_named_once_in_a_run(tmp_path, caplog):

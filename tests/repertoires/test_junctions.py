@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import hpcvdj
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.calls import CallPolicy
 from hpcvdj.recombination.germline import Germline, Segment
@@ -15,6 +16,7 @@ from hpcvdj.repertoires import inputs
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import Reading, read_junctions, read_table
 from hpcvdj.repertoires.tables import Table
+from tests.commands import hpcvdj_command
 from tests.conftest import SMALL
 from tests.problems import repertoire_of_rows
 
@@ -118,6 +120,24 @@ def test_duplicate_ids_keep_the_first_row(tmp_path):
     assert junctions.row.tolist() == [0, 1, 2, 3]
     assert junctions.excluded.row.tolist() == [4, 5]
     assert junctions.excluded.messages[0] == "sequence_id repeats that of data row 1"
+
+
+def test_the_rows_of_a_table_in_memory_are_told_apart_by_their_places(tmp_path):
+    """Tables of two samples, one after another, have ids twice."""
+    path = write(tmp_path / "t.tsv", *[(f"s{k % 2}", "TRBV1", "TRBJ1-1", "TGTTTT") for k in range(4)])
+    table = hpcvdj.read_table(path)
+    assert read_table(table, GERMLINE, Reading()).row.tolist() == [0, 1, 2, 3]
+    assert len(read_file(path)) == 2
+
+
+def test_what_keeps_rows_with_repeated_ids_is_said(tmp_path):
+    path = tmp_path / "t.tsv"
+    rows = "".join(f"s1\tTRBV1\tTRBJ1-1\tTGTTTT\tr{k}\n" for k in range(2))
+    path.write_text("sequence_id\tv_call\tj_call\tjunction\trepertoire_id\n" + rows)
+    _, err = hpcvdj_command("count", path, "-g", "mouse_trb", "-o", tmp_path / "o.tsv")
+    assert "--together keeps those that have another repertoire_id" in err
+    out, _ = hpcvdj_command("count", path, "-g", "mouse_trb", "-o", tmp_path / "p.tsv", "--together")
+    assert "2 read = 2 counted" in out
 
 
 def test_rows_are_grouped_by_pair_and_keep_their_order(tmp_path):

@@ -4,13 +4,16 @@ import csv
 import json
 import zipfile
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
+import hpcvdj
 from hpcvdj.errors import InputError, choices
 from hpcvdj.recombination.exclusions import Exclusion
 from hpcvdj.repertoires.formats import REASON, Format, Opening, names_of_headerless, readable
 from hpcvdj.repertoires.readers import open_table
+from tests.commands import hpcvdj_command
 from tests.conftest import ROOT
 from tests.repertoires.program_tables import AA, NT, OUT, REFUSED, TABLES, written
 
@@ -315,3 +318,75 @@ def test_the_examples_are_read_as_expected():
             first = rows_of(EXAMPLES / name)[0]
             assert first["junction"].endswith("TACGAGCAGTACTTC"), name
             assert first["v_call"].startswith("TRBV6-5"), name
+
+
+LACKING = {
+    "adaptive": ("nucleotide", "looks like Adaptive immunoSEQ rearrangements, but has no column nucleotide"),
+    "vdjtools": ("j", "looks like vdjtools clonotypes, but has no column j"),
+    "mixcr": ("nSeqCDR3", "looks like MiXCR clones, but has no column nSeqCDR3"),
+    "10x": ("cdr3_nt", "looks like 10x contig annotations"),
+}
+
+
+def lacking(name, column):
+    """A table of a format without a column."""
+    text = TABLES[name][1] if name != "adaptive" else OLD_ADAPTIVE
+    delimiter = "," if "," in text.splitlines()[0] else "\t"
+    rows = [line.split(delimiter) for line in text.splitlines()]
+    kept = [k for k, head in enumerate(rows[0]) if head != column]
+    return "".join(delimiter.join(row[k] for k in kept) + "\n" for row in rows)
+
+
+OLD_ADAPTIVE = f"nucleotide\taminoAcid\tvGeneName\tjGeneName\tcount\tvIndex\tcdr3Length\n{'A' * 60}\t\t\t\t1\t1\t9\n"
+
+
+@pytest.mark.parametrize("name", LACKING)
+def test_a_table_that_lacks_a_column_of_its_format(name, tmp_path):
+    column, said = LACKING[name]
+    path = tmp_path / "t.tsv"
+    path.write_text(lacking(name, column))
+    with pytest.raises(InputError, match=said) as caught:
+        open_table(path).require(["sequence_id", "v_call", "j_call", "junction"])
+    assert "sequence_id" not in str(caught.value)
+    sep = "," if name == "10x" else "\t"
+    with pytest.raises(hpcvdj.InputError, match=said):
+        hpcvdj.count(pd.read_csv(path, sep=sep, dtype=str, keep_default_na=False), "human_trb")
+
+
+def test_a_table_of_a_folder_that_lacks_a_column_is_left_out_with_the_reason(tmp_path):
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / "noj.txt").write_text(lacking("vdjtools", "j"))
+    (tmp_path / "t" / "a.txt").write_text(TABLES["vdjtools"][1])
+    _, err = hpcvdj_command("convert", tmp_path / "t", "-o", tmp_path / "o.tsv")
+    assert "noj.txt: looks like vdjtools clonotypes, but has no column j, left out" in err
+
+
+def test_a_long_list_of_columns_says_how_many_more(tmp_path):
+    (tmp_path / "t.tsv").write_text("\t".join(f"c{k}" for k in range(15)) + "\n")
+    with pytest.raises(InputError, match=r"no column v_call, j_call, junction; .*c11 and 3 more\)"):
+        open_table(tmp_path / "t.tsv").require(["sequence_id", "v_call", "j_call", "junction"])
+
+
+def test_reads_without_places_are_said_once(tmp_path):
+    path = tmp_path / "t.tsv"
+    path.write_text(lacking("adaptive", "vIndex"))
+    _, err = hpcvdj_command("convert", path, "-o", tmp_path / "o.tsv")
+    assert err.count("t.tsv: no column vIndex: junctions are found by their amino acids") == 1
+
+
+@pytest.mark.parametrize("name", ["vdjtools", "10x", "mixcr"])
+@pytest.mark.filterwarnings("ignore::hpcvdj.HpcvdjWarning")
+def test_tables_in_memory_get_their_airr_fields(name, tmp_path):
+    path = written(tmp_path, name)
+    frame = pd.read_csv(path, sep="," if name == "10x" else "\t", dtype=str, keep_default_na=False)
+    counted, read = hpcvdj.count(frame.set_index(frame.index + 7), "human_trb"), hpcvdj.count(path, "human_trb")
+    for field in ("sequence_id", "v_call", "j_call", "junction", "pathways_total"):
+        assert [None if value is pd.NA else value for value in counted[field]] == read[field].to_pylist(), field
+    assert counted.index[0] == 7
+    assert set(frame) - {"cdr3"} <= set(counted)
+
+
+def test_utf_16_is_said(tmp_path):
+    (tmp_path / "t.tsv").write_bytes("v_call\tj_call\n".encode("utf-16"))
+    with pytest.raises(InputError, match=r"UTF-16.*save the table as UTF-8"):
+        _ = open_table(tmp_path / "t.tsv").columns

@@ -17,6 +17,19 @@ def test_slow_work_is_told(monkeypatch, caplog):
     assert caplog.messages == ["slow work"]
 
 
+def test_slow_work_is_told_again(monkeypatch, caplog):
+    monkeypatch.setattr(progress, "PATIENT_SECONDS", 0.05)
+    monkeypatch.setattr(progress, "AGAIN_SECONDS", 0.2)
+    caplog.set_level(logging.INFO)
+    with progress.told_if_slow("slow work, for ever", shown=True):
+        time.sleep(0.6)
+    told = len(caplog.messages)
+    assert told >= 2
+    assert caplog.messages[:2] == ["slow work, for ever", "slow work: 0 s so far"]
+    time.sleep(0.4)
+    assert len(caplog.messages) == told
+
+
 def test_fast_work_is_not(monkeypatch, caplog):
     monkeypatch.setattr(progress, "PATIENT_SECONDS", 0.3)
     caplog.set_level(logging.INFO)

@@ -27,6 +27,7 @@ from hpcvdj.repertoires.formats.format import (
     may_lack_from,
     names_of_headerless,
     readable,
+    resembled,
 )
 
 __all__ = [
@@ -42,4 +43,5 @@ __all__ = [
     "may_lack_from",
     "names_of_headerless",
     "readable",
+    "resembled",
 ]

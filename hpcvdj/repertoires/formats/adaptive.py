@@ -16,16 +16,6 @@ from hpcvdj.recombination.adaptive_names import MISSING, Species, call_of, end_o
 from hpcvdj.repertoires.formats.format import REASON, Field, Format
 from hpcvdj.repertoires.formats.steps import productive
 
-_HEADERS: tuple[tuple[set[str], ...], ...] = (
-    ({"rearrangement", "bio_identity"},),
-    ({"rearrangement", "amino_acid"}, {"v_gene", "v_index"}),
-    ({"rearrangement", "amino_acid"}, {"v_resolved"}),
-    ({"nucleotide", "aminoAcid"}, {"vGeneName"}),
-    ({"nucleotide", "aminoAcid"}, {"vMaxResolved"}),
-    ({"nucleotide", "aminoAcid"}, {"VGeneName"}),
-)
-"""Columns that tell a table of Adaptive: ImmuneACCESS, Analyzer 3, the exports before, and that of 2012."""
-
 _NAMES = {
     "resolved": ("{v}_resolved", "{v}MaxResolved"),
     "gene": ("{v}_gene", "{v}GeneName", "{V}GeneName"),
@@ -55,10 +45,24 @@ class Adaptive(Format):
     name = "adaptive"
     summary = "Adaptive immunoSEQ rearrangements"
 
+    marks = (
+        frozenset({"rearrangement", "bio_identity"}),
+        frozenset({"rearrangement", "amino_acid", "v_gene", "v_index"}),
+        frozenset({"rearrangement", "amino_acid", "v_resolved"}),
+        frozenset({"nucleotide", "aminoAcid", "vGeneName"}),
+        frozenset({"nucleotide", "aminoAcid", "vMaxResolved"}),
+        frozenset({"nucleotide", "aminoAcid", "VGeneName"}),
+    )
+    """Of ImmuneACCESS, Analyzer 3, the exports before, and that of 2012: the read, the amino acids, the name of V."""
+
     @staticmethod
-    def recognises(columns: Sequence[str]) -> bool:
-        """By the read, the amino acids and the name of V."""
-        return any(set.union(*header) <= set(columns) for header in _HEADERS)
+    def notice(columns: Sequence[str]) -> str:
+        """Which columns are missing that say where the junction is in the read."""
+        older = _READ[1] in columns
+        lacks = [names[older] for names in (_START, _LENGTH) if not _present(columns, names)]
+        if not lacks:
+            return ""
+        return f"no column {', '.join(lacks)}: junctions are found by their amino acids, and rows without are excluded"
 
     def fields(self, columns: Sequence[str]) -> Mapping[str, Field]:
         """The junction is cut from the read; names are IMGT's."""

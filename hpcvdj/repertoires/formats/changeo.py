@@ -22,11 +22,7 @@ class ChangeO(Format):
 
     name = "changeo"
     summary = "Change-O before version 1.0"
-
-    @staticmethod
-    def recognises(columns: Sequence[str]) -> bool:
-        """By the calls and the junction, in capitals."""
-        return {"V_CALL", "J_CALL", "JUNCTION"} <= set(columns)
+    marks = (frozenset({"V_CALL", "J_CALL", "JUNCTION"}),)
 
     def fields(self, columns: Sequence[str]) -> Mapping[str, Field]:
         """Fields are called as in AIRR tables, in capitals, or have older names."""

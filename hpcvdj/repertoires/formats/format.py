@@ -48,6 +48,7 @@ class Format:
     name     for --format
     summary  for the help and the documentation
     refusal  what to give instead of a table that does not have what is needed; empty for formats that can be read
+    marks    sets of columns, of which each tells the format
 
     An instance is the format of one table.  What a field depends on beyond its row, it learns from `first_rows` when
     rows are made.
@@ -56,14 +57,20 @@ class Format:
     name: ClassVar[str]
     summary: ClassVar[str]
     refusal: ClassVar[str] = ""
+    marks: ClassVar[tuple[frozenset[str], ...]] = ()
 
     def __init__(self, first_rows: FirstRows) -> None:
         self.first_rows = first_rows
 
-    @staticmethod
-    def recognises(columns: Sequence[str]) -> bool:
+    @classmethod
+    def recognises(cls, columns: Sequence[str]) -> bool:
         """Whether a table with these columns certainly is of this format."""
-        return False
+        return any(marks <= set(columns) for marks in cls.marks)
+
+    @staticmethod
+    def notice(columns: Sequence[str]) -> str:
+        """What to know of a table of this format with these columns; empty if that is nothing."""
+        return ""
 
     @staticmethod
     def named(values: Sequence[str]) -> list[str] | None:
@@ -141,23 +148,43 @@ def may_lack_from(columns: Sequence[str], opening: Opening) -> str | None:
     return next((name for kind in tried if (name := kind.may_lack_from(columns)) is not None), None)
 
 
+def resembled(columns: Sequence[str]) -> str:
+    """What a table that no format recognises looks like, and which columns it lacks; empty if there is no telling.
+
+    It lacks one or two columns of one format, and has more of its columns than it lacks.
+    """
+    near = {}
+    for kind in choices(Format).values():
+        lacks = min((marks.difference(columns) for marks in kind.marks), key=len, default=frozenset())
+        has = max((len(marks) for marks in kind.marks if marks.difference(columns) == lacks), default=0) - len(lacks)
+        if 0 < len(lacks) < 3 and has > len(lacks):
+            near[kind.summary] = lacks
+    if len(near) != 1:
+        return ""
+    ((summary, lacks),) = near.items()
+    return f"looks like {summary}, but has no column {', '.join(sorted(lacks))}"
+
+
 class Translation:
-    """A table's columns as AIRR fields.
+    """A table's columns as AIRR fields.  A table without ids can be asked for `ROW_ID`, the numbers of its rows.
 
     columns   what it can be read as: the AIRR fields, then its own other columns
+    made      the AIRR fields that a format makes
     explains  whether rows come with a `REASON`
+    has_ids   whether the AIRR field of ids is a column of the table
     """
 
-    def __init__(self, own: Sequence[str], fields: Mapping[str, Field]) -> None:
+    def __init__(self, own: Sequence[str], fields: Mapping[str, Field], *, known: bool) -> None:
         self._fields, self._own = dict(fields), list(own)
         self._numbered = ROW_ID not in fields and ROW_ID not in own
-        self.explains = REASON in fields
-        made = [ROW_ID] * self._numbered + [name for name in fields if name != REASON]
+        self.explains, self.has_ids = REASON in fields, ROW_ID in own and ROW_ID not in fields
+        made = [ROW_ID] * (self._numbered and known) + [name for name in fields if name != REASON]
+        self.made = made if fields else []
         self.columns = made + [name for name in own if name not in made]
 
     @staticmethod
     def of(own: Sequence[str], opening: Opening, place: str, first_rows: FirstRows) -> "Translation | None":
-        """That of a table at `place` with the columns `own`; None if they are AIRR fields already.
+        """That of a table at `place` with the columns `own`; None if they are AIRR fields already, with ids.
 
         InputError for a table that no format can read, for columns of `opening` that it lacks, and for fields of a
         format that are made of columns that it lacks.
@@ -168,7 +195,8 @@ class Translation:
         lacking = [name for field in fields.values() for name in field.sources if name not in own]
         if lacking:
             raise InputError(f"{place}: no column {lacking[0]}; there are {', '.join(own[:40])}")
-        return Translation(own, fields) if fields else None
+        known = kind is not None or bool(fields)
+        return Translation(own, fields, known=known) if fields or ROW_ID not in own else None
 
     def sources(self, wanted: Sequence[str]) -> list[str]:
         """The table's columns that some of `columns`, or `REASON`, are made of, each once."""

@@ -31,11 +31,7 @@ class Immunarch(Format):
 
     name = "immunarch"
     summary = "immunarch clonotypes"
-
-    @staticmethod
-    def recognises(columns: Sequence[str]) -> bool:
-        """By the count and the columns of the clonotype, which have dots in their names."""
-        return {"Clones", "CDR3.nt", "V.name", "J.name"} <= set(columns)
+    marks = (frozenset({"Clones", "CDR3.nt", "V.name", "J.name"}),)
 
     def fields(self, columns: Sequence[str]) -> Mapping[str, Field]:
         """CDR3.nt is the junction, or begins with it."""

@@ -25,6 +25,9 @@ class Mixcr(Format):
     name = "mixcr"
     summary = "MiXCR clones"
 
+    marks = (frozenset({"nSeqCDR3", "allVHitsWithScore", "allJHitsWithScore"}),)
+    """Of versions 3 and 4."""
+
     @staticmethod
     def _by_word(columns: Sequence[str]) -> dict[str, str]:
         """Columns by their lower-case letters and digits: versions differ in blanks, dots and capitals."""

@@ -95,10 +95,7 @@ class CellContigs(Contigs):
         """Empty for rows that have a reason not to be counted."""
         return kept(stated(columns[0]), pc.equal(_why(*columns), ""))
 
-    @staticmethod
-    def recognises(columns: Sequence[str]) -> bool:
-        """By the barcode, the contig and its genes."""
-        return {"barcode", "contig_id", "cdr3_nt", "v_gene", "j_gene"} <= set(columns)
+    marks = (frozenset({"barcode", "contig_id", "cdr3_nt", "v_gene", "j_gene"}),)
 
     def fields(self, columns: Sequence[str]) -> Mapping[str, Field]:
         """As of all contigs, with a reason for those that Cell Ranger does not count."""
@@ -113,10 +110,7 @@ class Consensus(Contigs):
 
     ID = "consensus_id"
 
-    @staticmethod
-    def recognises(columns: Sequence[str]) -> bool:
-        """By the consensus, its clonotype and its genes."""
-        return {"clonotype_id", "consensus_id", "cdr3_nt", "v_gene", "j_gene"} <= set(columns)
+    marks = (frozenset({"clonotype_id", "consensus_id", "cdr3_nt", "v_gene", "j_gene"}),)
 
 
 class Clonotypes(Format):
@@ -125,8 +119,4 @@ class Clonotypes(Format):
     name = "10x_clonotypes"
     summary = "10x clonotypes"
     refusal = "they have no genes; give filtered_contig_annotations.csv, which is beside them"
-
-    @staticmethod
-    def recognises(columns: Sequence[str]) -> bool:
-        """By the clonotype with the CDR3s of its chains."""
-        return {"clonotype_id", "cdr3s_nt"} <= set(columns)
+    marks = (frozenset({"clonotype_id", "cdr3s_nt"}),)

@@ -30,10 +30,12 @@ class Trust4(Format):
     name = "trust4"
     summary = "TRUST4 report (*_report.tsv)"
 
-    @staticmethod
-    def recognises(columns: Sequence[str]) -> bool:
-        """By the count, which comes first, and the columns of the CDR3, in this spelling."""
-        return list(columns[:1]) == ["#count"] and {"CDR3nt", "CDR3aa", "V", "J"} <= set(columns)
+    marks = (frozenset({"#count", "CDR3nt", "CDR3aa", "V", "J"}),)
+
+    @classmethod
+    def recognises(cls, columns: Sequence[str]) -> bool:
+        """By the columns of the CDR3, in this spelling; the count comes first."""
+        return super().recognises(columns) and columns[0] == "#count"
 
     def fields(self, columns: Sequence[str]) -> Mapping[str, Field]:
         """CDR3nt is the junction, unless it is only part of one."""

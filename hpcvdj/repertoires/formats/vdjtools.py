@@ -23,17 +23,22 @@ class Vdjtools(Format):
     OLDEST = ("#Seq. Count", "N Sequence", "AA Sequence", "V segments", "D segment", "J segments")
     """Its columns before version 1."""
 
+    marks = (
+        frozenset({"count", "cdr3nt", "cdr3aa", "v", "j"}),
+        frozenset({"#count", "cdr3nt", "cdr3aa", "v", "j"}),
+        frozenset({*OLDEST} - {"D segment"}),
+    )
+
     @staticmethod
     def _columns(columns: Sequence[str]) -> tuple[str, ...]:
         if "#Seq. Count" in columns:
             return Vdjtools.OLDEST
         return ("#count" if "#count" in columns else "count", "cdr3nt", "cdr3aa", "v", "d", "j")
 
-    @staticmethod
-    def recognises(columns: Sequence[str]) -> bool:
-        """By the count, which comes first, and the columns of the clonotype, in lower case or as in version 0."""
-        count, nucleotides, amino_acids, v, _, j = Vdjtools._columns(columns)
-        return list(columns[:1]) == [count] and {nucleotides, amino_acids, v, j} <= set(columns)
+    @classmethod
+    def recognises(cls, columns: Sequence[str]) -> bool:
+        """By the columns of the clonotype, in lower case or as in version 0; the count comes first."""
+        return super().recognises(columns) and columns[0] == cls._columns(columns)[0]
 
     def fields(self, columns: Sequence[str]) -> Mapping[str, Field]:
         """cdr3nt is the junction."""

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, installing
 from hpcvdj.repertoires.batches import as_strings
 from hpcvdj.repertoires.formats.steps import joined
 from hpcvdj.repertoires.readers import reader
@@ -68,7 +68,7 @@ class AnnDataReader(TableReader):
             import awkward as ak
             from anndata.io import read_elem
         except ImportError:
-            raise InputError(f"{self.path}: AnnData needs anndata and awkward; install hpcvdj[anndata]") from None
+            raise InputError(f"{self.path}: AnnData needs anndata and awkward; {installing('anndata')}") from None
         array, cells = read_elem(airr), np.asarray(read_elem(obs[obs.attrs["_index"]])).astype(str)
         chains = ak.to_numpy(ak.num(array, axis=1)).astype(np.int64)
         if len(chains) != len(cells):

@@ -2,14 +2,15 @@
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
 import pyarrow as pa
 
-from hpcvdj.errors import InputError
-from hpcvdj.repertoires.formats import AIRR, BY_HEADER, REASON, Opening, Translation, format_of
+from hpcvdj.errors import InputError, few
+from hpcvdj.repertoires.formats import AIRR, BY_HEADER, REASON, Opening, Translation, format_of, resembled
+from hpcvdj.repertoires.formats.format import ROW_ID
 from hpcvdj.storage.inputs import changed
 
 log = logging.getLogger(__name__)
@@ -21,10 +22,15 @@ BATCH_ROWS = 1 << 17
 """Rows of a batch of what is not text."""
 
 
-@cache
-def _say_once(text: str) -> None:
-    """Log a message; the same one only once, as tables are opened more than once in a run."""
-    log.info("%s", text)
+_said: set[tuple[Path, str]] = set()
+
+
+def _say_once(path: Path, text: str, level: int = logging.INFO) -> None:
+    """Log what a file is; only once, as tables are opened more than once in a run, by different paths."""
+    key = path.resolve(), text
+    if key not in _said:
+        _said.add(key)
+        log.log(level, "%s: %s", path, text)
 
 
 class TableReader:
@@ -66,13 +72,23 @@ class TableReader:
         except InputError:
             return False
 
+    @property
+    def resembles(self) -> str:
+        """As of `resembled`, for a table that no format recognises."""
+        try:
+            return "" if self.recognised else resembled(self.own_columns)
+        except InputError:
+            return ""
+
     @cached_property
     def translation(self) -> Translation | None:
         """What its columns are as AIRR fields; None if they are that already."""
         place = f"{self.path}, line 1"
         kind = format_of(self.own_columns, self.opening, place)
         if kind is not None and kind.name != AIRR and self.opening.format is None:
-            _say_once(f"{self.path}: read as {kind.summary}")
+            _say_once(self.path, f"read as {kind.summary}")
+        if kind is not None and (notice := kind.notice(self.own_columns)):
+            _say_once(self.path, notice, logging.WARNING)
         return Translation.of(self.own_columns, self.opening, place, self._first_rows)
 
     def _first_rows(self, columns: Sequence[str]) -> pa.RecordBatch | None:
@@ -89,13 +105,19 @@ class TableReader:
         return self.translation is not None and self.translation.explains
 
     @property
+    def has_ids(self) -> bool:
+        """Whether its rows have ids of their own as AIRR has them, not numbers of rows or clones."""
+        return self.translation is None or self.translation.has_ids
+
+    @property
     def known_rows(self) -> int | None:
         """The number of data rows, if the file says it."""
         return None
 
     def require(self, columns: Sequence[str]) -> None:
-        """Raise InputError unless the table has these `columns`, each once."""
-        missing = [name for name in columns if name not in self.columns and not (self.explains and name == REASON)]
+        """Raise InputError unless the table has these `columns`, each once; rows without ids are numbered."""
+        given = {*self.columns, ROW_ID, *[REASON] * self.explains}
+        missing = [name for name in columns if name not in given]
         if missing:
             raise InputError(self._missing_message(missing))
         repeated = next((name for name in columns if self.columns.count(name) > 1), None)
@@ -105,12 +127,14 @@ class TableReader:
     def _missing_message(self, missing: list[str]) -> str:
         message = f"{self.path}, line 1: no column {', '.join(missing)}"
         for delimiter, word in ((";", "semicolons"), (" ", "blanks")):
-            if len(self.columns) == 1 and delimiter in self.columns[0]:
+            if len(self.own_columns) == 1 and delimiter in self.own_columns[0]:
                 return f"{message}; its columns are separated by {word}, as some spreadsheets do: save it with tabs"
         if missing == ["junction"] and "cdr3" in self.columns:
             return f"{message}; --sequence-field cdr3 reads the column cdr3"
-        renamed = ",".join(f"{name}=COLUMN" for name in missing)
-        return f"{message}; --columns {renamed} says which they are (this table has {', '.join(self.columns[:12])})"
+        renamed = "--columns " + ",".join(f"{name}=COLUMN" for name in missing)
+        if self.resembles:
+            return f"{self.path}, line 1: {self.resembles}; export the table with it, or say with {renamed} what it has"
+        return f"{message}; {renamed} says which they are (this table has {few(self.own_columns, 12)})"
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The rows as batches of string columns: all columns, or `columns` in that order.

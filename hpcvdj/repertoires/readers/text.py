@@ -29,6 +29,7 @@ _PREAMBLE = 8
 NOT_TABLES = {
     b"PK\x03\x04": "a zip archive or a workbook (.xlsx); unpack it and give the tables in it, or save the sheet as "
     "tab-separated text",
+    **dict.fromkeys((b"\xff\xfe", b"\xfe\xff"), "text in UTF-16, as some spreadsheets write; save the table as UTF-8"),
     b"[{": "JSON and no table; export an AIRR table (.tsv) from the program",
     b"{": "JSON, as Vidjil and others write it, and no table; export an AIRR table (.tsv) from the program",
 }
