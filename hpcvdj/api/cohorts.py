@@ -13,7 +13,7 @@ from hpcvdj.border import warn
 from hpcvdj.cohorts import contamination as contaminating
 from hpcvdj.cohorts import sharing as sharing_of
 from hpcvdj.cohorts.cohort import Cohort
-from hpcvdj.cohorts.commands import pairs_text, selection_of
+from hpcvdj.cohorts.commands import pairs_text
 from hpcvdj.cohorts.contamination import Contamination, contaminate
 from hpcvdj.cohorts.files import Naming, cohort_of_files, cohort_of_table
 from hpcvdj.cohorts.sharing import Sharing, share
@@ -44,7 +44,7 @@ def sharing(
     InputError for fewer than two individuals, for two that are the same sample, and if no q explains the sharing.
     """
     loaded = model_of(model)
-    found = share(_cohort(tables, loaded, naming()), loaded, settings(), Run(), selection_of(loaded))
+    found = share(_cohort(tables, loaded, naming()), loaded, settings(), Run(), loaded.selection)
     assert found is not None
     if found.q_at_bound:
         warn("the fitted q is 1, its largest: no more is shared than recombination makes")

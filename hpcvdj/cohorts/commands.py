@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 
 from hpcvdj.cohorts import contamination, sharing
-from hpcvdj.cohorts.chance import SelectionFactor
 from hpcvdj.cohorts.cohort import Cohort
 from hpcvdj.cohorts.contamination import Contamination, contaminate
 from hpcvdj.cohorts.files import Naming, Targets, cohort_of_files, recorded
@@ -42,7 +41,7 @@ def share_files(
     assert run.target is not None
     targets = Targets(run.target, (overlap,) if overlap is not None else ())
     inputs, cohort = _cohort(paths, model, naming, run, opening, targets)
-    found = share(cohort, model, settings, run, selection_of(model))
+    found = share(cohort, model, settings, run, model.selection)
 
     def finish() -> Sharing:
         assert found is not None
@@ -57,11 +56,6 @@ def share_files(
         return found
 
     return run.on_root(finish)
-
-
-def selection_of(model: Model) -> SelectionFactor | None:
-    """The factor of selection that comes with a model, if one does."""
-    return getattr(model, "selection", None)
 
 
 def contaminate_files(

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +27,7 @@ from hpcvdj.runs.run import Run
 from tests.cli.test_mpiexec import MPIEXEC
 from tests.cohorts.drawn import cohort_in, drawn, with_individuals
 from tests.commands import error_line, hpcvdj_command
+from tests.selected import few_genes, log_factor_of, with_factor
 
 SIZES = [4_000, 16_000, 8_000, 12_000, 10_000]
 DRAWS = 8_000
@@ -292,6 +294,27 @@ def test_the_spectrum_with_a_factor_of_selection(selected, model, unit):
     error = np.sqrt(found.expected + ((found.high - found.low) / 3.92) ** 2)
     assert (abs(found.observed - found.expected)[1:] < 4 * error[1:] + 1).all()
     assert found.observed[2] > 15
+
+
+def test_the_factor_of_a_model():
+    own = with_factor(few_genes(), {f"J_length:TRBJ2-7:{length}": 1.5 for length in (13, 14, 15)} | {"left:3:S": 1.0})
+    kept = hpcvdj.generate(own, 60_000, seed=5, selection=True, backend="cpu")
+    size = len(kept) // 3
+    tables = {name: kept.slice(size * k, size) for k, name in enumerate("abc")}
+    found, without = (
+        hpcvdj.sharing(tables, model, draws=20_000, backend="cpu") for model in (own, replace(own, selection=None))
+    )
+    error = np.sqrt(found.expected + ((found.high - found.low) / 3.92) ** 2)
+    assert (abs(found.observed - found.expected)[2:] < 4 * error[2:] + 1).all()
+    shared = found.observed[2:].sum()
+    assert shared > 500
+    # q is in proportion to what is shared, and its error that of a Poisson number: nearly 1, and 7 of these without Q.
+    assert abs(np.log(found.q)) < 3 / np.sqrt(shared)
+    assert np.log(found.q / without.q) > 5 / np.sqrt(shared)
+    logs = np.log(found.table["q_factor"].to_numpy())
+    rows = found.table.select(["v_call", "j_call", "junction_aa"]).to_pylist()
+    slow = [log_factor_of(own.selection, *row.values()) for row in rows]
+    np.testing.assert_allclose(logs, slow, rtol=1e-12, atol=1e-12)
 
 
 def test_a_factor_of_selection(selected, model):
