@@ -57,6 +57,9 @@ def rows_of(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(stream, delimiter="\t"))
 
 
+STEPS = "pgen", "infer", "infer-selection", "contamination", "sharing", "enrich", "report"
+
+
 def clonotype(row: dict[str, str]) -> tuple[str, str, str]:
     """V gene, J gene, amino acids."""
     return row["v_call"].partition("*")[0], row["j_call"].partition("*")[0], row["junction_aa"]
@@ -84,8 +87,12 @@ class Steps:
         selected = str(to / "selected")
         yield "infer-selection", ["infer-selection", *tables, *given, selected, *self.options], None
         metadata = ["--metadata", str(to / "metadata.tsv"), "--group", "group"]
-        yield "sharing", ["sharing", *tables, *given, str(to / "sharing.tsv"), *metadata], self.sharing
-        yield "contamination", ["contamination", *tables, *given, str(to / "contamination.tsv")], self.contamination
+        clean = ["--write-clean", str(to / "clean")]
+        words = ["contamination", *tables, *given, str(to / "contamination.tsv"), *metadata, *clean, *self.options]
+        yield "contamination", words, self.contamination
+        # Copies of clones are shared beyond chance, too.
+        of = sorted(map(str, (to / "clean").iterdir())) if (to / "clean").is_dir() else tables
+        yield "sharing", ["sharing", *of, *given, str(to / "sharing.tsv"), *metadata, *self.options], self.sharing
         for path in self.samples:
             own = to / f"enriched_{path.name}"
             words = ["enrich", str(path), *given, str(own), *self.options]
@@ -134,11 +141,9 @@ def rows(options: argparse.Namespace, folder: Path) -> Iterator[dict[str, Any]]:
     yield {"step": "making the cohort", **made}
     if made["status"] != "done":
         return
-    known = [path.stem.replace("_", "-") for path in (Path(hpcvdj.__file__).parent / "cli").glob("*.py")]
     given = ["--backend", options.backend, "--threads", str(options.threads)]
     for step, words, signals in Steps(folder, options.model, given).all():
-        if words[0] not in known:
-            yield {"step": step, "status": "no such command"}
+        if words[0] not in options.steps:
             continue
         row = measured(["-m", "hpcvdj", "-q", *words])
         if signals is not None and row["status"] == "done":
@@ -154,6 +159,7 @@ def main() -> None:
     parser.add_argument("--model", default="human_trb_m15")
     parser.add_argument("--individuals", type=int, default=5)
     parser.add_argument("--junctions", type=int, default=5_000, help="productive junctions of each individual")
+    parser.add_argument("--steps", nargs="+", default=STEPS, choices=STEPS, help="the commands to run")
     parser.add_argument("--selection", action="store_true", help="draw with the model's selection factor")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--backend", default="cpu")
