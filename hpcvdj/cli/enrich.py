@@ -72,10 +72,13 @@ def command(
         int,
         typer.Option("--seed", min=0, help="Seed of the clonotypes drawn to estimate kappa."),
     ] = 0,
-    no_selection: Annotated[
+    selection: Annotated[
         bool,
-        typer.Option("--no-selection", help="Leave the model's selection factor (hpcvdj infer-selection) out."),
-    ] = False,
+        typer.Option(
+            "--selection/--no-selection",
+            help="Take the model's selection factor (hpcvdj infer-selection), if it has one.",
+        ),
+    ] = True,
     backend: options.BackendOption = "auto",
     strict_binding: options.StrictBinding = False,
     threads: options.Threads = None,
@@ -110,7 +113,7 @@ def command(
             max_q,
             seed,
             backend=backend,
-            selection=not no_selection,
+            selection=selection,
             strict_binding=strict_binding,
         )
     )

@@ -11,14 +11,16 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
-from hpcvdj.motifs.sequences import InputSet
 from hpcvdj.storage.plots import require_networkx
+
+if TYPE_CHECKING:
+    from hpcvdj.motifs.sequences import InputSet  # slow to import
 
 Method = Literal["louvain", "components", "label-propagation"]
 Singletons = Literal["none", "own"]
@@ -88,7 +90,7 @@ def consensus(sequences: Sequence[str], clusters: NDArray[np.int32]) -> list[str
     return [texts[number] for number in clusters.tolist()]
 
 
-def further_columns(clustering: Clustering, tables: list[str], read: InputSet | None) -> dict[str, list[str]]:
+def further_columns(clustering: Clustering, tables: list[str], read: "InputSet | None") -> dict[str, list[str]]:
     """More columns of a table of clusters: the tables and the genes of junctions, and the consensus of their cluster.
 
     tables  as of `MotifResult.tables`

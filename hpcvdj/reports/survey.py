@@ -160,6 +160,8 @@ def survey(path: str | Path) -> Survey:
     if path.suffix != ".h5":
         return _surveyed(path, _table_source(path))
     with Result(path) as result, damage(path):
+        if result.quantity.name not in ("pathways", "pgen"):
+            raise InputError(f"{path}: has {result.quantity.name}, not pathways or probabilities, which a report shows")
         seen = _surveyed(path, _result_source(result))
         seen.excluded = [
             (reason, rows, group[0][0].kind.option or "", "; ".join(f"{each} ({often:,})" for each, often in group[:5]))

@@ -45,7 +45,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
         out[...] = self.host
         return out
 
-    def set(self, values):
+    def set(self, values, stream=None):
         """Take a host array's content, of the same shape and type."""
         assert isinstance(values, np.ndarray)
         assert values.flags.c_contiguous
@@ -352,6 +352,7 @@ class Fake:
         cuda = types.SimpleNamespace(
             Device=_Device,
             Event=_Event,
+            get_current_stream=lambda: None,
             get_elapsed_time=lambda start, end: 0.0,
             memory=types.SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
             cublas=types.SimpleNamespace(gemmEx=_gemm_ex, CUBLAS_OP_N=0, CUBLAS_OP_T=1, CUBLAS_GEMM_DEFAULT=-1),
