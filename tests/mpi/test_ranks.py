@@ -73,8 +73,8 @@ def test_more_ranks_than_tasks(paper_germline, run):
 
 
 def test_the_repertoire_of_root_is_every_ranks(paper_germline, run):
-    junctions = run.on_root(lambda: Inputs.of_file(SMALL).read(paper_germline))
-    shared = shared_repertoire(junctions, run)
+    own = run.on_root(lambda: Inputs.of_file(SMALL).read(paper_germline).repertoire)
+    shared = shared_repertoire(own, run)
     whole = repertoire_of_file(SMALL, paper_germline)
     for name in ("words", "lengths", "offsets"):
         assert np.array_equal(getattr(shared, name), getattr(whole, name))
