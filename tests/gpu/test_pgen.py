@@ -3,16 +3,13 @@
 python -m pytest tests/gpu/test_pgen.py
 """
 
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 
 from hpcvdj.kernels.backends import gpu_count
-from hpcvdj.kernels.pgen import posterior
-from hpcvdj.recombination.repertoire import PGEN_COLUMNS, SELECTION_COLUMNS
-from hpcvdj.recombination.selection import Selection
+from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 from hpcvdj.recombination.symbols import Alphabet
 from tests.kernels.pgen.problems import (
     OLGA_MODELS,
@@ -23,6 +20,7 @@ from tests.kernels.pgen.problems import (
     on_cpu,
     pgen_problem,
     require_same,
+    require_same_selection,
     small_model,
     values_of,
     with_little_shared_memory,
@@ -129,13 +127,4 @@ def test_short_memory_shrinks_the_batch(monkeypatch):
 
 
 def test_the_selection_factor():
-    """Beside the kernel's probabilities, also in ranges of rows and for amino acids."""
-    model = replace(small_model(4), selection=Selection({"left:1:A": 0.5, "right:2:L": -1.0}, 0.1, -1.0, 0.5))
-    names = (*PGEN_COLUMNS[1:], *SELECTION_COLUMNS)
-    nucleotides = pgen_problem(model, junctions(model, 80, 64, 5), "both", names)
-    for problem in (nucleotides, amino_acids(nucleotides, "XB")):
-        expected = values_of(posterior.CpuKernel(problem, 0), problem)
-        values = values_of(posterior.CudaKernel(problem, 32), problem, cuts=(7, 20))
-        require_same(values[:, :2], expected[:, :2], names[:2])
-        np.testing.assert_allclose(values[:, 2:], expected[:, 2:], rtol=2e-14)
-        assert (expected[:, 3] > 0).any()
+    require_same_selection()

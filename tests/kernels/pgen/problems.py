@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 
 from hpcvdj.kernels.kernel import Kernel
-from hpcvdj.kernels.pgen import pgen_cpu
+from hpcvdj.kernels.pgen import pgen_cpu, posterior
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.igor import load_model, olga_folder
 from hpcvdj.recombination.models import Insertion, Model, Template
-from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem, Repertoire
+from hpcvdj.recombination.repertoire import PGEN_COLUMNS, SELECTION_COLUMNS, PgenProblem, Repertoire
+from hpcvdj.recombination.selection import Selection
 from hpcvdj.recombination.symbols import Alphabet
 from tests.kernels.pgen.models import extended_of, packed, problem_of, unit_of
 
@@ -173,3 +175,16 @@ def with_little_shared_memory(monkeypatch) -> None:
 
     monkeypatch.setattr(pgen_cuda, "CLASSES", dict.fromkeys(PGEN_COLUMNS, (12, 24, 128)))
     monkeypatch.setattr(pgen_cuda, "shared_limit", lambda: 24_000)
+
+
+def require_same_selection():
+    """The selection factor beside the CUDA kernel's probabilities, also in ranges of rows and for amino acids."""
+    model = replace(small_model(4), selection=Selection({"left:1:A": 0.5, "right:2:L": -1.0}, 0.1, -1.0, 0.5))
+    names = (*PGEN_COLUMNS[1:], *SELECTION_COLUMNS)
+    nucleotides = pgen_problem(model, junctions(model, 80, 64, 5), "both", names)
+    for problem in (nucleotides, amino_acids(nucleotides, "XB")):
+        expected = values_of(posterior.CpuKernel(problem, 0), problem)
+        values = values_of(posterior.CudaKernel(problem, 32), problem, cuts=(7, 20))
+        require_same(values[:, :2], expected[:, :2], names[:2])
+        np.testing.assert_allclose(values[:, 2:], expected[:, 2:], rtol=2e-14)
+        assert (expected[:, 3] > 0).any()

@@ -4,17 +4,14 @@ See tests/kernels/pathways/test_kernels_on_host.py for what that shows.
 """
 
 from contextlib import suppress
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 
 from hpcvdj.errors import MachineError
-from hpcvdj.kernels.pgen import posterior
 from hpcvdj.kernels.pgen.pgen_cpu import PgenKernel
-from hpcvdj.recombination.repertoire import PGEN_COLUMNS, SELECTION_COLUMNS
-from hpcvdj.recombination.selection import Selection
+from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 from hpcvdj.recombination.symbols import Alphabet
 from tests.kernels.host import fake_cupy
 from tests.kernels.pgen.problems import (
@@ -26,6 +23,7 @@ from tests.kernels.pgen.problems import (
     on_cpu,
     pgen_problem,
     require_same,
+    require_same_selection,
     small_model,
     values_of,
     with_little_shared_memory,
@@ -209,13 +207,4 @@ There, racecheck of compute-sanitizer looks for them."""
 
 
 def test_the_selection_factor(cuda_on_host):
-    """Beside the kernel's probabilities, also in ranges of rows and for amino acids."""
-    model = replace(small_model(4), selection=Selection({"left:1:A": 0.5, "right:2:L": -1.0}, 0.1, -1.0, 0.5))
-    names = (*PGEN_COLUMNS[1:], *SELECTION_COLUMNS)
-    nucleotides = pgen_problem(model, junctions(model, 80, 64, 5), "both", names)
-    for problem in (nucleotides, amino_acids(nucleotides, "XB")):
-        expected = values_of(posterior.CpuKernel(problem, 0), problem)
-        values = values_of(posterior.CudaKernel(problem, 32), problem, cuts=(7, 20))
-        require_same(values[:, :2], expected[:, :2], names[:2])
-        np.testing.assert_allclose(values[:, 2:], expected[:, 2:], rtol=2e-14)
-        assert (expected[:, 3] > 0).any()
+    require_same_selection()
