@@ -19,7 +19,8 @@ from hpcvdj.kernels.pathways.methods import PathwayMethod
 from hpcvdj.recombination.germline import Germline, d_forms, from_sequences, j_forms, v_forms
 from hpcvdj.recombination.repertoire import LONGEST_CDR3, Problem, Repertoire
 from hpcvdj.repertoires.inputs import Inputs, tables_of
-from hpcvdj.repertoires.junctions import Junctions, Reading, read_junctions
+from hpcvdj.repertoires.junctions import Junctions, read_junctions
+from hpcvdj.repertoires.reading import Reading
 from hpcvdj.repertoires.tables import Table
 from hpcvdj.runs.partition import block_range
 from hpcvdj.runs.run import Run

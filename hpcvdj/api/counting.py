@@ -21,7 +21,8 @@ from hpcvdj.recombination.exclusions import ExclusionKind
 from hpcvdj.recombination.explanation import Explanation
 from hpcvdj.recombination.germline import DFormConvention, Germline, PaperDForms, Tables
 from hpcvdj.recombination.repertoire import SequenceField
-from hpcvdj.repertoires.junctions import Reading, Reference, read_table
+from hpcvdj.repertoires.junctions import Reference, read_table
+from hpcvdj.repertoires.reading import Reading
 
 
 @documented

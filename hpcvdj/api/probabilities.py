@@ -26,7 +26,7 @@ from hpcvdj.recombination.likely import LikelyScenarios, most_likely
 from hpcvdj.recombination.models import Alleles, Model
 from hpcvdj.recombination.repertoire import JunctionField
 from hpcvdj.recombination.symbols import Alphabet, read_alphabet
-from hpcvdj.repertoires.junctions import reading_of
+from hpcvdj.repertoires.reading import reading_of
 from hpcvdj.repertoires.tables import table_columns
 from hpcvdj.runs.run import Run
 

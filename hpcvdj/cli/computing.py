@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from hpcvdj.counting.config import Plan
     from hpcvdj.counting.summary import Summary
     from hpcvdj.repertoires.inputs import Inputs
-    from hpcvdj.repertoires.junctions import Reading, Reference
+    from hpcvdj.repertoires.junctions import Reference
+    from hpcvdj.repertoires.reading import Reading
     from hpcvdj.runs.run import Run
 
 log = logging.getLogger(__name__)

@@ -60,7 +60,7 @@ def command(
     from hpcvdj.counting.config import Config
     from hpcvdj.recombination.calls import CallPolicy
     from hpcvdj.recombination.germline import read_germline
-    from hpcvdj.repertoires.junctions import Reading
+    from hpcvdj.repertoires.reading import Reading
 
     config = run.from_root(
         lambda: Config(options.parse_max_n(max_n), method, backend, d_forms, threads_per_block, strict_binding)

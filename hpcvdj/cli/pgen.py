@@ -14,7 +14,7 @@ from hpcvdj.runs.ranks import log_if_serial
 if TYPE_CHECKING:
     from hpcvdj.counting.config import PgenConfig
     from hpcvdj.recombination.models import Model
-    from hpcvdj.repertoires.junctions import Reading
+    from hpcvdj.repertoires.reading import Reading
 
 
 def command(
@@ -118,7 +118,7 @@ def command(
         from hpcvdj.recombination.igor import load_model
         from hpcvdj.recombination.symbols import read_alphabet
         from hpcvdj.repertoires.inputs import columns_at
-        from hpcvdj.repertoires.junctions import reading_of
+        from hpcvdj.repertoires.reading import reading_of
 
         symbols = read_alphabet(alphabet) if alphabet else None
         opening = options.opening(table_format, columns)

@@ -72,7 +72,7 @@ def problem_of(
     from hpcvdj.recombination.germline import PaperDForms, read_germline
     from hpcvdj.recombination.repertoire import PAPER_LONGEST_CDR3
     from hpcvdj.repertoires.inputs import Inputs
-    from hpcvdj.repertoires.junctions import Reading
+    from hpcvdj.repertoires.reading import Reading
 
     table = run.from_root(lambda: read_germline(germline))
     inputs = run.from_root(lambda: Inputs.of_file(junctions, Reading(longest=longest or PAPER_LONGEST_CDR3)))

@@ -47,7 +47,7 @@ def command(
     from hpcvdj.recombination.germline import read_germline
     from hpcvdj.recombination.repertoire import PAPER_LONGEST_CDR3
     from hpcvdj.repertoires.inputs import Inputs
-    from hpcvdj.repertoires.junctions import Reading
+    from hpcvdj.repertoires.reading import Reading
 
     table = run.from_root(lambda: read_germline(germline, max_p=max_p, d_alleles=d_alleles))
     reading = Reading(sequence_field, CallPolicy(ambiguous_calls, unlisted_alleles), longest=PAPER_LONGEST_CDR3)

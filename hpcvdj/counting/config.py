@@ -17,7 +17,7 @@ from hpcvdj.recombination.repertoire import PGEN_COLUMNS, SELECTION_COLUMNS, Pge
 
 if TYPE_CHECKING:
     # Slow to import, and the help needs the defaults of this module.
-    from hpcvdj.repertoires.junctions import Reading
+    from hpcvdj.repertoires.reading import Reading
 
 DEFAULT_MAX_N = 10
 """The paper's largest n-length, which regenerates 99.5 % of its in vivo set (section II-A)."""

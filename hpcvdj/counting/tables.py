@@ -11,7 +11,8 @@ from hpcvdj.counting.config import PgenConfig, Plan
 from hpcvdj.counting.summary import Tally
 from hpcvdj.recombination.exclusions import ExclusionKind
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
-from hpcvdj.repertoires.junctions import Reading, Reference, read_table
+from hpcvdj.repertoires.junctions import Reference, read_table
+from hpcvdj.repertoires.reading import Reading
 from hpcvdj.results.joining import Lookup
 from hpcvdj.runs.run import Run
 

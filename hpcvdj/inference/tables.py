@@ -27,7 +27,8 @@ from hpcvdj.recombination.germline import Germline
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import LONGEST_CDR3, PgenProblem
 from hpcvdj.repertoires.inputs import Inputs
-from hpcvdj.repertoires.junctions import Junctions, Reading, read_table
+from hpcvdj.repertoires.junctions import Junctions, read_table
+from hpcvdj.repertoires.reading import Reading
 from hpcvdj.runs.folder import RunFolder
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.files import atomic_path, exclusive_lock, require_text_name

@@ -20,8 +20,9 @@ import pyarrow.compute as pc
 from hpcvdj.errors import InputError, few
 from hpcvdj.repertoires.batches import ahead, with_columns
 from hpcvdj.repertoires.formats import BY_HEADER, REASON, Opening
-from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions, Reading, Reference, read_junctions
+from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions, Reference, read_junctions
 from hpcvdj.repertoires.readers import TableReader, open_table, possible_suffixes, table_suffixes
+from hpcvdj.repertoires.reading import Reading
 from hpcvdj.repertoires.tables import (
     Table,
     is_table,

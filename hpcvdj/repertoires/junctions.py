@@ -8,33 +8,31 @@ import logging
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import InitVar, dataclass, field
+from dataclasses import InitVar, dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError, require_choice
+from hpcvdj.errors import InputError
 from hpcvdj.kernels import text
 from hpcvdj.kernels.generation.letters import productive_rows as productive_words
-from hpcvdj.recombination.alphabet import NUCLEOTIDES, Letters
-from hpcvdj.recombination.calls import CallPolicy, Genes, is_replaced
+from hpcvdj.recombination.alphabet import Letters
+from hpcvdj.recombination.calls import is_replaced
 from hpcvdj.recombination.exclusions import ExcludedRows, Exclusion, ExclusionKind
 from hpcvdj.recombination.germline import SEGMENT_TYPES, Germline, Segment, SegmentType
 from hpcvdj.recombination.models import Alleles, Model
 from hpcvdj.recombination.repertoire import (
     ANCHOR_LETTERS,
-    LONGEST_CDR3,
-    JunctionField,
     Repertoire,
-    SequenceField,
 )
-from hpcvdj.recombination.symbols import STOP, Alphabet
-from hpcvdj.repertoires.formats import BY_HEADER, REASON, Opening
+from hpcvdj.recombination.symbols import STOP
+from hpcvdj.repertoires.formats import REASON
 from hpcvdj.repertoires.productive import productive_rows
+from hpcvdj.repertoires.reading import Reading
 from hpcvdj.repertoires.tables import Table, table_batches, table_columns
 
 log = logging.getLogger(__name__)
@@ -52,82 +50,6 @@ _MOST_SETS = 1 << 31
 """A V–J pair is one number: the place of V x _MOST_SETS + that of J."""
 
 _SCATTER = np.uint64(0x9E3779B97F4A7C15)
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How junctions are read.
-
-    sequence_field  the AIRR field that has the sequence: `junction`, or `cdr3` without the two anchor codons; with an
-                    alphabet `junction_aa`
-    calls           what happens to calls that do not name one listed allele
-    strict          the first row that cannot be counted is an InputError
-    longest         nucleotides of the longest sequence
-    anchors         the two anchor codons are kept
-    genes           with a model, whether calls are read
-    alphabet        sequences are amino acids, in these symbols
-    productive      why rows whose junction is not productive are excluded; None: they are not
-    opening         how tables are opened
-    """
-
-    sequence_field: SequenceField | JunctionField = "junction"
-    calls: CallPolicy = field(default_factory=CallPolicy)
-    strict: bool = False
-    longest: int = LONGEST_CDR3
-    anchors: bool = False
-    genes: Genes = "call"
-    alphabet: Alphabet | None = None
-    productive: ExclusionKind | None = None
-    opening: Opening = BY_HEADER
-
-    def __post_init__(self) -> None:
-        fields = get_args(SequenceField) if self.alphabet is None else ("junction_aa",)
-        require_choice("sequence_field", self.sequence_field, fields)
-
-    @property
-    def letters(self) -> Letters:
-        """Those of the sequences."""
-        return self.alphabet or NUCLEOTIDES
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns that are read."""
-        calls = ["v_call", "j_call"] if self.genes == "call" else []
-        return ["sequence_id", *calls, self.sequence_field]
-
-    @property
-    def trim(self) -> int:
-        """Letters that are removed from both ends."""
-        return 0 if self.anchors else ANCHOR_LETTERS[self.sequence_field]
-
-
-def reading_of(
-    columns: Sequence[str],
-    sequence_field: JunctionField | None,
-    alphabet: Alphabet | None,
-    opening: Opening = BY_HEADER,
-    *,
-    strict: bool,
-) -> Reading:
-    """How junctions of tables with these columns are read for generation probabilities.
-
-    sequence_field  by default `junction`, or `junction_aa` of a table that has only that
-    alphabet        of amino acids; by default the standard one
-
-    InputError for an alphabet of nucleotides.
-    """
-    has_only_amino_acids = "junction" not in columns and "junction_aa" in columns
-    name = sequence_field or ("junction_aa" if has_only_amino_acids else "junction")
-    if has_only_amino_acids and sequence_field is None:
-        log.info("no column junction: amino acids are read, from junction_aa")
-    if name == "junction_aa":
-        return Reading(name, strict=strict, alphabet=alphabet or Alphabet.of(), opening=opening)
-    if alphabet is not None:
-        raise InputError(
-            "an alphabet is for amino acids, but nucleotides are read; choose --sequence-field junction_aa, or leave "
-            "--alphabet out"
-        )
-    return Reading(name, strict=strict, opening=opening)
 
 
 @dataclass

@@ -11,6 +11,9 @@ from hpcvdj.repertoires.junctions import read_table
 
 COLUMNS = ["sequence_id", "v_call", "j_call", "junction"]
 
+SIZES = [4_000, 16_000, 8_000, 12_000, 10_000]
+"""Junctions of the individuals of the fixture `table`."""
+
 
 def drawn(model, number, seed):
     """Productive junctions."""

@@ -14,7 +14,7 @@ from hpcvdj.counting.count import _slice_rows
 from hpcvdj.counting.summary import log_exclusions
 from hpcvdj.errors import CompleteError, InputError, MachineError, StoppedError
 from hpcvdj.repertoires.inputs import Inputs, cut, dealt, numbered, read_slices, survey
-from hpcvdj.repertoires.junctions import Reading
+from hpcvdj.repertoires.reading import Reading
 from hpcvdj.results.joining import Lookup
 from hpcvdj.results.reader import Result
 from hpcvdj.runs.run import Run

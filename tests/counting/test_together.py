@@ -15,8 +15,8 @@ from hpcvdj.counting import count, slices
 from hpcvdj.counting.config import Config
 from hpcvdj.errors import CompleteError, InputError, StoppedError
 from hpcvdj.repertoires.inputs import Inputs, tables_of
-from hpcvdj.repertoires.junctions import Reading
 from hpcvdj.repertoires.readers import read_batches
+from hpcvdj.repertoires.reading import Reading
 from hpcvdj.reports.survey import survey
 from hpcvdj.results.reader import Result
 from hpcvdj.runs.run import Run

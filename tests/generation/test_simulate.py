@@ -14,7 +14,8 @@ from hpcvdj.errors import InputError
 from hpcvdj.generation.simulate import PAPER_LARGEST_PAIR, PAPER_SEQUENCES, Simulation, pair_sizes, simulate
 from hpcvdj.recombination.germline import from_sequences, read_germline
 from hpcvdj.recombination.repertoire import Problem
-from hpcvdj.repertoires.junctions import Reading, read_junctions
+from hpcvdj.repertoires.junctions import read_junctions
+from hpcvdj.repertoires.reading import Reading
 from hpcvdj.repertoires.tables import Table
 from tests.conftest import GERMLINE, ROOT, SMALL
 from tests.problems import repertoire_of_file

@@ -16,7 +16,8 @@ from hpcvdj.recombination.exclusions import ExcludedRows
 from hpcvdj.recombination.models import Alleles
 from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.repertoires.inputs import tables_of
-from hpcvdj.repertoires.junctions import Junctions, Reading
+from hpcvdj.repertoires.junctions import Junctions
+from hpcvdj.repertoires.reading import Reading
 
 LENGTHS = [(1, 4), (3, 7), (8, 12), (30, 35), (62, 67), (120, 128)]
 """From the shortest; around the ends of words of 32 bases; up to the longest."""

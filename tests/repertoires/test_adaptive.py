@@ -16,8 +16,9 @@ from hpcvdj.recombination.alphabet import AMINO_ACIDS
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
 from hpcvdj.recombination.packaged import germline_paths
 from hpcvdj.repertoires.formats import REASON, Opening
-from hpcvdj.repertoires.junctions import Reading, read_table
+from hpcvdj.repertoires.junctions import read_table
 from hpcvdj.repertoires.readers import open_table, read_batches
+from hpcvdj.repertoires.reading import Reading
 from hpcvdj.repertoires.tables import table_batches
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "formats"

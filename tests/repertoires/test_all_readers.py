@@ -15,8 +15,9 @@ from hpcvdj.errors import choices
 from hpcvdj.recombination.exclusions import Exclusion
 from hpcvdj.recombination.germline import read_germline
 from hpcvdj.repertoires.formats import REASON, Opening
-from hpcvdj.repertoires.junctions import Reading, read_junctions
+from hpcvdj.repertoires.junctions import read_junctions
 from hpcvdj.repertoires.readers import TableReader, open_table
+from hpcvdj.repertoires.reading import Reading
 from hpcvdj.repertoires.tables import Table
 from tests.conftest import GERMLINE
 from tests.repertoires.program_tables import NT, TABLES

@@ -7,7 +7,8 @@ import pytest
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.exclusions import ExclusionKind
 from hpcvdj.recombination.symbols import Alphabet
-from hpcvdj.repertoires.junctions import Reading, read_table, reading_of
+from hpcvdj.repertoires.junctions import read_table
+from hpcvdj.repertoires.reading import Reading, reading_of
 from tests.kernels.pgen.models import random_model
 
 ALPHABET = Alphabet.of({"%": "AC", "c": ["W"]})

@@ -1,0 +1,92 @@
+"""How junctions are read: which column, which rows, which letters."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import get_args
+
+from hpcvdj.errors import InputError, require_choice
+from hpcvdj.recombination.alphabet import NUCLEOTIDES, Letters
+from hpcvdj.recombination.calls import CallPolicy, Genes
+from hpcvdj.recombination.exclusions import ExclusionKind
+from hpcvdj.recombination.repertoire import ANCHOR_LETTERS, LONGEST_CDR3, JunctionField, SequenceField
+from hpcvdj.recombination.symbols import Alphabet
+from hpcvdj.repertoires.formats import BY_HEADER, Opening
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How junctions are read.
+
+    sequence_field  the AIRR field that has the sequence: `junction`, or `cdr3` without the two anchor codons; with an
+                    alphabet `junction_aa`
+    calls           what happens to calls that do not name one listed allele
+    strict          the first row that cannot be counted is an InputError
+    longest         nucleotides of the longest sequence
+    anchors         the two anchor codons are kept
+    genes           with a model, whether calls are read
+    alphabet        sequences are amino acids, in these symbols
+    productive      why rows whose junction is not productive are excluded; None: they are not
+    opening         how tables are opened
+    """
+
+    sequence_field: SequenceField | JunctionField = "junction"
+    calls: CallPolicy = field(default_factory=CallPolicy)
+    strict: bool = False
+    longest: int = LONGEST_CDR3
+    anchors: bool = False
+    genes: Genes = "call"
+    alphabet: Alphabet | None = None
+    productive: ExclusionKind | None = None
+    opening: Opening = BY_HEADER
+
+    def __post_init__(self) -> None:
+        fields = get_args(SequenceField) if self.alphabet is None else ("junction_aa",)
+        require_choice("sequence_field", self.sequence_field, fields)
+
+    @property
+    def letters(self) -> Letters:
+        """Those of the sequences."""
+        return self.alphabet or NUCLEOTIDES
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are read."""
+        calls = ["v_call", "j_call"] if self.genes == "call" else []
+        return ["sequence_id", *calls, self.sequence_field]
+
+    @property
+    def trim(self) -> int:
+        """Letters that are removed from both ends."""
+        return 0 if self.anchors else ANCHOR_LETTERS[self.sequence_field]
+
+
+def reading_of(
+    columns: Sequence[str],
+    sequence_field: JunctionField | None,
+    alphabet: Alphabet | None,
+    opening: Opening = BY_HEADER,
+    *,
+    strict: bool,
+) -> Reading:
+    """How junctions of tables with these columns are read for generation probabilities.
+
+    sequence_field  by default `junction`, or `junction_aa` of a table that has only that
+    alphabet        of amino acids; by default the standard one
+
+    InputError for an alphabet of nucleotides.
+    """
+    has_only_amino_acids = "junction" not in columns and "junction_aa" in columns
+    name = sequence_field or ("junction_aa" if has_only_amino_acids else "junction")
+    if has_only_amino_acids and sequence_field is None:
+        log.info("no column junction: amino acids are read, from junction_aa")
+    if name == "junction_aa":
+        return Reading(name, strict=strict, alphabet=alphabet or Alphabet.of(), opening=opening)
+    if alphabet is not None:
+        raise InputError(
+            "an alphabet is for amino acids, but nucleotides are read; choose --sequence-field junction_aa, or leave "
+            "--alphabet out"
+        )
+    return Reading(name, strict=strict, opening=opening)
