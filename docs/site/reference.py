@@ -112,6 +112,7 @@ def _names(parameter: inspect.Parameter, info: Any) -> list[str]:
     names = list(info.param_decls or ())
     if parameter.default is not info and isinstance(info.default, str):
         names.append(info.default)  # In an annotation, the first argument of typer.Option is a name, not the default.
+    names = [name for pair in names for name in pair.split("/")]  # --selection/--no-selection
     return sorted(names or [f"--{parameter.name.replace('_', '-')}"], key=len, reverse=True)
 
 
