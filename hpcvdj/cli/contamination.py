@@ -7,6 +7,7 @@ import typer
 
 from hpcvdj.cli import common, options
 from hpcvdj.cli.helping import MORE
+from hpcvdj.cli.streams import written_with_facts
 from hpcvdj.cohorts import DRAWS
 from hpcvdj.runs.progress import told_if_slow
 from hpcvdj.runs.ranks import log_if_serial
@@ -92,8 +93,7 @@ def command(
 
         with told_if_slow(f"drawing {plot}", shown=True):
             draw_contamination(found, plot, overwrite=overwrite)
-    written = [path for path in (output, Path(f"{output}.json"), plot, write_clean) if path is not None]
-    _report(found, written, clean=write_clean is not None)
+    _report(found, written_with_facts(output, plot, write_clean), clean=write_clean is not None)
 
 
 def _report(found: "Contamination", written: list[Path], *, clean: bool) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hpcvdj.cli import common, options
-from hpcvdj.cli.streams import is_stream
+from hpcvdj.cli.streams import written_with_facts
 from hpcvdj.runs.ranks import log_if_serial
 
 if TYPE_CHECKING:
@@ -128,9 +128,7 @@ def command(
             from hpcvdj.enrichment.plot import draw
 
             draw(found.enrichment, plot, overwrite=overwrite)
-        # Nobody could find what is written beside standard output.
-        written = [output, *([] if is_stream(output) else [Path(f"{output}.json")]), *([plot] if plot else [])]
-        _report(found, written, max_q)
+        _report(found, written_with_facts(output, plot), max_q)
 
 
 def _require_drawable(plot: Path, *, overwrite: bool) -> None:

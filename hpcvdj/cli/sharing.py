@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hpcvdj.cli import common, options
+from hpcvdj.cli.streams import written_with_facts
 from hpcvdj.cohorts import DRAWS, Unit
 from hpcvdj.runs.progress import told_if_slow
 from hpcvdj.runs.ranks import log_if_serial
@@ -96,7 +97,7 @@ def command(
 
         with told_if_slow(f"drawing {plot}", shown=True):
             draw_sharing(found, plot, overwrite=overwrite)
-    _report(found, [path for path in (output, Path(f"{output}.json"), overlap, plot) if path is not None])
+    _report(found, written_with_facts(output, overlap, plot))
 
 
 def _report(found: "Sharing", written: list[Path]) -> None:

@@ -41,6 +41,12 @@ def is_stream(path: Path) -> bool:
     return str(path.parent) in _folders
 
 
+def written_with_facts(output: Path, *others: Path | None) -> list[Path]:
+    """What a command that also writes OUT.json says it has written; nobody could find a file beside standard output."""
+    facts = None if is_stream(output) else Path(f"{output}.json")
+    return [path for path in (output, facts, *others) if path is not None]
+
+
 def summary_stream() -> Any:
     """Where the summary goes: standard output, unless that has the table."""
     return sys.stderr if _taken else sys.stdout

@@ -13,7 +13,8 @@ import pyarrow as pa
 from hpcvdj.cohorts.cohort import Cohort, cohort_of
 from hpcvdj.cohorts.groups import groups_of
 from hpcvdj.counting.slices import NOTHING_YET, surveyed
-from hpcvdj.counting.summary import Tally, log_exclusions
+from hpcvdj.counting.species import species_warning
+from hpcvdj.counting.summary import log_exclusions, tally_of
 from hpcvdj.counting.tables import productive_reading
 from hpcvdj.errors import InputError
 from hpcvdj.inference.rows import READS, reads_of, reads_of_table
@@ -113,6 +114,9 @@ def cohort_of_files(
     def made() -> Cohort:
         junctions = inputs.read(model, between=run.raise_if_stopping)
         log_exclusions(inputs.path.name, junctions.rows_read, junctions.excluded.counts(), junctions.substituted)
+        other = species_warning(tally_of(junctions), model)
+        if other is not None:
+            log.warning("%s: %s", inputs.path.name, other)
         reads = reads_of(inputs)
         run.raise_if_stopping()
         cohort = cohort_of(junctions, reads, model, naming.groups(junctions.repertoire_ids or []))
@@ -133,11 +137,8 @@ def cohort_of_table(table: Any, model: Model, naming: Naming, warn: Callable[[st
             "the table does not name the individuals of its rows; --individual COLUMN says which column does"
         )
     junctions = read_table(table, model, productive_reading(opening), together=True)
-    counts = junctions.excluded.counts()
-    tally = Tally(
-        rows_read=junctions.rows_read, counted=len(junctions), excluded=counts, substituted=junctions.substituted
-    )
-    for message in filter(None, (tally.substitutions, tally.exclusions)):
+    tally = tally_of(junctions)
+    for message in filter(None, (tally.substitutions, tally.exclusions, species_warning(tally, model))):
         warn(message)
     cohort = cohort_of(junctions, reads_of_table(table), model, naming.groups(junctions.repertoire_ids or []))
     _say(cohort, warn)

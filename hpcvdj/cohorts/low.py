@@ -1,8 +1,8 @@
 """Improbable junctions that two individuals have: coincidences of these are so rare that they show contamination.
 
 Of junctions with a probability below a threshold, chance puts n_i n_j Σ p² into both of two individuals with n_i and
-n_j junctions.  Selection makes it more: about four times in pairs of human TRB repertoires without contamination.  The
-test allows for ten times.
+n_j junctions.  Selection makes it more: about four times in pairs of human TRB repertoires of different studies
+(docs/contamination.md).  The test allows for ten times.
 """
 
 from dataclasses import dataclass

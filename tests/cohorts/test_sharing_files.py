@@ -119,3 +119,17 @@ def test_ranks(folder, tmp_path, ranks):
     one, many = (json.loads((tmp_path / f"{name}.tsv.json").read_text()) for name in ("one", "many"))
     for name in ("spectrum", "overlap", "auc", "q", "individuals", "hits"):
         assert one[name] == many[name]
+
+
+def test_standard_output_and_another_species(folder, tmp_path):
+    given = ("sharing", folder, "--draws", "2000", "--backend", "cpu", "-o", "-")
+    out, err = hpcvdj_command(*given, "-m", "human_trb_m15")
+    assert out.startswith("v_call\tj_call\tjunction_aa\t")
+    assert "json" not in err
+    mouse = tmp_path / "mouse"
+    mouse.mkdir()
+    for path in sorted(folder.iterdir()):
+        rows = hpcvdj.read_table(path).to_pandas().assign(v_call="TRBV13-2")
+        rows.to_csv(mouse / f"{path.name.partition('.')[0]}.tsv", sep="\t", index=False)
+    _, err = hpcvdj_command(*given[:1], mouse, *given[2:], "-m", "human_trb_m15", code=2)
+    assert "species" in err
