@@ -145,9 +145,9 @@ def enrich(own: Clonotypes | None, model: Model, settings: Settings, run: Run) -
     factors = np.array([by_length.get(length, common) for length in range(own.letters.shape[1] + 1)])[own.lengths[rows]]
     expected *= factors
     p_values = statistics.poisson_tail(neighbours[rows], expected)
-    more = statistics.poisson_tail(neighbours[rows] + 1, expected)
     at = np.searchsorted(rows, drawn)
-    qq = statistics.quantiles(statistics.randomised(p_values[at], more[at], settings.seed))
+    more = statistics.poisson_tail(neighbours[drawn] + 1, expected[at])
+    qq = statistics.quantiles(statistics.randomised(p_values[at], more, settings.seed))
     at = np.searchsorted(rows, tested)
     return _tested(
         own, tested, settings, (common, estimate, by_length, qq, chosen - len(tested)),

@@ -3,8 +3,9 @@
 A missing value is the empty string, a boolean is T or F.
 """
 
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar, cast
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 from hpcvdj.errors import InputError
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 def with_columns(batch: pa.RecordBatch, columns: dict[str, pa.Array]) -> pa.RecordBatch:
@@ -46,3 +48,15 @@ def ahead(items: Iterable[T]) -> Iterator[T]:
         while (item := following.result()) is not end:
             following = thread.submit(next, source, end)
             yield cast(T, item)
+
+
+def in_threads(work: Callable[[T], U], items: Iterable[T], threads: int = 2) -> Iterator[U]:
+    """What `work` makes of the items, in their order; the items are made here, as only this thread may use MPI."""
+    with ThreadPoolExecutor(threads) as pool:
+        waiting = deque[Future[U]]()
+        for item in items:
+            waiting.append(pool.submit(work, item))
+            if len(waiting) > threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()

@@ -205,9 +205,12 @@ class Inputs:
 
 def with_repertoire(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
     """`batch` with the column repertoire_id, last if it had none: `name` where it was empty or missing."""
-    missing = pa.repeat(pa.scalar("", pa.string()), batch.num_rows)
-    own = batch.column(REPERTOIRE) if REPERTOIRE in batch.schema.names else missing
-    return with_columns(batch, {REPERTOIRE: pc.if_else(pc.equal(own, ""), pa.scalar(name, own.type), own)})
+    if REPERTOIRE in batch.schema.names:
+        own = batch.column(REPERTOIRE)
+        column = pc.if_else(pc.equal(own, ""), pa.scalar(name, own.type), own)
+    else:
+        column = pa.repeat(pa.scalar(name, pa.string()), batch.num_rows)
+    return with_columns(batch, {REPERTOIRE: column})
 
 
 def columns_of_all(tables: Sequence[Table]) -> list[str]:
@@ -263,18 +266,22 @@ def survey(inputs: Inputs, table: Table, between: Callable[[], None] = lambda: N
     between  called after each batch
     """
     reader = table.open()
-    reader.require(inputs.reading.columns)
-    rows, unnamed = reader.known_rows, 0
-    repertoires: Counter[str] = Counter()
-    if rows is None or inputs.together:
-        rows = 0
-        for batch in _followed(reader.batches(inputs.columns_of(reader)), between):
-            rows += batch.num_rows
+    columns, rows = inputs.columns_of(reader), reader.known_rows
+    found: Counter[str] = Counter()
+    if rows is None or REPERTOIRE in columns:
+        # A file that says how many rows it has is read only for the repertoires that they name.
+        own = columns if rows is None else [REPERTOIRE]
+        for batch in _followed(reader.batches(own), between):
             for entry in pc.value_counts(with_repertoire(batch, "").column(REPERTOIRE)).to_pylist():
-                repertoires[entry["values"] or table.repertoire_id] += entry["counts"]
-                unnamed += entry["counts"] * (not entry["values"])
+                found[entry["values"]] += entry["counts"]
+        rows = found.total()
+    elif rows:
+        found[""] = rows
+    repertoires: Counter[str] = Counter()
+    for name, number in found.items():
+        repertoires[name or table.repertoire_id] += number
     known = dict(repertoires) or {table.repertoire_id: 0}
-    return replace(table, sha256=file_digest(table.path, table.state), rows=rows, unnamed=unnamed, repertoires=known)
+    return replace(table, sha256=file_digest(table.path, table.state), rows=rows, unnamed=found[""], repertoires=known)
 
 
 def numbered(inputs: Inputs, tables: Sequence[Table]) -> Inputs:

@@ -7,7 +7,7 @@ module is the one place that removes them.
 import logging
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import InitVar, dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from hpcvdj.recombination.repertoire import (
     Repertoire,
 )
 from hpcvdj.recombination.symbols import STOP
+from hpcvdj.repertoires.batches import in_threads
 from hpcvdj.repertoires.formats import REASON
 from hpcvdj.repertoires.productive import productive_rows
 from hpcvdj.repertoires.reading import Reading
@@ -135,9 +136,9 @@ def read_junctions(
 
     InputError if a row cannot be counted and `reading` is strict.
     """
-    builder = _Builder(germline, reading, sources, first_row, repertoires)
-    for batch in batches:
-        builder.add(batch)
+    builder = _Builder(germline, reading, sources, repertoires)
+    for packed in in_threads(builder.packed, _numbered(batches, first_row)):
+        builder.add(packed)
         if reading.strict and builder.excluded:
             break
     junctions = builder.finish()
@@ -150,6 +151,33 @@ def read_junctions(
     return junctions
 
 
+def _numbered(batches: Iterable[pa.RecordBatch], first_row: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Each batch with its first row."""
+    for batch in batches:
+        yield first_row, batch
+        first_row += batch.num_rows
+
+
+@dataclass(frozen=True)
+class _Packed:
+    """A batch whose sequences are packed.
+
+    rows     int64 [rows]: their numbers
+    ids      pyarrow large_string Array
+    hashes   uint64 [rows]: of the ids
+    words    uint64 [rows, W], lengths uint8 [rows]: the sequences
+    unfit    why rows, by their place, could not be packed or are not productive
+    """
+
+    batch: pa.RecordBatch
+    rows: NDArray[np.int64]
+    ids: pa.Array
+    hashes: NDArray[np.uint64]
+    words: NDArray[np.uint64]
+    lengths: NDArray[np.uint8]
+    unfit: dict[int, Exclusion]
+
+
 @dataclass
 class _Builder:
     """Collects packed batches; what it keeps of a row is the packed sequence, its pair, row number and id."""
@@ -157,7 +185,6 @@ class _Builder:
     germline: Reference
     reading: Reading
     sources: Sequence[Table]
-    first_row: int
     repertoires: InitVar[Iterable[str] | None]
 
     def __post_init__(self, repertoires: Iterable[str] | None) -> None:
@@ -177,31 +204,40 @@ class _Builder:
         self._repertoire = {name: k for k, name in enumerate(dict.fromkeys(repertoires or ()))}
         self.substituted: Counter[tuple[str, str]] = Counter()
 
-    def add(self, batch: pa.RecordBatch) -> None:
-        rows = self.first_row + self.rows_read + np.arange(batch.num_rows)
+    def packed(self, numbered: tuple[int, pa.RecordBatch]) -> _Packed:
+        """A batch, given with its first row, packed; several threads may do it, as nothing is kept here."""
+        first_row, batch = numbered
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             if name != self.reading.sequence_field:
-                self._require_storable(name, column, self.first_row + self.rows_read)
-        self.rows_read += batch.num_rows
+                self._require_storable(name, column, first_row)
+        rows = first_row + np.arange(batch.num_rows)
         ids = batch.column("sequence_id") if "sequence_id" in batch.schema.names else pa.array(rows.astype(str))
+        ids = ids.cast(pa.large_string())
+        hashes = np.empty(len(ids), dtype=np.uint64)
+        text.hash_rows(*text.text_buffers(ids), hashes)
+        return _Packed(batch, rows, ids, hashes, *self._pack(batch.column(self.reading.sequence_field)))
+
+    def add(self, packed: _Packed) -> None:
+        batch, rows, ids = packed.batch, packed.rows, packed.ids
+        self.rows_read += batch.num_rows
         repertoire = self._repertoires(batch)
         v, no_v = self._calls("V", batch)
         j, no_j = self._calls("J", batch)
-        words, lengths, unfit = self._pack(batch.column(self.reading.sequence_field))
-        exclusions = self._two_loci(v, j) | no_j | no_v | unfit | self._reasons(batch)
-        keep = np.ones(batch.num_rows, dtype=bool)
-        keep[list(exclusions)] = False
+        exclusions = self._two_loci(v, j) | no_j | no_v | packed.unfit | self._reasons(batch)
         for place, exclusion in exclusions.items():
             self.excluded[int(rows[place])] = (ids[place].as_py(), exclusion, int(repertoire[place]))
-        kept_ids = ids.cast(pa.large_string()).filter(pa.array(keep))
-        hashes = np.empty(len(kept_ids), dtype=np.uint64)
-        text.hash_rows(*text.text_buffers(kept_ids), hashes)
+        # Most batches are kept whole, which copies nothing.
+        keep: Any = slice(None)
+        if exclusions:
+            keep = np.ones(batch.num_rows, dtype=bool)
+            keep[list(exclusions)] = False
+            ids = ids.filter(pa.array(keep))
         # Equal ids of different repertoires are no repetition.
-        hashes ^= repertoire[keep].astype(np.uint64) * _SCATTER
-        self.ids.append(kept_ids)
-        pair = v[keep] * _MOST_SETS + j[keep]
-        packed = _narrow(words[keep], lengths[keep] // self.reading.letters.bases, self.reading.letters)
-        self.batches.append((packed, lengths[keep], pair, rows[keep], hashes, repertoire[keep]))
+        hashes = packed.hashes[keep] ^ repertoire[keep].astype(np.uint64) * _SCATTER
+        self.ids.append(ids)
+        pair, lengths = v[keep] * _MOST_SETS + j[keep], packed.lengths[keep]
+        words = _narrow(packed.words[keep], lengths // self.reading.letters.bases, self.reading.letters)
+        self.batches.append((words, lengths, pair, rows[keep], hashes, repertoire[keep]))
 
     def _reasons(self, batch: pa.RecordBatch) -> dict[int, Exclusion]:
         """The rows to which the table's format cannot give a junction, and why."""

@@ -3,12 +3,16 @@
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcvdj.errors import InputError
-from hpcvdj.repertoires.inputs import Inputs, cut, dealt, files_of, numbered, targets_of
+from hpcvdj.repertoires.inputs import Inputs, cut, dealt, files_of, numbered, survey, tables_of, targets_of
+from hpcvdj.repertoires.readers.parquet import ParquetReader
+from hpcvdj.repertoires.reading import Reading
 from hpcvdj.repertoires.tables import Table, repertoire_name
 
 
@@ -103,3 +107,30 @@ def test_every_slice_is_dealt_once_and_ranks_end_together(sizes, rows, ranks):
         for part in hand:
             assert pieces.get(part.tables, -1) < (part.piece or 0) or part.piece is None
             pieces[part.tables] = part.piece or 0
+
+
+@pytest.mark.parametrize(
+    ("repertoires", "found"),
+    [
+        (None, {"t": 5}),
+        (["b", "a", "b", "a", "c"], {"b": 2, "a": 2, "c": 1}),
+        (["b", "", "t", "", "b"], {"b": 2, "t": 3}),
+    ],
+)
+def test_the_repertoires_of_a_table(tmp_path, monkeypatch, repertoires, found):
+    columns = {name: [f"{name}{k}" for k in range(5)] for name in ("sequence_id", "v_call", "j_call", "junction")}
+    columns |= {} if repertoires is None else {"repertoire_id": repertoires}
+    table = pa.table(columns)
+    lines = ["\t".join(columns), *("\t".join(row.values()) for row in table.to_pylist())]
+    (tmp_path / "t.tsv").write_text("\n".join(lines) + "\n")
+    pq.write_table(table, tmp_path / "t.parquet")
+    read, batches = [], ParquetReader.batches
+    monkeypatch.setattr(ParquetReader, "batches", lambda self, names: read.append(names) or batches(self, names))
+    for name in ("t.tsv", "t.parquet"):
+        inputs = tables_of([tmp_path / name], Reading())
+        surveyed = survey(inputs, inputs.tables[0])
+        assert list(surveyed.repertoires.items()) == list(found.items())
+        assert surveyed.rows == 5
+        assert surveyed.unnamed == (5 if repertoires is None else repertoires.count(""))
+    # Parquet says how many rows it has.
+    assert read == ([] if repertoires is None else [["repertoire_id"]])

@@ -30,15 +30,20 @@ import numpy as np
 
 OLD = b"an older file"
 ROWS = 20_000
+COHORT = ("e.tsv", "f.tsv")
+"""Tables of two individuals."""
+
 COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "export tsv": (("export", "r.h5"), ("o.tsv",)),
     "export gz": (("export", "r.h5"), ("o.tsv.gz",)),
     "export parquet": (("export", "r.h5"), ("o.parquet",)),
     "report": (("report", "r.h5"), ("o.html",)),
     "germline import": (("germline", "import", "s.json"), ("o.tsv", "o.refused.tsv")),
-    "enrich": (
-        ("enrich", "e.tsv", "-m", "human_trb_m15", "--kappa", "1", "--min-neighbours", "1", "--backend", "cpu"),
-        ("o.tsv", "o.tsv.json", "p.svg"),
+    "enrich": (("enrich", "e.tsv", *mutate.ENRICH), ("o.tsv", "o.tsv.json", "p.svg")),
+    "sharing": (("sharing", *COHORT, *mutate.MODEL), ("o.tsv", "o.tsv.json", "overlap.tsv", "p.svg")),
+    "contamination": (
+        ("contamination", *COHORT, *mutate.MODEL, "--min-low", "1000"),
+        ("o.tsv", "o.tsv.json", "p.svg", "clean/e.tsv"),
     ),
     "simulate tsv": (("simulate", "-g", str(mutate.GERMLINE), "-n", str(ROWS)), ("o.tsv",)),
     "simulate parquet": (("simulate", "-g", str(mutate.GERMLINE), "-n", str(ROWS)), ("o.parquet",)),
@@ -51,10 +56,11 @@ COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 """By name: the words of the command, and its targets, the first of which is -o."""
 
-OPTIONS = {"a.parquet": "--aa", "p.png": "--plot", "p.svg": "--plot"}
+OPTIONS = {"p.png": "--plot", "p.svg": "--plot", "overlap.tsv": "--overlap", "clean/e.tsv": "--write-clean"}
+"""The option that names a target, or the folder that has it."""
 
-FACTS = ("rows_read", "rows_excluded", "rows_left_out", "junctions", "clonotypes", "tested", "hits", "clusters", "qq")
-"""What a file of facts says of its table, not of the run."""
+OF_THE_RUN = ("command_line", "created_utc")
+"""What a file of facts says that another run of the same command does not."""
 
 
 @dataclass
@@ -83,7 +89,8 @@ class Case:
 def words_of(name: str, *, overwrite: bool) -> tuple[str, ...]:
     """The command line."""
     words, targets = COMMANDS[name]
-    options = [word for target in targets[1:] if target in OPTIONS for word in (OPTIONS[target], target)]
+    named = {OPTIONS[target]: target.partition("/")[0] for target in targets[1:] if target in OPTIONS}
+    options = [word for pair in named.items() for word in pair]
     return (*words, "-o", targets[0], *options, *(["--overwrite"] if overwrite else []))
 
 
@@ -94,8 +101,7 @@ def content(path: Path) -> Any:
         with np.load(path) as arrays:
             return {name: arrays[name].tolist() for name in arrays.files}
     if path.suffix == ".json":
-        facts = json.loads(data)
-        return {name: facts[name] for name in FACTS}
+        return {name: value for name, value in json.loads(data).items() if name not in OF_THE_RUN}
     if path.suffix == ".html":
         return re.sub(rb"\d{4}-\d\d-\d\d \d\d:\d\d UTC", b"", data)
     if path.suffix == ".svg":
@@ -107,10 +113,12 @@ def prepared(work: Path) -> None:
     """What the commands read, in `work`."""
     mutate.prepare(work)
     for name in (("simulate", "-g", str(mutate.GERMLINE), "-n", str(ROWS), "-o", "t.tsv", "--overwrite"),
-                 ("generate", "-m", "human_trb_m15", "-n", "3000", "--productive", "-o", "e.tsv", "--overwrite"),
+                 *(("generate", *mutate.MODEL[:2], "-n", "3000", "--productive", "--seed", str(seed), "-o", name)
+                   for seed, name in enumerate(COHORT)),
                  ("count", "t.tsv", "-g", str(mutate.GERMLINE), "-o", "r.h5", "--overwrite")):  # fmt: skip
         code, said, *_ = mutate.ended(name, work, learning=True)
         assert code == 0, said
+    with_copies(*(work / name for name in COHORT))
     bases = random.Random(1)
     texts = ("".join(bases.choices("ACGT", k=60)) for _ in range(400))
     (work / "s.fasta").write_text("".join(f">s{k}\n{text}\n" for k, text in enumerate(texts)))
@@ -124,12 +132,22 @@ def prepared(work: Path) -> None:
     (work / "s.json").write_text(json.dumps(sources))
 
 
+def with_copies(first: Path, second: Path) -> None:
+    """Give the rows of two tables read counts, and the second, carried over, some of the first."""
+    header, *rows = first.read_text().splitlines()
+    others = second.read_text().splitlines()[1:] + [f"carried{row}" for row in rows[:30]]
+    for path, own in ((first, rows), (second, others)):
+        lines = [f"{header}\tduplicate_count", *(f"{row}\t{1 + len(row) % 40}" for row in own)]
+        path.write_text("\n".join(lines) + "\n")
+
+
 def run(case: Case, folder: Path, expected: dict[str, Any], seconds: float, chance: random.Random) -> None:
     """Kill within `seconds`, look, and run again; notes what it finds in `case`."""
     targets = COMMANDS[case.command][1]
     before = {path.name for path in folder.iterdir()}
     if case.older:
         for target in targets:
+            (folder / target).parent.mkdir(exist_ok=True)
             (folder / target).write_bytes(OLD)
     moment = 10 * seconds if case.awaited else chance.uniform(0, seconds)
     child = mutate.begun(words_of(case.command, overwrite=case.older), folder, limited=True)
@@ -146,7 +164,7 @@ def run(case: Case, folder: Path, expected: dict[str, Any], seconds: float, chan
     case.exit_code = os.waitstatus_to_exitcode(status)
     states = [state_of(folder / target, expected[target]) for target in targets]
     case.after_kill = " ".join(states)
-    known = before | set(targets) | {mutate.LOG}
+    known = before | {target.partition("/")[0] for target in targets} | {mutate.LOG}
     case.left_by_kill = " ".join(sorted(path.name for path in folder.iterdir() if path.name not in known))
     overwrite = any(state != "absent" for state in states)
     case.rerun, said, *_ = mutate.ended(words_of(case.command, overwrite=overwrite), folder, limited=True)
@@ -224,7 +242,7 @@ def fresh(clean: Path, work: Path) -> None:
     """A new copy of what the commands read."""
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir()
-    for name in ("r.h5", "t.tsv", "m.h5", "s.json", "e.tsv"):
+    for name in ("r.h5", "t.tsv", "m.h5", "s.json", *COHORT):
         shutil.copy(clean / name, work)
 
 

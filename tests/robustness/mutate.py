@@ -72,7 +72,8 @@ IN_SLICES = (*COUNT, "--batch-rows", "20")
 ENUMERATED = (
     "count", "u.tsv", *COUNT[2:-1], "3", "--method", "bitwise", "--threads-per-block", "1", "--checkpoint-every", "0",
 )  # fmt: skip
-ENRICH = ("-m", "human_trb_m15", "--kappa", "1", "--min-neighbours", "1", "--backend", "cpu")
+MODEL = ("-m", "human_trb_m15", "--backend", "cpu")
+ENRICH = (*MODEL, "--kappa", "1", "--min-neighbours", "1")
 COMPARE = ("motifs", "compare", "s.fasta", "-k", "6", "-d", "1", "--strands", "both")
 
 
@@ -127,6 +128,10 @@ KINDS = {
     "tile": resumed(COMPARE, "k.h5", "k.h5.checkpoint/tile-0-0-20-0-20.npz"),
     "tile record": resumed(COMPARE, "k.h5", "k.h5.checkpoint/run.json"),
     "enriched": Kind("y.tsv", ("enrich", "FILE", *ENRICH, "-o", "TARGET"), "z.tsv"),
+    "shared": Kind("c.tsv", ("sharing", "FILE", "y.tsv", *MODEL, "-o", "TARGET"), "z.tsv"),
+    "contaminated": Kind(
+        "c.tsv", ("contamination", "FILE", "y.tsv", *MODEL, "--min-low", "1", "-o", "TARGET"), "z.tsv"
+    ),
 }
 """Byte changes go to all kinds."""
 
@@ -181,7 +186,8 @@ def prepare(folder: Path) -> None:
     for name in "ab":
         shutil.copy(folder / "t.tsv", folder / "tables" / f"{name}.tsv")
     for words in (
-        ("generate", "-m", ENRICH[1], "-n", str(ROWS), "--productive", "-o", "y.tsv"),
+        ("generate", *MODEL[:2], "-n", str(ROWS), "--productive", "-o", "y.tsv"),
+        ("generate", *MODEL[:2], "-n", str(ROWS), "--productive", "--seed", "1", "-o", "c.tsv"),
         (*COUNT, "-o", "r.h5"), (*IN_SLICES, "-o", "p.h5"), (*IN_SLICES, "-o", "v.h5"), (*COMPARE, "-o", "d.h5"),
         ("count", "tables", "--together", *COUNT[2:], "-o", "w.h5"), (*COMPARE, "-o", "m.h5", "--top", "2"),
     ):  # fmt: skip

@@ -22,21 +22,26 @@ def blocks(
     return order, np.concatenate([[0], edges, [len(lengths)]]).astype(np.int64)[: len(edges) + 1 + (len(lengths) > 0)]
 
 
-def sort_blocks(words: NDArray[np.uint64], starts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The rows with those of each block sorted by their words, the first word first; equal ones keep their order.
+def equal_runs(words: NDArray[np.uint64], starts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The rows with those of each block sorted, and the places in that order where a run of equal rows begins.
 
-    words   uint64 [rows, columns]
+    words   uint64 [rows, columns]: sorted by the first word first; equal rows keep their order
     starts  int64 [blocks + 1]: as of `blocks`
+
+    >>> words = np.array([[7], [5], [7], [7]], dtype=np.uint64)
+    >>> order, first = equal_runs(words, np.array([0, 3, 4]))
+    >>> order.tolist(), first.tolist()
+    ([1, 0, 2, 3], [0, 1, 3])
     """
-    order = np.arange(len(words))
+    order, begins = np.arange(len(words)), np.ones(len(words), dtype=bool)
     largest_first = np.argsort(-np.diff(starts), kind="stable")
     with parallel_chunksize(1):
-        _sort(words, starts, largest_first, order)
-    return order
+        _sort(words, starts, largest_first, order, begins)
+    return order, np.flatnonzero(begins)
 
 
 @njit(cache=True, nogil=True, parallel=True)
-def _sort(words, starts, blocks_in_turn, order):  # type: ignore[no-untyped-def]
+def _sort(words, starts, blocks_in_turn, order, begins):  # type: ignore[no-untyped-def]
     for number in prange(len(blocks_in_turn)):
         first, stop = starts[blocks_in_turn[number]], starts[blocks_in_turn[number] + 1]
         own = order[first:stop]
@@ -44,23 +49,11 @@ def _sort(words, starts, blocks_in_turn, order):  # type: ignore[no-untyped-def]
             keys = words[own, column]
             if (keys != keys[0]).any():
                 own[:] = own[np.argsort(keys, kind="mergesort")]
-
-
-def equal_runs(words: NDArray[np.uint64], starts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The rows as `sort_blocks` orders them, and the places in that order where a run of equal rows begins.
-
-    >>> words = np.array([[7], [5], [7], [7]], dtype=np.uint64)
-    >>> order, first = equal_runs(words, np.array([0, 3, 4]))
-    >>> order.tolist(), first.tolist()
-    ([1, 0, 2, 3], [0, 1, 3])
-    """
-    order = sort_blocks(words, starts)
-    begins = np.zeros(len(words), dtype=bool)
-    for column in words.T:
-        in_order = column[order]
-        begins[1:] |= in_order[1:] != in_order[:-1]
-    begins[starts[:-1][np.diff(starts) > 0]] = True
-    return order, np.flatnonzero(begins)
+        for place in range(first + 1, stop):
+            same = True
+            for column in range(words.shape[1]):
+                same &= words[order[place], column] == words[order[place - 1], column]
+            begins[place] = not same
 
 
 def groups(
