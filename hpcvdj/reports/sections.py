@@ -12,9 +12,10 @@ from hpcvdj.errors import few
 from hpcvdj.germline_import.genes import natural_key
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.reports import charts
-from hpcvdj.reports.elements import MOST_LISTED, Figure, Section, Table
+from hpcvdj.reports.clonotypes import listed_clonotypes
+from hpcvdj.reports.elements import Figure, Section, Table
 from hpcvdj.reports.outputs import Outputs
-from hpcvdj.reports.survey import MOST_ROWS, SCORES, TOP, Survey, merged
+from hpcvdj.reports.survey import MOST_ROWS, TOP, Survey, merged
 
 MOST_SERIES = 60
 """More samples than this are drawn as their groups, or as one."""
@@ -309,7 +310,7 @@ def junctions(outputs: Outputs, surveys: list[Survey], command: str) -> Section:
     if len(clonotypes) < len(surveys):
         words.append(f"Amino-acid clonotypes of files with more than {MOST_ROWS:,} rows are left out.")
     if clonotypes:
-        tables.append(_clonotypes(clonotypes, command))
+        tables.append(listed_clonotypes(clonotypes, command))
         words.append(
             "An amino-acid clonotype is a V gene, a J gene and the amino acids of a CDR3. Each nucleotide variant is a "
             "recombination of its own: clonotypes with many variants, in many samples, were made again and again."
@@ -319,39 +320,3 @@ def junctions(outputs: Outputs, surveys: list[Survey], command: str) -> Section:
 
 def _residues(cdr3: str, survey: Survey) -> str:
     return cdr3 if survey.amino else "out of frame" if len(cdr3) % 3 else "".join(translate([cdr3])) or "(empty)"
-
-
-def _clonotypes(surveys: list[Survey], command: str) -> Table:
-    """Amino-acid clonotypes of all samples: those in most samples first, then those with most nucleotide variants."""
-    parts = [survey.named(survey.clonotypes) for survey in surveys]
-    score = next(name for name in ("weight", "pgen_aa", *SCORES) if name in parts[0].column_names)
-    names = ["sample", "v", "j", "aa", "cdr3", "rows", score]
-    table = pa.concat_tables([part.select(names) for part in parts])
-    table = table.filter(pc.is_valid(table["aa"]))
-    keys = ["v", "j", "aa"]
-    spelled = merged([table], [*keys, "cdr3"], **{score: "max"})
-    how = "max" if score.startswith("pgen_aa") else "sum"
-    by_nt = spelled.group_by(keys).aggregate([("cdr3", "count"), ("rows", "sum"), (score, how)])
-    by_sample = table.group_by(keys).aggregate([("sample", "count_distinct")])
-    joined = by_nt.join(by_sample, keys, join_type="inner")
-    order = [("sample_count_distinct", "descending"), ("cdr3_count", "descending"), (f"{score}_{how}", "descending")]
-    best = joined.sort_by([*order, *((key, "ascending") for key in keys)])
-    rows = [
-        {
-            **{key: row[key] for key in keys}, "n_samples": row["sample_count_distinct"],
-            "nt_variants": row["cdr3_count"], "rows": row["rows_sum"], "value": row[f"{score}_{how}"],
-        }
-        for row in best.slice(0, MOST_LISTED).to_pylist()
-    ]  # fmt: skip
-    title = {"weight": "weight, sum of the variants", "pgen_nt": "Pgen, sum of the variants"}.get(
-        score, "Pgen, amino acids"
-    )
-    made = Table.of(
-        f"{command}_clonotypes",
-        "Amino-acid clonotypes",
-        "v j aa n_samples nt_variants rows value",
-        rows,
-        n_samples="samples",
-        value=title,
-    )
-    return made.first(best.num_rows, "the files: group them by V gene, J gene and amino acids")

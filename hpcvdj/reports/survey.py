@@ -34,11 +34,15 @@ MEASURES = ("pathways_total", "pgen_nt", "pgen_aa", "pgen_aa_1mm")
 SCORES = ("weight", *MEASURES[1:])
 """What junctions are ranked by: the first that a file has."""
 
+LISTED = ("weight", "pgen_aa", *SCORES)
+"""What is listed of amino-acid clonotypes, likewise."""
+
 _NT = ("junction", "cdr3")
 _AA = ("junction_aa", "cdr3_aa")
 _NEEDS = "needs"
 _SHIFT = 45
 _KEYS = ["sample", "v_call", "j_call", "cdr3"]
+_CLONOTYPE_KEYS = ["sample", "v", "j", "cdr3"]
 
 
 def log_bins(values: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -67,7 +71,7 @@ class Survey:
     values      by measure and `bin`, of `log_bins`
     reached     by `needs`: the fewest n-nucleotides of a pathway, −1 if there is none; None without pathways
     top         the distinct junctions with the largest score: v_call, j_call, cdr3, score and measures
-    clonotypes  all distinct junctions with their genes v, j and amino acids aa; None for more than `MOST_ROWS` rows
+    clonotypes  distinct CDR3s with their genes v, j, amino acids aa, and the first of `LISTED`; None above `MOST_ROWS`
     """
 
     path: Path
@@ -175,7 +179,7 @@ def survey(path: str | Path) -> Survey:
 
 
 def _surveyed(path: Path, source: _Source) -> Survey:
-    score = next(name for name in SCORES if name in source.columns)
+    score, listed = (next(name for name in names if name in source.columns) for names in (SCORES, LISTED))
     measures = tuple(name for name in MEASURES if name in source.columns)
     kept = list(dict.fromkeys((score, *measures)))
     tallies: dict[str, list[pa.Table]] = {"usage": [], "lengths": [], "values": [], "reached": [], "clonotypes": []}
@@ -198,7 +202,8 @@ def _surveyed(path: Path, source: _Source) -> Survey:
             tallies["reached"].append(merged([block], ["sample", _NEEDS]))
         distinct = merged([block], [*_KEYS, "v", "j"], **dict.fromkeys(kept, "max"))
         if rows <= MOST_ROWS:
-            tallies["clonotypes"].append(_with_amino_acids(distinct, amino=source.amino))
+            of_genes_alone = merged([distinct], _CLONOTYPE_KEYS, **{listed: "max"})
+            tallies["clonotypes"].append(_with_amino_acids(of_genes_alone, amino=source.amino))
         top = _best(distinct if top is None else pa.concat_tables([top, distinct]), score, kept)
     if top is None:
         raise InputError(f"{path}: has no rows; a report needs a table with rows")
@@ -207,7 +212,7 @@ def _surveyed(path: Path, source: _Source) -> Survey:
         "lengths": merged(tallies["lengths"], ["sample", "length"]),
         "values": merged(tallies["values"], ["sample", "measure", "bin"]),
         "reached": merged(tallies["reached"], ["sample", _NEEDS]) if tallies["reached"] else None,
-        "clonotypes": merged(tallies["clonotypes"], [*_KEYS, "v", "j", "aa"], **dict.fromkeys(kept, "max"))
+        "clonotypes": merged(tallies["clonotypes"], [*_CLONOTYPE_KEYS, "aa"], **{listed: "max"})
         if rows <= MOST_ROWS
         else None,
     }  # fmt: skip

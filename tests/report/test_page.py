@@ -292,7 +292,7 @@ def test_many_samples_are_drawn_as_groups(tmp_path, report):
 
 
 def test_long_tables_say_what_they_lack(tmp_path, report, monkeypatch):
-    for module in ("elements", "outputs", "sections"):
+    for module in ("clonotypes", "elements", "outputs"):
         monkeypatch.setattr(f"hpcvdj.reports.{module}.MOST_LISTED", 5)
     monkeypatch.setattr(findings, "MOST_IN_MATRIX", 2)
     page = report([

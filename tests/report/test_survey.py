@@ -124,7 +124,7 @@ def test_a_table_is_read_as_its_result(counted, tmp_path):
         ("usage", ["v", "j"]),
         ("lengths", ["length"]),
         ("values", ["bin"]),
-        ("clonotypes", ["v_call", "j_call", "cdr3"]),
+        ("clonotypes", ["v", "j", "cdr3"]),
     ):
         order = [(key, "ascending") for key in keys]
         left, right = (getattr(each, name).sort_by(order).select([*keys, "rows"]) for each in (of_table, of_result))

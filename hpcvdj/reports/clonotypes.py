@@ -1,0 +1,95 @@
+"""The list of amino-acid clonotypes of many samples, of which there may be tens of millions."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from hpcvdj.kernels.text import hash_rows, text_buffers
+from hpcvdj.reports.elements import MOST_LISTED, Table
+from hpcvdj.reports.survey import LISTED, Survey, merged
+
+_KEYS = ["v", "j", "aa"]
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+_TITLES = {"weight": "weight, sum of the variants", "pgen_nt": "Pgen, sum of the variants"}
+
+
+def listed_clonotypes(surveys: list[Survey], command: str) -> Table:
+    """Amino-acid clonotypes of all samples: those in most samples first, then those with most nucleotide variants."""
+    found = [survey.clonotypes for survey in surveys if survey.clonotypes is not None]
+    score = next(name for name in LISTED if name in found[0].column_names)
+    numbers: dict[str, int] = {}
+    parts = []
+    for survey, part in zip(surveys, found, strict=True):
+        place = pa.array([numbers.setdefault(name, len(numbers)) for name in survey.samples], pa.int64())
+        sample = place.take(part["sample"].combine_chunks())
+        part = part.set_column(part.column_names.index("sample"), "sample", sample)
+        parts.append(part.filter(pc.is_valid(part["aa"])) if part["aa"].null_count else part)
+    number, parts = _first(parts)
+    table = pa.concat_tables(parts)
+    spelled = merged([table], [*_KEYS, "cdr3"], **{score: "max"})
+    how = "max" if score.startswith("pgen_aa") else "sum"
+    by_nt = spelled.group_by(_KEYS).aggregate([("cdr3", "count"), ("rows", "sum"), (score, how)])
+    by_sample = table.group_by(_KEYS).aggregate([("sample", "count_distinct")])
+    joined = by_nt.join(by_sample, _KEYS, join_type="inner")
+    order = [("sample_count_distinct", "descending"), ("cdr3_count", "descending"), (f"{score}_{how}", "descending")]
+    best = joined.sort_by([*order, *((key, "ascending") for key in _KEYS)])
+    rows = [
+        {
+            **{key: row[key] for key in _KEYS}, "n_samples": row["sample_count_distinct"],
+            "nt_variants": row["cdr3_count"], "rows": row["rows_sum"], "value": row[f"{score}_{how}"],
+        }
+        for row in best.slice(0, MOST_LISTED).to_pylist()
+    ]  # fmt: skip
+    made = Table.of(
+        f"{command}_clonotypes",
+        "Amino-acid clonotypes",
+        "v j aa n_samples nt_variants rows value",
+        rows,
+        n_samples="samples",
+        value=_TITLES.get(score, "Pgen, amino acids"),
+    )
+    return made.first(number, "the files: group them by V gene, J gene and amino acids")
+
+
+def _first(parts: list[pa.Table]) -> tuple[int, list[pa.Table]]:
+    """How many clonotypes there are, and the rows of those that may be listed, which are few of many samples' rows.
+
+    Clonotypes are told by 64-bit numbers, so that text is compared of few.  If two have the same number, which of 2·10⁷
+    happens once in 10⁵ times, the list is still right, as some more are kept than it has.
+    """
+    of_part = [_hashes(part, _KEYS) for part in parts]
+    spelled = [key ^ _hashes(part, ["cdr3"]) * _ODD for key, part in zip(of_part, parts, strict=True)]
+    samples = [part["sample"].to_numpy().astype(np.int32) for part in parts]
+    all_keys = np.concatenate(of_part)
+    keys, variants = _distinct(all_keys, np.concatenate(spelled))
+    del spelled
+    rank = _distinct(all_keys, np.concatenate(samples))[1] << 32 | variants
+    if len(keys) > 2 * MOST_LISTED:
+        kept = keys[rank >= np.partition(rank, -2 * MOST_LISTED)[-2 * MOST_LISTED]]
+        parts = [part.filter(pa.array(np.isin(own, kept))) for own, part in zip(of_part, parts, strict=True)]
+    return len(keys), parts
+
+
+def _distinct(keys: NDArray[Any], values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The keys, ascending, and how many different values each has; pyarrow takes some times the memory for it."""
+    order = np.lexsort((values, keys))
+    in_order, own = keys[order], values[order]
+    begins = np.ones(len(keys), dtype=bool)
+    begins[1:] = in_order[1:] != in_order[:-1]
+    differs = begins.copy()
+    differs[1:] |= own[1:] != own[:-1]
+    first = np.flatnonzero(begins)
+    return in_order[first], np.add.reduceat(differs, first, dtype=np.int64)
+
+
+def _hashes(table: pa.Table, names: list[str]) -> NDArray[np.uint64]:
+    """A number of the text in these columns, uint64 [rows]."""
+    found = np.zeros(table.num_rows, np.uint64)
+    for name in names:
+        own = np.empty(table.num_rows, np.uint64)
+        hash_rows(*text_buffers(table[name].combine_chunks()), own)
+        found = (found ^ own) * _ODD
+    return found

@@ -1,0 +1,81 @@
+"""hpcvdj.reports.clonotypes: the list is that of a sort of all clonotypes."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from hpcvdj.reports import clonotypes, elements
+
+KEYS = ["v", "j", "aa"]
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(7)
+
+
+@dataclass(eq=False)
+class Surveyed:
+    """What the list needs of a survey."""
+
+    samples: list[str]
+    clonotypes: pa.Table | None
+
+
+def surveyed(rng, score, samples):
+    """A survey of few different sequences, so that samples share them and some have several nucleotide variants."""
+    count = 400
+    frame = pd.DataFrame({
+        "sample": rng.integers(0, len(samples), count), "v": rng.choice(["V1", "V2"], count),
+        "j": rng.choice(["J1", "J2"], count), "aa": rng.choice([*"ABCDEFGHIJKLMNOPQRST", None], count),
+        "variant": rng.integers(0, 3, count), "rows": rng.integers(1, 4, count), score: rng.random(count),
+    })  # fmt: skip
+    frame["cdr3"] = frame["aa"].fillna("?") + frame.pop("variant").astype(str)
+    frame = frame.drop_duplicates(["sample", "v", "j", "cdr3"])
+    return Surveyed(samples, pa.Table.from_pandas(frame, preserve_index=False))
+
+
+def expected(surveys, score):
+    """All clonotypes, in their order."""
+    parts = [
+        part.clonotypes.to_pandas().assign(sample=lambda own, part=part: [part.samples[k] for k in own["sample"]])
+        for part in surveys
+    ]
+    frame = pd.concat(parts).dropna(subset="aa")
+    of_variant = frame.groupby([*KEYS, "cdr3"])[score].max().groupby(KEYS)
+    value = of_variant.max() if score == "pgen_aa" else of_variant.sum()
+    found = pd.DataFrame({
+        "n_samples": frame.groupby(KEYS)["sample"].nunique(), "nt_variants": frame.groupby(KEYS)["cdr3"].nunique(),
+        "rows": frame.groupby(KEYS)["rows"].sum(), "value": value,
+    })  # fmt: skip
+    by = ["n_samples", "nt_variants", "value", *KEYS]
+    return found.reset_index().sort_values(by, ascending=[False] * 3 + [True] * 3)[[*KEYS, *found.columns]]
+
+
+@pytest.mark.parametrize("score", ["weight", "pgen_nt", "pgen_aa"])
+@pytest.mark.parametrize("most", [3, 1000])
+def test_the_list_is_the_first_of_all(rng, monkeypatch, score, most):
+    for module in (clonotypes, elements):
+        monkeypatch.setattr(module, "MOST_LISTED", most)
+    names = [["a", "b"], ["c"], ["a", "d", "e"], ["f", "g", "h", "i"]]
+    surveys = [surveyed(rng, score, samples) for samples in names]
+    listed = clonotypes.listed_clonotypes(surveys, "pgen")
+    wanted = expected(surveys, score)
+    rows = pd.DataFrame(listed.rows, columns=wanted.columns)
+    pd.testing.assert_frame_equal(rows, wanted.head(most).reset_index(drop=True), check_dtype=False)
+    assert len(wanted) > 2 * 3
+    if most == 3:
+        assert f"The first 3 of {len(wanted):,}" in listed.note
+
+
+def test_few_rows_go_through_the_exact_sort(rng, monkeypatch):
+    monkeypatch.setattr(clonotypes, "MOST_LISTED", 3)
+    surveys = [surveyed(rng, "weight", ["a", "b"]) for _ in range(3)]
+    # Few rows of each, so that few clonotypes are in both samples.
+    parts = [part.clonotypes.filter(pa.compute.is_valid(part.clonotypes["aa"])).slice(0, 40) for part in surveys]
+    number, kept = clonotypes._first(parts)
+    assert number == len(pd.concat([part.to_pandas() for part in parts])[KEYS].drop_duplicates())
+    assert sum(map(len, kept)) < sum(map(len, parts)) / 2
