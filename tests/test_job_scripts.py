@@ -15,7 +15,7 @@ import pytest
 from tests.conftest import ROOT
 
 SCRIPTS = [path for pattern in ("slurm/*.s*", "tests/cluster/*.sh", ".ci/run") for path in sorted(ROOT.glob(pattern))]
-JOBS = ["count.sbatch", "count-gpu.sbatch", "array.sbatch", "motifs.sbatch", "infer.sbatch", "scaling.sbatch"]
+JOBS = ["count.sbatch", "count-gpu.sbatch", "array.sbatch", "motifs.sbatch", "infer.sbatch", "cohort.sbatch", "scaling.sbatch"]
 SHELLCHECK = shutil.which("shellcheck", path=Path(sys.executable).parent) or shutil.which("shellcheck")
 
 
@@ -204,6 +204,24 @@ def test_inference_uses_the_resources_of_the_job(job, tmp_path, environment, opt
 def test_inference_near_its_time_limit_goes_back_to_the_queue(job, tmp_path):
     assert send(job(READY, "infer.sbatch", ("cohort", "own", "-g", "g.tsv")), tmp_path, signal.SIGUSR1) == 75
     assert lines(tmp_path / "scontrol") == ["requeue 7"]
+
+
+@pytest.mark.parametrize(
+    ("environment", "options"),
+    [({}, "--backend cpu"), ({"SLURM_GPUS_PER_TASK": "1"}, "--backend cuda --strict-binding")],
+)
+def test_a_cohort_is_asked_with_the_resources_of_the_job(job, tmp_path, environment, options):
+    words = ("sharing", "donors", "-m", "human_trb", "-o", "shared.tsv")
+    assert job("exit 3", "cohort.sbatch", words, **environment).wait(timeout=30) == 3
+    assert lines(tmp_path / "hpcvdj") == ["info", f"sharing {options} donors -m human_trb -o shared.tsv"]
+    assert job("exit 0", "cohort.sbatch", ("count", "donors")).wait(timeout=30) == 2
+    assert "expected enrich, sharing or contamination" in (tmp_path / "log").read_text()
+
+
+def test_a_stopped_cohort_job_does_not_go_back_to_the_queue(job, tmp_path):
+    words = ("enrich", "donors", "-m", "human_trb", "-o", "enriched")
+    assert send(job(READY, "cohort.sbatch", words), tmp_path, signal.SIGTERM) == 75
+    assert not (tmp_path / "scontrol").exists()
 
 
 def array(job, tmp_path, listed, **environment):

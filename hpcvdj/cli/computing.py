@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from hpcvdj.cli import common
 from hpcvdj.cli.streams import is_stream
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from hpcvdj.runs.run import Run
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+U = TypeVar("U")
 
 
 @dataclass(frozen=True)
@@ -44,40 +47,59 @@ def compute_each(
     """
     from hpcvdj.counting.summary import total_of
 
-    computed: list[tuple[Inputs, Summary]] = []
-    refused = []
     with run.request:
         work = run.from_root(plan)
-        for inputs, target in work:
-            try:
-                summary = _computed(run, inputs, target, reference, config, started)
-            except (InputError, CompleteError) as error:
-                if len(work) == 1 or not error.on_every_rank:
-                    raise
-                if isinstance(error, InputError):
-                    refused.append(inputs.path.name)
-                if run.is_root:
-                    common.complain(error)
-                continue
-            if summary is None:
-                continue
-            computed.append((inputs, summary))
-            if not summary.counted:
-                refused.append(inputs.path.name)
-            if run.is_root and len(work) > 1:
+
+        def compute(inputs: "Inputs", target: Path) -> "Summary | None":
+            summary = _computed(run, inputs, target, reference, config, started)
+            if summary is not None and run.is_root and len(work) > 1:
                 _report_line(summary, inputs, target)
+            return summary
+
+        done, refused = one_after_another(run, work, compute, lambda inputs: inputs.path.name)
+    computed = [(inputs, summary) for inputs, summary in done if summary is not None]
+    refused += [inputs.path.name for inputs, summary in computed if not summary.counted]
     if run.is_root and computed:
-        folder = len(work) > 1
+        folder, target = len(work) > 1, work[0][1]
         warn(computed, reference)
         report(
             total_of([own for _, own in computed]) if folder else computed[0][1], target.parent if folder else target
         )
     if refused:
-        failure = InputError(f"{len(refused)} of {len(work)} repertoires were not counted: {few(refused, 20)}")
+        failure = not_all(refused, len(work), "counted")
         if len(work) == 1:
+            inputs, target = work[0]
             failure = InputError(f"{inputs.path}: no row could be counted; {target} has the reason of each")
-        failure.on_every_rank = True
+            failure.on_every_rank = True
         raise failure
+
+
+def one_after_another(
+    run: "Run", work: list[tuple[T, Path]], compute: Callable[[T, Path], U], name: Callable[[T], str]
+) -> tuple[list[tuple[T, U]], list[str]]:
+    """What `compute` gives for each input and target, and the names of inputs that it refused.
+
+    One that cannot be read does not keep the others from it; its error is printed, or raised if it is the only one.
+    """
+    done, refused = [], []
+    for own, target in work:
+        try:
+            done.append((own, compute(own, target)))
+        except (InputError, CompleteError) as error:
+            if len(work) == 1 or not error.on_every_rank:
+                raise
+            if isinstance(error, InputError):
+                refused.append(name(own))
+            if run.is_root:
+                common.complain(error)
+    return done, refused
+
+
+def not_all(refused: list[str], number: int, done: str) -> InputError:
+    """The error, raised on every rank, that some of a number of repertoires were not `done`."""
+    failure = InputError(f"{len(refused)} of {number} repertoires were not {done}: {few(refused, 20)}")
+    failure.on_every_rank = True
+    return failure
 
 
 def _computed(
@@ -136,12 +158,17 @@ def planned(junctions: list[Path], output: Path, reading: "Reading", *, together
         require_result(output)
         return [(tables_of(junctions, reading), output)]
     targets = targets_of(junctions, output, reading.opening)
+    make_folder(junctions, output)
+    return [(Inputs.of_file(path, reading), target) for path, target in targets]
+
+
+def make_folder(junctions: list[Path], output: Path) -> None:
+    """Make the folder `output`, if there is an output for each of several tables."""
     if len(junctions) > 1 or junctions[0].is_dir():
         try:
             output.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(f"{output}: cannot be made ({error.strerror}); write elsewhere") from None
-    return [(Inputs.of_file(path, reading), target) for path, target in targets]
 
 
 def _report_line(summary: "Summary", inputs: "Inputs", output: Path) -> None:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hpcvdj.cli import common, options
+from hpcvdj.cli.computing import make_folder, not_all, one_after_another
 from hpcvdj.cli.streams import written_with_facts
+from hpcvdj.errors import InputError
 from hpcvdj.runs.ranks import log_if_serial
 
 if TYPE_CHECKING:
@@ -15,10 +17,16 @@ if TYPE_CHECKING:
 
 
 def command(
-    junctions: options.Junctions,
+    junctions: options.Tables,
     model: options.ModelName,
     output: Annotated[
-        Path, options.option("--output -o", "OUT", "Table of tested clonotypes to write: .tsv, .tsv.gz or .parquet.")
+        Path,
+        options.option(
+            "--output -o",
+            "OUT",
+            "Table of tested clonotypes to write: .tsv, .tsv.gz or .parquet. Several tables: a folder, for NAME.tsv of "
+            "each.",
+        ),
     ],
     control: Annotated[
         Path | None,
@@ -36,7 +44,7 @@ def command(
             "--plot",
             metavar="FIG",
             help="Figure to draw: p-values beside uniform ones, and the hits as a network; .png or .svg. Needs "
-            "matplotlib and networkx.",
+            "matplotlib and networkx. Of one table.",
             show_default=False,
         ),
     ] = None,
@@ -93,17 +101,20 @@ def command(
     without neighbours tell. P-values are Poisson, q-values are those of Benjamini and Hochberg over all clonotypes,
     hits that are neighbours form clusters.
 
-    Needs productive nucleotide junctions of one individual, with V and J calls. The numbers are the same for any number
-    of ranks and threads. enriched.tsv.json, beside enriched.tsv, says what was read, kappa of each length, and how
-    many hits there are.
+    Needs productive nucleotide junctions with V and J calls, of one individual in each table. The numbers are the
+    same for any number of ranks and threads. enriched.tsv.json, beside enriched.tsv, says what was read, kappa of each
+    length, and how many hits there are.
 
-    Example: hpcvdj enrich sample.tsv -m human_trb -o enriched.tsv
+    Examples: hpcvdj enrich sample.tsv -m human_trb -o enriched.tsv;
+    hpcvdj enrich samples/ -m human_trb -o enriched/
     """
     run = common.begin(threads, patience)
     log_if_serial(run.world)
     from hpcvdj.enrichment.enrich import Settings
     from hpcvdj.enrichment.tables import ClonotypeChoice, enrich_file
     from hpcvdj.recombination.igor import load_model
+    from hpcvdj.repertoires.inputs import targets_of
+    from hpcvdj.repertoires.tables import table_suffix
 
     opening = run.from_root(lambda: options.opening(table_format, columns))
     settings = run.from_root(
@@ -120,15 +131,34 @@ def command(
     choice = ClonotypeChoice(min_reads, likely_errors)
     if plot is not None:
         run.on_root(partial(_require_drawable, plot, overwrite=overwrite))
-    with run.request:
-        loaded = run.from_root(lambda: load_model(model))
-        found = enrich_file(junctions, loaded, settings, choice, run.to(output, overwrite=overwrite), opening, control)
-    if found is not None:
+
+    def plan() -> list[tuple[Path, Path]]:
+        several = "run hpcvdj once for each table"
+        work = targets_of(junctions, output, opening, suffix=".tsv", require=table_suffix, alone=several)
+        if plot is not None and len(work) > 1:
+            raise InputError(f"--plot {plot}: draws one table, and {len(work):,} are given; {several}")
+        make_folder(junctions, output)
+        return work
+
+    def compute(table: Path, target: Path) -> None:
+        found = enrich_file(table, loaded, settings, choice, run.to(target, overwrite=overwrite), opening, control)
+        if found is None:
+            return
         if plot is not None:
             from hpcvdj.enrichment.plot import draw
 
             draw(found.enrichment, plot, overwrite=overwrite)
-        _report(found, written_with_facts(output, plot), max_q)
+        if len(work) > 1:
+            _report_line(found, table, target)
+        else:
+            _report(found, written_with_facts(target, plot), max_q)
+
+    with run.request:
+        work = run.from_root(plan)
+        loaded = run.from_root(lambda: load_model(model))
+        _, refused = one_after_another(run, work, compute, lambda table: table.name)
+    if refused:
+        raise not_all(refused, len(work), "tested")
 
 
 def _require_drawable(plot: Path, *, overwrite: bool) -> None:
@@ -136,6 +166,15 @@ def _require_drawable(plot: Path, *, overwrite: bool) -> None:
 
     require_plottable(plot, overwrite=overwrite)
     require_networkx()
+
+
+def _report_line(found: "Enriched", table: Path, target: Path) -> None:
+    own = found.enrichment
+    kappa = f", kappa {own.kappa:.2f}" if own.kappa is not None else ""
+    common.say(
+        f"{table.name}: {found.rows_read:,} rows, {own.clonotypes:,} clonotypes{kappa}, {own.hits:,} hits in "
+        f"{own.clusters:,} cluster(s), {target}"
+    )
 
 
 def _report(found: "Enriched", written: list[Path], max_q: float) -> None:

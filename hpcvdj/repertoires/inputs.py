@@ -79,25 +79,37 @@ def require_result(output: Path) -> None:
         )
 
 
-def targets_of(paths: Sequence[Path], output: Path, opening: Opening = BY_HEADER) -> list[tuple[Path, Path]]:
-    """(table, result file) for each of several repertoires that are counted one after another.
+def targets_of(
+    paths: Sequence[Path],
+    output: Path,
+    opening: Opening = BY_HEADER,
+    *,
+    suffix: str = ".h5",
+    require: Callable[[Path], object] = require_result,
+    alone: str = "--together for one result",
+) -> list[tuple[Path, Path]]:
+    """(table, its output) for each of several repertoires that are computed one after another.
 
-    One file goes to the file `output`; several, or a folder, go to the folder `output`, as NAME.h5.  InputError if two
-    would go to the same file, if `output` is a file or called like one, and as of `require_result`.
+    One file goes to the file `output`; several, or a folder, go to the folder `output`, as NAME and `suffix`.
+
+    require  raises InputError unless a file may have that name
+    alone    what else to do with several repertoires
+
+    InputError if two would go to the same file, or if `output` is a file or called like one.
     """
     if len(paths) == 1 and not paths[0].is_dir():
-        require_result(output)
+        require(output)
         return [(paths[0], output)]
     if output.exists() and not output.is_dir():
-        raise InputError(f"{output}: is a file; several repertoires need an output folder, or --together")
+        raise InputError(f"{output}: is a file; several repertoires need an output folder, or {alone}")
     if (output.suffix in RESULT_SUFFIXES or is_table(output)) and not output.exists():
         raise InputError(
             f"{output}: the results of several repertoires go to a folder, which should not be named like a file; give "
-            "another name, or --together for one result"
+            f"another name, or {alone}"
         )
     targets: dict[Path, Path] = {}
     for file in files_of(paths, opening):
-        target = output / f"{repertoire_name(file)}.h5"
+        target = output / f"{repertoire_name(file)}{suffix}"
         if target in targets:
             raise InputError(
                 f"{file}: its result would be {target}, like that of {targets[target]}; rename one of the tables"

@@ -278,6 +278,31 @@ def test_the_command(table_file, tmp_path, model, with_planted):
     assert "exists already" in error_line(err)
 
 
+def test_several_tables(table_file, tmp_path, model):
+    folder = tmp_path / "samples"
+    folder.mkdir()
+    table_file.rename(folder / "a.parquet")
+    (folder / "bad.tsv").write_text("sequence_id\tv_call\tj_call\njust\tthree\tcolumns\n")
+    rows = pa.Table.from_batches(read_batches(folder / "a.parquet")).slice(0, 700)
+    write_table(folder / "c.tsv", rows.to_batches(), overwrite=False)
+    words = ["enrich", folder, "-m", model.name, "--backend", "cpu", "--kappa", "1"]
+    out, err = hpcvdj_command(*words, "-o", tmp_path / "out", code=2)
+    assert "bad.tsv, line 1: no column junction" in err
+    assert err.splitlines()[-1].endswith("1 of 3 repertoires were not tested: bad.tsv")
+    assert [line.split(":")[0] for line in out.splitlines()] == ["a.parquet", "c.tsv"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a.tsv", "a.tsv.json", "c.tsv", "c.tsv.json"]
+    hpcvdj_command("enrich", folder / "a.parquet", *words[2:], "-o", tmp_path / "alone.tsv")
+    assert (tmp_path / "alone.tsv").read_bytes() == (tmp_path / "out" / "a.tsv").read_bytes()
+    assert f"a.parquet: {len(pa.Table.from_batches(read_batches(folder / 'a.parquet'))):,} rows" in out
+    for further, message in (
+        (["-o", tmp_path / "o.tsv"], "go to a folder, which should not be named like a file"),
+        (["-o", tmp_path / "other", "--plot", tmp_path / "f.svg"], "draws one table, and 3 are given"),
+    ):
+        _, err = hpcvdj_command(*words, *further, code=2)
+        assert message in error_line(err)
+    assert not (tmp_path / "other").exists()
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
 @pytest.mark.parametrize("ranks", [2, 3, 4, 7])
