@@ -15,7 +15,7 @@ import pytest
 from tests.conftest import ROOT
 
 SCRIPTS = [path for pattern in ("slurm/*.s*", "tests/cluster/*.sh", ".ci/run") for path in sorted(ROOT.glob(pattern))]
-JOBS = ["count.sbatch", "count-gpu.sbatch", "array.sbatch", "motifs.sbatch", "infer.sbatch", "cohort.sbatch", "scaling.sbatch"]
+JOBS = [f"{name}.sbatch" for name in ("count", "count-gpu", "array", "motifs", "infer", "cohort", "scaling")]
 SHELLCHECK = shutil.which("shellcheck", path=Path(sys.executable).parent) or shutil.which("shellcheck")
 
 
