@@ -5,6 +5,7 @@ slices and the backend do not change it.  Only scenarios that make a junction ar
 its generation probability, divided by the probability that a recombination makes a junction (`Possible`).
 """
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -36,11 +37,17 @@ SMALLEST_SLICE = 1 << 10
 MOST_RANKS = 32
 """Ranks that draw.  Root writes what they draw, and is busy with fewer."""
 
+log = logging.getLogger(__name__)
+
 SAMPLERS = {
     "cpu": "hpcvdj.kernels.generation.draw_cpu.Sampler",
     "cuda": "hpcvdj.kernels.generation.draw_cuda.Sampler",
 }
 """The kernel of each backend."""
+
+
+MANY_DRAWS = 100
+"""From how many productive draws for each kept one on it is said that drawing takes long."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +83,12 @@ def generate(model: Model, plan: Generation, backend: Backend, run: Run) -> Iter
     """
     if plan.selection:
         plan = replace(plan, productive=True)
-        model.require_selection()
+        largest = np.exp(model.require_selection().largest)
+        if run.is_root and largest > MANY_DRAWS:
+            log.warning(
+                "%s: its selection factor is up to %s; one in about so many productive draws is kept, so this takes "
+                "as many times as long", model.name, f"{largest:,.0f}",
+            )  # fmt: skip
     if plan.productive and productive_probability(model) == 0:
         raise InputError(f"{model.name}: makes no productive junction; leave out --productive")
     sampler = resolve_name(SAMPLERS[backend.name])(DrawTables.of(model))

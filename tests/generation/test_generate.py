@@ -1,6 +1,7 @@
 """`hpcvdj generate` and `hpcvdj.generate`: the rows, their scenarios, and that nothing but model and seed matters."""
 
 import hashlib
+from dataclasses import replace
 
 import numba
 import numpy as np
@@ -247,7 +248,7 @@ def test_a_model_without_productive_junctions(tmp_path):
         hpcvdj.generate(model, 10, productive=True)
 
 
-def test_selection_keeps_in_proportion_to_the_factor():
+def test_selection_keeps_in_proportion_to_the_factor(caplog):
     """Shares of features are those of the draws weighted by Q; sequence i does not depend on the others."""
     model = with_factor(few_genes(), {"V_length:TRBV9:14": 1.2, "left:4:G": 0.9, "right:5:P": -2.0})
     drawn = hpcvdj.generate(model, 40_000, seed=2, productive=True, backend="cpu")
@@ -264,5 +265,9 @@ def test_selection_keeps_in_proportion_to_the_factor():
         assert abs(found / len(kept) - expected) < 5 * np.sqrt(expected / len(kept)), name
     fewer = hpcvdj.generate(model, 300, seed=3, selection=True, backend="cpu")
     assert fewer.to_pylist() == kept.slice(0, 300).to_pylist()
+    assert not caplog.records
+    wide = replace(model, selection=replace(model.selection, largest=np.log(200.4)))
+    assert len(hpcvdj.generate(wide, 3, seed=3, selection=True, backend="cpu")) == 3
+    assert "its selection factor is up to 200; one in about so many productive draws is kept" in caplog.text
     with pytest.raises(InputError, match="has no selection factor; infer one with hpcvdj infer-selection"):
         hpcvdj.generate("human_trb_m15", 10, selection=True)
