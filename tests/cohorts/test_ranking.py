@@ -30,6 +30,7 @@ def test_the_area_is_that_of_all_pairs(items):
     assert found.below == pytest.approx(pairs.mean(axis=0), abs=1e-12)
     x, y = roc_curve(scores, positive)
     assert (x[0], y[0], x[-1], y[-1]) == (0, 0, 1, 1)
+    assert len(x) == len(y) == len(set(scores.tolist())) + 1
     assert np.trapezoid(y, x) == pytest.approx(found.area, abs=1e-12)
     assert auc(-scores, positive).area == pytest.approx(1 - found.area, abs=1e-12)
 
@@ -71,6 +72,10 @@ def test_edges():
     alone = auc(scores, np.array([False, False, True]))
     assert alone.area == 1
     assert np.isnan(alone.interval[0])
+    assert np.isnan(auc(-scores.astype(int), np.array([True, True, False])).interval[0])
+    pairs = auc(np.array([1, 3, 2, 4]), np.array([False, False, True, True]))
+    # Shares 1/2 and 1 for positives, 1 and 1/2 for negatives: each variance is 1/8, of a mean of two 1/16.
+    assert pairs.error == pytest.approx((1 / 16 + 1 / 16) ** 0.5)
     assert midranks(np.array([3, 1, 3])).tolist() == [2.5, 1, 2.5]
     large = np.array([2**63, 2**63 + 1], dtype=np.uint64)  # equal as floats
     assert auc(large, np.array([False, True])).area == 1

@@ -51,6 +51,10 @@ def test_two_rates_tail():
         np.testing.assert_allclose(found, expected, rtol=1e-11)
     none = two_rates_tail(np.array([5, 0]), np.array([9, 9]), np.array([0, 3]), np.array([0, 9]))
     assert none.tolist() == [1, 1], "a class that the control lacks, and no neighbour"
+    alone = two_rates_tail(np.array([1]), np.array([0]), np.array([0]), np.array([0]))
+    assert alone.tolist() == [1], "nor has the sample others"
+    one = two_rates_tail(np.array([2]), np.array([9]), np.array([0]), np.array([1]))
+    np.testing.assert_allclose(one, 0.9**2, rtol=1e-12)
 
 
 def test_randomised_p_values_are_uniform_under_the_null():
@@ -111,14 +115,44 @@ def test_a_length_with_few_clonotypes_has_the_common_factor():
     assert common != 1
 
 
+def test_the_fewest_clonotypes_of_a_length():
+    """200, of which ten have a neighbour; lengths without are no reason to leave out those that follow."""
+    lengths = np.repeat([11, 12, 13, 14], [199, 200, 200, 300])
+    neighbours = np.zeros(len(lengths), dtype=np.int64)
+    neighbours[lengths == 11] = 1
+    for length, having in ((12, 10), (13, 9), (14, 10)):
+        neighbours[np.flatnonzero(lengths == length)[:having]] = 1
+    expected = np.full(len(lengths), 0.05)
+    _, by_length = selection_by_length(lengths, neighbours, expected)
+    assert set(by_length) == {12, 14}
+    assert by_length[12] == pytest.approx(-np.log(190 / 200) / 0.05, rel=1e-9)
+    # Of a length that no factor explains, none is given.
+    neighbours[lengths == 12] = 1
+    assert set(selection_by_length(lengths, neighbours, expected)[1]) == {14}
+    assert selection_factor(neighbours[:200] * 0 + (np.arange(200) < 50), expected[:200]).value > 0
+
+
 @pytest.mark.parametrize("neighbours", [np.zeros(500), np.ones(500), np.zeros(199)])
 def test_no_factor(neighbours):
     with pytest.raises(InputError, match="--kappa"):
         selection_factor(neighbours.astype(np.int64), np.full(len(neighbours), 1e-9))
 
 
+def test_no_neighbour_is_possible():
+    with pytest.raises(InputError, match=r"500 of 500 clonotypes have no neighbour.*; is the model that"):
+        selection_factor(np.zeros(500, dtype=np.int64), np.zeros(500))
+
+
+def test_an_interval_that_begins_at_nothing():
+    """One clonotype of 500 with a neighbour: none is likely, too."""
+    found = selection_factor((np.arange(500) == 7).astype(np.int64), np.full(500, 1e-3))
+    assert found.low == 0
+    assert found.value == pytest.approx(-np.log(499 / 500) / 1e-3, rel=1e-9)
+    assert found.high > found.value
+
+
 def test_without_any_neighbour_kappa_is_the_largest_that_is_likely():
-    expected = np.full(1000, 1e-3)
+    expected = np.full(1000, 3e-3)
     found = selection_factor(np.zeros(1000, dtype=np.int64), expected)
     assert (found.low, found.high) == (0, found.value)
     assert np.exp(-found.value * expected.sum()) == pytest.approx(0.025)

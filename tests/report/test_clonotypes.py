@@ -66,9 +66,14 @@ def test_the_list_is_the_first_of_all(rng, monkeypatch, score, most):
     wanted = expected(surveys, score)
     rows = pd.DataFrame(listed.rows, columns=wanted.columns)
     pd.testing.assert_frame_equal(rows, wanted.head(most).reset_index(drop=True), check_dtype=False)
+    titles = {"weight": "weight, sum of the variants", "pgen_nt": "Pgen, sum of the variants"}
+    assert [column.title for column in listed.columns[3:]][::3] == ["samples", titles.get(score, "Pgen, amino acids")]
+    assert (listed.name, listed.caption) == ("pgen_clonotypes", "Amino-acid clonotypes")
     assert len(wanted) > 2 * 3
     if most == 3:
-        assert f"The first 3 of {len(wanted):,}" in listed.note
+        assert listed.note == (
+            f"The first 3 of {len(wanted):,}; all are in the files: group them by V gene, J gene and amino acids."
+        )
 
 
 def test_few_rows_go_through_the_exact_sort(rng, monkeypatch):
@@ -77,5 +82,13 @@ def test_few_rows_go_through_the_exact_sort(rng, monkeypatch):
     # Few rows of each, so that few clonotypes are in both samples.
     parts = [part.clonotypes.filter(pa.compute.is_valid(part.clonotypes["aa"])).slice(0, 40) for part in surveys]
     number, kept = clonotypes._first(parts)
-    assert number == len(pd.concat([part.to_pandas() for part in parts])[KEYS].drop_duplicates())
+    frame = pd.concat([part.to_pandas() for part in parts])
+    ranks = frame.groupby(KEYS).agg(samples=("sample", "nunique"), variants=("cdr3", "nunique"))
+    assert number == len(ranks)
+    # Those that are as good as number 2 * MOST_LISTED, since the others cannot be listed.
+    ordered = sorted(map(tuple, ranks.to_numpy().tolist()), reverse=True)
+    as_good = {key for key, own in ranks.iterrows() if tuple(own) >= ordered[5]}
+    assert {tuple(row[key] for key in KEYS) for part in kept for row in part.to_pylist()} == as_good
     assert sum(map(len, kept)) < sum(map(len, parts)) / 2
+    exactly = [part.slice(0, 0) for part in parts[1:]] + [parts[0].slice(0, 6)]
+    assert [len(part) for part in clonotypes._first(exactly)[1]] == [0, 0, 6], "so few are all kept"
