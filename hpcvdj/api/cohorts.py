@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from hpcvdj.api.parameters import unfolding
-from hpcvdj.api.tables import model_of
+from hpcvdj.api.tables import Given, model_of
 from hpcvdj.border import warn
 from hpcvdj.cohorts import contamination as contaminating
 from hpcvdj.cohorts import sharing as sharing_of
@@ -17,10 +17,14 @@ from hpcvdj.cohorts.commands import pairs_text
 from hpcvdj.cohorts.contamination import Contamination, contaminate
 from hpcvdj.cohorts.files import Naming, cohort_of_files, cohort_of_table
 from hpcvdj.cohorts.sharing import Sharing, share
+from hpcvdj.counting.tables import productive_reading
+from hpcvdj.errors import InputError
+from hpcvdj.inference.rows import READS
 from hpcvdj.recombination.models import Model
-from hpcvdj.repertoires.batches import as_strings
+from hpcvdj.repertoires.formats import REASON
 from hpcvdj.repertoires.junctions import REPERTOIRE
-from hpcvdj.repertoires.tables import as_arrow
+from hpcvdj.repertoires.readers import open_table
+from hpcvdj.repertoires.tables import as_arrow, table_batches, table_columns
 from hpcvdj.runs.run import Run
 
 
@@ -82,18 +86,27 @@ def _cohort(tables: Any, model: Model, naming: Naming) -> Cohort:
     if isinstance(tables, str | Path):
         tables = [tables]
     if isinstance(tables, Mapping):
-        tables = pa.concat_tables(
-            [_named(table, str(name)) for name, table in tables.items()], promote_options="default"
-        )
+        parts = [_named(table, str(name), naming) for name, table in tables.items()]
+        if not all(READS in part.column_names for part in parts):
+            parts = [part.drop_columns([READS] * (READS in part.column_names)) for part in parts]
+        tables = pa.concat_tables(parts, promote_options="default")
     elif isinstance(tables, Sequence):
+        if not all(isinstance(path, str | Path) for path in tables):
+            raise InputError("a list has the paths of tables; give tables in memory as a dict, by individual")
         cohort = cohort_of_files([Path(path) for path in tables], model, naming, Run())[1]
         assert cohort is not None
         return cohort
     return cohort_of_table(as_arrow(tables), model, naming, warn)
 
 
-def _named(table: Any, name: str) -> pa.Table:
-    """A table in memory as text, all of one individual."""
-    own = pa.Table.from_batches([as_strings(batch) for batch in as_arrow(table).combine_chunks().to_batches()])
-    kept = own.drop_columns([column for column in (REPERTOIRE,) if column in own.column_names])
-    return kept.append_column(REPERTOIRE, pa.array([name] * len(kept), pa.large_string()))
+def _named(table: Any, name: str, naming: Naming) -> pa.Table:
+    """What is read of a table in memory, in any format, or of a file, as AIRR fields; all of one individual."""
+    opening = naming.opening()
+    given: Any = table
+    if isinstance(table, str | Path):
+        given = Given.read(open_table(table, opening)).arrow
+    has = table_columns(given, opening)
+    further = [column for column in ("sequence_id", READS, REASON) if column in has]
+    batches = table_batches(given, [*productive_reading(opening).columns[1:], *further], opening)
+    own = pa.Table.from_batches(batches)
+    return own.append_column(REPERTOIRE, pa.array([name] * len(own), pa.large_string()))

@@ -97,11 +97,11 @@ def command(
 
 
 def _report(found: "Contamination", written: list[Path], *, clean: bool) -> None:
-    from hpcvdj.cohorts.commands import pairs_text
+    from hpcvdj.cohorts.commands import left_out_text, pairs_text
 
     own = found.cohort.individuals
     used, read = sum(one.rows for one in own), sum(one.rows + sum(one.left_out.values()) for one in own)
-    common.say(f"rows        {read:,} read, {read - used:,} left out")
+    common.say(f"rows        {read:,} read, {left_out_text(found.cohort)}")
     low, zero = int(found.low.sum()), int(found.zero.sum())
     common.say(f"junctions   {used:,}, of which {low:,} improbable; {zero:,} that the model cannot make")
     pairs = found.pairs.standing_out
@@ -110,14 +110,17 @@ def _report(found: "Contamination", written: list[Path], *, clean: bool) -> None
     )
     for line in pairs_text(found.cohort, found.pairs):
         common.say(f"            {line}")
+    same = "other individuals of its group" if len(found.cohort.groups) > 1 else "the other individuals"
     for size in found.carry_over:
         if size.clones:
             rates = [
                 f"{100 * rate:.3g} % of {name}"
-                for rate, name in ((size.same_group, "the same group"), (size.other_group, "others"))
+                for rate, name in ((size.same_group, same), (size.other_group, "individuals of other groups"))
                 if rate is not None
             ]
-            common.say(f"carry-over  {size.clones:,} clones of {size.reads} reads: met in {', '.join(rates)}")
+            common.say(
+                f"carry-over  {size.clones:,} clones of {size.reads} reads: one is found in {' and in '.join(rates)}"
+            )
     if clean:
         common.say(f"removed     {len(found.copies or []):,} rows, which OUT.json lists")
     common.say(f"written     {', '.join(map(str, written))}")

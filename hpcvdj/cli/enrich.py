@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from hpcvdj.enrichment.tables import Enriched
 
 
+FAR_ABOVE = 10
+"""How many times the common κ that of a length is when users hear of it; in real repertoires it grows by 2 to 4."""
+
+
 def command(
     junctions: options.Tables,
     model: options.ModelName,
@@ -192,6 +196,11 @@ def _report(found: "Enriched", written: list[Path], max_q: float) -> None:
         sure = f" (95 % interval {estimate.low:.2f} to {estimate.high:.2f})" if estimate is not None else ""
         if estimate is not None and not estimate.low:
             sure = " at most; too few clonotypes have neighbours to say more"
-        common.say(f"kappa      {own.kappa:.2f}{sure}{'; by residues' if lengths else ''}{lengths[1:]}")
+        common.say(f"kappa      {own.kappa:.2f}{sure}{'; by residues of the junction' if lengths else ''}{lengths[1:]}")
+        if far := [str(length) for length, kappa in own.by_length.items() if kappa > FAR_ABOVE * own.kappa]:
+            common.say(
+                f"           that of {', '.join(far)} residues is too large for selection: the neighbours there are "
+                "misread sequences (--min-reads 2 leaves out most), or true clusters, which are then no hits"
+            )
     common.say(f"hits       {own.hits:,} with q <= {max_q:g}, in {own.clusters:,} cluster(s)")
     common.say(f"written    {', '.join(map(str, written))}")

@@ -101,14 +101,14 @@ def command(
 
 
 def _report(found: "Sharing", written: list[Path]) -> None:
-    from hpcvdj.cohorts.commands import overlap_of_groups
+    from hpcvdj.cohorts.commands import left_out_text, overlap_of_groups
 
     own = found.cohort.individuals
-    used, read = sum(one.rows for one in own), sum(one.rows + sum(one.left_out.values()) for one in own)
+    read = sum(one.rows + sum(one.left_out.values()) for one in own)
     common.say(
         f"individuals {len(own):,}, of {min(one.rows for one in own):,} to {max(one.rows for one in own):,} junctions"
     )
-    common.say(f"rows        {read:,} read, {read - used:,} left out; {found.tested:,} different sequences")
+    common.say(f"rows        {read:,} read, {left_out_text(found.cohort)}; {found.tested:,} different sequences")
     factor = ", with the model's factor of selection" if found.factor else ""
     bound = " (the largest: no more is shared than recombination makes)" if found.q_at_bound else ""
     common.say(f"q           {found.q:.4g}{bound}{factor}")
@@ -131,4 +131,9 @@ def _report(found: "Sharing", written: list[Path]) -> None:
     if found.impossible:
         common.say(f"not tested  {found.impossible:,} shared sequences, which the model cannot make")
     common.say(f"hits        {found.hits:,} with q_value <= 0.05")
+    if found.hits_of_pairs:
+        common.say(
+            f"            {found.hits_of_pairs:,} of them only in two individuals that share improbable junctions: "
+            "probably copies; see hpcvdj contamination"
+        )
     common.say(f"written     {', '.join(map(str, written))}")

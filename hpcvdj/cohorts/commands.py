@@ -2,6 +2,7 @@
 
 import logging
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -16,7 +17,7 @@ from hpcvdj.cohorts.contamination import Contamination, contaminate
 from hpcvdj.cohorts.files import Naming, Targets, cohort_of_files, recorded
 from hpcvdj.cohorts.low import SELECTION, Pairs
 from hpcvdj.cohorts.sharing import Sharing, share
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, few
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.filtering import require_filterable, write_without
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
@@ -136,6 +137,7 @@ def sharing_facts(found: Sharing, settings: sharing.Settings) -> dict[str, Any]:
         "tested": found.tested,
         "impossible": found.impossible,
         "hits": found.hits,
+        "hits_of_pairs": found.hits_of_pairs,
         "standing_out": found.pairs.standing_out if found.pairs is not None else [],
     }
 
@@ -194,6 +196,15 @@ def contamination_facts(found: Contamination) -> dict[str, Any]:
         ],
         "standing_out": found.pairs.standing_out,
     }  # fmt: skip
+
+
+def left_out_text(cohort: Cohort) -> str:
+    """How many rows were left out of all individuals, and why."""
+    reasons: Counter[str] = Counter()
+    for own in cohort.individuals:
+        reasons.update(own.left_out)
+    listed = few([f"{reason}: {number:,}" for reason, number in reasons.most_common() if number])
+    return f"{reasons.total():,} left out{f' ({listed})' if reasons.total() else ''}"
 
 
 def pairs_text(cohort: Cohort, pairs: Pairs, most: int = 5) -> list[str]:

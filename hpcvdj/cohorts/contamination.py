@@ -4,13 +4,14 @@ See `hpcvdj.cohorts.low` for the test of two individuals, and docs/contamination
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
 from hpcvdj.cohorts import DRAWS
 from hpcvdj.cohorts.chance import Chance
-from hpcvdj.cohorts.cohort import Cohort, Counts
+from hpcvdj.cohorts.cohort import Cohort, Counts, Holding
 from hpcvdj.cohorts.expected import Floats
 from hpcvdj.cohorts.low import MAX_PGEN, Pairs
 from hpcvdj.cohorts.sharing import same_sample
@@ -165,7 +166,7 @@ def _found(cohort: Cohort, p: Floats, mean: float, settings: Settings) -> Contam
     rate = np.divide(overlap, low[:, np.newaxis] * low.astype(np.float64))
     np.fill_diagonal(rate, np.nan)
     return Contamination(
-        table=_table(cohort, low, pairs, rate),
+        table=_table(cohort, low, pairs, rate, _more_reads(several)),
         cohort=cohort,
         max_pgen=settings.max_pgen,
         low=low,
@@ -183,7 +184,7 @@ def _require_power(cohort: Cohort, low: Counts, zero: Counts, settings: Settings
     if few_low:
         raise InputError(
             f"an individual needs {settings.min_low:,} junctions with a probability below {settings.max_pgen:g} "
-            f"(--min-low), or contamination cannot be seen: {few(few_low)}; leave these out"
+            f"(--min-low), or contamination cannot be seen: {few(few_low)}; leave these out, or lower it"
         )
     share = zero / np.maximum(cohort.has.sizes, 1)
     if share.max() > MOST_ZERO:
@@ -194,11 +195,22 @@ def _require_power(cohort: Cohort, low: Counts, zero: Counts, settings: Settings
         )
 
 
-def _table(cohort: Cohort, low: Counts, pairs: Pairs, rate: Floats) -> pa.Table:
+def _more_reads(several: Holding) -> Counts | None:
+    """Of each two individuals, how many junctions both have, of which the first has more reads; None without reads."""
+    if several.reads is None:
+        return None
+    more = np.zeros((several.individuals, several.individuals), dtype=np.int64)
+    for first, stop in pairwise(several.begins.tolist()):
+        holders, reads = several.individual[first:stop], several.reads[first:stop]
+        more[np.ix_(holders, holders)] += reads[:, np.newaxis] > reads
+    return more
+
+
+def _table(cohort: Cohort, low: Counts, pairs: Pairs, rate: Floats, more: Counts | None) -> pa.Table:
     upper = np.triu_indices(len(low), 1)
     names = pa.array(cohort.names, pa.string())
     shared = pairs.shared[upper]
-    return pa.table({
+    made = pa.table({
         "individual_1": names.take(pa.array(upper[0])),
         "individual_2": names.take(pa.array(upper[1])),
         "low_1": low[upper[0]],
@@ -208,9 +220,11 @@ def _table(cohort: Cohort, low: Counts, pairs: Pairs, rate: Floats) -> pa.Table:
         "rate": rate[upper],
         "share_of_1": shared / low[upper[0]],
         "share_of_2": shared / low[upper[1]],
+        **({} if more is None else {"more_reads_1": more[upper], "more_reads_2": more.T[upper]}),
         "p_value": pairs.p_value[upper],
         "q_value": pairs.q_value[upper],
     })  # fmt: skip
+    return made.take(pa.array(np.lexsort((-shared, pairs.p_value[upper]))))
 
 
 def _carry_over(cohort: Cohort, is_low: np.ndarray) -> list[CarryOver]:

@@ -16,7 +16,7 @@ from hpcvdj.counting.slices import NOTHING_YET, surveyed
 from hpcvdj.counting.species import species_warning
 from hpcvdj.counting.summary import log_exclusions, tally_of
 from hpcvdj.counting.tables import productive_reading
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, few
 from hpcvdj.inference.rows import READS, reads_of, reads_of_table
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
@@ -116,7 +116,7 @@ def cohort_of_files(
         log_exclusions(inputs.path.name, junctions.rows_read, junctions.excluded.counts(), junctions.substituted)
         other = species_warning(tally_of(junctions), model)
         if other is not None:
-            log.warning("%s: %s", inputs.path.name, other)
+            log.warning("%s: %s", few([path.name for path in inputs.files]), other)
         reads = reads_of(inputs)
         run.raise_if_stopping()
         cohort = cohort_of(junctions, reads, model, naming.groups(junctions.repertoire_ids or []))

@@ -39,9 +39,11 @@ def _draw_spectrum(axes: Any, below: Any, found: Sharing) -> None:
     axes.set_ylim(bottom=max(0.01, found.expected[number].min() / 2))
     axes.legend(frameon=False, fontsize="small")
     below.axhline(1, color="0.7", linewidth=0.8)
-    below.plot(seen, found.observed[seen] / found.expected[seen], "o", color=COLOURS[1])
+    ratios = found.observed[seen] / found.expected[seen]
+    below.plot(seen, ratios, "o", color=COLOURS[1])
+    top = 1.2 * max(1, ratios.max(initial=0))
     below.set(
-        xlabel="individuals that have a sequence", ylabel="observed/expected", xlim=axes.get_xlim(), ylim=(0, None)
+        xlabel="individuals that have a sequence", ylabel="observed/expected", xlim=axes.get_xlim(), ylim=(0, top)
     )
     for panel in (axes, below):
         panel.xaxis.get_major_locator().set_params(integer=True)

@@ -119,6 +119,14 @@ class Sharing:
         """Sequences with a q-value of at most `HIT`."""
         return int(pc.sum(pc.less_equal(self.table["q_value"], HIT)).as_py() or 0)
 
+    @property
+    def hits_of_pairs(self) -> int:
+        """The hits that only two individuals have, which share improbable junctions as well: probably copies."""
+        names = self.cohort.names
+        pairs = {f"{names[i]},{names[j]}" for i, j in (self.pairs.standing_out if self.pairs is not None else [])}
+        hits = self.table.filter(pc.less_equal(self.table["q_value"], HIT))
+        return sum(holders in pairs for holders in hits["individuals"].to_pylist())
+
 
 def share(
     cohort: Cohort | None, model: Model, settings: Settings, run: Run, factor: SelectionFactor | None = None

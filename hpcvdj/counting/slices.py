@@ -35,8 +35,8 @@ def surveyed(inputs: Inputs, run: Run) -> Inputs:
 
     InputError, on every rank, that names the first table of the list that cannot be read to its end.
     """
-    if run.is_root and inputs.together:
-        log.info("reading %s table(s) once for their rows and repertoires", f"{len(inputs.tables):,}")
+    if run.is_root and len(inputs.tables) > 1:
+        log.info("reading %s tables once for their rows and repertoires", f"{len(inputs.tables):,}")
     order = sorted(range(len(inputs.tables)), key=lambda k: (-(inputs.tables[k].state or (0, 0))[1], k))
     own: dict[int, Table | InputError] = {}
 

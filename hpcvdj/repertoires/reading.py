@@ -81,7 +81,7 @@ def reading_of(
     has_only_amino_acids = "junction" not in columns and "junction_aa" in columns
     name = sequence_field or ("junction_aa" if has_only_amino_acids else "junction")
     if has_only_amino_acids and sequence_field is None:
-        log.info("no column junction: amino acids are read, from junction_aa")
+        log.warning("no column junction: amino acids are read, from junction_aa")
     if name == "junction_aa":
         return Reading(name, strict=strict, alphabet=alphabet or Alphabet.of(), opening=opening)
     if alphabet is not None:

@@ -118,7 +118,10 @@ def contamination(outputs: Outputs, finding: Finding, number: int) -> Section:
             f"Share of clones with a rare junction that are met in a given other individual, by reads. Largest: {most}."
         )
         figures.append(Figure(f"{prefix}_carried", "Lines", caption, charts.carry_over(carried), (carried,)))
-    keys = "individual_1 individual_2 low_1 low_2 shared_low expected_low rate p_value q_value"
+    keys = (
+        "individual_1 individual_2 low_1 low_2 shared_low expected_low rate share_of_1 share_of_2 more_reads_1 "
+        "more_reads_2 p_value q_value"
+    )
     pairs = Table.of(f"{prefix}_pairs", "Pairs of individuals", keys, finding.rows).first(
         finding.total, finding.path.name
     )
@@ -208,10 +211,12 @@ def sharing(outputs: Outputs, finding: Finding, number: int) -> Section:
         )
         chart = charts.heatmap(cells, "individual_2", "individual_1", "value", (order, order))
         figures.append(Figure(f"{prefix}_pairs", "Heat map", caption, chart, (cells,), wide=len(order) > 20))
-    keys = (
-        "v_call j_call junction_aa junction n_individuals individuals nt_variants max_duplicate_count pgen p_post "
-        "expected_individuals effect p_value q_value"
+    of_groups = [name for name in (finding.rows or [{}])[0] if name.startswith("n_") and name != "n_individuals"]
+    first, last = (
+        "v_call j_call junction_aa junction n_individuals",
+        "individuals nt_variants max_duplicate_count pgen p_post expected_individuals effect p_value q_value",
     )
+    keys = [*first.split(), *of_groups, *last.split()]
     hits = Table.of(
         f"{prefix}_sequences", "Shared sequences, the smallest p-value first", keys, map(_spaced, finding.rows)
     )
@@ -363,9 +368,8 @@ def _network(outputs: Outputs, findings: list[Finding]) -> Iterator[Figure]:
     caption = (
         f"{len(hits):,} of {total:,} hits, {graph.number_of_edges():,} pairs of neighbours, {len(parts):,} "
         "connected groups. "
-        f"The largest group has {len(parts[-1]):,} clonotypes, among them {largest}. Circles are larger, the more "
-        "neighbours "
-        "they have for those expected."
+        f"The largest group has {len(parts[-1]):,} clonotypes, among them {largest}. The larger the circle, the more "
+        "neighbours the clonotype has over the number expected."
     )
     yield Figure("network", "Network", caption, charts.network(nodes, lines), (nodes, lines), wide=True)
 

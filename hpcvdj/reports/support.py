@@ -82,7 +82,7 @@ def _contamination(outputs: Outputs) -> Iterator[Statement]:
             if out
             else ""
         )
-        yield Statement(question, "with care" if out else "yes", pairs_standing_out(finding) + advice)
+        yield Statement(question, "no" if out else "yes", pairs_standing_out(finding) + advice)
 
 
 def _sharing(outputs: Outputs) -> Iterator[Statement]:
@@ -90,6 +90,9 @@ def _sharing(outputs: Outputs) -> Iterator[Statement]:
         facts = finding.facts
         hits, tested = facts["hits"], facts["tested"]
         text = f"q = {shown(facts['q'])}; {hits:,} of {tested:,} sequences have a q-value of at most 0.05. "
+        if facts.get("standing_out"):
+            text += f"{pairs_standing_out(finding)} Copies look like sharing, and make q too small"
+            text += f"; {facts['hits_of_pairs']:,} hits are of such pairs alone. " if "hits_of_pairs" in facts else ". "
         verdict: Verdict
         if facts.get("q_at_bound"):
             verdict, text = "no", text + "The fit of q stopped at its bound: the model does not explain the sharing."

@@ -120,8 +120,12 @@ def of_genes(calls: pa.ChunkedArray) -> pa.ChunkedArray:
     """Calls without their alleles."""
     coded = calls.combine_chunks().dictionary_encode()
     coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
-    genes = pc.replace_substring_regex(coded.dictionary, r"\*[^,]*", "")
-    return pa.chunked_array([genes.take(coded.indices)])
+    # A call of a gene has all of its alleles.
+    genes = [
+        ",".join(dict.fromkeys(name.partition("*")[0] for name in call.split(",")))
+        for call in coded.dictionary.to_pylist()
+    ]
+    return pa.chunked_array([pa.array(genes, pa.string()).take(coded.indices)])
 
 
 def amino_acids(sequences: pa.ChunkedArray) -> pa.Array:

@@ -89,6 +89,8 @@ def test_planted_copies(found, table, probabilities):
         assert (row["low_1"], row["low_2"]) == (len(one), len(other))
         assert row["shared_low"] == len({*one} & {*other})
         assert row["rate"] == pytest.approx(row["shared_low"] / (len(one) * len(other)))
+        assert row["more_reads_1"] == sum(one[key] > other[key] for key in {*one} & {*other})
+        assert row["more_reads_2"] == sum(one[key] < other[key] for key in {*one} & {*other})
         if (row["individual_1"], row["individual_2"]) == ("a", "b"):
             assert row["share_of_1"] == pytest.approx(COPIES / ROWS, rel=0.1)
             assert row["q_value"] < 1e-100
@@ -96,6 +98,20 @@ def test_planted_copies(found, table, probabilities):
             assert row["shared_low"] == 0
             assert row["p_value"] == row["q_value"] == 1
     assert found.pairs.standing_out == [(0, 1)]
+    assert rows[0]["more_reads_1"] == rows[0]["shared_low"], "copies have one read"
+
+
+def test_the_smallest_p_value_is_first(table, model):
+    """Whatever the names: those of the contaminated pair are the last."""
+    named = table["repertoire_id"].to_pylist()
+    last = table.set_column(
+        table.column_names.index("repertoire_id"), "repertoire_id",
+        pa.array([{"a": "y", "b": "z"}.get(name, name) for name in named]),
+    )  # fmt: skip
+    order = pa.array(np.argsort(last["repertoire_id"].to_pylist(), kind="stable"))
+    own = compared(last.take(order), model).table
+    assert {own["individual_1"][0].as_py(), own["individual_2"][0].as_py()} == {"y", "z"}
+    assert own["p_value"].to_pylist() == sorted(own["p_value"].to_pylist())
 
 
 def test_expected_numbers_and_tests(found, model, table):
@@ -141,6 +157,7 @@ def test_without_groups_or_read_counts(table, model):
     assert own.copies is None
     assert own.carry_over == []
     assert own.table["shared_low"].to_pylist()[0] > 100
+    assert "more_reads_1" not in own.table.column_names
     alone = compared(table, model)
     assert all(size.other_group is None for size in alone.carry_over)
 
@@ -246,7 +263,9 @@ def test_from_python(table, model, found):
     assert repr(own) == "<Contamination of 5 individuals: 1 of 10 pairs stand out>"
     assert own.carry_over == found.carry_over
     with pytest.warns(hpcvdj.HpcvdjWarning, match=r"a and b: \d+ improbable junctions shared"):
-        hpcvdj.sharing(table, model, draws=1_000, backend="cpu", q=1)
+        shared = hpcvdj.sharing(table, model, draws=1_000, backend="cpu", q=1)
+    hits = [row for row in shared.table.to_pylist() if row["q_value"] is not None and row["q_value"] <= 0.05]
+    assert shared.hits_of_pairs == sum(row["individuals"] == "a,b" for row in hits) > 100
 
 
 def test_clean_tables_need_read_counts(folder, tmp_path):

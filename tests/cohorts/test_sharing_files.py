@@ -65,9 +65,21 @@ def test_from_python(folder, tmp_path, model):
         found = hpcvdj.sharing(folder, model, **options)
     paths = sorted(folder.iterdir())
     tables = {path.name[0]: hpcvdj.read_table(path) for path in paths}
-    for given in (paths, tables, {name: own.to_pandas() for name, own in tables.items()}):
+    # A table of another program, a data frame and a file, each read as what it is.
+    other = pa.table({
+        "count": [1] * len(tables["b"]), "cdr3nt": tables["b"]["junction"],
+        "cdr3aa": hpcvdj.translate(tables["b"]["junction"].to_pylist()), "v": tables["b"]["v_call"],
+        "j": tables["b"]["j_call"],
+    })  # fmt: skip
+    mixed = {"a": tables["a"].to_pandas(), "b": other, "c": paths[2]}
+    with pytest.raises(InputError, match="give tables in memory as a dict, by individual"):
+        hpcvdj.sharing([tables["a"], tables["b"]], model)
+    for given in (paths, tables, {name: own.to_pandas() for name, own in tables.items()}, mixed):
         with pytest.warns(hpcvdj.HpcvdjWarning):
-            assert hpcvdj.sharing(given, model, **options).table.equals(found.table)
+            own = hpcvdj.sharing(given, model, **options)
+        assert own.table.equals(found.table)
+        assert own.cohort.individuals == found.cohort.individuals
+    assert "max_duplicate_count" not in hpcvdj.sharing(mixed, model, q=1, **options).table.column_names
     together = pa.concat_tables(
         [own.append_column("who", pa.array([name] * len(own))) for name, own in tables.items()],
         promote_options="permissive",

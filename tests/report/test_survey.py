@@ -14,7 +14,7 @@ from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.exclusions import by_summary
 from hpcvdj.recombination.germline import read_germline
 from hpcvdj.reports import survey as module
-from hpcvdj.reports.survey import amino_acids, bin_start, log_bins, survey
+from hpcvdj.reports.survey import amino_acids, bin_start, log_bins, of_genes, survey
 from hpcvdj.results.reader import Result
 from tests.conftest import GERMLINE, SMALL
 from tests.problems import count_to
@@ -105,6 +105,11 @@ def test_bins():
     assert log_bins(np.array([np.nan, 0.0, 5e-324])).tolist() == [-1, 0, 0]
     # Bins lie within doublings: their numbers, shifted, are those of powers of two.
     assert (2.0 ** ((log_bins(values[1:]) >> 7) - 1023.0) == 2.0 ** np.floor(np.log2(values[1:]))).all()
+
+
+def test_a_gene_is_named_once():
+    calls = ["TRBJ2-7*01,TRBJ2-7*02", "TRBV6-2*01,TRBV6-3*01,TRBV6-2*02", "TRBV9*01", ""]
+    assert of_genes(pa.chunked_array([calls])).to_pylist() == ["TRBJ2-7", "TRBV6-2,TRBV6-3", "TRBV9", ""]
 
 
 def test_amino_acids():
