@@ -13,7 +13,7 @@ def command(
         list[Path],
         typer.Argument(
             help="Outputs of hpcvdj, of any number of samples: results or tables of count and pgen; tables of sharing, "
-            "contamination and enrich, each with its .json beside it.",
+            "contamination and enrich, each with its .json beside it; folders of these.",
             metavar="FILE...",
             show_default=False,
         ),
@@ -51,10 +51,9 @@ def command(
     """Write a report: what the data support, and the tables and figures behind it, on one HTML page.
 
     The page needs no network and no other file. Its tables can be sorted, searched, filtered and downloaded. It
-    contains
-    names of samples and files and the command lines of the runs.
+    contains names of samples and files, and the command lines of the runs.
 
-    Example: hpcvdj report counts.h5 pgen.h5 enriched.tsv -o report.html
+    Example: hpcvdj report counts.h5 pgen.h5 enriched/ -o report.html
     """
     if not common.begin().is_root:
         return

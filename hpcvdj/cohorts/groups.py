@@ -26,7 +26,10 @@ def groups_of(metadata: object, group: str | None, names: Sequence[str]) -> dict
         raise InputError(f"{place}: --metadata needs --group, the column that has the groups")
     table = _text(metadata)
     if group not in table.column_names:
-        raise InputError(f"{place}: no column {group} (--group); there are {few(table.column_names, 40)}")
+        fault = f"no column {group} (--group); there are {few(table.column_names, 40)}"
+        if len(table.column_names) == 1 and ";" in table.column_names[0]:
+            fault = "its columns are separated by semicolons, as some spreadsheets do; save it with tabs or commas"
+        raise InputError(f"{place}: {fault}")
     # AIRR's own column first.
     columns = sorted((name for name in table.column_names if name != group), key=lambda name: name != REPERTOIRE)
     values = {name: [_plain(value, names) for value in table[name].to_pylist()] for name in columns}

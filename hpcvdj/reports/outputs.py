@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from hpcvdj.errors import InputError, few
-from hpcvdj.repertoires.readers import open_table
+from hpcvdj.repertoires.inputs import RESULT_SUFFIXES
+from hpcvdj.repertoires.readers import open_table, table_suffixes
 from hpcvdj.repertoires.tables import repertoire_name
 from hpcvdj.reports.elements import MOST_LISTED, printable
 from hpcvdj.reports.survey import Survey, survey
@@ -66,11 +67,12 @@ class Outputs:
 def read_outputs(
     paths: Sequence[Path], names: Sequence[str] = (), metadata: Path | None = None, group: str | None = None
 ) -> Outputs:
-    """Read the files of a report.
+    """Read the files of a report; of a folder, the results and tables in it.
 
     names     what the sample of each file is called
     metadata  the table that says of which group samples are, in its column `group`
     """
+    paths = [file for path in paths for file in (_files_in(path) if path.is_dir() else [path])]
     if names and len(names) != len(paths):
         raise InputError(f"{len(names)} names for {len(paths)} files; give --name once for each, or not at all")
     if (metadata is None) != (group is None):
@@ -96,6 +98,15 @@ def read_outputs(
     if metadata is not None and group is not None:
         groups = _groups(metadata, group, list(dict.fromkeys(found)))
     return Outputs(surveys, findings, groups)
+
+
+def _files_in(folder: Path) -> list[Path]:
+    """The results and tables in a folder, by name."""
+    suffixes = (*RESULT_SUFFIXES, *table_suffixes())
+    found = sorted(path for path in folder.iterdir() if path.is_file() and path.name.endswith(suffixes))
+    if not found:
+        raise InputError(f"{folder}: has no result or table ({', '.join(f'*{suffix}' for suffix in suffixes)})")
+    return found
 
 
 def _finding(path: Path) -> Finding | None:

@@ -102,8 +102,10 @@ def test_from_python(folder, tmp_path, model):
 
 def test_wrong_usage(folder, tmp_path):
     (tmp_path / "two.tsv").write_text("name\tbatch\na\tx\na\ty\nb\tx\nc\tx\n")
-    target = tmp_path / "o.tsv"
+    (tmp_path / "excel.csv").write_text("name;batch\na;x\nb;x\nc;y\n")
+    target, excel = tmp_path / "o.tsv", tmp_path / "excel.csv"
     for words, message in (
+        ([folder, "-o", target, "--metadata", excel, "--group", "batch"], "columns are separated by semicolons"),
         ([folder / "a.tsv", "-o", target], "1 individual(s) with productive"),
         ([folder, "-o", tmp_path / "o.h5"], "must end in .tsv"),
         ([folder, "-o", target, "--q", "0"], "give a number from 0.001 to 1"),

@@ -307,6 +307,22 @@ def test_long_tables_say_what_they_lack(tmp_path, report, monkeypatch):
     assert "The 2 of 4 individuals with the largest values." in page.text
 
 
+def test_a_folder_stands_for_its_files(tmp_path, small, report):
+    folder = tmp_path / "all"
+    folder.mkdir()
+    examples.enrichment(folder / "e.tsv")
+    examples.sharing(folder / "s.tsv", hits=2)
+    (folder / "r.h5").write_bytes(small.read_bytes())
+    (folder / "notes.txt").write_text("no output")
+    (folder / "r.h5.parts").mkdir()
+    listed = [row["file"] for row in report([folder]).rows("files_table")]
+    assert sorted(listed) == ["e.tsv", "r.h5", "s.tsv"]
+    assert report([folder]).rows("count_top") == report([folder / "r.h5"]).rows("count_top")
+    (tmp_path / "none").mkdir()
+    with pytest.raises(InputError, match=r"none: has no result or table \(\*\.h5"):
+        report([tmp_path / "none"])
+
+
 def test_a_table_of_enrich_without_rows(tmp_path, report):
     path = examples.enrichment(tmp_path / "e.tsv", clusters=0, tested=0, hits=0)
     path.write_bytes(b"")
