@@ -118,7 +118,7 @@ def test_wrong_usage(folder, tmp_path):
     ):
         _, err = hpcvdj_command("sharing", *words, *WORDS, code=2)
         assert message in error_line(err), words
-    assert {path.name for path in tmp_path.iterdir()} == {"in", "meta.tsv", "two.tsv"}
+    assert {path.name for path in tmp_path.iterdir()} == {"in", "meta.tsv", "two.tsv", "excel.csv"}
 
 
 @pytest.mark.slow
