@@ -95,6 +95,9 @@ def command(
     strict_binding: options.StrictBinding = False,
     threads: options.Threads = None,
     patience: options.Patience = options.DEFAULT_PATIENCE,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Of several tables, leave those whose output is complete.")
+    ] = False,
     overwrite: options.Overwrite = False,
 ) -> None:
     """Find clonotypes with more neighbours than chance explains, as clonotypes that answer the same antigen have.
@@ -145,7 +148,8 @@ def command(
         return work
 
     def compute(table: Path, target: Path) -> None:
-        found = enrich_file(table, loaded, settings, choice, run.to(target, overwrite=overwrite), opening, control)
+        to = run.to(target, resume=resume, overwrite=overwrite)
+        found = enrich_file(table, loaded, settings, choice, to, opening, control)
         if found is None:
             return
         if plot is not None:

@@ -1,5 +1,6 @@
 """Enrichment of the clonotypes of a table: rows in, tested clonotypes and what is said of them out."""
 
+import hashlib
 import json
 import logging
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from hpcvdj.counting.summary import log_exclusions, tally_of
 from hpcvdj.counting.tables import productive_reading
 from hpcvdj.enrichment.clonotypes import Clonotypes, clonotypes_of
 from hpcvdj.enrichment.enrich import Enrichment, Settings, enrich, enrich_over
-from hpcvdj.errors import InputError, few
+from hpcvdj.errors import CompleteError, InputError, few
 from hpcvdj.inference.rows import reads_of, reads_of_table
 from hpcvdj.recombination.exclusions import counts_json
 from hpcvdj.recombination.models import Model
@@ -25,7 +26,9 @@ from hpcvdj.repertoires.inputs import Inputs, tables_of
 from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions, read_table
 from hpcvdj.repertoires.tables import as_arrow, table_suffix, write_table
 from hpcvdj.runs.run import Run
-from hpcvdj.storage.files import atomic_path, require_writable
+from hpcvdj.storage.files import atomic_path, require_distinct, require_writable
+from hpcvdj.storage.inputs import file_digest
+from hpcvdj.storage.opening import damage
 
 log = logging.getLogger(__name__)
 
@@ -93,16 +96,23 @@ def enrich_file(
     """Test the clonotypes of a table of one individual, and write them to the target of `run`, beside a file of facts.
 
     The result on root, None on the other ranks.  HpcvdjError for bad input and failures; the target is then what it was
-    before.
+    before.  CompleteError if the run resumes, and the target is of the same tables and settings.
     """
     target = run.target
     assert target is not None
     facts_path = target.with_name(target.name + ".json")
+    given = [path, *([control] if control is not None else [])]
 
     def check() -> None:
         table_suffix(target)
+        if run.resume and target.exists() and facts_path.exists():
+            with damage(facts_path):
+                made_of = json.loads(facts_path.read_text(encoding="utf-8")).get("asked")
+            if made_of == _asked([file_digest(own) for own in given], model, settings, choice):
+                raise CompleteError(f"{target}: is complete already; there is nothing to resume")
         for place in (target, facts_path):
             require_writable(place, overwrite=run.overwrite)
+            require_distinct(place, *given)
 
     run.on_root(check)
     inputs, junctions, own = _read(path, model, choice, run, opening)
@@ -135,6 +145,12 @@ def enrich_file(
             **model.facts(),
             "settings": asdict(settings),
             "choice": asdict(choice),
+            "asked": _asked(
+                [table.sha256 for part in (inputs, of_control) if part is not None for table in part.tables],
+                model,
+                settings,
+                choice,
+            ),
             "rows_read": junctions.rows_read,
             "rows_excluded": counts_json(junctions.excluded.counts()),
             "rows_left_out": own.left_out,
@@ -158,6 +174,14 @@ def enrich_file(
         return Enriched(found, junctions.rows_read, len(junctions.excluded), own.left_out)
 
     return run.on_root(finish)
+
+
+def _asked(digests: list[str], model: Model, settings: Settings, choice: ClonotypeChoice) -> str:
+    """SHA-256 of what decides the numbers: the tables, the model, the settings."""
+    where = {"backend", "strict_binding"}
+    numbers = {name: value for name, value in asdict(settings).items() if name not in where}
+    said = json.dumps([digests, model.facts(), numbers, asdict(choice)], sort_keys=True)
+    return hashlib.sha256(said.encode()).hexdigest()
 
 
 def _recorded(inputs: Inputs) -> list[list[Any]]:

@@ -294,6 +294,15 @@ def test_several_tables(table_file, tmp_path, model):
     hpcvdj_command("enrich", folder / "a.parquet", *words[2:], "-o", tmp_path / "alone.tsv")
     assert (tmp_path / "alone.tsv").read_bytes() == (tmp_path / "out" / "a.tsv").read_bytes()
     assert f"a.parquet: {len(pa.Table.from_batches(read_batches(folder / 'a.parquet'))):,} rows" in out
+    # The others are left as they are; a table that was mended is tested now.
+    before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()}
+    write_table(folder / "bad.tsv", rows.slice(0, 600).to_batches(), overwrite=True)
+    out, err = hpcvdj_command(*words, "-o", tmp_path / "out", "--resume")
+    assert err.count("is complete already; there is nothing to resume") == 2
+    assert [line.split(":")[0] for line in out.splitlines()] == ["bad.tsv"]
+    assert before.items() <= {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()}.items()
+    _, err = hpcvdj_command(*words, "--max-q", "0.01", "-o", tmp_path / "out", "--resume", code=2)
+    assert err.count("exists already") == 3, "other settings"
     for further, message in (
         (["-o", tmp_path / "o.tsv"], "go to a folder, which should not be named like a file"),
         (["-o", tmp_path / "other", "--plot", tmp_path / "f.svg"], "draws one table, and 3 are given"),
@@ -301,6 +310,8 @@ def test_several_tables(table_file, tmp_path, model):
         _, err = hpcvdj_command(*words, *further, code=2)
         assert message in error_line(err)
     assert not (tmp_path / "other").exists()
+    _, err = hpcvdj_command(*words, "-o", folder, "--overwrite", code=2)
+    assert "c.tsv: is an input of this run" in err
 
 
 @pytest.mark.slow
