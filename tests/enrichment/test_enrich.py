@@ -278,6 +278,7 @@ def test_the_command(table_file, tmp_path, model, with_planted):
     assert "exists already" in error_line(err)
 
 
+@pytest.mark.slow
 def test_several_tables(table_file, tmp_path, model):
     folder = tmp_path / "samples"
     folder.mkdir()
