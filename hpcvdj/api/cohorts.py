@@ -23,7 +23,6 @@ from hpcvdj.inference.rows import READS
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.formats import REASON
 from hpcvdj.repertoires.junctions import REPERTOIRE
-from hpcvdj.repertoires.readers import open_table
 from hpcvdj.repertoires.tables import as_arrow, table_batches, table_columns
 from hpcvdj.runs.run import Run
 
@@ -86,7 +85,9 @@ def _cohort(tables: Any, model: Model, naming: Naming) -> Cohort:
     if isinstance(tables, str | Path):
         tables = [tables]
     if isinstance(tables, Mapping):
-        parts = [_named(table, str(name), naming) for name, table in tables.items()]
+        if naming.individual is not None:
+            raise InputError(f"individual={naming.individual!r}: the keys of a dict name its individuals; leave it out")
+        parts = [_named(table, str(name)) for name, table in tables.items()]
         if not all(READS in part.column_names for part in parts):
             parts = [part.drop_columns([READS] * (READS in part.column_names)) for part in parts]
         tables = pa.concat_tables(parts, promote_options="default")
@@ -99,14 +100,9 @@ def _cohort(tables: Any, model: Model, naming: Naming) -> Cohort:
     return cohort_of_table(as_arrow(tables), model, naming, warn)
 
 
-def _named(table: Any, name: str, naming: Naming) -> pa.Table:
+def _named(table: Any, name: str) -> pa.Table:
     """What is read of a table in memory, in any format, or of a file, as AIRR fields; all of one individual."""
-    opening = naming.opening()
-    given: Any = table
-    if isinstance(table, str | Path):
-        given = Given.read(open_table(table, opening)).arrow
-    has = table_columns(given, opening)
-    further = [column for column in ("sequence_id", READS, REASON) if column in has]
-    batches = table_batches(given, [*productive_reading(opening).columns[1:], *further], opening)
-    own = pa.Table.from_batches(batches)
+    given = Given.of(table).arrow
+    further = [column for column in ("sequence_id", READS, REASON) if column in table_columns(given)]
+    own = pa.Table.from_batches(table_batches(given, [*productive_reading().columns[1:], *further]))
     return own.append_column(REPERTOIRE, pa.array([name] * len(own), pa.large_string()))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 FAR_ABOVE = 10
-"""How many times the common κ that of a length is when users hear of it; in real repertoires it grows by 2 to 4."""
+"""How many times the common κ that of a length is when users hear of it."""
 
 
 def command(
@@ -48,7 +48,7 @@ def command(
             "--plot",
             metavar="FIG",
             help="Figure to draw: p-values beside uniform ones, and the hits as a network; .png or .svg. Needs "
-            "matplotlib and networkx. Of one table.",
+            "matplotlib and networkx. Only of a single table.",
             show_default=False,
         ),
     ] = None,
@@ -203,8 +203,9 @@ def _report(found: "Enriched", written: list[Path], max_q: float) -> None:
         common.say(f"kappa      {own.kappa:.2f}{sure}{'; by residues of the junction' if lengths else ''}{lengths[1:]}")
         if far := [str(length) for length, kappa in own.by_length.items() if kappa > FAR_ABOVE * own.kappa]:
             common.say(
-                f"           that of {', '.join(far)} residues is too large for selection: the neighbours there are "
-                "misread sequences (--min-reads 2 leaves out most), or true clusters, which are then no hits"
+                f"           that of {', '.join(far)} residues is more than {FAR_ABOVE} times as large, which "
+                "selection hardly explains: it may be of misread sequences (--min-reads 2), or of true clusters, some "
+                "of which it hides"
             )
     common.say(f"hits       {own.hits:,} with q <= {max_q:g}, in {own.clusters:,} cluster(s)")
     common.say(f"written    {', '.join(map(str, written))}")

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+import hpcvdj
 from hpcvdj.counting.slices import NOTHING_YET, surveyed
 from hpcvdj.counting.species import species_warning
 from hpcvdj.counting.summary import log_exclusions, tally_of
@@ -177,10 +178,10 @@ def enrich_file(
 
 
 def _asked(digests: list[str], model: Model, settings: Settings, choice: ClonotypeChoice) -> str:
-    """SHA-256 of what decides the numbers: the tables, the model, the settings."""
+    """SHA-256 of what decides the numbers: the program, the tables, the model, the settings."""
     where = {"backend", "strict_binding"}
     numbers = {name: value for name, value in asdict(settings).items() if name not in where}
-    said = json.dumps([digests, model.facts(), numbers, asdict(choice)], sort_keys=True)
+    said = json.dumps([hpcvdj.__version__, digests, model.facts(), numbers, asdict(choice)], sort_keys=True)
     return hashlib.sha256(said.encode()).hexdigest()
 
 

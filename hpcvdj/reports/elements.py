@@ -29,8 +29,8 @@ _TITLES = {
     "duplicate_count": "reads", "class_size": "junctions with V and J", "pgen_ball": "Pgen, within one exchange",
     "p_productive_vj": "P(productive, V, J)", "control_neighbours": "neighbours in control",
     "control_size": "junctions in control", "individual_1": "individual 1", "individual_2": "individual 2",
-    "low_1": "rare rows of 1", "low_2": "rare rows of 2", "shared_low": "shared rare rows",
-    "expected_low": "shared, expected", "rate": "rate",
+    "low_1": "improbable junctions of 1", "low_2": "improbable junctions of 2",
+    "shared_low": "improbable junctions shared", "expected_low": "shared, expected", "rate": "rate",
 }  # fmt: skip
 """The headers of columns that are not called by their keys."""
 

@@ -81,10 +81,8 @@ def contamination(outputs: Outputs, finding: Finding, number: int) -> Section:
     facts, prefix = finding.facts, f"contamination_{number}"
     words = [
         f"Junctions with a generation probability below {shown(facts['max_pgen'])} are too improbable to be made "
-        "twice. If "
-        "two individuals share them, one sample has probably got into the other. The rate is the shared rare "
-        "rows, divided "
-        "by the pairs of rare rows of the two individuals.",
+        "twice. If two individuals share them, one sample has probably got into the other. The rate is the number of "
+        "improbable junctions that both have, divided by the product of the numbers of improbable junctions of each.",
         pairs_standing_out(finding),
     ]
     table, order = _matrix(
@@ -95,7 +93,8 @@ def contamination(outputs: Outputs, finding: Finding, number: int) -> Section:
     figures = []
     if table.has("value"):
         caption = (
-            f"Rates at which pairs of individuals share rare rows, in the order of groups; grey is 0. Largest: {most}."
+            "Rates at which pairs of individuals share improbable junctions, in the order of groups; grey is 0. "
+            f"Largest: {most}."
         )
         chart = charts.heatmap(table, "individual_2", "individual_1", "value", (order, order))
         figures.append(Figure(f"{prefix}_heatmap", "Heat map", caption, chart, (table,), wide=len(order) > 20))
@@ -115,7 +114,8 @@ def contamination(outputs: Outputs, finding: Finding, number: int) -> Section:
     if carried.has("rate") and carried.rows:
         most = carried.peak("rate", "{rate} of clones with {reads of the clone} reads, {series}")
         caption = (
-            f"Share of clones with a rare junction that are met in a given other individual, by reads. Largest: {most}."
+            "Share of clones with an improbable junction that are found in a given other individual, by reads. "
+            f"Largest: {most}."
         )
         figures.append(Figure(f"{prefix}_carried", "Lines", caption, charts.carry_over(carried), (carried,)))
     keys = (
@@ -126,8 +126,8 @@ def contamination(outputs: Outputs, finding: Finding, number: int) -> Section:
         finding.total, finding.path.name
     )
     individuals = _individuals(
-        outputs, finding, f"{prefix}_individuals", "rows low zero", rows="rows", low="rare rows", zero="rows that "
-        "the model cannot make"
+        outputs, finding, f"{prefix}_individuals", "rows low zero", rows="rows",
+        low="improbable junctions", zero="rows that the model cannot make",
     )  # fmt: skip
     return Section(_anchor("contamination", number), "Contamination", words, figures, [pairs, individuals])
 
@@ -140,7 +140,7 @@ def pairs_standing_out(finding: Finding) -> str:
     if not pairs:
         return f"None of {total:,} pairs stands out."
     listed = "; ".join(pairs[:5]) + ("; …" if len(pairs) > 5 else "")
-    return f"{len(pairs):,} of {total:,} pairs share more rare junctions than chance explains: {listed}."
+    return f"{len(pairs):,} of {total:,} pairs share more improbable junctions than chance explains: {listed}."
 
 
 def sharing(outputs: Outputs, finding: Finding, number: int) -> Section:

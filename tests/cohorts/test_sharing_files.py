@@ -90,7 +90,8 @@ def test_from_python(folder, tmp_path, model):
     assert repr(named).startswith("<Sharing of 3 individuals: ")
     for wrong, message in (
         ({"q": 2}, "q=2: give"), ({"draws": 3}, "draws=3: give"), ({"unit": "x"}, "must be one of nt, vj-aa, aa"),
-        ({"min_individuals": 0}, "min_individuals=0"), ({"group": "x"}, "needs metadata"),
+        ({"min_individuals": 0}, "min_individuals=0"),
+        ({"individual": "who"}, "individual='who': the keys of a dict"), ({"group": "x"}, "needs metadata"),
         ({"metadata": frame}, "needs group"), ({"metadata": frame, "group": "z"}, "no column z"),
         ({"metadata": frame.slice(1), "group": "group"}, "no group for a"),
     ):  # fmt: skip

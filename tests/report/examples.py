@@ -56,7 +56,7 @@ def sharing(path, names=NAMES, groups=GROUPS, hits=12, **facts):
 
 
 def contamination(path, names=NAMES, groups=GROUPS, **facts):
-    """A table of `contamination` of individuals, of which the first two share rare rows."""
+    """A table of `contamination` of individuals, of which the first two share improbable junctions."""
     size = len(names)
     shared = np.full((size, size), 0)
     shared[0, 1] = shared[1, 0] = 440

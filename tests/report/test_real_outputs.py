@@ -46,7 +46,7 @@ def test_their_numbers_are_on_the_page(outputs):
     hpcvdj_command("report", *(folder / name for name in (*names, "a.parquet")), *groups, "-o", folder / "page.html")
     page = Page((folder / "page.html").read_text())
     assert pairs["standing_out"] == [[1, 2]]
-    assert "1 of 3 pairs share more rare junctions than chance explains: b and c" in page.text
+    assert "1 of 3 pairs share more improbable junctions than chance explains: b and c" in page.text
     rates = {
         (row["individual_1"], row["individual_2"]): row["shared_low"] for row in page.rows("contamination_1_pairs")
     }
