@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hpcvdj.chance import DRAWS
 from hpcvdj.cli import common, options
 from hpcvdj.cli.helping import MORE
 from hpcvdj.cli.streams import written_with_facts
-from hpcvdj.cohorts import DRAWS
 from hpcvdj.runs.progress import told_if_slow
 from hpcvdj.runs.ranks import log_if_serial
 

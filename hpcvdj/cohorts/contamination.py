@@ -9,10 +9,10 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from hpcvdj.cohorts import DRAWS
-from hpcvdj.cohorts.chance import Chance
+from hpcvdj.chance import DRAWS
+from hpcvdj.chance.depth import Floats
+from hpcvdj.chance.draws import Chance
 from hpcvdj.cohorts.cohort import Cohort, Counts, Holding
-from hpcvdj.cohorts.expected import Floats
 from hpcvdj.cohorts.low import MAX_PGEN, Pairs
 from hpcvdj.cohorts.sharing import same_sample
 from hpcvdj.errors import InputError, few

@@ -9,58 +9,17 @@ Reviews 284:167, 2018):
     M_m = Σ q f_m(p') = E[Q f_m(p') / p']
 """
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hpcvdj.chance.depth import GRID, POINTS, Counts, Draws, Floats, on_grid
 from hpcvdj.errors import InputError
-
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
-
-LOWEST, HIGHEST, STEP = -80.0, 10.0, 0.02
-"""The grid of log p' on which f_m is tabulated.  Linear between its points, p-values of 17 individuals are right to
-0.1 %."""
 
 SMALLEST_Q = 1e-3
 """A smaller share of survivors is not believed."""
 
 BOOTSTRAPS = 200
-
-
-@dataclass(frozen=True)
-class Draws:
-    """Sequences drawn from a model.
-
-    log_p   float64 [draws]: natural logarithm of p Q
-    weight  float64 [draws]: Q / draws
-    """
-
-    log_p: Floats
-    weight: Floats
-
-    def on_grid(self, log_q: float, times: Counts | None = None) -> Floats:
-        """The weights, float64 [grid], spread on the grid of log p' and divided by p'.
-
-        times  how often each draw counts
-        """
-        weight = self.weight if times is None else self.weight * times
-        place, share = on_grid(self.log_p - log_q)
-        spread = np.bincount(place, weight * (1 - share), POINTS) + np.bincount(place + 1, weight * share, POINTS)
-        return np.asarray(spread / np.exp(GRID))
-
-
-GRID: Floats = np.arange(LOWEST, HIGHEST + STEP / 2, STEP)
-POINTS = len(GRID)
-
-
-def on_grid(log_p: Floats) -> tuple[Counts, Floats]:
-    """The grid point below each value, and how far it is on the way to the next one; ends are kept."""
-    steps = (np.clip(log_p, LOWEST, HIGHEST) - LOWEST) / STEP
-    place = np.minimum(steps.astype(np.int64), POINTS - 2)
-    return place, np.minimum(steps - place, 1.0)
 
 
 class Numbers:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hpcvdj.chance.depth import Floats
 from hpcvdj.cohorts.cohort import Counts
-from hpcvdj.cohorts.expected import Floats
 
 MAX_PGEN = 1e-11
 """Junctions of smaller probability (among productive ones) are improbable."""

@@ -12,10 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hpcvdj.cohorts import DRAWS, Unit
-from hpcvdj.cohorts.chance import Chance, SelectionFactor, log_factors
+from hpcvdj.chance import DRAWS
+from hpcvdj.chance.depth import Draws, Floats
+from hpcvdj.chance.draws import Chance, SelectionFactor, log_factors
+from hpcvdj.cohorts import Unit
 from hpcvdj.cohorts.cohort import Cohort, Counts, Sequences, sequences_of, with_any_genes
-from hpcvdj.cohorts.expected import SMALLEST_Q, Draws, Floats, Numbers, band, survivors_share
+from hpcvdj.cohorts.expected import SMALLEST_Q, Numbers, band, survivors_share
 from hpcvdj.cohorts.low import MAX_PGEN, Pairs
 from hpcvdj.cohorts.ranking import Auc, auc
 from hpcvdj.errors import InputError, require_choice

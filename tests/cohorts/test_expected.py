@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hpcvdj.cohorts.expected import GRID, HIGHEST, LOWEST, Draws, Numbers, band, on_grid, survivors_share
+from hpcvdj.chance.depth import GRID, HIGHEST, LOWEST, Draws, on_grid
+from hpcvdj.cohorts.expected import Numbers, band, survivors_share
 from hpcvdj.errors import InputError
 
 GRID_ERROR = 2e-3

@@ -1,0 +1,97 @@
+"""How many recombinations an individual has of which so many distinct junctions are known.
+
+Some junctions are made again and again, and a junction that an individual has several times is one of its distinct
+ones.  So n recombinations make Σ (1 - exp(-n p)) distinct junctions, fewer than n: hardly fewer of human TRB, much
+fewer of loci with little diversity, such as IGK.  The sum over all junctions is a mean over junctions that are drawn.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcvdj.errors import InputError
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+LOWEST, HIGHEST, STEP = -80.0, 10.0, 0.02
+"""The grid of log p' on which f_m is tabulated.  Linear between its points, p-values of 17 individuals are right to
+0.1 %."""
+
+MOST_REPEATED = 1e3
+"""How many times as many recombinations as distinct junctions are believed."""
+
+_MOST_STEPS = 100
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Sequences drawn from a model.
+
+    log_p   float64 [draws]: natural logarithm of p Q
+    weight  float64 [draws]: Q / draws
+    """
+
+    log_p: Floats
+    weight: Floats
+
+    def on_grid(self, log_q: float, times: Counts | None = None) -> Floats:
+        """The weights, float64 [grid], spread on the grid of log p' and divided by p'.
+
+        times  how often each draw counts
+        """
+        weight = self.weight if times is None else self.weight * times
+        place, share = on_grid(self.log_p - log_q)
+        spread = np.bincount(place, weight * (1 - share), POINTS) + np.bincount(place + 1, weight * share, POINTS)
+        return np.asarray(spread / np.exp(GRID))
+
+
+GRID: Floats = np.arange(LOWEST, HIGHEST + STEP / 2, STEP)
+POINTS = len(GRID)
+
+
+def on_grid(log_p: Floats) -> tuple[Counts, Floats]:
+    """The grid point below each value, and how far it is on the way to the next one; ends are kept."""
+    steps = (np.clip(log_p, LOWEST, HIGHEST) - LOWEST) / STEP
+    place = np.minimum(steps.astype(np.int64), POINTS - 2)
+    return place, np.minimum(steps - place, 1.0)
+
+
+def distinct_of(recombinations: float, weights: Floats) -> float:
+    """How many distinct junctions so many recombinations make: Σ (1 - exp(-n p')).
+
+    weights  of the draws on the grid, as of `Draws.on_grid`
+    """
+    return float(-(weights * np.expm1(-recombinations * np.exp(GRID))).sum())
+
+
+def recombinations_of(distinct: Counts, weights: Floats, names: Sequence[str]) -> Floats:
+    """How many recombinations each individual has, float64 [individuals], from its distinct junctions.
+
+    distinct  int64 [individuals]
+    weights   of draws of junctions, in nucleotides and with their genes, on the grid
+    names     of the individuals, for the error
+
+    InputError if the model makes too few different junctions.
+    """
+    p = np.exp(GRID)
+    found: dict[int, float] = {}
+    for wanted, name in zip(distinct.tolist(), names, strict=True):
+        if wanted in found:
+            continue
+        n = float(wanted)
+        # The number of distinct junctions is concave in n, so Newton's steps from below never go too far.
+        for _ in range(_MOST_STEPS):
+            missing = wanted - distinct_of(n, weights)
+            if missing <= 1e-9 * wanted:
+                break
+            n += missing / float((weights * p * np.exp(-n * p)).sum())
+            if not n <= MOST_REPEATED * max(wanted, 1):
+                raise InputError(
+                    f"{name}: has {wanted:,} distinct junctions, and the model hardly makes so many; is it the model "
+                    "of the species and locus?"
+                )
+        found[wanted] = n
+    return np.array([found[wanted] for wanted in distinct.tolist()])

@@ -1,0 +1,65 @@
+"""hpcvdj.chance.depth: recombinations from distinct junctions, against direct sums and draws."""
+
+import numpy as np
+import pytest
+
+import hpcvdj
+from hpcvdj.chance.depth import Draws, distinct_of, recombinations_of
+from hpcvdj.errors import InputError
+from hpcvdj.kernels.backends import AUTO
+from hpcvdj.recombination.igor import OLGA_FOLDERS, load_model, model_folders
+
+
+def every_sequence(seed=0, sequences=2_000):
+    """Probabilities of all sequences there are, as draws in which each stands for itself."""
+    p = np.random.default_rng(seed).dirichlet(np.full(sequences, 0.2))
+    p = p[p > 1e-30]
+    # The mean over draws from p is the sum over sequences, each with its own probability as the weight.
+    return p, Draws(np.log(p), p)
+
+
+@pytest.mark.parametrize("recombinations", [1, 30, 1_000, 50_000])
+def test_distinct_junctions_of_a_list(recombinations):
+    p, draws = every_sequence()
+    expected = -np.expm1(-recombinations * p).sum()
+    # Linear between grid points 0.02 apart: (0.02)² / 8 of the second derivative.
+    assert distinct_of(recombinations, draws.on_grid(0.0)) == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("q", [1.0, 0.2])
+def test_solved(q):
+    p, draws = every_sequence(1)
+    weights = draws.on_grid(np.log(q))
+    distinct = np.array([0, 1, 5, 50, 50, 150])
+    found = recombinations_of(distinct, weights, list("abcdef"))
+    assert found[0] == 0
+    assert found[3] == found[4]
+    for wanted, n in zip(distinct.tolist(), found.tolist(), strict=True):
+        assert q * -np.expm1(-n * p / q).sum() == pytest.approx(wanted, rel=1e-4)
+
+
+def test_more_than_there_are():
+    _, draws = every_sequence(2, 100)
+    with pytest.raises(InputError, match=r"^b: has 1,000 distinct junctions"):
+        recombinations_of(np.array([5, 1_000]), draws.on_grid(0.0), ["a", "b"])
+
+
+@pytest.mark.parametrize("name", ["human_igk", "mouse_igl", "mouse_tra", "human_trb"])
+def test_of_a_model(name):
+    """Junctions that a model makes: as many recombinations as were drawn, within five standard errors."""
+    if not OLGA_FOLDERS.keys() <= model_folders().keys():
+        pytest.skip("olga is not installed")
+    from hpcvdj.chance.draws import Chance
+    from hpcvdj.runs.run import Run
+
+    model, run, drawn = load_model(name), Run(), 20_000
+    chance = Chance(model, 20_000, 1, AUTO, strict_binding=False)
+    p = chance.among_productive(chance.drawn(run), ("pgen_nt",), run)[:, 0]
+    rows = hpcvdj.generate(model, drawn, seed=2, productive=True)
+    genes = [[call.partition("*")[0] for call in rows[f"{kind}_call"].to_pylist()] for kind in "vj"]
+    distinct = len(set(zip(*genes, rows["junction"].to_pylist(), strict=True)))
+    found = recombinations_of(np.array([distinct]), Draws(np.log(p), np.full(len(p), 1 / len(p))).on_grid(0.0), ["a"])
+    # The summand (1 - exp(-n p)) / (n p) is between 0 and 1, for the draws as for the rows.
+    slope = drawn * np.exp(-drawn * p).mean()
+    error = drawn * np.std(-np.expm1(-drawn * p) / (drawn * p)) * np.sqrt(2 / len(p)) / max(slope, 1) * drawn
+    assert found[0] == pytest.approx(drawn, abs=5 * max(error, 1))
