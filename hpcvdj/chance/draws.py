@@ -62,11 +62,14 @@ class Chance:
         table = pa.Table.from_batches(batches).select(["v_call", "j_call", "junction"])
         return by_gene(read_table(table, self.model, productive_reading()).repertoire, self.model)[0]
 
-    def among_productive(self, own: Repertoire | None, names: tuple[str, ...], run: Run) -> Floats | None:
-        """Probabilities of root's junctions among productive recombinations, float64 [junctions, names], on root."""
+    def probabilities(self, own: Repertoire | None, names: tuple[str, ...], run: Run) -> Floats | None:
+        """Generation probabilities of root's junctions, float64 [junctions, names], on root."""
         config = PgenConfig(names, backend=self.backend, strict_binding=self.strict_binding)
-        shared = shared_repertoire(own, run)
-        values = count_in_memory(PgenProblem(shared, self.model, names), config, run)
+        return count_in_memory(PgenProblem(shared_repertoire(own, run), self.model, names), config, run)
+
+    def among_productive(self, own: Repertoire | None, names: tuple[str, ...], run: Run) -> Floats | None:
+        """The same, divided by the probability of a productive recombination."""
+        values = self.probabilities(own, names, run)
         return None if values is None else values / productive_probability(self.model)
 
 

@@ -25,7 +25,7 @@ from hpcvdj.kernels.backends import AUTO
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
-from hpcvdj.repertoires.genes import amino_acids, as_text, kinds_of
+from hpcvdj.repertoires.genes import amino_acids, as_text, kinds_of, sequences
 from hpcvdj.runs.run import Run
 
 NAMES: dict[Unit, tuple[str, ...]] = {"nt": PGEN_COLUMNS[:1], "vj-aa": PGEN_COLUMNS[:2], "aa": PGEN_COLUMNS[1:2]}
@@ -289,7 +289,7 @@ def _table(
             genes = pa.array([pair[side].allele for pair in chosen.repertoire.pairs], pa.string())
             columns[name] = genes.take(pa.array(kinds[rows]))
     if settings.unit == "nt":
-        columns["junction"] = _bases(chosen, rows)
+        columns["junction"] = sequences(chosen.repertoire, rows)
     columns |= {
         "junction_aa": as_text(chosen.letters[rows], chosen.lengths[rows]),
         "n_individuals": held[rows],
@@ -314,17 +314,6 @@ def _table(
         "q_value": pa.array(q_values[rows], mask=missing),
     }
     return pa.table(columns)
-
-
-def _bases(chosen: Sequences, rows: Counts) -> Any:
-    """Junctions in nucleotides."""
-    from hpcvdj.kernels.text import unpack_rows
-
-    own = chosen.repertoire
-    letters = np.zeros((len(rows), max(1, own.longest)), dtype=np.uint8)
-    symbols = np.frombuffer(own.letters.symbols.encode(), dtype=np.uint8)
-    unpack_rows(own.words[rows], own.lengths[rows], symbols, own.letters.bits, letters)
-    return as_text(letters, own.lengths[rows].astype(np.int64))
 
 
 def _names(cohort: Cohort, chosen: Sequences, rows: Counts) -> Any:

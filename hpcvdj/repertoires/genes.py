@@ -7,7 +7,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hpcvdj.kernels.generation.letters import RESIDUES
-from hpcvdj.kernels.text import translate_rows
+from hpcvdj.kernels.text import translate_rows, unpack_rows
 from hpcvdj.recombination.models import Alleles, Model
 from hpcvdj.recombination.repertoire import Repertoire
 
@@ -63,3 +63,13 @@ def as_text(letters: Letters, lengths: Counts) -> Any:
     data = letters[np.arange(width) < lengths[:, np.newaxis]]
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     return pa.LargeStringArray.from_buffers(len(lengths), pa.py_buffer(offsets), pa.py_buffer(data))
+
+
+def sequences(own: Repertoire, rows: Counts) -> Any:
+    """The letters of some junctions as a pyarrow Array of text."""
+    bases = own.letters.bases
+    lengths = own.lengths[rows] // np.uint8(bases)
+    letters = np.zeros((len(rows), max(1, own.longest // bases)), dtype=np.uint8)
+    symbols = np.frombuffer(own.letters.symbols.encode(), dtype=np.uint8)
+    unpack_rows(own.words[rows], lengths, symbols, own.letters.bits, letters)
+    return as_text(letters, lengths.astype(np.int64))

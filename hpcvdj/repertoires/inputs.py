@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -67,6 +68,9 @@ def columns_at(paths: Sequence[Path], opening: Opening = BY_HEADER) -> list[str]
             return open_table(file, opening).columns
     return []
 
+
+SAMPLED_TABLES = 16
+"""Tables of which a sample has rows, at most."""
 
 RESULT_SUFFIXES = (".h5", ".hdf5")
 
@@ -193,6 +197,25 @@ class Inputs:
         if junctions.rows_read == 0:
             raise InputError(f"{self.path}: no data rows; the table has a header line only")
         return junctions
+
+    def sample(self, reference: Reference, rows: int) -> Junctions:
+        """Junctions of the first rows of some tables, at most `rows` in all, whether they are productive or not."""
+        places = np.linspace(0, len(self.tables) - 1, min(len(self.tables), SAMPLED_TABLES)).round().astype(int)
+        tables = [self.tables[place] for place in places.tolist()]
+        reading = replace(self.reading, productive=None, strict=False)
+
+        def first_rows(table: Table) -> Iterator[pa.RecordBatch]:
+            reader, left = table.open(), max(1, rows // len(tables))
+            # Without ids, which different tables may have in common.
+            columns = [*reading.columns[1:], *[REASON] * reader.explains]
+            for batch in reader.batches(columns):
+                yield batch.slice(0, left)
+                left -= batch.num_rows
+                if left <= 0:
+                    return
+
+        batches = (batch for table in tables for batch in first_rows(table))
+        return read_junctions(batches, reference, reading, tables)
 
     def rows_of(self, table: Table) -> Iterator[pa.RecordBatch]:
         """The columns that are read of one table; InputError if it has other rows than were found before."""

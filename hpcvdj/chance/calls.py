@@ -1,0 +1,51 @@
+"""Calls that contradict the bases: a V or J gene that hardly makes a junction which other genes make easily.
+
+Given its V gene, a junction s has the probability P(s | V, J) with the J that is called, and P(s | V) with any.  Of
+junctions that V and J make, those with P(s | V, J) < ε P(s | V) have at most the probability ε, whatever the model: the
+sum of P(s | V, J) over them is less than ε times that of P(s | V), which is at most 1.  The same holds for V, and for
+both.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcvdj.chance.depth import Floats
+from hpcvdj.recombination.models import Alleles, Model
+from hpcvdj.recombination.repertoire import Repertoire
+from hpcvdj.repertoires.genes import kinds_of
+
+CONTRADICTED = 1e-5
+"""ε: at most so many of the junctions that a model makes seem to contradict a right call."""
+
+SIDES = ("", "V", "J", "V and J")
+"""Which calls of a junction contradict its bases, by number."""
+
+
+def contradicted(
+    own: Repertoire, p: Floats, model: Model, probabilities: Callable[[Repertoire], Floats], smallest: float
+) -> NDArray[np.int8]:
+    """Which call of each junction contradicts its bases, int8 [junctions], as the place in `SIDES`.
+
+    own            junctions by genes
+    p              float64 [junctions]: their probabilities
+    probabilities  gives those of a repertoire
+    smallest       a smaller probability with other genes explains a junction no better: the model lacks something then
+    """
+    choice = model.p_choice.sum(axis=1) if model.has_d else model.p_vj
+    any_v, any_j = model.alleles("V"), model.alleles("J")
+    kind, prior = kinds_of(own), _prior(choice, own.pairs)
+    found = np.zeros(len(own), dtype=np.int8)
+    others = [(any_v, j) for _, j in own.pairs], [(v, any_j) for v, _ in own.pairs], [(any_v, any_j) for _ in own.pairs]
+    for side, pairs in enumerate(others, start=1):
+        with_any = probabilities(Repertoire(own.words, own.lengths, pairs, own.offsets, own.letters))
+        # p / prior < ε with_any / prior of any, without a division by 0 for genes that are never chosen.
+        less = p * _prior(choice, pairs)[kind] < CONTRADICTED * with_any * prior[kind]
+        found[(found == 0) & less & (with_any >= smallest)] = side
+    return found
+
+
+def _prior(choice: Floats, pairs: list[tuple[Alleles, Alleles]]) -> Floats:
+    """P(V, J) of each pair of sets of alleles, float64 [pairs]."""
+    return np.array([choice[np.ix_(v.places, j.places)].sum() for v, j in pairs])

@@ -1,0 +1,256 @@
+"""Whether a model fits the table that it is given: what every command checks before it computes anything.
+
+A sample of the table's rows is compared with junctions that the model makes (`hpcvdj.chance.fit`), with the models that
+have a name, and with the calls of other genes (`hpcvdj.chance.calls`).
+"""
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hpcvdj.chance.calls import SIDES, contradicted
+from hpcvdj.chance.depth import Counts, Floats
+from hpcvdj.chance.fit import TAIL, Frame, GeneFit, LengthFit, Side, compare
+from hpcvdj.counting.compute import count_in_memory
+from hpcvdj.counting.config import PgenConfig
+from hpcvdj.errors import InputError
+from hpcvdj.generation.generate import Generation, generate
+from hpcvdj.kernels.generation.letters import productive_rows
+from hpcvdj.kernels.neighbours.blocks import groups
+from hpcvdj.recombination.alphabet import NUCLEOTIDES
+from hpcvdj.recombination.calls import locus_of
+from hpcvdj.recombination.exclusions import ExclusionKind
+from hpcvdj.recombination.germline import SegmentType
+from hpcvdj.recombination.igor import load_model, model_folders
+from hpcvdj.recombination.models import Alleles, Model
+from hpcvdj.recombination.productive import productive_probability
+from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem, Repertoire
+from hpcvdj.recombination.twins import twin_genes
+from hpcvdj.repertoires.genes import by_gene, kinds_of, sequences
+from hpcvdj.repertoires.junctions import Junctions, read_table
+from hpcvdj.repertoires.reading import Reading
+from hpcvdj.runs.run import Run
+
+SAMPLE = 100_000
+"""Rows of the tables that are compared, at most."""
+
+DRAWN = 200_000
+"""Recombinations that are drawn for the comparison."""
+
+FEWEST_TO_COMPARE = 200
+"""Productive rows from which on they are compared with draws."""
+
+FEWEST_TO_REFUSE, MOST_IMPOSSIBLE = 20, 0.5
+"""From so many rows on, a table of which the model cannot make such a share is refused."""
+
+MANY_IMPOSSIBLE = 0.1
+"""The share of impossible rows that is worth a line."""
+
+CALLS = 20_000
+"""Productive rows whose calls are compared with other genes, at most."""
+
+EXAMPLES = 5
+"""Rows that are named."""
+
+OTHERS = 5_000
+"""Productive rows that are compared under other models, at most."""
+
+BETTER = 0.25
+"""Nats per row from which on another model is named."""
+
+_FLOOR = np.log(1e-40)
+"""What a row counts that a model cannot make."""
+
+
+@dataclass(frozen=True)
+class ModelFit:
+    """How a model fits a sample of a table's rows.
+
+    rows          of the sample that have genes of the model
+    impossible    share of them that the model cannot make
+    lacking       further rows, with genes that the model lacks
+    genes         genes that fail
+    lengths       lengths that fail
+    calls         productive rows whose calls were compared with other genes
+    contradicted  how many of them have a V call, a J call, or both, that contradict the bases
+    examples      some of these
+    better        a model with a name under which the rows are more likely, and by how many nats per row
+    compared      whether there were rows enough to judge genes and lengths
+    """
+
+    rows: int = 0
+    impossible: float = 0.0
+    lacking: int = 0
+    genes: tuple[GeneFit, ...] = ()
+    lengths: tuple[LengthFit, ...] = ()
+    calls: int = 0
+    contradicted: tuple[tuple[str, int], ...] = ()
+    examples: tuple[str, ...] = ()
+    better: tuple[str, float] | None = None
+    compared: bool = False
+
+    @property
+    def broken(self) -> frozenset[str]:
+        """Genes of which tests leave the junctions out."""
+        return frozenset(own.gene for own in self.genes if own.finding == "broken")
+
+    def facts(self) -> dict[str, Any]:
+        """As JSON values."""
+        return asdict(self) | {"broken": sorted(self.broken), "contradicted": dict(self.contradicted)}
+
+    def lines(self) -> list[str]:
+        """What is wrong, a line for each finding, the most serious first."""
+        order = ("broken", "improbable", "unmade", "habit", "usage")
+        found = []
+        if self.better is not None:
+            name, nats = self.better
+            found.append(
+                f"{name} fits better: by {nats:.2g} nats per row (the logarithm of how much likelier it makes it)"
+            )
+        if self.impossible >= MANY_IMPOSSIBLE:
+            found.append(f"{100 * self.impossible:.0f} % of {self.rows:,} rows are impossible under the model")
+        genes = sorted(self.genes, key=lambda own: (order.index(str(own.finding)), -own.rows))
+        found += [f"{own}{REMEDIES.get(str(own.finding), '')}" for own in genes]
+        number = sum(rows for _, rows in self.contradicted)
+        if number:
+            found.append(
+                f"{number:,} of {self.calls:,} rows have a call that contradicts the bases, such as {self.examples[0]}"
+            )
+        return [*found, *map(str, self.lengths)]
+
+
+REMEDIES = {
+    "broken": "; tests leave it out (--keep-misfits keeps it)",
+    "habit": " (--ties auto takes them together)",
+}
+"""What to do about a finding."""
+
+
+def check_fit(sample: Junctions, model: Model) -> ModelFit:
+    """Compare rows of a table with a model, on this rank's cores: at most `SAMPLE` of them, drawn at random.
+
+    sample  read with the codons of Cys 104 and Phe/Trp 118, rows out of frame and all
+    """
+    names = PGEN_COLUMNS[:1] if sample.repertoire.letters is NUCLEOTIDES else PGEN_COLUMNS[1:2]
+    own = by_gene(sample.repertoire, model)[0]
+    own = own.subset(_distinct(own))
+    lacking = sum(rows for exclusion, rows in sample.excluded.counts() if exclusion.kind in _LACKING)
+    p = _probabilities(own, model, names)
+    found = ModelFit(len(own), float((p <= 0).mean()) if len(own) else 0.0, lacking)
+    productive = _in_frames(own, p)["productive"]
+    if len(productive) < FEWEST_TO_COMPARE:
+        return found
+    drawn = _drawn(model)
+    made = _in_frames(drawn, _probabilities(drawn, model, names))
+    named = [own for own in productive.repertoire.pairs if "any" not in (own[0].allele, own[1].allele)]
+    genes, lengths = compare(_in_frames(own, p), made, twin_genes(model.v)) if named else ([], [])
+    some = np.random.default_rng(0).permutation(len(productive))
+    calls = _calls(productive, np.sort(some[:CALLS]), model, names, made["productive"].p) if named else {}
+    return replace(
+        found,
+        compared=True,
+        genes=tuple(own for own in genes if own.finding is not None),
+        lengths=tuple(lengths),
+        better=_better(productive, np.sort(some[:OTHERS]), model, names),
+        **calls,
+    )
+
+
+def require_possible(fit: ModelFit, model: Model, *, force: bool) -> None:
+    """Raise InputError if the model cannot make half of the rows, unless `force`."""
+    if force or fit.rows < FEWEST_TO_REFUSE or fit.impossible < MOST_IMPOSSIBLE:
+        return
+    other = f", or better -m {fit.better[0]}" if fit.better is not None else ""
+    raise InputError(
+        f"{model.name} cannot make {100 * fit.impossible:.0f} % of {fit.rows:,} rows: are they of another species or "
+        f"locus, or cut elsewhere than at Cys 104 and Phe/Trp 118? Give their model{other}; --force goes on"
+    )
+
+
+_LACKING = (ExclusionKind.NOT_IN_MODEL, ExclusionKind.TIE_NOT_IN_MODEL)
+
+
+def _probabilities(own: Repertoire, model: Model, names: tuple[str, ...]) -> Floats:
+    values = count_in_memory(PgenProblem(own, model, names), PgenConfig(names, backend="cpu"), Run().alone())
+    assert values is not None
+    return np.asarray(values[:, 0])
+
+
+def _distinct(own: Repertoire) -> Counts:
+    """The first of equal junctions, of at most `SAMPLE` that are drawn; ascending."""
+    first = np.sort(groups(own.words, own.lengths.astype(np.int64), kinds_of(own))[0])
+    return first if len(first) <= SAMPLE else np.sort(np.random.default_rng(0).permutation(first)[:SAMPLE])
+
+
+def _in_frames(own: Repertoire, p: Floats) -> dict[Frame, Side]:
+    if own.letters is NUCLEOTIDES:
+        productive = np.empty(len(own), dtype=bool)
+        productive_rows(own.words, own.lengths.astype(np.uint16), productive)
+    else:
+        productive = np.ones(len(own), dtype=bool)
+    rows: dict[Frame, Any] = {"productive": productive, "out-of-frame": own.lengths % 3 > 0}
+    return {frame: Side(own.subset(np.flatnonzero(kept)), p[kept]) for frame, kept in rows.items()}
+
+
+def _drawn(model: Model) -> Repertoire:
+    """Recombinations of the model, by genes."""
+    run = Run().alone()
+    plan = Generation(DRAWN, seed=int(np.random.SeedSequence([0, 2]).generate_state(1)[0]))
+    table = pa.Table.from_batches(list(generate(model, plan, run.bind("cpu"), run)))
+    reading = PgenConfig().reads(Reading())
+    return by_gene(read_table(table.select(["v_call", "j_call", "junction"]), model, reading).repertoire, model)[0]
+
+
+def _calls(own: Side, rows: Counts, model: Model, names: tuple[str, ...], of_drawn: Floats) -> dict[str, Any]:
+    """The fields of a `ModelFit` that are about calls."""
+    part = own.repertoire.subset(rows)
+    wrong = contradicted(
+        part, own.p[rows], model, lambda given: _probabilities(given, model, names), float(np.quantile(of_drawn, TAIL))
+    )
+    numbers = np.bincount(wrong, minlength=len(SIDES))
+    named = np.flatnonzero(wrong)[:EXAMPLES]
+    calls = [tuple(alleles.allele for alleles in part.pairs[kind]) for kind in kinds_of(part)[named].tolist()]
+    texts = sequences(part, named).to_pylist()
+    examples = [f"{text} called {v}, {j}" for text, (v, j) in zip(texts, calls, strict=True)]
+    contradictions = tuple((side, int(number)) for side, number in zip(SIDES, numbers, strict=True) if side and number)
+    return {"calls": len(part), "contradicted": contradictions, "examples": tuple(examples)}
+
+
+def _better(own: Side, rows: Counts, model: Model, names: tuple[str, ...]) -> tuple[str, float] | None:
+    """The model with a name under which productive rows are most likely, if that is much more; and how much.
+
+    The mean of log-likelihood ratios, without the smallest and the largest tenth.
+    """
+    from scipy.stats import trim_mean
+
+    part = own.repertoire.subset(rows)
+    of_model = _log_likelihoods(own.p[rows], model)
+    best: tuple[str, float] | None = None
+    locus = locus_of(model.v[0].allele)
+    for name in model_folders():
+        other = load_model(name)
+        if other.digest == model.digest or locus_of(other.v[0].allele) != locus:
+            continue
+        pairs = [(_of_other(other, "V", v), _of_other(other, "J", j)) for v, j in part.pairs]
+        given = Repertoire(part.words, part.lengths, pairs, part.offsets, part.letters)
+        gains = _log_likelihoods(_probabilities(given, other, names), other) - of_model
+        # A few rows that one model hardly makes, such as those of an allele that it lacks, must not decide.
+        gain = float(trim_mean(gains, 0.1))
+        if gain > BETTER + (best[1] if best else 0.0):
+            best = name, gain
+    return best
+
+
+def _log_likelihoods(p: Floats, model: Model) -> Floats:
+    """log P(junction, V, J | productive), not below a floor."""
+    logs = np.full(len(p), _FLOOR)
+    np.log(p / productive_probability(model), out=logs, where=p > 0)
+    return np.maximum(logs, _FLOOR)
+
+
+def _of_other(other: Model, segment: SegmentType, own: Alleles) -> Alleles:
+    """The genes of a pair as another model has them; none if it lacks one."""
+    found = [other.find(segment, name) for name in own.allele.split(",")]
+    return other.alleles(segment, [] if None in found else {place for places in found for place in places or ()})

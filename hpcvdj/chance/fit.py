@@ -1,0 +1,243 @@
+"""Whether a model fits a table, gene by gene: usage, lengths, and junctions that the model finds too improbable.
+
+Rows of the table are compared with junctions that the model makes.  Selection has not seen rows that are out of frame,
+so their shares are compared with a narrow margin if there are enough of them, those of productive rows with a wide one.
+A productive row is **improbable** if its probability is below that of 99 % of the productive junctions that the model
+makes with its gene: one row in a hundred by chance, and fewer after selection, which favours probable junctions.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from hpcvdj.chance.depth import Counts, Floats
+from hpcvdj.recombination.germline import SegmentType
+from hpcvdj.recombination.repertoire import Repertoire
+from hpcvdj.repertoires.genes import kinds_of
+
+FEWEST_ROWS = 30
+"""Rows of a gene, or of a length, that are judged."""
+
+FEWEST_DRAWN = 300
+"""Draws of a gene that tell what is improbable for it; with fewer, the draws of all genes do."""
+
+TAIL = 0.01
+"""The share of the draws that are improbable."""
+
+MISFIT, BROKEN = 0.1, 0.5
+"""The shares of improbable rows from which on a gene fails, and from which on tests leave it out.  Of 46 V genes of the
+CD8 T cells of one donor under OLGA's model, two are above the first and none is above the second (0.23 at most); of
+mouse TRBV31, which is reverse-complemented in OLGA's model, 0.83 of the rows are improbable."""
+
+FEWEST_OUT_OF_FRAME = 1_000
+"""Rows out of frame from which on shares are compared among them."""
+
+MARGIN = {"out-of-frame": 4.0, "productive": 12.0}
+"""How many times as common, or as rare, as the model makes it a gene may be among rows of a frame."""
+
+LENGTH_MARGIN = {"out-of-frame": 10.0, "productive": 60.0}
+"""The same of lengths: selection removes long junctions, and makes 22 residues 35 times as rare in that donor."""
+
+COMMON = 0.005
+"""A gene or a length that is rarer in the table and in the model is not judged by its share."""
+
+HABIT = 8.0
+"""By how much the ratio of a gene to its twins may differ between table and model."""
+
+_Z = 3.0
+"""Standard errors that a share must be beyond its bound."""
+
+Frame = Literal["out-of-frame", "productive"]
+
+Finding = Literal["broken", "unmade", "improbable", "habit", "usage"]
+
+
+@dataclass(frozen=True)
+class Side:
+    """Junctions of a table, or draws of the model, in one frame.
+
+    repertoire  by genes, as of `hpcvdj.repertoires.genes.by_gene`
+    p           float64 [junctions]: generation probabilities with the genes
+    """
+
+    repertoire: Repertoire
+    p: Floats
+
+    def __len__(self) -> int:
+        return len(self.p)
+
+    def rows_by_gene(self, segment: SegmentType) -> dict[str, Counts]:
+        """The junctions of each gene."""
+        of_pair = [pair[0 if segment == "V" else 1].allele for pair in self.repertoire.pairs]
+        names = sorted(set(of_pair))
+        place = np.array([names.index(name) for name in of_pair], dtype=np.int64)[kinds_of(self.repertoire)]
+        order = np.argsort(place, kind="stable")
+        ends = np.cumsum(np.bincount(place, minlength=len(names)))
+        return dict(zip(names, np.split(order, ends[:-1]), strict=True)) if names else {}
+
+
+@dataclass(frozen=True)
+class GeneFit:
+    """How a gene of the table compares with the model.
+
+    rows         productive rows of the table that have it
+    zero         share of these that the model cannot make
+    improbable   share of these that are improbable, the former among them
+    log10_shift  the median of log10 p of those that the model can make, minus that of the draws; None without any
+    share        its share of the table's rows of a frame
+    model_share  of the model's draws of the frame
+    frame        in which shares are compared
+    finding      what is wrong; None if nothing is
+    twins        genes that reads hardly tell from it
+    """
+
+    segment: SegmentType
+    gene: str
+    rows: int
+    zero: float
+    improbable: float
+    log10_shift: float | None
+    share: float
+    model_share: float
+    frame: Frame
+    finding: Finding | None = None
+    twins: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """What is wrong, in words."""
+        if self.finding == "unmade":
+            return f"{self.gene}: {self.rows:,} rows, and the model never makes it"
+        if self.finding in ("broken", "improbable"):
+            zero = f", {100 * self.zero:.0f} % impossible" if self.zero >= 0.005 else ""
+            return f"{self.gene}: {100 * self.improbable:.0f} % of {self.rows:,} rows are improbable{zero}"
+        twins = f"; reads hardly tell it from {', '.join(self.twins)}" if self.finding == "habit" else ""
+        return f"{self.gene}: {_shares_text(self.share, self.model_share, self.frame)}{twins}"
+
+
+@dataclass(frozen=True)
+class LengthFit:
+    """A length whose share of the rows of a frame differs from that of the draws."""
+
+    nucleotides: int
+    rows: int
+    share: float
+    model_share: float
+    frame: Frame
+
+    def __str__(self) -> str:
+        """What is wrong, in words."""
+        return f"{self.nucleotides} nt: {_shares_text(self.share, self.model_share, self.frame)}"
+
+
+def _shares_text(share: float, model_share: float, frame: Frame) -> str:
+    return f"{100 * share:.2g} % of the {frame} rows, {100 * model_share:.2g} % of what the model makes"
+
+
+def compare(
+    table: Mapping[Frame, Side], drawn: Mapping[Frame, Side], twins: Sequence[tuple[str, ...]]
+) -> tuple[list[GeneFit], list[LengthFit]]:
+    """All V and J genes of the table, with what is wrong of each, and the lengths that fail.
+
+    twins  groups of V genes that reads hardly tell apart
+    """
+    frame: Frame = "out-of-frame" if len(table["out-of-frame"]) >= FEWEST_OUT_OF_FRAME else "productive"
+    found: list[GeneFit] = []
+    for segment in ("V", "J"):
+        shares, of_model = (_shares(side[frame], segment) for side in (table, drawn))
+        habits = (
+            _habits(*(_shares(side["productive"], "V") for side in (table, drawn)), twins) if segment == "V" else {}
+        )
+        for fit in _improbable(segment, table["productive"], drawn["productive"]):
+            number, share = shares.get(fit.gene, (0, 0.0))
+            fit = replace(fit, share=share, model_share=of_model.get(fit.gene, (0, 0.0))[1], frame=frame)
+            if fit.finding is None and fit.gene in habits:
+                fit = replace(fit, finding="habit", twins=habits[fit.gene])
+            elif (
+                fit.finding is None
+                and len(table[frame])
+                and _differs(number, len(table[frame]), fit.model_share, MARGIN[frame])
+            ):
+                fit = replace(fit, finding="usage")
+            found.append(fit)
+    return found, _lengths(table[frame], drawn[frame], frame)
+
+
+def _improbable(segment: SegmentType, own: Side, made: Side) -> Iterator[GeneFit]:
+    """Each gene of productive rows; its shares are left empty."""
+    log_drawn = np.log10(made.p)
+    pooled = _typical(log_drawn)
+    by_gene = made.rows_by_gene(segment)
+    typical = {name: _typical(log_drawn[rows]) for name, rows in by_gene.items() if len(rows) >= FEWEST_DRAWN}
+    for name, rows in own.rows_by_gene(segment).items():
+        smallest, median = typical.get(name, pooled)
+        p = own.p[rows]
+        possible = np.log10(p[p > 0])
+        improbable = len(rows) - int((possible >= smallest).sum())
+        finding: Finding | None = None
+        if len(rows) >= FEWEST_ROWS and not possible.size and name not in by_gene:
+            finding = "unmade"
+        elif len(rows) >= FEWEST_ROWS and at_least(improbable, len(rows)) >= MISFIT:
+            finding = "broken" if at_least(improbable, len(rows)) >= BROKEN else "improbable"
+        shift = float(np.median(possible)) - median if len(possible) else None
+        zero = float((p <= 0).mean())
+        yield GeneFit(segment, name, len(rows), zero, improbable / len(rows), shift, 0.0, 0.0, "productive", finding)
+
+
+def _typical(log_p: Floats) -> tuple[float, float]:
+    """Of draws: below what a junction is improbable, and the median."""
+    if not len(log_p):
+        return -np.inf, 0.0
+    low, median = np.quantile(log_p, [TAIL, 0.5]).tolist()
+    return low, median
+
+
+def _shares(side: Side, segment: SegmentType) -> dict[str, tuple[int, float]]:
+    """How many junctions have each gene, and their share."""
+    return {name: (len(rows), len(rows) / len(side)) for name, rows in side.rows_by_gene(segment).items()}
+
+
+def at_least(successes: int, trials: int) -> float:
+    """The lower end of a share's interval (Wilson), with three standard errors."""
+    share = successes / trials
+    middle = share + _Z**2 / (2 * trials)
+    half = _Z * np.sqrt(share * (1 - share) / trials + (_Z / (2 * trials)) ** 2)
+    return float((middle - half) / (1 + _Z**2 / trials))
+
+
+def _differs(number: int, rows: int, of_model: float, margin: float) -> bool:
+    """Whether a share of rows is `margin` times as large or as small as the model's, and not by chance."""
+    if max(number / rows, of_model) < COMMON:
+        return False
+    return at_least(number, rows) > margin * of_model or 1 - at_least(rows - number, rows) < of_model / margin
+
+
+def _habits(
+    shares: Mapping[str, tuple[int, float]], of_model: Mapping[str, tuple[int, float]], twins: Sequence[tuple[str, ...]]
+) -> dict[str, tuple[str, ...]]:
+    """Genes that the table has much more often, against their twins, than the model makes them; and the twins."""
+    found = {}
+    for group in twins:
+        total = sum(shares.get(gene, (0, 0.0))[0] for gene in group)
+        made = sum(of_model.get(gene, (0, 0.0))[1] for gene in group)
+        for gene in group if total >= FEWEST_ROWS and made > 0 else ():
+            low, share = at_least(shares.get(gene, (0, 0.0))[0], total), of_model.get(gene, (0, 0.0))[1] / made
+            if low * (1 - share) > HABIT * share * (1 - low):
+                found[gene] = tuple(other for other in group if other != gene)
+    return found
+
+
+def _lengths(own: Side, made: Side, frame: Frame) -> list[LengthFit]:
+    """The lengths that fail, ascending."""
+    if not len(own) or not len(made):
+        return []
+    of_rows, of_drawn = (side.repertoire.lengths.astype(np.int64) for side in (own, made))
+    longest = int(max(of_rows.max(), of_drawn.max()))
+    numbers, drawn = (np.bincount(lengths, minlength=longest + 1) for lengths in (of_rows, of_drawn))
+    found = []
+    for length in range(longest + 1):
+        number, share = int(numbers[length]), drawn[length] / len(made)
+        if _differs(number, len(own), share, LENGTH_MARGIN[frame]):
+            found.append(LengthFit(length, number, number / len(own), share, frame))
+    return found
