@@ -10,12 +10,12 @@ import pyarrow as pa
 from hpcvdj.api.parameters import unfolding
 from hpcvdj.api.tables import Given, model_of
 from hpcvdj.border import warn
-from hpcvdj.cohorts import contamination as contaminating
-from hpcvdj.cohorts import sharing as sharing_of
+from hpcvdj.chance.check import Checks, ModelFit
 from hpcvdj.cohorts.cohort import Cohort
 from hpcvdj.cohorts.commands import pairs_text
-from hpcvdj.cohorts.contamination import Contamination, contaminate
+from hpcvdj.cohorts.contamination import Contamination, ContaminationSettings, contaminate
 from hpcvdj.cohorts.files import Naming, cohort_of_files, cohort_of_table
+from hpcvdj.cohorts.shared_table import SharingSettings
 from hpcvdj.cohorts.sharing import Sharing, share
 from hpcvdj.counting.tables import productive_reading
 from hpcvdj.errors import InputError
@@ -27,9 +27,14 @@ from hpcvdj.repertoires.tables import as_arrow, table_batches, table_columns
 from hpcvdj.runs.run import Run
 
 
-@unfolding(settings=sharing_of.Settings, naming=Naming, without=("strict_binding",))
+@unfolding(settings=SharingSettings, naming=Naming, checks=Checks, without=("strict_binding",))
 def sharing(
-    tables: Any, model: Model | str | Path, *, settings: partial[sharing_of.Settings], naming: partial[Naming]
+    tables: Any,
+    model: Model | str | Path,
+    *,
+    settings: partial[SharingSettings],
+    naming: partial[Naming],
+    checks: partial[Checks],
 ) -> Sharing:
     """Find the sequences that individuals share, and those shared by more than chance explains, on this machine.
 
@@ -38,6 +43,7 @@ def sharing(
     model   {model}
     {settings}
     {naming}
+    {checks}
 
     Returns a Sharing: its `table` (pyarrow) has a row for each shared sequence, the smallest p-value first, with the
     columns that docs/sharing.md lists; `observed`, `expected`, `low` and `high` are the numbers of sequences in 0, 1, …
@@ -46,19 +52,25 @@ def sharing(
     Warns (HpcvdjWarning) of excluded rows, of a fitted q of 1, and of pairs that share improbable junctions.  Raises
     InputError for fewer than two individuals, for two that are the same sample, and if no q explains the sharing.
     """
-    loaded = model_of(model)
-    found = share(_cohort(tables, loaded, naming()), loaded, settings(), Run(), loaded.selection)
+    loaded = checks().model(model_of(model))
+    cohort, fit = _cohort(tables, loaded, naming(), checks())
+    found = share(cohort, loaded, settings(), Run(), loaded.selection, fit)
     assert found is not None
     if found.q_at_bound:
         warn("the fitted q is 1, its largest: no more is shared than recombination makes")
-    for line in pairs_text(found.cohort, found.pairs) if found.pairs is not None else []:
+    for line in pairs_text(found.cohort, found.improbable):
         warn(f"{line}; see hpcvdj.contamination")
     return found
 
 
-@unfolding(settings=contaminating.Settings, naming=Naming, without=("strict_binding",))
+@unfolding(settings=ContaminationSettings, naming=Naming, checks=Checks, without=("strict_binding",))
 def contamination(
-    tables: Any, model: Model | str | Path, *, settings: partial[contaminating.Settings], naming: partial[Naming]
+    tables: Any,
+    model: Model | str | Path,
+    *,
+    settings: partial[ContaminationSettings],
+    naming: partial[Naming],
+    checks: partial[Checks],
 ) -> Contamination:
     """Find samples that contaminated each other, by the improbable junctions that they share, on this machine.
 
@@ -67,6 +79,7 @@ def contamination(
     model   {model}
     {settings}
     {naming}
+    {checks}
 
     Returns a Contamination: its `table` (pyarrow) has a row for each two individuals, with the columns that
     docs/contamination.md lists; `pairs.standing_out`, `rate`, `carry_over`, and `copies`: the rows that the command's
@@ -75,13 +88,14 @@ def contamination(
     Warns (HpcvdjWarning) of excluded rows.  Raises InputError for an individual with too few improbable junctions, or
     with too many that the model cannot make, and for two that are the same sample.
     """
-    loaded = model_of(model)
-    found = contaminate(_cohort(tables, loaded, naming()), loaded, settings(), Run())
+    loaded = checks().model(model_of(model))
+    cohort, fit = _cohort(tables, loaded, naming(), checks())
+    found = contaminate(cohort, loaded, settings(), Run(), fit)
     assert found is not None
     return found
 
 
-def _cohort(tables: Any, model: Model, naming: Naming) -> Cohort:
+def _cohort(tables: Any, model: Model, naming: Naming, checks: Checks) -> tuple[Cohort, ModelFit]:
     if isinstance(tables, str | Path):
         tables = [tables]
     if isinstance(tables, Mapping):
@@ -94,10 +108,10 @@ def _cohort(tables: Any, model: Model, naming: Naming) -> Cohort:
     elif isinstance(tables, Sequence):
         if not all(isinstance(path, str | Path) for path in tables):
             raise InputError("a list has the paths of tables; give tables in memory as a dict, by individual")
-        cohort = cohort_of_files([Path(path) for path in tables], model, naming, Run())[1]
+        _, cohort, fit = cohort_of_files([Path(path) for path in tables], model, naming, checks, Run())
         assert cohort is not None
-        return cohort
-    return cohort_of_table(as_arrow(tables), model, naming, warn)
+        return cohort, fit
+    return cohort_of_table(as_arrow(tables), model, naming, checks, warn)
 
 
 def _named(table: Any, name: str) -> pa.Table:

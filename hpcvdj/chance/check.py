@@ -4,33 +4,34 @@ A sample of the table's rows is compared with junctions that the model makes (`h
 have a name, and with the calls of other genes (`hpcvdj.chance.calls`).
 """
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
 
-from hpcvdj.chance.calls import SIDES, contradicted
+from hpcvdj.chance.calls import SIDES, contradicted, suspicious, with_other_genes
 from hpcvdj.chance.depth import Counts, Floats
 from hpcvdj.chance.fit import TAIL, Frame, GeneFit, LengthFit, Side, compare
 from hpcvdj.counting.compute import count_in_memory
 from hpcvdj.counting.config import PgenConfig
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, require_choice
 from hpcvdj.generation.generate import Generation, generate
 from hpcvdj.kernels.generation.letters import productive_rows
 from hpcvdj.kernels.neighbours.blocks import groups
 from hpcvdj.recombination.alphabet import NUCLEOTIDES
-from hpcvdj.recombination.calls import locus_of
+from hpcvdj.recombination.calls import Ties, locus_of
 from hpcvdj.recombination.exclusions import ExclusionKind
 from hpcvdj.recombination.germline import SegmentType
 from hpcvdj.recombination.igor import load_model, model_folders
-from hpcvdj.recombination.models import Alleles, Model
+from hpcvdj.recombination.models import Alleles, Model, twin_genes
 from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem, Repertoire
-from hpcvdj.recombination.twins import twin_genes
 from hpcvdj.repertoires.genes import by_gene, kinds_of, sequences
 from hpcvdj.repertoires.junctions import Junctions, read_table
 from hpcvdj.repertoires.reading import Reading
+from hpcvdj.repertoires.tables import as_arrow
 from hpcvdj.runs.run import Run
 
 SAMPLE = 100_000
@@ -50,6 +51,9 @@ MANY_IMPOSSIBLE = 0.1
 
 CALLS = 20_000
 """Productive rows whose calls are compared with other genes, at most."""
+
+MOST_LINES = 10
+"""Findings of which people are told at once."""
 
 EXAMPLES = 5
 """Rows that are named."""
@@ -78,6 +82,7 @@ class ModelFit:
     examples      some of these
     better        a model with a name under which the rows are more likely, and by how many nats per row
     compared      whether there were rows enough to judge genes and lengths
+    keep_misfits  tests keep genes that the model makes wrongly
     """
 
     rows: int = 0
@@ -90,10 +95,13 @@ class ModelFit:
     examples: tuple[str, ...] = ()
     better: tuple[str, float] | None = None
     compared: bool = False
+    keep_misfits: bool = False
 
     @property
     def broken(self) -> frozenset[str]:
         """Genes of which tests leave the junctions out."""
+        if self.keep_misfits:
+            return frozenset()
         return frozenset(own.gene for own in self.genes if own.finding == "broken")
 
     def facts(self) -> dict[str, Any]:
@@ -111,6 +119,8 @@ class ModelFit:
             )
         if self.impossible >= MANY_IMPOSSIBLE:
             found.append(f"{100 * self.impossible:.0f} % of {self.rows:,} rows are impossible under the model")
+        if self.impossible >= MOST_IMPOSSIBLE:
+            return found
         genes = sorted(self.genes, key=lambda own: (order.index(str(own.finding)), -own.rows))
         found += [f"{own}{REMEDIES.get(str(own.finding), '')}" for own in genes]
         number = sum(rows for _, rows in self.contradicted)
@@ -121,11 +131,58 @@ class ModelFit:
         return [*found, *map(str, self.lengths)]
 
 
+UNCHECKED = ModelFit()
+"""Of a table that was not compared."""
+
 REMEDIES = {
     "broken": "; tests leave it out (--keep-misfits keeps it)",
     "habit": " (--ties auto takes them together)",
 }
 """What to do about a finding."""
+
+
+@dataclass(frozen=True)
+class Checks:
+    """What is done about a model that does not fit the table.
+
+    ties          `auto`: V genes that reads hardly tell apart are taken together
+    keep_misfits  test genes that the model makes wrongly, too
+    force         go on if the model cannot make half of the rows
+    """
+
+    ties: Ties = "none"
+    keep_misfits: bool = False
+    force: bool = False
+
+    def __post_init__(self) -> None:
+        require_choice("--ties", self.ties, get_args(Ties))
+
+    def model(self, model: Model) -> Model:
+        """The model whose probabilities are computed."""
+        return model.with_ties() if self.ties == "auto" else model
+
+    def check(self, sample: Junctions, model: Model, warn: Callable[[str], None]) -> ModelFit:
+        """Compare a sample of rows with a model; InputError if it cannot make half of them.
+
+        warn  is told what is wrong
+        """
+        found = replace(check_fit(sample, model), keep_misfits=self.keep_misfits)
+        if not self.force:
+            _require_possible(found, model)
+        lines = found.lines()
+        for line in lines[:MOST_LINES]:
+            warn(line)
+        if lines[MOST_LINES:]:
+            warn(f"and {len(lines) - MOST_LINES} more findings about how {model.name} fits the rows")
+        return found
+
+
+def sample_of_table(table: Any, model: Model, reading: Reading) -> Junctions:
+    """Junctions of rows of a table in memory, at most `SAMPLE` that are drawn at random, productive or not."""
+    arrow = as_arrow(table)
+    if len(arrow) > SAMPLE:
+        arrow = arrow.take(np.sort(np.random.default_rng(0).permutation(len(arrow))[:SAMPLE]))
+    return read_table(arrow, model, replace(reading, productive=None, strict=False))
 
 
 def check_fit(sample: Junctions, model: Model) -> ModelFit:
@@ -145,7 +202,7 @@ def check_fit(sample: Junctions, model: Model) -> ModelFit:
     drawn = _drawn(model)
     made = _in_frames(drawn, _probabilities(drawn, model, names))
     named = [own for own in productive.repertoire.pairs if "any" not in (own[0].allele, own[1].allele)]
-    genes, lengths = compare(_in_frames(own, p), made, twin_genes(model.v)) if named else ([], [])
+    genes, lengths = compare(_in_frames(own, p), made, () if model.ties else twin_genes(model.v)) if named else ([], [])
     some = np.random.default_rng(0).permutation(len(productive))
     calls = _calls(productive, np.sort(some[:CALLS]), model, names, made["productive"].p) if named else {}
     return replace(
@@ -158,9 +215,9 @@ def check_fit(sample: Junctions, model: Model) -> ModelFit:
     )
 
 
-def require_possible(fit: ModelFit, model: Model, *, force: bool) -> None:
-    """Raise InputError if the model cannot make half of the rows, unless `force`."""
-    if force or fit.rows < FEWEST_TO_REFUSE or fit.impossible < MOST_IMPOSSIBLE:
+def _require_possible(fit: ModelFit, model: Model) -> None:
+    """Raise InputError if the model cannot make half of the rows."""
+    if fit.rows < FEWEST_TO_REFUSE or fit.impossible < MOST_IMPOSSIBLE:
         return
     other = f", or better -m {fit.better[0]}" if fit.better is not None else ""
     raise InputError(
@@ -205,17 +262,18 @@ def _drawn(model: Model) -> Repertoire:
 
 def _calls(own: Side, rows: Counts, model: Model, names: tuple[str, ...], of_drawn: Floats) -> dict[str, Any]:
     """The fields of a `ModelFit` that are about calls."""
+    compared = len(rows)
+    rows = rows[suspicious(own.p[rows], of_drawn)]
     part = own.repertoire.subset(rows)
-    wrong = contradicted(
-        part, own.p[rows], model, lambda given: _probabilities(given, model, names), float(np.quantile(of_drawn, TAIL))
-    )
+    with_others = [_probabilities(given, model, names) for given in with_other_genes(part, model)]
+    wrong = contradicted(part, own.p[rows], with_others, model, float(np.quantile(of_drawn, TAIL)))
     numbers = np.bincount(wrong, minlength=len(SIDES))
     named = np.flatnonzero(wrong)[:EXAMPLES]
     calls = [tuple(alleles.allele for alleles in part.pairs[kind]) for kind in kinds_of(part)[named].tolist()]
     texts = sequences(part, named).to_pylist()
     examples = [f"{text} called {v}, {j}" for text, (v, j) in zip(texts, calls, strict=True)]
     contradictions = tuple((side, int(number)) for side, number in zip(SIDES, numbers, strict=True) if side and number)
-    return {"calls": len(part), "contradicted": contradictions, "examples": tuple(examples)}
+    return {"calls": compared, "contradicted": contradictions, "examples": tuple(examples)}
 
 
 def _better(own: Side, rows: Counts, model: Model, names: tuple[str, ...]) -> tuple[str, float] | None:
@@ -247,7 +305,7 @@ def _log_likelihoods(p: Floats, model: Model) -> Floats:
     """log P(junction, V, J | productive), not below a floor."""
     logs = np.full(len(p), _FLOOR)
     np.log(p / productive_probability(model), out=logs, where=p > 0)
-    return np.maximum(logs, _FLOOR)
+    return np.asarray(np.maximum(logs, _FLOOR))
 
 
 def _of_other(other: Model, segment: SegmentType, own: Alleles) -> Alleles:

@@ -145,22 +145,18 @@ def compare(
     frame: Frame = "out-of-frame" if len(table["out-of-frame"]) >= FEWEST_OUT_OF_FRAME else "productive"
     found: list[GeneFit] = []
     for segment in ("V", "J"):
-        shares, of_model = (_shares(side[frame], segment) for side in (table, drawn))
-        habits = (
-            _habits(*(_shares(side["productive"], "V") for side in (table, drawn)), twins) if segment == "V" else {}
-        )
+        shares = {of: (_shares(table[of], segment), _shares(drawn[of], segment)) for of in table}
+        habits = _habits(*shares["productive"], twins) if segment == "V" else {}
         for fit in _improbable(segment, table["productive"], drawn["productive"]):
-            number, share = shares.get(fit.gene, (0, 0.0))
-            fit = replace(fit, share=share, model_share=of_model.get(fit.gene, (0, 0.0))[1], frame=frame)
-            if fit.finding is None and fit.gene in habits:
-                fit = replace(fit, finding="habit", twins=habits[fit.gene])
-            elif (
-                fit.finding is None
-                and len(table[frame])
-                and _differs(number, len(table[frame]), fit.model_share, MARGIN[frame])
-            ):
-                fit = replace(fit, finding="usage")
-            found.append(fit)
+            # Twins are selected alike, so productive rows tell as much, and there are more.
+            of: Frame = "productive" if fit.gene in habits else frame
+            (number, share), (_, of_model) = (side.get(fit.gene, (0, 0.0)) for side in shares[of])
+            finding, others = fit.finding, tuple[str, ...]()
+            if finding is None and fit.gene in habits:
+                finding, others = "habit", habits[fit.gene]
+            elif finding is None and _differs(number, len(table[of]), of_model, MARGIN[of]):
+                finding = "usage"
+            found.append(replace(fit, share=share, model_share=of_model, frame=of, finding=finding, twins=others))
     return found, _lengths(table[frame], drawn[frame], frame)
 
 
@@ -208,7 +204,7 @@ def at_least(successes: int, trials: int) -> float:
 
 def _differs(number: int, rows: int, of_model: float, margin: float) -> bool:
     """Whether a share of rows is `margin` times as large or as small as the model's, and not by chance."""
-    if max(number / rows, of_model) < COMMON:
+    if not rows or max(number / rows, of_model) < COMMON:
         return False
     return at_least(number, rows) > margin * of_model or 1 - at_least(rows - number, rows) < of_model / margin
 

@@ -25,6 +25,7 @@ def command(
     individual: options.IndividualColumn = None,
     metadata: options.Metadata = None,
     group: options.GroupColumn = None,
+    subject: options.SubjectColumn = None,
     write_clean: Annotated[
         Path | None,
         options.option(
@@ -34,23 +35,40 @@ def command(
             "needs duplicate_count.",
         ),
     ] = None,
+    junctions_out: Annotated[
+        Path | None,
+        options.option(
+            "--junctions", "OUT", "Table to write of the improbable junctions that are shared, and by whom."
+        ),
+    ] = None,
     plot: Annotated[
         Path | None, options.option("--plot", "FIGURE", "Figure to draw: .png or .svg; needs matplotlib.")
     ] = None,
     max_pgen: Annotated[
-        float,
-        typer.Option("--max-pgen", help="Junctions with a smaller probability, among productive ones, are improbable."),
-    ] = 1e-11,
-    min_low: Annotated[
-        int,
+        float | None,
         typer.Option(
-            "--min-low", min=1, help="Improbable junctions that each individual must have.", rich_help_panel=MORE
+            "--max-pgen",
+            help="Junctions with a smaller probability, among productive ones, are improbable.",
+            show_default="1e-11, or more where that leaves too few",
         ),
-    ] = 10_000,
+    ] = None,
+    min_low: Annotated[
+        int | None,
+        typer.Option(
+            "--min-low",
+            min=1,
+            help="Improbable junctions that each individual must have.",
+            show_default="as many as copies of 1 % of a sample need to be seen, or the pair has no power",
+            rich_help_panel=MORE,
+        ),
+    ] = None,
     draws: options.Draws = DRAWS,
     seed: options.Seed = 0,
     table_format: options.TableFormat = None,
     columns: options.Columns = None,
+    ties: options.TiesOption = "none",
+    keep_misfits: options.KeepMisfits = False,
+    force: options.Force = False,
     backend: options.BackendOption = "auto",
     strict_binding: options.StrictBinding = False,
     threads: options.Threads = None,
@@ -71,21 +89,25 @@ def command(
     """
     run = common.begin(threads, patience)
     log_if_serial(run.world)
+    from hpcvdj.chance.check import Checks
     from hpcvdj.cohorts.commands import contaminate_files
-    from hpcvdj.cohorts.contamination import Settings
+    from hpcvdj.cohorts.contamination import ContaminationSettings
     from hpcvdj.cohorts.files import Naming
     from hpcvdj.recombination.igor import load_model
     from hpcvdj.storage.plots import require_plottable
 
-    settings = run.from_root(lambda: Settings(max_pgen, min_low, draws, seed, backend, strict_binding=strict_binding))
-    naming = run.from_root(lambda: Naming(individual, metadata, group))
+    settings = run.from_root(
+        lambda: ContaminationSettings(max_pgen, min_low, draws, seed, backend, strict_binding=strict_binding)
+    )
+    naming = run.from_root(lambda: Naming(individual, metadata, group, subject))
+    checks = run.from_root(lambda: Checks(ties, keep_misfits=keep_misfits, force=force))
     opening = run.from_root(lambda: options.opening(table_format, columns))
     if plot is not None:
         run.on_root(lambda: require_plottable(plot, overwrite=overwrite))
     target = run.to(output, overwrite=overwrite)
     with run.request:
         loaded = run.from_root(lambda: load_model(model))
-        found = contaminate_files(tables, loaded, settings, naming, target, opening, write_clean)
+        found = contaminate_files(tables, loaded, settings, naming, checks, target, opening, write_clean, junctions_out)
     if found is None:
         return
     if plot is not None:
@@ -93,23 +115,29 @@ def command(
 
         with told_if_slow(f"drawing {plot}", shown=True):
             draw_contamination(found, plot, overwrite=overwrite)
-    _report(found, written_with_facts(output, plot, write_clean), clean=write_clean is not None)
+    _report(found, written_with_facts(output, junctions_out, plot, write_clean), clean=write_clean is not None)
 
 
 def _report(found: "Contamination", written: list[Path], *, clean: bool) -> None:
-    from hpcvdj.cohorts.commands import left_out_text, pairs_text
+    from hpcvdj.cohorts.commands import left_out_text, pairs_text, power_text
 
     own = found.cohort.individuals
     used, read = sum(one.rows for one in own), sum(one.rows + sum(one.left_out.values()) for one in own)
     common.say(f"rows        {read:,} read, {left_out_text(found.cohort)}")
     low, zero = int(found.low.sum()), int(found.zero.sum())
-    common.say(f"junctions   {used:,}, of which {low:,} improbable; {zero:,} that the model cannot make")
+    common.say(
+        f"junctions   {used:,}, of which {low:,} improbable (p < {found.max_pgen:g}); the model cannot make {zero:,}"
+    )
     pairs = found.pairs.standing_out
     common.say(
         f"pairs       {found.table.num_rows:,}, of which {len(pairs):,} share more than chance and selection explain"
     )
-    for line in pairs_text(found.cohort, found.pairs):
+    for line in pairs_text(found.cohort, found.improbable):
         common.say(f"            {line}")
+    for i, j in found.pairs.of_one_person:
+        common.say(f"{found.pairs.verdicts[i, j]:<11} {found.cohort.names[i]} and {found.cohort.names[j]}")
+    if line := power_text(found.cohort, found.pairs):
+        common.say(f"power       {line}")
     same = "other individuals of its group" if len(found.cohort.groups) > 1 else "the other individuals"
     for size in found.carry_over:
         if size.clones:

@@ -10,7 +10,7 @@ from hpcvdj.errors import InputError, choices
 from hpcvdj.kernels.backends import AUTO, Backend
 from hpcvdj.kernels.method import THREADS_PER_BLOCK
 from hpcvdj.kernels.pathways.methods import PathwayMethod
-from hpcvdj.recombination.calls import Policy
+from hpcvdj.recombination.calls import Policy, Ties
 from hpcvdj.recombination.germline import LARGEST_MAX_P, DAlleles, DFormConvention
 from hpcvdj.recombination.repertoire import SequenceField
 from hpcvdj.runs.pacing import SAVE_SECONDS
@@ -105,6 +105,24 @@ Metadata = Annotated[
         "TABLE",
         "Table with a row for each individual: its name, or that of its file, in one column, its group in another.",
     ),
+]
+SubjectColumn = Annotated[
+    str | None,
+    option("--subject", "COLUMN", "Column of the metadata that says whose each sample is; those of one are one."),
+]
+TiesOption = Annotated[
+    Ties,
+    typer.Option("--ties", help="auto: V genes that reads hardly tell apart are taken together, as TRBV12-3 and 12-4."),
+]
+KeepMisfits = Annotated[
+    bool,
+    typer.Option(
+        "--keep-misfits", help="Test genes, too, of which most rows are improbable for the model.", rich_help_panel=MORE
+    ),
+]
+Force = Annotated[
+    bool,
+    typer.Option("--force", help="Go on although the model cannot make half of the rows.", rich_help_panel=MORE),
 ]
 GroupColumn = Annotated[str | None, option("--group", "COLUMN", "Column of the metadata that has the groups.")]
 Draws = Annotated[

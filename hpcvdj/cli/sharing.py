@@ -36,6 +36,7 @@ def command(
     individual: options.IndividualColumn = None,
     metadata: options.Metadata = None,
     group: options.GroupColumn = None,
+    subject: options.SubjectColumn = None,
     overlap: Annotated[
         Path | None,
         options.option("--overlap", "OUT", "Table to write of the sequences that each two individuals share."),
@@ -54,6 +55,9 @@ def command(
     seed: options.Seed = 0,
     table_format: options.TableFormat = None,
     columns: options.Columns = None,
+    ties: options.TiesOption = "none",
+    keep_misfits: options.KeepMisfits = False,
+    force: options.Force = False,
     backend: options.BackendOption = "auto",
     strict_binding: options.StrictBinding = False,
     threads: options.Threads = None,
@@ -75,22 +79,25 @@ def command(
     """
     run = common.begin(threads, patience)
     log_if_serial(run.world)
+    from hpcvdj.chance.check import Checks
     from hpcvdj.cohorts.commands import share_files
     from hpcvdj.cohorts.files import Naming
-    from hpcvdj.cohorts.sharing import Settings
+    from hpcvdj.cohorts.shared_table import SharingSettings
     from hpcvdj.recombination.igor import load_model
     from hpcvdj.storage.plots import require_plottable
 
     settings = run.from_root(
-        lambda: Settings(unit, min_individuals, q, draws, seed, backend, strict_binding=strict_binding)
+        lambda: SharingSettings(unit, min_individuals, q, draws, seed, backend, strict_binding=strict_binding)
     )
-    naming = run.from_root(lambda: Naming(individual, metadata, group))
+    naming = run.from_root(lambda: Naming(individual, metadata, group, subject))
+    checks = run.from_root(lambda: Checks(ties, keep_misfits=keep_misfits, force=force))
     opening = run.from_root(lambda: options.opening(table_format, columns))
     if plot is not None:
         run.on_root(lambda: require_plottable(plot, overwrite=overwrite))
     with run.request:
         loaded = run.from_root(lambda: load_model(model))
-        found = share_files(tables, loaded, settings, naming, run.to(output, overwrite=overwrite), opening, overlap)
+        target = run.to(output, overwrite=overwrite)
+        found = share_files(tables, loaded, settings, naming, checks, target, opening, overlap)
     if found is None:
         return
     if plot is not None:
@@ -129,12 +136,9 @@ def _report(found: "Sharing", written: list[Path]) -> None:
     for name, area in found.aucs.items():
         low, high = area.interval
         common.say(f"AUC         {name:7} {area.area:.3f}, 95 % interval {low:.3f} to {high:.3f}")
-    if found.impossible:
-        common.say(f"not tested  {found.impossible:,} shared sequences, which the model cannot make")
-    common.say(f"hits        {found.hits:,} with q_value <= 0.05")
-    if found.hits_of_pairs:
-        common.say(
-            f"            {found.hits_of_pairs:,} of them only in two individuals that share improbable junctions: "
-            "probably copies; see hpcvdj contamination"
-        )
+    for reason, number in found.not_tested.items():
+        if number:
+            common.say(f"not tested  {number:,} shared sequences: {reason}")
+    copies = f"; {found.hits - found.likely_copies:,} without likely copies" if found.likely_copies else ""
+    common.say(f"hits        {found.hits:,} with q_value <= 0.05{copies}")
     common.say(f"written     {', '.join(map(str, written))}")

@@ -7,6 +7,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hpcvdj.cohorts import Unit
@@ -43,6 +45,18 @@ class Individual:
             "name": self.name, "group": self.group, "rows": self.rows,
             "rows_read": self.rows + sum(self.left_out.values()), "left_out": self.left_out,
         }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class People:
+    """Whose samples are.
+
+    subject  the individual of each sample
+    group    the group of each individual; None without groups
+    """
+
+    subject: Mapping[str, str]
+    group: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -90,13 +104,12 @@ class Holding:
         return np.bincount(self.individual, minlength=self.individuals)
 
     def only(self, sequences: Counts) -> "Holding":
-        """The entries of some sequences, ascending, which are numbered anew."""
-        kept = np.zeros(len(self.begins) - 1, dtype=bool)
-        kept[sequences] = True
-        entries = kept[self.sequence]
-        begins = np.concatenate([[0], np.cumsum(self.numbers[sequences])]).astype(np.int64)
-        number = np.repeat(np.arange(len(sequences)), np.diff(begins))
+        """The entries of some sequences, which are numbered anew, in the order that is given."""
+        counts = self.numbers[sequences]
+        begins = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        entries = np.repeat(self.begins[sequences] - begins[:-1], counts) + np.arange(begins[-1])
         reads = None if self.reads is None else self.reads[entries]
+        number = np.repeat(np.arange(len(sequences)), counts)
         return Holding(number, self.individual[entries], reads, begins, self.individuals)
 
     def overlap(self) -> Counts:
@@ -151,22 +164,24 @@ class Cohort:
         return np.array([place.get(own.group or "", 0) for own in self.individuals], dtype=np.int64)
 
 
-def cohort_of(
-    junctions: Junctions, reads: Counts | None, model: Model, groups: Mapping[str, str] | None = None
-) -> Cohort:
+def cohort_of(junctions: Junctions, reads: Counts | None, model: Model, people: People | None = None) -> Cohort:
     """The cohort of productive junctions of tables that were read together.
 
     reads   int64 [data rows] of the input, at least 1; None if it does not say
-    groups  the group of each individual
+    people  whose the samples are; None if each is an individual
 
     InputError unless two individuals have junctions, and for a name with a comma.
     """
-    names = junctions.repertoire_ids or []
+    samples = junctions.repertoire_ids or []
+    people = people or People({name: name for name in samples})
+    names = list(dict.fromkeys(people.subject[sample] for sample in samples))
     wrong = next((name for name in names if "," in name), None)
     if wrong is not None:
         raise InputError(f"an individual is called {wrong!r}, and commas separate individuals; rename it")
     own, order = by_gene(junctions.repertoire, model)
-    individual, row = junctions.repertoire_of[order].astype(np.int64), junctions.row[order]
+    place = {name: k for k, name in enumerate(names)}
+    of_sample = np.array([place[people.subject[sample]] for sample in samples] or [0], dtype=np.int64)
+    individual, row = of_sample[junctions.repertoire_of[order]], junctions.row[order]
     first, sequence = groups_of(own.words, own.lengths.astype(np.int64), kinds_of(own))
     of_row = None if reads is None else reads[row]
     has = Holding.of(sequence, individual, len(first), max(1, len(names)), of_row, np.add)
@@ -175,14 +190,14 @@ def cohort_of(
             f"{int((has.sizes > 0).sum())} individual(s) with productive junctions of the model's genes, and sharing "
             "takes two or more; give several tables, or --individual COLUMN of a table that has several"
         )
-    left_out = _left_out(junctions.excluded, names)
+    left_out = _left_out(junctions.excluded, people, names)
     for name, size, read in zip(names, has.sizes.tolist(), np.bincount(individual).tolist(), strict=False):
         if read > size:
             left_out[name][REPEATED] += read - size
-    several = np.array([any("," in gene.allele for gene in pair) for pair in own.pairs], dtype=bool)
+    several = np.array([any(model.names_several(gene.allele) for gene in pair) for pair in own.pairs], dtype=bool)
     return Cohort(
         [
-            Individual(name, groups[name] if groups is not None else None, size, dict(left_out[name].most_common()))
+            Individual(name, (people.group or {}).get(name), size, dict(left_out[name].most_common()))
             for name, size in zip(names, has.sizes.tolist(), strict=True)
         ],
         own.subset(first),
@@ -194,12 +209,25 @@ def cohort_of(
     )  # fmt: skip
 
 
-def _left_out(excluded: ExcludedRows, names: list[str]) -> dict[str, Counter[str]]:
+def names_of_holders(cohort: Cohort, has: Holding, *, reads: bool = False) -> Any:
+    """The individuals of each sequence, or their reads, joined by commas, as a pyarrow Array of text."""
+    texts = pa.array(has.reads).cast(pa.string()) if reads else pa.array(cohort.names, pa.string())
+    values = texts if reads else texts.take(pa.array(has.individual))
+    return pc.binary_join(pa.LargeListArray.from_arrays(pa.array(has.begins), values), ",")
+
+
+def without_genes(own: Repertoire, left_out: frozenset[str]) -> NDArray[np.bool_]:
+    """Which junctions have none of some genes, bool [junctions]."""
+    kept = [left_out.isdisjoint({*v.allele.split(","), *j.allele.split(",")}) for v, j in own.pairs]
+    return np.array(kept, dtype=bool)[kinds_of(own)] if kept else np.ones(len(own), dtype=bool)
+
+
+def _left_out(excluded: ExcludedRows, people: People, names: list[str]) -> dict[str, Counter[str]]:
     """How many rows of each individual were excluded, by the kind of the reason."""
     found = {name: Counter[str]() for name in names}
     pairs = Counter(zip(excluded.repertoire_id, excluded.code.tolist(), strict=True))
-    for (name, code), rows in pairs.items():
-        found[name][excluded.exclusions[code].summary] += rows
+    for (sample, code), rows in pairs.items():
+        found[people.subject[sample]][excluded.exclusions[code].summary] += rows
     return found
 
 
@@ -209,21 +237,25 @@ class Sequences:
 
     repertoire  one junction that spells each
     has         who has which
+    spelled     int64 [junctions of the cohort]: the sequence that each spells; -1 for one of those left out
     variants    int64 [sequences]: its distinct junctions
     letters, lengths  amino acids, as of `hpcvdj.repertoires.genes.amino_acids`
     """
 
     repertoire: Repertoire
     has: Holding
+    spelled: Counts
     variants: Counts
     letters: NDArray[np.uint8]
     lengths: Counts
 
     def only(self, rows: Counts) -> "Sequences":
         """Some of them, ascending."""
+        number = np.full(len(self.variants) + 1, -1, dtype=np.int64)
+        number[rows] = np.arange(len(rows))
         return Sequences(
-            self.repertoire.subset(rows), self.has.only(rows), self.variants[rows], self.letters[rows],
-            self.lengths[rows],
+            self.repertoire.subset(rows), self.has.only(rows), number[self.spelled], self.variants[rows],
+            self.letters[rows], self.lengths[rows],
         )  # fmt: skip
 
 
@@ -232,12 +264,12 @@ def sequences_of(cohort: Cohort, unit: Unit, model: Model) -> Sequences:
     own, has = cohort.repertoire, cohort.has
     letters, lengths = amino_acids(own, np.arange(len(own)))
     if unit == "nt":
-        return Sequences(own, has, np.ones(len(own), dtype=np.int64), letters, lengths)
+        return Sequences(own, has, np.arange(len(own)), np.ones(len(own), dtype=np.int64), letters, lengths)
     kinds = kinds_of(own) if unit == "vj-aa" else np.zeros(len(own), dtype=np.int64)
     first, group = groups_of(letter_words(letters), lengths, kinds)
     has = Holding.of(group[has.sequence], has.individual, len(first), has.individuals, has.reads, np.maximum)
     spelled = own.subset(first) if unit == "vj-aa" else with_any_genes(own, first, model)
-    return Sequences(spelled, has, np.bincount(group), letters[first], lengths[first])
+    return Sequences(spelled, has, group, np.bincount(group), letters[first], lengths[first])
 
 
 def with_any_genes(own: Repertoire, rows: Counts, model: Model) -> Repertoire:

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hpcvdj.cohorts import contamination, sharing
+from hpcvdj.chance.check import Checks, ModelFit
 from hpcvdj.cohorts.cohort import Cohort
-from hpcvdj.cohorts.contamination import Contamination, contaminate
+from hpcvdj.cohorts.contamination import Contamination, ContaminationSettings, contaminate
 from hpcvdj.cohorts.files import Naming, Targets, cohort_of_files, recorded
-from hpcvdj.cohorts.low import SELECTION, Pairs
+from hpcvdj.cohorts.improbable import COMMON, SEEN, SELECTION, Improbable, Pairs
+from hpcvdj.cohorts.shared_table import SharingSettings
 from hpcvdj.cohorts.sharing import Sharing, share
 from hpcvdj.errors import InputError, few
 from hpcvdj.recombination.models import Model
@@ -27,9 +28,12 @@ from hpcvdj.storage.files import atomic_folder
 
 log = logging.getLogger(__name__)
 
+MOST_LISTED = 100
+"""Junctions of a common source that OUT.json lists."""
+
 
 def share_files(
-    paths: Sequence[Path], model: Model, settings: sharing.Settings, naming: Naming, run: Run,
+    paths: Sequence[Path], model: Model, settings: SharingSettings, naming: Naming, checks: Checks, run: Run,
     opening: Opening = BY_HEADER, overlap: Path | None = None,
 ) -> Sharing | None:  # fmt: skip
     """Test the sequences that individuals share, and write them to the target of `run`, beside a file of facts.
@@ -41,18 +45,20 @@ def share_files(
     """
     assert run.target is not None
     targets = Targets(run.target, (overlap,) if overlap is not None else ())
-    inputs, cohort = _cohort(paths, model, naming, run, opening, targets)
-    found = share(cohort, model, settings, run, model.selection)
+    model = checks.model(model)
+    inputs, cohort, fit = _cohort(paths, model, naming, checks, run, opening, targets)
+    found = share(cohort, model, settings, run, model.selection, fit)
 
     def finish() -> Sharing:
         assert found is not None
         facts = {
             "command": "sharing", **run.provenance(), **model.facts(), "tables": recorded(inputs),
-            "settings": asdict(settings), **sharing_facts(found, settings),
+            "settings": asdict(settings), "checks": asdict(checks), "fit": fit.facts(),
+            **sharing_facts(found, settings),
         }  # fmt: skip
         tables = {targets.table: found.table} | ({overlap: overlap_table(found)} if overlap is not None else {})
         targets.write(facts, tables, overwrite=run.overwrite)
-        for line in pairs_text(found.cohort, found.pairs) if found.pairs is not None else []:
+        for line in pairs_text(found.cohort, found.improbable):
             log.warning("%s; see hpcvdj contamination", line)
         return found
 
@@ -60,52 +66,55 @@ def share_files(
 
 
 def contaminate_files(
-    paths: Sequence[Path], model: Model, settings: contamination.Settings, naming: Naming, run: Run,
-    opening: Opening = BY_HEADER, clean: Path | None = None,
+    paths: Sequence[Path], model: Model, settings: ContaminationSettings, naming: Naming, checks: Checks, run: Run,
+    opening: Opening = BY_HEADER, clean: Path | None = None, junctions: Path | None = None,
 ) -> Contamination | None:  # fmt: skip
     """Compare the improbable junctions of individuals, and write the pairs to the target of `run`, beside facts.
 
-    clean  the folder to write the tables to, without the copies of improbable junctions
+    clean      the folder to write the tables to, without the copies of improbable junctions
+    junctions  where to write the improbable junctions that several individuals have
 
     Returns and raises as `share_files`.
     """
     assert run.target is not None
-    targets = Targets(run.target)
+    targets = Targets(run.target, (junctions,) if junctions is not None else ())
+    model = checks.model(model)
 
     def check() -> None:
         if clean is not None and clean.exists() and not (run.overwrite and clean.is_dir()):
             raise InputError(f"{clean}: exists already; give another name, or --overwrite to replace it")
 
     run.on_root(check)
-    inputs, cohort = _cohort(paths, model, naming, run, opening, targets)
+    inputs, cohort, fit = _cohort(paths, model, naming, checks, run, opening, targets)
     if clean is not None:
         run.on_root(lambda: _require_clean(inputs, cohort))
-    found = contaminate(cohort, model, settings, run)
+    found = contaminate(cohort, model, settings, run, fit)
 
     def finish() -> Contamination:
         assert found is not None
         facts = {
             "command": "contamination", **run.provenance(), **model.facts(), "tables": recorded(inputs),
-            "settings": asdict(settings), **contamination_facts(found),
+            "settings": asdict(settings), "checks": asdict(checks), "fit": fit.facts(), **contamination_facts(found),
         }  # fmt: skip
         if clean is not None:
             _write_clean(inputs, found, clean, overwrite=run.overwrite)
             facts["removed"] = _removed(inputs, found)
-        targets.write(facts, {targets.table: found.table}, overwrite=run.overwrite)
+        tables = {targets.table: found.table} | ({junctions: found.junctions} if junctions is not None else {})
+        targets.write(facts, tables, overwrite=run.overwrite)
         return found
 
     return run.on_root(finish)
 
 
 def _cohort(
-    paths: Sequence[Path], model: Model, naming: Naming, run: Run, opening: Opening, targets: Targets
-) -> tuple[Inputs, Cohort | None]:
+    paths: Sequence[Path], model: Model, naming: Naming, checks: Checks, run: Run, opening: Opening, targets: Targets
+) -> tuple[Inputs, Cohort | None, ModelFit]:
     run.on_root(lambda: targets.require(paths, overwrite=run.overwrite))
-    inputs, cohort = cohort_of_files(paths, model, naming, run, opening)
+    inputs, cohort, fit = cohort_of_files(paths, model, naming, checks, run, opening)
     # A folder of tables may have a target that is one of them.
     run.on_root(lambda: targets.require(inputs.files, overwrite=run.overwrite))
     run.request.begin()
-    return inputs, cohort
+    return inputs, cohort, fit
 
 
 def _numbers(values: Any) -> Any:
@@ -117,7 +126,7 @@ def _numbers(values: Any) -> Any:
     return None if isinstance(values, float) and not math.isfinite(values) else values
 
 
-def sharing_facts(found: Sharing, settings: sharing.Settings) -> dict[str, Any]:
+def sharing_facts(found: Sharing, settings: SharingSettings) -> dict[str, Any]:
     """What OUT.json has of shared sequences; docs/sharing.md describes it."""
     columns = ("observed", "expected", "low", "high", "expected_q1")
     spectrum = [
@@ -130,15 +139,20 @@ def sharing_facts(found: Sharing, settings: sharing.Settings) -> dict[str, Any]:
         "q_at_bound": found.q_at_bound,
         "selection_factor": found.factor,
         "draws": settings.draws,
-        "individuals": [own.facts() for own in found.cohort.individuals],
+        "individuals": [
+            {**own.facts(), "recombinations": size}
+            for own, size in zip(found.cohort.individuals, found.sizes.tolist(), strict=True)
+        ],
         "spectrum": spectrum,
         "overlap": {"shared": _numbers(found.shared), "expected": _numbers(found.expected_shared)},
         "auc": {name: _numbers([own.area, *own.interval]) for name, own in found.aucs.items()},
         "tested": found.tested,
-        "impossible": found.impossible,
+        "not_tested": found.not_tested,
         "hits": found.hits,
-        "hits_of_pairs": found.hits_of_pairs,
-        "standing_out": found.pairs.standing_out if found.pairs is not None else [],
+        "likely_copies": found.likely_copies,
+        "max_pgen": found.improbable.max_pgen,
+        "standing_out": found.pairs.standing_out,
+        "common_source": len(found.improbable.common),
     }
 
 
@@ -176,16 +190,16 @@ def overlap_of_groups(found: Sharing) -> list[tuple[str, str, int, float]]:
 
 def contamination_facts(found: Contamination) -> dict[str, Any]:
     """What OUT.json has of improbable junctions; docs/contamination.md describes it."""
-    numbers = zip(found.low.tolist(), found.zero.tolist(), strict=True)
+    numbers = zip(found.low.tolist(), found.zero.tolist(), found.sizes.tolist(), strict=True)
     return {
         "max_pgen": found.max_pgen,
         "selection_allowed": SELECTION,
         "individuals": [
-            {**own.facts(), "low": low, "zero": zero}
-            for own, (low, zero) in zip(found.cohort.individuals, numbers, strict=True)
+            {**own.facts(), "low": low, "zero": zero, "recombinations": size}
+            for own, (low, zero, size) in zip(found.cohort.individuals, numbers, strict=True)
         ],
         "rate": _numbers(found.rate),
-        "shared_low": _numbers(found.pairs.shared),
+        "shared_low": _numbers(np.where(np.eye(len(found.low), dtype=bool), found.low, found.pairs.shared)),
         "expected_low": _numbers(found.pairs.expected),
         "carry_over": [
             {
@@ -195,6 +209,13 @@ def contamination_facts(found: Contamination) -> dict[str, Any]:
             for own in found.carry_over
         ],
         "standing_out": found.pairs.standing_out,
+        "of_one_person": found.pairs.of_one_person,
+        "no_power": int(np.triu(found.pairs.verdicts == "no power", 1).sum()),
+        "common_source": {
+            "people": COMMON, "junctions": len(found.improbable.common),
+            "listed": found.junctions.slice(0, min(len(found.improbable.common), MOST_LISTED)).to_pylist(),
+        },
+        "left_out": found.left_out,
     }  # fmt: skip
 
 
@@ -207,15 +228,34 @@ def left_out_text(cohort: Cohort) -> str:
     return f"{reasons.total():,} left out{f' ({listed})' if reasons.total() else ''}"
 
 
-def pairs_text(cohort: Cohort, pairs: Pairs, most: int = 5) -> list[str]:
-    """Pairs that stand out, a line for each, and how many more there are."""
+def pairs_text(cohort: Cohort, improbable: Improbable, most: int = 5) -> list[str]:
+    """Pairs that stand out, a line for each, and how many more there are; and junctions of a common source."""
+    pairs = improbable.pairs
     found = pairs.standing_out
     lines = [
         f"{cohort.names[i]} and {cohort.names[j]}: {int(pairs.shared[i, j]):,} improbable junctions shared, "
         f"{float(pairs.expected[i, j]):.2g} expected"
         for i, j in found[:most]
     ]
-    return lines + [f"and {len(found) - most:,} more pairs"] * (len(found) > most)
+    lines += [f"and {len(found) - most:,} more pairs"] * (len(found) > most)
+    if len(improbable.common):
+        lines.append(
+            f"{len(improbable.common):,} improbable junctions are in {COMMON} people or more, of a common source"
+        )
+    return lines
+
+
+def power_text(cohort: Cohort, pairs: Pairs) -> str:
+    """Individuals with which copies cannot be seen, in a line; empty if there are none."""
+    lacking = np.triu(pairs.verdicts == "no power", 1)
+    if not lacking.any():
+        return ""
+    often = np.argsort(-(lacking | lacking.T).sum(axis=0), kind="stable")
+    names = [cohort.names[k] for k in often.tolist() if (lacking | lacking.T)[k].sum() > len(cohort.names) / 2]
+    return (
+        f"in {int(lacking.sum()):,} pairs, copies of {100 * SEEN:.0f} % of a sample would not be seen, for want of "
+        f"improbable junctions{f': of {few(names)}' if names else ''}"
+    )
 
 
 def _require_clean(inputs: Inputs, cohort: Cohort | None) -> None:

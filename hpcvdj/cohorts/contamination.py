@@ -1,24 +1,26 @@
 """Which individuals share improbable junctions, and how often large clones are met in others: contamination.
 
-See `hpcvdj.cohorts.low` for the test of two individuals, and docs/contamination.md.
+See `hpcvdj.cohorts.improbable` for the test of two individuals, and docs/contamination.md.
 """
 
 from dataclasses import dataclass
-from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from hpcvdj.chance import DRAWS
-from hpcvdj.chance.depth import Floats
+from hpcvdj.chance.check import UNCHECKED, ModelFit
+from hpcvdj.chance.depth import Counts, Draws, Floats, recombinations_of
 from hpcvdj.chance.draws import Chance
-from hpcvdj.cohorts.cohort import Cohort, Counts, Holding
-from hpcvdj.cohorts.low import MAX_PGEN, Pairs
-from hpcvdj.cohorts.sharing import same_sample
+from hpcvdj.cohorts.cohort import Cohort, names_of_holders, without_genes
+from hpcvdj.cohorts.improbable import COMMON, SEEN, Improbable, Pairs, improbable_of, more_reads, people_of
 from hpcvdj.errors import InputError, few
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.recombination.models import Model
+from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
+from hpcvdj.repertoires.genes import amino_acids, as_text, kinds_of, sequences
 from hpcvdj.runs.run import Run
 
 CLONES = (1, 2, 4, 10, 30, 100, 1000)
@@ -29,28 +31,30 @@ MOST_ZERO = 0.05
 
 
 @dataclass(frozen=True)
-class Settings:
+class ContaminationSettings:
     """How contamination is found.
 
-    max_pgen        junctions with a smaller probability, among productive recombinations, are improbable
-    min_low         improbable junctions that each individual must have
+    max_pgen        junctions with a smaller probability, among productive recombinations, are improbable; None chooses
+                    it so that contamination can be seen
+    min_low         improbable junctions that each individual must have; None takes those that have enough for pairs to
+                    be judged, and names the others
     draws           productive sequences to draw from the model
     seed            of these
     backend         where probabilities are computed
     strict_binding  two ranks on one GPU are an error, not a warning
     """
 
-    max_pgen: float = MAX_PGEN
-    min_low: int = 10_000
+    max_pgen: float | None = None
+    min_low: int | None = None
     draws: int = DRAWS
     seed: int = 0
     backend: str = AUTO
     strict_binding: bool = False
 
     def __post_init__(self) -> None:
-        if not 0 < self.max_pgen <= 1e-6:
+        if self.max_pgen is not None and not 0 < self.max_pgen <= 1e-6:
             raise InputError(f"--max-pgen {self.max_pgen}: give a number above 0, at most 1e-6")
-        if self.min_low < 1:
+        if self.min_low is not None and self.min_low < 1:
             raise InputError(f"--min-low {self.min_low}: give at least 1")
         if self.draws < 1000:
             raise InputError(f"--draws {self.draws}: give at least 1000")
@@ -58,12 +62,12 @@ class Settings:
 
 @dataclass(frozen=True)
 class CarryOver:
-    """How often improbable clones of a size are met in another individual.
+    """How often improbable clones of a size are met in another person.
 
     first, last  of their reads; None for no largest
     clones       how many clones there are
-    same_group, other_group  in what share of the other individuals of the same group, and of other groups, a clone is
-                 met; None without such individuals
+    same_group, other_group  in what share of the other people of the same group, and of other groups, a clone is met;
+                 None without such people
     """
 
     first: int
@@ -102,25 +106,29 @@ class Contamination:
     """Improbable junctions that individuals share.
 
     table       pyarrow, a row for each two individuals: see docs/contamination.md for the columns
+    junctions   pyarrow, a row for each improbable junction that several individuals have: see there
     cohort      whose they are
-    max_pgen    below which a junction is improbable
-    low         int64 [individuals]: improbable junctions of each
-    zero        int64 [individuals]: those that the model cannot make
-    pairs       shared and expected numbers, and tests
+    improbable  junctions, and the verdict of each pair
+    zero        int64 [individuals]: junctions that the model cannot make
+    left_out    junctions of genes that the model makes wrongly, of all individuals
+    sizes       float64 [individuals]: recombinations
     rate        float64 [individuals, individuals]: shared improbable junctions of all pairs of one of each
     carry_over  by the size of clones; empty without read counts
     copies      rows of improbable junctions that are not of the largest clone; None without read counts
+    fit         how the model fits the tables
     """
 
     table: pa.Table
+    junctions: pa.Table
     cohort: Cohort
-    max_pgen: float
-    low: Counts
+    improbable: Improbable
     zero: Counts
-    pairs: Pairs
+    left_out: int
+    sizes: Floats
     rate: Floats
     carry_over: list[CarryOver]
     copies: list[Copy] | None
+    fit: ModelFit
 
     def __repr__(self) -> str:
         """How many pairs there are, and how many stand out."""
@@ -129,12 +137,31 @@ class Contamination:
             f"{self.table.num_rows:,} pairs stand out>"
         )
 
+    @property
+    def pairs(self) -> Pairs:
+        """Shared and expected numbers, and tests."""
+        return self.improbable.pairs
 
-def contaminate(cohort: Cohort | None, model: Model, settings: Settings, run: Run) -> Contamination | None:
+    @property
+    def max_pgen(self) -> float:
+        """Below what a junction is improbable."""
+        return self.improbable.max_pgen
+
+    @property
+    def low(self) -> Counts:
+        """Improbable junctions of each individual, int64 [individuals]."""
+        return self.improbable.low
+
+
+def contaminate(
+    cohort: Cohort | None, model: Model, settings: ContaminationSettings, run: Run, fit: ModelFit = UNCHECKED
+) -> Contamination | None:
     """Compare root's individuals; None on the other ranks, which compute probabilities.
 
-    InputError if an individual has too few improbable junctions, or too many that the model cannot make, and if two are
-    the same sample.
+    fit  how the model fits the tables: junctions of genes that it makes wrongly take no part
+
+    InputError if no pair has junctions enough for contamination to be seen, or an individual too many that the model
+    cannot make.
     """
     chance = Chance(model, settings.draws, settings.seed, settings.backend, settings.strict_binding)
     of_drawn = chance.among_productive(chance.drawn(run), PGEN_COLUMNS[:1], run)
@@ -144,48 +171,42 @@ def contaminate(cohort: Cohort | None, model: Model, settings: Settings, run: Ru
         assert cohort is not None
         assert of_drawn is not None
         assert p is not None
-        rare = of_drawn[:, 0] < settings.max_pgen
-        return _found(cohort, p[:, 0], float((of_drawn[:, 0] * rare).mean()), settings)
+        return _found(cohort, p[:, 0], of_drawn[:, 0], model, settings, fit)
 
     return run.on_root(found)
 
 
-def _found(cohort: Cohort, p: Floats, mean: float, settings: Settings) -> Contamination:
-    has, sizes = cohort.has, cohort.has.sizes
-    zero = np.bincount(has.individual[p[has.sequence] <= 0], minlength=has.individuals)
-    is_low = (p > 0) & (p < settings.max_pgen)
-    low = np.bincount(has.individual[is_low[has.sequence]], minlength=has.individuals)
-    _require_power(cohort, low, zero, settings)
-    several = has.only(np.flatnonzero(is_low & (has.numbers >= 2)))
-    overlap = several.overlap()
-    pairs = Pairs.of(overlap, sizes, mean)
-    same = pairs.duplicate(low)
-    if same is not None:
-        raise same_sample(cohort, *same)
-    np.fill_diagonal(overlap, low)
-    rate = np.divide(overlap, low[:, np.newaxis] * low.astype(np.float64))
+def _found(
+    cohort: Cohort, p: Floats, of_drawn: Floats, model: Model, settings: ContaminationSettings, fit: ModelFit
+) -> Contamination:
+    has, kept = cohort.has, without_genes(cohort.repertoire, fit.broken)
+    weights = Draws(np.log(of_drawn), np.full(len(of_drawn), 1 / len(of_drawn))).on_grid(0.0)
+    sizes = recombinations_of(has.sizes, weights, cohort.names)
+    zero = np.bincount(has.individual[((p <= 0) & kept)[has.sequence]], minlength=has.individuals)
+    _require_possible(cohort, zero)
+    improbable = improbable_of(cohort, p, sizes, of_drawn, settings.max_pgen, kept)
+    _require_power(cohort, improbable, settings)
+    low, pairs = improbable.low, improbable.pairs
+    shared = pairs.shared.astype(np.float64)
+    rate = np.divide(shared, low[:, np.newaxis] * low.astype(np.float64), out=shared * np.nan, where=shared > 0)
+    rate[(pairs.shared == 0) & (np.multiply.outer(low, low) > 0)] = 0.0
     np.fill_diagonal(rate, np.nan)
     return Contamination(
-        table=_table(cohort, low, pairs, rate, _more_reads(several)),
+        table=_table(cohort, improbable, rate),
+        junctions=_junctions(cohort, improbable, p * productive_probability(model)),
         cohort=cohort,
-        max_pgen=settings.max_pgen,
-        low=low,
+        improbable=improbable,
         zero=zero,
-        pairs=pairs,
+        left_out=int((~kept[has.sequence]).sum()),
+        sizes=sizes,
         rate=rate,
-        carry_over=_carry_over(cohort, is_low),
-        copies=_copies(cohort, is_low) if has.reads is not None else None,
+        carry_over=_carry_over(cohort, improbable),
+        copies=_copies(cohort, improbable) if has.reads is not None else None,
+        fit=fit,
     )
 
 
-def _require_power(cohort: Cohort, low: Counts, zero: Counts, settings: Settings) -> None:
-    few_low = [f"{name} has {number:,}" for name, number in zip(cohort.names, low.tolist(), strict=True)
-               if number < settings.min_low]  # fmt: skip
-    if few_low:
-        raise InputError(
-            f"an individual needs {settings.min_low:,} junctions with a probability below {settings.max_pgen:g} "
-            f"(--min-low), or contamination cannot be seen: {few(few_low)}; leave these out, or lower it"
-        )
+def _require_possible(cohort: Cohort, zero: Counts) -> None:
     share = zero / np.maximum(cohort.has.sizes, 1)
     if share.max() > MOST_ZERO:
         worst = int(share.argmax())
@@ -195,45 +216,85 @@ def _require_power(cohort: Cohort, low: Counts, zero: Counts, settings: Settings
         )
 
 
-def _more_reads(several: Holding) -> Counts | None:
-    """Of each two individuals, how many junctions both have, of which the first has more reads; None without reads."""
-    if several.reads is None:
-        return None
-    more = np.zeros((several.individuals, several.individuals), dtype=np.int64)
-    for first, stop in pairwise(several.begins.tolist()):
-        holders, reads = several.individual[first:stop], several.reads[first:stop]
-        more[np.ix_(holders, holders)] += reads[:, np.newaxis] > reads
-    return more
+def _require_power(cohort: Cohort, improbable: Improbable, settings: ContaminationSettings) -> None:
+    """Raise InputError if an individual has fewer improbable junctions than are asked for, or if none has enough."""
+    low, name = improbable.low, f"a probability below {improbable.max_pgen:g}"
+    pairs = ~improbable.pairs.same_person
+    np.fill_diagonal(pairs, False)
+    listed = [f"{own} has {number:,}" for own, number in zip(cohort.names, low.tolist(), strict=True)]
+    if settings.min_low is not None and low.min() < settings.min_low:
+        lacking = [text for text, number in zip(listed, low.tolist(), strict=True) if number < settings.min_low]
+        raise InputError(
+            f"--min-low {settings.min_low}: {few(lacking)} junctions with {name}; leave these out, or lower it"
+        )
+    if settings.min_low is None and pairs.any() and (improbable.pairs.detectable[pairs] > SEEN).all():
+        raise InputError(
+            f"no individual has junctions enough with {name} to see copies of {100 * SEEN:.0f} % of them "
+            f"({few(listed)}); give deeper samples, or --min-low 1 to compare them all the same"
+        )
 
 
-def _table(cohort: Cohort, low: Counts, pairs: Pairs, rate: Floats, more: Counts | None) -> pa.Table:
+def _table(cohort: Cohort, improbable: Improbable, rate: Floats) -> pa.Table:
+    low, pairs = improbable.low, improbable.pairs
     upper = np.triu_indices(len(low), 1)
     names = pa.array(cohort.names, pa.string())
-    shared = pairs.shared[upper]
+    of_pairs = improbable.several.only(np.flatnonzero(improbable.of_people < COMMON))
+    more, shared = more_reads(of_pairs), pairs.shared[upper]
+    of_one = pairs.same_person[upper]
     made = pa.table({
         "individual_1": names.take(pa.array(upper[0])),
         "individual_2": names.take(pa.array(upper[1])),
+        "verdict": pa.array(pairs.verdicts[upper].tolist(), pa.string()),
         "low_1": low[upper[0]],
         "low_2": low[upper[1]],
         "shared_low": shared,
         "expected_low": pairs.expected[upper],
-        "rate": rate[upper],
-        "share_of_1": shared / low[upper[0]],
-        "share_of_2": shared / low[upper[1]],
+        "common_source": pairs.common[upper],
+        "rate": pa.array(rate[upper], from_pandas=True),
+        "share_of_1": shared / np.maximum(low[upper[0]], 1),
+        "share_of_2": shared / np.maximum(low[upper[1]], 1),
         **({} if more is None else {"more_reads_1": more[upper], "more_reads_2": more.T[upper]}),
-        "p_value": pairs.p_value[upper],
-        "q_value": pairs.q_value[upper],
+        "detectable": pa.array(pairs.detectable[upper], mask=of_one | ~np.isfinite(pairs.detectable[upper])),
+        "p_value": pa.array(pairs.p_value[upper], mask=of_one),
+        "q_value": pa.array(pairs.q_value[upper], mask=of_one),
     })  # fmt: skip
-    return made.take(pa.array(np.lexsort((-shared, pairs.p_value[upper]))))
+    return made.take(pa.array(np.lexsort((-shared, pairs.p_value[upper], ~of_one))))
 
 
-def _carry_over(cohort: Cohort, is_low: np.ndarray) -> list[CarryOver]:
-    """By the reads of clones, each of which may be the source of what is met in others."""
+def _junctions(cohort: Cohort, improbable: Improbable, pgen: Floats) -> pa.Table:
+    """What is shared, by whom: junctions of a common source first, then those of most people, the most improbable."""
+    people, rows = improbable.of_people, improbable.sequences
+    order = np.lexsort((rows, pgen[rows], -people))
+    rows, own = rows[order], cohort.repertoire.subset(np.sort(rows))
+    # A subset of a repertoire is in its order.
+    place = np.argsort(np.argsort(rows))
+    pairs = [own.pairs[kind] for kind in kinds_of(own).tolist()]
+    has = improbable.several.only(order)
+    columns: dict[str, Any] = {
+        "kind": pa.array(np.where(people[order] >= COMMON, "common source", "pair").tolist(), pa.string()),
+        "v_call": pa.array([pairs[k][0].allele for k in place.tolist()], pa.string()),
+        "j_call": pa.array([pairs[k][1].allele for k in place.tolist()], pa.string()),
+        "junction": sequences(own, np.arange(len(own))).take(pa.array(place)),
+        "junction_aa": as_text(*amino_acids(own, np.arange(len(own)))).take(pa.array(place)),
+        "pgen": pgen[rows],
+        "n_individuals": has.numbers,
+        "n_people": people[order],
+        "individuals": names_of_holders(cohort, has),
+    }
+    if has.reads is not None:
+        columns["duplicate_counts"] = names_of_holders(cohort, has, reads=True)
+    return pa.table(columns)
+
+
+def _carry_over(cohort: Cohort, improbable: Improbable) -> list[CarryOver]:
+    """By the reads of clones, each of which may be the source of what is met in other people."""
     if cohort.has.reads is None:
         return []
-    has = cohort.has.only(np.flatnonzero(is_low))
+    person_of = improbable.pairs.person_of
+    has = people_of(cohort.has.only(np.flatnonzero(improbable.is_low)), person_of)
     assert has.reads is not None
-    group_of, groups = cohort.group_of, max(1, len(cohort.groups))
+    people, first = np.unique(person_of, return_index=True)
+    group_of, groups = cohort.group_of[first], max(1, len(cohort.groups))
     of_group = np.bincount(group_of, minlength=groups)
     held_by_group = np.zeros((len(has.begins) - 1, groups), dtype=np.int32)
     np.add.at(held_by_group, (has.sequence, group_of[has.individual]), 1)
@@ -241,36 +302,35 @@ def _carry_over(cohort: Cohort, is_low: np.ndarray) -> list[CarryOver]:
     met_same = held_by_group[has.sequence, own_group] - 1
     met_other = has.numbers[has.sequence] - 1 - met_same
     asked_same = of_group[own_group] - 1
-    asked_other = has.individuals - 1 - asked_same
+    asked_other = len(people) - 1 - asked_same
     size = np.searchsorted(CLONES, has.reads, side="right") - 1
     found = []
-    for k, first in enumerate(CLONES):
+    for k, smallest in enumerate(CLONES):
         rows = size == k
         last = CLONES[k + 1] - 1 if k + 1 < len(CLONES) else None
         rates = [
             int(met[rows].sum()) / int(asked[rows].sum()) if asked[rows].sum() else None
             for met, asked in ((met_same, asked_same), (met_other, asked_other))
         ]
-        found.append(CarryOver(first, last, int(rows.sum()), *rates))
+        found.append(CarryOver(smallest, last, int(rows.sum()), *rates))
     return found
 
 
-def _copies(cohort: Cohort, is_low: np.ndarray) -> list[Copy]:
-    """Rows of improbable junctions that several have, but for those of the largest clone, of equal ones the first."""
-    has = cohort.has
+def _copies(cohort: Cohort, improbable: Improbable) -> list[Copy]:
+    """Rows of improbable junctions that several people have, but for those of the person with the largest clone."""
+    has, person_of = cohort.has, improbable.pairs.person_of
     assert has.reads is not None
-    chosen = np.flatnonzero(is_low & (has.numbers >= 2))
-    keeper = np.full(len(is_low), -1, dtype=np.int64)
-    largest = np.zeros(len(is_low), dtype=np.int64)
+    keeper = np.full(len(improbable.is_low), -1, dtype=np.int64)
+    largest = np.zeros(len(improbable.is_low), dtype=np.int64)
     reads_of: dict[tuple[int, int], int] = {}
-    for sequence in chosen.tolist():
+    for sequence in improbable.sequences.tolist():
         own = slice(has.begins[sequence], has.begins[sequence + 1])
         place = int(has.reads[own].argmax())
         keeper[sequence], largest[sequence] = has.individual[own][place], has.reads[own][place]
         for individual, reads in zip(has.individual[own].tolist(), has.reads[own].tolist(), strict=True):
             reads_of[sequence, individual] = reads
     of_row = keeper[cohort.sequence_of]
-    rows = np.flatnonzero((of_row >= 0) & (of_row != cohort.individual_of))
+    rows = np.flatnonzero((of_row >= 0) & (person_of[of_row] != person_of[cohort.individual_of]))
     rows = rows[np.argsort(cohort.row[rows])]
     facts = zip(
         cohort.row[rows].tolist(), cohort.individual_of[rows].tolist(), cohort.sequence_of[rows].tolist(), strict=True

@@ -15,28 +15,25 @@ import numpy as np
 
 from hpcvdj.chance.depth import GRID, POINTS, Counts, Draws, Floats, on_grid
 from hpcvdj.errors import InputError
+from hpcvdj.kernels.carriers import numbers_of_carriers
 
 SMALLEST_Q = 1e-3
 """A smaller share of survivors is not believed."""
 
 BOOTSTRAPS = 200
 
+_MOST_STEPS = 200
+
 
 class Numbers:
     """The number of individuals that have a sequence, by its probability."""
 
-    def __init__(self, sizes: Counts) -> None:
+    def __init__(self, sizes: Floats) -> None:
         # Sorted, so that the order of individuals does not change a digit.
         self._own = np.asarray(sizes, dtype=np.float64)
         self.individuals = len(sizes)
-        p = np.exp(GRID)
         chance = np.zeros((POINTS, self.individuals + 1))
-        chance[:, 0] = 1.0
-        for number, size in enumerate(np.sort(self._own), start=1):
-            has = -np.expm1(-size * p)[:, np.newaxis]
-            lacks = np.exp(-size * p)[:, np.newaxis]
-            chance[:, 1 : number + 1] = chance[:, 1 : number + 1] * lacks + chance[:, :number] * has
-            chance[:, :1] *= lacks
+        numbers_of_carriers(np.exp(GRID), np.sort(self._own), chance)
         self.chance: Floats = chance
         """f_m, float64 [grid, individuals + 1]."""
 
@@ -82,17 +79,26 @@ class Numbers:
 
         For all individuals, for which there is none, that of half an individual less: a lower bound.
         """
-        from scipy.optimize import brentq
-
-        def surplus(log_p: float, wanted: float) -> float:
-            return float(self.expected(np.array([log_p]))[0]) - wanted
-
         held = int((self._own > 0).sum())
         found = np.full(self.individuals + 1, np.nan)
-        for number in range(1, held + 1):
-            wanted = number if number < held else number - 0.5
-            found[number] = brentq(surplus, -200.0, 50.0, args=(wanted,), xtol=1e-10)
+        if held:
+            wanted = np.minimum(np.arange(1, held + 1), held - 0.5)
+            # From below, where the expected number is at most wanted, Newton's steps in log p do not go too far.
+            log_p = np.log(wanted / self._own.sum())
+            for _ in range(_MOST_STEPS):
+                missing = wanted - self.expected(log_p)
+                if (missing <= 1e-12 * wanted).all():
+                    break
+                log_p += missing / self._slope(log_p)
+            found[1 : held + 1] = log_p
         return found
+
+    def _slope(self, log_p: Floats) -> Floats:
+        """The derivative of `expected` by log p."""
+        p, total = np.exp(log_p), np.zeros(len(log_p))
+        for size in np.sort(self._own):
+            total += size * p * np.exp(-size * p)
+        return total
 
 
 def survivors_share(observed: Counts, numbers: Numbers, draws: Draws) -> tuple[float, bool]:

@@ -10,8 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from hpcvdj.cohorts.cohort import Cohort, cohort_of
-from hpcvdj.cohorts.groups import groups_of
+from hpcvdj.chance.check import SAMPLE, Checks, ModelFit, sample_of_table
+from hpcvdj.cohorts.cohort import Cohort, People, cohort_of
+from hpcvdj.cohorts.groups import column_of
 from hpcvdj.counting.slices import NOTHING_YET, surveyed
 from hpcvdj.counting.species import species_warning
 from hpcvdj.counting.summary import log_exclusions, tally_of
@@ -40,15 +41,20 @@ class Naming:
                 repertoire_id, each of these
     metadata    a table with a row for each individual, whose name is in one of its columns
     group       the column of the metadata that has the groups
+    subject     the column of the metadata that says whose each sample is: samples of one subject are one individual
     """
 
     individual: str | None = None
     metadata: Any = None
     group: str | None = None
+    subject: str | None = None
 
     def __post_init__(self) -> None:
-        if self.group is not None and self.metadata is None:
-            raise InputError(f"--group {self.group}: needs --metadata, the table that has this column")
+        for name, column in (("group", self.group), ("subject", self.subject)):
+            if column is not None and self.metadata is None:
+                raise InputError(f"--{name} {column}: needs --metadata, the table that has this column")
+        if self.metadata is not None and self.group is None and self.subject is None:
+            raise InputError("--metadata: needs --group, or --subject, the column that has them")
 
     def opening(self, given: Opening = BY_HEADER) -> Opening:
         """How tables are opened: the individual is their repertoire."""
@@ -56,9 +62,21 @@ class Naming:
             return given
         return replace(given, columns=(*given.columns, (REPERTOIRE, str(self.individual))))
 
-    def groups(self, names: Sequence[str]) -> dict[str, str] | None:
-        """The group of each individual; None without groups."""
-        return None if self.metadata is None else groups_of(self.metadata, self.group, names)
+    def people(self, names: Sequence[str]) -> "People":
+        """The subject and the group of each sample; InputError as of `column_of`."""
+        subject = {name: name for name in names}
+        if self.subject is not None:
+            subject = column_of(self.metadata, self.subject, names, "subject")
+        if self.group is None:
+            return People(subject, None)
+        groups: dict[str, str] = {}
+        for name, group in column_of(self.metadata, self.group, names).items():
+            if groups.setdefault(subject[name], group) != group:
+                raise InputError(
+                    f"{subject[name]}: its samples are of the groups {groups[subject[name]]} and {group}; correct the "
+                    f"column {self.group}, or leave --subject out"
+                )
+        return People(subject, groups)
 
 
 @dataclass(frozen=True)
@@ -95,9 +113,9 @@ class Targets:
 
 
 def cohort_of_files(
-    paths: Sequence[Path], model: Model, naming: Naming, run: Run, opening: Opening = BY_HEADER
-) -> tuple[Inputs, Cohort | None]:
-    """The inputs, and root's cohort; InputError for bad input."""
+    paths: Sequence[Path], model: Model, naming: Naming, checks: Checks, run: Run, opening: Opening = BY_HEADER
+) -> tuple[Inputs, Cohort | None, ModelFit]:
+    """The inputs, root's cohort, and how the model fits the tables; InputError for bad input."""
     reading = productive_reading(naming.opening(opening))
     inputs = surveyed(run.from_root(lambda: tables_of(paths, reading)), run)
 
@@ -107,9 +125,10 @@ def cohort_of_files(
                 raise InputError(
                     f"{table.path}: {table.unnamed:,} rows have no {naming.individual} (--individual); fill it"
                 )
-        naming.groups(inputs.repertoires)
+        naming.people(inputs.repertoires)
 
     run.on_root(named)
+    fit = run.from_root(lambda: checks.check(inputs.sample(model, SAMPLE), model, log.warning))
 
     def made() -> Cohort:
         junctions = inputs.read(model, between=run.raise_if_stopping)
@@ -119,15 +138,17 @@ def cohort_of_files(
             log.warning("%s: %s", few([path.name for path in inputs.files]), other)
         reads = reads_of(inputs)
         run.raise_if_stopping()
-        cohort = cohort_of(junctions, reads, model, naming.groups(junctions.repertoire_ids or []))
+        cohort = cohort_of(junctions, reads, model, naming.people(junctions.repertoire_ids or []))
         _say(cohort, log.warning)
         return cohort
 
-    return inputs, run.root_steps(made, NOTHING_YET)
+    return inputs, run.root_steps(made, NOTHING_YET), fit
 
 
-def cohort_of_table(table: Any, model: Model, naming: Naming, warn: Callable[[str], None]) -> Cohort:
-    """The cohort of a table in memory whose rows name their individuals.
+def cohort_of_table(
+    table: Any, model: Model, naming: Naming, checks: Checks, warn: Callable[[str], None]
+) -> tuple[Cohort, ModelFit]:
+    """The cohort of a table in memory whose rows name their individuals, and how the model fits it.
 
     warn  called with each warning
     """
@@ -140,9 +161,9 @@ def cohort_of_table(table: Any, model: Model, naming: Naming, warn: Callable[[st
     tally = tally_of(junctions)
     for message in filter(None, (tally.substitutions, tally.exclusions, species_warning(tally, model))):
         warn(message)
-    cohort = cohort_of(junctions, reads_of_table(table), model, naming.groups(junctions.repertoire_ids or []))
+    cohort = cohort_of(junctions, reads_of_table(table), model, naming.people(junctions.repertoire_ids or []))
     _say(cohort, warn)
-    return cohort
+    return cohort, checks.check(sample_of_table(table, model, productive_reading(opening)), model, warn)
 
 
 def _say(cohort: Cohort, warn: Callable[[str], None]) -> None:

@@ -1,4 +1,4 @@
-"""The groups of individuals, from a table of metadata."""
+"""What a table of metadata says of samples: their groups, and whose they are."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,21 +12,20 @@ from hpcvdj.repertoires.readers import read_batches
 from hpcvdj.repertoires.tables import as_arrow, repertoire_name
 
 
-def groups_of(metadata: object, group: str | None, names: Sequence[str]) -> dict[str, str]:
-    """The group of each individual.
+def column_of(metadata: object, group: str, names: Sequence[str], what: str = "group") -> dict[str, str]:
+    """The group of each individual, or the subject of each sample.
 
-    metadata  a table, or the path of one: a row for each individual
-    group     its column of groups
-    names     the individuals, as one of its columns has them, or file names
+    metadata  a table, or the path of one: a row for each
+    group     its column
+    names     as one of its columns has them, or file names
+    what      `group` or `subject`
 
-    InputError if a column is missing, or if an individual has no group, or two.
+    InputError if a column is missing, or if a name has no group, or two.
     """
     place = metadata if isinstance(metadata, str | Path) else "the metadata"
-    if group is None:
-        raise InputError(f"{place}: --metadata needs --group, the column that has the groups")
     table = _text(metadata)
     if group not in table.column_names:
-        fault = f"no column {group} (--group); there are {few(table.column_names, 40)}"
+        fault = f"no column {group} (--{what}); there are {few(table.column_names, 40)}"
         if len(table.column_names) == 1 and ";" in table.column_names[0]:
             fault = "its columns are separated by semicolons, as some spreadsheets do; save it with tabs or commas"
         raise InputError(f"{place}: {fault}")
@@ -37,15 +36,17 @@ def groups_of(metadata: object, group: str | None, names: Sequence[str]) -> dict
     found: dict[str, str] = {}
     for name, own in zip(values.get(naming, []), table[group].to_pylist(), strict=False):  # type: ignore[arg-type]
         if name in names and own and found.setdefault(name, own) != own:
-            raise InputError(f"{place}: {name} is in the groups {found[name]} and {own}; correct the column {group}")
-    wrong = next((own for own in found.values() if own == "individuals" or set(own) & set("\t\r\n")), None)
+            raise InputError(f"{place}: {name} has the {what}s {found[name]} and {own}; correct the column {group}")
+    wrong = next(
+        (own for own in found.values() if (own == "individuals" and what == "group") or set(own) & set("\t\r\n")), None
+    )
     if wrong is not None:
-        raise InputError(f"{place}: a group cannot be called {wrong!r}, as columns are named by groups; rename it")
+        raise InputError(f"{place}: a {what} cannot be called {wrong!r}, as columns are named by it; rename it")
     lacking = [name for name in names if name not in found]
     if lacking:
         raise InputError(
-            f"{place}: no group for {few(lacking)}; it needs a row for each individual, with its name in one column "
-            f"and its group in {group}"
+            f"{place}: no {what} for {few(lacking)}; it needs a row for each individual, with its name in one column "
+            f"and its {what} in {group}"
         )
     return found
 

@@ -14,6 +14,9 @@ Policy = Literal["exclude", "first"]
 Genes = Literal["call", "any"]
 """Which alleles of a model a row is taken to have: those of its calls, or any."""
 
+Ties = Literal["none", "auto"]
+"""Whether V genes that reads hardly tell apart are taken together."""
+
 _IMGT_NAME = re.compile(r"\b(?:IG[HKL]|TR[ABDG])[VDJ][^\s,()\[\]]*")
 
 _SCORE = re.compile(r"\([^()]*\)$")

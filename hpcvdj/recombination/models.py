@@ -15,6 +15,7 @@ are deletions that did not happen.  V and J keep at least one base; D may vanish
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,6 +109,7 @@ class Model:
     error_rate   P(a base of V, D or J, P-nucleotides included, is misread), with which the model was inferred; a
                  property of the sequencing, which generation probabilities do not take
     selection    the selection factor of its productive junctions, if one was inferred
+    ties         groups of V genes that are taken together: a call of one means all of them
     """
 
     name: str
@@ -126,6 +128,7 @@ class Model:
     joint: bool = False
     error_rate: float = 0.0
     selection: Selection | None = None
+    ties: tuple[tuple[str, ...], ...] = ()
 
     def __repr__(self) -> str:
         """Its name, and how many alleles of each segment it has."""
@@ -137,6 +140,10 @@ class Model:
         if self.p_vdj is None:
             raise InputError(f"{self.name}: has no P(V, D, J), only P(V) and P(D, J); leave out --joint")
         return replace(self, joint=True)
+
+    def with_ties(self) -> "Model":
+        """The model with V genes that reads hardly tell apart taken together, as of `twin_genes`."""
+        return replace(self, ties=tuple(twin_genes(self.v)))
 
     def require_selection(self) -> Selection:
         """Its selection factor; InputError if it has none."""
@@ -156,7 +163,8 @@ class Model:
     def facts(self) -> dict[str, str | int]:
         """What results record of it."""
         factor = {} if self.selection is None else {"selection_sha256": self.selection.digest}
-        return {"model": self.name, "model_sha256": self.digest, **factor}
+        ties = {"ties": ";".join(map(",".join, self.ties))} if self.ties else {}
+        return {"model": self.name, "model_sha256": self.digest, **factor, **ties}
 
     @property
     def has_d(self) -> bool:
@@ -203,7 +211,22 @@ class Model:
         Names are compared in lower case, without leading zeros and '/': TRBV07-01*02 is TRBV7-1*02.  A gene without
         '-' is also its own first member: TRBV2-1 is TRBV2.
         """
-        return self._names[segment].get(normal_name(name))
+        found = self._names[segment].get(normal_name(name))
+        if found is None or not self.ties or segment != "V":
+            return found
+        return tuple(sorted({tied for place in found for tied in self._tied[place]}))
+
+    @cached_property
+    def _tied(self) -> list[tuple[int, ...]]:
+        """For each V allele, the alleles of all genes that are taken together with its gene."""
+        genes = [template.allele.partition("*")[0] for template in self.v]
+        group = {gene: ties for ties in self.ties for gene in ties}
+        return [tuple(k for k, other in enumerate(genes) if other in group.get(gene, (gene,))) for gene in genes]
+
+    def names_several(self, alleles: str) -> bool:
+        """Whether alleles or genes, joined by commas, are of several genes that are not taken together."""
+        genes = {name.partition("*")[0] for name in alleles.split(",")}
+        return len(genes) > 1 and not any(genes <= {*ties} for ties in self.ties)
 
     def alleles(self, segment: SegmentType, places: Iterable[int] | None = None) -> Alleles:
         """The alleles at some places, all by default; those that cannot contribute have a name, but no place."""
@@ -253,6 +276,47 @@ class Model:
 
     def _meant(self, segment: SegmentType, call: str) -> list[str]:
         return meant_by(call, lambda name: self.find(segment, name))
+
+
+READ_BASES = 100
+"""Bases of V before Cys 104 that reads are taken to cover.  Of human TRBV genes, this makes TRBV12-3 and TRBV12-4 one,
+and TRBV6-2 and TRBV6-3."""
+
+
+def twin_genes(templates: Sequence[Template]) -> list[tuple[str, ...]]:
+    """Groups of V genes that reads hardly tell apart: alleles of them are equal from `READ_BASES` before Cys 104 on.
+
+    Programs that align reads call one of such genes out of habit, or each in turn.  Where one of two alleles is
+    shorter, they are compared as far as it goes.  Groups are those that pairs connect.
+    """
+    ends: dict[str, set[tuple[str, str]]] = {}
+    for template in templates:
+        if template.segment:
+            before = template.sequence[: template.sequence.rfind(template.segment)]
+            ends.setdefault(template.allele.partition("*")[0], set()).add((before[-READ_BASES:], template.segment))
+    group = {gene: gene for gene in ends}
+
+    def first(gene: str) -> str:
+        while group[gene] != gene:
+            gene = group[gene]
+        return gene
+
+    for one, other in combinations(ends, 2):
+        if any(_equal(a, b) for a in ends[one] for b in ends[other]):
+            group[max(first(one), first(other))] = min(first(one), first(other))
+    members: dict[str, list[str]] = {}
+    for gene in ends:
+        members.setdefault(first(gene), []).append(gene)
+    return [tuple(genes) for genes in members.values() if len(genes) > 1]
+
+
+def _equal(one: tuple[str, str], other: tuple[str, str]) -> bool:
+    """Whether two V alleles, of bases before the junction and in it, are equal as far as both are known."""
+    (before, behind), (other_before, other_behind) = one, other
+    known = min(len(before), len(other_before))
+    return before[len(before) - known :] == other_before[len(other_before) - known :] and (
+        behind.startswith(other_behind) or other_behind.startswith(behind)
+    )
 
 
 def normal_name(name: str) -> str:

@@ -11,7 +11,9 @@ from scipy import stats
 import hpcvdj
 from hpcvdj.cohorts.cohort import sequences_of
 from hpcvdj.cohorts.expected import Numbers
-from hpcvdj.cohorts.sharing import Settings, share
+from hpcvdj.cohorts.cohort import People
+from hpcvdj.cohorts.shared_table import SharingSettings
+from hpcvdj.cohorts.sharing import share
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.productive import productive_probability
@@ -28,7 +30,7 @@ def shared_in(table, model, factor=None, groups=None, **settings):
     return share(
         cohort_in(table, model, groups),
         model,
-        Settings(**{"draws": DRAWS, "backend": "cpu", **settings}),
+        SharingSettings(**{"draws": DRAWS, "backend": "cpu", **settings}),
         Run(),
         factor,
     )
@@ -161,7 +163,7 @@ def test_numbers_of_rows(model, everything, tested):
     """Probabilities are those of `hpcvdj pgen`, and tests those of naive sums."""
     assert tested.pairs.standing_out == []
     first = tested.table.slice(0, 30)
-    sizes = np.array([own.rows for own in tested.cohort.individuals])
+    sizes = tested.sizes
     given = hpcvdj.pgen(first.select(["v_call", "j_call", "junction_aa"]), model, backend="cpu")
     np.testing.assert_allclose(first["pgen"], given["pgen_aa"], rtol=1e-12)
     for row in first.to_pylist():
@@ -198,7 +200,7 @@ def randomised(found, sizes):
 
 
 def test_calibrated_on_what_recombination_makes(everything):
-    sizes = np.array([own.rows for own in everything.cohort.individuals])
+    sizes = everything.sizes
     p = randomised(everything, sizes)
     assert len(p) > 1_000
     assert stats.kstest(p, "uniform").pvalue > 1e-3
@@ -214,7 +216,7 @@ def test_the_spectrum_is_that_of_the_draws(everything, table, model):
     pairs = np.triu_indices(len(SIZES), 1)
     shared, expected = everything.shared[pairs], everything.expected_shared[pairs]
     assert (abs(shared - expected) < 4 * np.sqrt(expected) + 1).all()
-    assert everything.pairs is None, "without genes, contamination cannot be told"
+    assert everything.pairs.standing_out == []
     assert everything.aucs["pgen"].area > everything.aucs["length"].area > 0.6
 
 
@@ -336,9 +338,10 @@ def test_a_sequence_that_the_model_cannot_make(model, table, tested):
     ]  # fmt: skip
     with_it = pa.concat_tables([table, pa.Table.from_pylist(rows, table.schema)])
     found = shared_in(with_it, model, q=1.0, draws=1_000)
-    assert found.impossible == 1
+    assert found.not_tested["the model cannot make it"] == 1
     last = found.table.to_pylist()[-1]
     assert last["pgen"] == 0
+    assert last["not_tested"] == "the model cannot make it"
     assert [last[name] for name in ("p_value", "q_value", "effect", "expected_individuals", "p_post")] == [None] * 5
     assert found.observed[3] == tested.observed[3]
 
@@ -346,7 +349,7 @@ def test_a_sequence_that_the_model_cannot_make(model, table, tested):
 def test_one_sample_twice(model, table):
     copy = table.filter(pc.equal(table["repertoire_id"], "c"))
     copy = copy.set_column(5, "repertoire_id", pa.array(["z"] * len(copy)))
-    with pytest.raises(InputError, match="they are the same sample"):
+    with pytest.raises(InputError, match=r"^c and z \(same sample\): samples of one person .* --subject COLUMN"):
         shared_in(pa.concat_tables([table, copy]), model)
 
 

@@ -112,7 +112,7 @@ def test_wrong_usage(folder, tmp_path):
         ([folder, "-o", target, "--q", "0"], "give a number from 0.001 to 1"),
         ([folder, "-o", target, "--group", "batch"], "needs --metadata"),
         ([folder, "-o", target, "--individual", "nosuch"], "no column nosuch"),
-        ([folder, "-o", target, "--metadata", tmp_path / "two.tsv", "--group", "batch"], "a is in the groups x and y"),
+        ([folder, "-o", target, "--metadata", tmp_path / "two.tsv", "--group", "batch"], "a has the groups x and y"),
         ([folder, "-o", folder / "a.tsv", "--overwrite"], "is an input of this run"),
         ([folder, "-o", target, "--overlap", folder / "a.tsv", "--overwrite"], "is an input of this run"),
         ([folder, "-o", target, "--plot", tmp_path / "f.pdf"], "must end in .png or .svg"),

@@ -1,0 +1,280 @@
+"""Improbable junctions that individuals share: of which pairs, of a common source, or of samples of one person.
+
+Of junctions with a probability below a threshold, chance puts n_i n_j Σ p² into both of two individuals with n_i and
+n_j recombinations.  Selection makes it more: about four times in pairs of human TRB repertoires of different studies
+(docs/contamination.md).  The test allows for ten times.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcvdj.chance.depth import Counts, Floats
+from hpcvdj.cohorts.cohort import Cohort, Holding
+
+MAX_PGEN, LARGEST_MAX_PGEN = 1e-11, 1e-6
+"""Junctions of smaller probability (among productive ones) are improbable; the threshold is raised up to the second
+where it leaves too few junctions to see contamination, as in loci without D."""
+
+MOST_EXPECTED = 0.05
+"""Improbable junctions that chance may put into both of two individuals of the largest size for that."""
+
+SELECTION = 10
+"""By how much selection may multiply the expected number."""
+
+MAX_Q = 0.001
+"""The q-value up to which a pair stands out."""
+
+COMMON = 4
+"""An improbable junction that so many people have did not come from one of a pair to the other."""
+
+SAME_SAMPLE, FEWEST_SHARED = 0.5, 50
+"""Two individuals that share a larger part of the improbable junctions of one, and at least so many, are the same
+sample."""
+
+LARGEST, SIMILAR, SAME_PERSON = 50, 20, 0.5
+"""Of the 50 largest improbable clones of each of two individuals, the share that the other one has at similar
+frequency, at least a twentieth of it, from which on they are of one person."""
+
+OF_BOTH, BALANCED, FEWEST_UNLIKE = 0.03, 0.25, 20
+"""Two individuals are also of one person if each has such a share of the other's improbable junctions, and neither is
+the source: of the junctions of which one has more reads, at least 20, each has more of a quarter or more."""
+
+SEEN = 0.01
+"""The share of an individual's junctions whose copies are to be seen."""
+
+MOST_NEEDED = 1_000
+"""Shared junctions up to which it is tried how many stand out."""
+
+Verdict = Literal["same sample", "same person", "contaminated", "no power", ""]
+"""What a pair is; the last for one that shares no more than chance makes."""
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Improbable junctions of each two individuals, [individuals, individuals].
+
+    shared      int64: that both have, without those of a common source; on the diagonal those of each
+    common      int64: of a common source, likewise
+    expected    float64: by chance, without selection
+    p_value     float64: P(at least so many | Poisson with `SELECTION` times the expected number); 1 on the diagonal,
+                and for two of one person
+    q_value     float64: by Benjamini and Hochberg over the pairs; likewise
+    detectable  float64: the share of the smaller one's improbable junctions whose copies would be seen, in 95 % of
+                cases
+    person_of   int64 [individuals]: the number of each one's person
+    same_sample bool
+    """
+
+    shared: Counts
+    common: Counts
+    expected: Floats
+    p_value: Floats
+    q_value: Floats
+    detectable: Floats
+    person_of: Counts
+    same_sample: NDArray[np.bool_]
+
+    @property
+    def same_person(self) -> NDArray[np.bool_]:
+        """Whether each two are of one person, the same sample or not; not of one with itself."""
+        same = self.person_of[:, np.newaxis] == self.person_of
+        np.fill_diagonal(same, False)
+        return np.asarray(same)
+
+    @property
+    def standing_out(self) -> list[tuple[int, int]]:
+        """Pairs that share more than chance and selection explain, the most improbable first."""
+        found = np.argwhere(np.triu(self.q_value <= MAX_Q, 1))
+        order = np.lexsort((*found.T[::-1], -self.shared[tuple(found.T)], self.p_value[tuple(found.T)]))
+        return [(int(i), int(j)) for i, j in found[order]]
+
+    @property
+    def of_one_person(self) -> list[tuple[int, int]]:
+        """Pairs of one person, or the same sample."""
+        return [(int(i), int(j)) for i, j in np.argwhere(np.triu(self.same_person, 1))]
+
+    @cached_property
+    def verdicts(self) -> NDArray[np.object_]:
+        """What each pair is, `Verdict` [individuals, individuals]."""
+        kinds: list[Verdict] = ["same sample", "same person", "contaminated", "no power"]
+        found = [self.same_sample, self.same_person, self.q_value <= MAX_Q, self.detectable > SEEN]
+        return np.select(found, np.array(kinds, dtype=object), np.array("", dtype=object))
+
+
+@dataclass(frozen=True)
+class Improbable:
+    """The improbable junctions of a cohort.
+
+    max_pgen      the threshold
+    is_low        bool [junctions]: whether each is improbable
+    low           int64 [individuals]: how many each individual has
+    several       those that several individuals have, among them those of one person
+    sequences     int64: the junctions of `several`
+    of_people     int64: how many people have each of these
+    pairs         of individuals
+    """
+
+    max_pgen: float
+    is_low: NDArray[np.bool_]
+    low: Counts
+    several: Holding
+    sequences: Counts
+    of_people: Counts
+    pairs: Pairs
+
+    @property
+    def common(self) -> Counts:
+        """The junctions of a common source."""
+        return self.sequences[self.of_people >= COMMON]
+
+
+def improbable_of(
+    cohort: Cohort, p: Floats, sizes: Floats, of_drawn: Floats, max_pgen: float | None, kept: NDArray[np.bool_]
+) -> Improbable:
+    """The improbable junctions of a cohort.
+
+    p         float64 [junctions]: probabilities among productive recombinations
+    sizes     float64 [individuals]: recombinations
+    of_drawn  float64 [draws]: the probabilities of junctions that are drawn
+    max_pgen  the threshold; None chooses it by power
+    kept      bool [junctions]: which take part
+    """
+    if max_pgen is not None:
+        return _at(cohort, p, sizes, of_drawn, max_pgen, kept)
+    found = _at(cohort, p, sizes, of_drawn, MAX_PGEN, kept)
+    largest = float(sizes.max()) ** 2
+    while (found.pairs.detectable > SEEN).any() and found.max_pgen < LARGEST_MAX_PGEN / 2:
+        higher = found.max_pgen * 10
+        if largest * _mean(of_drawn, higher) > MOST_EXPECTED:
+            break
+        found = _at(cohort, p, sizes, of_drawn, higher, kept)
+    return found
+
+
+def _mean(of_drawn: Floats, max_pgen: float) -> float:
+    """Σ p² of improbable junctions."""
+    return float((of_drawn * (of_drawn < max_pgen)).mean())
+
+
+def _at(
+    cohort: Cohort, p: Floats, sizes: Floats, of_drawn: Floats, max_pgen: float, kept: NDArray[np.bool_]
+) -> Improbable:
+    has = cohort.has
+    is_low = (p > 0) & (p < max_pgen) & kept
+    low = np.bincount(has.individual[is_low[has.sequence]], minlength=has.individuals)
+    sequences = np.flatnonzero(is_low & (has.numbers >= 2))
+    several = has.only(sequences)
+    overlap = several.overlap()
+    same_sample, same_person = _same(several, overlap, low, has, is_low)
+    person_of = _connected(same_person)
+    of_people = people_of(several, person_of).numbers
+    common = several.only(np.flatnonzero(of_people >= COMMON)).overlap()
+    expected = np.multiply.outer(sizes, sizes) * _mean(of_drawn, max_pgen)
+    pairs = _tested(overlap - common, common, np.asarray(expected, dtype=np.float64), low, person_of, same_sample)
+    return Improbable(max_pgen, is_low, low, several, sequences, of_people, pairs)
+
+
+def people_of(has: Holding, person_of: Counts) -> Holding:
+    """Who has what, by people: of several samples of one, the largest clone counts."""
+    people = int(person_of.max(initial=-1)) + 1
+    return Holding.of(has.sequence, person_of[has.individual], len(has.begins) - 1, people, has.reads, np.maximum)
+
+
+def more_reads(several: Holding) -> Counts | None:
+    """Of each two individuals, how many junctions both have, of which the first has more reads; None without reads."""
+    if several.reads is None:
+        return None
+    more = np.zeros((several.individuals, several.individuals), dtype=np.int64)
+    for first, stop in pairwise(several.begins.tolist()):
+        holders, reads = several.individual[first:stop], several.reads[first:stop]
+        more[np.ix_(holders, holders)] += reads[:, np.newaxis] > reads
+    return more
+
+
+def _same(
+    several: Holding, overlap: Counts, low: Counts, has: Holding, is_low: NDArray[np.bool_]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Whether each two individuals are the same sample, and whether they are of one person, the former among them."""
+    share = np.where(overlap >= FEWEST_SHARED, overlap, 0) / np.maximum(low, 1)[:, np.newaxis]
+    same_sample = np.maximum(share, share.T) > SAME_SAMPLE
+    np.fill_diagonal(same_sample, False)
+    same_person = same_sample.copy()
+    more = more_reads(several)
+    if more is not None:
+        unlike = more + more.T
+        balanced = (np.minimum(more, more.T) >= BALANCED * unlike) & (unlike >= FEWEST_UNLIKE)
+        same_person |= _alike(has, is_low) >= SAME_PERSON
+        same_person |= balanced & (np.minimum(share, share.T) >= OF_BOTH)
+    return same_sample, same_person
+
+
+def _alike(has: Holding, is_low: NDArray[np.bool_]) -> Floats:
+    """The share of the largest improbable clones of each that the other has at similar frequency: the smaller of both.
+
+    float64 [individuals, individuals]; 0 on the diagonal, and for an individual that has few of them.
+    """
+    assert has.reads is not None
+    total = np.bincount(has.individual, has.reads, has.individuals)
+    entries = np.flatnonzero(is_low[has.sequence])
+    # The largest of each individual; of equal ones, that of the first junction.
+    entries = entries[np.lexsort((entries, -has.reads[entries], has.individual[entries]))]
+    owner = has.individual[entries]
+    rank = np.arange(len(entries)) - np.searchsorted(owner, owner)
+    found = np.zeros((has.individuals, has.individuals))
+    number = np.bincount(owner[rank < LARGEST], minlength=has.individuals)
+    for entry in entries[rank < LARGEST].tolist():
+        own, sequence = has.individual[entry], has.sequence[entry]
+        holders = slice(has.begins[sequence], has.begins[sequence + 1])
+        frequency = has.reads[holders] / total[has.individual[holders]]
+        similar = SIMILAR * frequency >= has.reads[entry] / total[own]
+        found[own, has.individual[holders][similar]] += 1
+    np.fill_diagonal(found, 0)
+    share = np.where(number >= LARGEST, found.T / LARGEST, 0).T
+    return np.minimum(share, share.T)
+
+
+def _connected(same: NDArray[np.bool_]) -> Counts:
+    """The number of each individual's person: those that pairs connect are one."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    return np.asarray(connected_components(csr_array(same), directed=False)[1], dtype=np.int64)
+
+
+def _tested(
+    shared: Counts, common: Counts, expected: Floats, low: Counts, person_of: Counts, same_sample: NDArray[np.bool_]
+) -> Pairs:
+    from scipy.special import gammainc
+    from scipy.stats import false_discovery_control
+
+    shape = shared.shape
+    pairs = Pairs(shared, common, expected, np.ones(shape), np.ones(shape), np.zeros(shape), person_of, same_sample)
+    upper = np.triu_indices(len(low), 1)
+    different = ~pairs.same_person[upper]
+    upper = upper[0][different], upper[1][different]
+    mean = SELECTION * expected[upper]
+    p_value = np.where(shared[upper] > 0, gammainc(np.maximum(shared[upper], 1), mean), 1.0)
+    values = (
+        (pairs.p_value, p_value),
+        (pairs.q_value, false_discovery_control(p_value) if len(p_value) else p_value),
+        (pairs.detectable, _needed(mean) / np.maximum(np.minimum(low[upper[0]], low[upper[1]]), 1)),
+    )
+    for matrix, own in values:
+        matrix[upper] = own
+        matrix.T[upper] = own
+    return pairs
+
+
+def _needed(mean: Floats) -> Floats:
+    """How many copies a pair needs on average to stand out alone among all pairs, in 95 % of cases."""
+    from scipy.special import gammainc, gammaincinv
+
+    needed = np.full(len(mean), np.inf)
+    for number in range(MOST_NEEDED, 0, -1):
+        needed[gammainc(number, mean) * len(mean) <= MAX_Q] = gammaincinv(number, 0.95)
+    return needed

@@ -1,0 +1,163 @@
+"""The table of sequences that individuals share, with the test of each."""
+
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from hpcvdj.chance import DRAWS
+from hpcvdj.chance.check import ModelFit
+from hpcvdj.chance.depth import Counts, Floats
+from hpcvdj.chance.draws import SelectionFactor
+from hpcvdj.cohorts import Unit
+from hpcvdj.cohorts.cohort import Cohort, Sequences, names_of_holders
+from hpcvdj.cohorts.copies import Copies
+from hpcvdj.cohorts.expected import SMALLEST_Q, Numbers
+from hpcvdj.errors import InputError, require_choice
+from hpcvdj.kernels.backends import AUTO
+from hpcvdj.recombination.models import Model
+from hpcvdj.recombination.productive import productive_probability
+from hpcvdj.repertoires.genes import as_text, kinds_of, sequences
+
+HIT = 0.05
+"""The q-value up to which a sequence is a hit."""
+
+IMPOSSIBLE = "the model cannot make it"
+BROKEN_GENE = "the model makes its V or J gene wrongly"
+CONTRADICTED_CALL = "a call contradicts the bases"
+
+NOT_TESTED = ("", IMPOSSIBLE, BROKEN_GENE, CONTRADICTED_CALL)
+"""Why a sequence is not tested; the first for one that is."""
+
+
+@dataclass(frozen=True)
+class SharingSettings:
+    """How sharing is tested.
+
+    unit               what counts as one sequence: `nt`, nucleotides with V and J genes; `vj-aa`, amino acids with V
+                       and J genes; `aa`, amino acids alone
+    min_individuals    the table has sequences of at least so many individuals
+    q                  the share of sequences that survive selection; None fits it
+    draws              productive sequences to draw from the model
+    seed               of these
+    backend            where probabilities are computed
+    strict_binding     two ranks on one GPU are an error, not a warning
+    """
+
+    unit: Unit = "vj-aa"
+    min_individuals: int = 2
+    q: float | None = None
+    draws: int = DRAWS
+    seed: int = 0
+    backend: str = AUTO
+    strict_binding: bool = False
+
+    def __post_init__(self) -> None:
+        require_choice("--unit", self.unit, get_args(Unit))
+        if self.min_individuals < 1:
+            raise InputError(f"--min-individuals {self.min_individuals}: give at least 1")
+        if self.q is not None and not SMALLEST_Q <= self.q <= 1:
+            raise InputError(f"--q {self.q}: give a number from {SMALLEST_Q:g} to 1")
+        if self.draws < 1000:
+            raise InputError(f"--draws {self.draws}: give at least 1000")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is tested against what.
+
+    factor  of selection, if there is one
+    fit     how the model fits the tables: sequences of genes that it makes wrongly are not tested
+    """
+
+    model: Model
+    settings: SharingSettings
+    factor: SelectionFactor | None
+    fit: ModelFit
+
+
+@dataclass(frozen=True)
+class Tests:
+    """What is known of sequences for their tests.
+
+    p           float64 [sequences]: among productive recombinations
+    log_factor  float64 [sequences]: ln Q
+    q           the share of survivors
+    numbers     of individuals that have a sequence, by its probability
+    not_tested  int8 [sequences]: the place of the reason in `NOT_TESTED`
+    copies      what speaks for copies
+    number      sequences that were seen, these and others of one individual: the family of the q-values
+    """
+
+    p: Floats
+    log_factor: Floats
+    q: float
+    numbers: Numbers
+    not_tested: NDArray[np.int8]
+    copies: Copies
+    number: int
+
+    @property
+    def log_p(self) -> Floats:
+        """The logarithm of the probability among surviving sequences; 0 for those that the model cannot make."""
+        return np.where(self.p > 0, np.log(np.where(self.p > 0, self.p, 1.0)) + self.log_factor - np.log(self.q), 0.0)
+
+
+def shared_table(cohort: Cohort, chosen: Sequences, tests: Tests, asked: Asked) -> pa.Table:
+    """The rows that are written, by p-value."""
+    from scipy.stats import false_discovery_control
+
+    settings, held, log_p = asked.settings, chosen.has.numbers, tests.log_p
+    p_values = np.where(tests.not_tested == 0, tests.numbers.p_values(log_p, held), 1.0)
+    # One individual is certain for a sequence that was seen; those left out of `chosen` have one.
+    p_values[held == 1] = 1.0
+    q_values = false_discovery_control(np.concatenate([p_values, np.ones(tests.number - len(held))]))[: len(held)]
+    rows = np.flatnonzero(held >= settings.min_individuals)
+    rows = rows[np.lexsort((rows, -held[rows], tests.not_tested[rows], p_values[rows]))]
+    untested, impossible = tests.not_tested[rows] > 0, tests.p[rows] <= 0
+    reads = chosen.has.largest_reads()
+    columns = _identity(cohort, chosen, rows, settings)
+    if reads is not None:
+        columns["max_duplicate_count"] = reads[rows]
+    columns["pgen"] = tests.p[rows] * productive_probability(asked.model)
+    if asked.factor is not None:
+        columns["q_factor"] = np.exp(tests.log_factor[rows])
+    of_number = tests.numbers.log_p_of_holders()[held[rows]]
+    columns |= {
+        "p_post": pa.array(np.exp(log_p[rows]), mask=impossible),
+        "expected_individuals": pa.array(tests.numbers.expected(log_p[rows]), mask=impossible),
+        "effect": pa.array(np.exp(of_number - log_p[rows]), mask=impossible),
+        "p_value": pa.array(p_values[rows], mask=untested),
+        "q_value": pa.array(q_values[rows], mask=untested),
+        "same_nt": tests.copies.same_nt[rows],
+        "p_same_nt": tests.copies.p_same[rows],
+        "likely_copy": tests.copies.likely[rows],
+        "not_tested": pa.array([NOT_TESTED[reason] for reason in tests.not_tested[rows].tolist()], pa.string()),
+    }
+    return pa.table(columns)
+
+
+def _identity(cohort: Cohort, chosen: Sequences, rows: Counts, settings: SharingSettings) -> dict[str, Any]:
+    """What the sequences are, and who has them."""
+    held, has, group_of = chosen.has.numbers, chosen.has, cohort.group_of
+    kinds = kinds_of(chosen.repertoire)
+    columns: dict[str, Any] = {}
+    if settings.unit != "aa":
+        for name, side in (("v_call", 0), ("j_call", 1)):
+            genes = pa.array([pair[side].allele for pair in chosen.repertoire.pairs], pa.string())
+            columns[name] = genes.take(pa.array(kinds[rows]))
+    if settings.unit == "nt":
+        columns["junction"] = sequences(chosen.repertoire, rows)
+    columns |= {
+        "junction_aa": as_text(chosen.letters[rows], chosen.lengths[rows]),
+        "n_individuals": held[rows],
+        "individuals": names_of_holders(cohort, has.only(rows)),
+    }
+    for place, group in enumerate(cohort.groups):
+        of_group = has.sequence[group_of[has.individual] == place]
+        columns[f"n_{group}"] = np.bincount(of_group, minlength=len(held))[rows]
+    if settings.unit != "nt":
+        columns["nt_variants"] = chosen.variants[rows]
+    return columns
