@@ -31,6 +31,10 @@ MISFIT, BROKEN = 0.1, 0.5
 CD8 T cells of one donor under OLGA's model, two are above the first and none is above the second (0.23 at most); of
 mouse TRBV31, which is reverse-complemented in OLGA's model, 0.83 of the rows are improbable."""
 
+HARDLY_MADE = -4.0
+"""By how much log10 p of a gene's rows is smaller than that of the draws, in the median, if the gene is broken, and the
+table has more of it than its usage explains."""
+
 FEWEST_OUT_OF_FRAME = 1_000
 """Rows out of frame from which on shares are compared among them."""
 
@@ -154,8 +158,9 @@ def compare(
             finding, others = fit.finding, tuple[str, ...]()
             if finding is None and fit.gene in habits:
                 finding, others = "habit", habits[fit.gene]
-            elif finding is None and _differs(number, len(table[of]), of_model, MARGIN[of]):
-                finding = "usage"
+            elif finding in (None, "improbable") and _differs(number, len(table[of]), of_model, MARGIN[of]):
+                hardly_made = share > of_model and fit.log10_shift is not None and fit.log10_shift <= HARDLY_MADE
+                finding = "broken" if hardly_made else finding or "usage"
             found.append(replace(fit, share=share, model_share=of_model, frame=of, finding=finding, twins=others))
     return found, _lengths(table[frame], drawn[frame], frame)
 
@@ -191,7 +196,7 @@ def _typical(log_p: Floats) -> tuple[float, float]:
 
 def _shares(side: Side, segment: SegmentType) -> dict[str, tuple[int, float]]:
     """How many junctions have each gene, and their share."""
-    return {name: (len(rows), len(rows) / len(side)) for name, rows in side.rows_by_gene(segment).items()}
+    return {name: (len(rows), len(rows) / max(len(side), 1)) for name, rows in side.rows_by_gene(segment).items()}
 
 
 def at_least(successes: int, trials: int) -> float:
@@ -199,7 +204,7 @@ def at_least(successes: int, trials: int) -> float:
     share = successes / trials
     middle = share + _Z**2 / (2 * trials)
     half = _Z * np.sqrt(share * (1 - share) / trials + (_Z / (2 * trials)) ** 2)
-    return float((middle - half) / (1 + _Z**2 / trials))
+    return max(0.0, float((middle - half) / (1 + _Z**2 / trials)))
 
 
 def _differs(number: int, rows: int, of_model: float, margin: float) -> bool:

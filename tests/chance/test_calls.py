@@ -1,0 +1,108 @@
+"""hpcvdj.chance.calls: right calls are hardly ever doubted, wrong ones are."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from hpcvdj.chance.calls import CONTRADICTED, SIDES, contradicted, suspicious, with_other_genes
+from hpcvdj.chance.draws import Chance
+from hpcvdj.counting.tables import productive_reading
+from hpcvdj.kernels.backends import AUTO
+from hpcvdj.recombination.igor import OLGA_FOLDERS, load_model, model_folders
+from hpcvdj.recombination.packaged import model_paths
+from hpcvdj.recombination.repertoire import PGEN_COLUMNS
+from hpcvdj.repertoires.genes import by_gene, kinds_of, sequences
+from hpcvdj.repertoires.junctions import read_table
+from hpcvdj.runs.run import Run
+from tests.cohorts.drawn import drawn
+
+
+def judged(table, model, name="pgen_nt", smallest=0.0):
+    """The junctions of a table by genes, and which of their calls contradict them."""
+    own = by_gene(read_table(table, model, productive_reading()).repertoire, model)[0]
+    chance, run = Chance(model, 1_000, 0, "cpu", strict_binding=False), Run()
+    p = chance.probabilities(own, (name,), run)[:, 0]
+    others = [chance.probabilities(other, (name,), run)[:, 0] for other in with_other_genes(own, model)]
+    return own, p, others, contradicted(own, p, others, model, smallest)
+
+
+def called(v, j, junction):
+    return pa.table({"v_call": [v], "j_call": [j], "junction": [junction]})
+
+
+@pytest.fixture(scope="module")
+def model():
+    return load_model(model_paths()["human_trb_m15"])
+
+
+@pytest.mark.parametrize("name", ["human_trb_m15", "human_igk", "mouse_tra", "mouse_trb", "human_igh"])
+def test_right_calls(name):
+    if name not in model_folders():
+        pytest.skip("olga is not installed")
+    model = load_model(name)
+    _, _, _, wrong = judged(drawn(model, 5_000, 3), model)
+    # At most three tests, each of which errs with a probability of CONTRADICTED: 0.15 are expected at most.
+    assert (wrong > 0).sum() <= 2
+
+
+def test_wrong_calls(model):
+    """Drawn junctions whose V, J, or both are called otherwise."""
+    rows = drawn(model, 3_000, 4)
+    rng = np.random.default_rng(1)
+    for side, names in ((1, ["v_call"]), (2, ["j_call"]), (3, ["v_call", "j_call"])):
+        part = rows
+        for name in names:
+            shuffled = [rows[name].to_pylist()[k] for k in rng.permutation(len(rows))]
+            part = part.set_column(part.column_names.index(name), name, pa.array(shuffled))
+        own, p, _, wrong = judged(part, model)
+        doubted = (wrong > 0).mean()
+        # V genes begin alike, and many junctions keep little of J: not every wrong call contradicts the bases.
+        assert doubted > {1: 0.05, 2: 0.6, 3: 0.6}[side], SIDES[side]
+        assert (wrong == side).sum() > 0
+        assert (p[wrong > 0] < 1e-12).mean() > 0.9
+        assert len(own) == len(wrong)
+
+
+def test_by_hand(model):
+    """TRBJ2-1 ends with NEQFF, TRBJ2-7 with YEQYF."""
+    junction = "TGTGCCAGCAGCGTAGGGGACAATGAGCAGTTCTTC"
+    for j, found in (("TRBJ2-1", ""), ("TRBJ2-7", "J")):
+        own, p, others, wrong = judged(called("TRBV9", j, junction), model)
+        assert SIDES[wrong[0]] == found
+        assert sequences(own, np.array([0])).to_pylist() == [junction]
+        v, jj = own.pairs[kinds_of(own)[0]]
+        choice = model.p_choice.sum(axis=1)
+        of_j = choice[np.ix_(v.places, model.contributing("J"))].sum() / choice[np.ix_(v.places, jj.places)].sum()
+        assert (p[0] * of_j < CONTRADICTED * others[1][0]) == bool(found)
+    *_, wrong = judged(called("TRBV9", "TRBJ2-7", junction), model, "pgen_aa")
+    assert SIDES[wrong[0]] == "J", "amino acids tell it as well"
+    *_, wrong = judged(called("TRBV9", "TRBJ2-7", junction), model, smallest=1.0)
+    assert not wrong[0], "no gene explains it"
+
+
+def test_a_gene_that_is_never_made(model):
+    """Its probability is 0 with any bases: that is no contradiction."""
+    junction = "TGTGCCAGCAGCGTAGGGGACAATGAGCAGTTCTTC"
+    _, p, _, wrong = judged(called("TRBV23-1", "TRBJ2-1", junction), model)
+    assert p[0] == 0
+    assert not wrong[0]
+
+
+def test_the_suspicious_are_all_that_contradict():
+    if not OLGA_FOLDERS.keys() <= model_folders().keys():
+        pytest.skip("olga is not installed")
+    for name in ("human_trb", "human_igk"):
+        model = load_model(name)
+        rows = drawn(model, 4_000, 5)
+        shuffled = [rows["j_call"].to_pylist()[k] for k in np.random.default_rng(2).permutation(len(rows))]
+        _, p, _, wrong = judged(rows.set_column(rows.column_names.index("j_call"), "j_call", pa.array(shuffled)), model)
+        chance, run = Chance(model, 4_000, 1, AUTO, strict_binding=False), Run()
+        of_drawn = chance.probabilities(chance.drawn(run), PGEN_COLUMNS[:1], run)[:, 0]
+        assert np.isin(np.flatnonzero(wrong), suspicious(p, of_drawn)).all()
+        assert (wrong > 0).any()
+
+
+def test_no_rows(model):
+    own, p, others, wrong = judged(called("TRBV99", "TRBJ2-1", "TGTGCC"), model)
+    assert len(own) == len(p) == len(wrong) == len(others[0]) == 0
+    assert len(suspicious(p, p)) == 0

@@ -1,0 +1,270 @@
+"""hpcvdj.chance.fit and check: drawn junctions fit their model; a gene, a length, a call or a species that does not."""
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import hpcvdj
+from hpcvdj.chance import check as checking
+from hpcvdj.chance.check import Checks, check_fit, sample_of_table
+from hpcvdj.chance.fit import BROKEN, MISFIT, Side, at_least, compare
+from hpcvdj.counting.config import PgenConfig
+from hpcvdj.errors import InputError
+from hpcvdj.recombination.alphabet import reverse_complement
+from hpcvdj.recombination.igor import OLGA_FOLDERS, load_model, model_folders
+from hpcvdj.recombination.models import Template, twin_genes
+from hpcvdj.recombination.repertoire import Repertoire
+from hpcvdj.repertoires.junctions import read_table
+from hpcvdj.repertoires.reading import Reading, reading_of
+
+COLUMNS = ["v_call", "j_call", "junction"]
+
+needs_olga = pytest.mark.skipif(not OLGA_FOLDERS.keys() <= model_folders().keys(), reason="olga is not installed")
+
+
+def rows_of(model, number=20_000, seed=5, *, productive=False):
+    return hpcvdj.generate(model, number, seed=seed, productive=productive, backend="cpu").select(COLUMNS)
+
+
+def fit_of(table, model):
+    return check_fit(sample_of_table(table, model, PgenConfig().reads(Reading())), model)
+
+
+def findings(fit):
+    return {own.gene: own.finding for own in fit.genes}
+
+
+def renamed(table, column, change):
+    values = [change(value) for value in table[column].to_pylist()]
+    return table.set_column(table.column_names.index(column), column, pa.array(values))
+
+
+@needs_olga
+@pytest.mark.parametrize("name", ["human_tra", "human_trb", "human_igk", "human_igh", "mouse_tra", "mouse_trb"])
+def test_what_a_model_makes_fits_it(name):
+    model = load_model(name)
+    for productive in (False, True):
+        fit = fit_of(rows_of(model, productive=productive), model)
+        assert fit.compared
+        assert (fit.genes, fit.lengths, fit.contradicted, fit.better) == ((), (), (), None)
+        assert fit.impossible == 0
+        assert fit.lines() == []
+
+
+@pytest.fixture(scope="module")
+def model():
+    return load_model("human_trb_m15")
+
+
+def with_segment(model, gene, change):
+    """The model, in which the segments of a V gene are changed."""
+
+    def changed(own):
+        if own.allele.partition("*")[0] != gene:
+            return own
+        palindrome = len(own.extended) - len(own.segment)
+        segment = change(own.segment)
+        return Template(own.allele, segment, segment, segment + reverse_complement(segment[-palindrome:]))
+
+    return replace(model, v=tuple(map(changed, model.v)), digest="changed")
+
+
+def test_a_gene_that_is_reversed(model):
+    """As OLGA's mouse TRBV31: a junction that begins with TGT becomes 10^5 times too improbable or worse."""
+    reversed_gene = with_segment(model, "TRBV5-1", lambda segment: segment[:1] + reverse_complement(segment[1:]))
+    fit = fit_of(rows_of(model, productive=True), reversed_gene)
+    assert findings(fit)["TRBV5-1"] == "broken"
+    assert fit.broken == {"TRBV5-1"}
+    assert set(findings(fit)) == {"TRBV5-1"}
+    (own,) = fit.genes
+    assert own.log10_shift < -5
+    assert "tests leave it out (--keep-misfits keeps it)" in fit.lines()[0]
+    assert replace(fit, keep_misfits=True).broken == frozenset()
+
+
+@needs_olga
+def test_deletions_that_the_model_lacks():
+    """Many of the junctions of a gene are improbable: it fails, and takes part."""
+    model = load_model("human_trb")
+    deletions = model.v_deletions.copy()
+    for k in range(len(model.v)):
+        if model.v[k].allele.startswith("TRBV7-9*"):
+            deletions[k, :11] = 0.0
+    fit = fit_of(rows_of(model, productive=True), replace(model, v_deletions=deletions, digest="changed"))
+    assert findings(fit)["TRBV7-9"] in ("improbable", "broken")
+    own = next(own for own in fit.genes if own.gene == "TRBV7-9")
+    assert own.improbable > MISFIT
+
+
+def test_usage_and_lengths(model):
+    table = rows_of(model, 30_000)
+    texts = table["junction"].to_pylist()
+    few = pa.array([v != "TRBV5-1*01" or k % 40 == 0 for k, v in enumerate(table["v_call"].to_pylist())])
+    fit = fit_of(table.filter(few), model)
+    assert findings(fit).get("TRBV5-1") == "usage"
+    assert next(own for own in fit.genes if own.gene == "TRBV5-1").frame == "out-of-frame"
+    short = pa.array([len(text) != 44 or k % 50 == 0 for k, text in enumerate(texts)])
+    assert [own.nucleotides for own in fit_of(table.filter(short), model).lengths] == [44]
+    in_frame = pa.array([len(text) % 3 == 0 for text in texts])
+    fit = fit_of(table.filter(pa.array(np.array(few) & np.array(in_frame))), model)
+    assert {own.frame for own in fit.genes} == {"productive"}
+
+
+@needs_olga
+def test_genes_called_by_habit():
+    model = load_model("human_trb")
+    assert ("TRBV12-3", "TRBV12-4") in twin_genes(model.v)
+    assert ("TRBV6-2", "TRBV6-3") in twin_genes(model.v)
+    table = renamed(rows_of(model), "v_call", lambda call: call.replace("TRBV12-3", "TRBV12-4").partition("*")[0])
+    fit = fit_of(table, model)
+    assert findings(fit) == {"TRBV12-4": "habit"}
+    assert fit.genes[0].twins == ("TRBV12-3",)
+    assert "(--ties auto takes them together)" in fit.lines()[0]
+    tied = Checks(ties="auto").model(model)
+    assert findings(fit_of(table, tied)) == {}
+    rows = table.slice(0, 400)
+    of_both = hpcvdj.pgen(rows, tied, sequence="nt", backend="cpu")["pgen_nt"].to_numpy()
+    for k, call in enumerate(rows["v_call"].to_pylist()):
+        group = next((genes for genes in model.with_ties().ties if call in genes), (call,))
+        each = [rows.slice(k, 1).set_column(0, "v_call", pa.array([gene])) for gene in group]
+        alone = sum(hpcvdj.pgen(own, model, sequence="nt", backend="cpu")["pgen_nt"][0].as_py() for own in each)
+        if len(group) > 1:
+            assert of_both[k] == pytest.approx(alone, rel=1e-12)
+    assert tied.facts()["ties"] != ""
+    assert "ties" not in model.facts()
+    assert tied.names_several("TRBV12-3*01,TRBV9*01")
+    assert not tied.names_several("TRBV12-3*01,TRBV12-4*02")
+    assert model.names_several("TRBV12-3,TRBV12-4")
+
+
+@needs_olga
+def test_another_model_fits_better(model):
+    fit = fit_of(rows_of(load_model("human_trb"), productive=True), model)
+    assert fit.better[0] == "human_trb"
+    assert fit.better[1] > 0.5
+    assert fit.lines()[0].startswith("human_trb fits better")
+
+
+@needs_olga
+def test_another_species():
+    table, model = rows_of(load_model("human_trb"), productive=True), load_model("mouse_trb")
+    sample = sample_of_table(table, model, PgenConfig().reads(Reading()))
+    said = []
+    with pytest.raises(InputError, match=r"mouse_trb cannot make \d+ % of .* rows: .* or better -m human_trb; --force"):
+        Checks().check(sample, model, said.append)
+    fit = Checks(force=True).check(sample, model, said.append)
+    assert fit.impossible > 0.5
+    assert fit.better[0] == "human_trb"
+    assert 1 <= len(said) <= 2
+
+
+def test_few_rows_are_not_judged(model):
+    table = rows_of(model, 100, productive=True)
+    fit = fit_of(table, model)
+    assert not fit.compared
+    assert fit.rows == 100
+    wrong = renamed(table.slice(0, 19), "junction", lambda text: "TGC" + "A" * 24 + "GGG")
+    assert fit_of(wrong, model).impossible == 1
+    Checks().check(sample_of_table(wrong, model, PgenConfig().reads(Reading())), model, print)
+    wrong = renamed(table.slice(0, 21), "junction", lambda text: "TGC" + "A" * 24 + "GGG")
+    with pytest.raises(InputError, match="100 % of"):
+        Checks().check(sample_of_table(wrong.append_column("n", pa.array(range(21))).select(COLUMNS), model,
+                                       PgenConfig().reads(Reading())), model, print)  # fmt: skip
+
+
+def test_amino_acids(model):
+    table = hpcvdj.generate(model, 3_000, seed=5, productive=True, backend="cpu").select(
+        ["v_call", "j_call", "junction_aa"]
+    )
+    reading = PgenConfig(("pgen_aa",)).reads(reading_of(table.column_names, None, None, strict=False))
+    fit = check_fit(sample_of_table(table, model, reading), model)
+    assert fit.compared
+    assert fit.lines() == []
+    assert fit.rows > 2_900
+
+
+def test_wrong_calls_are_counted(model):
+    table = rows_of(model, 4_000, productive=True)
+    calls = table["j_call"].to_pylist()
+    mixed = [calls[k - 1] if k % 10 == 0 else calls[k] for k in range(len(calls))]
+    fit = fit_of(table.set_column(1, "j_call", pa.array(mixed)), model)
+    side, number = fit.contradicted[0]
+    assert side == "J"
+    assert 200 < number < 400
+    assert "contradicts the bases" in fit.lines()[-1]
+    assert fit.facts()["contradicted"] == dict(fit.contradicted)
+
+
+def by_hand(table, p, drawn, of_drawn, gene):
+    """Of a gene: rows, share of them that are impossible, and below the draws' smallest hundredth."""
+    own, made = p[table == gene], of_drawn[drawn == gene]
+    smallest = np.quantile(np.log10(made if len(made) >= 300 else of_drawn), 0.01)
+    with np.errstate(divide="ignore"):
+        return len(own), float((own == 0).mean()), float((np.log10(own) < smallest).mean())
+
+
+def test_numbers_by_hand(model):
+    """Genes of made-up probabilities."""
+    rng = np.random.default_rng(3)
+    genes = [model.alleles("V", model.find("V", name)) for name in ("TRBV9", "TRBV2", "TRBV27")]
+    names = [own.allele.partition("*")[0] for own in genes]
+    j = model.alleles("J", model.find("J", "TRBJ2-1"))
+
+    def side(sizes, shift):
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        number = int(offsets[-1])
+        p = 10.0 ** (rng.normal(-12, 2, number) + shift)
+        p[rng.random(number) < 0.02] = 0 if shift else 1e-12
+        pairs = [(replace(own, allele=name), j) for own, name in zip(genes, names, strict=True)]
+        own = Repertoire(np.zeros((number, 2), np.uint64), np.full(number, 42, np.uint8), pairs, offsets)
+        return Side(own, p), np.repeat(names, sizes)
+
+    empty = side([0, 0, 0], 0)[0]
+    (own, of_own), (made, of_made) = side([500, 40, 20], -1.0), side([1_000, 200, 800], 0.0)
+    found, _ = compare({"productive": own, "out-of-frame": empty}, {"productive": made, "out-of-frame": empty}, [])
+    assert [fit.gene for fit in found] == [*sorted(names), "TRBJ2-1*01"] or len(found) == 4
+    for fit in found[:3]:
+        rows, zero, improbable = by_hand(of_own, own.p, of_made, made.p, fit.gene)
+        assert (fit.rows, fit.zero, fit.improbable) == (rows, pytest.approx(zero), pytest.approx(improbable))
+        assert fit.share == pytest.approx(rows / len(own))
+        assert fit.model_share == pytest.approx((of_made == fit.gene).mean())
+        assert (fit.finding in ("improbable", "broken")) == (
+            rows >= 30 and at_least(round(improbable * rows), rows) >= MISFIT
+        )
+    assert 0 < MISFIT < BROKEN < 1
+
+
+@pytest.mark.parametrize(("successes", "trials"), [(0, 10), (3, 10), (10, 10), (500, 1_000), (1, 100_000)])
+def test_the_lower_end_of_a_share(successes, trials):
+    """The smaller root of (p - share)² = 9 p (1 - p) / trials."""
+    low, share = at_least(successes, trials), successes / trials
+    assert (low - share) ** 2 == pytest.approx(9 * low * (1 - low) / trials, abs=1e-15)
+    assert low <= share + 1e-15
+
+
+def test_messages_have_an_end(model, monkeypatch):
+    monkeypatch.setattr(checking, "MOST_LINES", 1)
+    table = rows_of(model, 30_000)
+    rare = ("TRBV5-1*01", "TRBV20-1*01", "TRBV7-2*01", "TRBV6-5*01", "TRBV7-3*01")
+    few = pa.array([v not in rare or k % 40 == 0 for k, v in enumerate(table["v_call"].to_pylist())])
+    said = []
+    Checks().check(sample_of_table(table.filter(few), model, PgenConfig().reads(Reading())), model, said.append)
+    assert len(said) == 2
+    assert said[1].startswith("and ")
+
+
+def test_wrong_options():
+    with pytest.raises(InputError, match="ties must be one of none, auto"):
+        Checks(ties="all")
+
+
+def test_a_large_table_is_sampled(model, monkeypatch):
+    monkeypatch.setattr(checking, "SAMPLE", 500)
+    table = rows_of(model, 2_000, productive=True)
+    sample = sample_of_table(table, model, PgenConfig().reads(Reading()))
+    assert sample.rows_read == 500
+    assert check_fit(sample, model).rows == 500
+    whole = read_table(table, model, PgenConfig().reads(Reading()))
+    assert check_fit(whole, model).rows == 500
