@@ -322,7 +322,7 @@ def test_no_message_of_the_package_keeps_an_option():
 COMMANDS = ("count", "pgen", "infer", "generate", "simulate", "enrich", "sharing", "contamination", "report")
 NOT_IN_PYTHON = {
     "together", "table_format", "columns", "threads_per_block", "strict_binding", "threads", "resume", "batch_rows",
-    "checkpoint_every", "patience", "output", "overlap", "write_clean", "plot", "overwrite",
+    "checkpoint_every", "patience", "output", "overlap", "junctions_out", "write_clean", "plot", "overwrite",
 }  # fmt: skip
 """Options for files, ranks and runs; a table in memory has its columns, and figures are drawn from what is returned."""
 

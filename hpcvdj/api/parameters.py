@@ -24,6 +24,8 @@ PARAMETERS = {
     "model": "a Model, the name of one (`human_trb`; `hpcvdj.models()` lists them), or a folder in IGoR's format",
     "genes": "`call`: of scenarios with the V and J alleles that the calls name; `any`: of all scenarios",
     "joint": "take P(V, D, J) as a model of IGH has it; by default P(V) P(D, J), as in OLGA",
+    "ties": "`auto`: V genes that reads hardly tell apart, such as TRBV12-3 and TRBV12-4, are taken together",
+    "force": "go on if the model cannot make half of the rows",
     "results": "the result files of `hpcvdj count`, or one",
     "motif_result": "a MotifResult, or the path of a result file of `hpcvdj motifs compare`",
     "overwrite": "replace what is there",

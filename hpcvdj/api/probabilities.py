@@ -11,6 +11,8 @@ from hpcvdj.api.counting import warn_of
 from hpcvdj.api.parameters import documented, unfolding
 from hpcvdj.api.tables import Given, is_column, model_of, typed
 from hpcvdj.api.tables import germline as germline_of
+from hpcvdj.border import warn
+from hpcvdj.chance.check import Checks, sample_of_table
 from hpcvdj.counting.config import Normalize, PgenConfig, pgen_names
 from hpcvdj.counting.tables import values_of_table
 from hpcvdj.errors import InputError
@@ -20,7 +22,7 @@ from hpcvdj.generation.simulate import PAPER_SEQUENCES, Simulation
 from hpcvdj.generation.simulate import simulate as make
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.kernels.quantities import Pgen
-from hpcvdj.recombination.calls import Genes
+from hpcvdj.recombination.calls import Genes, Ties
 from hpcvdj.recombination.germline import Germline, Tables
 from hpcvdj.recombination.likely import LikelyScenarios, most_likely
 from hpcvdj.recombination.models import Alleles, Model
@@ -44,6 +46,8 @@ def pgen(
     normalize: Normalize = "none",
     selection: bool = False,
     joint: bool = False,
+    ties: Ties = "none",
+    force: bool = False,
     backend: str = AUTO,
     strict: bool = False,
 ) -> Any:
@@ -65,6 +69,8 @@ def pgen(
     selection       also the model's selection factor, `q_factor`, and the probability among productive junctions after
                     selection, `p_post`; `q_excluded` says why a junction has none
     joint           {joint}
+    ties            {ties}
+    force           {force}
     backend         {backend}
     strict          the first row without a probability is an error
 
@@ -72,8 +78,9 @@ def pgen(
     order and columns `pgen_nt`, `pgen_aa`, `pgen_aa_1mm` that were asked for beside them (null for a row without a
     value, as for the amino acids of a junction out of frame) and `pgen_excluded` (why a row has no value).
 
-    Warns (HpcvdjWarning) of rows without a value, and of a model that seems to be of another species or locus.  Raises
-    InputError for a missing column, for a model that cannot be read, or, with `strict`, for a row without a value.
+    Warns (HpcvdjWarning) of rows without a value, and of what does not fit the model: genes, lengths, calls.  Raises
+    InputError for a missing column, for a model that cannot be read, for one that cannot make half of the rows (unless
+    `force`), or, with `strict`, for a row without a value.
     """
     if is_column(junctions):
         if genes != "any":
@@ -88,8 +95,10 @@ def pgen(
     reading = reading_of(table_columns(given.arrow), sequence_field, symbols, strict=strict)
     names = pgen_names(sequence, mismatches, amino_acids=reading.alphabet is not None, selection=selection)
     config = PgenConfig(names, genes, backend, normalize=normalize, joint=joint)
-    reference = config.model(model_of(model))
+    checks = Checks(ties, force=force)
+    reference = config.model(checks.model(model_of(model)))
     given.require(config.reads(reading).columns)
+    checks.check(sample_of_table(given.arrow, reference, config.reads(reading)), reference, warn, names[0])
     values, tally = values_of_table(given.arrow, reference, config, reading)
     warn_of(tally, reference, Pgen.excluded)
     return given.beside(values)

@@ -4,8 +4,9 @@ A sample of the table's rows is compared with junctions that the model makes (`h
 have a name, and with the calls of other genes (`hpcvdj.chance.calls`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from typing import Any, get_args
 
 import numpy as np
@@ -21,14 +22,15 @@ from hpcvdj.generation.generate import Generation, generate
 from hpcvdj.kernels.generation.letters import productive_rows
 from hpcvdj.kernels.neighbours.blocks import groups
 from hpcvdj.recombination.alphabet import NUCLEOTIDES
-from hpcvdj.recombination.calls import Ties, locus_of
+from hpcvdj.recombination.calls import Genes, Ties, locus_of
 from hpcvdj.recombination.exclusions import ExclusionKind
 from hpcvdj.recombination.germline import SegmentType
 from hpcvdj.recombination.igor import load_model, model_folders
-from hpcvdj.recombination.models import Alleles, Model, twin_genes
+from hpcvdj.recombination.models import Alleles, Model
 from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem, Repertoire
 from hpcvdj.repertoires.genes import by_gene, kinds_of, sequences
+from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import Junctions, read_table
 from hpcvdj.repertoires.reading import Reading
 from hpcvdj.repertoires.tables import as_arrow
@@ -43,8 +45,9 @@ DRAWN = 200_000
 FEWEST_TO_COMPARE = 200
 """Productive rows from which on they are compared with draws."""
 
-FEWEST_TO_REFUSE, MOST_IMPOSSIBLE = 20, 0.5
-"""From so many rows on, a table of which the model cannot make such a share is refused."""
+FEWEST_TO_SAY, FEWEST_TO_REFUSE, MOST_IMPOSSIBLE = 20, 100, 0.5
+"""Rows from which on something is said of them, and from which on a table is refused of which the model cannot make
+such a share."""
 
 MANY_IMPOSSIBLE = 0.1
 """The share of impossible rows that is worth a line."""
@@ -105,8 +108,8 @@ class ModelFit:
         return frozenset(own.gene for own in self.genes if own.finding == "broken")
 
     def facts(self) -> dict[str, Any]:
-        """As JSON values."""
-        return asdict(self) | {"broken": sorted(self.broken), "contradicted": dict(self.contradicted)}
+        """As JSON values, by the key `fit`."""
+        return {"fit": asdict(self) | {"broken": sorted(self.broken), "contradicted": dict(self.contradicted)}}
 
     def lines(self) -> list[str]:
         """What is wrong, a line for each finding, the most serious first."""
@@ -134,8 +137,13 @@ class ModelFit:
 UNCHECKED = ModelFit()
 """Of a table that was not compared."""
 
+MOST_KEPT = 4
+"""Models of which draws are kept."""
+
+_KEPT: dict[tuple[Any, ...], dict[Frame, Side]] = {}
+
 REMEDIES = {
-    "broken": "; tests leave it out (--keep-misfits keeps it)",
+    "broken": "; tests leave it out (--keep-misfits tests it)",
     "habit": " (--ties auto takes them together)",
 }
 """What to do about a finding."""
@@ -161,12 +169,13 @@ class Checks:
         """The model whose probabilities are computed."""
         return model.with_ties() if self.ties == "auto" else model
 
-    def check(self, sample: Junctions, model: Model, warn: Callable[[str], None]) -> ModelFit:
+    def check(self, sample: Junctions, model: Model, warn: Callable[[str], None], name: str = "") -> ModelFit:
         """Compare a sample of rows with a model; InputError if it cannot make half of them.
 
         warn  is told what is wrong
+        name  the probability of `PGEN_COLUMNS` that is compared; by default that of what is read
         """
-        found = replace(check_fit(sample, model), keep_misfits=self.keep_misfits)
+        found = replace(check_fit(sample, model, name), keep_misfits=self.keep_misfits)
         if not self.force:
             _require_possible(found, model)
         lines = found.lines()
@@ -185,32 +194,44 @@ def sample_of_table(table: Any, model: Model, reading: Reading) -> Junctions:
     return read_table(arrow, model, replace(reading, productive=None, strict=False))
 
 
-def check_fit(sample: Junctions, model: Model) -> ModelFit:
+def check_tables(
+    checks: Checks, inputs: Sequence[Inputs], model: Model, warn: Callable[[str], None], name: str = ""
+) -> ModelFit:
+    """Check rows of tables that are read in the same way; as of `Checks.check`."""
+    together = replace(inputs[0], tables=tuple(table for own in inputs for table in own.tables))
+    return checks.check(together.sample(model, SAMPLE), model, warn, name)
+
+
+def check_fit(sample: Junctions, model: Model, name: str = "") -> ModelFit:
     """Compare rows of a table with a model, on this rank's cores: at most `SAMPLE` of them, drawn at random.
 
     sample  read with the codons of Cys 104 and Phe/Trp 118, rows out of frame and all
+    name    as of `Checks.check`
     """
-    names = PGEN_COLUMNS[:1] if sample.repertoire.letters is NUCLEOTIDES else PGEN_COLUMNS[1:2]
-    own = by_gene(sample.repertoire, model)[0]
+    of_read = PGEN_COLUMNS[0] if sample.repertoire.letters is NUCLEOTIDES else PGEN_COLUMNS[1]
+    names = (name or of_read,)
+    if len(sample) < FEWEST_TO_SAY:
+        return UNCHECKED
+    named = sample.repertoire.pairs[0][0].allele != "any"
+    own = by_gene(sample.repertoire, model)[0] if named else sample.repertoire
     own = own.subset(_distinct(own))
     lacking = sum(rows for exclusion, rows in sample.excluded.counts() if exclusion.kind in _LACKING)
     p = _probabilities(own, model, names)
     found = ModelFit(len(own), float((p <= 0).mean()) if len(own) else 0.0, lacking)
     productive = _in_frames(own, p)["productive"]
-    if len(productive) < FEWEST_TO_COMPARE:
-        return found
-    drawn = _drawn(model)
-    made = _in_frames(drawn, _probabilities(drawn, model, names))
-    named = [own for own in productive.repertoire.pairs if "any" not in (own[0].allele, own[1].allele)]
-    genes, lengths = compare(_in_frames(own, p), made, () if model.ties else twin_genes(model.v)) if named else ([], [])
     some = np.random.default_rng(0).permutation(len(productive))
+    if found.impossible >= MANY_IMPOSSIBLE or len(productive) >= FEWEST_TO_COMPARE:
+        found = replace(found, better=_better(productive, np.sort(some[:OTHERS]), model, names))
+    if len(productive) < FEWEST_TO_COMPARE or found.impossible >= MOST_IMPOSSIBLE:
+        return found
+    made = _made(model, "call" if named else "any", names)
+    genes, lengths = compare(_in_frames(own, p), made, model) if named else ([], [])
     calls = _calls(productive, np.sort(some[:CALLS]), model, names, made["productive"].p) if named else {}
     return replace(
         found,
         compared=True,
         genes=tuple(own for own in genes if own.finding is not None),
         lengths=tuple(lengths),
-        better=_better(productive, np.sort(some[:OTHERS]), model, names),
         **calls,
     )
 
@@ -251,13 +272,25 @@ def _in_frames(own: Repertoire, p: Floats) -> dict[Frame, Side]:
     return {frame: Side(own.subset(np.flatnonzero(kept)), p[kept]) for frame, kept in rows.items()}
 
 
-def _drawn(model: Model) -> Repertoire:
-    """Recombinations of the model, by genes."""
+def _made(model: Model, genes: Genes, names: tuple[str, ...]) -> dict[Frame, Side]:
+    """What the model makes; kept for the last few models, as a notebook checks table after table."""
+    key = (str(model.facts()), model.joint, float(model.p_v.sum() + model.p_vj.sum()), genes, names)
+    if key not in _KEPT:
+        drawn = _drawn(model, genes)
+        _KEPT[key] = _in_frames(drawn, _probabilities(drawn, model, names))
+        if len(_KEPT) > MOST_KEPT:
+            _KEPT.pop(next(iter(_KEPT)))
+    return _KEPT[key]
+
+
+def _drawn(model: Model, genes: Genes) -> Repertoire:
+    """Recombinations of the model, by genes, or with any."""
     run = Run().alone()
     plan = Generation(DRAWN, seed=int(np.random.SeedSequence([0, 2]).generate_state(1)[0]))
     table = pa.Table.from_batches(list(generate(model, plan, run.bind("cpu"), run)))
-    reading = PgenConfig().reads(Reading())
-    return by_gene(read_table(table.select(["v_call", "j_call", "junction"]), model, reading).repertoire, model)[0]
+    reading = PgenConfig(genes=genes).reads(Reading())
+    drawn = read_table(table.select(["v_call", "j_call", "junction"]), model, reading).repertoire
+    return by_gene(drawn, model)[0] if genes == "call" else drawn
 
 
 def _calls(own: Side, rows: Counts, model: Model, names: tuple[str, ...], of_drawn: Floats) -> dict[str, Any]:
@@ -283,12 +316,14 @@ def _better(own: Side, rows: Counts, model: Model, names: tuple[str, ...]) -> tu
     """
     from scipy.stats import trim_mean
 
+    if not len(rows):
+        return None
     part = own.repertoire.subset(rows)
     of_model = _log_likelihoods(own.p[rows], model)
     best: tuple[str, float] | None = None
     locus = locus_of(model.v[0].allele)
     for name in model_folders():
-        other = load_model(name)
+        other = _named(name)
         if other.digest == model.digest or locus_of(other.v[0].allele) != locus:
             continue
         pairs = [(_of_other(other, "V", v), _of_other(other, "J", j)) for v, j in part.pairs]
@@ -301,6 +336,11 @@ def _better(own: Side, rows: Counts, model: Model, names: tuple[str, ...]) -> tu
     return best
 
 
+@cache
+def _named(name: str) -> Model:
+    return load_model(name)
+
+
 def _log_likelihoods(p: Floats, model: Model) -> Floats:
     """log P(junction, V, J | productive), not below a floor."""
     logs = np.full(len(p), _FLOOR)
@@ -310,5 +350,7 @@ def _log_likelihoods(p: Floats, model: Model) -> Floats:
 
 def _of_other(other: Model, segment: SegmentType, own: Alleles) -> Alleles:
     """The genes of a pair as another model has them; none if it lacks one."""
+    if own.allele == "any":
+        return other.alleles(segment)
     found = [other.find(segment, name) for name in own.allele.split(",")]
     return other.alleles(segment, [] if None in found else {place for places in found for place in places or ()})

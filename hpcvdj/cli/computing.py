@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hpcvdj.cli import common
 from hpcvdj.cli.streams import is_stream
@@ -40,8 +40,11 @@ def compute_each(
     reference: "Reference",
     config: "Plan",
     started: Started,
+    check: "Callable[[list[Inputs]], dict[str, Any]] | None" = None,
 ) -> None:
     """Compute the tables of a plan one after another; one that cannot be read does not keep the others from it.
+
+    check  raises InputError unless the reference fits the tables; returns what results record of that
 
     InputError at the end, with their names, if some could not be computed, or had no row that could be.
     """
@@ -49,9 +52,10 @@ def compute_each(
 
     with run.request:
         work = run.from_root(plan)
+        facts = run.from_root(lambda: check([inputs for inputs, _ in work])) if check is not None else {}
 
         def compute(inputs: "Inputs", target: Path) -> "Summary | None":
-            summary = _computed(run, inputs, target, reference, config, started)
+            summary = _computed(run, inputs, target, reference, config, started, facts)
             if summary is not None and run.is_root and len(work) > 1:
                 _report_line(summary, inputs, target)
             return summary
@@ -103,7 +107,13 @@ def not_all(refused: list[str], number: int, done: str) -> InputError:
 
 
 def _computed(
-    run: "Run", inputs: "Inputs", target: Path, reference: "Reference", config: "Plan", started: Started
+    run: "Run",
+    inputs: "Inputs",
+    target: Path,
+    reference: "Reference",
+    config: "Plan",
+    started: Started,
+    facts: "dict[str, Any]",
 ) -> "Summary | None":
     """Compute one result, or the table that is made of it: the result is then removed.
 
@@ -119,7 +129,7 @@ def _computed(
         return run.to(path, resume=started.resume, overwrite=started.overwrite, save_seconds=started.checkpoint_every)
 
     if not is_table(target):
-        return count_tables(inputs, reference, config, to(target), started.batch_rows)
+        return count_tables(inputs, reference, config, to(target), started.batch_rows, facts)
     result = target.with_name(f"{target.name}.h5")
 
     def check() -> None:
@@ -131,7 +141,7 @@ def _computed(
 
     run.from_root(check)
     try:
-        summary = count_tables(inputs, reference, config, to(result), started.batch_rows)
+        summary = count_tables(inputs, reference, config, to(result), started.batch_rows, facts)
     except CompleteError:
         summary = None
 

@@ -1,7 +1,9 @@
 """`hpcvdj pgen`."""
 
+import logging
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -14,7 +16,10 @@ from hpcvdj.runs.ranks import log_if_serial
 if TYPE_CHECKING:
     from hpcvdj.counting.config import PgenConfig
     from hpcvdj.recombination.models import Model
+    from hpcvdj.repertoires.inputs import Inputs
     from hpcvdj.repertoires.reading import Reading
+
+log = logging.getLogger(__name__)
 
 
 def command(
@@ -81,6 +86,8 @@ def command(
         ),
     ] = False,
     joint: options.Joint = False,
+    ties: options.TiesOption = "none",
+    force: options.Force = False,
     backend: options.BackendOption = "auto",
     strict: Annotated[
         bool, typer.Option("--strict", help="Fail on the first row that has no probability.", rich_help_panel=MORE)
@@ -114,6 +121,7 @@ def command(
     log_if_serial(run.world)
 
     def settled() -> "tuple[Model, PgenConfig, Reading]":
+        from hpcvdj.chance.check import Checks
         from hpcvdj.counting.config import PgenConfig, pgen_names
         from hpcvdj.recombination.igor import load_model
         from hpcvdj.recombination.symbols import read_alphabet
@@ -125,8 +133,15 @@ def command(
         reading = reading_of(columns_at(junctions, opening), sequence_field, symbols, opening, strict=strict)
         names = pgen_names(sequence, mismatches, amino_acids=reading.alphabet is not None, selection=selection)
         config = PgenConfig(names, genes, backend, strict_binding=strict_binding, normalize=normalize, joint=joint)
-        return config.model(load_model(model)), config, config.reads(reading)
+        return config.model(Checks(ties).model(load_model(model))), config, config.reads(reading)
 
     loaded, config, reading = run.from_root(settled)
     started = Started(resume, overwrite, checkpoint_every, batch_rows)
-    compute_each(run, lambda: planned(junctions, output, reading, together=together), loaded, config, started)
+
+    def check(tables: "list[Inputs]") -> dict[str, Any]:
+        from hpcvdj.chance.check import Checks, check_tables
+
+        return check_tables(Checks(ties, force=force), tables, loaded, log.warning, config.names[0]).facts()
+
+    plan = partial(planned, junctions, output, reading, together=together)
+    compute_each(run, plan, loaded, config, started, check)

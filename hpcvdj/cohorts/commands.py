@@ -53,7 +53,7 @@ def share_files(
         assert found is not None
         facts = {
             "command": "sharing", **run.provenance(), **model.facts(), "tables": recorded(inputs),
-            "settings": asdict(settings), "checks": asdict(checks), "fit": fit.facts(),
+            "settings": asdict(settings), "checks": asdict(checks), **fit.facts(),
             **sharing_facts(found, settings),
         }  # fmt: skip
         tables = {targets.table: found.table} | ({overlap: overlap_table(found)} if overlap is not None else {})
@@ -94,7 +94,7 @@ def contaminate_files(
         assert found is not None
         facts = {
             "command": "contamination", **run.provenance(), **model.facts(), "tables": recorded(inputs),
-            "settings": asdict(settings), "checks": asdict(checks), "fit": fit.facts(), **contamination_facts(found),
+            "settings": asdict(settings), "checks": asdict(checks), **fit.facts(), **contamination_facts(found),
         }  # fmt: skip
         if clean is not None:
             _write_clean(inputs, found, clean, overwrite=run.overwrite)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hpcvdj.chance.check import SAMPLE, Checks, ModelFit, sample_of_table
+from hpcvdj.chance.check import Checks, ModelFit, check_tables, sample_of_table
 from hpcvdj.cohorts.cohort import Cohort, People, cohort_of
 from hpcvdj.cohorts.groups import column_of
 from hpcvdj.counting.slices import NOTHING_YET, surveyed
@@ -52,7 +52,7 @@ class Naming:
     def __post_init__(self) -> None:
         for name, column in (("group", self.group), ("subject", self.subject)):
             if column is not None and self.metadata is None:
-                raise InputError(f"--{name} {column}: needs --metadata, the table that has this column")
+                raise InputError(f"--{name} {column!r}: needs --metadata, the table that has this column")
         if self.metadata is not None and self.group is None and self.subject is None:
             raise InputError("--metadata: needs --group, or --subject, the column that has them")
 
@@ -128,7 +128,7 @@ def cohort_of_files(
         naming.people(inputs.repertoires)
 
     run.on_root(named)
-    fit = run.from_root(lambda: checks.check(inputs.sample(model, SAMPLE), model, log.warning))
+    fit = run.from_root(lambda: check_tables(checks, [inputs], model, log.warning))
 
     def made() -> Cohort:
         junctions = inputs.read(model, between=run.raise_if_stopping)

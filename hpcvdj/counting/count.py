@@ -1,8 +1,10 @@
 """A run: tables in, a result out; as a whole, or slice by slice if the input is larger than memory."""
 
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from hpcvdj.counting.compute import compute, shared_repertoire
@@ -28,12 +30,18 @@ SLICE_ROWS = 1 << 22
 
 
 def count_tables(
-    inputs: Inputs, reference: Reference, config: Plan, run: Run, batch_rows: int | None = None
+    inputs: Inputs,
+    reference: Reference,
+    config: Plan,
+    run: Run,
+    batch_rows: int | None = None,
+    facts: Mapping[str, Any] = MappingProxyType({}),
 ) -> Summary:
     """Compute what `config` says of tables into the result file of `run`: what `hpcvdj count` and `hpcvdj pgen` do.
 
     reference   a germline table to count with, or a recombination model
     batch_rows  rows of a slice; 0 counts all rows at once; None does so unless there are more than `AUTO_ROWS`
+    facts       what the result records besides
 
     As a whole, root reads and writes, and every rank counts its share.  In slices, each slice is read, counted and
     written by one rank; a `sequence_id` that repeats in another slice is not noticed.
@@ -51,8 +59,8 @@ def count_tables(
             inputs = surveyed(inputs, run)
         rows = run.from_root(lambda: _slice_rows(inputs, method, batch_rows))
         if rows:
-            return count_in_slices(inputs, reference, config, run, rows, started)
-        return _whole(inputs, reference, config, run, started)
+            return count_in_slices(inputs, reference, config, run, rows, started, facts)
+        return _whole(inputs, reference, config, run, started, facts)
 
 
 def _slice_rows(inputs: Inputs, method: Method, asked: int | None) -> int:
@@ -63,7 +71,9 @@ def _slice_rows(inputs: Inputs, method: Method, asked: int | None) -> int:
     return SLICE_ROWS if rows and rows > AUTO_ROWS and method.disjoint else 0
 
 
-def _whole(inputs: Inputs, reference: Reference, config: Plan, run: Run, started: float) -> Summary:
+def _whole(
+    inputs: Inputs, reference: Reference, config: Plan, run: Run, started: float, further: Mapping[str, Any]
+) -> Summary:
     """All rows at once, with a checkpoint."""
     with told_if_slow(f"reading {inputs.path.name}", shown=run.is_root):
         junctions = run.root_steps(lambda: inputs.read(reference, between=run.raise_if_stopping), NOTHING_YET)
@@ -75,7 +85,7 @@ def _whole(inputs: Inputs, reference: Reference, config: Plan, run: Run, started
     attributes: dict[str, Any] = {}
     if junctions is not None:
         facts = junctions.rows_read, junctions.excluded.counts(), junctions.substituted
-        attributes = attributes_of(inputs, reference, config, asked, run) | facts_of(*facts)
+        attributes = {**attributes_of(inputs, reference, config, asked, run), **facts_of(*facts), **further}
     read = time.perf_counter()
     folder, _ = run.open_folder("checkpoint", attributes.get("identity", {}), STATE)
     with ExitStack() as stack:

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -68,14 +68,22 @@ def _survey(inputs: Inputs, table: Table, between: Callable[[], None]) -> Table 
         return InputError(f"{table.path}: cannot be read ({error.strerror})")
 
 
-def count_in_slices(inputs: Inputs, reference: Reference, config: Plan, run: Run, rows: int, started: float) -> Summary:
+def count_in_slices(
+    inputs: Inputs,
+    reference: Reference,
+    config: Plan,
+    run: Run,
+    rows: int,
+    started: float,
+    further: Mapping[str, Any],
+) -> Summary:
     """Slice by slice into the parts of a result; finished parts are the checkpoint."""
     run.from_root(config.require_sliceable)
     if not inputs.together:
         inputs = surveyed(inputs, run)
     target = run.target
     assert target is not None
-    attributes = run.from_root(lambda: attributes_of(inputs, reference, config, config, run))
+    attributes = run.from_root(lambda: {**attributes_of(inputs, reference, config, config, run), **further})
     folder, facts = run.open_folder(
         parts.SUFFIX,
         attributes["identity"],

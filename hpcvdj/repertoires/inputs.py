@@ -205,14 +205,17 @@ class Inputs:
         reading = replace(self.reading, productive=None, strict=False)
 
         def first_rows(table: Table) -> Iterator[pa.RecordBatch]:
-            reader, left = table.open(), max(1, rows // len(tables))
-            # Without ids, which different tables may have in common.
-            columns = [*reading.columns[1:], *[REASON] * reader.explains]
-            for batch in reader.batches(columns):
-                yield batch.slice(0, left)
-                left -= batch.num_rows
-                if left <= 0:
-                    return
+            left = max(1, rows // len(tables))
+            # What cannot be read is named when all of it is read.
+            with suppress(InputError):
+                reader = table.open()
+                # Without ids, which different tables may have in common.
+                columns = [*reading.columns[1:], *[REASON] * reader.explains]
+                for batch in reader.batches(columns):
+                    yield batch.slice(0, left)
+                    left -= batch.num_rows
+                    if left <= 0:
+                        return
 
         batches = (batch for table in tables for batch in first_rows(table))
         return read_junctions(batches, reference, reading, tables)

@@ -37,7 +37,8 @@ class _SelectedKernel(Kernel):
         self.productive = productive_probability(problem.model)
         genes = [(genes_of(v.allele), genes_of(j.allele)) for v, j in problem.repertoire.pairs]
         self.v_genes, self.j_genes = ([own[k] for own in genes] for k in (0, 1))
-        self.several = np.array(["," in v + j for v, j in genes], dtype=bool)
+        several = problem.model.names_several
+        self.several = np.array([several(v) or several(j) for v, j in genes], dtype=bool)
 
     def start(self, unit: Unit, first: int, last: int) -> Pending:
         """As of the kernel itself; its rows get their factor while it computes."""

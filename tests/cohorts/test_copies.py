@@ -1,0 +1,175 @@
+"""hpcvdj.cohorts.copies: the chance of the same nucleotides by enumeration; planted copies, honest public sequences."""
+
+from itertools import product
+from math import comb
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import hpcvdj
+from hpcvdj.cohorts.cohort import Holding
+from hpcvdj.cohorts.copies import BOTH, PERHAPS_SAME, SAME, copies_of
+from hpcvdj.counting.config import PgenConfig
+from hpcvdj.counting.tables import values_of_table
+from hpcvdj.recombination.alphabet import AMINO_ACIDS
+from hpcvdj.recombination.igor import OLGA_FOLDERS, load_model, model_folders
+from tests.cohorts.drawn import drawn
+
+
+def holding(entries, junctions, individuals, reads=None):
+    """Who has which junction: pairs of a junction and an individual."""
+    sequence, individual = (np.array(column, dtype=np.int64) for column in zip(*entries, strict=True))
+    own = None if reads is None else np.array(reads, dtype=np.int64)
+    return Holding.of(sequence, individual, junctions, individuals, own, np.add)
+
+
+def of_one(entries, p, individuals, reads=None, contaminated=None):
+    """Of junctions that all spell one sequence."""
+    p = np.array(p)
+    has = holding(entries, len(p), individuals, reads)
+    same = np.zeros((individuals, individuals), dtype=bool) if contaminated is None else contaminated
+    every = np.zeros(len(p), dtype=np.int64)
+    return copies_of(has, p, every, np.array([p.sum()]), every, same)
+
+
+def test_the_chance_by_hand():
+    """Three individuals have one junction, a fourth another: C(4, 3) r²."""
+    found = of_one([(0, 0), (0, 1), (0, 2), (1, 3)], [1e-9, 3e-9], 4)
+    assert found.same_nt.tolist() == [3]
+    assert found.p_same[0] == pytest.approx(comb(4, 3) * 0.25**2)
+    assert found.p_reads[0] == 1
+    assert not found.likely[0]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_it_is_a_bound(seed):
+    """Of all ways in which four individuals draw junctions: the chance of what is at least as improbable."""
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet(np.full(5, 0.5))
+    outcomes = []
+    for choice in product(range(5), repeat=4):
+        chance = float(np.prod(p[list(choice)]))
+        bound = of_one([(own, k) for k, own in enumerate(choice)], p, 4).p_same[0]
+        outcomes.append((bound, chance))
+    for level in (0.5, 0.2, 0.05, 0.01, 1e-3):
+        assert sum(chance for bound, chance in outcomes if bound <= level) <= level * (1 + 1e-9)
+    assert any(bound < 0.2 for bound, _ in outcomes)
+
+
+def test_reads_show_a_source():
+    """Of a hundred junctions of the source one is so large; three have it."""
+    entries = [(0, 0), (0, 1), (0, 2), *((k, 0) for k in range(1, 100))]
+    p = [2e-10, *[1e-12] * 99]
+    spelled = np.array([0, *[-1] * 99])
+    none = np.zeros((3, 3), dtype=bool)
+
+    def found(source, others):
+        has = holding(entries, 100, 3, [source, *others, *[1] * 99])
+        return copies_of(has, np.array(p), spelled, np.array([1e-9]), spelled, none)
+
+    large = found(40, [2, 1])
+    assert large.p_same[0] == pytest.approx(0.2**2)
+    assert large.p_reads[0] == pytest.approx(3 / 100)
+    assert not large.likely[0]
+    assert large.p_same[0] * large.p_reads[0] > BOTH
+    assert found(39, [2, 1]).p_reads[0] == 1, "not twenty times the next"
+    assert found(40, [1, 2]).p_reads[0] == large.p_reads[0]
+
+
+def test_evidence_together():
+    p, entries = [2e-11, 9.8e-10], [(0, 0), (0, 1), (1, 2)]
+    assert SAME < 3 * 0.02 <= 0.06
+    alone = of_one([(0, 0), (0, 1)], p, 3)
+    assert SAME < alone.p_same[0] <= PERHAPS_SAME
+    assert not alone.likely[0]
+    pair = np.zeros((3, 3), dtype=bool)
+    pair[0, 1] = pair[1, 0] = True
+    assert of_one([(0, 0), (0, 1)], p, 3, contaminated=pair).likely[0]
+    pair[0, 1] = pair[1, 0] = False
+    pair[0, 2] = pair[2, 0] = True
+    assert not of_one([(0, 0), (0, 1)], p, 3, contaminated=pair).likely[0]
+    assert not of_one(entries, p, 3, contaminated=pair).likely[0], "more than the chance allowed"
+    assert of_one([(0, 0), (0, 1)], [1e-14, 1e-9], 3).likely[0]
+
+
+def test_what_has_no_probability_says_nothing():
+    found = of_one([(0, 0), (0, 1), (1, 2)], [0.0, 1e-9], 3)
+    assert found.p_same.tolist() == [1]
+    assert not found.likely[0]
+
+
+def test_the_least_probable_counts_for_all_that_are_tried():
+    p = [0.1, 0.05, 0.85]
+    entries = [(0, 0), (0, 1), (1, 2), (1, 3)]
+    found = of_one(entries, p, 4)
+    assert found.p_same[0] == pytest.approx(2 * comb(4, 2) * 0.05)
+    assert found.same_nt.tolist() == [2]
+
+
+CODONS: dict[str, list[str]] = {}
+for codon, residue in AMINO_ACIDS.items():
+    CODONS.setdefault(residue, []).append(codon)
+
+
+def convergent(model, individuals, number, seed):
+    """Public sequences as recombination makes them: each individual draws its own nucleotides of the amino acids.
+
+    Those of the middle residues: the first three and the last four codons are kept, of sequences that are mostly made
+    with these.
+    """
+    rng, out = np.random.default_rng(seed), {}
+    for row in drawn(model, 20 * number, seed).to_pylist():
+        codons = [row["junction"][k : k + 3] for k in range(0, len(row["junction"]), 3)]
+        middle = [CODONS[AMINO_ACIDS[codon]] for codon in codons[3:-4]]
+        if len(out) == number or not 2 <= np.prod([len(own) for own in middle]) <= 3_000:
+            continue
+        texts = ["".join([*codons[:3], *own, *codons[-4:]]) for own in product(*middle)]
+        genes = {name: [row[name]] * len(texts) for name in ("v_call", "j_call")}
+        table, _ = values_of_table(pa.table({**genes, "junction": texts}), model, PgenConfig())
+        p = table["pgen_nt"].to_numpy()
+        if p.sum() < 0.9 * table["pgen_aa"][0].as_py():
+            continue
+        who = rng.choice(individuals, 8, replace=False)
+        key = row["v_call"].partition("*")[0], row["j_call"].partition("*")[0], row["junction_aa"]
+        out[key] = [
+            {**row, "junction": texts[k], "repertoire_id": f"i{i}", "duplicate_count": int(rng.pareto(0.7) * 3) + 1}
+            for i, k in zip(who.tolist(), rng.choice(len(texts), 8, p=p / p.sum()).tolist(), strict=True)
+        ]
+    return out
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not OLGA_FOLDERS.keys() <= model_folders().keys(), reason="olga is not installed")
+@pytest.mark.parametrize("name", ["human_tra", "human_trb", "human_igk", "mouse_tra", "mouse_trb"])
+def test_planted_copies_and_honest_sequences(name):
+    """Of clones that were carried over, most hits are called copies; of honest sequences, hardly any."""
+    model, individuals, size = load_model(name), 12, 15_000
+    table = drawn(model, individuals * size, 8)
+    rng = np.random.default_rng(2)
+    reads = np.minimum(rng.pareto(1.0, len(table)) + 1, 1e5).astype(np.int64)
+    rows = table.append_column("repertoire_id", pa.array([f"i{k // size}" for k in range(len(table))]))
+    rows = rows.append_column("duplicate_count", pa.array(reads)).to_pylist()
+    copied = {}
+    for row in (rows[k] for k in rng.choice(size, 60, replace=False).tolist()):
+        key = row["v_call"].partition("*")[0], row["j_call"].partition("*")[0], row["junction_aa"]
+        row["duplicate_count"] = int(rng.integers(3_000, 60_000))
+        copied[key] = [
+            {**row, "repertoire_id": f"i{k}", "duplicate_count": int(rng.integers(1, 4))}
+            for k in 1 + rng.choice(individuals - 1, 6, replace=False)
+        ]
+    honest = {key: own for key, own in convergent(model, individuals, 60, 9).items() if key not in copied}
+    planted = [row for own in (*copied.values(), *honest.values()) for row in own]
+    everything = [{**row, "sequence_id": f"q{k}"} for k, row in enumerate([*rows, *planted])]
+    found = hpcvdj.sharing(pa.Table.from_pylist(everything), model, backend="cpu", draws=60_000)
+    of_sequence = {(row["v_call"], row["j_call"], row["junction_aa"]): row for row in found.table.to_pylist()}
+    hits = [key for key, row in of_sequence.items() if row["q_value"] is not None and row["q_value"] <= 0.05]
+    carried = [of_sequence[key]["likely_copy"] for key in hits if key in copied]
+    # Of loci without D, many sequences have hardly any other nucleotides: copies of these cannot be told.
+    assert len(carried) >= 10
+    assert np.mean(carried) >= (0.85 if model.has_d or name == "human_tra" else 0.5)
+    public = [of_sequence[key]["likely_copy"] for key in honest if key in of_sequence]
+    assert len(public) >= 40
+    assert np.mean(public) <= 0.03
+    others = [row["likely_copy"] for key, row in of_sequence.items() if key not in copied]
+    assert np.mean(others) <= 0.01

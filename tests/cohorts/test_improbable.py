@@ -1,0 +1,185 @@
+"""hpcvdj.cohorts.improbable: common sources, samples of one person, power; against loops, and planted."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from scipy import stats
+
+import hpcvdj
+from hpcvdj.cohorts.contamination import ContaminationSettings, contaminate
+from hpcvdj.cohorts.improbable import COMMON, MAX_Q, SEEN, SELECTION
+from hpcvdj.errors import InputError
+from hpcvdj.recombination.igor import OLGA_FOLDERS, load_model, model_folders
+from hpcvdj.runs.run import Run
+from tests.cohorts.drawn import cohort_in, drawn, with_individuals
+
+SIZE = 5_000
+
+
+@pytest.fixture(scope="module")
+def model():
+    return load_model("human_trb_m15")
+
+
+@pytest.fixture(scope="module")
+def clean(model):
+    """Eight individuals, with reads."""
+    rows = with_individuals(drawn(model, 8 * SIZE, 17), [SIZE] * 8)
+    reads = np.minimum(np.random.default_rng(3).pareto(1.0, len(rows)) + 1, 1e5).astype(np.int64)
+    return rows.append_column("duplicate_count", pa.array(reads))
+
+
+def with_rows(table, rows):
+    """The table with further rows, all with ids of their own."""
+    added = pa.Table.from_pylist([{**row, "sequence_id": f"x{k}"} for k, row in enumerate(rows)], table.schema)
+    return pa.concat_tables([table, added])
+
+
+def found_in(table, model, groups=None, **settings):
+    asked = ContaminationSettings(**{"draws": 4_000, "backend": "cpu", **settings})
+    return contaminate(cohort_in(table, model, groups), model, asked, Run())
+
+
+def rows_of(table, name):
+    return table.filter(pc.equal(table["repertoire_id"], name)).to_pylist()
+
+
+def test_a_common_source(model, clean):
+    """Thirty improbable junctions in four to seven people, and copies of 1 % of one in another."""
+    rng = np.random.default_rng(5)
+    low = hpcvdj.pgen(clean, model, sequence="nt", backend="cpu")
+    spikes = low.filter(pc.less(low["pgen_nt"], 1e-14)).slice(0, 30).to_pylist()
+    rows = []
+    for row in spikes:
+        own = {name: row[name] for name in clean.column_names}
+        others = [name for name in "bcdefgh" if name != own["repertoire_id"]]
+        for name in rng.choice(others, rng.integers(COMMON - 1, 6), replace=False):
+            rows.append({**own, "repertoire_id": str(name), "duplicate_count": 1})
+    for row in rows_of(clean, "g")[: SIZE // 50]:
+        rows.append({**row, "repertoire_id": "h", "duplicate_count": 1})
+    found = found_in(with_rows(clean, rows), model)
+    assert len(found.improbable.common) == 30
+    assert found.pairs.standing_out == [(6, 7)]
+    assert found.pairs.of_one_person == []
+    table = found.table.to_pylist()[0]
+    assert (table["individual_1"], table["individual_2"], table["verdict"]) == ("g", "h", "contaminated")
+    assert table["share_of_1"] == pytest.approx(0.02, rel=0.3)
+    listed = found.junctions.to_pylist()
+    assert [row["kind"] for row in listed[:31]] == ["common source"] * 30 + ["pair"]
+    assert {row["junction"] for row in listed[:30]} == {row["junction"] for row in spikes}
+    for row in listed:
+        holders = row["individuals"].split(",")
+        assert len(holders) == row["n_individuals"] == row["n_people"] == len(row["duplicate_counts"].split(","))
+        assert (row["kind"] == "common source") == (row["n_people"] >= COMMON)
+        assert row["pgen"] < 1e-11
+    of_pair = {(row["individual_1"], row["individual_2"]): row for row in found.table.to_pylist()}
+    for (one, other), row in of_pair.items():
+        both = [own for own in listed if {one, other} <= {*own["individuals"].split(",")}]
+        assert row["common_source"] == sum(own["kind"] == "common source" for own in both)
+        assert row["shared_low"] == sum(own["kind"] == "pair" for own in both)
+
+
+def samples_of(person, sizes, rng, exponent):
+    """Samples of one person, of so many reads each."""
+    frequency = rng.pareto(exponent, len(person)) + 1
+    out = []
+    for reads in sizes:
+        counts = rng.multinomial(reads, frequency / frequency.sum())
+        out.append([{**person[k], "duplicate_count": int(counts[k])} for k in np.flatnonzero(counts)])
+    return out
+
+
+@pytest.fixture(scope="module")
+def people(model):
+    """Two samples of one person at the same time, one deep and one shallow of another; others; a contaminated pair."""
+    rng = np.random.default_rng(6)
+    rows = drawn(model, 90_000, 23).to_pylist()
+    samples = {}
+    samples["p1"], samples["p2"] = samples_of(rows[:40_000], (7_000, 7_000), rng, 1.2)
+    samples["q1"], samples["q2"] = samples_of(rows[40_000:70_000], (40_000, 5_000), rng, 1.2)
+    (samples["r"],) = samples_of(rows[70_000:80_000], (9_000,), rng, 1.2)
+    (samples["s"],) = samples_of(rows[80_000:], (9_000,), rng, 1.2)
+    # A tenth of r, large clones first, in s.
+    largest = sorted(samples["r"], key=lambda row: -row["duplicate_count"])
+    samples["s"] += [{**row, "duplicate_count": 1} for row in largest[: len(largest) // 10]]
+    given = [{**row, "repertoire_id": name} for name, own in samples.items() for row in own]
+    return pa.Table.from_pylist([{**row, "sequence_id": f"q{k}"} for k, row in enumerate(given)])
+
+
+def test_samples_of_one_person(model, people):
+    found = found_in(people, model)
+    names = found.cohort.names
+    verdicts = {(row["individual_1"], row["individual_2"]): row["verdict"] for row in found.table.to_pylist()}
+    assert verdicts["p1", "p2"] in ("same person", "same sample")
+    assert verdicts["q1", "q2"] in ("same person", "same sample")
+    assert verdicts["r", "s"] == "contaminated"
+    assert sorted(verdicts.values()).count("") == len(verdicts) - 3
+    assert {(names[i], names[j]) for i, j in found.pairs.of_one_person} == {("p1", "p2"), ("q1", "q2")}
+    assert [(names[i], names[j]) for i, j in found.pairs.standing_out] == [("r", "s")]
+    first = found.table.to_pylist()[0]
+    assert first["p_value"] is None
+    assert first["detectable"] is None
+    kept = {names[copy.individual] for copy in found.copies}
+    assert kept <= {"r", "s"}, "what two samples of one person share is no copy"
+
+
+def test_sharing_names_them_or_takes_them_together(model, people):
+    with pytest.raises(InputError, match=r"p1 and p2 \(same \w+\), q1 and q2 .*: samples of one person .* subject="):
+        hpcvdj.sharing(people, model, backend="cpu", draws=2_000)
+    of_whom = pa.table({"sample": ["p1", "p2", "q1", "q2", "r", "s"], "who": ["p", "p", "q", "q", "r", "s"]})
+    found = hpcvdj.sharing(people, model, backend="cpu", draws=2_000, metadata=of_whom, subject="who")
+    assert found.cohort.names == ["p", "q", "r", "s"]
+    distinct = {
+        (row["v_call"], row["j_call"], row["junction"]) for row in rows_of(people, "p1") + rows_of(people, "p2")
+    }
+    genes = {(v.partition("*")[0], j.partition("*")[0], text) for v, j, text in distinct}
+    assert found.cohort.individuals[0].rows == len(genes)
+    read = sum(own.facts()["rows_read"] for own in found.cohort.individuals)
+    assert read == len(people)
+
+
+def test_subjects_and_groups(model, people):
+    rows = {"sample": ["p1", "p2", "q1", "q2", "r", "s"], "who": ["p", "p", "q", "q", "r", "s"]}
+    wrong = pa.table({**rows, "arm": ["x", "y", "x", "x", "y", "y"]})
+    with pytest.raises(InputError, match="p: its samples are of the groups x and y"):
+        hpcvdj.sharing(people, model, metadata=wrong, subject="who", group="arm")
+    with pytest.raises(InputError, match="subject='who': needs metadata"):
+        hpcvdj.sharing(people, model, subject="who")
+    with pytest.raises(InputError, match="metadata: needs group, or subject"):
+        hpcvdj.sharing(people, model, metadata=wrong)
+    with pytest.raises(InputError, match="no subject for s"):
+        hpcvdj.sharing(people, model, metadata=wrong.slice(0, 5), subject="who")
+
+
+def test_power(model, clean):
+    found = found_in(clean, model)
+    assert (found.pairs.verdicts[np.triu_indices(8, 1)] == "").all()
+    low, pairs = found.low, found.pairs
+    for i, j in ((0, 1), (3, 7)):
+        mean = SELECTION * pairs.expected[i, j]
+        needed = next(k for k in range(1, 100) if stats.poisson.sf(k - 1, mean) * 28 <= MAX_Q)
+        copies = pairs.detectable[i, j] * min(low[i], low[j])
+        assert stats.poisson.sf(needed - 1, copies) == pytest.approx(0.95)
+    few = pa.concat_tables([clean.filter(pc.equal(clean["repertoire_id"], name)).slice(0, 150) for name in "ab"])
+    found = found_in(pa.concat_tables([few, clean.filter(pc.greater(clean["repertoire_id"], "b"))]), model)
+    assert found.pairs.verdicts[0, 1] == found.pairs.verdicts[0, 5] == "no power"
+    assert found.pairs.verdicts[3, 4] == ""
+    assert found.pairs.detectable[0, 1] > SEEN >= found.pairs.detectable[3, 4]
+    with pytest.raises(InputError, match="no individual has junctions enough"):
+        found_in(few, model)
+    assert found_in(few, model, min_low=1).table.num_rows == 1
+
+
+@pytest.mark.skipif(not OLGA_FOLDERS.keys() <= model_folders().keys(), reason="olga is not installed")
+def test_the_threshold_is_raised_where_it_leaves_too_few():
+    """Hardly a junction of kappa is as improbable as most of TRB are."""
+    model = load_model("human_igk")
+    rows = with_individuals(drawn(model, 40_000, 19), [10_000] * 4)
+    found = found_in(rows, model)
+    assert found.max_pgen > 1e-11
+    assert (found.pairs.verdicts[np.triu_indices(4, 1)] == "").all()
+    copies = [{**row, "repertoire_id": "b"} for row in rows_of(rows, "a")[:400]]
+    found = found_in(with_rows(rows, copies), model)
+    assert found.pairs.standing_out == [(0, 1)]
+    assert found_in(rows, model, max_pgen=1e-11, min_low=1).max_pgen == 1e-11
