@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from hpcvdj.api.parameters import unfolding
-from hpcvdj.api.tables import Given, model_of
+from hpcvdj.api.tables import Given, used_model
 from hpcvdj.border import warn
 from hpcvdj.cohorts import contamination as contaminating
 from hpcvdj.cohorts import sharing as sharing_of
@@ -46,7 +46,7 @@ def sharing(
     Warns (HpcvdjWarning) of excluded rows, of a fitted q of 1, and of pairs that share improbable junctions.  Raises
     InputError for fewer than two individuals, for two that are the same sample, and if no q explains the sharing.
     """
-    loaded = model_of(model)
+    loaded = used_model(model)
     found = share(_cohort(tables, loaded, naming()), loaded, settings(), Run(), loaded.selection)
     assert found is not None
     if found.q_at_bound:
@@ -75,7 +75,7 @@ def contamination(
     Warns (HpcvdjWarning) of excluded rows.  Raises InputError for an individual with too few improbable junctions, or
     with too many that the model cannot make, and for two that are the same sample.
     """
-    loaded = model_of(model)
+    loaded = used_model(model)
     found = contaminate(_cohort(tables, loaded, naming()), loaded, settings(), Run())
     assert found is not None
     return found

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from hpcvdj.api.counting import warn_of
 from hpcvdj.api.parameters import documented, unfolding
-from hpcvdj.api.tables import Given, is_column, model_of, typed
+from hpcvdj.api.tables import Given, is_column, model_of, typed, used_model
 from hpcvdj.api.tables import germline as germline_of
 from hpcvdj.counting.config import Normalize, PgenConfig, pgen_names
 from hpcvdj.counting.tables import values_of_table
@@ -88,7 +88,7 @@ def pgen(
     reading = reading_of(table_columns(given.arrow), sequence_field, symbols, strict=strict)
     names = pgen_names(sequence, mismatches, amino_acids=reading.alphabet is not None, selection=selection)
     config = PgenConfig(names, genes, backend, normalize=normalize, joint=joint)
-    reference = config.model(model_of(model))
+    reference = config.model(used_model(model))
     given.require(config.reads(reading).columns)
     values, tally = values_of_table(given.arrow, reference, config, reading)
     warn_of(tally, reference, Pgen.excluded)
@@ -157,7 +157,7 @@ def generate(
     (productive) junction.
     """
     run = Run()
-    batches = draw(model_of(model, joint=joint), plan(count=number), run.bind(backend), run)
+    batches = draw(used_model(model, joint=joint), plan(count=number), run.bind(backend), run)
     return pa.Table.from_batches(list(batches))
 
 

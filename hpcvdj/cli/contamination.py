@@ -74,7 +74,6 @@ def command(
     from hpcvdj.cohorts.commands import contaminate_files
     from hpcvdj.cohorts.contamination import Settings
     from hpcvdj.cohorts.files import Naming
-    from hpcvdj.recombination.igor import load_model
     from hpcvdj.storage.plots import require_plottable
 
     settings = run.from_root(lambda: Settings(max_pgen, min_low, draws, seed, backend, strict_binding=strict_binding))
@@ -84,7 +83,7 @@ def command(
         run.on_root(lambda: require_plottable(plot, overwrite=overwrite))
     target = run.to(output, overwrite=overwrite)
     with run.request:
-        loaded = run.from_root(lambda: load_model(model))
+        loaded = run.from_root(lambda: options.used_model(model))
         found = contaminate_files(tables, loaded, settings, naming, target, opening, write_clean)
     if found is None:
         return

@@ -78,7 +78,6 @@ def command(
     from hpcvdj.cohorts.commands import share_files
     from hpcvdj.cohorts.files import Naming
     from hpcvdj.cohorts.sharing import Settings
-    from hpcvdj.recombination.igor import load_model
     from hpcvdj.storage.plots import require_plottable
 
     settings = run.from_root(
@@ -89,7 +88,7 @@ def command(
     if plot is not None:
         run.on_root(lambda: require_plottable(plot, overwrite=overwrite))
     with run.request:
-        loaded = run.from_root(lambda: load_model(model))
+        loaded = run.from_root(lambda: options.used_model(model))
         found = share_files(tables, loaded, settings, naming, run.to(output, overwrite=overwrite), opening, overlap)
     if found is None:
         return

@@ -12,8 +12,8 @@ A deletion index k counts the bases that are missing from a segment *extended* b
 are deletions that did not happen.  V and J keep at least one base; D may vanish.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -23,6 +23,7 @@ from hpcvdj.errors import InputError
 from hpcvdj.recombination.calls import is_orphon, locus_of, meant_by, other_locus
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
 from hpcvdj.recombination.germline import SEGMENT_TYPES, SegmentType, imgt_spelling
+from hpcvdj.recombination.origin import Origin
 from hpcvdj.recombination.selection import Selection
 
 Array = NDArray[np.float64]
@@ -108,6 +109,9 @@ class Model:
     error_rate   P(a base of V, D or J, P-nucleotides included, is misread), with which the model was inferred; a
                  property of the sequencing, which generation probabilities do not take
     selection    the selection factor of its productive junctions, if one was inferred
+    corrected    what was wrong in its files with each allele that was corrected
+    faults       what is wrong with each allele that was not: do not rest a test on junctions of its gene
+    origin       what it was inferred from, and what it is good for
     """
 
     name: str
@@ -126,6 +130,9 @@ class Model:
     joint: bool = False
     error_rate: float = 0.0
     selection: Selection | None = None
+    corrected: Mapping[str, str] = field(default_factory=dict)
+    faults: Mapping[str, str] = field(default_factory=dict)
+    origin: Origin = field(default_factory=Origin)
 
     def __repr__(self) -> str:
         """Its name, and how many alleles of each segment it has."""
@@ -156,7 +163,13 @@ class Model:
     def facts(self) -> dict[str, str | int]:
         """What results record of it."""
         factor = {} if self.selection is None else {"selection_sha256": self.selection.digest}
-        return {"model": self.name, "model_sha256": self.digest, **factor}
+        corrected = {"model_corrected": listed(self.corrected)} if self.corrected else {}
+        return {"model": self.name, "model_sha256": self.digest, **corrected, **self.origin.facts(), **factor}
+
+    @property
+    def caution(self) -> str | None:
+        """Why not to trust tests that rest on it, or None."""
+        return self.origin.caution(self.name)
 
     @property
     def has_d(self) -> bool:
@@ -253,6 +266,11 @@ class Model:
 
     def _meant(self, segment: SegmentType, call: str) -> list[str]:
         return meant_by(call, lambda name: self.find(segment, name))
+
+
+def listed(alleles: Mapping[str, str]) -> str:
+    """Alleles and what is wrong with them, in one line."""
+    return ", ".join(f"{allele} ({what})" for allele, what in alleles.items())
 
 
 def normal_name(name: str) -> str:

@@ -12,9 +12,10 @@ import pytest
 
 from hpcvdj.errors import InputError, choices
 from hpcvdj.germline_import import Source, import_germline, source_kind
-from hpcvdj.germline_import.anchors import j_anchor, read_anchors, v_anchor
+from hpcvdj.germline_import.anchors import j_anchor, v_anchor
 from hpcvdj.germline_import.genes import Gene, Reason, RefusalKind
 from hpcvdj.germline_import.table import refused_path
+from hpcvdj.recombination.anchors import read_anchors
 from hpcvdj.recombination.germline import read_germline
 from tests.commands import error_line, hpcvdj_command
 from tests.conftest import ROOT
