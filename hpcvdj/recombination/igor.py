@@ -11,7 +11,7 @@ import logging
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import distributions
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,6 +32,7 @@ from hpcvdj.recombination.models import (
     listed,
     require_probabilities,
     stationary,
+    vanishing,
 )
 from hpcvdj.recombination.origin import Origin, read_origin
 from hpcvdj.recombination.packaged import model_paths
@@ -184,7 +185,7 @@ def read_model(folder: Path, name: str | None = None, *, pseudogenes: bool = Fal
     empty = np.zeros((0, 0))
     common: dict[str, Any] = {"v": v, "j": j, "v_deletions": tables["v_3_del"], "j_deletions": tables["j_5_del"]}
     named: dict[str, Any] = {
-        "name": name or str(folder), "digest": digest, "corrected": known.corrected, "faults": known.faults,
+        "name": name or str(folder), "digest": digest, "corrected": known.corrected,
         "origin": origin_of(folder), "selection": _selection(folder, digest, model_digest(files.values())),
     }  # fmt: skip
     if "d_gene" not in events:
@@ -215,7 +216,7 @@ def read_model(folder: Path, name: str | None = None, *, pseudogenes: bool = Fal
                 f"{params.path}: {template.allele} has letters other than A, C, G, T in the junction; correct the file"
             )
     require_probabilities(model)
-    return model
+    return replace(model, faults=vanishing(model) | known.faults)
 
 
 def _selection(folder: Path, digest: str, published: str) -> Selection | None:

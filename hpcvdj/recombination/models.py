@@ -32,6 +32,10 @@ ALLOWED_ERROR = 1e-3
 """How far the sum of a distribution may be from 1: files have six digits."""
 
 
+MOST_LOST = 0.5
+"""The largest share of an allele's recombinations that may leave nothing of it."""
+
+
 @dataclass(frozen=True)
 class Template:
     """An allele of a model.
@@ -314,6 +318,19 @@ def stationary(transitions: Array) -> Array:
     solution: Array = np.zeros(4)
     solution[kept] = np.linalg.lstsq(equations, np.eye(len(kept) + 1)[-1], rcond=None)[0]
     return np.maximum(solution, 0.0)
+
+
+def vanishing(model: Model) -> dict[str, str]:
+    """V and J alleles of which the deletions leave nothing in most recombinations: these make no junction."""
+    found = {}
+    sides: tuple[tuple[SegmentType, Array], ...] = (("V", model.v_deletions), ("J", model.j_deletions))
+    for segment, deletions in sides:
+        for place in model.contributing(segment):
+            template = model.templates(segment)[place]
+            lost = 1 - deletions[place][: len(template.extended)].sum()
+            if lost > MOST_LOST:
+                found[template.allele] = f"by its deletions, {100 * lost:.0f} % of its recombinations make no junction"
+    return found
 
 
 def require_probabilities(model: Model) -> None:
