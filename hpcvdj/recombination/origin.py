@@ -37,7 +37,7 @@ class Origin:
         if self.purpose:
             return f"{name} is {self.purpose}"
         return (
-            f"{name} was inferred from {self.rows:,} rows, fewer than {FEW_ROWS:,}: what is rare is not known well, "
+            f"model {name}: inferred from {self.rows:,} rows, fewer than {FEW_ROWS:,}; what is rare is not known well, "
             "and tests that rest on it may be wrong"
         )
 
