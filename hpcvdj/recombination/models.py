@@ -33,7 +33,7 @@ ALLOWED_ERROR = 1e-3
 
 
 MOST_LOST = 0.5
-"""The largest share of an allele's recombinations that may leave nothing of it."""
+"""The largest share of a gene's recombinations that may leave nothing of it."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,8 @@ class Model:
                  property of the sequencing, which generation probabilities do not take
     selection    the selection factor of its productive junctions, if one was inferred
     corrected    what was wrong in its files with each allele that was corrected
-    faults       what is wrong with each allele that was not: do not rest a test on junctions of its gene
+    faults       what is wrong with each allele that was not: do not rest a test on junctions with such an allele.  A
+                 fault that is not certain begins with `perhaps`
     origin       what it was inferred from, and what it is good for
     """
 
@@ -321,15 +322,20 @@ def stationary(transitions: Array) -> Array:
 
 
 def vanishing(model: Model) -> dict[str, str]:
-    """V and J alleles of which the deletions leave nothing in most recombinations: these make no junction."""
+    """Alleles of V and J genes of which the deletions leave nothing in most recombinations: these make no junction."""
     found = {}
     sides: tuple[tuple[SegmentType, Array], ...] = (("V", model.v_deletions), ("J", model.j_deletions))
     for segment, deletions in sides:
+        templates, chance = model.templates(segment), model.p_segment(segment)
+        kept = [own[: len(template.extended)].sum() for template, own in zip(templates, deletions, strict=True)]
+        genes: dict[str, list[int]] = {}
         for place in model.contributing(segment):
-            template = model.templates(segment)[place]
-            lost = 1 - deletions[place][: len(template.extended)].sum()
+            genes.setdefault(templates[place].allele.partition("*")[0], []).append(place)
+        for places in genes.values():
+            lost = 1 - sum(chance[k] * kept[k] for k in places) / chance[places].sum()
             if lost > MOST_LOST:
-                found[template.allele] = f"by its deletions, {100 * lost:.0f} % of its recombinations make no junction"
+                why = f"by its deletions, {100 * lost:.0f} % of the gene's recombinations make no junction"
+                found |= {templates[place].allele: why for place in places}
     return found
 
 

@@ -223,7 +223,13 @@ def test_alleles_that_deletions_leave_nothing_of_are_named(tmp_path):
         shares = [[0.1, 0.1, 0.4, 0.2, 0.2, 0.0], [0.0, 0.0, 0.0, 0.0, kept, 1 - kept]]
         files.events["v_3_del"].probabilities = np.array(shares)
         assert set(load_model(files.write(tmp_path / "m")).faults) == faults
-    assert load_model(tmp_path / "m").faults["TRAV2/DV4*01"].startswith("by its deletions, 51 % of")
+    why = load_model(tmp_path / "m").faults["TRAV2/DV4*01"]
+    assert why == "by its deletions, 51 % of the gene's recombinations make no junction"
+    # Another allele of the gene, three times as frequent.
+    for allele, faults in (("TRAV2/DV4*02", set()), ("TRAV2*02", {"TRAV2/DV4*01"})):
+        files.events["v_choice"].realisations[0] = f"{allele};GGTGTGCC"
+        files.anchors["V"][0] = f"{allele},2,F"
+        assert set(load_model(files.write(tmp_path / "m")).faults) == faults
 
 
 def test_the_log_says_once_what_was_corrected(tmp_path, caplog):
