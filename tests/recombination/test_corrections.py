@@ -281,6 +281,21 @@ def test_a_run_does_not_mix_corrected_and_published_numbers(table, tmp_path):
         assert (result.to_table()["pgen_nt"].to_numpy() == 0).any()
 
 
+def test_a_row_of_a_result_of_another_version_of_the_model(table, tmp_path):
+    right = faulty(before(270) + V31, before(270) + V43, (270, 270)).write(tmp_path / "m")
+    hpcvdj_command("pgen", table, "-o", tmp_path / "o.h5", "--backend", "cpu", "-m", tmp_path / "m")
+    digest = load_model(right).digest
+    # The corrected model is the right one.
+    assert load_model(faulty().write(tmp_path / "m")).digest == digest
+    assert "model      " in hpcvdj_command("explain", tmp_path / "o.h5", "--id", "0")[0]
+    faulty().write(tmp_path / "m", {"model_params.txt": ("0.001", "0.002")})
+    _, err = hpcvdj_command("explain", tmp_path / "o.h5", "--id", "0", code=2)
+    assert error_line(err).endswith(f"has changed since; name one with -m, such as {tmp_path / 'm'}:published")
+    vdj_files().write(tmp_path / "m")
+    _, err = hpcvdj_command("explain", tmp_path / "o.h5", "--id", "0", code=2)
+    assert error_line(err).endswith("has changed since; name one with -m")
+
+
 def test_models_show_names_corrections_and_faults(tmp_path):
     folder = faulty().write(tmp_path / "m")
     out, _ = hpcvdj_command("models", "show", folder)
