@@ -44,7 +44,7 @@ def _known() -> tuple[AnchorEntry, ...]:
     return tuple(entry for path in anchors_paths() for entry in read_anchors(path).values() if entry.reads)
 
 
-def checked(files: Mapping[str, str], *, published: bool = False) -> Checked:
+def checked(files: Mapping[str, str], *, published: bool) -> Checked:
     """Look for alleles that are known to be wrong, and correct them.
 
     files      the texts of a model's files, in the order parameters, marginals, anchors of V, anchors of J
@@ -54,9 +54,11 @@ def checked(files: Mapping[str, str], *, published: bool = False) -> Checked:
     own = {allele_in(name): (name, sequence.upper()) for name, sequence in _GENES.findall(files[parameters])}
     texts, corrected, faults = dict(files), dict[str, str](), dict[str, str]()
     for entry, (file, kind) in product(_known(), zip(anchors, _SIDES, strict=True)):
-        name, sequence = own.get(entry.allele, ("", ""))
+        if entry.allele not in own:
+            continue
+        name, sequence = own[entry.allele]
         row = re.compile(rf"^(\s*{re.escape(name.strip())}\s*,\s*)(\d+)", re.MULTILINE)
-        match = row.search(files[file]) if name else None
+        match = row.search(files[file])
         if match is None:
             continue
         what = entry.refuse or entry.note.partition(_PUT_RIGHT)[0]
