@@ -323,7 +323,7 @@ def stationary(transitions: Array) -> Array:
 
 def vanishing(model: Model) -> dict[str, str]:
     """Alleles of V and J genes of which the deletions leave nothing in most recombinations: these make no junction."""
-    found = {}
+    found: dict[str, str] = {}
     sides: tuple[tuple[SegmentType, Array], ...] = (("V", model.v_deletions), ("J", model.j_deletions))
     for segment, deletions in sides:
         templates, chance = model.templates(segment), model.p_segment(segment)
