@@ -10,7 +10,7 @@ import io
 import logging
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import distributions
 from importlib.util import find_spec
@@ -186,7 +186,7 @@ def read_model(folder: Path, name: str | None = None, *, pseudogenes: bool = Fal
     common: dict[str, Any] = {"v": v, "j": j, "v_deletions": tables["v_3_del"], "j_deletions": tables["j_5_del"]}
     named: dict[str, Any] = {
         "name": name or str(folder), "digest": digest, "corrected": known.corrected,
-        "origin": origin_of(folder), "selection": _selection(folder, digest, model_digest(files.values())),
+        "origin": origin_of(folder), "selection": _selection(folder, model_digest(files.values()), known.corrected),
     }  # fmt: skip
     if "d_gene" not in events:
         p_vj = tables["v_choice"][:, None] * tables["j_choice"]
@@ -219,18 +219,17 @@ def read_model(folder: Path, name: str | None = None, *, pseudogenes: bool = Fal
     return replace(model, faults=vanishing(model) | known.faults)
 
 
-def _selection(folder: Path, digest: str, published: str) -> Selection | None:
-    """The selection factor in a folder, of the model with one of these digests: corrected, or as published."""
+def _selection(folder: Path, digest: str, corrected: Mapping[str, str]) -> Selection | None:
+    """The selection factor in a folder whose files have this digest; warns if the model is not that of the files."""
     path = folder / SELECTION
     if not path.exists():
         return None
-    selection, of = read_selection(path, digest, published)
-    if of != digest:
+    if corrected:
         log.warning(
             "%s: was inferred without the corrections of this model; infer it again with `hpcvdj infer-selection`, or "
             "name the model %s%s", path, folder, PUBLISHED,
         )  # fmt: skip
-    return selection
+    return read_selection(path, digest)
 
 
 @dataclass(frozen=True)

@@ -163,8 +163,8 @@ class Selection:
         return "\n".join([_HEAD, f"#{json.dumps(facts, sort_keys=True)}", _COLUMNS, *lines, ""])
 
 
-def read_selection(path: Path, *model_digests: str) -> tuple[Selection, str]:
-    """The factor of a model that has one of these digests, and which; InputError, with the line, for another file."""
+def read_selection(path: Path, model_digest: str) -> Selection:
+    """The factor of a model that has this digest; InputError, with the line, for a file that is not that."""
 
     def error(number: int, what: str, remedy: str = _REMEDY) -> InputError:
         return InputError(f"{path}, line {number}: {what}; {remedy}")
@@ -176,8 +176,7 @@ def read_selection(path: Path, *model_digests: str) -> tuple[Selection, str]:
     facts, body = _facts(lines[1] if len(lines) > 1 else ""), lines[3:-1]
     if facts is None:
         raise error(2, "not a JSON object with model_sha256 and lines_sha256")
-    model_digest = facts.pop("model_sha256")
-    if model_digest not in model_digests:
+    if facts.pop("model_sha256") != model_digest:
         raise error(2, "is the factor of another model", "infer one of this model with `hpcvdj infer-selection`")
     if lines[2:3] != [_COLUMNS]:
         raise error(3, "not the columns feature and value")
@@ -200,7 +199,7 @@ def read_selection(path: Path, *model_digests: str) -> tuple[Selection, str]:
     numbers = {name: found.pop(name) for name in _NUMBERS}
     if numbers["smallest"] > numbers["largest"] or any(mean <= 0 for mean in means.values()):
         raise error(4, "the range of the factor is empty, or a mean is not above 0")
-    return Selection(found, **numbers, means=means, facts=facts), model_digest
+    return Selection(found, **numbers, means=means, facts=facts)
 
 
 def _choices(v_genes: Sequence[str], j_genes: Sequence[str]) -> list[list[Genes]]:
