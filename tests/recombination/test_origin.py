@@ -93,7 +93,7 @@ def test_functions_warn_once_of_the_example(call, loaded):
 
 def test_what_rests_on_no_model_does_not_warn(tmp_path):
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", HpcvdjWarning)
         hpcvdj.model_tables("human_trb_m15")
         hpcvdj.compare_models("human_trb_m15", "human_trb_m15")
     for words in (["models", "show", "human_trb_m15"], ["explain", ROWS[0][2], "-m", "human_trb_m15"]):
