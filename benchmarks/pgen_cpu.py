@@ -25,7 +25,7 @@ from _vdjtools import INSTALLED, Vdjtools
 
 from hpcvdj.kernels.pgen.pgen_cpu import PgenKernel
 from hpcvdj.recombination.alphabet import translate
-from hpcvdj.recombination.igor import load_model
+from hpcvdj.recombination.igor import PUBLISHED, load_model
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 
 FIELDS = ("model", "genes", "what", "program", "junctions", "rate", "slowest", "fastest", "largest_difference")
@@ -50,7 +50,7 @@ def measured(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     from tests.kernels.pgen.olga_peer import Olga
 
     for name in options.models:
-        model = load_model(name)
+        model = load_model(f"{name}{PUBLISHED}")
         rows = drawn(model, options.junctions, seed=1)
         peers, olga = rows[: options.peer], Olga(name, complete=True, fast=True)
         vdjtools = Vdjtools(name) if INSTALLED else None

@@ -24,7 +24,7 @@ import numpy as np
 from _common import say
 from _pgen import LARGEST_DIFFERENCE, PgenBenchmark
 
-from hpcvdj.recombination.igor import OLGA_FOLDERS
+from hpcvdj.recombination.igor import OLGA_FOLDERS, PUBLISHED
 from hpcvdj.studies.pages import Block, Check
 from hpcvdj.studies.tables import grouped, listing, pivot
 
@@ -110,7 +110,7 @@ def measure_locus(name: str, source: str, rows: list[Any], *, fast: bool) -> Ite
     from hpcvdj.recombination.igor import load_model
     from tests.kernels.pgen.models import values_of
 
-    model = load_model(name)
+    model = load_model(f"{name}{PUBLISHED}")
     own = np.concatenate([values_of(model, rows[start : start + BATCH]) for start in range(0, len(rows), BATCH)])
     complete, shipped = (peer_values(name, rows, complete=whole, fast=fast) for whole in (True, False))
     lengths = "+".join(str(len(insertion.lengths)) for insertion in model.insertions)
@@ -150,6 +150,9 @@ class PgenOlga(PgenBenchmark):
     2017 (mouse) and Minervina et al. 2021 (human), from the repository of tcrdist3: different ones of whole codons,
     with genes that the model has; their calls are genes or none.
 
+    hpcvdj's models are those with OLGA's alleles as they are (`human_trb:published`). By default hpcvdj
+    [corrects](../../docs/olga_alleles.md) some of them.
+
     OLGA 1.3.0 does not sum the longest insertion in one of three reading frames if the number of lengths of an
     insertion is 2 (mod 3). *As shipped* has its values as they are; the other columns have its loop completed by three
     zeros after the lengths.
@@ -171,7 +174,7 @@ class PgenOlga(PgenBenchmark):
 
         tables = dict(entry.split("=", 1) for entry in options.observed)
         for name in options.loci:
-            model = load_model(name)
+            model = load_model(f"{name}{PUBLISHED}")
             number = options.number_igh if name.endswith("igh") else options.number
             rows = {"model": queries(model, number, options.seed)}
             if name in tables:

@@ -89,11 +89,11 @@ def peer_values(name: str, texts: list[str], amino_acids: list[str], calls: list
 def measure_locus(name: str, junctions: int, ball: int, seed: int) -> Iterator[Row]:
     """The rows of one locus; a quarter of its junctions are mutated."""
     from hpcvdj.recombination.alphabet import translate
-    from hpcvdj.recombination.igor import load_model
+    from hpcvdj.recombination.igor import PUBLISHED, load_model
     from hpcvdj.recombination.repertoire import PGEN_COLUMNS
     from tests.kernels.pgen.models import mutated, pgens
 
-    model, rng = load_model(name), np.random.default_rng(seed)
+    model, rng = load_model(f"{name}{PUBLISHED}"), np.random.default_rng(seed)
     rows = drawn(model, junctions, seed)
     texts = [row.junction for row in rows]
     changed = [mutated(text, rng) if place % 4 == 3 else text for place, text in enumerate(texts)]
@@ -128,11 +128,14 @@ class PgenPeers(PgenBenchmark):
     OLGA's models (`vdjtools.model.io.from_olga`). It takes alleles, but no genes and no lists, so these are not
     compared. OLGA has no sum over one mismatch.
 
+    hpcvdj's models are those with OLGA's alleles as they are (`human_trb:published`). By default hpcvdj
+    [corrects](../../docs/olga_alleles.md) some of them, TRBV4-3*02 among them.
+
     **Human TRB.** The programs begin the junction of TRBV4-3*02 at different bases. OLGA's file of anchors places it
-    one codon before the Cys (CTC TGC), and hpcvdj follows the file: the allele makes no junction that begins with Cys.
-    vdjtools begins at the Cys. So vdjtools gives 0, or next to nothing, to a junction that was drawn with this allele
-    (LCASS…). With any genes it adds the allele's part to the junctions that begin with Cys; without that part the
-    values agree.
+    one codon before the Cys (CTC TGC), and `human_trb:published` follows the file: the allele makes no junction that
+    begins with Cys. vdjtools begins at the Cys. So vdjtools gives 0, or next to nothing, to a junction that was drawn
+    with this allele (LCASS…). With any genes it adds the allele's part to the junctions that begin with Cys; without
+    that part the values agree.
 
     **OLGA as shipped** does not sum the longest insertions of some models in one reading frame
     ([why](../../docs/olga_insertions.md)); *completed* has this mended.

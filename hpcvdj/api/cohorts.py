@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from hpcvdj.api.parameters import unfolding
-from hpcvdj.api.tables import Given, model_of
+from hpcvdj.api.tables import Given, used_model
 from hpcvdj.border import warn
 from hpcvdj.chance.check import Checks, ModelFit
 from hpcvdj.cohorts.cohort import Cohort
@@ -52,7 +52,7 @@ def sharing(
     Warns (HpcvdjWarning) of excluded rows, of a fitted q of 1, and of pairs that share improbable junctions.  Raises
     InputError for fewer than two individuals, for two that are the same sample, and if no q explains the sharing.
     """
-    loaded = checks().model(model_of(model))
+    loaded = checks().model(used_model(model))
     cohort, fit = _cohort(tables, loaded, naming(), checks())
     found = share(cohort, loaded, settings(), Run(), loaded.selection, fit)
     assert found is not None
@@ -88,7 +88,7 @@ def contamination(
     Warns (HpcvdjWarning) of excluded rows.  Raises InputError for an individual with too few improbable junctions, or
     with too many that the model cannot make, and for two that are the same sample.
     """
-    loaded = checks().model(model_of(model))
+    loaded = checks().model(used_model(model))
     cohort, fit = _cohort(tables, loaded, naming(), checks())
     found = contaminate(cohort, loaded, settings(), Run(), fit)
     assert found is not None

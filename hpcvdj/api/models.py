@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from hpcvdj.api.parameters import documented, unfolding
-from hpcvdj.api.tables import Given, model_of
+from hpcvdj.api.tables import Given, model_of, used_model
 from hpcvdj.api.tables import germline as germline_of
 from hpcvdj.border import warn
 from hpcvdj.errors import InputError
@@ -83,7 +83,7 @@ def infer_selection(
     Warns (HpcvdjWarning) of excluded rows, of too few rows, and of a factor that explains nothing.  Raises InputError
     for fewer than 1,000 distinct junctions.
     """
-    return infer_selection_of_table(Given.of(junctions).arrow, model_of(model), plan(), backend, warn)
+    return infer_selection_of_table(Given.of(junctions).arrow, used_model(model), plan(), backend, warn)
 
 
 @documented

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcvdj.api.parameters import unfolding
-from hpcvdj.api.tables import Given, model_of
+from hpcvdj.api.tables import Given, used_model
 from hpcvdj.border import warn
 from hpcvdj.enrichment.enrich import Enrichment, Settings
 from hpcvdj.enrichment.tables import ClonotypeChoice, enrich_table
@@ -36,4 +36,4 @@ def enrich(
     InputError if no clonotype is left, or for rows of several repertoires.
     """
     others = Given.of(control).arrow if control is not None else None
-    return enrich_table(Given.of(junctions).arrow, model_of(model), settings(), choice(), others, warn)
+    return enrich_table(Given.of(junctions).arrow, used_model(model), settings(), choice(), others, warn)

@@ -21,7 +21,8 @@ PARAMETERS = {
     "ambiguous_calls": "rows with several calls: `exclude`, or use the `first`",
     "unlisted_alleles": "rows with an allele that the germline table lacks, of a gene that it lists: `exclude`, or use "
     "the gene's `first`",
-    "model": "a Model, the name of one (`human_trb`; `hpcvdj.models()` lists them), or a folder in IGoR's format",
+    "model": "a Model, the name of one (`human_trb`; `hpcvdj.models()` lists them), or a folder in IGoR's format; with "
+    "`:published` after it, without hpcvdj's corrections of alleles",
     "genes": "`call`: of scenarios with the V and J alleles that the calls name; `any`: of all scenarios",
     "joint": "take P(V, D, J) as a model of IGH has it; by default P(V) P(D, J), as in OLGA",
     "ties": "`auto`: V genes that reads hardly tell apart, such as TRBV12-3 and TRBV12-4, are taken together",

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from hpcvdj.api.counting import warn_of
 from hpcvdj.api.parameters import documented, unfolding
-from hpcvdj.api.tables import Given, is_column, model_of, typed
+from hpcvdj.api.tables import Given, is_column, model_of, typed, used_model
 from hpcvdj.api.tables import germline as germline_of
 from hpcvdj.border import warn
 from hpcvdj.chance.check import Checks, sample_of_table
@@ -96,7 +96,7 @@ def pgen(
     names = pgen_names(sequence, mismatches, amino_acids=reading.alphabet is not None, selection=selection)
     config = PgenConfig(names, genes, backend, normalize=normalize, joint=joint)
     checks = Checks(ties, force=force)
-    reference = config.model(checks.model(model_of(model)))
+    reference = config.model(checks.model(used_model(model)))
     given.require(config.reads(reading).columns)
     checks.check(sample_of_table(given.arrow, reference, config.reads(reading)), reference, warn, names[0])
     values, tally = values_of_table(given.arrow, reference, config, reading)
@@ -166,7 +166,7 @@ def generate(
     (productive) junction.
     """
     run = Run()
-    batches = draw(model_of(model, joint=joint), plan(count=number), run.bind(backend), run)
+    batches = draw(used_model(model, joint=joint), plan(count=number), run.bind(backend), run)
     return pa.Table.from_batches(list(batches))
 
 

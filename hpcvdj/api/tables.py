@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hpcvdj.api.parameters import documented
+from hpcvdj.border import warn
 from hpcvdj.recombination.germline import MAX_P, DAlleles, Germline, Tables, read_germline
 from hpcvdj.recombination.igor import load_model, model_folders
 from hpcvdj.recombination.models import Model
@@ -173,6 +174,14 @@ def germlines() -> dict[str, Path]:
 def models() -> dict[str, Path]:
     """The recombination models that have a name, and their folders: what `hpcvdj models list` shows."""
     return model_folders()
+
+
+def used_model(model: Model | str | Path, *, joint: bool = False) -> Model:
+    """A model that tests may rest on, and a warning (HpcvdjWarning) if it is not good enough for that."""
+    found = model_of(model, joint=joint)
+    if found.caution is not None:
+        warn(found.caution)
+    return found
 
 
 def model_of(model: Model | str | Path, *, joint: bool = False, pseudogenes: bool = False) -> Model:

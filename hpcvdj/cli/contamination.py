@@ -93,7 +93,6 @@ def command(
     from hpcvdj.cohorts.commands import contaminate_files
     from hpcvdj.cohorts.contamination import ContaminationSettings
     from hpcvdj.cohorts.files import Naming
-    from hpcvdj.recombination.igor import load_model
     from hpcvdj.storage.plots import require_plottable
 
     settings = run.from_root(
@@ -106,7 +105,7 @@ def command(
         run.on_root(lambda: require_plottable(plot, overwrite=overwrite))
     target = run.to(output, overwrite=overwrite)
     with run.request:
-        loaded = run.from_root(lambda: load_model(model))
+        loaded = run.from_root(lambda: options.used_model(model))
         found = contaminate_files(tables, loaded, settings, naming, checks, target, opening, write_clean, junctions_out)
     if found is None:
         return

@@ -119,7 +119,6 @@ def command(
     log_if_serial(run.world)
     from hpcvdj.enrichment.enrich import Settings
     from hpcvdj.enrichment.tables import ClonotypeChoice, enrich_file
-    from hpcvdj.recombination.igor import load_model
     from hpcvdj.repertoires.inputs import targets_of
     from hpcvdj.repertoires.tables import table_suffix
 
@@ -163,7 +162,7 @@ def command(
 
     with run.request:
         work = run.from_root(plan)
-        loaded = run.from_root(lambda: load_model(model))
+        loaded = run.from_root(lambda: options.used_model(model))
         _, refused = one_after_another(run, work, compute, lambda table: table.name)
     if refused:
         raise not_all(refused, len(work), "tested")

@@ -169,7 +169,7 @@ def _rows(
     from hpcvdj.api.counting import explain
     from hpcvdj.api.probabilities import likely_scenarios
     from hpcvdj.recombination.germline import MAX_P, read_germline
-    from hpcvdj.recombination.igor import load_model
+    from hpcvdj.recombination.igor import PUBLISHED, load_model
     from hpcvdj.results.reader import Result
 
     with Result(path) as result:
@@ -184,7 +184,8 @@ def _rows(
             raise InputError(f"{path}: has probabilities of the model {recorded}; give -m, or nothing")
         loaded = load_model(model or recorded)
         if model is None and loaded.digest != facts.get("model_sha256"):
-            raise InputError(f"{path}: the model {recorded} has changed since; name one with -m")
+            kept = f", such as {recorded}{PUBLISHED}" if loaded.corrected else ""
+            raise InputError(f"{path}: the model {recorded} has changed since; name one with -m{kept}")
         for v, j, cdr3 in rows:
             (junction,) = loaded.junctions([v.split(",")[0]], [j.split(",")[0]], [cdr3])
             named = {} if config.get("genes") == "any" else {"v_call": v, "j_call": j}

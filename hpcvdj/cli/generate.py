@@ -48,10 +48,9 @@ def command(
     """
     run = common.begin(threads)
     from hpcvdj.generation.generate import Generation, generate
-    from hpcvdj.recombination.igor import load_model
 
     plan = Generation(number, seed, productive, scenarios, selection)
-    loaded = run.from_root(lambda: load_model(model))
+    loaded = run.from_root(lambda: options.used_model(model))
     if joint:
         loaded = run.from_root(loaded.with_joint_choice)
     batches = generate(loaded, plan, run.bind(backend, sharing_pays=True), run)

@@ -60,7 +60,8 @@ def command(
     opening = run.from_root(lambda: options.opening(table_format, columns))
     with run.request:
         target = run.to(output, overwrite=overwrite)
-        found = infer_selection_of_tables(junctions, model, plan, target, backend, opening)
+        loaded = run.from_root(lambda: options.used_model(model))
+        found = infer_selection_of_tables(junctions, loaded, plan, target, backend, opening)
     if found is not None:
         _report(found, output)
 

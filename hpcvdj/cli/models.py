@@ -23,20 +23,22 @@ _MODEL = "Name that `hpcvdj models list` shows, or folder in IGoR's format."
 
 @app.command("list", cls=Command)
 def list_models() -> None:
-    """List the models that can be named, where they come from and their folders.
+    """List the models that can be named, how many rows they were inferred from, and what they are good for.
 
     They are those of an installed olga (pip install 'hpcvdj[models]') and those that come with hpcvdj. Any folder in
-    IGoR's format can be given, too.
+    IGoR's format can be given, too. In models of olga, alleles that are known to be wrong are corrected
+    (hpcvdj models show); NAME:published keeps them.
 
     Example: hpcvdj pgen repertoire.tsv -m human_trb_m15 -o pgen.tsv
     """
     if not common.begin().is_root:
         return
-    from hpcvdj.recombination.igor import OLGA_FOLDERS, model_folders
+    from hpcvdj.recombination.igor import OLGA_FOLDERS, model_folders, origin_of
 
     named = model_folders()
-    for name, folder in named.items():
-        common.answer(f"{name:<14} {'olga' if name in OLGA_FOLDERS else 'hpcvdj':<7} {folder}")
+    origins = {name: origin_of(folder) for name, folder in named.items()}
+    rows = [[name, own.purpose, "" if own.rows is None else f"{own.rows:,}"] for name, own in origins.items()]
+    common.print_table(common.console(), ["model", "what it is", "rows"], rows, left=2)
     if not OLGA_FOLDERS.keys() <= named.keys():
         common.answer(f"not installed: {', '.join(OLGA_FOLDERS)}: {installing('models')}")
 
@@ -63,15 +65,18 @@ def show(
     if not common.begin().is_root:
         return
     from hpcvdj.recombination.germline import SEGMENT_TYPES
-    from hpcvdj.recombination.igor import load_model
+    from hpcvdj.recombination.igor import load_model, model_folder
     from hpcvdj.recombination.plot import draw, usable
     from hpcvdj.recombination.productive import productive_probability
     from hpcvdj.storage.plots import require_plottable
 
     if output is not None:
         require_plottable(output, overwrite=overwrite)
-    found = load_model(model)
+    found, folder = load_model(model), model_folder(model)
     common.answer(f"model      {found.name}, SHA-256 {found.digest}")
+    common.answer(f"folder     {folder}")
+    if found.origin.purpose:
+        common.answer(f"purpose    {found.origin.purpose}")
     for segment in SEGMENT_TYPES.values():
         templates = found.templates(segment)
         if not templates:
@@ -85,16 +90,16 @@ def show(
         longest = len(insertion.lengths) - 1
         common.answer(f"insertion  {name}: mean {insertion.mean_length:.2f} nt, at most {longest}; first base {bases}")
     common.answer(f"productive {100 * productive_probability(found):.2f} % of recombinations")
-    for line in [*_origin(Path(model)), *_factor(found)]:
+    for line in [*_origin(folder), *_factor(found, folder), *_wrong(found)]:
         common.answer(line)
     if output is not None:
-        draw(found, output, _inferred(Path(model)), overwrite=overwrite)
+        draw(found, output, _inferred(folder), overwrite=overwrite)
         common.say(f"written    {output}")
 
 
 def _origin(folder: Path) -> list[str]:
     """Where a model of `hpcvdj infer` comes from, in lines."""
-    from hpcvdj.inference.folder import read_facts
+    from hpcvdj.recombination.origin import read_facts
 
     facts = read_facts(folder)
     if facts is None:
@@ -109,14 +114,23 @@ def _origin(folder: Path) -> list[str]:
     return lines + [f"warning    {warning}" for warning in facts["warnings"]]
 
 
-def _factor(model: "Model") -> list[str]:
-    """The selection factor of a model, in lines."""
+def _wrong(model: "Model") -> list[str]:
+    """The alleles of a model that were corrected, and those that are wrong, in lines."""
+    return [
+        f"{head:<10} {allele}: {what}"
+        for head, alleles in (("corrected", model.corrected), ("wrong", model.faults))
+        for allele, what in alleles.items()
+    ]
+
+
+def _factor(model: "Model", folder: Path) -> list[str]:
+    """The selection factor of the model in a folder, in lines."""
     own = model.selection
     if own is None:
         return []
     from hpcvdj.inference.folder import read_selection_facts
 
-    facts, written = own.facts, read_selection_facts(Path(model.name))
+    facts, written = own.facts, read_selection_facts(folder)
     tables = few([str(table[0]) for table in written["tables"]]) if written else "junctions"
     return [
         f"selection  {len(own.weights):,} weights from {facts['rows']:,} rows of {tables}, ln Q from "
@@ -129,7 +143,8 @@ def _factor(model: "Model") -> list[str]:
 
 def _inferred(folder: Path) -> "Inferred | None":
     """What the page of a model of `hpcvdj infer` shows in addition."""
-    from hpcvdj.inference.folder import read_errors, read_facts, read_trace
+    from hpcvdj.inference.folder import read_errors, read_trace
+    from hpcvdj.recombination.origin import read_facts
     from hpcvdj.recombination.plot import Inferred
 
     facts, trace = read_facts(folder), [own for own in read_trace(folder) if own.accepted]
@@ -220,12 +235,13 @@ def _likelihoods(path: Path, models: "dict[str, Model]") -> list[str]:
 
     table = pa.Table.from_batches(open_table(path).batches(["v_call", "j_call", "junction"]))
     # Alleles that are not functional make no junction, and models differ in how often they are chosen.
-    from hpcvdj.inference.folder import read_facts
+    from hpcvdj.recombination.igor import model_folder
+    from hpcvdj.recombination.origin import read_facts
     from hpcvdj.storage.inputs import file_digest
 
     digest, warned = file_digest(path), []
     for letter, model in models.items():
-        tables = (read_facts(Path(model.name)) or {}).get("tables", [])
+        tables = (read_facts(model_folder(model.name)) or {}).get("tables", [])
         if digest in (table[1] for table in tables):
             warned.append(f"warning    {path} is what model {letter} was inferred from: it looks better than it is")
     in_frame = sum(len(text) % 3 == 0 for text in table["junction"].to_pylist())

@@ -1,5 +1,6 @@
 """Options and arguments that several commands share; their choices come from where they are declared."""
 
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -16,7 +17,10 @@ from hpcvdj.recombination.repertoire import SequenceField
 from hpcvdj.runs.pacing import SAVE_SECONDS
 from hpcvdj.runs.ranks import PATIENCE_SECONDS
 
+log = logging.getLogger(__name__)
+
 if TYPE_CHECKING:
+    from hpcvdj.recombination.models import Model
     from hpcvdj.repertoires.formats import Opening
 
     MethodName: TypeAlias = str
@@ -161,7 +165,10 @@ OutputTable = Annotated[
     Path, option("--output -o", "OUT", "Table to write: .tsv, .tsv.gz or .parquet; - is standard output.")
 ]
 _MODEL = option(
-    "--model -m", "MODEL", "Recombination model: a name that `hpcvdj models list` shows, or a folder in IGoR's format."
+    "--model -m",
+    "MODEL",
+    "Recombination model: a name that `hpcvdj models list` shows, or a folder in IGoR's format. NAME:published is the "
+    "model without hpcvdj's corrections of alleles.",
 )
 ModelName = Annotated[str, _MODEL]
 OptionalModel = Annotated[str | None, _MODEL]
@@ -277,6 +284,16 @@ CheckpointEvery = Annotated[
 ]
 DEFAULT_CHECKPOINT_SECONDS = SAVE_SECONDS
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the output if it exists.")]
+
+
+def used_model(name: str) -> "Model":
+    """The model of --model, for tests that rest on it; logs a warning if it is not good enough for that."""
+    from hpcvdj.recombination.igor import load_model
+
+    model = load_model(name)
+    if model.caution is not None:
+        log.warning("%s", model.caution)
+    return model
 
 
 def parse_max_n(text: str) -> int | Literal["all"]:

@@ -123,7 +123,6 @@ def command(
     def settled() -> "tuple[Model, PgenConfig, Reading]":
         from hpcvdj.chance.check import Checks
         from hpcvdj.counting.config import PgenConfig, pgen_names
-        from hpcvdj.recombination.igor import load_model
         from hpcvdj.recombination.symbols import read_alphabet
         from hpcvdj.repertoires.inputs import columns_at
         from hpcvdj.repertoires.reading import reading_of
@@ -133,7 +132,7 @@ def command(
         reading = reading_of(columns_at(junctions, opening), sequence_field, symbols, opening, strict=strict)
         names = pgen_names(sequence, mismatches, amino_acids=reading.alphabet is not None, selection=selection)
         config = PgenConfig(names, genes, backend, strict_binding=strict_binding, normalize=normalize, joint=joint)
-        return config.model(Checks(ties).model(load_model(model))), config, config.reads(reading)
+        return config.model(Checks(ties).model(options.used_model(model))), config, config.reads(reading)
 
     loaded, config, reading = run.from_root(settled)
     started = Started(resume, overwrite, checkpoint_every, batch_rows)

@@ -83,7 +83,6 @@ def command(
     from hpcvdj.cohorts.commands import share_files
     from hpcvdj.cohorts.files import Naming
     from hpcvdj.cohorts.shared_table import SharingSettings
-    from hpcvdj.recombination.igor import load_model
     from hpcvdj.storage.plots import require_plottable
 
     settings = run.from_root(
@@ -95,7 +94,7 @@ def command(
     if plot is not None:
         run.on_root(lambda: require_plottable(plot, overwrite=overwrite))
     with run.request:
-        loaded = run.from_root(lambda: load_model(model))
+        loaded = run.from_root(lambda: options.used_model(model))
         target = run.to(output, overwrite=overwrite)
         found = share_files(tables, loaded, settings, naming, checks, target, opening, overlap)
     if found is None:

@@ -6,7 +6,7 @@ from hpcvdj.counting.summary import Tally
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.exclusions import ExclusionKind
 from hpcvdj.recombination.germline import Germline, SegmentType, read_germline
-from hpcvdj.recombination.igor import load_model, model_folders
+from hpcvdj.recombination.igor import model_folders, read_model
 from hpcvdj.recombination.models import Alleles, Model
 from hpcvdj.recombination.packaged import germline_names, germline_paths
 from hpcvdj.repertoires.junctions import Reference
@@ -92,8 +92,8 @@ def _other_tables(germline: Germline) -> Iterator[tuple[str, Listing]]:
 
 def _other_models(model: Model) -> Iterator[tuple[str, Listing]]:
     """The models that have a name."""
-    for name in model_folders():
-        other = load_model(name)
+    for name, folder in model_folders().items():
+        other = read_model(folder, name)
         if other.digest != model.digest:
 
             def lists(segment: SegmentType, call: str, other: Model = other) -> bool | None:

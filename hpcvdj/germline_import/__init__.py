@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hpcvdj.errors import InputError
-from hpcvdj.germline_import.anchors import AnchorEntry, read_anchors
+from hpcvdj.germline_import.anchors import apply_entry
 from hpcvdj.germline_import.genes import Gene, Reason, RefusalKind
 from hpcvdj.germline_import.sources import AUTO, Source, source_kind, summaries
 from hpcvdj.germline_import.table import Imported, assemble
+from hpcvdj.recombination.anchors import AnchorEntry, read_anchors
 
 __all__ = ["AUTO", "Imported", "Source", "import_germline", "source_kind", "summaries"]
 
@@ -51,7 +52,7 @@ def import_germline(
         notes = [gene.source if source_note is None else source_note, species_note or ""]
         gene.source = "; ".join(" ".join(note.split()) for note in notes if note)
         _require_in_scope(gene, wanted, species)
-        entries.get(gene.allele, AnchorEntry(gene.allele)).apply(gene)
+        apply_entry(entries.get(gene.allele, AnchorEntry(gene.allele)), gene)
     for allele in entries.keys() - {gene.allele for gene in genes}:
         genes.append(Gene("V", allele, "", "", "", refusal=Reason(RefusalKind.NOT_IN_SOURCES)))
     return assemble(genes)

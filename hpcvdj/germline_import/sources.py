@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from hpcvdj.errors import InputError, choice, choices
-from hpcvdj.germline_import.anchors import AnchorEntry, allele_in, j_anchor, read_anchors, ungapped, v_anchor
+from hpcvdj.germline_import.anchors import apply_entry, j_anchor, ungapped, v_anchor
 from hpcvdj.germline_import.genes import CODON, CYS, PHE_TRP, Gene, Reason, RefusalKind, named_locus
+from hpcvdj.recombination.anchors import AnchorEntry, allele_in, read_anchors
 from hpcvdj.recombination.germline import SEGMENT_TYPES
 from hpcvdj.recombination.igor import PARAMETERS
 from hpcvdj.storage.inputs import read_text
@@ -279,7 +280,7 @@ class ModelFolder(Source):
                 gene.anchor = Reason(RefusalKind.NO_MODEL_ANCHOR)
                 gene.last_notes = [] if name == "D" else [*last_notes]
                 gene.require(sequence, RefusalKind.NO_MODEL_SEQUENCE)
-                anchors[name].get(allele, AnchorEntry(allele)).apply(gene)
+                apply_entry(anchors[name].get(allele, AnchorEntry(allele)), gene)
                 genes.append(gene)
         return genes
 

@@ -11,28 +11,30 @@ import numpy as np
 from hpcvdj.errors import CompleteError, InputError
 from hpcvdj.inference.infer import Fit
 from hpcvdj.inference.search import Evaluated
+from hpcvdj.recombination.corrections import checked
 from hpcvdj.recombination.events import events
 from hpcvdj.recombination.igor import FILES, folder_texts, model_digest
 from hpcvdj.recombination.igor_writer import model_texts
 from hpcvdj.recombination.models import Model
+from hpcvdj.recombination.origin import FACTS, FORMAT, json_facts, read_facts
 from hpcvdj.recombination.selection import FILE as SELECTION
 from hpcvdj.runs.folder import Identity, differences
 from hpcvdj.storage.files import atomic_folder
 
-FACTS, ITERATIONS, ERRORS, UNEXPLAINED = "inference.json", "iterations.tsv", "standard_errors.tsv", "unexplained.tsv"
-"""Where the model comes from; the evaluations; the standard error of each probability; the rows that it cannot make."""
+ITERATIONS, ERRORS, UNEXPLAINED = "iterations.tsv", "standard_errors.tsv", "unexplained.tsv"
+"""The evaluations; the standard error of each probability; the rows that it cannot make."""
 
 SELECTION_FACTS = "selection.json"
 """Where a selection factor comes from."""
 
 _OWN = (FACTS, ITERATIONS, ERRORS, UNEXPLAINED, SELECTION_FACTS)
-_FORMAT, _SELECTION_FORMAT = "hpcvdj-inference", "hpcvdj-selection"
+_SELECTION_FORMAT = "hpcvdj-selection"
 
 
 def named(model: Model, name: str) -> Model:
-    """The model with a name, and the digest that it has once it is written."""
+    """The model with a name, and the digest that it has once it is written; nothing is left to correct in its files."""
     texts = model_texts(model)
-    return replace(model, name=name, digest=model_digest(texts[file] for file in FILES))
+    return replace(model, name=name, digest=model_digest(texts[file] for file in FILES), corrected={})
 
 
 def write_folder(
@@ -55,7 +57,7 @@ def write_folder(
         texts[ERRORS] = _errors(fit.model, fit.errors)
     if unexplained:
         texts[UNEXPLAINED] = _tsv(list(unexplained[0]), (row.values() for row in unexplained))
-    texts[FACTS] = _json(_FORMAT, facts)
+    texts[FACTS] = _json(FORMAT, facts)
     write_files(target, texts, overwrite=overwrite)
 
 
@@ -80,12 +82,12 @@ def require_replaceable(target: Path, *, overwrite: bool) -> None:
 def write_with_selection(
     source: Path, target: Path, model: Model, facts: Mapping[str, Any], *, overwrite: bool
 ) -> None:
-    """Write a copy of a model's folder with the selection factor of `model`.
+    """Write a copy of a model's folder, with what was corrected, and the selection factor of `model`.
 
     facts  for selection.json
     """
     assert model.selection is not None
-    texts = folder_texts(source)
+    texts = checked(folder_texts(source), published=not model.corrected).texts
     digest = model_digest(texts[name] for name in FILES)
     if digest != model.digest:
         raise InputError(f"{source}: changed while it was read; start again when it is complete")
@@ -130,22 +132,9 @@ def _errors(model: Model, errors: Model) -> str:
     return _tsv(["event", "condition", "outcome", "probability", "standard_error"], rows)
 
 
-def read_facts(folder: Path) -> dict[str, Any] | None:
-    """What inference.json says; None if the folder has none that hpcvdj wrote."""
-    return _facts(folder / FACTS, _FORMAT)
-
-
 def read_selection_facts(folder: Path) -> dict[str, Any] | None:
     """What selection.json says; None if the folder has none that hpcvdj wrote."""
-    return _facts(folder / SELECTION_FACTS, _SELECTION_FORMAT)
-
-
-def _facts(path: Path, name: str) -> dict[str, Any] | None:
-    try:
-        facts = json.loads(path.read_text())
-        return dict(facts) if facts["format"] == name else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+    return json_facts(folder / SELECTION_FACTS, _SELECTION_FORMAT)
 
 
 def read_trace(folder: Path) -> list[Evaluated]:

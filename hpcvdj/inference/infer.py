@@ -27,6 +27,7 @@ from hpcvdj.kernels.inference.method import Expectation, ExpectationWithErrors, 
 from hpcvdj.kernels.kernel import Unit
 from hpcvdj.recombination.calls import Genes
 from hpcvdj.recombination.models import Array, Model
+from hpcvdj.recombination.origin import FEW_ROWS
 from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.runs.driver import Driver, Partial
 from hpcvdj.runs.progress import COMPILING, told_if_slow
@@ -36,9 +37,6 @@ log = logging.getLogger(__name__)
 
 FEWEST_ROWS = 3000
 """With fewer rows, only P(V) and P(J) are inferred unless it is asked for otherwise."""
-
-FEW_ROWS = 10_000
-"""With fewer rows, what is rare is not known well."""
 
 FEWEST_POSSIBLE = 0.25
 """With a smaller share of possible rows, the start is taken for that of another species or locus: the mouse model makes

@@ -15,7 +15,7 @@ from hpcvdj.inference.selection import SelectionFit, SelectionPlan, infer_select
 from hpcvdj.inference.tables import locked
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.recombination.exclusions import counts_json
-from hpcvdj.recombination.igor import model_folder, read_model
+from hpcvdj.recombination.igor import model_folder
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import tables_of
@@ -33,11 +33,16 @@ class InferredSelection:
 
 
 def infer_selection_of_tables(
-    paths: Sequence[Path], name: str, plan: SelectionPlan, run: Run, backend: str = AUTO, opening: Opening = BY_HEADER
+    paths: Sequence[Path],
+    model: Model,
+    plan: SelectionPlan,
+    run: Run,
+    backend: str = AUTO,
+    opening: Opening = BY_HEADER,
 ) -> InferredSelection | None:
     """Infer the selection factor of a model from tables, and write a copy of the model with it to the target of `run`.
 
-    name  of the model, or its folder
+    model  as `load_model` gives it
 
     The result on root, None on the other ranks.  HpcvdjError for bad input and failures; the target is then what it was
     before.
@@ -47,8 +52,6 @@ def infer_selection_of_tables(
     with ExitStack() as stack:
         run.on_root(lambda: stack.enter_context(locked(target)))
         run.on_root(lambda: require_replaceable(target, overwrite=run.overwrite))
-        source = run.from_root(lambda: model_folder(name))
-        model = run.from_root(lambda: read_model(source, name))
         inputs = surveyed(run.from_root(lambda: tables_of(paths, productive_reading(opening))), run)
         junctions = run.root_steps(lambda: inputs.read(model, between=run.raise_if_stopping), NOTHING_YET)
         if junctions is not None:
@@ -69,7 +72,7 @@ def infer_selection_of_tables(
                 "rows_excluded": counts_json(junctions.excluded.counts()),
                 "rows_left_out": fit.left_out,
             }
-            write_with_selection(source, target, fit.model, facts, overwrite=run.overwrite)
+            write_with_selection(model_folder(model.name), target, fit.model, facts, overwrite=run.overwrite)
             return InferredSelection(fit, junctions.rows_read, len(junctions.excluded))
 
         return run.on_root(finish)

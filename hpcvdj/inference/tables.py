@@ -25,6 +25,7 @@ from hpcvdj.recombination.alphabet import decode, unpack
 from hpcvdj.recombination.exclusions import counts_json
 from hpcvdj.recombination.germline import Germline
 from hpcvdj.recombination.models import Model
+from hpcvdj.recombination.origin import Origin
 from hpcvdj.recombination.repertoire import LONGEST_CDR3, PgenProblem
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import Junctions, read_table
@@ -126,7 +127,7 @@ def infer_tables(
                 "identity": identity,
                 **run.provenance(),
                 "tables": [[str(table.path), table.sha256, table.rows] for table in inputs.tables],
-                "start": {"name": start.name, "sha256": _digest(start)},
+                "start": _start_facts(start),
                 "options": asdict(plan),
                 "model_sha256": named(fit.model, "").digest,
                 "rows_read": junctions.rows_read,
@@ -161,7 +162,7 @@ def infer_table(table: Any, start: Model | Germline, plan: Plan, backend_name: s
     assert fit is not None
     for line in fit.warnings:
         warn(line)
-    return replace(fit, model=named(fit.model, "inferred"))
+    return replace(fit, model=replace(named(fit.model, "inferred"), origin=Origin(rows=fit.counted[0])))
 
 
 def locked(target: Path) -> AbstractContextManager[None]:
@@ -180,6 +181,11 @@ def _identity(inputs: Inputs, start: Model | Germline, plan: Plan) -> dict[str, 
         **{name: value for name, value in asdict(plan).items() if name != "rows"},
         **asdict(plan.rows),
     }
+
+
+def _start_facts(start: Model | Germline) -> dict[str, Any]:
+    corrected = {"corrected": dict(start.corrected)} if isinstance(start, Model) and start.corrected else {}
+    return {"name": start.name, "sha256": _digest(start), **corrected}
 
 
 def _digest(start: Model | Germline) -> str:

@@ -7,10 +7,12 @@ A model is a folder with `model_params.txt` (events, their realisations and what
 import csv
 import hashlib
 import io
+import logging
 import math
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import distributions
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ import numpy as np
 
 from hpcvdj.errors import InputError, installing
 from hpcvdj.recombination.alphabet import reverse_complement
+from hpcvdj.recombination.corrections import checked
 from hpcvdj.recombination.germline import extended_j, extended_v
 from hpcvdj.recombination.models import (
     ALLOWED_ERROR,
@@ -26,13 +29,18 @@ from hpcvdj.recombination.models import (
     Insertion,
     Model,
     Template,
+    listed,
     require_probabilities,
     stationary,
+    vanishing,
 )
+from hpcvdj.recombination.origin import Origin, read_origin
 from hpcvdj.recombination.packaged import model_paths
 from hpcvdj.recombination.selection import FILE as SELECTION
-from hpcvdj.recombination.selection import read_selection
+from hpcvdj.recombination.selection import Selection, read_selection
 from hpcvdj.storage.inputs import read_text
+
+log = logging.getLogger(__name__)
 
 PARAMETERS = ("model_params.txt", "model_parms.txt", "models/model_params.txt", "models/model_parms.txt")
 """The file of a model's parameters: OLGA and IGoR spell and place it differently."""
@@ -54,6 +62,9 @@ FUNCTIONAL = ("F", "(F)")
 
 MOST_VALUES = 1 << 24
 """The most probabilities that an event may have: a damaged size is refused before the memory is taken."""
+
+PUBLISHED = ":published"
+"""After the name of a model: with its alleles as they are in its files."""
 
 _GENES = ("v_choice", "d_gene", "j_choice")
 
@@ -92,17 +103,25 @@ def model_folders() -> dict[str, Path]:
 def load_model(name: str | Path, *, pseudogenes: bool = False) -> Model:
     """The model of a name, such as `human_trb`, or of a folder in IGoR's format.
 
-    name         of the model, or the path of its folder
+    name         of the model, or the path of its folder.  With `:published` after it, alleles that are known to be
+                 wrong (`recombination.corrections`) stay as they are in its files; else they are corrected
     pseudogenes  alleles that are not functional take part as well, if their anchor is known
 
     A folder goes before a name.  InputError that names the file, the place and the remedy.
     """
-    return read_model(model_folder(name), str(name), pseudogenes=pseudogenes)
+    published = str(name).endswith(PUBLISHED) and not Path(name).is_dir()
+    model = read_model(model_folder(name), str(name), pseudogenes=pseudogenes, published=published)
+    if model.corrected:
+        log.info("%s: corrected %s; %s%s keeps what was published", name, listed(model.corrected), name, PUBLISHED)
+    return model
 
 
 def model_folder(name: str | Path) -> Path:
-    """The folder of a model, by its name or its path; InputError if there is none."""
+    """The folder of a model, by its name or its path, also with `:published`; InputError if there is none."""
     folder = Path(name)
+    if not folder.is_dir():
+        name = str(name).removesuffix(PUBLISHED)
+        folder = Path(name)
     if not folder.is_dir():
         named = model_folders()
         if str(name) in OLGA_FOLDERS and str(name) not in named:
@@ -115,6 +134,17 @@ def model_folder(name: str | Path) -> Path:
             raise InputError(f"{name}: no folder of a model, and no model of that name; there are {there}")
         folder = named[str(name)]
     return folder
+
+
+def origin_of(folder: Path) -> Origin:
+    """Where the model in a folder comes from, and what it is good for."""
+    names = {} if folder.parent != olga_folder() else {place: name for name, place in OLGA_FOLDERS.items()}
+    if folder.name not in names:
+        return read_origin(folder)
+    species, locus = names[folder.name].split("_")
+    use = "for most purposes" if locus.startswith("t") else "for junctions without somatic hypermutation"
+    version = next((f" {own.version}" for own in distributions(name="olga")), "")
+    return Origin(f"published with OLGA{version}: {species} {locus.upper()}, {use}")
 
 
 def folder_texts(folder: Path) -> dict[str, str]:
@@ -137,22 +167,27 @@ def _files(folder: Path) -> list[Path]:
     return found
 
 
-def read_model(folder: Path, name: str | None = None, *, pseudogenes: bool = False) -> Model:
+def read_model(folder: Path, name: str | None = None, *, pseudogenes: bool = False, published: bool = False) -> Model:
     """Read the model in a folder; InputError if it lacks a file or is not a model that we know.
 
     pseudogenes  alleles that are not functional take part as well, if their anchor is known
+    published    alleles that are known to be wrong stay as they are; else they are corrected, and `digest` is that of
+                 the corrected files
     """
-    texts = list(folder_texts(folder).values())
-    params, marginals, v_anchors, j_anchors = map(_Lines, _files(folder), texts)
-    digest = model_digest(texts)
+    files = folder_texts(folder)
+    known = checked(files, published=published)
+    params, marginals, v_anchors, j_anchors = map(_Lines, _files(folder), known.texts.values())
+    digest = model_digest(known.texts.values())
     events = _events(params)
     tables, axes = _marginals(marginals, events)
     v = _templates(events["v_choice"], v_anchors, _palindrome(params, events, "v_3_del"), "V", pseudogenes)
     j = _templates(events["j_choice"], j_anchors, _palindrome(params, events, "j_5_del"), "J", pseudogenes)
     empty = np.zeros((0, 0))
     common: dict[str, Any] = {"v": v, "j": j, "v_deletions": tables["v_3_del"], "j_deletions": tables["j_5_del"]}
-    selection = read_selection(folder / SELECTION, digest) if (folder / SELECTION).exists() else None
-    named: dict[str, Any] = {"name": name or str(folder), "digest": digest, "selection": selection}
+    named: dict[str, Any] = {
+        "name": name or str(folder), "digest": digest, "corrected": known.corrected,
+        "origin": origin_of(folder), "selection": _selection(folder, model_digest(files.values()), known.corrected),
+    }  # fmt: skip
     if "d_gene" not in events:
         p_vj = tables["v_choice"][:, None] * tables["j_choice"]
         model = Model(
@@ -181,7 +216,20 @@ def read_model(folder: Path, name: str | None = None, *, pseudogenes: bool = Fal
                 f"{params.path}: {template.allele} has letters other than A, C, G, T in the junction; correct the file"
             )
     require_probabilities(model)
-    return model
+    return replace(model, faults=vanishing(model) | known.faults)
+
+
+def _selection(folder: Path, digest: str, corrected: Mapping[str, str]) -> Selection | None:
+    """The selection factor in a folder whose files have this digest; warns if the model is not that of the files."""
+    path = folder / SELECTION
+    if not path.exists():
+        return None
+    if corrected:
+        log.warning(
+            "%s: was inferred without the corrections of this model; infer it again with `hpcvdj infer-selection`, or "
+            "name the model %s%s", path, folder, PUBLISHED,
+        )  # fmt: skip
+    return read_selection(path, digest)
 
 
 @dataclass(frozen=True)

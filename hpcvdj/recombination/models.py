@@ -12,8 +12,8 @@ A deletion index k counts the bases that are missing from a segment *extended* b
 are deletions that did not happen.  V and J keep at least one base; D may vanish.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
 
@@ -24,12 +24,17 @@ from hpcvdj.errors import InputError
 from hpcvdj.recombination.calls import is_orphon, locus_of, meant_by, other_locus
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
 from hpcvdj.recombination.germline import SEGMENT_TYPES, SegmentType, imgt_spelling
+from hpcvdj.recombination.origin import Origin
 from hpcvdj.recombination.selection import Selection
 
 Array = NDArray[np.float64]
 
 ALLOWED_ERROR = 1e-3
 """How far the sum of a distribution may be from 1: files have six digits."""
+
+
+MOST_LOST = 0.5
+"""The largest share of a gene's recombinations that may leave nothing of it."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +115,10 @@ class Model:
                  property of the sequencing, which generation probabilities do not take
     selection    the selection factor of its productive junctions, if one was inferred
     ties         groups of V genes that are taken together: a call of one means all of them
+    corrected    what was wrong in its files with each allele that was corrected
+    faults       what is wrong with each allele that was not: do not rest a test on junctions with such an allele.  A
+                 fault that is not certain begins with `perhaps`
+    origin       what it was inferred from, and what it is good for
     """
 
     name: str
@@ -129,6 +138,9 @@ class Model:
     error_rate: float = 0.0
     selection: Selection | None = None
     ties: tuple[tuple[str, ...], ...] = ()
+    corrected: Mapping[str, str] = field(default_factory=dict)
+    faults: Mapping[str, str] = field(default_factory=dict)
+    origin: Origin = field(default_factory=Origin)
 
     def __repr__(self) -> str:
         """Its name, and how many alleles of each segment it has."""
@@ -164,7 +176,14 @@ class Model:
         """What results record of it."""
         factor = {} if self.selection is None else {"selection_sha256": self.selection.digest}
         ties = {"ties": ";".join(map(",".join, self.ties))} if self.ties else {}
-        return {"model": self.name, "model_sha256": self.digest, **factor, **ties}
+        corrected = {"model_corrected": listed(self.corrected)} if self.corrected else {}
+        named = {"model": self.name, "model_sha256": self.digest}
+        return {**named, **corrected, **self.origin.facts(), **factor, **ties}
+
+    @property
+    def caution(self) -> str | None:
+        """Why not to trust tests that rest on it, or None."""
+        return self.origin.caution(self.name)
 
     @property
     def has_d(self) -> bool:
@@ -319,6 +338,11 @@ def _equal(one: tuple[str, str], other: tuple[str, str]) -> bool:
     )
 
 
+def listed(alleles: Mapping[str, str]) -> str:
+    """Alleles and what is wrong with them, in one line."""
+    return ", ".join(f"{allele} ({what})" for allele, what in alleles.items())
+
+
 def normal_name(name: str) -> str:
     """A gene's name as names are compared: in lower case, without leading zeros of its numbers and without '/'.
 
@@ -360,6 +384,24 @@ def stationary(transitions: Array) -> Array:
     solution: Array = np.zeros(4)
     solution[kept] = np.linalg.lstsq(equations, np.eye(len(kept) + 1)[-1], rcond=None)[0]
     return np.maximum(solution, 0.0)
+
+
+def vanishing(model: Model) -> dict[str, str]:
+    """Alleles of V and J genes of which the deletions leave nothing in most recombinations: these make no junction."""
+    found: dict[str, str] = {}
+    sides: tuple[tuple[SegmentType, Array], ...] = (("V", model.v_deletions), ("J", model.j_deletions))
+    for segment, deletions in sides:
+        templates, chance = model.templates(segment), model.p_segment(segment)
+        kept = [own[: len(template.extended)].sum() for template, own in zip(templates, deletions, strict=True)]
+        genes: dict[str, list[int]] = {}
+        for place in model.contributing(segment):
+            genes.setdefault(templates[place].allele.partition("*")[0], []).append(place)
+        for places in genes.values():
+            lost = 1 - sum(chance[k] * kept[k] for k in places) / chance[places].sum()
+            if lost > MOST_LOST:
+                why = f"by its deletions, {100 * lost:.0f} % of the gene's recombinations make no junction"
+                found |= {templates[place].allele: why for place in places}
+    return found
 
 
 def require_probabilities(model: Model) -> None:

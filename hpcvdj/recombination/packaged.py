@@ -31,6 +31,11 @@ def germline_names() -> dict[str, tuple[str, ...]]:
     return species | {name: (name,) for name in germline_paths()}
 
 
+def anchors_paths() -> list[Path]:
+    """The anchors files with which the germline tables are made."""
+    return sorted((_PACKAGE / "germlines" / "anchors").glob("*.csv"))
+
+
 def model_paths() -> dict[str, Path]:
     """The folders of models by name, such as human_trb_m15."""
     found = sorted((_PACKAGE / "models").glob("*/model_params.txt"))

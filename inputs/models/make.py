@@ -8,6 +8,8 @@ it starts from a germline table, with everything equally likely.
 import argparse
 import csv
 import gzip
+import hashlib
+import json
 import shutil
 import subprocess
 import sys
@@ -18,7 +20,11 @@ from pathlib import Path
 FOLDER = Path(__file__).resolve().parent
 GERMLINE = FOLDER.parent / "germline" / "human_trb.tsv"
 NAME = "human_trb_m15"
+PURPOSE = "an example of hpcvdj infer, from 2,036 junctions of one donor: do not trust its tests for other people"
+KEPT_FACTS = ("format", "rows_counted", "rows_held_out", "log_likelihood_per_row", "held_out_log_likelihood_per_row",
+              "warnings")  # fmt: skip
 FILES = ("model_params.txt", "model_marginals.txt", "V_gene_CDR3_anchors.csv", "J_gene_CDR3_anchors.csv")
+FACTS = "inference.json"
 
 KEPT_BASES = 6
 """Of J before the codon of Phe 118, which deletions do not reach: other bases there are sequencing errors."""
@@ -71,6 +77,16 @@ def make(rows: Sequence[Row], folder: Path) -> Path:
     return smoothed
 
 
+def write_facts(source: Path, table: Path, target: Path) -> None:
+    """Write inference.json with the model's purpose, and what of its inference does not speak of a machine."""
+    facts = json.loads((source / FACTS).read_text())
+    kept = {name: facts[name] for name in KEPT_FACTS}
+    digest = hashlib.sha256(table.read_bytes()).hexdigest()
+    start = f"the germline table {GERMLINE.stem}"
+    own = {"purpose": PURPOSE, "tables": [[table.name, digest]], "start": {"name": start}}
+    (target / FACTS).write_text(json.dumps(kept | own, indent=1, ensure_ascii=False) + "\n")
+
+
 def copy_model(source: Path, target: Path, files: Iterable[str] = FILES) -> None:
     """Copy the files of a model, and nothing that has junctions or speaks of a machine."""
     target.mkdir(parents=True, exist_ok=True)
@@ -85,7 +101,9 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, default=FOLDER / NAME, help="folder to write")
     own = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        copy_model(make(rows_to_infer_from(own.table), Path(folder)), own.output)
+        made = make(rows_to_infer_from(own.table), Path(folder))
+        copy_model(made, own.output)
+        write_facts(made, own.table, own.output)
 
 
 if __name__ == "__main__":

@@ -210,14 +210,19 @@ def test_a_species_warning_names_a_species(tmp_path, two_chains):
 
 def test_the_models_that_can_be_named():
     out, _ = hpcvdj_command("models", "list")
-    names = [line.split()[0] for line in out.splitlines()]
+    heads, rule, *rows = [line.strip() for line in out.splitlines() if line.strip()]
+    assert heads.split() == ["model", "what", "it", "is", "rows"]
+    assert set(rule) == {"─"}
+    names = [row.split()[0] for row in rows]
     assert "human_trb_m15" in model_paths()
     if olga_folder() is None:
         assert names == [*model_paths(), "not"]
         assert "hpcvdj[models]" in out
     else:
         assert names == [*OLGA_FOLDERS, *model_paths()]
-    assert f"human_trb_m15  hpcvdj  {model_paths()['human_trb_m15']}" in out
+        assert re.search(r"human_trb +published with OLGA [\d.]+: human TRB, for most purposes *\n", out)
+        assert re.search(r"mouse_igk +published with OLGA [\d.]+: mouse IGK, for junctions without somatic hyperm", out)
+    assert re.search(r"human_trb_m15 +an example of hpcvdj infer, from 2,036 junctions of one donor: .* 2,036 *\n", out)
 
 
 def test_a_packaged_model(tmp_path, two_chains, monkeypatch):

@@ -12,9 +12,10 @@ import pytest
 
 from hpcvdj.errors import InputError, choices
 from hpcvdj.germline_import import Source, import_germline, source_kind
-from hpcvdj.germline_import.anchors import j_anchor, read_anchors, v_anchor
+from hpcvdj.germline_import.anchors import j_anchor, v_anchor
 from hpcvdj.germline_import.genes import Gene, Reason, RefusalKind
 from hpcvdj.germline_import.table import refused_path
+from hpcvdj.recombination.anchors import read_anchors
 from hpcvdj.recombination.germline import read_germline
 from tests.commands import error_line, hpcvdj_command
 from tests.conftest import ROOT
@@ -340,6 +341,23 @@ def test_anchors_that_are_given(tmp_path):
     found = reasons(imported_of(tmp_path, GOOD, anchors=anchors))
     assert found[V1.allele] == "seen to be wrong; the gene is lost"
     assert found[J1.allele] == "its anchor is outside the sequence: base 500 of 39 nt; the gene is lost"
+
+
+@pytest.mark.parametrize("other", ["", "A"], ids=["as the entry says", "another sequence"])
+def test_notes_and_refusals_of_one_sequence(tmp_path, other):
+    """Without anchor_index, `reads` says which sequence is meant: how a V ends, how a J or a D begins."""
+    anchors = tmp_path / "a.csv"
+    d, j = (region(own)[:6].upper() + other for own in (D1, J1))
+    v = V1.sequence[-6:] + other
+    anchors.write_text(
+        f"allele,anchor_index,reads,note,refuse\n{V1.allele},,{v.lower()},short,\n{J1.allele},,{j},,truncated\n"
+        f"{D1.allele},500,{d},orphan,\n"
+    )
+    imported = imported_of(tmp_path, GOOD + record(J2), anchors=anchors)
+    sources = {row.allele: row.source for row in imported.rows}
+    assert sources[V1.allele].endswith("; short") == (not other)
+    assert sources[D1.allele].endswith("; orphan") == (not other)
+    assert reasons(imported) == ({} if other else {J1.allele: "truncated; the gene is lost"})
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from hpcvdj.recombination.alphabet import translate
-from hpcvdj.recombination.igor import OLGA_FOLDERS, load_model
+from hpcvdj.recombination.igor import OLGA_FOLDERS, PUBLISHED, load_model
 from tests.kernels.pgen.models import Query, queries
 from tests.kernels.pgen.olga_peer import VERSION, Olga
 
@@ -44,7 +44,7 @@ def values(name: str, rows: list[Query], *, complete: bool) -> np.ndarray:
 def loci() -> Iterator[tuple[str, list[Query]]]:
     """The junctions of each locus."""
     for name in OLGA_FOLDERS:
-        yield name, queries(load_model(name), ROWS_OF_IGH if name.endswith("igh") else ROWS, SEED)
+        yield name, queries(load_model(f"{name}{PUBLISHED}"), ROWS_OF_IGH if name.endswith("igh") else ROWS, SEED)
 
 
 def main() -> None:
@@ -60,7 +60,7 @@ def main() -> None:
         shipped.append(values(name, rows, complete=False))
         complete.append(values(name, rows, complete=True))
         print(f"{name}: {len(rows)} junctions", flush=True)
-    digests = {f"model_{name}": np.array(load_model(name).digest) for name in OLGA_FOLDERS}
+    digests = {f"model_{name}": np.array(load_model(f"{name}{PUBLISHED}").digest) for name in OLGA_FOLDERS}
     texts = {column: np.array(own) for column, own in columns.items()}
     np.savez_compressed(
         GOLDEN, **texts, **digests, shipped=np.concatenate(shipped), complete=np.concatenate(complete)

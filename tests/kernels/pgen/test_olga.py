@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hpcvdj.recombination.alphabet import translate
-from hpcvdj.recombination.igor import OLGA_FOLDERS, load_model, olga_folder
+from hpcvdj.recombination.igor import OLGA_FOLDERS, PUBLISHED, load_model, olga_folder
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.symbols import Alphabet, read_alphabet
 from tests.kernels.pgen.make_golden import GOLDEN, TEXTS
@@ -21,11 +21,11 @@ OTHERS = [name for name in OLGA_FOLDERS if name not in ("mouse_trb", "human_tra"
 
 
 def model_of(name: str, digest: str | None = None) -> Model:
-    """A model of OLGA; skips the test where it is not installed, or another version of it."""
+    """A model of OLGA with its own alleles; skips the test where it is not installed, or another version of it."""
     folder = olga_folder()
     if folder is None or not (folder / OLGA_FOLDERS[name]).is_dir():
         pytest.skip("no models of olga")
-    model = load_model(name)
+    model = load_model(f"{name}{PUBLISHED}")
     if digest not in (None, model.digest):
         pytest.skip("another version of olga's model")
     return model
