@@ -105,7 +105,7 @@ class ModelFit:
         """Genes of which tests leave the junctions out."""
         if self.keep_misfits:
             return frozenset()
-        return frozenset(own.gene for own in self.genes if own.finding == "broken")
+        return frozenset(own.gene for own in self.genes if own.finding in ("broken", "truncated"))
 
     def facts(self) -> dict[str, Any]:
         """As JSON values, by the key `fit`."""
@@ -113,7 +113,7 @@ class ModelFit:
 
     def lines(self) -> list[str]:
         """What is wrong, a line for each finding, the most serious first."""
-        order = ("broken", "improbable", "unmade", "habit", "usage")
+        order = ("broken", "truncated", "improbable", "unmade", "habit", "usage")
         found = []
         if self.better is not None:
             name, nats = self.better
@@ -144,6 +144,7 @@ _KEPT: dict[tuple[Any, ...], dict[Frame, Side]] = {}
 
 REMEDIES = {
     "broken": "; tests leave it out (--keep-misfits tests it)",
+    "truncated": "; tests leave it out (--keep-misfits tests it)",
     "habit": " (--ties auto takes them together)",
 }
 """What to do about a finding."""

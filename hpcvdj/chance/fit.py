@@ -37,6 +37,11 @@ MISFIT_SHIFT, BROKEN_SHIFT = 2.0, 4.0
 those of all genes, from which on it fails, and from which on tests leave it out.  In that donor, the largest is 1.1;
 that of the reversed TRBV31 is eight."""
 
+ALWAYS = 0.95
+"""The probability of one number of deleted bases from which on an allele's deletions are not known.  Of OLGA's alleles
+that are chosen more often than once in a thousand, only those of mouse TRAJ24, whose sequence is truncated, and human
+IGLJ5 and IGKJ0-ABRI and two others of mouse IGK, have a larger one."""
+
 FEWEST_OUT_OF_FRAME = 1_000
 """Rows out of frame from which on shares are compared among them."""
 
@@ -57,7 +62,7 @@ _Z = 3.0
 
 Frame = Literal["out-of-frame", "productive"]
 
-Finding = Literal["broken", "unmade", "improbable", "habit", "usage"]
+Finding = Literal["broken", "truncated", "unmade", "improbable", "habit", "usage"]
 
 
 @dataclass(frozen=True)
@@ -121,6 +126,10 @@ class GeneFit:
 
     def __str__(self) -> str:
         """What is wrong, in words."""
+        if self.finding == "truncated":
+            return (
+                f"{self.gene}: {self.rows:,} rows, and in the model it loses always as many bases, or has none to lose"
+            )
         if self.finding == "unmade":
             return f"{self.gene}: {self.rows:,} rows, and the model never makes it"
         if self.finding in ("broken", "improbable"):
@@ -176,6 +185,7 @@ def compare(
 
 def _improbable(segment: SegmentType, own: Side, made: Side, model: Model) -> list[GeneFit]:
     """Each gene of productive rows; its shares are left empty."""
+    truncated = truncated_genes(model, segment)
     rows_of, drawn_of = own.rows_by_gene(segment), made.rows_by_gene(segment)
     # Given the gene, so that genes can be compared of which one is chosen more often.
     logs, log_drawn = (side.log10_given(segment, model) for side in (own, made))
@@ -200,8 +210,25 @@ def _improbable(segment: SegmentType, own: Side, made: Side, model: Model) -> li
                 finding = "broken"
             elif at_least(improbable, len(rows)) >= MISFIT or less >= MISFIT_SHIFT:
                 finding = "improbable"
-        found.append(replace(fit, finding=finding))
+        found.append(replace(fit, finding="truncated" if truncated & {*name.split(",")} else finding))
     return found
+
+
+def truncated_genes(model: Model, segment: SegmentType) -> set[str]:
+    """Genes of which the model knows no deletions, as of a sequence that was cut short, or that was seen hardly ever.
+
+    Most of what is chosen of them are alleles that end at the conserved codon, or that lose always as many bases.  Their
+    junctions keep bases that the sequence lacks, or lose others, so their probabilities are far too small.
+    """
+    deletions = model.v_deletions if segment == "V" else model.j_deletions
+    chance, chosen, cut = model.p_segment(segment), dict[str, float](), dict[str, float]()
+    for place in model.contributing(segment):
+        template = model.templates(segment)[place]
+        gene = template.allele.partition("*")[0]
+        alike = len(template.segment) <= 3 or deletions[place].max() > ALWAYS
+        chosen[gene] = chosen.get(gene, 0.0) + chance[place]
+        cut[gene] = cut.get(gene, 0.0) + chance[place] * alike
+    return {gene for gene in chosen if cut[gene] > chosen[gene] / 2}
 
 
 def _error(values: Floats) -> float:
