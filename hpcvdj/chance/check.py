@@ -325,7 +325,7 @@ def _better(own: Side, rows: Counts, model: Model, names: tuple[str, ...]) -> tu
     locus = locus_of(model.v[0].allele)
     for name in model_folders():
         other = _named(name)
-        if other.digest == model.digest or locus_of(other.v[0].allele) != locus:
+        if other.digest == model.digest or other.caution is not None or locus_of(other.v[0].allele) != locus:
             continue
         pairs = [(_of_other(other, "V", v), _of_other(other, "J", j)) for v, j in part.pairs]
         given = Repertoire(part.words, part.lengths, pairs, part.offsets, part.letters)

@@ -217,8 +217,8 @@ def _improbable(segment: SegmentType, own: Side, made: Side, model: Model) -> li
 def truncated_genes(model: Model, segment: SegmentType) -> set[str]:
     """Genes of which the model knows no deletions, as of a sequence that was cut short, or that was seen hardly ever.
 
-    Most of what is chosen of them are alleles that end at the conserved codon, or that lose always as many bases.  Their
-    junctions keep bases that the sequence lacks, or lose others, so their probabilities are far too small.
+    Most of what is chosen of them are alleles that end at the conserved codon, or that always lose as many bases.
+    Their junctions keep bases that the sequence lacks, or lose others, so their probabilities are far too small.
     """
     deletions = model.v_deletions if segment == "V" else model.j_deletions
     chance, chosen, cut = model.p_segment(segment), dict[str, float](), dict[str, float]()
