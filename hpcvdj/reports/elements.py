@@ -31,17 +31,21 @@ _TITLES = {
     "control_size": "junctions in control", "individual_1": "individual 1", "individual_2": "individual 2",
     "low_1": "improbable junctions of 1", "low_2": "improbable junctions of 2",
     "shared_low": "improbable junctions shared", "expected_low": "shared, expected", "rate": "rate",
+    "common_source": "of a common source", "detectable": "share of copies that would be seen", "rows": "rows",
+    "same_nt": "with the same nucleotides", "likely_copy": "likely copy", "not_tested": "not tested, because",
 }  # fmt: skip
 """The headers of columns that are not called by their keys."""
 
 _KINDS: dict[str, Kind] = {
-    **dict.fromkeys(("v", "j", "v_call", "j_call", "option", "predictor", "series", "command"), "text"),
+    **dict.fromkeys(("v", "j", "v_call", "j_call", "option", "predictor", "series", "command", "gene", "verdict",
+                    "likely_copy"), "text"),
     **dict.fromkeys(("aa", "cdr3", "junction_aa", "junction", "junction_aa_1", "junction_aa_2"), "code"),
     **dict.fromkeys(
         (
             "sample", "group", "reason", "examples", "individual", "individual_1", "individual_2", "individuals",
             "file",
             "made by", "when", "version", "model", "reads of the clone", "colour", "sample_1", "sample_2",
+            "not_tested", "finding", "reads hardly tell it from", "frame",
         ),
         "long",
     ),

@@ -119,8 +119,8 @@ def contamination(outputs: Outputs, finding: Finding, number: int) -> Section:
         )
         figures.append(Figure(f"{prefix}_carried", "Lines", caption, charts.carry_over(carried), (carried,)))
     keys = (
-        "individual_1 individual_2 low_1 low_2 shared_low expected_low rate share_of_1 share_of_2 more_reads_1 "
-        "more_reads_2 p_value q_value"
+        "individual_1 individual_2 verdict low_1 low_2 shared_low expected_low common_source rate share_of_1 "
+        "share_of_2 more_reads_1 more_reads_2 detectable p_value q_value"
     )
     pairs = Table.of(f"{prefix}_pairs", "Pairs of individuals", keys, finding.rows).first(
         finding.total, finding.path.name
@@ -137,10 +137,15 @@ def pairs_standing_out(finding: Finding) -> str:
     names = [own["name"] for own in finding.individuals]
     pairs = [f"{names[i]} and {names[j]}" for i, j in finding.facts.get("standing_out", [])]
     total = len(names) * (len(names) - 1) // 2
+    same = [f"{names[i]} and {names[j]}" for i, j in finding.facts.get("of_one_person", [])]
+    of_one = f" Samples of one person: {'; '.join(same[:5])}{'; …' if len(same) > 5 else ''}." if same else ""
+    common = finding.facts.get("common_source") or 0
+    common = common.get("junctions", 0) if isinstance(common, dict) else common
+    of_one += f" {common:,} improbable junctions are of a common source." if common else ""
     if not pairs:
-        return f"None of {total:,} pairs stands out."
+        return f"None of {total:,} pairs stands out.{of_one}"
     listed = "; ".join(pairs[:5]) + ("; …" if len(pairs) > 5 else "")
-    return f"{len(pairs):,} of {total:,} pairs share more improbable junctions than chance explains: {listed}."
+    return f"{len(pairs):,} of {total:,} pairs share more improbable junctions than chance explains: {listed}.{of_one}"
 
 
 def sharing(outputs: Outputs, finding: Finding, number: int) -> Section:
@@ -214,7 +219,8 @@ def sharing(outputs: Outputs, finding: Finding, number: int) -> Section:
     of_groups = [name for name in (finding.rows or [{}])[0] if name.startswith("n_") and name != "n_individuals"]
     first, last = (
         "v_call j_call junction_aa junction n_individuals",
-        "individuals nt_variants max_duplicate_count pgen p_post expected_individuals effect p_value q_value",
+        "individuals nt_variants max_duplicate_count pgen p_post expected_individuals effect p_value q_value "
+        "same_nt likely_copy not_tested",
     )
     keys = [*first.split(), *of_groups, *last.split()]
     hits = Table.of(

@@ -135,7 +135,10 @@ def _finding(path: Path) -> Finding | None:
     return Finding(path, command, facts, rows, total, printable(sample or path.name) if command == "enrich" else "")
 
 
-_TEXTS = frozenset(("v_call", "j_call", "junction", "junction_aa", "individuals", "individual_1", "individual_2"))
+_TEXTS = frozenset((
+    "v_call", "j_call", "junction", "junction_aa", "individuals", "individual_1", "individual_2", "verdict",
+    "likely_copy", "not_tested",
+))  # fmt: skip
 
 
 def _typed(row: dict[str, Any]) -> dict[str, Any]:

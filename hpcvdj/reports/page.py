@@ -76,11 +76,12 @@ def write_report(
 def all_sections(outputs: Outputs) -> list[Section]:
     """The page, from what the data support to where the files come from."""
     from hpcvdj.reports.findings import finding_sections
+    from hpcvdj.reports.fits import fit_sections
     from hpcvdj.reports.sections import sample_sections
     from hpcvdj.reports.support import origins, support
 
     found = finding_sections(outputs)  # first: it tells which file is damaged
-    return [support(outputs), *found, *sample_sections(outputs), origins(outputs)]
+    return [support(outputs), *fit_sections(outputs), *found, *sample_sections(outputs), origins(outputs)]
 
 
 @cache

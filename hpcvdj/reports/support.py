@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from hpcvdj.reports.elements import Section, Statement, Table, Verdict, percent, shown
 from hpcvdj.reports.findings import pairs_standing_out
+from hpcvdj.reports.fits import fit_statements
 from hpcvdj.reports.outputs import Outputs
 
 MOST_LEFT_OUT = 0.2
@@ -15,6 +16,7 @@ def support(outputs: Outputs) -> Section:
     statements = [
         *_rows(outputs),
         *_models(outputs),
+        *fit_statements(outputs),
         *_contamination(outputs),
         *_sharing(outputs),
         *_enrichment(outputs),
@@ -76,7 +78,7 @@ def _contamination(outputs: Outputs) -> Iterator[Statement]:
             question, "not checked", "Run hpcvdj contamination on the samples before you believe in sharing."
         )
     for finding in outputs.of("contamination"):
-        out = bool(finding.facts.get("standing_out"))
+        out = bool(finding.facts.get("standing_out") or finding.facts.get("of_one_person"))
         advice = (
             " Shared nucleotide junctions may be copies, and clones with many reads may have been carried over."
             if out
@@ -92,7 +94,9 @@ def _sharing(outputs: Outputs) -> Iterator[Statement]:
         text = f"q = {shown(facts['q'])}; {hits:,} of {tested:,} sequences have a q-value of at most 0.05. "
         if facts.get("standing_out"):
             text += f"{pairs_standing_out(finding)} Copies look like sharing, and make q too small"
-            text += f"; {facts['hits_of_pairs']:,} hits are of such pairs alone. " if "hits_of_pairs" in facts else ". "
+            text += ". "
+        if facts.get("likely_copies"):
+            text += f"{facts['likely_copies']:,} of the hits are likely copies. "
         verdict: Verdict
         if facts.get("q_at_bound"):
             verdict, text = "no", text + "The fit of q stopped at its bound: the model does not explain the sharing."

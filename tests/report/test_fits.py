@@ -1,0 +1,64 @@
+"""What a report says of whether the models fit the tables."""
+
+from hpcvdj.reports.fits import fit_sections, fit_statements
+from hpcvdj.reports.outputs import read_outputs
+from hpcvdj.reports.support import support
+from tests.report.examples import contamination, sharing
+
+GENE = {
+    "segment": "V", "gene": "TRBV31", "rows": 40, "zero": 0.08, "improbable": 0.78, "log10_shift": -8.4, "share": 0.03,
+    "model_share": 0.0001, "frame": "productive", "finding": "broken", "twins": [],
+}  # fmt: skip
+
+FIT = {
+    "rows": 1_000, "impossible": 0.0, "lacking": 0, "genes": [], "lengths": [], "calls": 900, "contradicted": {},
+    "examples": [], "better": None, "compared": True, "keep_misfits": False, "broken": [],
+}  # fmt: skip
+
+
+def statements(outputs):
+    return [(own.verdict, own.text) for own in fit_statements(outputs)]
+
+
+def test_a_model_that_fits(tmp_path):
+    outputs = read_outputs([sharing(tmp_path / "s.tsv", fit=FIT), contamination(tmp_path / "c.tsv", fit=FIT)])
+    assert statements(outputs) == [("yes", "1,000 rows of s.tsv were compared with what the model makes.")] or [
+        verdict for verdict, _ in statements(outputs)
+    ] == ["yes"]
+    assert fit_sections(outputs) == []
+    assert any(own.question == "Does the model fit the table?" for own in support(outputs).statements)
+
+
+def test_what_fails(tmp_path):
+    habit = {**GENE, "gene": "TRBV12-4", "finding": "habit", "twins": ["TRBV12-3"]}
+    length = {"nucleotides": 66, "rows": 3, "share": 0.0, "model_share": 0.01, "frame": "productive"}
+    fit = {**FIT, "genes": [GENE, habit], "lengths": [length], "contradicted": {"J": 30}, "impossible": 0.02,
+           "better": ["human_trb", 1.2]}  # fmt: skip
+    outputs = read_outputs([sharing(tmp_path / "s.tsv", fit=fit)])
+    ((verdict, text),) = statements(outputs)
+    assert verdict == "with care"
+    assert "human_trb fits better, by 1.2 nats per row" in text
+    assert "genes that the model makes wrongly: TRBV31." in text
+    assert "30 of 900 rows have a call that contradicts the bases" in text
+    (section,) = fit_sections(outputs)
+    genes, lengths = section.tables
+    assert [row["gene"] for row in genes.records()] == ["TRBV31", "TRBV12-4"]
+    assert genes.records()[1]["reads hardly tell it from"] == "TRBV12-3"
+    assert lengths.records()[0]["nucleotides"] == 66
+    other = read_outputs([sharing(tmp_path / "t.tsv", fit={**FIT, "impossible": 0.6})])
+    assert statements(other)[0][0] == "no"
+
+
+def test_outputs_without_a_comparison(tmp_path):
+    outputs = read_outputs([sharing(tmp_path / "s.tsv")])
+    assert statements(outputs) == []
+    assert fit_sections(outputs) == []
+
+
+def test_people_and_common_sources(tmp_path):
+    given = contamination(tmp_path / "c.tsv", of_one_person=[[0, 2]], common_source={"junctions": 54})
+    outputs = read_outputs([given, sharing(tmp_path / "s.tsv", likely_copies=7)])
+    texts = " ".join(own.text for own in support(outputs).statements)
+    assert "Samples of one person: donor1 and donor3." in texts
+    assert "54 improbable junctions are of a common source." in texts
+    assert "7 of the hits are likely copies." in texts
