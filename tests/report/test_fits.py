@@ -17,14 +17,14 @@ FIT = {
 
 
 def statements(outputs):
-    return [(own.verdict, own.text) for own in fit_statements(outputs)]
+    return [(own.verdict, own.answer) for own in fit_statements(outputs)]
 
 
 def test_a_model_that_fits(tmp_path):
     outputs = read_outputs([sharing(tmp_path / "s.tsv", fit=FIT), contamination(tmp_path / "c.tsv", fit=FIT)])
-    assert statements(outputs) == [("yes", "1,000 rows of s.tsv were compared with what the model makes.")] or [
-        verdict for verdict, _ in statements(outputs)
-    ] == ["yes"]
+    ((verdict, text),) = statements(outputs)  # one: both commands found the same
+    assert "1,000 rows of" in text
+    assert verdict == "yes"
     assert fit_sections(outputs) == []
     assert any(own.question == "Does the model fit the table?" for own in support(outputs).statements)
 
@@ -58,7 +58,7 @@ def test_outputs_without_a_comparison(tmp_path):
 def test_people_and_common_sources(tmp_path):
     given = contamination(tmp_path / "c.tsv", of_one_person=[[0, 2]], common_source={"junctions": 54})
     outputs = read_outputs([given, sharing(tmp_path / "s.tsv", likely_copies=7)])
-    texts = " ".join(own.text for own in support(outputs).statements)
+    texts = " ".join(own.answer for own in support(outputs).statements)
     assert "Samples of one person: donor1 and donor3." in texts
     assert "54 improbable junctions are of a common source." in texts
     assert "7 of the hits are likely copies." in texts
