@@ -53,7 +53,7 @@ def sharing(
     InputError for fewer than two individuals, for two that are the same sample, and if no q explains the sharing.
     """
     loaded = checks().model(used_model(model))
-    cohort, fit = _cohort(tables, loaded, naming(), checks())
+    cohort, fit = cohort_of(tables, loaded, naming(), checks())
     found = share(cohort, loaded, settings(), Run(), loaded.selection, fit)
     assert found is not None
     if found.q_at_bound:
@@ -89,13 +89,13 @@ def contamination(
     with too many that the model cannot make, and for two that are the same sample.
     """
     loaded = checks().model(used_model(model))
-    cohort, fit = _cohort(tables, loaded, naming(), checks())
+    cohort, fit = cohort_of(tables, loaded, naming(), checks())
     found = contaminate(cohort, loaded, settings(), Run(), fit)
     assert found is not None
     return found
 
 
-def _cohort(tables: Any, model: Model, naming: Naming, checks: Checks) -> tuple[Cohort, ModelFit]:
+def cohort_of(tables: Any, model: Model, naming: Naming, checks: Checks) -> tuple[Cohort, ModelFit]:
     if isinstance(tables, str | Path):
         tables = [tables]
     if isinstance(tables, Mapping):

@@ -7,12 +7,15 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from hpcvdj.api.cohorts import cohort_of
 from hpcvdj.api.counting import warn_of
 from hpcvdj.api.parameters import documented, unfolding
 from hpcvdj.api.tables import Given, is_column, model_of, typed, used_model
 from hpcvdj.api.tables import germline as germline_of
 from hpcvdj.border import warn
 from hpcvdj.chance.check import Checks, sample_of_table
+from hpcvdj.cohorts.files import Naming
+from hpcvdj.cohorts.like import cohort_like
 from hpcvdj.counting.config import Normalize, PgenConfig, pgen_names
 from hpcvdj.counting.tables import values_of_table
 from hpcvdj.errors import InputError
@@ -146,6 +149,9 @@ def generate(
     model: Model | str | Path,
     number: int = 100_000,
     *,
+    like: Any = None,
+    individual: str | None = None,
+    force: bool = False,
     joint: bool = False,
     backend: str = AUTO,
     plan: partial[Generation],
@@ -154,6 +160,10 @@ def generate(
 
     model       {model}
     number      rows
+    like        a cohort, as of `sharing`: draw one like it, with as many productive recombinations for each individual;
+                `number` does not matter
+    individual  the column of `like` that names the individual of each row
+    force       {force}
     joint       {joint}
     backend     {backend}
     {plan}
@@ -166,7 +176,12 @@ def generate(
     (productive) junction.
     """
     run = Run()
-    batches = draw(used_model(model, joint=joint), plan(count=number), run.bind(backend), run)
+    loaded = used_model(model, joint=joint)
+    if like is not None:
+        cohort, _ = cohort_of(like, loaded, Naming(individual), Checks(force=force))
+        batches = cohort_like(cohort, loaded, plan(count=number), run, backend)
+    else:
+        batches = draw(loaded, plan(count=number), run.bind(backend), run)
     return pa.Table.from_batches(list(batches))
 
 

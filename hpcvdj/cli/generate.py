@@ -1,11 +1,18 @@
 """`hpcvdj generate`."""
 
-from typing import Annotated
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hpcvdj.cli import common, options
 from hpcvdj.cli.drawing import write_drawn
+
+if TYPE_CHECKING:
+    from hpcvdj.generation.generate import Generation
+    from hpcvdj.recombination.models import Model
+    from hpcvdj.runs.run import Run
 
 
 def command(
@@ -29,7 +36,18 @@ def command(
             help="Only productive junctions, in proportion to the model's selection factor (hpcvdj infer-selection).",
         ),
     ] = False,
+    like: Annotated[
+        list[Path] | None,
+        options.option(
+            "--like",
+            "TABLE",
+            "Table, or folder of tables, of a cohort: draw one like it, with as many productive recombinations of each "
+            "individual, and its read counts. May be repeated. -n does not matter.",
+        ),
+    ] = None,
+    individual: options.IndividualColumn = None,
     joint: options.Joint = False,
+    force: options.Force = False,
     backend: options.BackendOption = "auto",
     threads: options.Threads = None,
     overwrite: options.Overwrite = False,
@@ -40,6 +58,8 @@ def command(
     is drawn is its generation probability (`hpcvdj pgen --genes any`), divided by the probability that a recombination
     makes a junction: alleles that are not functional in the model, and segments deleted to nothing, are never drawn.
     With --productive and --selection, rows keep the numbers that they were drawn with.
+
+    --like TABLE shows what chance would make of a cohort: `hpcvdj sharing` and the others find nothing in it.
 
     Sequence number i depends on the model, the seed and i alone: the same seed gives the same rows for any number of
     rows, ranks and threads, on CPU cores and GPUs.
@@ -53,5 +73,28 @@ def command(
     loaded = run.from_root(lambda: options.used_model(model))
     if joint:
         loaded = run.from_root(loaded.with_joint_choice)
-    batches = generate(loaded, plan, run.bind(backend, sharing_pays=True), run)
+    if like:
+        batches = _like(like, loaded, plan, individual, run, backend, force=force)
+    else:
+        batches = generate(loaded, plan, run.bind(backend, sharing_pays=True), run)
     write_drawn(run, batches, output, seed, overwrite=overwrite)
+
+
+def _like(
+    tables: list[Path],
+    model: "Model",
+    plan: "Generation",
+    individual: str | None,
+    run: "Run",
+    backend: str,
+    *,
+    force: bool,
+) -> Iterator[Any]:
+    """The rows of a cohort like that of the tables."""
+    from hpcvdj.chance.check import Checks
+    from hpcvdj.cohorts.files import Naming, cohort_of_files
+    from hpcvdj.cohorts.like import cohort_like
+
+    with run.request:
+        _, cohort, _ = cohort_of_files(tables, model, Naming(individual), Checks(force=force), run)
+    return cohort_like(cohort, model, plan, run, backend)

@@ -1,0 +1,68 @@
+"""Cohorts as recombination makes them: like one that there is, with its individuals, sizes and read counts."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from hpcvdj.chance import DRAWS
+from hpcvdj.chance.depth import Draws, recombinations_of
+from hpcvdj.chance.draws import Chance, log_factors
+from hpcvdj.cohorts.cohort import Cohort
+from hpcvdj.generation.generate import Generation, generate
+from hpcvdj.inference.rows import READS
+from hpcvdj.recombination.models import Model
+from hpcvdj.recombination.repertoire import PGEN_COLUMNS
+from hpcvdj.repertoires.genes import amino_acids
+from hpcvdj.repertoires.junctions import REPERTOIRE
+from hpcvdj.runs.run import Run
+
+
+def cohort_like(
+    cohort: Cohort | None, model: Model, plan: Generation, run: Run, backend: str
+) -> Iterator[pa.RecordBatch]:
+    """Productive rows, as of `generate`, of individuals like root's; on root, while the other ranks draw.
+
+    Each individual has as many recombinations as its distinct junctions take; with `repertoire_id`, and with
+    `duplicate_count`, drawn from its own, if the cohort has reads.  The `count` of the plan does not matter.
+    """
+    chance = Chance(model, min(DRAWS, 100_000), plan.seed, backend, strict_binding=False)
+    drawn = chance.drawn(run)
+    p = chance.among_productive(drawn, PGEN_COLUMNS[:1], run)
+
+    def sizes() -> list[int]:
+        assert cohort is not None
+        assert drawn is not None
+        assert p is not None
+        factor = model.selection if plan.selection else None
+        log_q = log_factors(factor, drawn, *amino_acids(drawn, np.arange(len(drawn))))
+        weights = Draws(np.log(p[:, 0]) + log_q, np.exp(log_q) / len(drawn)).on_grid(0.0)
+        return [round(n) for n in recombinations_of(cohort.has.sizes, weights, cohort.names).tolist()]
+
+    numbers = run.from_root(sizes)
+    # Another seed than that of the draws above.
+    seed = int(np.random.SeedSequence([plan.seed, 3]).generate_state(1, np.uint64)[0])
+    plan = replace(plan, count=max(1, sum(numbers)), seed=seed, productive=True)
+    owner = np.repeat(np.arange(len(numbers)), numbers)
+    first = 0
+    for batch in generate(model, plan, run.bind(backend, sharing_pays=True), run):
+        assert cohort is not None
+        own = owner[first : first + batch.num_rows]
+        names = pa.array(cohort.names, pa.string()).take(pa.array(own))
+        batch = batch.slice(0, len(own)).append_column(REPERTOIRE, names)
+        if cohort.has.reads is not None:
+            batch = batch.append_column(READS, pa.array(_reads(cohort, own, [plan.seed, first])))
+        first += batch.num_rows
+        yield batch
+
+
+def _reads(cohort: Cohort, individuals: np.ndarray, seed: list[int]) -> np.ndarray:
+    """The reads of a random clone of each one's individual."""
+    rng, reads = np.random.default_rng(seed), np.zeros(len(individuals), dtype=np.int64)
+    has = cohort.has
+    assert has.reads is not None
+    for own in np.unique(individuals).tolist():
+        rows = np.flatnonzero(individuals == own)
+        reads[rows] = rng.choice(has.reads[has.individual == own], len(rows))
+    return reads
