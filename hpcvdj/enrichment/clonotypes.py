@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.neighbours.blocks import blocks, equal_runs
-from hpcvdj.kernels.neighbours.misread import misread
+from hpcvdj.kernels.neighbours.counted import Counted
+from hpcvdj.kernels.neighbours.likely_errors import likely_errors
 from hpcvdj.recombination.models import Alleles, Model
 from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.repertoires.genes import amino_acids, as_text, by_gene, kinds_of, letter_words
@@ -70,7 +71,8 @@ def clonotypes_of(
     keep = summed >= min_reads
     left_out[f"fewer than {min_reads} reads"] = int((~keep).sum())
     if reads is not None and not errors:
-        wrong = misread(own.words[rows], summed, blocks(lengths[rows], kind[rows])[1])
+        every = Counted(own.words[rows], own.lengths[rows], summed, np.zeros(len(rows), dtype=np.int64))
+        wrong = likely_errors(every, kind[rows], np.arange(len(rows)))
         left_out["likely sequencing errors"] = int((wrong & keep).sum())
         keep &= ~wrong
     if not keep.any():
