@@ -26,6 +26,7 @@ Rows = Literal["out-of-frame", "nonproductive", "all"]
 """Which rows take part: those whose length is no multiple of three; these and those in frame that are not productive;
 or all."""
 
+
 @dataclass(frozen=True)
 class RowChoice:
     """Which rows take part.

@@ -129,10 +129,10 @@ def _exchanges(a, b):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, parallel=True)
-def _look_up(
+def _look_up(  # type: ignore[no-untyped-def]
     words, lengths, reads, individuals, rows, kept, first, shifts, starts, members, other_words, limits,
     other_individuals, most, most_compared, state,
-):  # type: ignore[no-untyped-def]  # fmt: skip
+):  # fmt: skip
     for chunk in prange(-(-len(rows) // ROWS_AT_ONCE)):
         for number in range(chunk * ROWS_AT_ONCE, min(len(rows), (chunk + 1) * ROWS_AT_ONCE)):
             row = rows[number]

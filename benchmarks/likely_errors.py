@@ -1,0 +1,114 @@
+"""How many junctions without errors are taken for likely sequencing errors, and how long it takes to look for these.
+
+python benchmarks/likely_errors.py --output results/likely_errors/raw.csv
+
+Junctions and their reads are drawn, so none is an error: those that are taken for errors are so by chance.  `donor`
+draws the reads as one donor has them (human TRB, CD8 T cells, Minervina et al. 2021): 76 % of the junctions have one
+read, 1 % have 20 or more.  `heavy` is a Pareto distribution with exponent 1: 33 % have one read, 5 % have 20 or more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import hpcvdj
+from hpcvdj.api.tables import model_of
+from hpcvdj.counting.tables import productive_reading
+from hpcvdj.enrichment.clonotypes import distinct_junctions
+from hpcvdj.inference.infer import Plan
+from hpcvdj.inference.tables import reading_for
+from hpcvdj.kernels.neighbours.counted import Counted
+from hpcvdj.kernels.neighbours.exchanges import exchanged
+from hpcvdj.kernels.neighbours.indels import one_indel_away
+from hpcvdj.kernels.neighbours.likely_errors import likely_errors
+from hpcvdj.repertoires.genes import kinds_of
+from hpcvdj.repertoires.junctions import read_table
+
+MODELS = ("human_trb", "human_tra", "human_igk", "mouse_tra")
+
+DONOR = {1: 1.0, 2: 0.2365, 3: 0.0944, 5: 0.0399, 10: 0.0191, 20: 0.0098, 50: 0.0041, 100: 0.0020, 400: 0.00077,
+         1000: 0.00042, 8000: 0.00009, 40_000: 0.00001}  # fmt: skip
+"""The share of a donor's rows that have so many reads or more."""
+
+FIELDS = (
+    "model", "junctions", "reads", "read_once", "errors", "same_genes_two_bases", "cpu_seconds", "out_of_frame",
+    "indels", "indels_any_genes",
+)  # fmt: skip
+
+
+def drawn_reads(name: str, number: int) -> np.ndarray:
+    """Reads of so many junctions, int64."""
+    rng = np.random.default_rng(7)
+    if name == "heavy":
+        return np.round(rng.pareto(1, number) + 1).astype(np.int64)
+    tail, reads = np.log(list(DONOR.values())), np.log(list(DONOR))
+    return np.floor(np.exp(np.interp(-np.log(1 - rng.random(number)), -tail, reads))).astype(np.int64)
+
+
+def percent(flags: np.ndarray) -> str:
+    return f"{100 * flags.mean():.3f}" if len(flags) else ""
+
+
+def exchanges(model: Any, number: int, name: str) -> dict[str, Any]:
+    """Of productive junctions: likely errors, and those by the same genes and up to two bases."""
+    drawn = hpcvdj.generate(model, number, seed=1, productive=True)
+    found = distinct_junctions(
+        read_table(drawn, model, productive_reading()), drawn_reads(name, number), model, errors=True
+    )
+    own, pairs = found.own, kinds_of(found.own)[found.rows]
+    every = Counted(own.words[found.rows], own.lengths[found.rows], found.reads, np.zeros_like(pairs))
+    likely_errors(every[:1000], pairs[:1000], np.arange(1000))
+    before = time.process_time()
+    errors = likely_errors(every, pairs, np.arange(len(every)))
+    seconds = time.process_time() - before
+    of_pair = replace(every, individuals=pairs)
+    large = of_pair.largest_first()
+    same = exchanged(of_pair, large, 1, 20) | exchanged(of_pair, large, 2, 400)
+    return {
+        "junctions": len(every), "read_once": percent(every.reads == 1), "errors": percent(errors),
+        "same_genes_two_bases": percent(same), "cpu_seconds": f"{seconds:.2f}",
+    }  # fmt: skip
+
+
+def indels(model: Any, number: int, name: str) -> dict[str, Any]:
+    """Of rows out of frame: those that are one base from a row in frame with the same genes, and with any."""
+    drawn = hpcvdj.generate(model, number, seed=1)
+    junctions = read_table(drawn, model, reading_for(Plan()))
+    own, pairs = junctions.repertoire, kinds_of(junctions.repertoire)
+    out: dict[str, Any] = {}
+    for field, whose in (("indels", pairs), ("indels_any_genes", np.zeros_like(pairs))):
+        every = Counted(own.words, own.lengths, drawn_reads(name, number)[junctions.row], whose)
+        in_frame = own.lengths % 3 == 0
+        out[field] = percent(one_indel_away(every[~in_frame], every[in_frame].largest_first()))
+    return {"out_of_frame": int((~in_frame).sum()), **out}
+
+
+def main() -> None:
+    """Measure and write the raw rows."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, required=True, help="raw.csv to write")
+    parser.add_argument("--models", nargs="+", default=MODELS)
+    parser.add_argument("--rows", nargs="+", type=int, default=[20_000, 100_000, 1_000_000])
+    options = parser.parse_args()
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    with open(options.output, "w", newline="") as stream:
+        writer = csv.DictWriter(stream, FIELDS, lineterminator="\n")
+        writer.writeheader()
+        for model in options.models:
+            for number in options.rows:
+                for name in ("donor", "heavy"):
+                    own = model_of(model)
+                    row = {"model": model, "reads": name, **exchanges(own, number, name), **indels(own, number, name)}
+                    writer.writerow(row)
+                    stream.flush()
+
+
+if __name__ == "__main__":
+    main()
