@@ -39,7 +39,7 @@ DONOR = {1: 1.0, 2: 0.2365, 3: 0.0944, 5: 0.0399, 10: 0.0191, 20: 0.0098, 50: 0.
 
 FIELDS = (
     "model", "junctions", "reads", "read_once", "errors", "same_genes_two_bases", "cpu_seconds", "out_of_frame",
-    "indels", "indels_any_genes",
+    "indels", "indels_any_genes", "cpu_seconds_out_of_frame",
 )  # fmt: skip
 
 
@@ -56,38 +56,46 @@ def percent(flags: np.ndarray) -> str:
     return f"{100 * flags.mean():.3f}" if len(flags) else ""
 
 
-def exchanges(model: Any, number: int, name: str) -> dict[str, Any]:
+def timed(every: Counted, pairs: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, str]:
+    """Likely errors among some rows, and processor seconds."""
+    likely_errors(every, pairs, rows[:100])
+    before = time.process_time()
+    found = likely_errors(every, pairs, rows)
+    return found, f"{time.process_time() - before:.2f}"
+
+
+def productive(model: Any, number: int, name: str) -> dict[str, Any]:
     """Of productive junctions: likely errors, and those by the same genes and up to two bases."""
     drawn = hpcvdj.generate(model, number, seed=1, productive=True)
-    found = distinct_junctions(
-        read_table(drawn, model, productive_reading()), drawn_reads(name, number), model, errors=True
-    )
+    reads = drawn_reads(name, number)
+    found = distinct_junctions(read_table(drawn, model, productive_reading()), reads, model, errors=True)
     own, pairs = found.own, kinds_of(found.own)[found.rows]
     every = Counted(own.words[found.rows], own.lengths[found.rows], found.reads, np.zeros_like(pairs))
-    likely_errors(every[:1000], pairs[:1000], np.arange(1000))
-    before = time.process_time()
-    errors = likely_errors(every, pairs, np.arange(len(every)))
-    seconds = time.process_time() - before
+    errors, seconds = timed(every, pairs, np.arange(len(every)))
     of_pair = replace(every, individuals=pairs)
     large = of_pair.largest_first()
     same = exchanged(of_pair, large, 1, 20) | exchanged(of_pair, large, 2, 400)
     return {
         "junctions": len(every), "read_once": percent(every.reads == 1), "errors": percent(errors),
-        "same_genes_two_bases": percent(same), "cpu_seconds": f"{seconds:.2f}",
+        "same_genes_two_bases": percent(same), "cpu_seconds": seconds,
     }  # fmt: skip
 
 
-def indels(model: Any, number: int, name: str) -> dict[str, Any]:
+def out_of_frame(model: Any, number: int, name: str) -> dict[str, Any]:
     """Of rows out of frame: those that are one base from a row in frame with the same genes, and with any."""
-    drawn = hpcvdj.generate(model, number, seed=1)
-    junctions = read_table(drawn, model, reading_for(Plan()))
+    junctions = read_table(hpcvdj.generate(model, number, seed=1), model, reading_for(Plan()))
     own, pairs = junctions.repertoire, kinds_of(junctions.repertoire)
-    out: dict[str, Any] = {}
-    for field, whose in (("indels", pairs), ("indels_any_genes", np.zeros_like(pairs))):
-        every = Counted(own.words, own.lengths, drawn_reads(name, number)[junctions.row], whose)
-        in_frame = own.lengths % 3 == 0
-        out[field] = percent(one_indel_away(every[~in_frame], every[in_frame].largest_first()))
-    return {"out_of_frame": int((~in_frame).sum()), **out}
+    every = Counted(own.words, own.lengths, drawn_reads(name, number)[junctions.row], np.zeros_like(pairs))
+    in_frame = own.lengths % 3 == 0
+    near = [
+        one_indel_away(given[~in_frame], given[in_frame].largest_first())
+        for given in (replace(every, individuals=pairs), every)
+    ]
+    _, seconds = timed(every, pairs, np.flatnonzero(~in_frame))
+    return {
+        "out_of_frame": int((~in_frame).sum()), "indels": percent(near[0]), "indels_any_genes": percent(near[1]),
+        "cpu_seconds_out_of_frame": seconds,
+    }  # fmt: skip
 
 
 def main() -> None:
@@ -105,7 +113,8 @@ def main() -> None:
             for number in options.rows:
                 for name in ("donor", "heavy"):
                     own = model_of(model)
-                    row = {"model": model, "reads": name, **exchanges(own, number, name), **indels(own, number, name)}
+                    measured = productive(own, number, name) | out_of_frame(own, number, name)
+                    row = {"model": model, "reads": name, **measured}
                     writer.writerow(row)
                     stream.flush()
 

@@ -5,7 +5,7 @@ sequence is looked up by its bases in the others, and compared with the sequence
 with the most reads first.  Few parts need few look-ups, but if sequences are alike, a look-up finds many.  So it ends
 after `MOST_COMPARED` comparisons; the sequences that had more to be compared with, and no result, are looked up with
 twice as many parts.  With `MANY_PARTS`, all bases but a few are the same, which few different sequences have, and every
-comparison is made.  The result is that of comparing all pairs.
+comparison is made; also if few sequences are left.  The result is that of comparing all pairs.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ MANY_PARTS = 24
 """Of so many parts, or more, look-ups make every comparison."""
 
 LISTING = 10
-"""To list the sequences for a choice of parts takes about as long as to compare them with so many others."""
+"""To list sequences by their bases takes about as long as to compare them with so many others."""
 
 ROWS_AT_ONCE = 4096
 """Rows that a thread takes at once."""
@@ -47,12 +47,9 @@ def exchanged(own: Counted, others: Counted, most: int, times: int) -> NDArray[n
     left = np.flatnonzero(own.reads <= index.limits.max(initial=0))
     parts = most + 1
     while len(left):
-        most_compared, kept = MOST_COMPARED, _kept_bases(parts, most, own.words.shape[1])
         few = len(left) <= LISTING * comb(parts, most)
-        if few:
-            kept = iter([np.zeros(own.words.shape[1], dtype=np.uint64)])
-        if few or parts >= MANY_PARTS:
-            most_compared = len(others)
+        kept = [np.zeros(own.words.shape[1], dtype=np.uint64)] if few else _kept_bases(parts, most, own.words.shape[1])
+        most_compared = len(others) if few or parts >= MANY_PARTS else MOST_COMPARED
         state = np.zeros(len(left), dtype=np.uint8)
         for bases in kept:
             index.look_up(own, left, bases, most, most_compared, state)
