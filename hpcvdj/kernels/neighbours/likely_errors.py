@@ -8,7 +8,7 @@ A row is a likely sequencing error if its individual has another row
 
 Exchanged bases are looked for across genes, since a read with errors may be called with other genes.  Inserted and
 deleted bases need no high ratio, because few rows out of frame are one base away from one in frame by chance; across
-genes, there would be three times as many (docs/infer.md).
+genes, there would be several times as many (results/likely_errors).
 """
 
 from dataclasses import replace

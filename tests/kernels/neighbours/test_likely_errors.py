@@ -2,6 +2,7 @@
 
 import itertools
 import time
+from dataclasses import replace
 
 import numba
 import numpy as np
@@ -101,20 +102,30 @@ def test_rows_in_frame_are_no_insertions_or_deletions():
     assert not any(found_in([(LARGE[:-1], 0, 0, 9), (LARGE, 0, 0, 1)]))
 
 
-def test_equal_hashes_are_told_apart(monkeypatch):
-    """All others have the hash of an edit of the row."""
-    others = [("ACGTACGT"[:7], 0, 0, 2), ("TTTTTTT", 0, 0, 9), ("ACGTACGTA", 0, 0, 9), ("ACGTACG", 0, 1, 9)]
+@pytest.mark.parametrize(
+    ("original", "others"),
+    [("ACGTACG", ("TTTTTTT", "ACGTACGTA")), ("ACGTACGTA", ("TTTTTTTTT", "ACGTACTTA", "ACGTACG"))],
+)
+def test_equal_hashes_are_told_apart(monkeypatch, original, others):
+    """All others have the hash of an edit of the row, and more reads; or someone else has the original."""
     row, _ = counted([("ACGTACGT", 0, 0, 5)])
-    every, _ = counted(others)
-    real = indels._hashes
+    wrong = [(text, 0, 0, 9) for text in others] + [(original, 0, 1, 9)]
+    every, _ = counted([*wrong, (original, 0, 0, 6)])
     value = np.empty(1, dtype=np.uint64)
-    real(every.words[:1], every.lengths[:1], every.individuals[:1], value)
+    indels._hashes(every.words[-1:], every.lengths[-1:], every.individuals[-1:], value)
     monkeypatch.setattr(indels, "_hashes", lambda words, lengths, individuals, out: out.fill(value[0]))
-    order = np.array([1, 2, 3, 0])
-    assert one_indel_away(row, every[order]).tolist() == [False], "it has more reads"
-    few, _ = counted([("ACGTACGT", 0, 0, 1)])
-    assert one_indel_away(few, every[order]).tolist() == [True]
-    assert one_indel_away(few, every[order[:3]]).tolist() == [False]
+    assert one_indel_away(row, every).tolist() == [True]
+    assert one_indel_away(row, every[: len(wrong)]).tolist() == [False]
+    assert one_indel_away(replace(row, reads=np.array([6])), every).tolist() == [False], "it has as many reads"
+
+
+def test_many_rows_out_of_frame():
+    """More than a thread takes at once."""
+    texts = ["".join(letters) for letters in np.random.default_rng(1).choice(list("ACGT"), (1500, 45))]
+    rows = [(text, 0, 0, 2) for text in texts] + [
+        (text[:20] + text[21:], 0, 0, 1 + k % 2) for k, text in enumerate(texts)
+    ]
+    assert found_in(rows) == [False] * 1500 + [True, False] * 750
 
 
 @pytest.mark.parametrize("asked", [0, 3])
@@ -197,7 +208,7 @@ def test_sequences_that_are_alike_do_not_take_long(name):
     likely_errors(every[np.arange(10)], np.zeros(10, dtype=np.int64), np.arange(10))
     before = time.process_time()
     found = likely_errors(every, np.zeros(number, dtype=np.int64), np.arange(number))
-    assert time.process_time() - before < 10
+    assert time.process_time() - before < 20
     assert not found[1::2].any()
     originals = np.unique(codes[1::2], axis=0)
     for row in np.random.default_rng(2).choice(number // 2, 100, replace=False) * 2:
