@@ -80,9 +80,8 @@ class DistinctJunctions:
         return _translated(self.own, self.rows[keep], self.reads[keep] if self.reads is not None else None, left_out)
 
     def read_once(self) -> int:
-        """Junctions with one read, if these are most of those that take part; else 0, also if reads are not known."""
-        if self.reads is None:
-            return 0
+        """Junctions with one read, if these are most of those that take part; else 0.  For known reads only."""
+        assert self.reads is not None
         reads = self.reads if self.errors is None else self.reads[~self.errors]
         once = int((reads == 1).sum())
         return once if 2 * once > len(reads) else 0

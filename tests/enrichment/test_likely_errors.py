@@ -204,6 +204,11 @@ def test_nothing_is_said_if_half_of_the_junctions_have_more_reads(model, drawn):
     assert enrich_table(without, model, settings, ClonotypeChoice()).read_once is None
 
 
+def test_no_row_at_all(model, drawn):
+    with pytest.raises(InputError, match=r"no clonotype is left \(no row could be read\)"):
+        enrich_table(drawn.slice(0, 0), model, SETTINGS, ClonotypeChoice())
+
+
 @pytest.mark.parametrize("twice", [0, 100])
 def test_too_few_junctions_with_two_reads(model, drawn, twice):
     """None is left, or too few to estimate kappa."""
@@ -211,7 +216,10 @@ def test_too_few_junctions_with_two_reads(model, drawn, twice):
     with pytest.warns(hpcvdj.HpcvdjWarning, match=r"the others alone \(min_reads=2\) cannot be tested"):
         found = hpcvdj.enrich(table, model, backend="cpu")
     assert found.read_once == ReadOnce(2000 - twice, None)
-    with pytest.raises(InputError, match="no clonotype is left" if not twice else "too few to estimate selection"):
+    with pytest.raises(
+        InputError,
+        match=r"no clonotype is left \(2,000 fewer than 2 reads\)" if not twice else "too few to estimate selection",
+    ):
         hpcvdj.enrich(table, model, backend="cpu", min_reads=2)
 
 
