@@ -32,8 +32,9 @@ def enrich(
     Returns an Enrichment: its `table` (pyarrow) has a row for each tested clonotype, the smallest p-value first, with
     the columns that docs/enrich.md lists; `kappa`, `by_length`, `hits` and `clusters`.
 
-    Warns (HpcvdjWarning) of excluded rows, and if there are no read counts to tell likely sequencing errors by.  Raises
-    InputError if no clonotype is left, or for rows of several repertoires.
+    Warns (HpcvdjWarning) of excluded rows, if there are no read counts to tell likely sequencing errors by, and if most
+    junctions have one read: then `read_once` says how many hits min_reads=2 leaves.  Raises InputError if no
+    clonotype is left, or for rows of several repertoires.
     """
     others = Given.of(control).arrow if control is not None else None
     return enrich_table(Given.of(junctions).arrow, used_model(model), settings(), choice(), others, warn)

@@ -55,14 +55,21 @@ def command(
     table_format: options.TableFormat = None,
     columns: options.Columns = None,
     min_reads: Annotated[
-        int, typer.Option("--min-reads", min=1, help="Leave out nucleotide junctions with fewer reads.")
+        int,
+        typer.Option(
+            "--min-reads",
+            min=1,
+            help="Leave out nucleotide junctions with fewer reads. If most have one read, the summary says how many "
+            "hits there are with --min-reads 2.",
+        ),
     ] = 1,
     likely_errors: Annotated[
         bool,
         typer.Option(
             "--likely-errors",
-            help="Keep likely sequencing errors: one base exchanged in a junction with 20 times as many reads "
-            "(duplicate_count), or two in one with 400 times as many.",
+            help="Keep likely sequencing errors: junctions that differ in one base from another one of any V and J "
+            "with 20 times as many reads (duplicate_count), in two bases from one with 400 times, or in three from one "
+            "with 8,000 times.",
         ),
     ] = False,
     min_neighbours: Annotated[
@@ -176,15 +183,20 @@ def _require_drawable(plot: Path, *, overwrite: bool) -> None:
 
 
 def _report_line(found: "Enriched", table: Path, target: Path) -> None:
+    from hpcvdj.enrichment.tables import said_of_read_once
+
     own = found.enrichment
     kappa = f", kappa {own.kappa:.2f}" if own.kappa is not None else ""
+    read_once = f"; {said_of_read_once(own.read_once, found.junctions)}" if own.read_once is not None else ""
     common.say(
         f"{table.name}: {found.rows_read:,} rows, {own.clonotypes:,} clonotypes{kappa}, {own.hits:,} hits in "
-        f"{own.clusters:,} cluster(s), {target}"
+        f"{own.clusters:,} cluster(s), {target}{read_once}"
     )
 
 
 def _report(found: "Enriched", written: list[Path], max_q: float) -> None:
+    from hpcvdj.enrichment.tables import said_of_read_once
+
     own = found.enrichment
     left_out = "".join(f", {number:,} {reason}" for reason, number in found.left_out.items() if number)
     common.say(f"rows       {found.rows_read:,} read, {found.excluded:,} excluded{left_out}")
@@ -207,4 +219,6 @@ def _report(found: "Enriched", written: list[Path], max_q: float) -> None:
                 "of which it hides"
             )
     common.say(f"hits       {own.hits:,} with q <= {max_q:g}, in {own.clusters:,} cluster(s)")
+    if own.read_once is not None:
+        common.say(f"           {said_of_read_once(own.read_once, found.junctions)}")
     common.say(f"written    {', '.join(map(str, written))}")

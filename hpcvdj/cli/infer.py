@@ -45,7 +45,8 @@ def command(
         typer.Option(
             "--likely-errors",
             help="Keep rows that are likely sequencing errors: one base inserted into or deleted from a row in frame "
-            "with more reads (duplicate_count), or one base exchanged in a row out of frame with five times as many.",
+            "with the same V and J and more reads (duplicate_count), or one base exchanged in any row with 20 times as "
+            "many, two in one with 400 times, or three in one with 8,000 times.",
             rich_help_panel=MORE,
         ),
     ] = False,

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.neighbours.blocks import blocks, equal_runs
-from hpcvdj.kernels.neighbours.misread import misread
+from hpcvdj.kernels.neighbours.counted import Counted
+from hpcvdj.kernels.neighbours.likely_errors import likely_errors
 from hpcvdj.recombination.models import Alleles, Model
 from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.repertoires.genes import amino_acids, as_text, by_gene, kinds_of, letter_words
@@ -48,41 +49,70 @@ class Clonotypes:
         return as_text(self.letters[rows], self.lengths[rows]).cast(pa.string())
 
 
-def clonotypes_of(
-    junctions: Junctions, reads: Counts | None, model: Model, *, min_reads: int = 1, errors: bool = False
-) -> Clonotypes:
-    """The clonotypes of productive junctions.
+@dataclass(frozen=True)
+class DistinctJunctions:
+    """The distinct nucleotide junctions of each V and J gene of an individual.
 
-    reads         int64 [data rows] of the input, at least 1; None if it does not say
-    min_reads  that a nucleotide junction must have
-    errors        keep likely sequencing errors
+    own       the junctions of all rows, by their genes
+    rows      int64 [junctions]: of `own`, one for each, in blocks
+    reads     int64 [junctions]: those of all its rows; None if the input does not say
+    errors    bool [junctions]: likely sequencing errors, which take no part; None if they are kept, or not known
+    repeated  rows that have the junction and genes of another one
+    """
 
-    InputError if none is left.
+    own: Repertoire
+    rows: Counts
+    reads: Counts | None
+    errors: NDArray[np.bool_] | None
+    repeated: int
+
+    def clonotypes(self, min_reads: int = 1) -> Clonotypes:
+        """The clonotypes of the junctions with so many reads or more; InputError if none is left."""
+        left_out = {"junctions that another row has": self.repeated}
+        keep = np.ones(len(self.rows), dtype=bool) if self.reads is None else self.reads >= min_reads
+        left_out[f"fewer than {min_reads} reads"] = int((~keep).sum())
+        if self.errors is not None:
+            left_out["likely sequencing errors"] = int((self.errors & keep).sum())
+            keep &= ~self.errors
+        if not keep.any():
+            said = ", ".join(f"{number:,} {reason}" for reason, number in left_out.items() if number)
+            raise InputError(f"no clonotype is left ({said or 'no row could be read'})")
+        return _translated(self.own, self.rows[keep], self.reads[keep] if self.reads is not None else None, left_out)
+
+    def read_once(self) -> int:
+        """Junctions with one read, if these are most of those that take part; else 0.  For known reads only."""
+        assert self.reads is not None
+        reads = self.reads if self.errors is None else self.reads[~self.errors]
+        once = int((reads == 1).sum())
+        return once if 2 * once > len(reads) else 0
+
+
+def distinct_junctions(
+    junctions: Junctions, reads: Counts | None, model: Model, *, errors: bool = False
+) -> DistinctJunctions:
+    """The distinct junctions of productive ones.
+
+    reads   int64 [data rows] of the input, at least 1; None if it does not say
+    errors  keep likely sequencing errors
     """
     own, order = by_gene(junctions.repertoire, model)
     kind = kinds_of(own)
-    lengths = own.lengths.astype(np.int64)
-    same, first = equal_runs(own.words, blocks(lengths, kind)[1])
-    rows = same[first]
-    of_row = np.ones(len(own), dtype=np.int64) if reads is None else reads[junctions.row[order[same]]]
+    same, first = equal_runs(own.words, blocks(own.lengths.astype(np.int64), kind)[1])
+    rows, repeated = same[first], len(own) - len(first)
+    if reads is None:
+        return DistinctJunctions(own, rows, None, None, repeated)
+    of_row = reads[junctions.row[order[same]]]
     summed = np.add.reduceat(of_row, first) if len(first) else of_row
-    left_out = {"junctions that another row has": len(own) - len(rows)}
-    keep = summed >= min_reads
-    left_out[f"fewer than {min_reads} reads"] = int((~keep).sum())
-    if reads is not None and not errors:
-        wrong = misread(own.words[rows], summed, blocks(lengths[rows], kind[rows])[1])
-        left_out["likely sequencing errors"] = int((wrong & keep).sum())
-        keep &= ~wrong
-    if not keep.any():
-        said = ", ".join(f"{number:,} {reason}" for reason, number in left_out.items() if number)
-        raise InputError(f"no clonotype is left ({said or 'no row could be read'})")
-    return _translated(own, rows[keep], kind[rows[keep]], summed[keep] if reads is not None else None, left_out)
+    wrong = None
+    if not errors:
+        every = Counted(own.words[rows], own.lengths[rows], summed, np.zeros(len(rows), dtype=np.int64))
+        wrong = likely_errors(every, kind[rows], np.arange(len(rows)))
+    return DistinctJunctions(own, rows, summed, wrong, repeated)
 
 
-def _translated(
-    own: Repertoire, rows: Counts, kind: Counts, reads: Counts | None, left_out: dict[str, int]
-) -> Clonotypes:
+def _translated(own: Repertoire, rows: Counts, reads: Counts | None, left_out: dict[str, int]) -> Clonotypes:
     """The clonotypes of distinct junctions: the `rows` of `own`, in blocks."""
+    kind = kinds_of(own)[rows]
     letters, codons = amino_acids(own, rows)
     same, first = equal_runs(letter_words(letters), blocks(codons, kind)[1])
     chosen = same[first]

@@ -86,6 +86,18 @@ class Settings:
 
 
 @dataclass(frozen=True)
+class ReadOnce:
+    """That most junctions of a sample have one read, as many sequencing errors do.
+
+    junctions     how many have one read, likely sequencing errors left out
+    hits_without  hits of the others, tested by themselves; None if they cannot be tested
+    """
+
+    junctions: int
+    hits_without: int | None
+
+
+@dataclass(frozen=True)
 class Enrichment:
     """Tested clonotypes.
 
@@ -99,6 +111,7 @@ class Enrichment:
     qq          quantiles of randomised p-values of clonotypes drawn at random, beside those without enrichment: see
                 `statistics.quantiles`
     impossible  clonotypes with enough neighbours that are not tested, as the model gives all of them the probability 0
+    read_once   if most junctions have one read, though more could have been asked for; else None
     """
 
     table: pa.Table
@@ -110,11 +123,11 @@ class Enrichment:
     by_length: dict[int, float]
     qq: dict[str, list[float]]
     impossible: int
+    read_once: ReadOnce | None = None
 
 
-def enrich(own: Clonotypes | None, model: Model, settings: Settings, run: Run) -> Enrichment | None:
+def enrich(own: Clonotypes | None, model: Model, settings: Settings, run: Run, backend: Backend) -> Enrichment | None:
     """Test the clonotypes of root against a model; None on the other ranks, which compute probabilities."""
-    backend = run.bind(settings.backend, strict=settings.strict_binding)
     # Root counts neighbours for all: a tenth of the processor time that their probabilities take.
     counted = run.on_root(lambda: _counted(own, settings, backend))
     rows = None

@@ -3,9 +3,9 @@
 import hashlib
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,8 @@ from hpcvdj.counting.slices import NOTHING_YET, surveyed
 from hpcvdj.counting.species import species_warning
 from hpcvdj.counting.summary import log_exclusions, tally_of
 from hpcvdj.counting.tables import productive_reading
-from hpcvdj.enrichment.clonotypes import Clonotypes, clonotypes_of
-from hpcvdj.enrichment.enrich import Enrichment, Settings, enrich, enrich_over
+from hpcvdj.enrichment.clonotypes import Clonotypes, DistinctJunctions, distinct_junctions
+from hpcvdj.enrichment.enrich import Enrichment, ReadOnce, Settings, enrich, enrich_over
 from hpcvdj.errors import CompleteError, InputError, few
 from hpcvdj.inference.rows import reads_of, reads_of_table
 from hpcvdj.recombination.exclusions import counts_json
@@ -58,6 +58,7 @@ class Enriched:
     rows_read: int
     excluded: int
     left_out: dict[str, int]
+    junctions: int
 
 
 def enrich_table(
@@ -73,7 +74,7 @@ def enrich_table(
     warn  called with each warning
     """
 
-    def read(given: Any) -> Clonotypes:
+    def read(given: Any) -> DistinctJunctions:
         names = as_arrow(given).column_names
         if REPERTOIRE in names and len(found := set(map(str, as_arrow(given)[REPERTOIRE].to_pylist()))) > 1:
             raise _several("the table", sorted(found))
@@ -81,13 +82,13 @@ def enrich_table(
         tally = tally_of(junctions)
         for message in filter(None, (tally.substitutions, tally.exclusions, species_warning(tally, model))):
             warn(message)
-        return _clonotypes(junctions, reads_of_table(given), model, choice, warn)
+        return _distinct(junctions, reads_of_table(given), model, choice, warn)
 
-    if control is not None:
-        return enrich_over(read(table), read(control), settings, Run().bind(settings.backend))
-    found = enrich(read(table), model, settings, Run())
+    found = _tested([read(given) for given in (table, control) if given is not None], model, settings, choice, Run())
     assert found is not None
-    return found
+    if found[1].read_once is not None:
+        warn(said_of_read_once(found[1].read_once, int(found[0].variants.sum())))
+    return found[1]
 
 
 def enrich_file(
@@ -118,26 +119,23 @@ def enrich_file(
     run.on_root(check)
     inputs, junctions, own = _read(path, model, choice, run, opening)
     run.request.begin()
-    if control is None:
-        found = enrich(own, model, settings, run)
-        of_control = None
-    else:
-        of_control, _, others = _read(control, model, choice, run, opening)
+    of_control, others = None, []
+    if control is not None:
+        of_control, _, distinct = _read(control, model, choice, run, opening)
+        others = [distinct]
+        same = set(of_control.repertoires) & set(inputs.repertoires)
 
-        def tested() -> Enrichment:
-            assert own is not None
-            assert others is not None
-            if of_control is not None and set(of_control.repertoires) & set(inputs.repertoires):
+        def require_others() -> None:
+            if same:
                 raise InputError(f"{control}: has the individual that is tested; give a control of other people")
-            return enrich_over(own, others, settings, backend)
 
-        backend = run.bind(settings.backend, strict=settings.strict_binding)
-        found = run.on_root(tested)
+        run.on_root(require_others)
+    tested = _tested([own, *others], model, settings, choice, run)
 
     def finish() -> Enriched:
-        assert found is not None
+        assert tested is not None
         assert junctions is not None
-        assert own is not None
+        own, found = tested
         facts = {
             "command": "enrich",
             **run.provenance(),
@@ -165,6 +163,7 @@ def enrich_file(
             "qq": found.qq,
             "hits": found.hits,
             "clusters": found.clusters,
+            "read_once": asdict(found.read_once) if found.read_once is not None else None,
         }
         with ExitStack() as stack:
             temporary = stack.enter_context(atomic_path(facts_path, overwrite=run.overwrite))
@@ -172,7 +171,7 @@ def enrich_file(
             # A table without rows has a header, too.
             header = pa.RecordBatch.from_pylist([], found.table.schema)
             write_table(target, [header, *found.table.to_batches()], overwrite=run.overwrite)
-        return Enriched(found, junctions.rows_read, len(junctions.excluded), own.left_out)
+        return Enriched(found, junctions.rows_read, len(junctions.excluded), own.left_out, facts["junctions"])
 
     return run.on_root(finish)
 
@@ -191,8 +190,8 @@ def _recorded(inputs: Inputs) -> list[list[Any]]:
 
 def _read(
     path: Path, model: Model, choice: ClonotypeChoice, run: Run, opening: Opening
-) -> tuple[Inputs, Junctions | None, Clonotypes | None]:
-    """The inputs, and root's junctions and clonotypes."""
+) -> tuple[Inputs, Junctions | None, DistinctJunctions | None]:
+    """The inputs, and root's junctions of all rows and distinct ones."""
     inputs = surveyed(run.from_root(lambda: tables_of([path], productive_reading(opening))), run)
 
     def one_individual() -> None:
@@ -202,13 +201,13 @@ def _read(
     run.on_root(one_individual)
     junctions = run.root_steps(lambda: inputs.read(model, between=run.raise_if_stopping), NOTHING_YET)
 
-    def made() -> Clonotypes:
+    def made() -> DistinctJunctions:
         assert junctions is not None
         log_exclusions(path.name, junctions.rows_read, junctions.excluded.counts(), junctions.substituted)
         other = species_warning(tally_of(junctions), model)
         if other is not None:
             log.warning("%s: %s", path.name, other)
-        return _clonotypes(junctions, reads_of(inputs), model, choice)
+        return _distinct(junctions, reads_of(inputs), model, choice)
 
     return inputs, junctions, run.root_steps(made, NOTHING_YET)
 
@@ -218,15 +217,57 @@ def _several(place: Path | str, repertoires: list[str]) -> InputError:
     return InputError(f"{place}: has {found}; neighbours are those of one individual, so give each its own table")
 
 
-def _clonotypes(
+def _distinct(
     junctions: Junctions,
     reads: Any,
     model: Model,
     choice: ClonotypeChoice,
     warn: Callable[[str], None] = log.warning,
-) -> Clonotypes:
+) -> DistinctJunctions:
     if reads is None and choice.min_reads > 1:
         raise InputError(f"--min-reads {choice.min_reads}: the table has no column duplicate_count; leave it out")
     if reads is None and not choice.likely_errors:
         warn("no column duplicate_count: likely sequencing errors cannot be told, and take part")
-    return clonotypes_of(junctions, reads, model, min_reads=choice.min_reads, errors=choice.likely_errors)
+    return distinct_junctions(junctions, reads, model, errors=choice.likely_errors)
+
+
+def _tested(
+    read: Sequence[DistinctJunctions | None], model: Model, settings: Settings, choice: ClonotypeChoice, run: Run
+) -> tuple[Clonotypes, Enrichment] | None:
+    """The clonotypes of a table that root has read, and their test; None on the other ranks.
+
+    read  the table, and the control if there is one
+    """
+    backend = run.bind(settings.backend, strict=settings.strict_binding)
+
+    def test(min_reads: int) -> tuple[Clonotypes, Enrichment] | None:
+        own = run.on_root(lambda: [part.clonotypes(min_reads) for part in read if part is not None])
+        if len(read) == 1:
+            found = enrich(own[0] if own is not None else None, model, settings, run, backend)
+        else:
+            found = run.on_root(lambda: enrich_over(own[0], own[1], settings, backend) if own is not None else None)
+        return (own[0], found) if own is not None and found is not None else None
+
+    def read_once() -> int:
+        known = all(part is not None and part.reads is not None for part in read)
+        return read[0].read_once() if read[0] is not None and known and choice.min_reads == 1 else 0
+
+    tested = test(choice.min_reads)
+    once = run.from_root(read_once)
+    if not once:
+        return tested
+    hits = None
+    try:
+        others = test(2)
+        hits = others[1].hits if others is not None else None
+    except InputError as error:
+        log.debug("of two reads or more: %s", error)
+    return (tested[0], replace(tested[1], read_once=ReadOnce(once, hits))) if tested is not None else None
+
+
+def said_of_read_once(own: ReadOnce, junctions: int) -> str:
+    """What users hear if most of their junctions have one read."""
+    said = f"most junctions ({own.junctions:,} of {junctions:,}) have one read, as many sequencing errors do"
+    if own.hits_without is None:
+        return f"{said}; the others alone (--min-reads 2) cannot be tested"
+    return f"{said}; consider --min-reads 2, with which there are {own.hits_without:,} hits"

@@ -10,8 +10,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, require_choice
-from hpcvdj.kernels.edits import hashes, largest_near, sorted_by_hash
 from hpcvdj.kernels.generation.letters import productive_rows
+from hpcvdj.kernels.neighbours.blocks import groups
+from hpcvdj.kernels.neighbours.counted import Counted
+from hpcvdj.kernels.neighbours.likely_errors import likely_errors
 from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import Junctions
@@ -23,9 +25,6 @@ READS = "duplicate_count"
 Rows = Literal["out-of-frame", "nonproductive", "all"]
 """Which rows take part: those whose length is no multiple of three; these and those in frame that are not productive;
 or all."""
-
-TIMES_THE_READS = 5
-"""A sequence with one base exchanged and so many times the reads makes a row a likely error."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,9 @@ def choose(junctions: Junctions, reads: NDArray[np.int64] | None, choice: RowCho
     keep = _in_frame_kept(own, lengths, choice.rows)
     left_out[f"not {choice.rows}"] = int((~keep).sum())
     if not choice.likely_errors and reads is not None:
-        errors = likely_errors(own, kinds, reads[junctions.row], np.flatnonzero(keep & (lengths % 3 > 0)))
+        rows, individuals = np.flatnonzero(keep), junctions.repertoire_of.astype(np.int64)
+        every = Counted(own.words, own.lengths, reads[junctions.row], individuals)
+        errors = rows[likely_errors(every, pairs, rows)]
         left_out["likely sequencing errors"] = len(errors)
         keep[errors] = False
     if not choice.duplicates:
@@ -103,41 +104,9 @@ def _repeated(
     own: Repertoire, kinds: NDArray[np.int64], rows: NDArray[np.int64], data_row: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Of some rows, those that have the junction, V, J and repertoire of one with a smaller data row."""
-    hashed, order = sorted_by_hash(_hashes(own, kinds), rows)
-    alike = np.flatnonzero(hashed[1:] == hashed[:-1])
-    # Few: all columns of these are compared.
-    few = np.unique(np.concatenate([order[alike], order[alike + 1]]))
-    # Unsigned before they are put together: with signed numbers, NumPy makes floats, which lose bases.
-    facts = np.column_stack([own.words[few], own.lengths[few], kinds[few].astype(np.uint64)])
-    order = np.lexsort((data_row[few], *facts.T))
-    same = (facts[order[1:]] == facts[order[:-1]]).all(axis=1)
-    return np.asarray(few[np.sort(order[1:][same])])
-
-
-def _hashes(own: Repertoire, kinds: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """A hash of each junction and its kind, uint64 [junctions]."""
-    out: NDArray[np.uint64] = np.empty(len(own), dtype=np.uint64)
-    hashes(own.words, own.lengths, kinds, out)
-    return out
-
-
-def likely_errors(
-    own: Repertoire, kinds: NDArray[np.int64], reads: NDArray[np.int64], rows: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Of some rows out of frame, those that are likely to be misread from others of their repertoire, V and J.
-
-    One inserted or deleted base away from a row in frame that has more reads; or one exchanged base away from a row
-    out of frame with `TIMES_THE_READS` as many.
-    """
-    everything = _hashes(own, kinds)
-    in_frame = own.lengths % 3 == 0
-    found = np.zeros(len(rows), dtype=bool)
-    for others, exchanged, times in ((in_frame, False, 1), (~in_frame, True, TIMES_THE_READS)):
-        largest = np.zeros(len(rows), dtype=np.int64)
-        hashed, order = sorted_by_hash(everything, np.flatnonzero(others))
-        largest_near(own.words, own.lengths, kinds, reads, rows, hashed, order, exchanged, largest)
-        found |= largest > reads[rows] if times == 1 else largest >= times * reads[rows]
-    return rows[found]
+    rows = rows[np.argsort(data_row[rows])]
+    first, _ = groups(own.words[rows], own.lengths[rows].astype(np.int64), kinds[rows])
+    return np.delete(rows, first)
 
 
 def reads_of(inputs: Inputs) -> NDArray[np.int64] | None:

@@ -14,10 +14,11 @@ from scipy import stats
 
 import hpcvdj
 from hpcvdj.counting.tables import productive_reading
-from hpcvdj.enrichment.clonotypes import clonotypes_of
+from hpcvdj.enrichment.clonotypes import distinct_junctions
 from hpcvdj.enrichment.enrich import COLUMNS, Settings, enrich
 from hpcvdj.enrichment.tables import ClonotypeChoice, enrich_table
 from hpcvdj.errors import InputError
+from hpcvdj.kernels.backends import open_backend
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.packaged import model_paths
@@ -49,7 +50,7 @@ def drawn(model):
 
 @pytest.fixture(scope="module")
 def own(drawn, model):
-    return clonotypes_of(read_table(drawn, model, productive_reading()), None, model)
+    return distinct_junctions(read_table(drawn, model, productive_reading()), None, model).clonotypes()
 
 
 def randomised(neighbours, expected, seed=1):
@@ -66,7 +67,6 @@ def everything(own, model):
     from hpcvdj.counting.compute import count_in_memory
     from hpcvdj.counting.config import PgenConfig
     from hpcvdj.enrichment import enrich as module
-    from hpcvdj.kernels.backends import open_backend
     from hpcvdj.recombination.repertoire import PgenProblem
 
     size, neighbours, _, _ = module._counted(own, Settings(kappa=1.0), open_backend("cpu"))
@@ -91,7 +91,7 @@ def test_the_forms_that_are_not_calibrated_fail_this_test(everything):
 
 
 def test_no_hit_without_selection(own, model):
-    found = enrich(own, model, Settings(max_q=0.05, backend="cpu"), Run())
+    found = enrich(own, model, Settings(max_q=0.05), Run(), open_backend("cpu"))
     assert found.hits <= 2
     assert found.clonotypes == len(own)
     assert found.kappa == pytest.approx(1, abs=0.1)
@@ -100,7 +100,7 @@ def test_no_hit_without_selection(own, model):
     inside = (qq["low"] <= qq["observed"]) & (qq["observed"] <= qq["high"])
     # Ranks depend on each other; a wrong null (see below) leaves the band at most of them.
     assert inside.mean() > 0.8
-    wrong = enrich(own, model, Settings(kappa=0.5, backend="cpu"), Run()).qq
+    wrong = enrich(own, model, Settings(kappa=0.5), Run(), open_backend("cpu")).qq
     assert np.mean(np.array(wrong["observed"]) < qq["low"]) > 0.5
 
 
@@ -224,31 +224,6 @@ def test_repeated_rows_order_and_ranks_change_nothing(model, drawn):
     columns = ["v_call", "j_call", "junction_aa", "neighbours", "class_size", "expected", "p_value", "q_value"]
     key = [("p_value", "ascending"), ("v_call", "ascending"), ("j_call", "ascending"), ("junction_aa", "ascending")]
     assert one.table.select(columns).sort_by(key).equals(two.table.select(columns).sort_by(key))
-
-
-def test_likely_errors_take_no_part(model):
-    large, other = "TGTGCCAGCAGTTACTCGGTACGAACGGATTACGAGCAGTACTTC", "TGTGCCAGCAGTTACTCGGTACGAACGGATTACGACCAGTACTTC"
-    twice = other.replace("TACGACC", "TACGACG")
-    junctions, reads = [large, other, twice, twice], [400, 20, 1, 2]
-    table = pa.table({
-        "v_call": ["TRBV6-5"] * 4, "j_call": ["TRBJ2-7"] * 3 + ["TRBJ2-1"], "junction": junctions,
-        "duplicate_count": reads,
-    })  # fmt: skip
-    read = read_table(table, model, productive_reading())
-
-    def left_out(reads, **options):
-        return clonotypes_of(read, np.array(reads), model, **options).left_out
-
-    assert left_out(reads)["likely sequencing errors"] == 2, (
-        "one base from 20 times, two bases from 400 times the reads"
-    )
-    assert left_out([399, 20, 1, 2])["likely sequencing errors"] == 1, "one base from 20 reads"
-    assert left_out([399, 19, 1, 2])["likely sequencing errors"] == 1, "one base from 399 reads is 21 times 19"
-    assert left_out([379, 19, 1, 2])["likely sequencing errors"] == 0
-    assert "likely sequencing errors" not in left_out(reads, errors=True)
-    assert left_out(reads, errors=True, min_reads=20)["fewer than 20 reads"] == 2
-    with pytest.raises(InputError, match="no clonotype is left"):
-        left_out(reads, min_reads=1000)
 
 
 @pytest.fixture

@@ -7,8 +7,6 @@ import pytest
 
 from hpcvdj.kernels.neighbours.blocks import blocks, equal_runs
 from hpcvdj.kernels.neighbours.degrees_cpu import degrees
-from hpcvdj.kernels.neighbours.misread import misread
-from hpcvdj.recombination.alphabet import encode, pack
 from tests.kernels.neighbours.cases import HOSTILE, random_clonotypes
 
 
@@ -73,33 +71,3 @@ def test_runs_of_equal_rows():
         assert (run < 7).all() or (run >= 7).all()
         assert (np.diff(run) > 0).all()
     assert [own.tolist() for own in equal_runs(words[:0], np.array([0]))] == [[], []]
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_misread_junctions(seed):
-    rng = np.random.default_rng(seed)
-    texts = ["".join(rng.choice(list("ACGT"), 3 * rng.integers(10, 13))) for _ in range(6)]
-    for base in texts[:6]:
-        for changes in (1, 1, 1, 2, 2, 2, 2, 3, 4):
-            letters = list(base)
-            for place in rng.choice(len(base), changes, replace=False):
-                letters[place] = "ACGT"["ACGT".index(letters[place]) - 1]
-            texts.append("".join(letters))
-    texts = sorted(set(texts))
-    kinds, lengths = rng.integers(0, 2, len(texts)), np.array([len(text) for text in texts])
-    order, starts = blocks(lengths, kinds)
-    texts, kinds = [texts[k] for k in order], kinds[order]
-    reads = rng.choice([1, 2, 19, 20, 399, 400, 800], len(texts))
-    words = np.array([pack(encode(text), 4) for text in texts], dtype=np.uint64)
-    rows = range(len(texts))
-    expected = [
-        any(
-            kinds[k] == kinds[row] and near(texts[k], texts[row], most) and reads[k] >= times * reads[row]
-            for k in rows for most, times in ((1, 20), (2, 400))
-        )
-        for row in rows
-    ]  # fmt: skip
-    assert misread(words, reads, starts).tolist() == expected
-    assert any(expected)
-    assert not all(expected)
-    assert not misread(words, np.ones_like(reads), starts).any()

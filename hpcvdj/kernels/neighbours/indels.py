@@ -1,0 +1,125 @@
+"""Sequences that are one inserted or deleted base away from one with more reads, on CPU cores."""
+
+import numpy as np
+from numba import njit, parallel_chunksize, prange
+from numpy.typing import NDArray
+
+from hpcvdj.kernels.neighbours.counted import Counted, buckets_for, fill
+from hpcvdj.recombination.alphabet import BASES_PER_WORD
+
+ROWS_AT_ONCE = 512
+"""Rows that a thread takes at once."""
+
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+_INVERSE = np.uint64(pow(0x9E3779B97F4A7C15, -1, 1 << 64))
+_MIX = np.uint64(0xD6E8FEB86659FD93)
+
+
+def one_indel_away(own: Counted, others: Counted) -> NDArray[np.bool_]:
+    """Which sequences one inserted or deleted base makes of one of `others`, of their individual and with more reads.
+
+    others  as of `Counted.largest_first`
+    """
+    out = np.zeros(len(own), dtype=bool)
+    hashes = np.empty(len(others), dtype=np.uint64)
+    _hashes(others.words, others.lengths, others.individuals, hashes)
+    bits = buckets_for(len(others))
+    shift = np.uint64(64 - bits)
+    starts, members = np.zeros((1 << bits) + 1, dtype=np.int64), np.empty(len(others), dtype=np.int64)
+    fill((hashes >> shift).astype(np.int64), starts, members)
+    has_length = np.isin(np.arange(257), others.lengths)
+    with parallel_chunksize(1):
+        _mark(
+            own.words, own.lengths, own.reads, own.individuals, has_length,
+            (others.words, others.lengths, others.reads, others.individuals), (hashes, shift, starts, members), out,
+        )  # fmt: skip
+    return out
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _code(words, k):  # type: ignore[no-untyped-def]
+    return words[k // BASES_PER_WORD] >> np.uint64(62 - 2 * (k % BASES_PER_WORD)) & np.uint64(3)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _seed(individual):  # type: ignore[no-untyped-def]
+    value = (np.uint64(individual) + np.uint64(1)) * _MIX
+    return (value ^ (value >> np.uint64(29))) * _FACTOR
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def _hashes(words, lengths, individuals, out):  # type: ignore[no-untyped-def]
+    """A 64-bit hash of each sequence and its individual: a polynomial, so that of an edited one follows from sums."""
+    for row in prange(len(lengths)):
+        value, power = _seed(individuals[row]) + np.uint64(lengths[row]), _FACTOR
+        for k in range(lengths[row]):
+            value += (_code(words[row], k) + np.uint64(1)) * power
+            power *= _FACTOR
+        out[row] = value
+
+
+@njit(cache=True, nogil=True)
+def _is_edited(a, b, b_length, place, deleted):  # type: ignore[no-untyped-def]
+    """Whether `a` is `b` once the base at `place` is deleted, or else one is inserted there."""
+    for k in range(b_length):
+        from_a = k + (k >= place) if deleted else k - (k > place)
+        if (deleted or k != place) and _code(a, from_a) != _code(b, k):
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _has_more(value, words, reads, individual, b_length, place, deleted, others, index):  # type: ignore[no-untyped-def]
+    """Whether one of `others` has a hash and more reads, and is the sequence with that edit."""
+    other_words, lengths, other_reads, individuals = others
+    hashes, shift, starts, members = index
+    bucket = np.int64(value >> shift)
+    for at in range(starts[bucket], starts[bucket + 1]):
+        other = members[at]
+        if other_reads[other] <= reads:
+            return False
+        if (
+            hashes[other] == value
+            and lengths[other] == b_length
+            and individuals[other] == individual
+            and _is_edited(words, other_words[other], b_length, place, deleted)
+        ):
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def _one_indel_away(words, length, reads, individual, has_length, others, index):  # type: ignore[no-untyped-def]
+    base, total, power = _seed(individual), np.uint64(0), _FACTOR
+    for k in range(length):
+        total += (_code(words, k) + np.uint64(1)) * power
+        power *= _FACTOR
+    # The parts of the sum from the bases before a place, and from the others.
+    before, after, power = np.uint64(0), total, _FACTOR
+    last = np.uint64(0)
+    for place in range(length + 1):
+        own = _code(words, place) + np.uint64(1) if place < length else np.uint64(0)
+        # Of equal bases beside each other, it does not matter which one is deleted or inserted.
+        if has_length[length - 1] and place < length and own != last:
+            value = base + np.uint64(length - 1) + before + (after - own * power) * _INVERSE
+            if _has_more(value, words, reads, individual, length - 1, place, True, others, index):
+                return True
+        if has_length[length + 1]:
+            for inserted in range(1, 5):
+                if inserted != last:
+                    value = base + np.uint64(length + 1) + before + np.uint64(inserted) * power + after * _FACTOR
+                    if _has_more(value, words, reads, individual, length + 1, place, False, others, index):
+                        return True
+        before += own * power
+        after -= own * power
+        power *= _FACTOR
+        last = own
+    return False
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def _mark(words, lengths, reads, individuals, has_length, others, index, out):  # type: ignore[no-untyped-def]
+    for chunk in prange(-(-len(out) // ROWS_AT_ONCE)):
+        for row in range(chunk * ROWS_AT_ONCE, min(len(out), (chunk + 1) * ROWS_AT_ONCE)):
+            length = np.int64(lengths[row])
+            out[row] = _one_indel_away(words[row], length, reads[row], individuals[row], has_length, others, index)

@@ -1,0 +1,111 @@
+"""The rows that a model is inferred from, against plain Python."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from hpcvdj.errors import InputError
+from hpcvdj.inference.rows import RowChoice, choose, reads_of, reads_of_table
+from hpcvdj.recombination.alphabet import translate
+from hpcvdj.recombination.exclusions import ExcludedRows
+from hpcvdj.recombination.models import Alleles
+from hpcvdj.recombination.repertoire import Repertoire
+from hpcvdj.repertoires.inputs import tables_of
+from hpcvdj.repertoires.junctions import Junctions
+from hpcvdj.repertoires.reading import Reading
+from tests.kernels.neighbours.plain import LENGTHS, Row, likely_error, packed, similar_rows
+
+
+def junctions_of(rows: list[Row], rng: np.random.Generator) -> Junctions:
+    """As they are read: grouped by pair, in any order within."""
+    order = sorted(rng.permutation(len(rows)).tolist(), key=lambda k: rows[k][1])
+    words, lengths = packed([rows[k][0] for k in order])
+    pairs = sorted({row[1] for row in rows})
+    offsets = np.cumsum([0, *(sum(row[1] == pair for row in rows) for pair in pairs)]).astype(np.int64)
+    alleles = [(Alleles(f"V{pair}", (pair,)), Alleles("J", (0,))) for pair in pairs]
+    row = np.array(order, dtype=np.int64)
+    own = Repertoire(words, lengths, alleles, offsets)
+    repertoires = np.array([rows[k][2] for k in order], dtype=np.int32)
+    names = [str(k) for k in range(max((row[2] for row in rows), default=0) + 1)]
+    ids = pa.array([str(k) for k in range(len(rows))], pa.large_string())
+    return Junctions(
+        own, row, ids, row, ExcludedRows.of(np.empty(0, np.int64), [], []), [], len(rows), names, repertoires
+    )
+
+
+def in_plain_python(rows: list[Row], choice: RowChoice, has_reads: bool = True) -> list[int]:
+    """The data rows that take part."""
+
+    def productive(text: str) -> bool:
+        amino_acids = translate([text])[0] if len(text) % 3 == 0 else "*"
+        return "*" not in amino_acids and amino_acids[:1] == "C" and amino_acids[-1:] in ("F", "W")
+
+    def takes_part(text: str) -> bool:
+        if choice.rows == "all":
+            return True
+        return len(text) % 3 > 0 or (choice.rows == "nonproductive" and not productive(text))
+
+    found, seen = [], set()
+    for k, (text, pair, repertoire, _) in enumerate(rows):
+        if not takes_part(text) or (has_reads and not choice.likely_errors and likely_error(rows[k], rows)):
+            continue
+        if not choice.duplicates and (text, pair, repertoire) in seen:
+            continue
+        seen.add((text, pair, repertoire))
+        found.append(k)
+    return found
+
+
+CHOICES = [
+    RowChoice(rows, duplicates, errors)  # type: ignore[arg-type]
+    for rows in ("out-of-frame", "nonproductive", "all") for duplicates in (False, True) for errors in (False, True)
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("bounds", LENGTHS[:5], ids=str)
+@pytest.mark.parametrize("choice", CHOICES, ids=str)
+def test_the_rows_that_take_part(choice, bounds):
+    rng = np.random.default_rng(1)
+    rows = similar_rows(1, 150, *bounds)
+    rows += [(text, 0, 0, 2) for text in ("TGTGCCTTT", "TGTGCCTGG", "TGTTAATTT", "TGTGCCGGG", "TTTGCCTTT")]
+    junctions = junctions_of(rows, rng)
+    reads = np.array([row[3] for row in rows])
+    for own, has_reads in ((reads, True), (None, False)):
+        found = choose(junctions, own, choice)
+        assert sorted(found.row.tolist()) == in_plain_python(rows, choice, has_reads)
+        assert sum(found.left_out.values()) == len(rows) - len(found.row)
+        for place, row in enumerate(found.row):
+            assert found.repertoire.cdr3(place) == rows[row][0]
+            pair = np.searchsorted(found.repertoire.offsets, place, side="right") - 1
+            assert found.repertoire.pairs[pair][0].allele == f"V{rows[row][1]}"
+
+
+def test_no_row_left_is_an_input_error():
+    junctions = junctions_of([("TGTGCCTTT", 0, 0, 1)], np.random.default_rng(1))
+    with pytest.raises(InputError, match=r"no row to infer a model from \(1 not out-of-frame\); see --rows"):
+        choose(junctions, None, RowChoice())
+
+
+READS = {"7": 7, "0": 1, "12.0": 12, "12.5": 1, "": 1, "many": 1, "-3": 1, "1e3": 1, " 5": 1, "0012": 12,
+         "9" * 15: 10**15 - 1, "9" * 16: 1, "3.": 3, "NaN": 1}  # fmt: skip
+"""Texts, and the reads that they are: 1 for what is not a number."""
+
+
+def test_reads_are_whole_numbers_or_one(tmp_path):
+    table = pa.table({"duplicate_count": list(READS), "junction": ["TGTG"] * len(READS)})
+    found = reads_of_table(table)
+    assert found is not None
+    assert found.tolist() == list(READS.values())
+    assert reads_of_table(table.select(["junction"])) is None
+    lines = ["sequence_id\tv_call\tj_call\tjunction\tduplicate_count"]
+    lines += [f"s{k}\tV\tJ\tTGTG\t{text}" for k, text in enumerate(READS)]
+    (tmp_path / "a.tsv").write_text("\n".join([*lines, ""]))
+    (tmp_path / "b.tsv").write_text("sequence_id\tv_call\tj_call\tjunction\ns\tV\tJ\tTGTG\n")
+    found = reads_of(tables_of([tmp_path / "a.tsv"], Reading()))
+    assert found is not None
+    assert found.tolist() == list(READS.values())
+    assert reads_of(tables_of([tmp_path / "a.tsv", tmp_path / "b.tsv"], Reading())) is None
+    assert reads_of_table(pa.table({"duplicate_count": [3, None, 0]})).tolist() == [3, 1, 1]
+    assert reads_of_table(pa.table({"duplicate_count": [3.0, np.nan, 2.5]})).tolist() == [3, 1, 1]
