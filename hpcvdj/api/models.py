@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from hpcvdj.api.individuals import paths_or_table
 from hpcvdj.api.parameters import documented, unfolding
 from hpcvdj.api.tables import Given, model_of
 from hpcvdj.api.tables import germline as germline_of
@@ -16,7 +17,7 @@ from hpcvdj.inference.folder import named, write_files
 from hpcvdj.inference.infer import Fit, Plan
 from hpcvdj.inference.rows import RowChoice
 from hpcvdj.inference.selection import SelectionFit, SelectionPlan
-from hpcvdj.inference.selection_tables import infer_selection_of_table
+from hpcvdj.inference.selection_tables import infer_selection_in_memory
 from hpcvdj.inference.tables import infer_table
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.recombination.comparison import Comparison, compare
@@ -64,26 +65,27 @@ def infer(
 
 @unfolding(plan=SelectionPlan)
 def infer_selection(
-    junctions: Any,
+    tables: Any,
     model: Model | str | Path,
     *,
     backend: str = AUTO,
     plan: partial[SelectionPlan],
 ) -> SelectionFit:
-    """Infer the selection factor Q of a model from productive junctions, on this machine; needs scikit-learn.
+    """Infer the selection factor Q of a model from the productive junctions of a cohort, on this machine.
 
-    junctions  {junctions}; of a whole cohort
-    model      {model}
-    backend    {backend}
+    tables   the paths of tables, each of one individual, or a folder of them; a dict with the table in memory of each
+             individual; or one table in memory, of one individual unless its rows name theirs (repertoire_id)
+    model    {model}
+    backend  {backend}
     {plan}
 
     Returns a SelectionFit: its `model` has the factor (for `pgen`, `generate`, `enrich` and `write_model`); `gain`, its
     standard `error` and `auc` say what the factor explains of a tenth of the junctions, which was held out.
 
     Warns (HpcvdjWarning) of excluded rows, of too few rows, and of a factor that explains nothing.  Raises InputError
-    for fewer than 1,000 distinct junctions.
+    for fewer than 1,000 distinct junctions, and for individuals with more junctions than the model makes.
     """
-    return infer_selection_of_table(Given.of(junctions).arrow, model_of(model), plan(), backend, warn)
+    return infer_selection_in_memory(paths_or_table(tables), model_of(model), plan(), backend, warn)
 
 
 @documented

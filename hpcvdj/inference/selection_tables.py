@@ -4,10 +4,11 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+
+import pyarrow as pa
 
 from hpcvdj.counting.slices import NOTHING_YET, surveyed
-from hpcvdj.counting.summary import Tally, log_exclusions
+from hpcvdj.counting.summary import log_exclusions, tally_of
 from hpcvdj.counting.tables import productive_reading
 from hpcvdj.errors import few
 from hpcvdj.inference.folder import require_replaceable, write_with_selection
@@ -18,8 +19,8 @@ from hpcvdj.recombination.exclusions import counts_json
 from hpcvdj.recombination.igor import model_folder, read_model
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
-from hpcvdj.repertoires.inputs import tables_of
-from hpcvdj.repertoires.junctions import read_table
+from hpcvdj.repertoires.inputs import Inputs, tables_of
+from hpcvdj.repertoires.junctions import Junctions, read_table
 from hpcvdj.runs.run import Run
 
 
@@ -49,8 +50,7 @@ def infer_selection_of_tables(
         run.on_root(lambda: require_replaceable(target, overwrite=run.overwrite))
         source = run.from_root(lambda: model_folder(name))
         model = run.from_root(lambda: read_model(source, name))
-        inputs = surveyed(run.from_root(lambda: tables_of(paths, productive_reading(opening))), run)
-        junctions = run.root_steps(lambda: inputs.read(model, between=run.raise_if_stopping), NOTHING_YET)
+        inputs, junctions = _read(paths, model, run, opening)
         if junctions is not None:
             tables = few([table.path.name for table in inputs.tables])
             log_exclusions(tables, junctions.rows_read, junctions.excluded.counts(), junctions.substituted)
@@ -75,20 +75,28 @@ def infer_selection_of_tables(
         return run.on_root(finish)
 
 
-def infer_selection_of_table(
-    table: Any, model: Model, plan: SelectionPlan, backend: str, warn: Callable[[str], None]
-) -> SelectionFit:
-    """Infer the selection factor of a model from a table in memory, on this machine.
+def _read(
+    paths: Sequence[Path], model: Model, run: Run, opening: Opening = BY_HEADER
+) -> tuple[Inputs, Junctions | None]:
+    """The tables, and root's junctions of them."""
+    inputs = surveyed(run.from_root(lambda: tables_of(paths, productive_reading(opening))), run)
+    return inputs, run.root_steps(lambda: inputs.read(model, between=run.raise_if_stopping), NOTHING_YET)
 
-    warn  is told what was excluded, and what to know of the factor
+
+def infer_selection_in_memory(
+    tables: Sequence[Path] | pa.Table, model: Model, plan: SelectionPlan, backend: str, warn: Callable[[str], None]
+) -> SelectionFit:
+    """Infer the selection factor of a model on this machine.
+
+    tables  the paths of tables, or one in memory
+    warn    is told what was excluded, and what to know of the factor
     """
-    junctions = read_table(table, model, productive_reading(), together=True)
-    tally = Tally(
-        rows_read=junctions.rows_read,
-        counted=len(junctions),
-        excluded=junctions.excluded.counts(),
-        substituted=junctions.substituted,
-    )
+    if isinstance(tables, pa.Table):
+        junctions: Junctions | None = read_table(tables, model, productive_reading(), together=True)
+    else:
+        junctions = _read(tables, model, Run())[1]
+    assert junctions is not None
+    tally = tally_of(junctions)
     for line in filter(None, (tally.substitutions, tally.exclusions)):
         warn(line)
     fit = infer_selection(junctions, model, plan, Run(), backend)
