@@ -10,8 +10,8 @@ three ways:
   eight      as it did before: at most eight evaluations from the model of all rows
   converged  until the likelihood grows no more, at most 200 evaluations, from the model of all rows
 
-The truth is the spread of the models that are inferred from as many sets of rows, drawn anew.  For each parameter, a row
-has the square root of the ratio of the sums of squares, standard errors to the spread, over outcomes that are not rare.
+The truth is the spread of the models that are inferred from as many other sets of rows.  For each parameter, a row has
+the square root of the ratio of the sums of squares, standard errors to the spread, over outcomes that are not rare.
 """
 
 from __future__ import annotations
@@ -47,12 +47,13 @@ Values = dict[str, Array]
 
 
 def outcomes(own: Model, truth: Model) -> Values:
-    """Probabilities by parameter: of outcomes that are not rare under the truth, given alleles that are not."""
+    """Probabilities, or their standard errors, by parameter: of outcomes that the truth makes often enough."""
     v, j = (truth.p_segment(kind) for kind in ("V", "J"))
-    found = {"v_choice": own.p_segment("V")[v > 0.003], "j_choice": own.p_segment("J")[j > 0.003]}
     if truth.has_d:
-        found["d_gene"] = (own.p_dj / np.maximum(own.p_segment("J"), 1e-300))[:, j > 0.01].ravel()
+        found = {"v_choice": own.p_v[v > 0.003], "dj_choice": own.p_dj[truth.p_dj > 0.003]}
         found["d_del"] = own.d_deletions[truth.d_deletions > 0.003]
+    else:
+        found = {"vj_choice": own.p_vj[truth.p_vj > 0.003]}
     found["v_3_del"] = own.v_deletions[(truth.v_deletions > 0.02) & (v > 0.01)[:, None]]
     found["j_5_del"] = own.j_deletions[(truth.j_deletions > 0.02) & (j > 0.01)[:, None]]
     for (name, insertion), true in zip(own.named_insertions.items(), truth.insertions, strict=True):

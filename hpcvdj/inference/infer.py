@@ -209,7 +209,7 @@ def infer(
             _report(found, own)
         run.on_root(lambda: _after(kept, plan, save))
     search = kept.search
-    errors = _bootstrapped(kept, model, evaluate, held, run, save)
+    errors = _bootstrapped(kept, evaluate, held, run, save)
     if not run.is_root:
         return None
     assert search.best is not None
@@ -339,23 +339,19 @@ class _Kept:
 
 
 def _bootstrapped(
-    kept: _Kept, start: Model, evaluate: Expectations, held: NDArray[np.bool_], run: Run, save: Callable[[bytes], None]
+    kept: _Kept, evaluate: Expectations, held: NDArray[np.bool_], run: Run, save: Callable[[bytes], None]
 ) -> Model | None:
-    """The standard errors, on root: each sample of the rows is searched as all rows were, from the same start.
-
-    If rows were held out, the rows that a sample lacks say which of its models is the result.
-    """
+    """The standard errors, on root: each sample of the rows is searched to the end, from the result."""
     if not kept.samples:
         return None
     rows = np.flatnonzero(~held)
     while (sample := run.from_root(lambda: kept.taken)) < kept.samples:
-        drawn = None
+        weights = None
         if run.is_root:
-            places = np.random.default_rng([kept.seed, sample, 1]).integers(len(rows), size=len(rows))
-            drawn = {"weights": np.bincount(rows[places], minlength=len(held)).astype(np.uint32)}
-        weights = run.share_arrays(drawn)["weights"]
-        evaluate.weigh(weights)
-        own = Search(kept.search.settings, len(rows), int((weights == 0).sum()) if held.any() else 0, start)
+            drawn = np.random.default_rng([kept.seed, sample, 1]).integers(len(rows), size=len(rows))
+            weights = {"weights": np.bincount(rows[drawn], minlength=len(held)).astype(np.uint32)}
+        evaluate.weigh(run.share_arrays(weights)["weights"])
+        own = Search(kept.search.settings, len(rows), 0, kept.search.best or kept.search.model)
         while not run.from_root(lambda own=own: own.done):  # type: ignore[misc]
             expected = evaluate(own.model if run.is_root else None, f"after {sample} samples; --resume continues")
             if expected is not None:

@@ -22,7 +22,7 @@ from hpcvdj.chance.depth import Floats, Holders
 
 log = logging.getLogger(__name__)
 
-RIDGES = tuple(4.0**power for power in range(9, -1, -1))
+RIDGES = tuple(4.0**power for power in range(9, -4, -1))
 """The penalty is half of one of these times the sum of the squared weights: from almost no factor to weights of 1."""
 
 _TOLERANCE = 0.1
