@@ -1,17 +1,17 @@
-"""Standard errors of `hpcvdj infer --bootstrap` beside the spread of models of other rows.
+"""Standard errors of `hpcvdj infer --bootstrap`, by how far each sample of the rows is searched.
 
 python benchmarks/infer_errors.py --output results/infer/errors.csv
 
-Draws rows out of frame from a model of OLGA, infers it from them, and takes standard errors from samples of the rows in
-three ways:
+Draws rows out of frame from a model of OLGA, infers it from them from a start where everything is equally likely, and
+takes standard errors from samples of the rows, which are searched from the result:
 
-  again      as hpcvdj does: each sample is searched as all rows were, from the same start; where rows are held out, the
-             rows that a sample lacks say which of its models is the result
-  eight      as it did before: at most eight evaluations from the model of all rows
-  converged  until the likelihood grows no more, at most 200 evaluations, from the model of all rows
+  eight      for at most eight evaluations, as version 0.2 did at first
+  hpcvdj     as far as a search goes, as it does now
+  converged  for 150 evaluations
+  spread     no samples: the standard deviation of models that are inferred from as many other sets of rows
 
-The truth is the spread of the models that are inferred from as many other sets of rows.  For each parameter, a row has
-the square root of the ratio of the sums of squares, standard errors to the spread, over outcomes that are not rare.
+For each way and parameter, a row has the square root of the ratio of the sums of squares, these standard errors to those
+of `converged`, over outcomes that are not rare.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import csv
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +38,11 @@ from hpcvdj.recombination.models import Array, Model
 from hpcvdj.repertoires.junctions import read_table
 from hpcvdj.runs.run import Run
 
-FIELDS = ("model", "start", "hold_out", "rows", "samples", "way", "seconds", "parameter", "outcomes", "ratio")
+FIELDS = ("model", "hold_out", "rows", "samples", "way", "cpu_seconds", "parameter", "outcomes", "ratio")
 
-SETTINGS = [("mixed", 0.1), ("uniform", 0.1), ("uniform", 0.0)]
+HOLD_OUT = 0.1, 0.0
 
-CONVERGED = 200
+CONVERGED = 150
 
 Values = dict[str, Array]
 
@@ -89,8 +90,8 @@ class Measured:
         fits = [self.inferred(self.drawn(100 + seed), self.plan) for seed in range(self.samples)]
         return spread([outcomes(fit.model, self.truth) for fit in fits])
 
-    def again(self) -> Values:
-        """As hpcvdj does."""
+    def as_hpcvdj_does(self) -> Values:
+        """Standard errors of a plan."""
         plan = Plan(start=self.plan.start, hold_out=self.plan.hold_out, bootstrap=self.samples)
         return outcomes(self.inferred(self.chosen, plan).errors, self.truth)
 
@@ -119,34 +120,40 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True, help="the CSV to write")
     parser.add_argument("--models", nargs="+", default=["human_trb", "mouse_trb"])
     parser.add_argument("--rows", type=int, default=5_000)
-    parser.add_argument("--samples", type=int, default=30)
+    parser.add_argument("--samples", type=int, default=12)
     options = parser.parse_args()
     backend = Run().bind("cpu")
     with open(options.output, "w", newline="") as stream:
         writer = csv.DictWriter(stream, FIELDS, lineterminator="\n")
         writer.writeheader()
         for name in options.models:
-            for start, hold_out in SETTINGS:
-                plan = Plan(start=start, hold_out=hold_out)
-                own = Measured(name, options.rows, options.samples, plan, backend)
-                true = own.of_other_rows()
-                ways = {
-                    "again": own.again,
-                    "eight": lambda own=own, plan=plan: own.from_the_result(8, plan.tolerance),
-                    "converged": lambda own=own: own.from_the_result(CONVERGED, 1e-7),
-                }
-                for way, errors in ways.items():
-                    begun = time.process_time()
-                    found = errors()
-                    seconds = time.process_time() - begun
-                    for parameter, values in found.items():
-                        ratio = np.sqrt((values**2).sum() / (true[parameter] ** 2).sum())
-                        writer.writerow({
-                            "model": name, "start": start, "hold_out": hold_out, "rows": options.rows,
-                            "samples": options.samples, "way": way, "seconds": f"{seconds:.1f}",
-                            "parameter": parameter, "outcomes": len(values), "ratio": f"{ratio:.3f}",
-                        })  # fmt: skip
+            for hold_out in HOLD_OUT:
+                plan = Plan(start="uniform", hold_out=hold_out)
+                for row in compared(Measured(name, options.rows, options.samples, plan, backend)):
+                    writer.writerow({"model": name, "hold_out": hold_out, "rows": options.rows, **row})
                     stream.flush()
+
+
+def compared(own: Measured) -> Iterator[dict[str, Any]]:
+    """A row for each way and parameter."""
+    ways: dict[str, Callable[[], Values]] = {
+        "converged": lambda: own.from_the_result(CONVERGED, 0.0),
+        "eight": lambda: own.from_the_result(8, own.plan.tolerance),
+        "hpcvdj": own.as_hpcvdj_does,
+        "spread": own.of_other_rows,
+    }
+    reference: Values = {}
+    for way, errors in ways.items():
+        begun = time.process_time()
+        found = errors()
+        seconds = time.process_time() - begun
+        reference = reference or found
+        for parameter, values in found.items():
+            ratio = np.sqrt((values**2).sum() / (reference[parameter] ** 2).sum())
+            yield {
+                "samples": own.samples, "way": way, "cpu_seconds": f"{seconds:.1f}", "parameter": parameter,
+                "outcomes": len(values), "ratio": f"{ratio:.3f}",
+            }  # fmt: skip
 
 
 if __name__ == "__main__":
