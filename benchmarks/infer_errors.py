@@ -10,8 +10,8 @@ takes standard errors from samples of the rows, which are searched from the resu
   converged  for 150 evaluations
   spread     no samples: the standard deviation of models that are inferred from as many other sets of rows
 
-For each way and parameter, a row has the square root of the ratio of the sums of squares, these standard errors to those
-of `converged`, over outcomes that are not rare.
+For each way and parameter, a row has the square root of the ratio of the sums of squares, these standard errors to
+those of `converged`, over outcomes that are not rare.
 """
 
 from __future__ import annotations
