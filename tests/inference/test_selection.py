@@ -309,7 +309,7 @@ def test_the_command_and_the_function(tables, tmp_path, selected):
     assert one.individuals == 1
     assert one.selection.text(own.digest) != fit.selection.text(own.digest)
     shown, _ = hpcvdj_command("models", "show", tmp_path / "own")
-    assert f"{len(own.selection.weights):,} weights from {fit.rows[0]:,} rows of" in shown
+    assert f"{len(own.selection.weights):,} weights from {fit.rows[0]:,} junctions of" in shown
     assert f"gain {fit.gain:.4f}" in shown
     hpcvdj_command("models", "compare", tmp_path / "own", tables / "plain")
     _, err = hpcvdj_command(*words, "-o", tmp_path / "own", code=2)
