@@ -8,9 +8,11 @@ import numpy as np
 
 import hpcvdj
 from hpcvdj.counting.tables import productive_reading
-from hpcvdj.inference.selection import distinct, normalised
+from hpcvdj.inference.distinct import DistinctJunctions
+from hpcvdj.inference.selection import normalised
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.selection import SIDE, Selection
+from hpcvdj.repertoires.genes import by_gene
 from hpcvdj.repertoires.junctions import read_table
 
 V_ALLELES = ["TRBV5-1*01", "TRBV9*01", "TRBV20-1*01", "TRBV6-5*01"]
@@ -25,10 +27,15 @@ def few_genes():
     return replace(full, p_v=p_v / p_v.sum(), p_dj=p_dj / p_dj.sum(), p_vdj=None)
 
 
+def distinct(table, model):
+    """The distinct junctions of drawn rows, with how often each was drawn."""
+    return DistinctJunctions.drawn(by_gene(read_table(table, model, productive_reading()).repertoire, model)[0])
+
+
 def with_factor(model, weights, draws=60_000):
     """The model with a factor of these weights, whose mean is 1 over draws."""
     drawn = hpcvdj.generate(model, draws, seed=21, productive=True, backend="cpu")
-    fresh, _ = distinct(read_table(drawn, model, productive_reading()))
+    fresh = distinct(drawn, model)
     logs = fresh.log_factor(Selection(weights, 0.0, -50.0, 50.0))
     own = Selection(weights, 0.0, float(logs.min()), float(logs.max()))
     return replace(model, selection=normalised(own, fresh))

@@ -1,14 +1,15 @@
 """What individuals share, by chance and by contamination: `hpcvdj.sharing` and `hpcvdj.contamination`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from hpcvdj.api.individuals import paths_or_table
 from hpcvdj.api.parameters import unfolding
-from hpcvdj.api.tables import Given, used_model
+from hpcvdj.api.tables import used_model
 from hpcvdj.border import warn
 from hpcvdj.chance.check import Checks, ModelFit
 from hpcvdj.cohorts.cohort import Cohort
@@ -17,13 +18,8 @@ from hpcvdj.cohorts.contamination import Contamination, ContaminationSettings, c
 from hpcvdj.cohorts.files import Naming, cohort_of_files, cohort_of_table
 from hpcvdj.cohorts.shared_table import SharingSettings
 from hpcvdj.cohorts.sharing import Sharing, share
-from hpcvdj.counting.tables import productive_reading
 from hpcvdj.errors import InputError
-from hpcvdj.inference.rows import READS
 from hpcvdj.recombination.models import Model
-from hpcvdj.repertoires.formats import REASON
-from hpcvdj.repertoires.junctions import REPERTOIRE
-from hpcvdj.repertoires.tables import as_arrow, table_batches, table_columns
 from hpcvdj.runs.run import Run
 
 
@@ -96,27 +92,11 @@ def contamination(
 
 
 def cohort_of(tables: Any, model: Model, naming: Naming, checks: Checks) -> tuple[Cohort, ModelFit]:
-    if isinstance(tables, str | Path):
-        tables = [tables]
-    if isinstance(tables, Mapping):
-        if naming.individual is not None:
-            raise InputError(f"individual={naming.individual!r}: the keys of a dict name its individuals; leave it out")
-        parts = [_named(table, str(name)) for name, table in tables.items()]
-        if not all(READS in part.column_names for part in parts):
-            parts = [part.drop_columns([READS] * (READS in part.column_names)) for part in parts]
-        tables = pa.concat_tables(parts, promote_options="default")
-    elif isinstance(tables, Sequence):
-        if not all(isinstance(path, str | Path) for path in tables):
-            raise InputError("a list has the paths of tables; give tables in memory as a dict, by individual")
-        _, cohort, fit = cohort_of_files([Path(path) for path in tables], model, naming, checks, Run())
-        assert cohort is not None
-        return cohort, fit
-    return cohort_of_table(as_arrow(tables), model, naming, checks, warn)
-
-
-def _named(table: Any, name: str) -> pa.Table:
-    """What is read of a table in memory, in any format, or of a file, as AIRR fields; all of one individual."""
-    given = Given.of(table).arrow
-    further = [column for column in ("sequence_id", READS, REASON) if column in table_columns(given)]
-    own = pa.Table.from_batches(table_batches(given, [*productive_reading().columns[1:], *further]))
-    return own.append_column(REPERTOIRE, pa.array([name] * len(own), pa.large_string()))
+    if isinstance(tables, Mapping) and naming.individual is not None:
+        raise InputError(f"individual={naming.individual!r}: the keys of a dict name its individuals; leave it out")
+    given = paths_or_table(tables)
+    if isinstance(given, pa.Table):
+        return cohort_of_table(given, model, naming, checks, warn)
+    _, cohort, fit = cohort_of_files(given, model, naming, checks, Run())
+    assert cohort is not None
+    return cohort, fit

@@ -7,16 +7,18 @@ from typing import Any
 
 import pyarrow as pa
 
+from hpcvdj.api.individuals import paths_or_table
 from hpcvdj.api.parameters import documented, unfolding
 from hpcvdj.api.tables import Given, model_of, used_model
 from hpcvdj.api.tables import germline as germline_of
 from hpcvdj.border import warn
+from hpcvdj.chance.check import Checks
 from hpcvdj.errors import InputError
 from hpcvdj.inference.folder import named, write_files
 from hpcvdj.inference.infer import Fit, Plan
 from hpcvdj.inference.rows import RowChoice
 from hpcvdj.inference.selection import SelectionFit, SelectionPlan
-from hpcvdj.inference.selection_tables import infer_selection_of_table
+from hpcvdj.inference.selection_tables import infer_selection_in_memory
 from hpcvdj.inference.tables import infer_table
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.recombination.comparison import Comparison, compare
@@ -62,28 +64,32 @@ def infer(
     return infer_table(given.arrow, start, replace(plan(), rows=choice()), backend, warn)
 
 
-@unfolding(plan=SelectionPlan)
+@unfolding(plan=SelectionPlan, checks=Checks, without=("ties",))
 def infer_selection(
-    junctions: Any,
+    tables: Any,
     model: Model | str | Path,
     *,
     backend: str = AUTO,
     plan: partial[SelectionPlan],
+    checks: partial[Checks],
 ) -> SelectionFit:
-    """Infer the selection factor Q of a model from productive junctions, on this machine; needs scikit-learn.
+    """Infer the selection factor Q of a model from the productive junctions of a cohort, on this machine.
 
-    junctions  {junctions}; of a whole cohort
-    model      {model}
-    backend    {backend}
+    tables   the paths of tables, each of one individual, or a folder of them; a dict with the table in memory of each
+             individual; or one table in memory, of one individual unless its rows name theirs (repertoire_id)
+    model    {model}
+    backend  {backend}
     {plan}
+    {checks}
 
     Returns a SelectionFit: its `model` has the factor (for `pgen`, `generate`, `enrich` and `write_model`); `gain`, its
     standard `error` and `auc` say what the factor explains of a tenth of the junctions, which was held out.
 
-    Warns (HpcvdjWarning) of excluded rows, of too few rows, and of a factor that explains nothing.  Raises InputError
-    for fewer than 1,000 distinct junctions.
+    Warns (HpcvdjWarning) of excluded rows, of genes that the model makes wrongly, of too few rows, and of a factor that
+    explains nothing. Raises InputError if the model cannot make half of the rows (unless `force`), for fewer than 1,000
+    distinct junctions, and for individuals with more junctions than the model makes.
     """
-    return infer_selection_of_table(Given.of(junctions).arrow, used_model(model), plan(), backend, warn)
+    return infer_selection_in_memory(paths_or_table(tables), used_model(model), plan(), backend, checks(), warn)
 
 
 @documented

@@ -23,6 +23,9 @@ LIKELIEST = 10
 """With other genes, a junction is at most so many times as probable as the most probable draw with its own: calls that
 are not that improbable against it are not compared with other genes."""
 
+FALSE_ALARM = 1e-3
+"""The share of tables with right calls in which some are said to be wrong, at most."""
+
 SIDES = ("", "V", "J", "V and J")
 """Which calls of a junction contradict its bases, by number."""
 
@@ -34,6 +37,13 @@ def suspicious(p: Floats, of_drawn: Floats) -> NDArray[np.int64]:
     of_drawn  float64 [draws]: those of what the model makes
     """
     return np.flatnonzero(p < CONTRADICTED * LIKELIEST * of_drawn.max(initial=0.0))
+
+
+def more_than_chance(number: int, compared: int) -> bool:
+    """Whether so many calls that seem to contradict their bases, of those compared, are more than right calls make."""
+    from scipy.stats import poisson
+
+    return bool(poisson.sf(number - 1, (len(SIDES) - 1) * CONTRADICTED * compared) < FALSE_ALARM)
 
 
 def with_other_genes(own: Repertoire, model: Model) -> list[Repertoire]:

@@ -11,8 +11,9 @@ from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from hpcvdj.chance.calls import SIDES, contradicted, suspicious, with_other_genes
+from hpcvdj.chance.calls import SIDES, contradicted, more_than_chance, suspicious, with_other_genes
 from hpcvdj.chance.depth import Counts, Floats
 from hpcvdj.chance.fit import TAIL, Frame, GeneFit, LengthFit, Side, compare
 from hpcvdj.counting.compute import count_in_memory
@@ -67,6 +68,11 @@ OTHERS = 5_000
 BETTER = 0.25
 """Nats per row from which on another model is named."""
 
+IMPOSSIBLE = "the model cannot make it"
+BROKEN_GENE = "the model makes its V or J gene wrongly"
+CONTRADICTED_CALL = "a call contradicts the bases"
+"""Why something is not tested."""
+
 _FLOOR = np.log(1e-40)
 """What a row counts that a model cannot make."""
 
@@ -107,9 +113,16 @@ class ModelFit:
             return frozenset()
         return frozenset(own.gene for own in self.genes if own.finding in ("broken", "truncated"))
 
+    @property
+    def miscalled(self) -> int:
+        """Rows with calls that contradict the bases, if they are more than right calls make by chance; else 0."""
+        number = sum(rows for _, rows in self.contradicted)
+        return number if more_than_chance(number, self.calls) else 0
+
     def facts(self) -> dict[str, Any]:
         """As JSON values, by the key `fit`."""
-        return {"fit": asdict(self) | {"broken": sorted(self.broken), "contradicted": dict(self.contradicted)}}
+        derived = {"broken": sorted(self.broken), "contradicted": dict(self.contradicted), "miscalled": self.miscalled}
+        return {"fit": asdict(self) | derived}
 
     def lines(self) -> list[str]:
         """What is wrong, a line for each finding, the most serious first."""
@@ -126,10 +139,10 @@ class ModelFit:
             return found
         genes = sorted(self.genes, key=lambda own: (order.index(str(own.finding)), -own.rows))
         found += [f"{own}{REMEDIES.get(str(own.finding), '')}" for own in genes]
-        number = sum(rows for _, rows in self.contradicted)
-        if number:
+        if self.miscalled:
             found.append(
-                f"{number:,} of {self.calls:,} rows have a call that contradicts the bases, such as {self.examples[0]}"
+                f"{self.miscalled:,} of {self.calls:,} rows have a call that contradicts the bases, such as "
+                f"{self.examples[0]}"
             )
         return [*found, *map(str, self.lengths)]
 
@@ -227,7 +240,7 @@ def check_fit(sample: Junctions, model: Model, name: str = "") -> ModelFit:
         return found
     made = _made(model, "call" if named else "any", names)
     genes, lengths = compare(_in_frames(own, p), made, model) if named else ([], [])
-    calls = _calls(productive, np.sort(some[:CALLS]), model, names, made["productive"].p) if named else {}
+    calls = _calls(productive, np.sort(some[:CALLS]), model, names) if named else {}
     return replace(
         found,
         compared=True,
@@ -294,20 +307,35 @@ def _drawn(model: Model, genes: Genes) -> Repertoire:
     return by_gene(drawn, model)[0] if genes == "call" else drawn
 
 
-def _calls(own: Side, rows: Counts, model: Model, names: tuple[str, ...], of_drawn: Floats) -> dict[str, Any]:
-    """The fields of a `ModelFit` that are about calls."""
-    compared = len(rows)
-    rows = rows[suspicious(own.p[rows], of_drawn)]
-    part = own.repertoire.subset(rows)
+def contradicting(own: Repertoire, model: Model, names: tuple[str, ...] = PGEN_COLUMNS[:1]) -> NDArray[np.int8]:
+    """Which call of each junction contradicts its bases, int8 [junctions], as the place in `SIDES`; on this rank.
+
+    own  junctions by genes
+    """
+    return _contradicting(own, _probabilities(own, model, names), model, names)
+
+
+def _contradicting(own: Repertoire, p: Floats, model: Model, names: tuple[str, ...]) -> NDArray[np.int8]:
+    of_drawn = _made(model, "call", names)["productive"].p
+    rows = suspicious(p, of_drawn)
+    part = own.subset(rows)
     with_others = [_probabilities(given, model, names) for given in with_other_genes(part, model)]
-    wrong = contradicted(part, own.p[rows], with_others, model, float(np.quantile(of_drawn, TAIL)))
+    found = np.zeros(len(own), dtype=np.int8)
+    found[rows] = contradicted(part, p[rows], with_others, model, float(np.quantile(of_drawn, TAIL)))
+    return found
+
+
+def _calls(own: Side, rows: Counts, model: Model, names: tuple[str, ...]) -> dict[str, Any]:
+    """The fields of a `ModelFit` that are about calls."""
+    part = own.repertoire.subset(rows)
+    wrong = _contradicting(part, own.p[rows], model, names)
     numbers = np.bincount(wrong, minlength=len(SIDES))
     named = np.flatnonzero(wrong)[:EXAMPLES]
     calls = [tuple(alleles.allele for alleles in part.pairs[kind]) for kind in kinds_of(part)[named].tolist()]
     texts = sequences(part, named).to_pylist()
     examples = [f"{text} called {v}, {j}" for text, (v, j) in zip(texts, calls, strict=True)]
     contradictions = tuple((side, int(number)) for side, number in zip(SIDES, numbers, strict=True) if side and number)
-    return {"calls": compared, "contradicted": contradictions, "examples": tuple(examples)}
+    return {"calls": len(rows), "contradicted": contradictions, "examples": tuple(examples)}
 
 
 def _better(own: Side, rows: Counts, model: Model, names: tuple[str, ...]) -> tuple[str, float] | None:

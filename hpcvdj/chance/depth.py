@@ -59,6 +59,37 @@ def on_grid(log_p: Floats) -> tuple[Counts, Floats]:
     return place, np.minimum(steps - place, 1.0)
 
 
+@dataclass(frozen=True)
+class Holders:
+    """How many of several individuals have a junction: Σ (1 - exp(-n p)) of individuals with n recombinations each.
+
+    recombinations  of all individuals together
+    log_number      float64 [grid]: natural logarithm of the expected number, by log p
+    slope           float64 [grid]: by how much it grows with log p; 1 if p is small, 0 if everybody has the junction
+    """
+
+    recombinations: float
+    log_number: Floats
+    slope: Floats
+
+    @staticmethod
+    def of(recombinations: Floats) -> "Holders":
+        """Those of individuals with so many recombinations, float64 [individuals], of which one is above 0."""
+        p = np.exp(GRID)
+        number, growth = np.zeros(POINTS), np.zeros(POINTS)
+        # Sorted, so that the order of individuals does not change a digit.
+        for n in np.sort(recombinations):
+            number -= np.expm1(-n * p)
+            growth += n * p * np.exp(-n * p)
+        return Holders(float(np.sort(recombinations).sum()), np.log(number), growth / number)
+
+    def expected(self, log_p: Floats) -> tuple[Floats, Floats]:
+        """`log_number` and `slope` of junctions of any probability, float64 [junctions]."""
+        place, share = on_grid(log_p)
+        log_number, slope = (own[place] * (1 - share) + own[place + 1] * share for own in (self.log_number, self.slope))
+        return log_number + np.minimum(log_p - LOWEST, 0.0), slope
+
+
 def distinct_of(recombinations: float, weights: Floats) -> float:
     """How many distinct junctions so many recombinations make: Σ (1 - exp(-n p')).
 

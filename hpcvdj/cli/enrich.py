@@ -98,6 +98,9 @@ def command(
             help="Take the model's selection factor (hpcvdj infer-selection), if it has one.",
         ),
     ] = True,
+    ties: options.TiesOption = "none",
+    keep_misfits: options.KeepMisfits = False,
+    force: options.Force = False,
     backend: options.BackendOption = "auto",
     strict_binding: options.StrictBinding = False,
     threads: options.Threads = None,
@@ -124,6 +127,7 @@ def command(
     """
     run = common.begin(threads, patience)
     log_if_serial(run.world)
+    from hpcvdj.chance.check import Checks
     from hpcvdj.enrichment.enrich import Settings
     from hpcvdj.enrichment.tables import ClonotypeChoice, enrich_file
     from hpcvdj.repertoires.inputs import targets_of
@@ -142,6 +146,7 @@ def command(
         )
     )
     choice = ClonotypeChoice(min_reads, likely_errors)
+    checks = run.from_root(lambda: Checks(ties, keep_misfits=keep_misfits, force=force))
     if plot is not None:
         run.on_root(partial(_require_drawable, plot, overwrite=overwrite))
 
@@ -155,7 +160,7 @@ def command(
 
     def compute(table: Path, target: Path) -> None:
         to = run.to(target, resume=resume, overwrite=overwrite)
-        found = enrich_file(table, loaded, settings, choice, to, opening, control)
+        found = enrich_file(table, loaded, settings, choice, to, opening, control, checks)
         if found is None:
             return
         if plot is not None:
@@ -169,7 +174,7 @@ def command(
 
     with run.request:
         work = run.from_root(plan)
-        loaded = run.from_root(lambda: options.used_model(model))
+        loaded = run.from_root(lambda: checks.model(options.used_model(model)))
         _, refused = one_after_another(run, work, compute, lambda table: table.name)
     if refused:
         raise not_all(refused, len(work), "tested")
@@ -201,10 +206,9 @@ def _report(found: "Enriched", written: list[Path], max_q: float) -> None:
     left_out = "".join(f", {number:,} {reason}" for reason, number in found.left_out.items() if number)
     common.say(f"rows       {found.rows_read:,} read, {found.excluded:,} excluded{left_out}")
     common.say(f"clonotypes {own.clonotypes:,}, of which {own.table.num_rows:,} have enough neighbours to be tested")
-    if own.impossible:
-        common.say(
-            f"           {own.impossible:,} more are not tested: the model gives their neighbourhood probability 0"
-        )
+    for reason, number in own.not_tested.items():
+        if number:
+            common.say(f"           {number:,} more are not tested: {reason}")
     if own.kappa is not None:
         lengths = "".join(f", {length}: {kappa:.2f}" for length, kappa in own.by_length.items())
         estimate = own.estimate

@@ -108,7 +108,11 @@ def command(
     bootstrap: Annotated[
         int,
         typer.Option(
-            "--bootstrap", min=0, metavar="N", help="Draw the rows N times for standard errors.", rich_help_panel=MORE
+            "--bootstrap",
+            min=0,
+            metavar="N",
+            help="Standard errors, from N draws of the rows; each is searched anew from the result.",
+            rich_help_panel=MORE,
         ),
     ] = 0,
     seed: Annotated[

@@ -29,10 +29,12 @@ def command(
             "--rows",
             min=1,
             metavar="N",
-            help="Take at most this many of the real and of the generated junctions, drawn at random.",
+            help="Take at most this many of the distinct real junctions, drawn at random.",
         ),
     ] = 300_000,
     seed: Annotated[int, typer.Option("--seed", min=0, max=(1 << 63) - 1, help="Seed of what is drawn.")] = 0,
+    keep_misfits: options.KeepMisfits = False,
+    force: options.Force = False,
     backend: options.BackendOption = "auto",
     threads: options.Threads = None,
     patience: options.Patience = options.DEFAULT_PATIENCE,
@@ -40,9 +42,10 @@ def command(
 ) -> None:
     """Infer the selection factor Q of a model: by how much selection makes junctions more common than recombination.
 
-    Takes the distinct productive junctions of all tables together, with V and J calls, and compares them with as many
-    that the model makes: which genes, lengths and residues are more common? A tenth is held out, to say how much of
-    real repertoires the factor explains. Needs scikit-learn: pip install 'hpcvdj[selection]'.
+    Takes the distinct productive junctions of each individual, with V and J calls, and compares them with those that
+    individuals of the same sizes would have without selection: which genes, lengths and residues are more common? Each
+    table is one individual, or, if it has the column repertoire_id, each of these. A tenth of the junctions is held
+    out, to say how much of real repertoires the factor explains.
 
     Writes a copy of the model's folder with the factor in selection.tsv, which other programs ignore. hpcvdj enrich
     takes a model's factor into account, hpcvdj pgen and hpcvdj generate with --selection.
@@ -53,15 +56,17 @@ def command(
     """
     run = common.begin(threads, patience)
     log_if_serial(run.world)
+    from hpcvdj.chance.check import Checks
     from hpcvdj.inference.selection import SelectionPlan
     from hpcvdj.inference.selection_tables import infer_selection_of_tables
 
     plan = run.from_root(lambda: SelectionPlan(rows, seed))
+    checks = run.from_root(lambda: Checks(keep_misfits=keep_misfits, force=force))
     opening = run.from_root(lambda: options.opening(table_format, columns))
     with run.request:
         target = run.to(output, overwrite=overwrite)
         loaded = run.from_root(lambda: options.used_model(model))
-        found = infer_selection_of_tables(junctions, loaded, plan, target, backend, opening)
+        found = infer_selection_of_tables(junctions, loaded, plan, target, backend, opening, checks)
     if found is not None:
         _report(found, output)
 
@@ -71,7 +76,8 @@ def _report(found: "InferredSelection", output: Path) -> None:
     left_out = "".join(f", {number:,} {reason}" for reason, number in fit.left_out.items() if number)
     common.say(f"rows       {found.rows_read:,} read, {found.excluded:,} excluded{left_out}")
     common.say(
-        f"inferred   {len(fit.selection.weights):,} weights from {fit.rows[0]:,} junctions, {fit.rows[1]:,} held out"
+        f"inferred   {len(fit.selection.weights):,} weights from {fit.rows[0]:,} distinct junctions of "
+        f"{fit.individuals:,} individual(s), {fit.rows[1]:,} held out"
     )
     common.say(f"held out   gain {fit.gain:.4f} ± {fit.error:.4f} nats per junction; AUC {fit.auc:.4f}")
     for warning in fit.warnings:

@@ -133,10 +133,10 @@ def _factor(model: "Model", folder: Path) -> list[str]:
     facts, written = own.facts, read_selection_facts(folder)
     tables = few([str(table[0]) for table in written["tables"]]) if written else "junctions"
     return [
-        f"selection  {len(own.weights):,} weights from {facts['rows']:,} rows of {tables}, ln Q from "
+        f"selection  {len(own.weights):,} weights from {facts['rows']:,} junctions of {tables}, ln Q from "
         f"{own.smallest:.2f} to {own.largest:.2f}",
-        f"held out   gain {facts['gain_nats']:.4f} ± {facts['gain_standard_error']:.4f} nats per row, AUC "
-        f"{facts['auc']:.4f}, of {facts['held_out']:,} rows",
+        f"held out   gain {facts['gain_nats']:.4f} ± {facts['gain_standard_error']:.4f} nats per junction, AUC "
+        f"{facts['auc']:.4f}, of {facts['held_out']:,} junctions",
         *(f"warning    {warning}" for warning in facts["warnings"]),
     ]
 

@@ -121,7 +121,7 @@ TiesOption = Annotated[
 KeepMisfits = Annotated[
     bool,
     typer.Option(
-        "--keep-misfits", help="Test genes, too, of which most rows are improbable for the model.", rich_help_panel=MORE
+        "--keep-misfits", help="Keep genes of which most rows are improbable for the model.", rich_help_panel=MORE
     ),
 ]
 Force = Annotated[

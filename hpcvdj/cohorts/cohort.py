@@ -216,12 +216,6 @@ def names_of_holders(cohort: Cohort, has: Holding, *, reads: bool = False) -> An
     return pc.binary_join(pa.LargeListArray.from_arrays(pa.array(has.begins), values), ",")
 
 
-def without_genes(own: Repertoire, left_out: frozenset[str]) -> NDArray[np.bool_]:
-    """Which junctions have none of some genes, bool [junctions]."""
-    kept = [left_out.isdisjoint({*v.allele.split(","), *j.allele.split(",")}) for v, j in own.pairs]
-    return np.array(kept, dtype=bool)[kinds_of(own)] if kept else np.ones(len(own), dtype=bool)
-
-
 def _left_out(excluded: ExcludedRows, people: People, names: list[str]) -> dict[str, Counter[str]]:
     """How many rows of each individual were excluded, by the kind of the reason."""
     found = {name: Counter[str]() for name in names}

@@ -13,14 +13,14 @@ from hpcvdj.chance import DRAWS
 from hpcvdj.chance.check import UNCHECKED, ModelFit
 from hpcvdj.chance.depth import Counts, Draws, Floats, recombinations_of
 from hpcvdj.chance.draws import Chance
-from hpcvdj.cohorts.cohort import Cohort, names_of_holders, without_genes
+from hpcvdj.cohorts.cohort import Cohort, names_of_holders
 from hpcvdj.cohorts.improbable import COMMON, SEEN, Improbable, Pairs, improbable_of, more_reads, people_of
 from hpcvdj.errors import InputError, few
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
-from hpcvdj.repertoires.genes import amino_acids, as_text, kinds_of, sequences
+from hpcvdj.repertoires.genes import amino_acids, as_text, kinds_of, sequences, without_genes
 from hpcvdj.runs.run import Run
 
 CLONES = (1, 2, 4, 10, 30, 100, 1000)

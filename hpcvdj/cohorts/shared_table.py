@@ -8,7 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hpcvdj.chance import DRAWS
-from hpcvdj.chance.check import ModelFit
+from hpcvdj.chance.check import BROKEN_GENE, CONTRADICTED_CALL, IMPOSSIBLE, ModelFit
 from hpcvdj.chance.depth import Counts, Floats
 from hpcvdj.chance.draws import SelectionFactor
 from hpcvdj.cohorts import Unit
@@ -23,10 +23,6 @@ from hpcvdj.repertoires.genes import as_text, kinds_of, sequences
 
 HIT = 0.05
 """The q-value up to which a sequence is a hit."""
-
-IMPOSSIBLE = "the model cannot make it"
-BROKEN_GENE = "the model makes its V or J gene wrongly"
-CONTRADICTED_CALL = "a call contradicts the bases"
 
 NOT_TESTED = ("", IMPOSSIBLE, BROKEN_GENE, CONTRADICTED_CALL)
 """Why a sequence is not tested; the first for one that is."""

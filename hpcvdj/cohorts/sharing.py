@@ -14,20 +14,17 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hpcvdj.chance.calls import contradicted, suspicious, with_other_genes
-from hpcvdj.chance.check import UNCHECKED, ModelFit
+from hpcvdj.chance.check import BROKEN_GENE, CONTRADICTED_CALL, IMPOSSIBLE, UNCHECKED, ModelFit
 from hpcvdj.chance.depth import Counts, Draws, Floats, recombinations_of
 from hpcvdj.chance.draws import Chance, SelectionFactor, log_factors
 from hpcvdj.chance.fit import TAIL
-from hpcvdj.cohorts.cohort import Cohort, Sequences, sequences_of, with_any_genes, without_genes
+from hpcvdj.cohorts.cohort import Cohort, Sequences, sequences_of, with_any_genes
 from hpcvdj.cohorts.copies import copies_of
 from hpcvdj.cohorts.expected import Numbers, band, survivors_share
 from hpcvdj.cohorts.improbable import Improbable, Pairs, improbable_of
 from hpcvdj.cohorts.ranking import Auc, auc
 from hpcvdj.cohorts.shared_table import (
-    BROKEN_GENE,
-    CONTRADICTED_CALL,
     HIT,
-    IMPOSSIBLE,
     NOT_TESTED,
     Asked,
     SharingSettings,
@@ -37,7 +34,7 @@ from hpcvdj.cohorts.shared_table import (
 from hpcvdj.errors import InputError, few
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
-from hpcvdj.repertoires.genes import amino_acids
+from hpcvdj.repertoires.genes import amino_acids, without_genes
 from hpcvdj.runs.run import Run
 
 MOST_STEPS, SETTLED = 20, 1e-6

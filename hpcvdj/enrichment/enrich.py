@@ -11,6 +11,7 @@ After ALICE (Pogorelyy et al., PLoS Biology 17:e3000314, 2019), with three diffe
 on V and J, the clonotype itself is not counted, and q-values are over all clonotypes.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pkgutil import resolve_name
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from hpcvdj.chance.check import BROKEN_GENE, CONTRADICTED_CALL, IMPOSSIBLE, contradicting
 from hpcvdj.counting.compute import count_in_memory, shared_repertoire
 from hpcvdj.counting.config import PgenConfig
 from hpcvdj.enrichment import statistics
@@ -30,7 +32,7 @@ from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_choice
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem
 from hpcvdj.recombination.selection import Selection
-from hpcvdj.repertoires.genes import letter_words
+from hpcvdj.repertoires.genes import letter_words, without_genes
 from hpcvdj.runs.run import Run
 
 FEWEST_NEIGHBOURS = 2
@@ -45,8 +47,8 @@ people, even many, it has a small part."""
 
 COLUMNS = PGEN_COLUMNS[1:]
 
-Chance = tuple[float | None, Kappa | None, dict[int, float], dict[str, list[float]], int]
-"""`kappa`, `by_length`, `qq` and `impossible` of an `Enrichment`."""
+Chance = tuple[float | None, Kappa | None, dict[int, float], dict[str, list[float]], dict[str, int]]
+"""`kappa`, `estimate`, `by_length`, `qq` and `not_tested` of an `Enrichment`."""
 
 DEGREES = {
     "cpu": "hpcvdj.kernels.neighbours.degrees_cpu.degrees",
@@ -110,7 +112,7 @@ class Enrichment:
     by_length   that of each length that has enough clonotypes
     qq          quantiles of randomised p-values of clonotypes drawn at random, beside those without enrichment: see
                 `statistics.quantiles`
-    impossible  clonotypes with enough neighbours that are not tested, as the model gives all of them the probability 0
+    not_tested  how many clonotypes with enough neighbours are not tested, by the reason
     read_once   if most junctions have one read, though more could have been asked for; else None
     """
 
@@ -122,12 +124,22 @@ class Enrichment:
     estimate: Kappa | None
     by_length: dict[int, float]
     qq: dict[str, list[float]]
-    impossible: int
+    not_tested: dict[str, int]
     read_once: ReadOnce | None = None
 
 
-def enrich(own: Clonotypes | None, model: Model, settings: Settings, run: Run, backend: Backend) -> Enrichment | None:
-    """Test the clonotypes of root against a model; None on the other ranks, which compute probabilities."""
+def enrich(
+    own: Clonotypes | None,
+    model: Model,
+    settings: Settings,
+    run: Run,
+    backend: Backend,
+    broken: Collection[str] = (),
+) -> Enrichment | None:
+    """Test the clonotypes of root against a model; None on the other ranks, which compute probabilities.
+
+    broken  genes that are not tested
+    """
     # Root counts neighbours for all: a tenth of the processor time that their probabilities take.
     counted = run.on_root(lambda: _counted(own, settings, backend))
     rows = None
@@ -145,7 +157,12 @@ def enrich(own: Clonotypes | None, model: Model, settings: Settings, run: Run, b
     by_class = _productive(own, model)
     # Where the model makes no such neighbourhood, or none of the genes, its 0 is a fault of its own and no evidence.
     possible = (values[:, 1] > 0) & (by_class[own.kind[rows]] > 0)
-    chosen, rows, values = len(tested), rows[possible], values[possible]
+    sound = without_genes(own.repertoire, broken)[rows]
+    not_tested = {
+        IMPOSSIBLE: int(np.isin(tested, rows[sound & ~possible]).sum()),
+        BROKEN_GENE: int(np.isin(tested, rows[~sound]).sum()),
+    }
+    rows, values = rows[possible & sound], values[possible & sound]
     tested, drawn = (part[np.isin(part, rows)] for part in (tested, drawn))
     factor = model.selection if settings.selection else None
     relative = np.ones(len(rows)) if factor is None else _relative(own, rows, factor)
@@ -161,9 +178,14 @@ def enrich(own: Clonotypes | None, model: Model, settings: Settings, run: Run, b
     at = np.searchsorted(rows, drawn)
     more = statistics.poisson_tail(neighbours[drawn] + 1, expected[at])
     qq = statistics.quantiles(statistics.randomised(p_values[at], more, settings.seed))
+    # A call that contradicts the bases makes a neighbourhood improbable, so small p-values are doubted.
+    small = tested[p_values[np.searchsorted(rows, tested)] <= settings.max_q]
+    doubted = small[contradicting(own.repertoire.subset(small), model) > 0]
+    tested = np.setdiff1d(tested, doubted)
+    not_tested[CONTRADICTED_CALL] = len(doubted)
     at = np.searchsorted(rows, tested)
     return _tested(
-        own, tested, settings, (common, estimate, by_length, qq, chosen - len(tested)),
+        own, tested, settings, (common, estimate, by_length, qq, not_tested),
         {
             "neighbours": neighbours[tested],
             "class_size": size[tested],
@@ -214,7 +236,7 @@ def enrich_over(own: Clonotypes, control: Clonotypes, settings: Settings, backen
     tested = np.flatnonzero(neighbours >= settings.min_neighbours)
     rate = of_control[tested] / np.maximum(size_of_control[tested], 1)
     return _tested(
-        own, tested, settings, (None, None, {}, qq, 0),
+        own, tested, settings, (None, None, {}, qq, {}),
         {
             "neighbours": neighbours[tested],
             "class_size": size[tested],

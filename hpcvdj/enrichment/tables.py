@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 import hpcvdj
+from hpcvdj.chance.check import Checks, ModelFit, check_tables, sample_of_table
 from hpcvdj.counting.slices import NOTHING_YET, surveyed
 from hpcvdj.counting.species import species_warning
 from hpcvdj.counting.summary import log_exclusions, tally_of
@@ -32,6 +33,10 @@ from hpcvdj.storage.inputs import file_digest
 from hpcvdj.storage.opening import damage
 
 log = logging.getLogger(__name__)
+
+
+CHECKS = Checks()
+"""Of a table that fits the model, or says why not."""
 
 
 @dataclass(frozen=True)
@@ -68,10 +73,12 @@ def enrich_table(
     choice: ClonotypeChoice,
     control: Any = None,
     warn: Callable[[str], None] = log.warning,
+    checks: Checks = CHECKS,
 ) -> Enrichment:
     """Test the clonotypes of a pandas DataFrame or a pyarrow Table, on this machine.
 
-    warn  called with each warning
+    warn    called with each warning
+    checks  what is done if the model does not fit the table
     """
 
     def read(given: Any) -> DistinctJunctions:
@@ -84,7 +91,9 @@ def enrich_table(
             warn(message)
         return _distinct(junctions, reads_of_table(given), model, choice, warn)
 
-    found = _tested([read(given) for given in (table, control) if given is not None], model, settings, choice, Run())
+    fit = checks.check(sample_of_table(table, model, productive_reading()), model, warn)
+    own = [read(given) for given in (table, control) if given is not None]
+    found = _tested(own, model, settings, choice, Run(), fit)
     assert found is not None
     if found[1].read_once is not None:
         warn(said_of_read_once(found[1].read_once, int(found[0].variants.sum())))
@@ -93,7 +102,7 @@ def enrich_table(
 
 def enrich_file(
     path: Path, model: Model, settings: Settings, choice: ClonotypeChoice, run: Run, opening: Opening = BY_HEADER,
-    control: Path | None = None,
+    control: Path | None = None, checks: Checks = CHECKS,
 ) -> Enriched | None:  # fmt: skip
     """Test the clonotypes of a table of one individual, and write them to the target of `run`, beside a file of facts.
 
@@ -110,7 +119,7 @@ def enrich_file(
         if run.resume and target.exists() and facts_path.exists():
             with damage(facts_path):
                 made_of = json.loads(facts_path.read_text(encoding="utf-8")).get("asked")
-            if made_of == _asked([file_digest(own) for own in given], model, settings, choice):
+            if made_of == _asked([file_digest(own) for own in given], model, settings, choice, checks):
                 raise CompleteError(f"{target}: is complete already; there is nothing to resume")
         for place in (target, facts_path):
             require_writable(place, overwrite=run.overwrite)
@@ -118,6 +127,7 @@ def enrich_file(
 
     run.on_root(check)
     inputs, junctions, own = _read(path, model, choice, run, opening)
+    fit = run.from_root(lambda: check_tables(checks, [inputs], model, log.warning))
     run.request.begin()
     of_control, others = None, []
     if control is not None:
@@ -130,7 +140,7 @@ def enrich_file(
                 raise InputError(f"{control}: has the individual that is tested; give a control of other people")
 
         run.on_root(require_others)
-    tested = _tested([own, *others], model, settings, choice, run)
+    tested = _tested([own, *others], model, settings, choice, run, fit)
 
     def finish() -> Enriched:
         assert tested is not None
@@ -142,6 +152,7 @@ def enrich_file(
             "tables": _recorded(inputs),
             "control": _recorded(of_control) if of_control is not None else [],
             **model.facts(),
+            **fit.facts(),
             "settings": asdict(settings),
             "choice": asdict(choice),
             "asked": _asked(
@@ -149,6 +160,7 @@ def enrich_file(
                 model,
                 settings,
                 choice,
+                checks,
             ),
             "rows_read": junctions.rows_read,
             "rows_excluded": counts_json(junctions.excluded.counts()),
@@ -156,7 +168,7 @@ def enrich_file(
             "junctions": int(own.variants.sum()),
             "clonotypes": found.clonotypes,
             "tested": found.table.num_rows,
-            "impossible": found.impossible,
+            "not_tested": found.not_tested,
             "kappa": found.kappa,
             "kappa_interval": [found.estimate.low, found.estimate.high] if found.estimate is not None else None,
             "kappa_by_length": found.by_length,
@@ -176,11 +188,13 @@ def enrich_file(
     return run.on_root(finish)
 
 
-def _asked(digests: list[str], model: Model, settings: Settings, choice: ClonotypeChoice) -> str:
+def _asked(digests: list[str], model: Model, settings: Settings, choice: ClonotypeChoice, checks: Checks) -> str:
     """SHA-256 of what decides the numbers: the program, the tables, the model, the settings."""
     where = {"backend", "strict_binding"}
     numbers = {name: value for name, value in asdict(settings).items() if name not in where}
-    said = json.dumps([hpcvdj.__version__, digests, model.facts(), numbers, asdict(choice)], sort_keys=True)
+    said = json.dumps(
+        [hpcvdj.__version__, digests, model.facts(), numbers, asdict(choice), asdict(checks)], sort_keys=True
+    )
     return hashlib.sha256(said.encode()).hexdigest()
 
 
@@ -232,18 +246,24 @@ def _distinct(
 
 
 def _tested(
-    read: Sequence[DistinctJunctions | None], model: Model, settings: Settings, choice: ClonotypeChoice, run: Run
+    read: Sequence[DistinctJunctions | None],
+    model: Model,
+    settings: Settings,
+    choice: ClonotypeChoice,
+    run: Run,
+    fit: ModelFit,
 ) -> tuple[Clonotypes, Enrichment] | None:
     """The clonotypes of a table that root has read, and their test; None on the other ranks.
 
     read  the table, and the control if there is one
+    fit   how the model fits the table
     """
     backend = run.bind(settings.backend, strict=settings.strict_binding)
 
     def test(min_reads: int) -> tuple[Clonotypes, Enrichment] | None:
         own = run.on_root(lambda: [part.clonotypes(min_reads) for part in read if part is not None])
         if len(read) == 1:
-            found = enrich(own[0] if own is not None else None, model, settings, run, backend)
+            found = enrich(own[0] if own is not None else None, model, settings, run, backend, fit.broken)
         else:
             found = run.on_root(lambda: enrich_over(own[0], own[1], settings, backend) if own is not None else None)
         return (own[0], found) if own is not None and found is not None else None

@@ -50,9 +50,6 @@ FIRST_ERROR_RATE = 1e-3
 
 THREADS_PER_BLOCK = 256
 
-BOOTSTRAP_ITERATIONS = 8
-"""Evaluations of each sample of the rows, which begins at the model of all rows."""
-
 
 @dataclass(frozen=True)
 class Plan:
@@ -342,18 +339,17 @@ class _Kept:
 def _bootstrapped(
     kept: _Kept, evaluate: Expectations, held: NDArray[np.bool_], run: Run, save: Callable[[bytes], None]
 ) -> Model | None:
-    """The standard errors, on root."""
+    """The standard errors, on root: each sample of the rows is searched to the end, from the result."""
     if not kept.samples:
         return None
     rows = np.flatnonzero(~held)
-    settings = replace(kept.search.settings, iterations=BOOTSTRAP_ITERATIONS)
     while (sample := run.from_root(lambda: kept.taken)) < kept.samples:
         weights = None
         if run.is_root:
             drawn = np.random.default_rng([kept.seed, sample, 1]).integers(len(rows), size=len(rows))
             weights = {"weights": np.bincount(rows[drawn], minlength=len(held)).astype(np.uint32)}
         evaluate.weigh(run.share_arrays(weights)["weights"])
-        own = Search(settings, len(rows), 0, kept.search.best or kept.search.model)
+        own = Search(kept.search.settings, len(rows), 0, kept.search.best or kept.search.model)
         while not run.from_root(lambda own=own: own.done):  # type: ignore[misc]
             expected = evaluate(own.model if run.is_root else None, f"after {sample} samples; --resume continues")
             if expected is not None:

@@ -1,68 +1,67 @@
-"""Inferring the selection factor of a model: logistic regression of real against generated productive junctions.
+"""Inferring the selection factor of a model: regression of real against generated productive junctions.
 
-With as many of both, the log-odds that a junction is real are ln Q, up to a constant: a density ratio.  The constant
-makes the mean of Q over further generated junctions 1.
+An individual has a distinct junction once, however often its cells made it.  So the real junctions are the distinct
+ones of each individual, and generated ones count as often as individuals of the same sizes would have them if nothing
+was selected.  See `hpcvdj.inference.regression`.  A constant makes the mean of Q over further draws 1.
 """
 
 import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from hpcvdj.counting.tables import productive_reading
+from hpcvdj.chance.check import UNCHECKED, ModelFit
+from hpcvdj.chance.depth import Draws, Holders, recombinations_of
+from hpcvdj.chance.draws import Chance
 from hpcvdj.errors import InputError, require_integer
-from hpcvdj.generation.generate import Generation, generate
-from hpcvdj.kernels.backends import AUTO, Backend
-from hpcvdj.kernels.generation.letters import RESIDUES
-from hpcvdj.kernels.neighbours.blocks import groups
-from hpcvdj.kernels.text import translate_rows
+from hpcvdj.inference.distinct import DistinctJunctions, of_individuals
+from hpcvdj.inference.regression import Regression, fit
+from hpcvdj.kernels.backends import AUTO
 from hpcvdj.recombination.models import Model
-from hpcvdj.recombination.selection import Counts, Floats, Genes, Selection, features, genes_of
-from hpcvdj.repertoires.junctions import Junctions, read_table
-from hpcvdj.results.frames import require
+from hpcvdj.recombination.repertoire import PGEN_COLUMNS
+from hpcvdj.recombination.selection import Counts, Floats, Selection, features
+from hpcvdj.repertoires.junctions import Junctions
 from hpcvdj.runs.run import Run
 
 log = logging.getLogger(__name__)
 
 MOST_ROWS = 300_000
-"""Junctions of each kind that take part, by default: more change little, and take longer."""
+"""Real junctions that take part, by default: more change little, and take longer."""
 
 FEWEST_ROWS = 1_000
 """Real junctions without which no factor is inferred."""
 
 MOST_UNCERTAINTY = 0.1
-"""Nats per junction that the uncertainty of the weights may cost without a warning.
+"""Nats per junction that the uncertainty of the weights may cost without a penalty before there is a warning.
 
-With p features and as many real as generated junctions, n, that is p / n at most: half the mean variance of ln Q, which
-is p over the sum of P (1 - P), at most 1/4, of all 2 n.
+With p features and n real junctions, it costs p / 2n at least: half the mean variance of ln Q, which is p over the sum
+of P (1 - P) of all junctions.  P is the probability that a junction is real, so this sum is at most that of P, n.
 """
 
 FRESH = 300_000
-"""Generated junctions that make the mean of Q 1, at least."""
+"""Draws from the model to compare with, at least, and as many others that make the mean of Q 1."""
 
 FEWEST_OF_CLASS = 100
-"""Generated junctions of a V and a J gene that the mean of Q over them needs."""
+"""Draws with a V and a J gene that the mean of Q over them needs."""
 
-HELD_OUT = 10
-"""One junction in so many is held out."""
+PARTS = 10
+"""The different junctions are divided into so many parts: one is held out, and one says how large the penalty is."""
 
-RIDGE = 1.0
-"""The penalty is half of it times the sum of the squared weights."""
+HELD_OUT, JUDGING = 0, 1
 
-_TOLERANCE, _ITERATIONS = 1e-5, 1_000
+SMALLEST = 1e-300
+"""What counts as the probability of a junction that the model cannot make."""
 
 
 @dataclass(frozen=True)
 class SelectionPlan:
     """How a selection factor is inferred.
 
-    rows  junctions that take part at most, of the real and of the generated ones
+    rows  real junctions that take part at most
     seed  of the junctions that are drawn
     """
 
@@ -82,8 +81,8 @@ class SelectionFit:
 
     model     with the factor
     rows      distinct junctions that the factor was inferred from, and how many were held out
-    gain      the mean of ln Q over real junctions that were held out: nats that the factor adds to the log-likelihood
-              of a junction
+    individuals  that have real junctions
+    gain      nats that the factor adds to the log-likelihood of a distinct junction of an individual that was held out
     error     its standard error
     auc       the probability that a real junction that was held out has a larger Q than a generated one
     left_out  rows that did not take part, by the reason
@@ -92,6 +91,7 @@ class SelectionFit:
 
     model: Model
     rows: tuple[int, int]
+    individuals: int
     gain: float
     error: float
     auc: float
@@ -106,151 +106,191 @@ class SelectionFit:
 
 
 @dataclass(frozen=True)
-class Spelled:
-    """Distinct productive junctions, sorted by genes, length and bases.
+class _Real:
+    """The real junctions: those that take part, and of how many; how many each individual has; what is left out."""
 
-    genes    of each class
-    pair     int64 [junctions]: the class of each
-    letters  uint8 [junctions, width]: the amino acids as ASCII, padded with zeros
-    lengths  int64 [junctions]: how many
-    times    int64 [junctions]: rows that have it
-    """
-
-    genes: list[Genes]
-    pair: Counts
-    letters: NDArray[np.uint8]
-    lengths: Counts
-    times: Counts
-
-    def __len__(self) -> int:
-        return len(self.pair)
-
-    def take(self, rows: Counts) -> "Spelled":
-        """Some of them."""
-        return Spelled(self.genes, self.pair[rows], self.letters[rows], self.lengths[rows], self.times[rows])
-
-    def log_factor(self, selection: Selection) -> Floats:
-        """ln Q of each."""
-        v, j = ([own[k] for own in self.genes] for k in (0, 1))
-        return selection.log_factor(v, j, self.pair, self.letters, self.lengths)
-
-
-def distinct(junctions: Junctions) -> tuple[Spelled, dict[str, int]]:
-    """The distinct junctions with one V and one J gene that the model can choose; rows that are left out, by reason."""
-    own = junctions.repertoire
-    genes = [(genes_of(v.allele), genes_of(j.allele)) for v, j in own.pairs]
-    several = np.array(["," in v + j for v, j in genes], dtype=bool)
-    never = np.array([not (v.places and j.places) for v, j in own.pairs], dtype=bool)
-    classes = sorted({name for name, no in zip(genes, several | never, strict=True) if not no})
-    number = {name: place for place, name in enumerate(classes)}
-    sizes = np.diff(own.offsets)
-    kind = np.repeat(np.array([number.get(name, -1) for name in genes], dtype=np.int64), sizes)
-    kind[np.repeat(several | never, sizes)] = -1
-    keep = np.flatnonzero(kind >= 0)
-    first, group = groups(own.words[keep], own.lengths[keep].astype(np.int64), kind[keep])
-    times, rows = np.bincount(group, minlength=len(first)), keep[first]
-    codons = own.lengths[rows].astype(np.int64) // 3
-    width = int(codons.max(initial=1))
-    letters = np.zeros((len(rows), width), dtype=np.uint8)
-    translate_rows(own.words[rows], codons, RESIDUES, np.arange(len(rows)) * width, letters.reshape(-1))
-    left_out = {
-        "with several V or J genes": int(sizes[several].sum()),
-        "with genes that the model never chooses": int(sizes[never & ~several].sum()),
-        "that another row repeats": len(keep) - len(first),
-    }
-    return Spelled(classes, kind[rows], letters, codons, times), left_out
+    taken: DistinctJunctions
+    distinct: int
+    of_individual: Counts
+    names: list[str]
+    left_out: dict[str, int]
 
 
 def infer_selection(
-    junctions: Junctions | None, model: Model, plan: SelectionPlan, run: Run, backend_name: str = AUTO
+    junctions: Junctions | None,
+    model: Model,
+    plan: SelectionPlan,
+    run: Run,
+    backend_name: str = AUTO,
+    fits: ModelFit = UNCHECKED,
 ) -> SelectionFit | None:
-    """Infer the factor of a model from root's junctions, with as many that the model makes; None on the other ranks.
+    """Infer the factor of a model from root's junctions, and others that the model makes; None on the other ranks.
 
-    InputError if there are too few, and without scikit-learn.
+    An individual is a repertoire of the junctions.  Genes that `fits` finds broken are left out.  InputError if there
+    are too few.
+    """
+    real = run.on_root(lambda: _real(junctions, model, plan, fits.broken))
+    number = run.from_root(lambda: max(len(real.taken), FRESH) if real is not None else 0)
+    # Other seeds than that of `hpcvdj generate`, so that generated tables are never compared with themselves.
+    seeds = np.random.SeedSequence([plan.seed, 1]).generate_state(2, np.uint64).tolist()
+    chances = [Chance(model, number, seed, backend_name, strict_binding=False) for seed in seeds]
+    generated, fresh = (
+        DistinctJunctions.drawn(own, fits.broken) if own is not None else None
+        for own in (chance.drawn(run) for chance in chances)
+    )
+    held = fresh.take(np.flatnonzero(fresh.lots(PARTS, plan.seed) == HELD_OUT)) if fresh is not None else None
+    parts = [real.taken if real is not None else None, generated, held]
+    spelled = [own.repertoire if own is not None else None for own in parts]
+    p = [chances[0].among_productive(own, PGEN_COLUMNS[:1], run) for own in spelled]
+
+    def fitted() -> SelectionFit:
+        assert real is not None
+        assert generated is not None
+        assert fresh is not None
+        # Without broken genes, the others share what recombination makes.
+        share = int(generated.times.sum() + fresh.times.sum()) / (2 * number)
+        return _fitted(real, [_Sample.of(*own, share) for own in zip(parts, p, strict=True)], fresh, model, plan)
+
+    return run.on_root(fitted)
+
+
+def _real(junctions: Junctions | None, model: Model, plan: SelectionPlan, broken: frozenset[str]) -> _Real:
+    assert junctions is not None
+    own, of_individual, left_out = of_individuals(junctions, model, broken)
+    if len(own) < FEWEST_ROWS:
+        said = "".join(f", {number:,} {reason}" for reason, number in left_out.items() if number)
+        raise InputError(
+            f"{len(own):,} distinct productive junctions{said}: too few to infer selection, which needs "
+            f"{FEWEST_ROWS:,}, better 100,000; give more tables"
+        )
+    chosen = np.sort(np.random.default_rng([plan.seed, 3]).permutation(len(own))[: plan.rows])
+    return _Real(own.take(chosen), len(own), of_individual, junctions.repertoire_ids or ["the table"], left_out)
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Distinct junctions, real or drawn.
+
+    log_p  float64 [junctions]: natural logarithm of the probability among productive recombinations of these genes
+    times  float64 [junctions]: how often each counts
     """
 
-    def real() -> tuple[Spelled, dict[str, int], int]:
-        require("sklearn", "selection")
+    junctions: DistinctJunctions
+    log_p: Floats
+    times: Floats
+
+    @staticmethod
+    def of(junctions: DistinctJunctions | None, p: Floats | None, share: float = 1.0) -> "_Sample":
+        """Those of probabilities p, float64 [junctions, 1], among all productive recombinations; a share is left."""
         assert junctions is not None
-        own, left_out = distinct(junctions)
-        if len(own) < FEWEST_ROWS:
-            said = "".join(f", {number:,} {reason}" for reason, number in left_out.items() if number)
-            raise InputError(
-                f"{len(own):,} distinct productive junctions{said}: too few to infer selection, which needs "
-                f"{FEWEST_ROWS:,}, better 100,000; give more tables"
-            )
-        return own, left_out, min(len(own), plan.rows)
+        assert p is not None
+        return _Sample(junctions, np.log(np.maximum(p[:, 0] / share, SMALLEST)), junctions.times.astype(np.float64))
 
-    found = run.on_root(real)
-    number = run.from_root(lambda: found[2] if found is not None else 0)
-    drawn = _drawn(model, number, plan.seed, run.bind(backend_name), run)
+    def held_by(self, holders: Holders) -> "_Sample":
+        """Drawn junctions that count, for each draw, as often as individuals have them for each recombination."""
+        once = np.exp(holders.expected(self.log_p)[0] - self.log_p) / holders.recombinations
+        return replace(self, times=self.times * once)
 
-    def fit() -> SelectionFit:
-        assert found is not None
-        return _fit(found[0], found[1], number, drawn, model, plan)
+    def take(self, chosen: NDArray[np.bool_]) -> "_Sample":
+        """Some of them."""
+        return _Sample(self.junctions.take(np.flatnonzero(chosen)), self.log_p[chosen], self.times[chosen])
 
-    return run.on_root(fit)
-
-
-def _drawn(model: Model, number: int, seed: int, backend: Backend, run: Run) -> pa.Table | None:
-    """Generated junctions on root: `number` to infer from, and others for the mean of Q."""
-    # Another seed than that of `hpcvdj generate`, so that generated tables are never compared with themselves.
-    other = int(np.random.SeedSequence([seed, 1]).generate_state(1, np.uint64)[0])
-    plan = Generation(number + max(number, FRESH), other, productive=True)
-    batches = [batch.select(["v_call", "j_call", "junction"]) for batch in generate(model, plan, backend, run)]
-    return pa.Table.from_batches(batches) if run.is_root else None
+    def mean(self, values: Floats) -> tuple[float, float]:
+        """The mean of a number that each junction has, and its standard error."""
+        total, rows = self.times.sum(), len(values)
+        mean = float((self.times * values).sum() / total)
+        # What individuals have in common is no chance of its own for each.
+        squares = float(((self.times * (values - mean)) ** 2).sum() / total**2)
+        return mean, math.sqrt(squares * rows / (rows - 1))
 
 
-def _fit(
-    real: Spelled, left_out: dict[str, int], number: int, drawn: pa.Table, model: Model, plan: SelectionPlan
+def _fitted(
+    real: _Real, samples: Sequence[_Sample], fresh: DistinctJunctions, model: Model, plan: SelectionPlan
 ) -> SelectionFit:
-    generated, fresh = (
-        distinct(read_table(part, model, productive_reading()))[0]
-        for part in (drawn.slice(0, number), drawn.slice(number))
-    )
-    kept, held = zip(*(_split(own, number, plan.seed) for own in (real, generated)), strict=True)
-    selection = normalised(_regression(*kept), fresh)
-    logs = [own.log_factor(selection) for own in held]
-    gain, error = float(logs[0].mean()), float(logs[0].std(ddof=1) / np.sqrt(len(logs[0])))
-    auc = _auc(*logs)
+    """The factor.
+
+    samples  the real junctions, drawn ones to compare with, and others of the part that is held out
+    fresh    drawn, for the mean of Q
+    """
+    taken, drawn, further = samples
+    draws = drawn.times.sum()
+    on_grid = Draws(drawn.log_p, drawn.times / draws).on_grid(0.0)
+    holders = Holders.of(recombinations_of(real.of_individual, on_grid, real.names))
+    share = len(taken.junctions) / real.distinct
+    log_ratio = math.log(share * holders.recombinations / draws)
+    compared = taken, drawn.held_by(holders)
+    lots = [own.junctions.lots(PARTS, plan.seed) for own in compared]
+    inferring = [own.take(lot != HELD_OUT) for own, lot in zip(compared, lots, strict=True)]
+    judging = np.concatenate([lot[lot != HELD_OUT] == JUDGING for lot in lots])
+    selection, ridge = _regression(inferring[0], inferring[1], holders, log_ratio, judging)
+    held = taken.take(lots[0] == HELD_OUT), further.held_by(holders)
+    gain, error = _gain(*held, selection, holders)
+    auc = _auc(*held, selection)
+    rows, individuals = (len(inferring[0].log_p), len(held[0].log_p)), int((real.of_individual > 0).sum())
+    warnings = _warnings(len(selection.weights), rows[0], gain, error)
+    facts = {
+        "rows": rows[0], "held_out": rows[1], "individuals": individuals,
+        "recombinations": round(holders.recombinations), "generated": round(draws), "fresh": int(fresh.times.sum()),
+        "ridge": ridge, "seed": plan.seed, "gain_nats": gain, "gain_standard_error": error, "auc": auc,
+        "warnings": warnings,
+    }  # fmt: skip
+    with_factor = replace(model, selection=replace(normalised(selection, fresh), facts=facts))
+    return SelectionFit(with_factor, rows, individuals, gain, error, auc, real.left_out, tuple(warnings))
+
+
+def _gain(real: _Sample, generated: _Sample, selection: Selection, holders: Holders) -> tuple[float, float]:
+    """The mean, over real junctions, of the logarithm of how much more likely the factor makes each; standard error.
+
+    The factor changes how many individuals are expected to have a junction, and these numbers as shares of their sum,
+    which is that over generated junctions.
+    """
+    logs = [
+        holders.expected(own.log_p + own.junctions.log_factor(selection))[0] - holders.expected(own.log_p)[0]
+        for own in (real, generated)
+    ]
+    gain, error = real.mean(logs[0])
+    total, error_of_total = generated.mean(np.exp(logs[1]))
+    return gain - math.log(total), math.hypot(error, error_of_total / total)
+
+
+def _auc(real: _Sample, generated: _Sample, selection: Selection) -> float:
+    """P(a real junction has a larger Q than a generated one), ties counted half (Mann and Whitney)."""
+    values, others = (own.junctions.log_factor(selection) for own in (real, generated))
+    order = np.argsort(others, kind="stable")
+    below = np.concatenate([[0.0], np.cumsum(generated.times[order])])
+    places = [np.searchsorted(others[order], values, side) for side in ("left", "right")]  # type: ignore[call-overload]
+    smaller = (below[places[0]] + below[places[1]]) / 2
+    return float((real.times * smaller).sum() / (real.times.sum() * below[-1]))
+
+
+def _warnings(weights: int, rows: int, gain: float, error: float) -> list[str]:
+    """What to know of a factor."""
     warnings = []
-    weights, cost = len(selection.weights), len(selection.weights) / len(kept[0])
+    cost = weights / (2 * rows)
     if cost > MOST_UNCERTAINTY:
         warnings.append(
-            f"too few rows: {weights:,} weights from {len(kept[0]):,} junctions, whose uncertainty costs up to "
-            f"{cost:.2f} nats per junction; give {math.ceil(weights / MOST_UNCERTAINTY):,} or more"
+            f"too few rows: {weights:,} weights from {rows:,} junctions. Without the penalty, their uncertainty would "
+            f"cost at least {cost:.2f} nats per junction; with it, the factor is smaller than it should be. Give "
+            f"{math.ceil(weights / (2 * MOST_UNCERTAINTY)):,} or more"
         )
     if gain < 2 * error:
         warnings.append(
             f"the factor explains no more of junctions that were held out than chance ({gain:+.4f} ± {error:.4f} "
             "nats): there is no selection to be seen, or too few rows"
         )
-    facts = {
-        "rows": len(kept[0]), "generated": len(kept[1]), "held_out": len(held[0]), "fresh": int(fresh.times.sum()),
-        "ridge": RIDGE, "seed": plan.seed, "gain_nats": gain, "gain_standard_error": error, "auc": auc,
-        "warnings": warnings, "scikit_learn": version("scikit-learn"),
-    }  # fmt: skip
-    with_factor = replace(model, selection=replace(selection, facts=facts))
-    rows = len(kept[0]), len(held[0])
-    return SelectionFit(with_factor, rows, gain, error, auc, left_out, tuple(warnings))
+    return warnings
 
 
-def _split(own: Spelled, number: int, seed: int) -> tuple[Spelled, Spelled]:
-    """At most `number` junctions, drawn: those to infer from, and those that are held out."""
-    chosen = np.random.default_rng([seed, 2]).permutation(len(own))[:number]
-    held = len(chosen) // HELD_OUT
-    return own.take(np.sort(chosen[held:])), own.take(np.sort(chosen[:held]))
-
-
-def design(parts: Sequence[Spelled]) -> tuple[list[str], Any]:
+def design(parts: Sequence[DistinctJunctions]) -> tuple[list[str], Any]:
     """The features of junctions: names, and a sparse matrix [junctions, features] of 1 where a junction has one."""
     from scipy.sparse import csr_matrix
 
-    width = max(own.letters.shape[1] for own in parts)
+    texts = [own.amino_acids for own in parts]
+    width = max(letters.shape[1] for letters, _ in texts)
+    letters = np.concatenate([np.pad(own, ((0, 0), (0, width - own.shape[1]))) for own, _ in texts])
+    lengths = np.concatenate([own for _, own in texts])
     offsets = np.cumsum([0, *(len(own.genes) for own in parts)])
     pair = np.concatenate([own.pair + offset for own, offset in zip(parts, offsets, strict=False)])
-    letters = np.concatenate([np.pad(own.letters, ((0, 0), (0, width - own.letters.shape[1]))) for own in parts])
-    lengths = np.concatenate([own.lengths for own in parts])
     number: dict[str, int] = {}
     columns = []
     for names, place in features([name for own in parts for name in own.genes], pair, letters, lengths):
@@ -265,25 +305,26 @@ def design(parts: Sequence[Spelled]) -> tuple[list[str], Any]:
     return list(number), matrix
 
 
-def _regression(real: Spelled, generated: Spelled) -> Selection:
-    """The weights, with the log-odds as they come; their range is that of these junctions."""
-    from sklearn.linear_model import LogisticRegression
-    from threadpoolctl import threadpool_limits
+def _regression(
+    real: _Sample, generated: _Sample, holders: Holders, log_ratio: float, judging: NDArray[np.bool_]
+) -> tuple[Selection, float]:
+    """The weights as they come, and their penalty; the range is that of these junctions.
 
-    names, matrix = design((real, generated))
-    is_real = np.repeat([1, 0], [len(real), len(generated)])
-    regression = LogisticRegression(C=1 / RIDGE, tol=_TOLERANCE, max_iter=_ITERATIONS)
-    # A sum over several threads would depend on their number.
-    with threadpool_limits(1):
-        regression.fit(matrix, is_real)
-    if regression.n_iter_[0] >= _ITERATIONS:
-        log.warning("the regression stopped after %s iterations, before it converged", f"{_ITERATIONS:,}")
-    weights, intercept = regression.coef_[0], float(regression.intercept_[0])
-    odds = matrix @ weights + intercept
-    return Selection(dict(zip(names, weights.tolist(), strict=True)), intercept, float(odds.min()), float(odds.max()))
+    log_ratio  of how often real and generated junctions are expected where Q is 1
+    judging    bool [real and generated junctions]: those that say how large the penalty is
+    """
+    from scipy.sparse import hstack
+
+    names, matrix = design((real.junctions, generated.junctions))
+    matrix = hstack((np.ones((matrix.shape[0], 1)), matrix), format="csr")
+    times, log_p = (np.concatenate([getattr(own, name) for own in (real, generated)]) for name in ("times", "log_p"))
+    is_real = np.arange(len(log_p)) < len(real.log_p)
+    weights, ridge = fit(Regression(matrix, is_real, times, log_p, holders, log_ratio), judging)
+    logs, (intercept, *others) = matrix @ weights, weights.tolist()
+    return Selection(dict(zip(names, others, strict=True)), intercept, float(logs.min()), float(logs.max())), ridge
 
 
-def normalised(selection: Selection, fresh: Spelled) -> Selection:
+def normalised(selection: Selection, fresh: DistinctJunctions) -> Selection:
     """The factor with mean 1 over generated junctions, and its means over those of each V and J gene."""
     values = np.exp(fresh.log_factor(selection)) * fresh.times
     mean = values.sum() / fresh.times.sum()
@@ -300,12 +341,3 @@ def normalised(selection: Selection, fresh: Spelled) -> Selection:
             if count >= FEWEST_OF_CLASS
         },
     )
-
-
-def _auc(of_real: Floats, of_generated: Floats) -> float:
-    """P(a real junction has a larger value than a generated one), ties counted half (Mann and Whitney)."""
-    from scipy.stats import rankdata
-
-    n = len(of_real)
-    ranks = rankdata(np.concatenate([of_real, of_generated]))[:n].sum()
-    return float((ranks - n * (n + 1) / 2) / (n * len(of_generated)))

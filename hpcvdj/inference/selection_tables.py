@@ -1,13 +1,16 @@
 """From tables to the folder of a model with its selection factor: what `hpcvdj infer-selection` does."""
 
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
+import pyarrow as pa
+
+from hpcvdj.chance.check import Checks, ModelFit, check_tables, sample_of_table
 from hpcvdj.counting.slices import NOTHING_YET, surveyed
-from hpcvdj.counting.summary import Tally, log_exclusions
+from hpcvdj.counting.summary import log_exclusions, tally_of
 from hpcvdj.counting.tables import productive_reading
 from hpcvdj.errors import few
 from hpcvdj.inference.folder import require_replaceable, write_with_selection
@@ -18,9 +21,14 @@ from hpcvdj.recombination.exclusions import counts_json
 from hpcvdj.recombination.igor import model_folder
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
-from hpcvdj.repertoires.inputs import tables_of
-from hpcvdj.repertoires.junctions import read_table
+from hpcvdj.repertoires.inputs import Inputs, tables_of
+from hpcvdj.repertoires.junctions import Junctions, read_table
 from hpcvdj.runs.run import Run
+
+log = logging.getLogger(__name__)
+
+CHECKS = Checks()
+"""Of a table that fits the model, or says why not."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +47,12 @@ def infer_selection_of_tables(
     run: Run,
     backend: str = AUTO,
     opening: Opening = BY_HEADER,
+    checks: Checks = CHECKS,
 ) -> InferredSelection | None:
     """Infer the selection factor of a model from tables, and write a copy of the model with it to the target of `run`.
 
-    model  as `load_model` gives it
+    model   as `load_model` gives it
+    checks  how rows that do not fit the model are treated
 
     The result on root, None on the other ranks.  HpcvdjError for bad input and failures; the target is then what it was
     before.
@@ -52,13 +62,12 @@ def infer_selection_of_tables(
     with ExitStack() as stack:
         run.on_root(lambda: stack.enter_context(locked(target)))
         run.on_root(lambda: require_replaceable(target, overwrite=run.overwrite))
-        inputs = surveyed(run.from_root(lambda: tables_of(paths, productive_reading(opening))), run)
-        junctions = run.root_steps(lambda: inputs.read(model, between=run.raise_if_stopping), NOTHING_YET)
+        inputs, junctions, fits = _read(paths, model, checks, run, log.warning, opening)
         if junctions is not None:
             tables = few([table.path.name for table in inputs.tables])
             log_exclusions(tables, junctions.rows_read, junctions.excluded.counts(), junctions.substituted)
         run.request.begin()
-        fit = infer_selection(junctions, model, plan, run, backend)
+        fit = infer_selection(junctions, model, plan, run, backend, fits)
 
         def finish() -> InferredSelection:
             assert fit is not None
@@ -67,6 +76,7 @@ def infer_selection_of_tables(
                 **run.provenance(),
                 "tables": [[str(table.path), table.sha256, table.rows] for table in inputs.tables],
                 **model.facts(),
+                **fits.facts(),
                 "options": asdict(plan),
                 "rows_read": junctions.rows_read,
                 "rows_excluded": counts_json(junctions.excluded.counts()),
@@ -78,23 +88,45 @@ def infer_selection_of_tables(
         return run.on_root(finish)
 
 
-def infer_selection_of_table(
-    table: Any, model: Model, plan: SelectionPlan, backend: str, warn: Callable[[str], None]
-) -> SelectionFit:
-    """Infer the selection factor of a model from a table in memory, on this machine.
+def _read(
+    paths: Sequence[Path],
+    model: Model,
+    checks: Checks,
+    run: Run,
+    warn: Callable[[str], None],
+    opening: Opening = BY_HEADER,
+) -> tuple[Inputs, Junctions | None, ModelFit]:
+    """The tables, root's junctions of them, and how the model fits them."""
+    inputs = surveyed(run.from_root(lambda: tables_of(paths, productive_reading(opening))), run)
+    fits = run.from_root(lambda: check_tables(checks, [inputs], model, warn))
+    return inputs, run.root_steps(lambda: inputs.read(model, between=run.raise_if_stopping), NOTHING_YET), fits
 
-    warn  is told what was excluded, and what to know of the factor
+
+def infer_selection_in_memory(
+    tables: Sequence[Path] | pa.Table,
+    model: Model,
+    plan: SelectionPlan,
+    backend: str,
+    checks: Checks,
+    warn: Callable[[str], None],
+) -> SelectionFit:
+    """Infer the selection factor of a model on this machine.
+
+    tables  the paths of tables, or one in memory
+    checks  how rows that do not fit the model are treated
+    warn    is told what was excluded, and what to know of the factor
     """
-    junctions = read_table(table, model, productive_reading(), together=True)
-    tally = Tally(
-        rows_read=junctions.rows_read,
-        counted=len(junctions),
-        excluded=junctions.excluded.counts(),
-        substituted=junctions.substituted,
-    )
+    if isinstance(tables, pa.Table):
+        reading = productive_reading()
+        fits = checks.check(sample_of_table(tables, model, reading), model, warn)
+        junctions: Junctions | None = read_table(tables, model, reading, together=True)
+    else:
+        _, junctions, fits = _read(tables, model, checks, Run(), warn)
+    assert junctions is not None
+    tally = tally_of(junctions)
     for line in filter(None, (tally.substitutions, tally.exclusions)):
         warn(line)
-    fit = infer_selection(junctions, model, plan, Run(), backend)
+    fit = infer_selection(junctions, model, plan, Run(), backend, fits)
     assert fit is not None
     for line in fit.warnings:
         warn(line)

@@ -1,5 +1,6 @@
 """Junctions by their V and J genes, and the amino acids that they code for."""
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -73,3 +74,9 @@ def sequences(own: Repertoire, rows: Counts) -> Any:
     symbols = np.frombuffer(own.letters.symbols.encode(), dtype=np.uint8)
     unpack_rows(own.words[rows], lengths, symbols, own.letters.bits, letters)
     return as_text(letters, lengths.astype(np.int64))
+
+
+def without_genes(own: Repertoire, left_out: Collection[str]) -> NDArray[np.bool_]:
+    """Which junctions have none of some genes, bool [junctions]."""
+    kept = [{*v.allele.split(","), *j.allele.split(",")}.isdisjoint(left_out) for v, j in own.pairs]
+    return np.array(kept, dtype=bool)[kinds_of(own)] if kept else np.ones(len(own), dtype=bool)

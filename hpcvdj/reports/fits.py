@@ -39,7 +39,7 @@ def fit_statements(outputs: Outputs) -> Iterator[Statement]:
     """Whether the model fits, in a line for each comparison."""
     for name, fit in _fits(outputs):
         wrong = [own["gene"] for own in fit["genes"] if own["finding"] in SERIOUS]
-        doubted, better = sum(fit["contradicted"].values()), fit.get("better")
+        doubted, better = fit["miscalled"], fit.get("better")
         parts = [f"{fit['rows']:,} rows of {name} were compared with what the model makes"]
         if better:
             parts.append(f"{better[0]} fits better, by {better[1]:.2g} nats per row")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import hpcvdj
-from hpcvdj.chance.depth import Draws, distinct_of, recombinations_of
+from hpcvdj.chance.depth import LOWEST, Draws, Holders, distinct_of, recombinations_of
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.recombination.igor import OLGA_FOLDERS, load_model, model_folders
@@ -42,6 +42,29 @@ def test_more_than_there_are():
     _, draws = every_sequence(2, 100)
     with pytest.raises(InputError, match=r"^b: has 1,000 distinct junctions"):
         recombinations_of(np.array([5, 1_000]), draws.on_grid(0.0), ["a", "b"])
+
+
+def test_how_many_individuals_have_a_junction():
+    recombinations = np.array([5_000.0, 0.0, 70.0, 800.0])
+    own = Holders.of(recombinations)
+    assert own.recombinations == 5_870
+    log_p = np.linspace(-30, 0, 77)
+    direct = sum(-np.expm1(-n * np.exp(log_p)) for n in recombinations)
+    log_number, slope = own.expected(log_p)
+    # Linear between grid points 0.02 apart.
+    np.testing.assert_allclose(log_number, np.log(direct), atol=1e-4)
+    step = 1e-4
+    growth = [np.log(sum(-np.expm1(-n * np.exp(log_p + sign * step)) for n in recombinations)) for sign in (-1, 1)]
+    np.testing.assert_allclose(slope, (growth[1] - growth[0]) / (2 * step), atol=1e-4)
+    for other in (recombinations[::-1], recombinations[[2, 0, 3, 1]]):
+        assert (Holders.of(other).log_number == own.log_number).all()
+
+
+def test_junctions_less_probable_than_the_grid():
+    own = Holders.of(np.array([10.0, 20.0]))
+    log_number, slope = own.expected(np.array([LOWEST - 600, LOWEST, LOWEST + 1]))
+    np.testing.assert_allclose(log_number, np.log(30) + np.array([LOWEST - 600, LOWEST, LOWEST + 1]), rtol=1e-12)
+    np.testing.assert_allclose(slope, 1, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["human_igk", "mouse_igl", "mouse_tra", "human_trb"])

@@ -213,6 +213,10 @@ def test_wrong_calls_are_counted(model):
     assert 200 < number < 400
     assert "contradicts the bases" in fit.lines()[-1]
     assert fit.facts()["fit"]["contradicted"] == dict(fit.contradicted)
+    assert fit.facts()["fit"]["miscalled"] == fit.miscalled == sum(rows for _, rows in fit.contradicted)
+    # Of so many right calls, one contradicts its bases by chance now and then.
+    assert replace(fit, contradicted=(("J", 1),), calls=4_000).lines() == []
+    assert replace(fit, contradicted=(("J", 2), ("V", 1)), calls=4_000).miscalled == 3
 
 
 def by_hand(table, p, drawn, of_drawn, gene):

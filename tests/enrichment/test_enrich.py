@@ -13,6 +13,7 @@ import pytest
 from scipy import stats
 
 import hpcvdj
+from hpcvdj.chance.check import IMPOSSIBLE
 from hpcvdj.counting.tables import productive_reading
 from hpcvdj.enrichment.clonotypes import distinct_junctions
 from hpcvdj.enrichment.enrich import COLUMNS, Settings, enrich
@@ -205,8 +206,8 @@ def test_what_the_model_cannot_make_is_not_tested(model, with_planted):
     never = replace(model, p_v=p_v / p_v.sum())
     found = enrich_table(table, never, Settings(backend="cpu"), ClonotypeChoice())
     assert planted_v not in found.table["v_call"].to_pylist()
-    assert found.impossible > 0
-    assert found.impossible + len(found.table) == len(
+    assert found.not_tested[IMPOSSIBLE] > 0
+    assert found.not_tested[IMPOSSIBLE] + len(found.table) == len(
         enrich_table(table, model, Settings(backend="cpu"), ClonotypeChoice()).table
     )
     assert np.isfinite(found.table["p_value"].to_numpy()).all()

@@ -174,9 +174,8 @@ def test_most_junctions_have_one_read(model, read_once, tmp_path):
     hits = f"with which there are {twice.hits} hits"
     with pytest.warns(hpcvdj.HpcvdjWarning) as warned:
         again = hpcvdj.enrich(read_once, model, backend="cpu")
-    assert [str(own.message) for own in warned] == [
-        f"{said}; consider min_reads=2, with which there are {twice.hits} hits"
-    ]
+    messages = [str(own.message) for own in warned]
+    assert f"{said}; consider min_reads=2, with which there are {twice.hits} hits" in messages
     assert again.read_once == found.read_once
     assert again.table.equals(found.table)
     write_table(tmp_path / "a.tsv", read_once.to_batches(), overwrite=False)

@@ -10,10 +10,12 @@ import pytest
 
 from hpcvdj.errors import InputError
 from hpcvdj.generation.generate import Generation, generate
-from hpcvdj.inference.infer import Fit, Plan, infer
+from hpcvdj.inference.infer import Expectations, Fit, Plan, infer
 from hpcvdj.inference.parameters import GENE_USAGE, parameter_names, parameters, uniform
 from hpcvdj.inference.rows import ChosenRows, RowChoice, choose
+from hpcvdj.inference.search import Search, Settings
 from hpcvdj.inference.tables import reading_for
+from hpcvdj.kernels.inference.method import InferenceProblem
 from hpcvdj.recombination.igor import load_model, olga_folder
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.junctions import read_table
@@ -202,6 +204,53 @@ def test_standard_errors_are_those_of_a_share():
     np.testing.assert_allclose(found.errors.p_vj, np.sqrt(shares * (1 - shares) / len(rows)), rtol=0.4, atol=1e-9)
     for own in (found.errors.v_deletions, found.errors.j_deletions, found.errors.insertions[0].lengths):
         assert not own.any()
+
+
+@pytest.mark.parametrize("has_d", [True, False])
+def test_each_sample_is_searched_to_its_end(has_d):
+    """From the result; deletions and insertions need many evaluations."""
+    model, samples = inferable(7, has_d), 4
+    rows = drawn(model, 200, 3)
+    order = chosen_rows(model, rows).row
+    options = {"tolerance": 1e-4, "seed": 5}
+    found = fit_of(model, rows, start="uniform", bootstrap=samples, **options)
+    fits = []
+    for number in range(samples):
+        places = np.random.default_rng([5, number, 1]).integers(len(rows), size=len(rows))
+        fits.append(fit_of(found.model, [rows[k] for k in order[places]], start="model", **options))
+    spreads = [np.std(values, axis=0, ddof=1) for values in zip(*(parameters(fit.model) for fit in fits), strict=True)]
+    assert found.errors is not None
+    for own, spread in zip(parameters(found.errors), spreads, strict=True):
+        # Counts are rounded to other units where rows are repeated, so that long steps are not the same to the digit.
+        assert not spread.any() or np.abs(own - spread).max() < 0.005 * spread.max()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(olga_folder() is None, reason="olga is not installed")
+def test_standard_errors_of_slow_parameters():
+    """Those of D deletions and insertion lengths were 0.8 of those at the end when samples had eight evaluations."""
+    model, samples = load_model("mouse_trb", pseudogenes=True), 6
+    run = Run()
+    backend = run.bind("cpu")
+    table = pa.Table.from_batches(list(generate(model, Generation(4_000, 1), backend, run)))
+    plan = Plan(start="uniform", bootstrap=samples, hold_out=0.0)
+    chosen = choose(read_table(table, model, reading_for(plan)), None, RowChoice())
+    found = infer(chosen, model, plan, run, backend)
+    assert found is not None
+    assert found.errors is not None
+    number = len(chosen.row)
+    evaluate = Expectations(InferenceProblem(chosen.repertoire, np.ones(number, np.uint32), model), run, backend)
+    at_the_end = []
+    for sample_number in range(samples):
+        places = np.random.default_rng([0, sample_number, 1]).integers(number, size=number)
+        evaluate.weigh(np.bincount(places, minlength=number).astype(np.uint32))
+        search = Search(Settings(frozenset(parameter_names(model)), 0.0, 100, 0.0), number, 0, found.model)
+        while not search.done:
+            search.take(evaluate(search.model, ""), 0.0)
+        at_the_end.append(parameters(search.best))
+    for own, *values in zip(parameters(found.errors), *at_the_end, strict=True):
+        spread = np.std(values, axis=0, ddof=1)
+        assert not spread.any() or np.sqrt((own**2).sum() / (spread**2).sum()) > 0.93
 
 
 RECOVERED = {"v": 0.12, "j": 0.06, "vd": 0.14, "dj": 0.14, "steps": 0.15}

@@ -12,7 +12,7 @@ GENE = {
 
 FIT = {
     "rows": 1_000, "impossible": 0.0, "lacking": 0, "genes": [], "lengths": [], "calls": 900, "contradicted": {},
-    "examples": [], "better": None, "compared": True, "keep_misfits": False, "broken": [],
+    "miscalled": 0, "examples": [], "better": None, "compared": True, "keep_misfits": False, "broken": [],
 }  # fmt: skip
 
 
@@ -32,8 +32,10 @@ def test_a_model_that_fits(tmp_path):
 def test_what_fails(tmp_path):
     habit = {**GENE, "gene": "TRBV12-4", "finding": "habit", "twins": ["TRBV12-3"]}
     length = {"nucleotides": 66, "rows": 3, "share": 0.0, "model_share": 0.01, "frame": "productive"}
-    fit = {**FIT, "genes": [GENE, habit], "lengths": [length], "contradicted": {"J": 30}, "impossible": 0.02,
-           "better": ["human_trb", 1.2]}  # fmt: skip
+    fit = {
+        **FIT, "genes": [GENE, habit], "lengths": [length], "contradicted": {"J": 30}, "miscalled": 30,
+        "impossible": 0.02, "better": ["human_trb", 1.2],
+    }  # fmt: skip
     outputs = read_outputs([sharing(tmp_path / "s.tsv", fit=fit)])
     ((verdict, text),) = statements(outputs)
     assert verdict == "with care"

@@ -1,0 +1,140 @@
+"""Regression of real against generated junctions, of which an individual has each once or not at all.
+
+An individual of n recombinations has a junction of probability p and factor Q with probability 1 - exp(-n p Q).  So the
+odds that a junction is real, one of the individuals, and not generated, one of individuals without selection, are
+
+    Σ (1 - exp(-n p Q)) / Σ (1 - exp(-n p))     (sums over individuals)
+
+up to a known constant.  This is Q for an improbable junction; for one that everybody has it is 1 and says nothing of Q.
+ln Q is a sum of weights of features; Newton's method makes the logistic likelihood of the odds largest, less a penalty.
+Sums are taken in one order by one thread, so the weights have the same digits everywhere.
+"""
+
+import logging
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcvdj.chance.depth import Floats, Holders
+
+log = logging.getLogger(__name__)
+
+RIDGES = tuple(4.0**power for power in range(9, -4, -1))
+"""The penalty is half of one of these times the sum of the squared weights: from almost no factor to weights of 1."""
+
+_TOLERANCE = 0.1
+"""Nats of the whole log-likelihood: a step that gains less is the last one."""
+
+_RESIDUAL = 0.1
+"""By how much the square of what is left of the equations of a step falls before they count as solved."""
+
+_WORSE = 1.0
+"""Nats by which a penalty must be worse than another one for smaller ones not to be tried."""
+
+_MOST_STEPS, _MOST_EQUATION_STEPS, _MOST_HALVINGS = 100, 1000, 30
+
+
+@dataclass(frozen=True)
+class Regression:
+    """Junctions, and what they are regressed on.
+
+    matrix     sparse [junctions, features], of zeros and ones; the first feature is that of all junctions
+    real       bool [junctions]: of the individuals, not generated
+    times      float64 [junctions]: how often each counts
+    log_p      float64 [junctions]: natural logarithm of the probability among productive recombinations
+    holders    of the individuals
+    log_ratio  natural logarithm of the expected ratio of real to generated junctions where Q is 1
+    """
+
+    matrix: Any
+    real: NDArray[np.bool_]
+    times: Floats
+    log_p: Floats
+    holders: Holders
+    log_ratio: float
+
+    def take(self, rows: NDArray[Any]) -> "Regression":
+        """Of some junctions: their places, or whether each is one of them."""
+        return replace(
+            self, matrix=self.matrix[rows], real=self.real[rows], times=self.times[rows], log_p=self.log_p[rows]
+        )
+
+    @cached_property
+    def _without(self) -> Floats:
+        return self.holders.expected(self.log_p)[0]
+
+    def _log_odds(self, weights: Floats) -> tuple[Floats, Floats]:
+        """The log-odds, and by how much each grows with ln Q."""
+        log_number, slope = self.holders.expected(self.log_p + self.matrix @ weights)
+        return self.log_ratio + log_number - self._without, slope
+
+    def loss(self, weights: Floats) -> float:
+        """The negative log-likelihood."""
+        log_odds = self._log_odds(weights)[0]
+        return float((self.times * np.logaddexp(0.0, np.where(self.real, -log_odds, log_odds))).sum())
+
+    def fitted(self, ridge: float, weights: Floats) -> Floats:
+        """The weights that are most likely under a penalty, from those to begin with."""
+        penalty = np.full(len(weights), ridge)
+        penalty[0] = 0.0
+        value = self._objective(weights, penalty)
+        for _ in range(_MOST_STEPS):
+            before, step = value, self._newton_step(weights, penalty)
+            for _ in range(_MOST_HALVINGS):
+                value = self._objective(weights + step, penalty)
+                if value <= before:
+                    break
+                step /= 2
+            else:
+                return weights
+            weights = weights + step
+            if before - value < _TOLERANCE:
+                return weights
+        log.warning("the regression stopped after %d steps, before it converged", _MOST_STEPS)
+        return weights
+
+    def _objective(self, weights: Floats, penalty: Floats) -> float:
+        return self.loss(weights) + float((penalty * weights * weights).sum()) / 2
+
+    def _newton_step(self, weights: Floats, penalty: Floats) -> Floats:
+        """Where the expected curvature and the slope of the objective lead; by conjugate gradients."""
+        log_odds, slope = self._log_odds(weights)
+        chance = 1 / (1 + np.exp(-log_odds))
+        left = self.matrix.T @ (self.times * slope * (self.real - chance)) - penalty * weights
+        curvature = self.times * slope * slope * chance * (1 - chance)
+        # Of zeros and ones, so the squares are the values; a feature without curvature has none to divide by.
+        diagonal = np.maximum(self.matrix.T @ curvature + penalty, 1e-9)
+        step, scaled = np.zeros_like(weights), left / diagonal
+        direction, size = scaled, float((left * scaled).sum())
+        enough = _RESIDUAL * size
+        for _ in range(_MOST_EQUATION_STEPS):
+            if size <= enough:
+                break
+            image = self.matrix.T @ (curvature * (self.matrix @ direction)) + penalty * direction
+            length = size / float((direction * image).sum())
+            step, left = step + length * direction, left - length * image
+            scaled = left / diagonal
+            size, before = float((left * scaled).sum()), size
+            direction = scaled + size / before * direction
+        return step
+
+
+def fit(rows: Regression, judging: NDArray[np.bool_]) -> tuple[Floats, float]:
+    """The weights, with the penalty under which those of the other junctions make the `judging` ones most likely.
+
+    judging  bool [junctions]
+    """
+    inferring, judge = rows.take(~judging), rows.take(judging)
+    weights = np.zeros(rows.matrix.shape[1])
+    tried: list[tuple[float, float, Floats]] = []
+    for ridge in RIDGES:
+        weights = inferring.fitted(ridge, weights)
+        tried.append((judge.loss(weights), ridge, weights))
+        best, ridge_of_best, start = min(tried, key=lambda own: own[0])
+        # Smaller penalties would fit still more of the chance events of the other junctions.
+        if tried[-1][0] > best + _WORSE:
+            break
+    return rows.fitted(ridge_of_best, start), ridge_of_best

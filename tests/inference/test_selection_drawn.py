@@ -1,0 +1,87 @@
+"""`hpcvdj infer-selection` of drawn cohorts: nothing is found where nothing was selected, and a planted factor is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import hpcvdj
+from hpcvdj.counting.tables import productive_reading
+from hpcvdj.inference import selection as module
+from hpcvdj.inference.selection import SelectionPlan, infer_selection
+from hpcvdj.recombination.igor import OLGA_FOLDERS, load_model, model_folders
+from hpcvdj.recombination.selection import RESIDUES
+from hpcvdj.repertoires.junctions import read_table
+from hpcvdj.runs.run import Run
+from tests.cohorts.drawn import drawn, with_individuals
+from tests.selected import distinct, with_factor
+
+pytestmark = pytest.mark.skipif(not OLGA_FOLDERS.keys() <= model_folders().keys(), reason="olga is not installed")
+
+SIZES = [12_000, 6_000, 3_000, 1_000]
+"""Recombinations of each individual."""
+
+LOCI = ["human_tra", "human_trb", "human_igk", "human_igh", "mouse_tra", "mouse_trb"]
+
+
+@pytest.fixture(autouse=True)
+def fewer_draws(monkeypatch):
+    """As many draws as these tests need."""
+    monkeypatch.setattr(module, "FRESH", 60_000)
+
+
+def fitted(table, model, **options):
+    """The factor of a table whose rows name their individuals."""
+    junctions = read_table(table, model, productive_reading(), together=True)
+    return infer_selection(junctions, model, SelectionPlan(**options), Run(), "cpu")
+
+
+def slow_but(loci, *quick):
+    """The loci as parameters, of which all but some are slow."""
+    return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in loci]
+
+
+@pytest.mark.parametrize("name", slow_but(LOCI, "human_igk"))
+@pytest.mark.parametrize("rows", [300_000, 5_000])
+def test_no_selection_is_invented(name, rows):
+    """Individuals of different sizes, drawn from the model itself; also if some of their junctions take part."""
+    model = load_model(name)
+    fit = fitted(with_individuals(drawn(model, sum(SIZES), 11), SIZES), model, rows=rows)
+    assert abs(fit.gain) < 3 * fit.error
+    # Four standard errors of an area of so many junctions.
+    assert fit.auc == pytest.approx(0.5, abs=4 / np.sqrt(12 * fit.rows[1]))
+    assert np.exp(fit.selection.largest - fit.selection.smallest) < 2
+    assert any("explains no more" in warning for warning in fit.warnings)
+
+
+def weights_of(model):
+    """The weights of a factor: of V genes with the length, and of residues at ten positions."""
+    rng = np.random.default_rng(0)
+    weights = {}
+    for gene in sorted({own.allele.partition("*")[0] for own in model.v}):
+        level, slope = rng.normal(0, 0.4), rng.normal(0, 0.06)
+        weights |= {f"V_length:{gene}:{size}": level + slope * (size - 13) for size in range(5, 30)}
+    for side in ("left", "right"):
+        for position in range(2, 7):
+            for residue in rng.choice(list(RESIDUES), 6, replace=False):
+                weights[f"{side}:{position}:{residue}"] = rng.normal(0, 0.4)
+    return weights
+
+
+@pytest.mark.parametrize("name", slow_but(LOCI, "human_igk"))
+def test_a_planted_factor_is_recovered(name):
+    """Of deep individuals as well, who have many common junctions with or without selection."""
+    model = load_model(name)
+    true = with_factor(model, weights_of(model), draws=30_000)
+    sizes = [60_000, 10_000] if name == "human_igk" else [24_000, 8_000]
+    rows = hpcvdj.generate(true, sum(sizes), seed=3, selection=True, backend="cpu")
+    fit = fitted(with_individuals(rows, sizes), model)
+    fresh = distinct(drawn(model, 20_000, 12), model)
+    logs, found = (fresh.log_factor(own) for own in (true.selection, fit.selection))
+    slope, _ = np.polyfit(logs, found, 1, w=np.sqrt(fresh.times))
+    assert slope == pytest.approx(1, abs=0.15)
+    of_selected = fresh.times * np.exp(logs)
+    gains = [np.average(own, weights=of_selected) for own in (logs, found)]
+    assert gains[0] > 0.15
+    assert gains[1] > 0.8 * gains[0]
+    assert fit.gain > 5 * fit.error
