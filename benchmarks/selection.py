@@ -1,7 +1,7 @@
 """What `hpcvdj infer-selection` finds in drawn cohorts: without selection, and with a factor that is known.
 
-python benchmarks/selection.py --output results/selection/null.csv
-python benchmarks/selection.py --planted --output results/selection/planted.csv
+python benchmarks/selection.py --output results/calibration/selection_null.csv
+python benchmarks/selection.py --planted --output results/calibration/selection_planted.csv
 
 Draws the productive junctions of individuals from a model of OLGA and infers the selection factor of this model from
 them.  Nothing was selected: the gain should be 0 within its standard error, the AUC 0.5, and Q 1.

@@ -115,7 +115,7 @@ def command(
 
     Runs are stopped, saved and resumed as those of `hpcvdj count`.
 
-    Example: hpcvdj pgen inputs/mouse_trb/small.tsv -m mouse_trb -o pgen.tsv
+    Example: hpcvdj pgen repertoire.tsv -m mouse_trb -o pgen.tsv
     """
     run = common.begin(threads, patience)
     log_if_serial(run.world)

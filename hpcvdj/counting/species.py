@@ -50,12 +50,11 @@ def species_warning(summary: Tally, reference: Reference) -> str | None:
     rows, counted, reached = summary.rows_read, summary.counted, summary.nonzero
     lacking = sum(count for *_, count in unlisted)
     finding = f"{lacking:,} of {rows:,} rows have a V or J call that {reference.name} does not list"
-    if lacking >= HALF * rows:
+    if lacking and lacking >= HALF * rows:
         others = _other_tables(reference) if isinstance(reference, Germline) else _other_models(reference)
         other, listed, undecided = _best(others, unlisted)
         if other and listed >= NEARLY_ALL * (lacking - undecided) and undecided < HALF * lacking:
             return f"{finding}, but {other} lists those of {listed:,}: are the rows of that species or locus?"
-    if lacking and lacking >= NEARLY_ALL * rows:
         return f"{finding}: are they of another species or locus?"
     telling = isinstance(reference, Model) or summary.max_n >= ENOUGH_N
     if telling and counted and reached < FEWEST_REACHED * counted:

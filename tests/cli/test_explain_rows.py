@@ -36,7 +36,7 @@ def test_a_row_is_explained_as_it_was_counted(counted):
 
 def test_a_row_of_probabilities(tmp_path):
     pytest.importorskip("olga")
-    hpcvdj_command("pgen", SMALL, "-m", "mouse_trb", "-o", tmp_path / "p.h5")
+    hpcvdj_command("pgen", SMALL, "-m", "mouse_trb", "-o", tmp_path / "p.h5", "--force")
     with Result(tmp_path / "p.h5") as result:
         row = result.to_table().slice(0, 1).to_pylist()[0]
     out, _ = hpcvdj_command("explain", tmp_path / "p.h5", "--id", row["sequence_id"], "--format", "json")

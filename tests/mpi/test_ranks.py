@@ -10,9 +10,8 @@ import pyarrow as pa
 import pytest
 
 from hpcvdj.cohorts.cohort import cohort_of
-from hpcvdj.cohorts.contamination import Settings as ContaminationSettings
-from hpcvdj.cohorts.contamination import contaminate
-from hpcvdj.cohorts.sharing import Settings as SharingSettings
+from hpcvdj.cohorts.contamination import ContaminationSettings, contaminate
+from hpcvdj.cohorts.shared_table import SharingSettings
 from hpcvdj.cohorts.sharing import share
 from hpcvdj.counting.compute import ArrayStore, compute, shared_repertoire
 from hpcvdj.counting.config import Config

@@ -1,0 +1,240 @@
+"""What the tests of hpcvdj say of cohorts that a model makes: nothing where nothing is, and what is planted.
+
+python benchmarks/calibration.py --output results/calibration/raw.csv
+
+Of each locus and seed, `null` draws productive junctions of individuals of unequal depth from the model, with read
+counts of a Pareto distribution, and runs the check of the model, `hpcvdj sharing` (both units), `contamination` and
+`enrich` on them.  `planted` adds what they should find:
+
+pair            1 of 200 junctions of the first individual, with one read, in the second
+common source   20 improbable junctions in 6 to 14 individuals each
+copies          40 large clones of the third individual, of the more probable junctions; 5 to 8 others have each with
+                1 to 3 reads
+public          40 amino-acid sequences in 10 individuals or more, whose nucleotides are drawn for each: no copies
+clusters        10 groups of 8 junctions that differ in one base from one that the model hardly makes
+
+A row of the output is one number: what is measured, of which locus, with which seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import hpcvdj
+from hpcvdj.chance.check import check_fit, sample_of_table
+from hpcvdj.counting.config import PgenConfig
+from hpcvdj.recombination.alphabet import translate
+from hpcvdj.repertoires.reading import Reading
+
+LOCI = ("human_tra", "human_trb", "human_igk", "human_igh", "mouse_tra", "mouse_trb")
+COLUMNS = ["v_call", "j_call", "junction", "junction_aa"]
+FOUND_BY_CHANCE = ("truncated", "unmade")
+"""Findings about the model itself, which rows that it makes have, too."""
+
+Numbers = Iterator[tuple[str, str, float]]
+"""(command, what is measured, how much)."""
+
+
+def drawn(model: Any, number: int, seed: int) -> pd.DataFrame:
+    """Productive junctions."""
+    return hpcvdj.generate(model, number, seed=seed, productive=True).select(COLUMNS).to_pandas()
+
+
+def cohort(model: Any, individuals: int, seed: int, smallest: int, largest: int) -> pd.DataFrame:
+    """Individuals of unequal depth, with reads."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(smallest, largest, individuals)
+    table = drawn(model, int(sizes.sum()), 1000 + seed)
+    table["repertoire_id"] = np.repeat([f"s{k:02d}" for k in range(individuals)], sizes)
+    table["duplicate_count"] = np.minimum(np.floor(rng.pareto(1.0, len(table)) + 1), 1e6).astype(int)
+    return table
+
+
+def without_effect(model: Any, table: pd.DataFrame) -> Numbers:
+    """What is found in a cohort in which nothing is."""
+    fit = check_fit(sample_of_table(table, model, PgenConfig().reads(Reading())), model)
+    yield "check", "genes that fail", sum(own.finding not in FOUND_BY_CHANCE for own in fit.genes)
+    yield "check", "lengths that fail", len(fit.lengths)
+    yield "check", "calls that contradict the bases", sum(rows for _, rows in fit.contradicted)
+    yield "check", "calls compared", fit.calls
+    for unit in ("vj-aa", "nt"):
+        found = hpcvdj.sharing(table, model, unit=unit)
+        name = f"sharing {unit}"
+        yield name, "q", found.q
+        yield name, "recombinations for each distinct junction", float(found.sizes.sum() / found.cohort.has.sizes.sum())
+        for number in range(2, 6):
+            yield name, f"in {number}, observed", int(found.observed[number])
+            yield name, f"in {number}, expected", float(found.expected[number])
+            error = np.hypot(np.sqrt(found.expected[number]), (found.high[number] - found.low[number]) / 3.92)
+            yield name, f"in {number}, z", float((found.observed[number] - found.expected[number]) / error)
+        yield name, "sequences tested", found.table.num_rows
+        yield name, "hits", found.hits
+        yield name, "likely copies", sum(found.table["likely_copy"].to_pylist())
+    contaminated = hpcvdj.contamination(table, model)
+    yield from pairs_of(contaminated)
+    yield "contamination", "pairs of one person", len(contaminated.pairs.of_one_person)
+    yield from enriched(model, one_of(table), "")
+
+
+def one_of(table: pd.DataFrame) -> pd.DataFrame:
+    """The junctions of the deepest individual, without reads."""
+    name = table["repertoire_id"].value_counts().index[0]
+    return table[table["repertoire_id"] == name][COLUMNS]
+
+
+def pairs_of(found: Any) -> Numbers:
+    """What `contamination` says of pairs and common sources."""
+    yield "contamination", "pairs", found.table.num_rows
+    yield "contamination", "pairs that stand out", len(found.pairs.standing_out)
+    yield "contamination", "junctions of a common source", len(found.improbable.common)
+
+
+def enriched(model: Any, rows: pd.DataFrame, of: str, centres: frozenset[str] = frozenset()) -> Numbers:
+    """What `enrich` says of the rows of an individual."""
+    found = hpcvdj.enrich(rows, model, max_q=0.05)
+    table = found.table.to_pandas()
+    hits = set(table["junction_aa"][table["q_value"] <= 0.05])
+    yield f"enrich{of}", "kappa", found.kappa or 0.0
+    yield f"enrich{of}", "clonotypes", found.clonotypes
+    yield f"enrich{of}", "hits", len(hits)
+    if centres:
+        yield f"enrich{of}", "planted centres", len(centres)
+        yield f"enrich{of}", "planted centres that are hits", len(centres & hits)
+        near = {text for text in hits if any(exchanges(text, centre) <= 2 for centre in centres)}
+        yield f"enrich{of}", "hits near no centre", len(hits - near)
+    else:
+        observed, expected = (np.array(found.qq[name]) for name in ("observed", "expected"))
+        place = int(np.searchsorted(expected, 0.01))
+        yield f"enrich{of}", "p-value at the rank of 0.01", float(observed[place])
+
+
+def exchanges(one: str, other: str) -> int:
+    """In how many places two sequences differ; many, if they differ in length."""
+    return sum(a != b for a, b in zip(one, other, strict=True)) if len(one) == len(other) else 99
+
+
+def key_of(table: pd.DataFrame) -> pd.Series:
+    """V gene, J gene and amino acids of rows."""
+    genes = [table[name].str.split("*").str[0] for name in ("v_call", "j_call")]
+    return genes[0] + "|" + genes[1] + "|" + table["junction_aa"]
+
+
+def planted(model: Any, table: pd.DataFrame, seed: int) -> tuple[pd.DataFrame, dict[str, set[str]]]:
+    """The cohort with all that is planted, and the keys of copies and public sequences."""
+    rng = np.random.default_rng([seed, 1])
+    names = sorted(set(table["repertoire_id"]))
+    p = hpcvdj.pgen(table[COLUMNS[:3]], model)["pgen_nt"].to_numpy()
+    first, third = ((table["repertoire_id"] == names[k]).to_numpy() for k in (0, 2))
+    added: list[dict[str, Any]] = []
+
+    def add(row: dict[str, Any], holders: Any, least: int, most: int) -> None:
+        added.extend(
+            {**row, "repertoire_id": name, "duplicate_count": int(rng.integers(least, most))} for name in holders
+        )
+
+    for row in table[first].sample(frac=0.005, random_state=seed).to_dict("records"):
+        add(row, names[1:2], 1, 2)
+    for row in table[p < np.quantile(p, 0.2)].sample(20, random_state=seed).to_dict("records"):
+        add(row, rng.choice(names, rng.integers(6, min(15, len(names))), replace=False), 1, 4)
+    probable = third & (p > np.quantile(p[third], 0.6))
+    clones = table[probable].drop_duplicates("junction").sample(40, random_state=seed)
+    for row in clones.to_dict("records"):
+        add(row, names[2:3], 3_000, 60_000)
+        add(row, rng.choice(names[3:], rng.integers(5, 9), replace=False), 1, 4)
+    others = drawn(model, 1_500_000, 2000 + seed)
+    others["key"] = key_of(others)
+    times = others["key"].value_counts()
+    # As probable as a sequence may be that some people share, and not everybody.
+    public = set(rng.permutation(sorted(times[(times >= 12) & (times <= 40)].index))[:40].tolist())
+    for _, rows in others[others["key"].isin(public)].groupby("key"):
+        holders = rng.permutation(names)[: int(rng.integers(10, len(names) + 1))]
+        chosen = rows.sample(min(len(holders), len(rows)), random_state=seed).to_dict("records")
+        for row, name in zip(chosen, holders, strict=False):
+            add({column: row[column] for column in COLUMNS}, [name], 1, 30)
+        added[-1]["duplicate_count"] = int(rng.integers(2_000, 30_000))
+    return pd.concat([table, pd.DataFrame(added)], ignore_index=True), {"copies": set(key_of(clones)), "public": public}
+
+
+def with_effect(model: Any, table: pd.DataFrame, seed: int) -> Numbers:
+    """What is found of what is planted."""
+    every, keys = planted(model, table, seed)
+    contaminated = hpcvdj.contamination(every, model)
+    yield from pairs_of(contaminated)
+    rows = contaminated.table.to_pylist()
+    pair = next(row for row in rows if (row["individual_1"], row["individual_2"]) == ("s00", "s01"))
+    yield "contamination", "the planted pair stands out", float((0, 1) in contaminated.pairs.standing_out)
+    yield "contamination", "share of the planted pair (0.005)", float(pair["share_of_1"])
+    for unit in ("vj-aa", "nt"):
+        name, found = f"sharing {unit}", hpcvdj.sharing(every, model, unit=unit).table.to_pandas()
+        hits = found[found["q_value"] <= 0.05]
+        key = key_of(hits)
+        for kind, own in keys.items():
+            yield name, f"{kind} among the hits", int(key.isin(own).sum())
+            yield name, f"{kind} called likely copies", int(hits["likely_copy"][key.isin(own)].sum())
+    sample, centres = with_clusters(model, one_of(table), seed)
+    yield from enriched(model, sample, " planted", centres)
+
+
+def with_clusters(model: Any, rows: pd.DataFrame, seed: int, clusters: int = 10, members: int = 8) -> Any:
+    """The rows and clusters of junctions, and the amino acids in their middle."""
+    rng = np.random.default_rng([seed, 2])
+    rare = drawn(model, 5_000, 3000 + seed)
+    p = hpcvdj.pgen(rare[COLUMNS[:3]], model, sequence="aa")["pgen_aa"].to_numpy()
+    long = rare["junction"].str.len().to_numpy() >= 36
+    rare = rare[long & (p < np.quantile(p[long], 0.05))]
+    added, centres = [], []
+    for row in rare.head(clusters).to_dict("records"):
+        text, found = row["junction"], {row["junction"]}
+        while len(found) < members:
+            place = int(rng.integers(6, len(text) - 6))
+            other = text[:place] + "ACGT"[rng.integers(4)] + text[place + 1 :]
+            if "*" not in translate([other])[0]:
+                found.add(other)
+        centres.append(row["junction_aa"])
+        added += [{**row, "junction": own, "junction_aa": translate([own])[0]} for own in sorted(found)]
+    return pd.concat([rows, pd.DataFrame(added)], ignore_index=True), frozenset(centres)
+
+
+def main() -> None:
+    """Measure and write the raw rows."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, required=True, help="a CSV, to which rows are added")
+    parser.add_argument("--models", nargs="+", default=LOCI)
+    parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2])
+    parser.add_argument("--individuals", type=int, default=16)
+    parser.add_argument("--recombinations", nargs=2, type=int, default=[10_000, 50_000], help="smallest and largest")
+    options = parser.parse_args()
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    new = not options.output.exists()
+    with open(options.output, "a", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        if new:
+            writer.writerow(("version", "model", "seed", "cohort", "command", "measured", "value"))
+        for name in options.models:
+            model = hpcvdj.load_model(name)
+            for seed in options.seeds:
+                table = cohort(model, options.individuals, seed, *options.recombinations)
+                for kind, numbers in (
+                    ("null", without_effect(model, table)),
+                    ("planted", with_effect(model, table, seed)),
+                ):
+                    begun = time.perf_counter()
+                    with warnings.catch_warnings(action="ignore"):
+                        for command, measured, value in numbers:
+                            writer.writerow((hpcvdj.__version__, name, seed, kind, command, measured, f"{value:.5g}"))
+                    writer.writerow((hpcvdj.__version__, name, seed, kind, "all", "seconds",
+                                     f"{time.perf_counter() - begun:.1f}"))  # fmt: skip
+                    stream.flush()
+
+
+if __name__ == "__main__":
+    main()
