@@ -4,7 +4,7 @@ A sample of the table's rows is compared with junctions that the model makes (`h
 have a name, and with the calls of other genes (`hpcvdj.chance.calls`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import Any, get_args
@@ -13,9 +13,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hpcvdj.chance.calls import SIDES, contradicted, more_than_chance, suspicious, with_other_genes
+from hpcvdj.chance.calls import (
+    RARE,
+    RARE_ALLELE,
+    SEGMENTS,
+    SIDES,
+    contradicted,
+    more_than_chance,
+    rare_alleles,
+    suspicious,
+    with_other_genes,
+)
 from hpcvdj.chance.depth import Counts, Floats
-from hpcvdj.chance.fit import TAIL, Frame, GeneFit, LengthFit, Side, compare
+from hpcvdj.chance.fit import TAIL, Frame, GeneFit, LengthFit, Side, at_least, compare, times_text
 from hpcvdj.counting.compute import count_in_memory
 from hpcvdj.counting.config import PgenConfig
 from hpcvdj.errors import InputError, require_choice
@@ -71,6 +81,7 @@ BETTER = 0.25
 IMPOSSIBLE = "the model cannot make it"
 BROKEN_GENE = "the model makes its V or J gene wrongly"
 CONTRADICTED_CALL = "a call contradicts the bases"
+OF_RARE_ALLELE = "an allele makes it that the model hardly ever chooses"
 """Why something is not tested."""
 
 _FLOOR = np.log(1e-40)
@@ -88,6 +99,8 @@ class ModelFit:
     lengths       lengths that fail
     calls         productive rows whose calls were compared with other genes
     contradicted  how many of them have a V call, a J call, or both, that contradict the bases
+    alleles       rare alleles of the model: the name, rows that no other allele of their gene makes easily, and rows
+                  of the gene, of those compared
     examples      some of these
     better        a model with a name under which the rows are more likely, and by how many nats per row
     compared      whether there were rows enough to judge genes and lengths
@@ -101,6 +114,7 @@ class ModelFit:
     lengths: tuple[LengthFit, ...] = ()
     calls: int = 0
     contradicted: tuple[tuple[str, int], ...] = ()
+    alleles: tuple[tuple[str, int, int], ...] = ()
     examples: tuple[str, ...] = ()
     better: tuple[str, float] | None = None
     compared: bool = False
@@ -119,9 +133,17 @@ class ModelFit:
         number = sum(rows for _, rows in self.contradicted)
         return number if more_than_chance(number, self.calls) else 0
 
+    @property
+    def rare_alleles(self) -> list[tuple[str, int, int]]:
+        """Those of `alleles` that are more common in the table than a rare allele can be."""
+        return [own for own in self.alleles if at_least(own[1], own[2]) > RARE]
+
     def facts(self) -> dict[str, Any]:
         """As JSON values, by the key `fit`."""
-        derived = {"broken": sorted(self.broken), "contradicted": dict(self.contradicted), "miscalled": self.miscalled}
+        derived = {
+            "broken": sorted(self.broken), "contradicted": dict(self.contradicted), "miscalled": self.miscalled,
+            "alleles": self.rare_alleles,
+        }  # fmt: skip
         return {"fit": asdict(self) | derived}
 
     def lines(self) -> list[str]:
@@ -130,20 +152,26 @@ class ModelFit:
         found = []
         if self.better is not None:
             name, nats = self.better
-            found.append(
-                f"{name} fits better: by {nats:.2g} nats per row (the logarithm of how much likelier it makes it)"
-            )
+            found.append(f"{name} fits better: most rows are about {times_text(nats / np.log(10))} times as probable")
         if self.impossible >= MANY_IMPOSSIBLE:
             found.append(f"{100 * self.impossible:.0f} % of {self.rows:,} rows are impossible under the model")
         if self.impossible >= MOST_IMPOSSIBLE:
             return found
+        # What explains other findings goes first.
         genes = sorted(self.genes, key=lambda own: (order.index(str(own.finding)), -own.rows))
-        found += [f"{own}{REMEDIES.get(str(own.finding), '')}" for own in genes]
+        of_genes = [(own.finding, f"{own}{REMEDIES.get(str(own.finding), '')}") for own in genes]
+        found += [line for finding, line in of_genes if finding in ("broken", "truncated")]
         if self.miscalled:
             found.append(
                 f"{self.miscalled:,} of {self.calls:,} rows have a call that contradicts the bases, such as "
                 f"{self.examples[0]}"
             )
+        found += [
+            f"{name}: only this allele makes {100 * rows / of:.2g} % of the {of:,} rows of its gene, and the model "
+            f"hardly ever chooses it{REMEDIES['broken']}"
+            for name, rows, of in self.rare_alleles
+        ]
+        found += [line for finding, line in of_genes if finding not in ("broken", "truncated")]
         return [*found, *map(str, self.lengths)]
 
 
@@ -156,8 +184,8 @@ MOST_KEPT = 4
 _KEPT: dict[tuple[Any, ...], dict[Frame, Side]] = {}
 
 REMEDIES = {
-    "broken": "; tests leave it out (--keep-misfits tests it)",
-    "truncated": "; tests leave it out (--keep-misfits tests it)",
+    "broken": "; tests of sharing, contamination and neighbourhoods leave it out",
+    "truncated": "; tests of sharing, contamination and neighbourhoods leave it out",
     "habit": " (--ties auto takes them together)",
 }
 """What to do about a finding."""
@@ -193,6 +221,10 @@ class Checks:
         if not self.force:
             _require_possible(found, model)
         lines = found.lines()
+        if lines and found.compared:
+            warn(
+                f"{model.name} does not fit all of {found.rows:,} different rows that were compared with what it makes:"
+            )
         for line in lines[:MOST_LINES]:
             warn(line)
         if lines[MOST_LINES:]:
@@ -317,11 +349,11 @@ def contradicting(own: Repertoire, model: Model, names: tuple[str, ...] = PGEN_C
 
 def _contradicting(own: Repertoire, p: Floats, model: Model, names: tuple[str, ...]) -> NDArray[np.int8]:
     of_drawn = _made(model, "call", names)["productive"].p
-    rows = suspicious(p, of_drawn)
+    rows = suspicious(own, p, of_drawn, model)
     part = own.subset(rows)
-    with_others = [_probabilities(given, model, names) for given in with_other_genes(part, model)]
+    others = [(other, _probabilities(other.repertoire, model, names)) for other in with_other_genes(part, model)]
     found = np.zeros(len(own), dtype=np.int8)
-    found[rows] = contradicted(part, p[rows], with_others, model, float(np.quantile(of_drawn, TAIL)))
+    found[rows] = contradicted(part, p[rows], others, model, float(np.quantile(of_drawn, TAIL)))
     return found
 
 
@@ -330,12 +362,27 @@ def _calls(own: Side, rows: Counts, model: Model, names: tuple[str, ...]) -> dic
     part = own.repertoire.subset(rows)
     wrong = _contradicting(part, own.p[rows], model, names)
     numbers = np.bincount(wrong, minlength=len(SIDES))
-    named = np.flatnonzero(wrong)[:EXAMPLES]
+    named = np.flatnonzero((wrong > 0) & (wrong < RARE_ALLELE))[:EXAMPLES]
     calls = [tuple(alleles.allele for alleles in part.pairs[kind]) for kind in kinds_of(part)[named].tolist()]
     texts = sequences(part, named).to_pylist()
     examples = [f"{text} called {v}, {j}" for text, (v, j) in zip(texts, calls, strict=True)]
-    contradictions = tuple((side, int(number)) for side, number in zip(SIDES, numbers, strict=True) if side and number)
-    return {"calls": len(rows), "contradicted": contradictions, "examples": tuple(examples)}
+    sides = SIDES[1:RARE_ALLELE]
+    contradictions = tuple((side, int(number)) for side, number in zip(sides, numbers[1:], strict=False) if number)
+    alleles = tuple(_alleles(part, wrong, model)) if numbers[RARE_ALLELE:].any() else ()
+    return {"calls": len(rows), "contradicted": contradictions, "examples": tuple(examples), "alleles": alleles}
+
+
+def _alleles(own: Repertoire, wrong: NDArray[np.int8], model: Model) -> Iterator[tuple[str, int, int]]:
+    """The field `alleles` of a `ModelFit`.
+
+    wrong  int8 [junctions]: as of `contradicting`
+    """
+    p = np.ones(len(own))
+    for side, segment in enumerate(SEGMENTS, start=RARE_ALLELE):
+        for gene, rows in Side(own, p).rows_by_gene(segment).items():
+            number = int((wrong[rows] == side).sum())
+            if number:
+                yield "/".join(rare_alleles(model, segment, gene)), number, len(rows)
 
 
 def _better(own: Side, rows: Counts, model: Model, names: tuple[str, ...]) -> tuple[str, float] | None:

@@ -135,7 +135,7 @@ class GeneFit:
         if self.finding in ("broken", "improbable"):
             zero = f", {100 * self.zero:.0f} % impossible" if self.zero >= 0.005 else ""
             short = -(self.log10_shift or 0.0)
-            shift = f"; p is 10^{short:.0f} times too small" if short >= 1 else ""
+            shift = f"; p is about {times_text(short)} times too small" if short >= 1 else ""
             return f"{self.gene}: {100 * self.improbable:.0f} % of {self.rows:,} rows are improbable{zero}{shift}"
         twins = f"; reads hardly tell it from {', '.join(self.twins)}" if self.finding == "habit" else ""
         return f"{self.gene}: {_shares_text(self.share, self.model_share, self.frame)}{twins}"
@@ -154,6 +154,11 @@ class LengthFit:
     def __str__(self) -> str:
         """What is wrong, in words."""
         return f"{self.nucleotides} nt: {_shares_text(self.share, self.model_share, self.frame)}"
+
+
+def times_text(log10: float) -> str:
+    """How many times as large, in two digits or as a power of ten."""
+    return f"{10**log10:,.2g}" if log10 < 2 else f"10^{log10:.0f}"
 
 
 def _shares_text(share: float, model_share: float, frame: Frame) -> str:

@@ -8,7 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hpcvdj.chance import DRAWS
-from hpcvdj.chance.check import BROKEN_GENE, CONTRADICTED_CALL, IMPOSSIBLE, ModelFit
+from hpcvdj.chance.check import BROKEN_GENE, CONTRADICTED_CALL, IMPOSSIBLE, OF_RARE_ALLELE, ModelFit
 from hpcvdj.chance.depth import Counts, Floats
 from hpcvdj.chance.draws import SelectionFactor
 from hpcvdj.cohorts import Unit
@@ -24,7 +24,7 @@ from hpcvdj.repertoires.genes import as_text, kinds_of, sequences
 HIT = 0.05
 """The q-value up to which a sequence is a hit."""
 
-NOT_TESTED = ("", IMPOSSIBLE, BROKEN_GENE, CONTRADICTED_CALL)
+NOT_TESTED = ("", IMPOSSIBLE, BROKEN_GENE, CONTRADICTED_CALL, OF_RARE_ALLELE)
 """Why a sequence is not tested; the first for one that is."""
 
 

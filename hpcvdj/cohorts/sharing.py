@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hpcvdj.chance.calls import contradicted, suspicious, with_other_genes
-from hpcvdj.chance.check import BROKEN_GENE, CONTRADICTED_CALL, IMPOSSIBLE, UNCHECKED, ModelFit
+from hpcvdj.chance.calls import RARE_ALLELE, Others, contradicted, suspicious, with_other_genes
+from hpcvdj.chance.check import BROKEN_GENE, CONTRADICTED_CALL, IMPOSSIBLE, OF_RARE_ALLELE, UNCHECKED, ModelFit
 from hpcvdj.chance.depth import Counts, Draws, Floats, recombinations_of
 from hpcvdj.chance.draws import Chance, SelectionFactor, log_factors
 from hpcvdj.chance.fit import TAIL
@@ -131,7 +131,7 @@ class _Found:
     spelling     amino-acid sequences, and their probabilities: of nucleotides, those that they spell
     p_junctions  float64 [junctions]
     doubtful     int64: those of `chosen` whose calls may contradict their bases
-    with_others  their probabilities with other genes; none for amino acids without genes
+    with_others  them with other genes, and their probabilities; none for amino acids without genes
     """
 
     cohort: Cohort
@@ -142,7 +142,7 @@ class _Found:
     spelling: Sequences
     p_spelling: Floats
     doubtful: Counts
-    with_others: list[Floats]
+    with_others: list[tuple[Others, Floats]]
 
 
 def share(
@@ -212,13 +212,16 @@ def _probabilities(
         p_spelling = among_productive(spelling, PGEN_COLUMNS[1:2])
     doubtful = np.empty(0, dtype=np.int64)
     if chosen is not None and p is not None and drawn is not None and unit != "aa":
-        doubtful = np.intersect1d(suspicious(p, drawn.p_unit), np.flatnonzero(chosen.has.numbers >= 2))
-    part = chosen.repertoire.subset(doubtful) if chosen is not None else None
+        improbable = suspicious(chosen.repertoire, p, drawn.p_unit, model)
+        doubtful = np.intersect1d(improbable, np.flatnonzero(chosen.has.numbers >= 2))
+    others = []
+    if chosen is not None and unit != "aa":
+        others = with_other_genes(chosen.repertoire.subset(doubtful), model)
     with_others = []
-    for side in range(3 if unit != "aa" else 0):
-        other = with_other_genes(part, model)[side] if part is not None else None
-        values = chance.among_productive(other, name, run)
-        with_others.append(values[:, 0] if values is not None else None)
+    for place in range(run.from_root(lambda: len(others))):
+        values = chance.among_productive(others[place].repertoire if others else None, name, run)
+        if values is not None:
+            with_others.append((others[place], values[:, 0]))
     if cohort is None or everything is None or chosen is None or spelling is None or p_junctions is None:
         return None
     return _Found(cohort, everything, chosen, p, p_junctions[:, 0], spelling, p_spelling, doubtful, with_others)  # type: ignore[arg-type]
@@ -322,8 +325,9 @@ def _not_tested(found: _Found, drawn: _Drawn, asked: Asked) -> NDArray[np.int8]:
     if found.with_others:
         smallest = float(np.quantile(drawn.p_unit, TAIL))
         rows = found.doubtful
-        wrong = contradicted(own.subset(rows), found.p[rows], found.with_others, asked.model, smallest) > 0
-        reasons[rows[wrong & (reasons[rows] == 0)]] = NOT_TESTED.index(CONTRADICTED_CALL)
+        side = contradicted(own.subset(rows), found.p[rows], found.with_others, asked.model, smallest)
+        why = np.where(side >= RARE_ALLELE, NOT_TESTED.index(OF_RARE_ALLELE), NOT_TESTED.index(CONTRADICTED_CALL))
+        reasons[rows] = np.where((side > 0) & (reasons[rows] == 0), why, reasons[rows])
     return np.where(found.p <= 0, NOT_TESTED.index(IMPOSSIBLE), reasons).astype(np.int8)
 
 

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hpcvdj.chance.check import BROKEN_GENE, CONTRADICTED_CALL, IMPOSSIBLE, contradicting
+from hpcvdj.chance.calls import RARE_ALLELE
+from hpcvdj.chance.check import BROKEN_GENE, CONTRADICTED_CALL, IMPOSSIBLE, OF_RARE_ALLELE, contradicting
 from hpcvdj.counting.compute import count_in_memory, shared_repertoire
 from hpcvdj.counting.config import PgenConfig
 from hpcvdj.enrichment import statistics
@@ -180,9 +181,10 @@ def enrich(
     qq = statistics.quantiles(statistics.randomised(p_values[at], more, settings.seed))
     # A call that contradicts the bases makes a neighbourhood improbable, so small p-values are doubted.
     small = tested[p_values[np.searchsorted(rows, tested)] <= settings.max_q]
-    doubted = small[contradicting(own.repertoire.subset(small), model) > 0]
-    tested = np.setdiff1d(tested, doubted)
-    not_tested[CONTRADICTED_CALL] = len(doubted)
+    side = contradicting(own.repertoire.subset(small), model)
+    tested = np.setdiff1d(tested, small[side > 0])
+    not_tested[OF_RARE_ALLELE] = int((side >= RARE_ALLELE).sum())
+    not_tested[CONTRADICTED_CALL] = int((side > 0).sum()) - not_tested[OF_RARE_ALLELE]
     at = np.searchsorted(rows, tested)
     return _tested(
         own, tested, settings, (common, estimate, by_length, qq, not_tested),

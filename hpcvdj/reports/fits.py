@@ -42,14 +42,16 @@ def fit_statements(outputs: Outputs) -> Iterator[Statement]:
         doubted, better = fit["miscalled"], fit.get("better")
         parts = [f"{fit['rows']:,} rows of {name} were compared with what the model makes"]
         if better:
-            parts.append(f"{better[0]} fits better, by {better[1]:.2g} nats per row")
+            parts.append(f"{better[0]} fits better, by {better[1]:.2g} nats (natural logarithms) per row")
         if fit["impossible"]:
             parts.append(f"{percent(round(fit['impossible'] * fit['rows']), fit['rows'])} are impossible")
         if wrong:
             parts.append(f"genes that the model makes wrongly: {', '.join(wrong[:8])}{', …' * (len(wrong) > 8)}")
+        if alleles := [own[0] for own in fit["alleles"]]:
+            parts.append(f"alleles that the model hardly ever chooses: {', '.join(alleles)}")
         if doubted:
             parts.append(f"{doubted:,} of {fit['calls']:,} rows have a call that contradicts the bases")
-        care = better or wrong or fit["genes"] or fit["lengths"] or fit["impossible"] >= MANY_IMPOSSIBLE
+        care = better or wrong or alleles or fit["genes"] or fit["lengths"] or fit["impossible"] >= MANY_IMPOSSIBLE
         care = care or doubted > MANY_CONTRADICTED * max(fit["calls"], 1)
         verdict: Verdict = "no" if fit["impossible"] >= 0.5 else "with care" if care else "yes"
         yield Statement("Does the model fit the table?", verdict, ". ".join(parts) + ".")

@@ -12,7 +12,8 @@ GENE = {
 
 FIT = {
     "rows": 1_000, "impossible": 0.0, "lacking": 0, "genes": [], "lengths": [], "calls": 900, "contradicted": {},
-    "miscalled": 0, "examples": [], "better": None, "compared": True, "keep_misfits": False, "broken": [],
+    "miscalled": 0, "alleles": [], "examples": [], "better": None, "compared": True, "keep_misfits": False,
+    "broken": [],
 }  # fmt: skip
 
 
@@ -34,13 +35,15 @@ def test_what_fails(tmp_path):
     length = {"nucleotides": 66, "rows": 3, "share": 0.0, "model_share": 0.01, "frame": "productive"}
     fit = {
         **FIT, "genes": [GENE, habit], "lengths": [length], "contradicted": {"J": 30}, "miscalled": 30,
+        "alleles": [["TRBJ2-7*02", 25, 100]],
         "impossible": 0.02, "better": ["human_trb", 1.2],
     }  # fmt: skip
     outputs = read_outputs([sharing(tmp_path / "s.tsv", fit=fit)])
     ((verdict, text),) = statements(outputs)
     assert verdict == "with care"
-    assert "human_trb fits better, by 1.2 nats per row" in text
+    assert "human_trb fits better, by 1.2 nats (natural logarithms) per row" in text
     assert "genes that the model makes wrongly: TRBV31." in text
+    assert "alleles that the model hardly ever chooses: TRBJ2-7*02." in text
     assert "30 of 900 rows have a call that contradicts the bases" in text
     (section,) = fit_sections(outputs)
     genes, lengths = section.tables
