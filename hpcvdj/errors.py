@@ -5,7 +5,8 @@ the command line, the Python functions, validation and the documentation ask the
 score is one class.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from numbers import Integral
 from typing import TypeVar
 
@@ -97,6 +98,19 @@ def require_integer(name: str, value: object, remedy: str) -> int:
     if not isinstance(value, Integral) or isinstance(value, bool):
         raise InputError(f"--{name.replace('_', '-')} {value!r}: {remedy}")
     return int(value)
+
+
+@contextmanager
+def naming(name: str) -> Iterator[None]:
+    """Input errors within say which of several tables they are of."""
+    try:
+        yield
+    except InputError as error:
+        if name in str(error):
+            raise
+        named = type(error)(f"{name}: {error}")
+        named.on_every_rank = error.on_every_rank
+        raise named from error
 
 
 def few(names: Iterable[str], most: int = 3) -> str:

@@ -52,6 +52,8 @@ def sharing(
     cohort, fit = cohort_of(tables, loaded, naming(), checks())
     found = share(cohort, loaded, settings(), Run(), loaded.selection, fit)
     assert found is not None
+    if found.refuted:
+        warn(f"far more is shared than q = {found.q:g} explains, so p-values are too small: do not believe the hits")
     if found.q_at_bound:
         warn("the fitted q is 1, its largest: no more is shared than recombination makes")
     for line in pairs_text(found.cohort, found.improbable):

@@ -28,7 +28,7 @@ from hpcvdj.chance.depth import Counts, Floats
 from hpcvdj.chance.fit import TAIL, Frame, GeneFit, LengthFit, Side, at_least, compare, times_text
 from hpcvdj.counting.compute import count_in_memory
 from hpcvdj.counting.config import PgenConfig
-from hpcvdj.errors import InputError, require_choice
+from hpcvdj.errors import InputError, few, require_choice
 from hpcvdj.generation.generate import Generation, generate
 from hpcvdj.kernels.generation.letters import productive_rows
 from hpcvdj.kernels.neighbours.blocks import groups
@@ -36,7 +36,7 @@ from hpcvdj.recombination.alphabet import NUCLEOTIDES
 from hpcvdj.recombination.calls import Genes, Ties, locus_of
 from hpcvdj.recombination.exclusions import ExclusionKind
 from hpcvdj.recombination.germline import SegmentType
-from hpcvdj.recombination.igor import load_model, model_folders
+from hpcvdj.recombination.igor import model_folders, read_model
 from hpcvdj.recombination.models import Alleles, Model
 from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem, Repertoire
@@ -92,9 +92,10 @@ _FLOOR = np.log(1e-40)
 class ModelFit:
     """How a model fits a sample of a table's rows.
 
-    rows          of the sample that have genes of the model
+    rows          different rows of the sample that have genes of the model
     impossible    share of them that the model cannot make
     lacking       further rows, with genes that the model lacks
+    tables        tables, or repertoires, of which the model cannot make half of the rows
     genes         genes that fail
     lengths       lengths that fail
     calls         productive rows whose calls were compared with other genes
@@ -105,11 +106,13 @@ class ModelFit:
     better        a model with a name under which the rows are more likely, and by how many nats per row
     compared      whether there were rows enough to judge genes and lengths
     keep_misfits  tests keep genes that the model makes wrongly
+    force         nothing is refused for what the model cannot make
     """
 
     rows: int = 0
     impossible: float = 0.0
     lacking: int = 0
+    tables: tuple[str, ...] = ()
     genes: tuple[GeneFit, ...] = ()
     lengths: tuple[LengthFit, ...] = ()
     calls: int = 0
@@ -119,6 +122,7 @@ class ModelFit:
     better: tuple[str, float] | None = None
     compared: bool = False
     keep_misfits: bool = False
+    force: bool = False
 
     @property
     def broken(self) -> frozenset[str]:
@@ -217,7 +221,7 @@ class Checks:
         warn  is told what is wrong
         name  the probability of `PGEN_COLUMNS` that is compared; by default that of what is read
         """
-        found = replace(check_fit(sample, model, name), keep_misfits=self.keep_misfits)
+        found = replace(check_fit(sample, model, name), keep_misfits=self.keep_misfits, force=self.force)
         if not self.force:
             _require_possible(found, model)
         lines = found.lines()
@@ -237,7 +241,7 @@ def sample_of_table(table: Any, model: Model, reading: Reading) -> Junctions:
     arrow = as_arrow(table)
     if len(arrow) > SAMPLE:
         arrow = arrow.take(np.sort(np.random.default_rng(0).permutation(len(arrow))[:SAMPLE]))
-    return read_table(arrow, model, replace(reading, productive=None, strict=False))
+    return read_table(arrow, model, replace(reading, productive=None, strict=False), together=True)
 
 
 def check_tables(
@@ -259,11 +263,13 @@ def check_fit(sample: Junctions, model: Model, name: str = "") -> ModelFit:
     if len(sample) < FEWEST_TO_SAY:
         return UNCHECKED
     named = sample.repertoire.pairs[0][0].allele != "any"
-    own = by_gene(sample.repertoire, model)[0] if named else sample.repertoire
-    own = own.subset(_distinct(own))
+    own, order = by_gene(sample.repertoire, model) if named else (sample.repertoire, np.arange(len(sample)))
+    distinct = _distinct(own)
+    own, table_of = own.subset(distinct), sample.repertoire_of[order[distinct]]
     lacking = sum(rows for exclusion, rows in sample.excluded.counts() if exclusion.kind in _LACKING)
     p = _probabilities(own, model, names)
     found = ModelFit(len(own), float((p <= 0).mean()) if len(own) else 0.0, lacking)
+    found = replace(found, tables=tuple(_other_tables(p <= 0, table_of, sample.repertoire_ids or [])))
     productive = _in_frames(own, p)["productive"]
     some = np.random.default_rng(0).permutation(len(productive))
     if found.impossible >= MANY_IMPOSSIBLE or len(productive) >= FEWEST_TO_COMPARE:
@@ -282,14 +288,25 @@ def check_fit(sample: Junctions, model: Model, name: str = "") -> ModelFit:
     )
 
 
+def _other_tables(impossible: NDArray[np.bool_], table_of: NDArray[np.int32], names: Sequence[str]) -> Iterator[str]:
+    """The tables, or repertoires, of which the model cannot make half of the rows."""
+    for place, name in enumerate(names):
+        own = impossible[table_of == place]
+        if len(own) >= FEWEST_TO_REFUSE and own.mean() >= MOST_IMPOSSIBLE:
+            yield name
+
+
 def _require_possible(fit: ModelFit, model: Model) -> None:
-    """Raise InputError if the model cannot make half of the rows."""
-    if fit.rows < FEWEST_TO_REFUSE or fit.impossible < MOST_IMPOSSIBLE:
+    """Raise InputError if the model cannot make half of the rows, of all tables or of one."""
+    too_many = fit.rows >= FEWEST_TO_REFUSE and fit.impossible >= MOST_IMPOSSIBLE
+    if not too_many and not fit.tables:
         return
+    share = f"{100 * fit.impossible:.0f} % of {fit.rows:,} rows" if too_many else "half or more of their rows"
+    place = f"{few(fit.tables)}: " if fit.tables else ""
     other = f", or better -m {fit.better[0]}" if fit.better is not None else ""
     raise InputError(
-        f"{model.name} cannot make {100 * fit.impossible:.0f} % of {fit.rows:,} rows: are they of another species or "
-        f"locus, or cut elsewhere than at Cys 104 and Phe/Trp 118? Give their model{other}; --force goes on"
+        f"{place}{model.name} cannot make {share}: are they of another species or locus, with calls that are not "
+        f"theirs, or cut elsewhere than at Cys 104 and Phe/Trp 118? Give their model{other}; --force goes on"
     )
 
 
@@ -414,7 +431,8 @@ def _better(own: Side, rows: Counts, model: Model, names: tuple[str, ...]) -> tu
 
 @cache
 def _named(name: str) -> Model:
-    return load_model(name)
+    # Not `load_model`, which says what was corrected in it.
+    return read_model(model_folders()[name], name)
 
 
 def _log_likelihoods(p: Floats, model: Model) -> Floats:

@@ -9,7 +9,7 @@ import typer
 from hpcvdj.cli import common, options
 from hpcvdj.cli.computing import make_folder, not_all, one_after_another
 from hpcvdj.cli.streams import written_with_facts
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, naming
 from hpcvdj.runs.ranks import log_if_serial
 
 if TYPE_CHECKING:
@@ -160,7 +160,8 @@ def command(
 
     def compute(table: Path, target: Path) -> None:
         to = run.to(target, resume=resume, overwrite=overwrite)
-        found = enrich_file(table, loaded, settings, choice, to, opening, control, checks)
+        with naming(table.name):
+            found = enrich_file(table, loaded, settings, choice, to, opening, control, checks)
         if found is None:
             return
         if plot is not None:

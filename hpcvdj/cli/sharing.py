@@ -119,6 +119,10 @@ def _report(found: "Sharing", written: list[Path]) -> None:
     factor = ", with the model's factor of selection" if found.factor else ""
     bound = " (the largest: no more is shared than recombination makes)" if found.q_at_bound else ""
     common.say(f"q           {found.q:.4g}{bound}{factor}")
+    if found.refuted:
+        common.say(
+            "            far more is shared than this q explains, so p-values are too small: do not believe the hits"
+        )
     common.say("individuals    observed    expected  95 % interval of the draws   if q = 1")
     last = max(2, *(number for number in range(len(found.observed)) if found.observed[number]))
     for number in range(1, min(last, MOST_SHOWN) + 1):

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hpcvdj.cohorts import Unit
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, few
 from hpcvdj.kernels.neighbours.blocks import groups as groups_of
 from hpcvdj.recombination.exclusions import ExcludedRows
 from hpcvdj.recombination.models import Model
@@ -186,9 +186,10 @@ def cohort_of(junctions: Junctions, reads: Counts | None, model: Model, people: 
     of_row = None if reads is None else reads[row]
     has = Holding.of(sequence, individual, len(first), max(1, len(names)), of_row, np.add)
     if (has.sizes > 0).sum() < 2:
+        people_left = few([name for name, size in zip(names, has.sizes.tolist(), strict=True) if size]) or "nobody"
         raise InputError(
-            f"{int((has.sizes > 0).sum())} individual(s) with productive junctions of the model's genes, and sharing "
-            "takes two or more; give several tables, or --individual COLUMN of a table that has several"
+            f"only {people_left} has productive junctions of the model's genes, and two individuals or more are "
+            "compared: give tables of others, whose repertoire_id differs, or name individuals with --individual COLUMN"
         )
     left_out = _left_out(junctions.excluded, people, names)
     for name, size, read in zip(names, has.sizes.tolist(), np.bincount(individual).tolist(), strict=False):

@@ -137,6 +137,7 @@ def sharing_facts(found: Sharing, settings: SharingSettings) -> dict[str, Any]:
         "unit": settings.unit,
         "q": found.q,
         "q_at_bound": found.q_at_bound,
+        "q_refuted": found.refuted,
         "selection_factor": found.factor,
         "draws": settings.draws,
         "individuals": [

@@ -13,6 +13,7 @@ from hpcvdj.chance import DRAWS
 from hpcvdj.chance.check import UNCHECKED, ModelFit
 from hpcvdj.chance.depth import Counts, Draws, Floats, recombinations_of
 from hpcvdj.chance.draws import Chance
+from hpcvdj.chance.fit import at_least
 from hpcvdj.cohorts.cohort import Cohort, names_of_holders
 from hpcvdj.cohorts.improbable import COMMON, SEEN, Improbable, Pairs, improbable_of, more_reads, people_of
 from hpcvdj.errors import InputError, few
@@ -26,8 +27,8 @@ from hpcvdj.runs.run import Run
 CLONES = (1, 2, 4, 10, 30, 100, 1000)
 """The smallest clones, in reads, of the classes of which carry-over is told."""
 
-MOST_ZERO = 0.05
-"""The largest share of junctions that the model cannot make."""
+MOST_ZERO, FEWEST_JUDGED = 0.05, 100
+"""The largest share of junctions that the model cannot make, of an individual with so many or more."""
 
 
 @dataclass(frozen=True)
@@ -183,7 +184,8 @@ def _found(
     weights = Draws(np.log(of_drawn), np.full(len(of_drawn), 1 / len(of_drawn))).on_grid(0.0)
     sizes = recombinations_of(has.sizes, weights, cohort.names)
     zero = np.bincount(has.individual[((p <= 0) & kept)[has.sequence]], minlength=has.individuals)
-    _require_possible(cohort, zero)
+    if not fit.force:
+        _require_possible(cohort, zero)
     improbable = improbable_of(cohort, p, sizes, of_drawn, settings.max_pgen, kept)
     _require_power(cohort, improbable, settings)
     low, pairs = improbable.low, improbable.pairs
@@ -207,12 +209,15 @@ def _found(
 
 
 def _require_possible(cohort: Cohort, zero: Counts) -> None:
-    share = zero / np.maximum(cohort.has.sizes, 1)
-    if share.max() > MOST_ZERO:
-        worst = int(share.argmax())
+    """Raise InputError for an individual of which the model cannot make too many junctions, and not by chance."""
+    sizes = cohort.has.sizes
+    least = [at_least(own, size) if size >= FEWEST_JUDGED else 0.0 for own, size in zip(zero, sizes, strict=True)]
+    worst = int(np.argmax(least))
+    if least[worst] > MOST_ZERO:
         raise InputError(
-            f"{cohort.names[worst]}: the model cannot make {100 * share[worst]:.1f} % of its junctions, so a small "
-            "probability means nothing; is the model that of the species and locus, with its alleles?"
+            f"{cohort.names[worst]}: the model cannot make {zero[worst]:,} of its {sizes[worst]:,} junctions, so a "
+            "small probability means nothing; is the model that of the species and locus, with its alleles? Leave it "
+            "out, or go on with --force"
         )
 
 

@@ -122,8 +122,9 @@ def survivors_share(observed: Counts, numbers: Numbers, draws: Draws) -> tuple[f
     best = int(np.argmin(values))
     if best == 0:
         raise InputError(
-            f"more sequences are shared than any share of survivors q explains (at least {SMALLEST_Q:g}): is the model "
-            "that of the species and locus, and is each individual given once? --q gives a share"
+            f"more sequences are shared than selection explains, even if it left only {SMALLEST_Q:g} of all sequences: "
+            "are the cells sorted by what they bind, is the model that of the species and locus, is each individual "
+            "given once? --q sets the share, and then tests against it"
         )
     low, high = tried[max(0, best - 1)], tried[min(len(tried) - 1, best + 1)]
     found = minimize_scalar(deficit, bounds=(low, high), method="bounded", options={"xatol": 1e-7})

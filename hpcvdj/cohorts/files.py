@@ -132,7 +132,12 @@ def cohort_of_files(
 
     def made() -> Cohort:
         junctions = inputs.read(model, between=run.raise_if_stopping)
-        log_exclusions(inputs.path.name, junctions.rows_read, junctions.excluded.counts(), junctions.substituted)
+        log_exclusions(
+            few([path.name for path in inputs.files]),
+            junctions.rows_read,
+            junctions.excluded.counts(),
+            junctions.substituted,
+        )
         other = species_warning(tally_of(junctions), model)
         if other is not None:
             log.warning("%s: %s", few([path.name for path in inputs.files]), other)

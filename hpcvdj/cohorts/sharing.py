@@ -41,6 +41,9 @@ MOST_STEPS, SETTLED = 20, 1e-6
 """Steps in which q and the numbers of recombinations are found, each from the other, and the change of ln q that ends
 them."""
 
+REFUTED = 1e-6
+"""The chance of so many shared sequences below which a share q that was given is not believed."""
+
 PRIVATE = 200_000
 """Sequences of one individual that the AUC takes, at most: the error of the AUC is that of the fewer shared ones."""
 
@@ -104,6 +107,13 @@ class Sharing:
     def hits(self) -> int:
         """Sequences with a q-value of at most `HIT`."""
         return int(pc.sum(pc.less_equal(self.table["q_value"], HIT)).as_py() or 0)
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the share q that was given leaves far more sequences shared than are expected."""
+        from scipy.stats import poisson
+
+        return bool(poisson.sf(self.observed[2:].sum() - 1, self.expected[2:].sum()) < REFUTED)
 
     @property
     def likely_copies(self) -> int:

@@ -267,7 +267,7 @@ def reason_lines(excluded: list[tuple[Exclusion, int]]) -> list[str]:
         lines += [f"{_DETAIL}{own_rows:8,}  {exclusion.particulars}" for exclusion, own_rows in listed[:_MOST_LOGGED]]
         if listed[_MOST_LOGGED:]:
             rest = sum(own_rows for _, own_rows in listed[_MOST_LOGGED:])
-            lines.append(f"{_DETAIL}{rest:8,}  and {len(listed) - _MOST_LOGGED} others")
+            lines.append(f"{_DETAIL}{rest:8,}  in {len(listed) - _MOST_LOGGED} more")
         if kind.remedy:
             lines.append(f"{_DETAIL}{kind.remedy}")
     return lines

@@ -150,10 +150,30 @@ def enrich(
         wanted[counted[2]] = wanted[counted[3]] = True
         rows = np.flatnonzero(wanted)
     values = _probabilities(own, rows, model, settings, run, backend)
-    if own is None or counted is None:
-        return None
-    assert rows is not None
-    assert values is not None
+
+    def found() -> Enrichment:
+        assert own is not None
+        assert counted is not None
+        assert rows is not None
+        assert values is not None
+        return _against_model(own, counted, rows, values, model, settings, broken)
+
+    return run.on_root(found)
+
+
+def _against_model(
+    own: Clonotypes,
+    counted: tuple[Counts, Counts, Counts, Counts],
+    rows: Counts,
+    values: Floats,
+    model: Model,
+    settings: Settings,
+    broken: Collection[str],
+) -> Enrichment:
+    """The tests of clonotypes whose neighbours are `counted`.
+
+    values  float64 [rows, 2]: probabilities of the clonotypes `rows`, and of all within one exchange
+    """
     size, neighbours, tested, drawn = counted
     by_class = _productive(own, model)
     # Where the model makes no such neighbourhood, or none of the genes, its 0 is a fault of its own and no evidence.

@@ -199,7 +199,10 @@ class Inputs:
         return junctions
 
     def sample(self, reference: Reference, rows: int) -> Junctions:
-        """Junctions of the first rows of some tables, at most `rows` in all, whether they are productive or not."""
+        """Junctions of the first rows of some tables, at most `rows` in all, whether they are productive or not.
+
+        Their repertoires are the names of the tables.
+        """
         places = np.linspace(0, len(self.tables) - 1, min(len(self.tables), SAMPLED_TABLES)).round().astype(int)
         tables = [self.tables[place] for place in places.tolist()]
         reading = replace(self.reading, productive=None, strict=False)
@@ -212,13 +215,14 @@ class Inputs:
                 # Without ids, which different tables may have in common.
                 columns = [*reading.columns[1:], *[REASON] * reader.explains]
                 for batch in reader.batches(columns):
-                    yield batch.slice(0, left)
+                    label = pa.repeat(pa.scalar(table.path.name, pa.string()), batch.num_rows)
+                    yield with_columns(batch, {REPERTOIRE: label}).slice(0, left)
                     left -= batch.num_rows
                     if left <= 0:
                         return
 
         batches = (batch for table in tables for batch in first_rows(table))
-        return read_junctions(batches, reference, reading, tables)
+        return read_junctions(batches, reference, reading, tables, repertoires=())
 
     def rows_of(self, table: Table) -> Iterator[pa.RecordBatch]:
         """The columns that are read of one table; InputError if it has other rows than were found before."""

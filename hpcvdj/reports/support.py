@@ -62,13 +62,20 @@ def _models(outputs: Outputs) -> Iterator[Statement]:
     facts += [finding.facts for finding in outputs.findings]
     models = dict.fromkeys(str(own["model"]) for own in facts if own.get("model"))
     digests = {str(own["model_sha256"]) for own in facts if own.get("model_sha256")}
-    if models:
+    unknown = sum(not own.get("model") for own in facts)
+    if facts:
         several = len(models) > 1 or len(digests) > 1
-        text = f"Probabilities are those of {', '.join(models)}."
-        text += (
-            " Files with different models cannot be compared." if several else " A model of the same cohort is best."
-        )
-        yield Statement("Do all probabilities come from one model?", "with care" if several else "yes", text)
+        text = f"Probabilities are those of {', '.join(models)}." if models else ""
+        if several:
+            text += " Files with different models cannot be compared."
+        if unknown:
+            text += (
+                f" {unknown:,} file(s) do not say of which model: tables of hpcvdj pgen as text (-o OUT.h5 says it)."
+            )
+        if not several and not unknown:
+            text += " A model of the same cohort is best."
+        verdict: Verdict = "with care" if several or unknown else "yes"
+        yield Statement("Do all probabilities come from one model?", verdict, text.strip())
 
 
 def _contamination(outputs: Outputs) -> Iterator[Statement]:

@@ -8,7 +8,7 @@ import pytest
 
 import hpcvdj
 from hpcvdj.chance import check as checking
-from hpcvdj.chance.check import OF_RARE_ALLELE, Checks, check_fit, sample_of_table
+from hpcvdj.chance.check import OF_RARE_ALLELE, Checks, check_fit, check_tables, sample_of_table
 from hpcvdj.chance.fit import BROKEN, MISFIT, Side, at_least, compare, truncated_genes
 from hpcvdj.counting.config import PgenConfig
 from hpcvdj.enrichment.enrich import Settings as EnrichSettings
@@ -18,8 +18,10 @@ from hpcvdj.recombination.alphabet import reverse_complement
 from hpcvdj.recombination.igor import OLGA_FOLDERS, load_model, model_folders
 from hpcvdj.recombination.models import Template, twin_genes
 from hpcvdj.recombination.repertoire import Repertoire
+from hpcvdj.repertoires.inputs import tables_of
 from hpcvdj.repertoires.junctions import read_table
 from hpcvdj.repertoires.reading import Reading, reading_of
+from hpcvdj.repertoires.tables import write_table
 from tests.chance.test_calls import with_allele
 
 COLUMNS = ["v_call", "j_call", "junction"]
@@ -178,6 +180,28 @@ def test_another_species():
     assert fit.impossible > 0.5
     assert fit.better[0] == "human_trb"
     assert 1 <= len(said) <= 2
+
+
+@needs_olga
+def test_one_table_of_another_species(tmp_path):
+    """It is named, though most rows of the cohort fit."""
+    model = load_model("human_trb")
+    human, mouse = (rows_of(load_model(name), 2_000, productive=True) for name in ("human_trb", "mouse_trb"))
+    tables = {"a.tsv": human, "b.tsv": human.slice(1_000), "mouse.tsv": mouse.slice(0, 400)}
+    for name, table in tables.items():
+        write_table(tmp_path / name, table.to_batches(), overwrite=False)
+    inputs = tables_of([tmp_path], PgenConfig().reads(Reading()))
+    with pytest.raises(InputError, match=r"^mouse.tsv: human_trb cannot make half or more of their rows.*--force"):
+        check_tables(Checks(), [inputs], model, [].append)
+    fit = check_tables(Checks(force=True), [inputs], model, [].append)
+    assert fit.tables == ("mouse.tsv",)
+    assert fit.impossible < 0.5
+    together = pa.concat_tables([table.append_column("repertoire_id", pa.array([name] * len(table)))
+                                 for name, table in tables.items()])  # fmt: skip
+    sample = sample_of_table(together, model, PgenConfig().reads(Reading()))
+    assert check_fit(sample, model).tables == ("mouse.tsv",)
+    (tmp_path / "mouse.tsv").unlink()
+    assert check_tables(Checks(), [tables_of([tmp_path], PgenConfig().reads(Reading()))], model, print).tables == ()
 
 
 def test_few_rows_are_not_judged(model):

@@ -13,6 +13,7 @@ import pytest
 from scipy import stats
 
 import hpcvdj
+from hpcvdj.chance.check import UNCHECKED, ModelFit
 from hpcvdj.cohorts.contamination import ContaminationSettings, contaminate
 from hpcvdj.cohorts.improbable import SELECTION
 from hpcvdj.errors import InputError
@@ -49,9 +50,9 @@ def table(model):
     return pa.concat_tables([own, copies])
 
 
-def compared(table, model, groups=None, **settings):
+def compared(table, model, groups=None, fit=UNCHECKED, **settings):
     asked = ContaminationSettings(**{"draws": 2_000, "backend": "cpu", **settings})
-    return contaminate(cohort_in(table, model, groups), model, asked, Run())
+    return contaminate(cohort_in(table, model, groups), model, asked, Run(), fit)
 
 
 @pytest.fixture(scope="module")
@@ -184,8 +185,16 @@ def test_refused(table, model):
     # No J of human TRB ends with G, and each keeps a base at least.
     texts = table["junction"].to_pylist()
     spoiled = [text if k % 5 else text[:-3] + "TGG" for k, text in enumerate(texts)]
-    with pytest.raises(InputError, match=r"the model cannot make .* % of its junctions"):
+    with pytest.raises(InputError, match=r"b: the model cannot make .* of its .* junctions.*--force"):
         compared(table.set_column(3, "junction", pa.array(spoiled)), model)
+    found = compared(table.set_column(3, "junction", pa.array(spoiled)), model, fit=ModelFit(force=True))
+    assert found.zero.min() > 100
+    # Too few junctions to judge their individual by.
+    few = table.filter(pc.equal(table["repertoire_id"], "a")).slice(0, 20)
+    texts = [text[:-3] + "TGG" for text in few["junction"].to_pylist()]
+    for column, values in (("repertoire_id", ["tiny"] * 20), ("junction", texts)):
+        few = few.set_column(few.column_names.index(column), column, pa.array(values))
+    assert "tiny" in compared(pa.concat_tables([table, few]), model).cohort.names
     for wrong in ({"max_pgen": 0}, {"max_pgen": 1}, {"draws": 1}, {"min_low": 0}):
         with pytest.raises(InputError, match=f"{next(iter(wrong))}=.*: give"):
             hpcvdj.contamination(table, model, **wrong)

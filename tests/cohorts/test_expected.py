@@ -142,7 +142,7 @@ def test_a_share_at_its_bounds(numbers):
     less = np.rint(expected * [1, 1, 0.7, 0.6, 0.5, 0.4]).astype(int)
     assert survivors_share(less, numbers, every(p)) == (1.0, True)
     assert survivors_share(np.array([0, 5, 0, 0, 0, 0]), numbers, every(p)) == (1.0, True), "nothing is shared"
-    with pytest.raises(InputError, match="more sequences are shared than any share of survivors"):
+    with pytest.raises(InputError, match="more sequences are shared than selection explains"):
         survivors_share(np.array([0, 10, 1_000, 0, 0, 0]), numbers, Draws(np.full(9, -25.0), np.full(9, 1 / 9)))
 
 

@@ -355,7 +355,7 @@ def test_one_sample_twice(model, table):
 
 
 def test_fewer_than_two_individuals(model, table):
-    with pytest.raises(InputError, match=r"1 individual\(s\) with productive"):
+    with pytest.raises(InputError, match="only a has productive junctions"):
         cohort_in(table.slice(0, 1_000), model)
 
 
@@ -389,3 +389,24 @@ def test_sequences_of_units(model, table):
         bases = [row.tobytes() for row in own.repertoire.words] if unit == "nt" else [b""] * sizes[unit]
         texts = as_text(own.letters, own.lengths).to_pylist()
         assert len(set(zip(kinds_of(own.repertoire).tolist(), texts, bases, strict=True))) == sizes[unit]
+
+
+def test_a_share_that_the_sharing_refutes(table, model):
+    """With a smaller share than the true one, more is expected; copies are more than any share explains."""
+    assert not shared_in(table, model).refuted
+    assert not shared_in(table, model, q=0.5).refuted, "more is expected, which selection of another kind may explain"
+    sorted_cells = with_copies(table)
+    assert shared_in(sorted_cells, model, q=1.0).refuted
+    with pytest.warns(hpcvdj.HpcvdjWarning, match="far more is shared than q = 1 explains"):
+        hpcvdj.sharing(sorted_cells, model, q=1.0, draws=DRAWS, backend="cpu")
+
+
+def with_copies(table):
+    """Every individual has a hundred junctions of the first, as of cells that bind the same."""
+    first = table["repertoire_id"][0].as_py()
+    own = table.filter(pc.equal(table["repertoire_id"], first)).slice(0, 100)
+    others = [name for name in pc.unique(table["repertoire_id"]).to_pylist() if name != first]
+    place = table.column_names.index("repertoire_id")
+    return pa.concat_tables(
+        [table, *(own.set_column(place, "repertoire_id", pa.array([name] * len(own))) for name in others)]
+    )

@@ -107,7 +107,7 @@ def test_wrong_usage(folder, tmp_path):
     target, excel = tmp_path / "o.tsv", tmp_path / "excel.csv"
     for words, message in (
         ([folder, "-o", target, "--metadata", excel, "--group", "batch"], "columns are separated by semicolons"),
-        ([folder / "a.tsv", "-o", target], "1 individual(s) with productive"),
+        ([folder / "a.tsv", "-o", target], "only a has productive junctions"),
         ([folder, "-o", tmp_path / "o.h5"], "must end in .tsv"),
         ([folder, "-o", target, "--q", "0"], "give a number from 0.001 to 1"),
         ([folder, "-o", target, "--group", "batch"], "needs --metadata"),

@@ -67,3 +67,17 @@ def test_people_and_common_sources(tmp_path):
     assert "Samples of one person: donor1 and donor3." in texts
     assert "54 improbable junctions are of a common source." in texts
     assert "7 of the hits are likely copies." in texts
+
+
+def test_a_table_that_does_not_say_its_model(tmp_path):
+    """Probabilities as text have no facts: the page must not say that all are of one model."""
+    text = tmp_path / "p.tsv"
+    text.write_text("sequence_id\tv_call\tj_call\tjunction\tpgen_nt\na\tTRBV9\tTRBJ2-7\tTGTGCCTTC\t1e-9\n")
+    for files, verdict, words in (
+        ([sharing(tmp_path / "s.tsv", fit=FIT)], "yes", "A model of the same cohort is best."),
+        ([tmp_path / "s.tsv", text], "with care", "1 file(s) do not say of which model"),
+    ):
+        found = {own.question: own for own in support(read_outputs(files)).statements}
+        own = found["Do all probabilities come from one model?"]
+        assert own.verdict == verdict
+        assert words in own.answer
