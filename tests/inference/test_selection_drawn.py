@@ -42,16 +42,17 @@ def slow_but(loci, *quick):
 
 
 @pytest.mark.parametrize("name", slow_but(LOCI, "human_igk"))
-@pytest.mark.parametrize("rows", [300_000, 5_000])
-def test_no_selection_is_invented(name, rows):
+def test_no_selection_is_invented(name):
     """Individuals of different sizes, drawn from the model itself; also if some of their junctions take part."""
     model = load_model(name)
-    fit = fitted(with_individuals(drawn(model, sum(SIZES), 11), SIZES), model, rows=rows)
-    assert abs(fit.gain) < 3 * fit.error
-    # Four standard errors of an area of so many junctions.
-    assert fit.auc == pytest.approx(0.5, abs=4 / np.sqrt(12 * fit.rows[1]))
-    assert np.exp(fit.selection.largest - fit.selection.smallest) < 2
-    assert any("explains no more" in warning for warning in fit.warnings)
+    table = with_individuals(drawn(model, sum(SIZES), 11), SIZES)
+    for rows in (300_000, 5_000) if name == "human_igk" else (300_000,):
+        fit = fitted(table, model, rows=rows)
+        assert abs(fit.gain) < 3 * fit.error
+        # Four standard errors of an area of so many junctions.
+        assert fit.auc == pytest.approx(0.5, abs=4 / np.sqrt(12 * fit.rows[1]))
+        assert np.exp(fit.selection.largest - fit.selection.smallest) < 2
+        assert any("explains no more" in warning for warning in fit.warnings)
 
 
 def weights_of(model):
