@@ -79,7 +79,7 @@ class Measured:
     def drawn(self, seed: int) -> ChosenRows:
         """Rows out of frame."""
         table = out_of_frame(self.truth, self.rows, seed)
-        return choose(read_table(table, self.truth, reading_for(self.plan)), None, RowChoice())
+        return choose(read_table(table, self.truth, reading_for(self.plan)), RowChoice())
 
     def inferred(self, chosen: ChosenRows, plan: Plan) -> Any:
         """The fit of some rows."""

@@ -68,7 +68,8 @@ def productive(model: Any, number: int, name: str) -> dict[str, Any]:
     """Of productive junctions: likely errors, and those by the same genes and up to two bases."""
     drawn = hpcvdj.generate(model, number, seed=1, productive=True)
     reads = drawn_reads(name, number)
-    found = distinct_junctions(read_table(drawn, model, productive_reading()), reads, model, errors=True)
+    read = read_table(drawn, model, productive_reading())
+    found = distinct_junctions(replace(read, reads=reads[read.row]), model, errors=True)
     own, pairs = found.own, kinds_of(found.own)[found.rows]
     every = Counted(own.words[found.rows], own.lengths[found.rows], found.reads, np.zeros_like(pairs))
     errors, seconds = timed(every, pairs, np.arange(len(every)))

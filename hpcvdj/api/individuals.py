@@ -9,9 +9,9 @@ import pyarrow as pa
 from hpcvdj.api.tables import Given
 from hpcvdj.counting.tables import productive_reading
 from hpcvdj.errors import InputError
-from hpcvdj.inference.rows import READS
 from hpcvdj.repertoires.formats import REASON
 from hpcvdj.repertoires.junctions import REPERTOIRE
+from hpcvdj.repertoires.read_counts import READS
 from hpcvdj.repertoires.tables import as_arrow, table_batches, table_columns
 
 

@@ -164,10 +164,9 @@ class Cohort:
         return np.array([place.get(own.group or "", 0) for own in self.individuals], dtype=np.int64)
 
 
-def cohort_of(junctions: Junctions, reads: Counts | None, model: Model, people: People | None = None) -> Cohort:
+def cohort_of(junctions: Junctions, model: Model, people: People | None = None) -> Cohort:
     """The cohort of productive junctions of tables that were read together.
 
-    reads   int64 [data rows] of the input, at least 1; None if it does not say
     people  whose the samples are; None if each is an individual
 
     InputError unless two individuals have junctions, and for a name with a comma.
@@ -183,7 +182,7 @@ def cohort_of(junctions: Junctions, reads: Counts | None, model: Model, people: 
     of_sample = np.array([place[people.subject[sample]] for sample in samples] or [0], dtype=np.int64)
     individual, row = of_sample[junctions.repertoire_of[order]], junctions.row[order]
     first, sequence = groups_of(own.words, own.lengths.astype(np.int64), kinds_of(own))
-    of_row = None if reads is None else reads[row]
+    of_row = None if junctions.reads is None else junctions.reads[order]
     has = Holding.of(sequence, individual, len(first), max(1, len(names)), of_row, np.add)
     if (has.sizes > 0).sum() < 2:
         people_left = few([name for name, size in zip(names, has.sizes.tolist(), strict=True) if size]) or "nobody"

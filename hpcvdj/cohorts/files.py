@@ -18,11 +18,11 @@ from hpcvdj.counting.species import species_warning
 from hpcvdj.counting.summary import log_exclusions, tally_of
 from hpcvdj.counting.tables import productive_reading
 from hpcvdj.errors import InputError, few
-from hpcvdj.inference.rows import READS, reads_of, reads_of_table
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import Inputs, tables_of
 from hpcvdj.repertoires.junctions import REPERTOIRE, read_table
+from hpcvdj.repertoires.read_counts import READS
 from hpcvdj.repertoires.tables import as_arrow, table_columns, table_suffix, write_table
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.files import atomic_path, require_distinct, require_writable
@@ -116,7 +116,7 @@ def cohort_of_files(
     paths: Sequence[Path], model: Model, naming: Naming, checks: Checks, run: Run, opening: Opening = BY_HEADER
 ) -> tuple[Inputs, Cohort | None, ModelFit]:
     """The inputs, root's cohort, and how the model fits the tables; InputError for bad input."""
-    reading = productive_reading(naming.opening(opening))
+    reading = productive_reading(naming.opening(opening), reads=True)
     inputs = surveyed(run.from_root(lambda: tables_of(paths, reading)), run)
 
     def named() -> None:
@@ -141,9 +141,7 @@ def cohort_of_files(
         other = species_warning(tally_of(junctions), model)
         if other is not None:
             log.warning("%s: %s", few([path.name for path in inputs.files]), other)
-        reads = reads_of(inputs)
-        run.raise_if_stopping()
-        cohort = cohort_of(junctions, reads, model, naming.people(junctions.repertoire_ids or []))
+        cohort = cohort_of(junctions, model, naming.people(junctions.repertoire_ids or []))
         _say(cohort, log.warning)
         return cohort
 
@@ -162,11 +160,11 @@ def cohort_of_table(
         raise InputError(
             "the table does not name the individuals of its rows; --individual COLUMN says which column does"
         )
-    junctions = read_table(table, model, productive_reading(opening), together=True)
+    junctions = read_table(table, model, productive_reading(opening, reads=True), together=True)
     tally = tally_of(junctions)
     for message in filter(None, (tally.substitutions, tally.exclusions, species_warning(tally, model))):
         warn(message)
-    cohort = cohort_of(junctions, reads_of_table(table), model, naming.people(junctions.repertoire_ids or []))
+    cohort = cohort_of(junctions, model, naming.people(junctions.repertoire_ids or []))
     _say(cohort, warn)
     return cohort, checks.check(sample_of_table(table, model, productive_reading(opening)), model, warn)
 

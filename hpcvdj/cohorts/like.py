@@ -11,11 +11,11 @@ from hpcvdj.chance.depth import Draws, recombinations_of
 from hpcvdj.chance.draws import Chance, log_factors
 from hpcvdj.cohorts.cohort import Cohort
 from hpcvdj.generation.generate import Generation, generate
-from hpcvdj.inference.rows import READS
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 from hpcvdj.repertoires.genes import amino_acids
 from hpcvdj.repertoires.junctions import REPERTOIRE
+from hpcvdj.repertoires.read_counts import READS
 from hpcvdj.runs.run import Run
 
 

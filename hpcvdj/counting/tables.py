@@ -43,6 +43,10 @@ def values_of_table(
     return pa.table(columns), tally
 
 
-def productive_reading(opening: Opening = BY_HEADER) -> Reading:
-    """How junctions are read, with their anchors, if all must be productive."""
-    return replace(PgenConfig().reads(Reading(opening=opening)), productive=ExclusionKind.UNPRODUCTIVE)
+def productive_reading(opening: Opening = BY_HEADER, *, reads: bool = False) -> Reading:
+    """How junctions are read, with their anchors, if all must be productive.
+
+    reads  with the read counts of tables that have them
+    """
+    reading = Reading(opening=opening, reads=reads)
+    return replace(PgenConfig().reads(reading), productive=ExclusionKind.UNPRODUCTIVE)

@@ -87,21 +87,18 @@ class DistinctJunctions:
         return once if 2 * once > len(reads) else 0
 
 
-def distinct_junctions(
-    junctions: Junctions, reads: Counts | None, model: Model, *, errors: bool = False
-) -> DistinctJunctions:
+def distinct_junctions(junctions: Junctions, model: Model, *, errors: bool = False) -> DistinctJunctions:
     """The distinct junctions of productive ones.
 
-    reads   int64 [data rows] of the input, at least 1; None if it does not say
     errors  keep likely sequencing errors
     """
     own, order = by_gene(junctions.repertoire, model)
     kind = kinds_of(own)
     same, first = equal_runs(own.words, blocks(own.lengths.astype(np.int64), kind)[1])
     rows, repeated = same[first], len(own) - len(first)
-    if reads is None:
+    if junctions.reads is None:
         return DistinctJunctions(own, rows, None, None, repeated)
-    of_row = reads[junctions.row[order[same]]]
+    of_row = junctions.reads[order[same]]
     summed = np.add.reduceat(of_row, first) if len(first) else of_row
     wrong = None
     if not errors:

@@ -20,7 +20,6 @@ from hpcvdj.counting.tables import productive_reading
 from hpcvdj.enrichment.clonotypes import Clonotypes, DistinctJunctions, distinct_junctions
 from hpcvdj.enrichment.enrich import Enrichment, ReadOnce, Settings, enrich, enrich_over
 from hpcvdj.errors import CompleteError, InputError, few
-from hpcvdj.inference.rows import reads_of, reads_of_table
 from hpcvdj.recombination.exclusions import counts_json
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
@@ -85,11 +84,11 @@ def enrich_table(
         names = as_arrow(given).column_names
         if REPERTOIRE in names and len(found := set(map(str, as_arrow(given)[REPERTOIRE].to_pylist()))) > 1:
             raise _several("the table", sorted(found))
-        junctions = read_table(given, model, productive_reading())
+        junctions = read_table(given, model, productive_reading(reads=True))
         tally = tally_of(junctions)
         for message in filter(None, (tally.substitutions, tally.exclusions, species_warning(tally, model))):
             warn(message)
-        return _distinct(junctions, reads_of_table(given), model, choice, warn)
+        return _distinct(junctions, model, choice, warn)
 
     fit = checks.check(sample_of_table(table, model, productive_reading()), model, warn)
     own = [read(given) for given in (table, control) if given is not None]
@@ -206,7 +205,7 @@ def _read(
     path: Path, model: Model, choice: ClonotypeChoice, run: Run, opening: Opening
 ) -> tuple[Inputs, Junctions | None, DistinctJunctions | None]:
     """The inputs, and root's junctions of all rows and distinct ones."""
-    inputs = surveyed(run.from_root(lambda: tables_of([path], productive_reading(opening))), run)
+    inputs = surveyed(run.from_root(lambda: tables_of([path], productive_reading(opening, reads=True))), run)
 
     def one_individual() -> None:
         if len(inputs.repertoires) > 1:
@@ -221,7 +220,7 @@ def _read(
         other = species_warning(tally_of(junctions), model)
         if other is not None:
             log.warning("%s: %s", path.name, other)
-        return _distinct(junctions, reads_of(inputs), model, choice)
+        return _distinct(junctions, model, choice)
 
     return inputs, junctions, run.root_steps(made, NOTHING_YET)
 
@@ -233,16 +232,15 @@ def _several(place: Path | str, repertoires: list[str]) -> InputError:
 
 def _distinct(
     junctions: Junctions,
-    reads: Any,
     model: Model,
     choice: ClonotypeChoice,
     warn: Callable[[str], None] = log.warning,
 ) -> DistinctJunctions:
-    if reads is None and choice.min_reads > 1:
+    if junctions.reads is None and choice.min_reads > 1:
         raise InputError(f"--min-reads {choice.min_reads}: the table has no column duplicate_count; leave it out")
-    if reads is None and not choice.likely_errors:
+    if junctions.reads is None and not choice.likely_errors:
         warn("no column duplicate_count: likely sequencing errors cannot be told, and take part")
-    return distinct_junctions(junctions, reads, model, errors=choice.likely_errors)
+    return distinct_junctions(junctions, model, errors=choice.likely_errors)
 
 
 def _tested(

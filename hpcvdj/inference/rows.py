@@ -1,12 +1,9 @@
 """The rows that a model is inferred from: rearrangements that selection has not seen, each once."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, require_choice
@@ -15,12 +12,7 @@ from hpcvdj.kernels.neighbours.blocks import groups
 from hpcvdj.kernels.neighbours.counted import Counted
 from hpcvdj.kernels.neighbours.likely_errors import likely_errors
 from hpcvdj.recombination.repertoire import Repertoire
-from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import Junctions
-from hpcvdj.repertoires.tables import as_arrow, table_batches, table_columns
-
-READS = "duplicate_count"
-"""AIRR's column for the number of reads, or of molecules, of a row."""
 
 Rows = Literal["out-of-frame", "nonproductive", "all"]
 """Which rows take part: those whose length is no multiple of three; these and those in frame that are not productive;
@@ -59,10 +51,8 @@ class ChosenRows:
     left_out: dict[str, int]
 
 
-def choose(junctions: Junctions, reads: NDArray[np.int64] | None, choice: RowChoice) -> ChosenRows:
-    """The rows of `junctions` that take part.
-
-    reads  int64 [data rows] of the input, at least 1; None if it does not say: likely errors are then not known
+def choose(junctions: Junctions, choice: RowChoice) -> ChosenRows:
+    """The rows of `junctions` that take part.  Without their reads, likely errors are not known.
 
     InputError if there is none.
     """
@@ -72,9 +62,9 @@ def choose(junctions: Junctions, reads: NDArray[np.int64] | None, choice: RowCho
     left_out: dict[str, int] = {}
     keep = _in_frame_kept(own, lengths, choice.rows)
     left_out[f"not {choice.rows}"] = int((~keep).sum())
-    if not choice.likely_errors and reads is not None:
+    if not choice.likely_errors and junctions.reads is not None:
         rows, individuals = np.flatnonzero(keep), junctions.repertoire_of.astype(np.int64)
-        every = Counted(own.words, own.lengths, reads[junctions.row], individuals)
+        every = Counted(own.words, own.lengths, junctions.reads, individuals)
         errors = rows[likely_errors(every, pairs, rows)]
         left_out["likely sequencing errors"] = len(errors)
         keep[errors] = False
@@ -107,28 +97,3 @@ def _repeated(
     rows = rows[np.argsort(data_row[rows])]
     first, _ = groups(own.words[rows], own.lengths[rows].astype(np.int64), kinds[rows])
     return np.delete(rows, first)
-
-
-def reads_of(inputs: Inputs) -> NDArray[np.int64] | None:
-    """The reads of each data row of the tables, int64, at least 1; None unless all tables have the column."""
-    readers = [table.open() for table in inputs.tables]
-    if any(READS not in reader.columns for reader in readers):
-        return None
-    return _reads(batch.column(READS) for reader in readers for batch in reader.batches([READS]))
-
-
-def reads_of_table(table: Any) -> NDArray[np.int64] | None:
-    """The same of a pandas DataFrame or a pyarrow Table."""
-    if READS not in table_columns(as_arrow(table)):
-        return None
-    return _reads(batch.column(READS) for batch in table_batches(table, [READS]))
-
-
-def _reads(columns: Iterator[pa.Array]) -> NDArray[np.int64]:
-    """Numbers from text; 1 for what is none."""
-    parts = [np.empty(0, dtype=np.int64)]
-    for column in columns:
-        is_number = pc.match_substring_regex(column, r"^[0-9]{1,15}(\.0*)?$")
-        numbers = pc.if_else(is_number, pc.replace_substring_regex(column, r"\..*$", ""), "1")
-        parts.append(np.maximum(numbers.cast(pa.int64()).to_numpy(zero_copy_only=False), 1))
-    return np.concatenate(parts)

@@ -16,7 +16,7 @@ from hpcvdj.counting.summary import log_exclusions, tally_of
 from hpcvdj.errors import InputError, few
 from hpcvdj.inference.folder import fit_facts, named, require_place, write_folder
 from hpcvdj.inference.infer import Fit, Plan, infer
-from hpcvdj.inference.rows import ChosenRows, choose, reads_of, reads_of_table
+from hpcvdj.inference.rows import ChosenRows, choose
 from hpcvdj.inference.start import from_germline, with_anchors
 from hpcvdj.kernels.backends import AUTO, Backend, CpuBackend
 from hpcvdj.kernels.inference.layout import LEAST
@@ -64,7 +64,7 @@ class Inferred:
 
 def reading_for(plan: Plan) -> Reading:
     """How junctions are read: with their anchors, up to the longest that GPUs take."""
-    reading = PgenConfig(("pgen_nt",), plan.genes).reads(Reading())
+    reading = PgenConfig(("pgen_nt",), plan.genes).reads(Reading(reads=not plan.rows.likely_errors))
     return replace(reading, longest=LONGEST_CDR3)
 
 
@@ -153,11 +153,10 @@ def infer_table(table: Any, start: Model | Germline, plan: Plan, backend_name: s
     model, plan = reference_of(start, plan)
     junctions = read_table(table, model, reading_for(plan), together=True)
     tally = tally_of(junctions)
-    reads = reads_of_table(table)
-    unknown = _NO_READS if reads is None and not plan.rows.likely_errors else ""
+    unknown = _NO_READS if junctions.reads is None and not plan.rows.likely_errors else ""
     for line in filter(None, (tally.substitutions, tally.exclusions, species_warning(tally, model), unknown)):
         warn(line)
-    chosen = choose(junctions, reads, plan.rows)
+    chosen = choose(junctions, plan.rows)
     fit = infer(chosen, _anchored(model, start, chosen), plan, run, run.bind(backend_name))
     assert fit is not None
     for line in fit.warnings:
@@ -198,9 +197,8 @@ def _chosen(junctions: Junctions | None, inputs: Inputs, model: Model, plan: Pla
     log_exclusions(names, tally.rows_read, tally.excluded, tally.substituted)
     if species := species_warning(tally, model):
         log.warning("%s: %s", names, species)
-    reads = reads_of(inputs)
-    chosen = choose(junctions, reads, plan.rows)
-    if reads is None and not plan.rows.likely_errors:
+    chosen = choose(junctions, plan.rows)
+    if junctions.reads is None and not plan.rows.likely_errors:
         log.warning(_NO_READS)
     return chosen
 

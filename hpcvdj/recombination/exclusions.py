@@ -58,6 +58,11 @@ class ExclusionKind(Enum):
         "{field} is not productive: not whole codons from C to F, V or W without a stop, which this needs",
         "{field} that is not productive",
     )
+    NO_COUNT = (
+        "duplicate_count {text!r} is no whole number from 1 to 10^15",
+        "duplicate_count that is no whole number from 1 to 10^15",
+    )
+    MISSING_COUNT = "no duplicate_count, which other rows have", "no duplicate_count, which other rows have"
     INCOMPLETE = (
         "incomplete rearrangement: the read has no V",
         "incomplete rearrangement (the read has no V)",

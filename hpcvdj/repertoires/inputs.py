@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from hpcvdj.errors import InputError, few
 from hpcvdj.repertoires.batches import ahead, with_columns
 from hpcvdj.repertoires.formats import BY_HEADER, REASON, Opening
 from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions, Reference, read_junctions
+from hpcvdj.repertoires.read_counts import READS
 from hpcvdj.repertoires.readers import TableReader, open_table, possible_suffixes, table_suffixes
 from hpcvdj.repertoires.reading import Reading
 from hpcvdj.repertoires.tables import (
@@ -161,6 +163,11 @@ class Inputs:
         """The repertoires of tables that are counted together."""
         return list(dict.fromkeys(name for table in self.tables for name in table.repertoires))
 
+    @cached_property
+    def has_reads(self) -> bool:
+        """Whether read counts are read: all tables must have them."""
+        return self.reading.reads and all(READS in table.open().columns for table in self.tables)
+
     @property
     def digest(self) -> str:
         """SHA-256 of the table; together, of lines `SHA256  NAME`."""
@@ -238,7 +245,8 @@ class Inputs:
         """The columns that are read of a table."""
         reader.require(self.reading.columns)
         has_repertoire = self.together and REPERTOIRE in reader.columns
-        return [*self.reading.columns, *[REPERTOIRE] * has_repertoire, *[REASON] * reader.explains]
+        further = [*[REPERTOIRE] * has_repertoire, *[REASON] * reader.explains, *[READS] * self.has_reads]
+        return [*self.reading.columns, *further]
 
     def labelled(self, batch: pa.RecordBatch, table: Table) -> pa.RecordBatch:
         """A batch of a table with its repertoires, if tables are counted together."""

@@ -33,6 +33,7 @@ from hpcvdj.recombination.symbols import STOP
 from hpcvdj.repertoires.batches import in_threads
 from hpcvdj.repertoires.formats import REASON
 from hpcvdj.repertoires.productive import productive_rows
+from hpcvdj.repertoires.read_counts import READS, UNKNOWN, read_counts
 from hpcvdj.repertoires.reading import Reading
 from hpcvdj.repertoires.tables import Table, table_batches, table_columns
 
@@ -67,6 +68,7 @@ class Junctions:
     repertoire_ids the repertoires of tables that are counted together; None for one table
     repertoire_of  int32 [sequences]: place of each sequence's repertoire in `repertoire_ids`
     anchor_letters letters of each anchor that the sequences of `repertoire` have
+    reads          int64 [sequences], at least 1: read counts; None if the input, or a table of it, has none
     """
 
     repertoire: Repertoire
@@ -79,6 +81,7 @@ class Junctions:
     repertoire_ids: list[str] | None
     repertoire_of: NDArray[np.int32]
     anchor_letters: int = 0
+    reads: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.repertoire)
@@ -114,7 +117,8 @@ def read_table(table: Any, germline: Reference, reading: Reading, *, together: b
     """
     names = table_columns(table, reading.opening)
     together = together and REPERTOIRE in names
-    further = [REPERTOIRE] * together + [REASON] * (REASON in names)
+    has_reads = reading.reads and READS in names
+    further = [REPERTOIRE] * together + [REASON] * (REASON in names) + [READS] * has_reads
     batches = table_batches(table, [*reading.columns[1:], *further], reading.opening)
     return read_junctions(batches, germline, reading, [Table(Path("the table"))], 0, () if together else None)
 
@@ -165,14 +169,16 @@ class _Packed:
     rows     int64 [rows]: their numbers
     ids      pyarrow large_string Array
     hashes   uint64 [rows]: of the ids
+    reads    int64 [rows]: read counts, `UNKNOWN` for a row without one; None if they are not read
     words    uint64 [rows, W], lengths uint8 [rows]: the sequences
-    unfit    why rows, by their place, could not be packed or are not productive
+    unfit    why rows, by their place, have no valid count, could not be packed or are not productive
     """
 
     batch: pa.RecordBatch
     rows: NDArray[np.int64]
     ids: pa.Array
     hashes: NDArray[np.uint64]
+    reads: NDArray[np.int64] | None
     words: NDArray[np.uint64]
     lengths: NDArray[np.uint8]
     unfit: dict[int, Exclusion]
@@ -197,6 +203,7 @@ class _Builder:
         self._resolved: dict[tuple[SegmentType, str], tuple[int | Exclusion, bool]] = {}
         self.rows_read = 0
         self.batches: list[tuple[Any, ...]] = []
+        self.reads: list[NDArray[np.int64]] = []
         self.ids: list[pa.Array] = []
         # row -> its id, why it is excluded, its repertoire
         self.excluded: dict[int, tuple[str, Exclusion, int]] = {}
@@ -215,7 +222,10 @@ class _Builder:
         ids = ids.cast(pa.large_string())
         hashes = np.empty(len(ids), dtype=np.uint64)
         text.hash_rows(*text.text_buffers(ids), hashes)
-        return _Packed(batch, rows, ids, hashes, *self._pack(batch.column(self.reading.sequence_field)))
+        words, lengths, unfit = self._pack(batch.column(self.reading.sequence_field))
+        has_reads = READS in batch.schema.names
+        reads, no_count = read_counts(batch.column(READS)) if has_reads else (None, {})
+        return _Packed(batch, rows, ids, hashes, reads, words, lengths, no_count | unfit)
 
     def add(self, packed: _Packed) -> None:
         batch, rows, ids = packed.batch, packed.rows, packed.ids
@@ -238,6 +248,8 @@ class _Builder:
         pair, lengths = v[keep] * _MOST_SETS + j[keep], packed.lengths[keep]
         words = _narrow(packed.words[keep], lengths // self.reading.letters.bases, self.reading.letters)
         self.batches.append((words, lengths, pair, rows[keep], hashes, repertoire[keep]))
+        if packed.reads is not None:
+            self.reads.append(packed.reads[keep])
 
     def _reasons(self, batch: pa.RecordBatch) -> dict[int, Exclusion]:
         """The rows to which the table's format cannot give a junction, and why."""
@@ -386,8 +398,12 @@ class _Builder:
 
     def finish(self) -> Junctions:
         words, lengths, pair, row, hashes, repertoire_of = self._joined()
+        reads = np.concatenate(self.reads) if self.reads else np.empty(0, dtype=np.int64)
         ids = pa.chunked_array(self.ids, pa.large_string()).combine_chunks()
         keep = self._without_repeated_ids(ids, hashes, row, repertoire_of)
+        known = bool((reads != UNKNOWN).any())
+        if known:
+            keep = self._with_counts(keep, reads, ids, row, repertoire_of)
         # np.unique would sort all rows.
         encoded = pa.array(pair[keep]).dictionary_encode()
         used = encoded.dictionary.to_numpy()
@@ -409,7 +425,23 @@ class _Builder:
             repertoire_ids=list(self._repertoire) if self._together else None,
             repertoire_of=repertoire_of[order],
             anchor_letters=ANCHOR_LETTERS[self.reading.sequence_field] - self.reading.trim,
+            reads=reads[order] if known else None,
         )
+
+    def _with_counts(
+        self,
+        keep: NDArray[np.int64],
+        reads: NDArray[np.int64],
+        ids: pa.Array,
+        row: NDArray[np.int64],
+        repertoire_of: NDArray[np.int32],
+    ) -> NDArray[np.int64]:
+        """Of the places to keep, those of rows with a count; the others are excluded."""
+        missing = reads[keep] == UNKNOWN
+        exclusion = Exclusion.of(ExclusionKind.MISSING_COUNT)
+        for place in keep[missing].tolist():
+            self.excluded[int(row[place])] = (ids[place].as_py(), exclusion, int(repertoire_of[place]))
+        return np.asarray(keep[~missing])
 
     def _joined(self) -> tuple[Any, ...]:
         if not self.batches:

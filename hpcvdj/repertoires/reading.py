@@ -30,6 +30,7 @@ class Reading:
     alphabet        sequences are amino acids, in these symbols
     productive      why rows whose junction is not productive are excluded; None: they are not
     opening         how tables are opened
+    reads           read counts are read, too, of tables that have them
     """
 
     sequence_field: SequenceField | JunctionField = "junction"
@@ -41,6 +42,7 @@ class Reading:
     alphabet: Alphabet | None = None
     productive: ExclusionKind | None = None
     opening: Opening = BY_HEADER
+    reads: bool = False
 
     def __post_init__(self) -> None:
         fields = get_args(SequenceField) if self.alphabet is None else ("junction_aa",)

@@ -6,7 +6,6 @@ import pyarrow as pa
 import hpcvdj
 from hpcvdj.cohorts.cohort import People, cohort_of
 from hpcvdj.counting.tables import productive_reading
-from hpcvdj.inference.rows import reads_of_table
 from hpcvdj.repertoires.junctions import read_table
 
 COLUMNS = ["sequence_id", "v_call", "j_call", "junction"]
@@ -28,6 +27,6 @@ def with_individuals(rows, sizes):
 
 def cohort_in(table, model, groups=None):
     """The cohort of a table in memory."""
-    junctions = read_table(table, model, productive_reading(), together=True)
+    junctions = read_table(table, model, productive_reading(reads=True), together=True)
     people = None if groups is None else People({name: name for name in groups}, groups)
-    return cohort_of(junctions, reads_of_table(table), model, people)
+    return cohort_of(junctions, model, people)

@@ -51,7 +51,7 @@ def drawn(model):
 
 @pytest.fixture(scope="module")
 def own(drawn, model):
-    return distinct_junctions(read_table(drawn, model, productive_reading()), None, model).clonotypes()
+    return distinct_junctions(read_table(drawn, model, productive_reading()), model).clonotypes()
 
 
 def randomised(neighbours, expected, seed=1):

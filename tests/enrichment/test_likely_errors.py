@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -60,9 +61,8 @@ def left_out(model, rows, **options):
     """The likely sequencing errors among rows of V, J, junction and reads."""
     ids = [str(k) for k in range(len(rows))]
     table = pa.table(dict(zip(NAMES, ([*ids], *map(list, zip(*rows, strict=True))), strict=True)))
-    read = read_table(table, model, productive_reading())
-    reads = np.array([row[3] for row in rows])
-    return distinct_junctions(read, reads, model, **options).clonotypes().left_out.get("likely sequencing errors")
+    read = read_table(table, model, productive_reading(reads=True))
+    return distinct_junctions(read, model, **options).clonotypes().left_out.get("likely sequencing errors")
 
 
 @pytest.mark.parametrize("genes", [("TRBV6-5", "TRBJ2-7"), ("TRBV6-5", "TRBJ2-1"), ("TRBV9", "TRBJ2-7")])
@@ -117,8 +117,7 @@ def test_misread_copies_with_other_genes_are_no_hits(model, drawn, with_copies, 
     write_table(tmp_path / "t.tsv", table.to_batches(), overwrite=False)
     hpcvdj_command("enrich", tmp_path / "t.tsv", "-m", model.name, "-o", tmp_path / "o.tsv", "--backend", "cpu")
     facts = json.loads((tmp_path / "o.tsv.json").read_text())
-    read = read_table(drawn, model, productive_reading())
-    honest = distinct_junctions(read, drawn["duplicate_count"].to_numpy(), model)
+    honest = distinct_junctions(read_table(drawn, model, productive_reading(reads=True)), model)
     assert honest.errors.sum() < 0.002 * len(drawn)
     assert facts["rows_left_out"]["likely sequencing errors"] == copies + honest.errors.sum()
     assert facts["hits"] == 0
@@ -136,7 +135,7 @@ def test_few_junctions_without_errors_are_taken_for_errors(name, most):
     )
     assert (reads == 1).mean() == pytest.approx(0.75, abs=0.02)
     assert (reads >= 20).mean() == pytest.approx(0.01, abs=0.002)
-    errors = distinct_junctions(read, reads.astype(np.int64), model).errors
+    errors = distinct_junctions(replace(read, reads=reads[read.row]), model).errors
     assert errors is not None
     assert errors.mean() < most
 
@@ -164,9 +163,7 @@ def test_most_junctions_have_one_read(model, read_once, tmp_path):
     twice = enrich_table(read_once, model, SETTINGS, ClonotypeChoice(min_reads=2))
     assert hits_of(twice) == {"TRBV6-5"}
     assert twice.read_once is None
-    once = distinct_junctions(
-        read_table(read_once, model, productive_reading()), read_once["duplicate_count"].to_numpy(), model
-    )
+    once = distinct_junctions(read_table(read_once, model, productive_reading(reads=True)), model)
     number = int((once.reads[~once.errors] == 1).sum())
     assert found.read_once == ReadOnce(number, twice.hits)
     assert 0 < twice.hits < found.hits

@@ -234,7 +234,7 @@ def test_standard_errors_of_slow_parameters():
     backend = run.bind("cpu")
     table = pa.Table.from_batches(list(generate(model, Generation(4_000, 1), backend, run)))
     plan = Plan(start="uniform", bootstrap=samples, hold_out=0.0)
-    chosen = choose(read_table(table, model, reading_for(plan)), None, RowChoice())
+    chosen = choose(read_table(table, model, reading_for(plan)), RowChoice())
     found = infer(chosen, model, plan, run, backend)
     assert found is not None
     assert found.errors is not None
@@ -266,7 +266,7 @@ def test_recovery_of_a_human_model():
     batches = list(generate(model, Generation(13_500, 1), backend, run))
     plan = Plan(start="uniform", iterations=12)
     junctions = read_table(pa.Table.from_batches(batches), model, reading_for(plan))
-    chosen = choose(junctions, None, RowChoice())
+    chosen = choose(junctions, RowChoice())
     found = infer(chosen, model, plan, run, backend)
     assert found is not None
     require_distributions(found.model, found.model)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from hpcvdj.errors import InputError
-from hpcvdj.inference.rows import RowChoice, choose, reads_of, reads_of_table
+from hpcvdj.inference.rows import RowChoice, choose
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.exclusions import ExcludedRows
 from hpcvdj.recombination.models import Alleles
 from hpcvdj.recombination.repertoire import Repertoire
-from hpcvdj.repertoires.inputs import tables_of
 from hpcvdj.repertoires.junctions import Junctions
-from hpcvdj.repertoires.reading import Reading
 from tests.kernels.neighbours.plain import LENGTHS, Row, likely_error, packed, similar_rows
 
 
@@ -72,8 +72,8 @@ def test_the_rows_that_take_part(choice, bounds):
     rows += [(text, 0, 0, 2) for text in ("TGTGCCTTT", "TGTGCCTGG", "TGTTAATTT", "TGTGCCGGG", "TTTGCCTTT")]
     junctions = junctions_of(rows, rng)
     reads = np.array([row[3] for row in rows])
-    for own, has_reads in ((reads, True), (None, False)):
-        found = choose(junctions, own, choice)
+    for own, has_reads in ((reads[junctions.row], True), (None, False)):
+        found = choose(replace(junctions, reads=own), choice)
         assert sorted(found.row.tolist()) == in_plain_python(rows, choice, has_reads)
         assert sum(found.left_out.values()) == len(rows) - len(found.row)
         for place, row in enumerate(found.row):
@@ -85,27 +85,4 @@ def test_the_rows_that_take_part(choice, bounds):
 def test_no_row_left_is_an_input_error():
     junctions = junctions_of([("TGTGCCTTT", 0, 0, 1)], np.random.default_rng(1))
     with pytest.raises(InputError, match=r"no row to infer a model from \(1 not out-of-frame\); see --rows"):
-        choose(junctions, None, RowChoice())
-
-
-READS = {"7": 7, "0": 1, "12.0": 12, "12.5": 1, "": 1, "many": 1, "-3": 1, "1e3": 1, " 5": 1, "0012": 12,
-         "9" * 15: 10**15 - 1, "9" * 16: 1, "3.": 3, "NaN": 1}  # fmt: skip
-"""Texts, and the reads that they are: 1 for what is not a number."""
-
-
-def test_reads_are_whole_numbers_or_one(tmp_path):
-    table = pa.table({"duplicate_count": list(READS), "junction": ["TGTG"] * len(READS)})
-    found = reads_of_table(table)
-    assert found is not None
-    assert found.tolist() == list(READS.values())
-    assert reads_of_table(table.select(["junction"])) is None
-    lines = ["sequence_id\tv_call\tj_call\tjunction\tduplicate_count"]
-    lines += [f"s{k}\tV\tJ\tTGTG\t{text}" for k, text in enumerate(READS)]
-    (tmp_path / "a.tsv").write_text("\n".join([*lines, ""]))
-    (tmp_path / "b.tsv").write_text("sequence_id\tv_call\tj_call\tjunction\ns\tV\tJ\tTGTG\n")
-    found = reads_of(tables_of([tmp_path / "a.tsv"], Reading()))
-    assert found is not None
-    assert found.tolist() == list(READS.values())
-    assert reads_of(tables_of([tmp_path / "a.tsv", tmp_path / "b.tsv"], Reading())) is None
-    assert reads_of_table(pa.table({"duplicate_count": [3, None, 0]})).tolist() == [3, 1, 1]
-    assert reads_of_table(pa.table({"duplicate_count": [3.0, np.nan, 2.5]})).tolist() == [3, 1, 1]
+        choose(junctions, RowChoice())

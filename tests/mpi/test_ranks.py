@@ -184,7 +184,7 @@ def test_comparisons_of_individuals_do_not_depend_on_ranks(run, compared, settin
     if run.is_root:
         drawn = pa.Table.from_batches(list(generate(model, Generation(900, 3, True), open_backend("cpu"), Run())))
         table = drawn.append_column("repertoire_id", pa.array([f"i{k % 3}" for k in range(len(drawn))]))
-        cohort = cohort_of(read_table(table, model, productive_reading(), together=True), None, model)
+        cohort = cohort_of(read_table(table, model, productive_reading(), together=True), model)
     found = compared(cohort, model, settings, run)
     assert (found is not None) == run.is_root
     if found is not None:
