@@ -15,7 +15,7 @@ import numpy as np
 
 from hpcvdj.chance.depth import GRID, POINTS, Counts, Draws, Floats, on_grid
 from hpcvdj.errors import InputError
-from hpcvdj.kernels.carriers import numbers_of_carriers
+from hpcvdj.kernels.carriers import numbers_of_carriers, products_of_pairs, weighted_sums
 
 SMALLEST_Q = 1e-3
 """A smaller share of survivors is not believed."""
@@ -39,17 +39,21 @@ class Numbers:
 
     def spectrum(self, weights: Floats) -> Floats:
         """M_0, M_1, … from the weights of draws on the grid, float64 [individuals + 1]."""
-        return np.asarray((weights[:, np.newaxis] * self.chance).sum(axis=0))
+        return np.asarray(self.spectra(weights[np.newaxis])[0])
+
+    def spectra(self, weights: Floats) -> Floats:
+        """The same of several sets of weights, float64 [sets, grid]: float64 [sets, individuals + 1]."""
+        found = np.zeros((len(weights), self.individuals + 1))
+        weighted_sums(weights, self.chance, found)
+        return found
 
     def overlap(self, weights: Floats) -> Floats:
         """Expected sequences that each two individuals have, [individuals, individuals]; on the diagonal each one."""
-        has = -np.expm1(-np.exp(GRID)[:, np.newaxis] * self._own)
+        used = weights != 0
+        has = -np.expm1(-np.exp(GRID[used]) * self._own[:, np.newaxis])
         both = np.empty((self.individuals, self.individuals))
-        # Not a matrix product, whose last digits depend on the number of threads.
-        for k in range(self.individuals):
-            both[k] = (has * (weights * has[:, k])[:, np.newaxis]).sum(axis=0)
-        own = (has * weights[:, np.newaxis]).sum(axis=0)
-        both[np.diag_indices(self.individuals)] = own
+        products_of_pairs(weights[used], has, both)
+        both[np.diag_indices(self.individuals)] = (has * weights[used]).sum(axis=1)
         return both
 
     @cached_property
@@ -136,9 +140,8 @@ def band(numbers: Numbers, draws: Draws, log_q: float, seed: int) -> tuple[Float
     """The 95 % interval of the spectrum for the draws that were made, by drawing again from them (bootstrap)."""
     rng = np.random.default_rng([seed, 2])
     size = len(draws.log_p)
-    found = [
-        numbers.spectrum(draws.on_grid(log_q, np.bincount(rng.integers(0, size, size), minlength=size)))
-        for _ in range(BOOTSTRAPS)
+    weights = [
+        draws.on_grid(log_q, np.bincount(rng.integers(0, size, size), minlength=size)) for _ in range(BOOTSTRAPS)
     ]
-    low, high = np.quantile(found, [0.025, 0.975], axis=0)
+    low, high = np.quantile(numbers.spectra(np.array(weights)), [0.025, 0.975], axis=0)
     return low, high

@@ -272,9 +272,10 @@ def _tested(
 
 def _needed(mean: Floats) -> Floats:
     """How many copies a pair needs on average to stand out alone among all pairs, in 95 % of cases."""
-    from scipy.special import gammainc, gammaincinv
+    from scipy.special import gammaincinv
 
-    needed = np.full(len(mean), np.inf)
-    for number in range(MOST_NEEDED, 0, -1):
-        needed[gammainc(number, mean) * len(mean) <= MAX_Q] = gammaincinv(number, 0.95)
-    return needed
+    numbers = np.arange(1, MOST_NEEDED + 1)
+    # A number stands out up to a mean that grows with it.
+    largest_mean = gammaincinv(numbers, MAX_Q / max(len(mean), 1))
+    needed = np.append(gammaincinv(numbers, 0.95), np.inf)
+    return np.asarray(needed[np.searchsorted(largest_mean, mean)])

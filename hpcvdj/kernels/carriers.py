@@ -27,3 +27,45 @@ def numbers_of_carriers(p: NDArray[np.float64], sizes: NDArray[np.float64], out:
             for m in range(most, 0, -1):
                 chance[m] = chance[m] * lacks + chance[m - 1] * has
             chance[0] *= lacks
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def weighted_sums(weights: NDArray[np.float64], values: NDArray[np.float64], out: NDArray[np.float64]) -> None:
+    """Σ of rows of `values`, for each set of weights, into float64 [sets, columns], which is 0.
+
+    weights  float64 [sets, rows]
+    values   float64 [rows, columns]
+
+    Rows are added in their order, so the number of threads does not change a digit, as it does in a matrix product.
+    """
+    for one in prange(len(weights)):
+        for row in range(len(values)):
+            weight = weights[one, row]
+            if weight != 0:
+                for column in range(values.shape[1]):
+                    out[one, column] += weight * values[row, column]
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def products_of_pairs(weights: NDArray[np.float64], values: NDArray[np.float64], out: NDArray[np.float64]) -> None:
+    """Σ of the weighted products of each two rows, into float64 [rows, rows], which is symmetric.
+
+    weights  float64 [columns]
+    values   float64 [rows, columns]
+    """
+    rows, columns = values.shape
+    for place in prange(rows):
+        # Long rows and short ones in turn, so that threads have as much to do.
+        one = place // 2 if place % 2 else rows - 1 - place // 2
+        for other in range(one + 1):
+            # Four sums, of which none waits for the one before.
+            a, b, c, d = 0.0, 0.0, 0.0, 0.0
+            whole = columns // 4 * 4
+            for k in range(0, whole, 4):
+                a += weights[k] * values[one, k] * values[other, k]
+                b += weights[k + 1] * values[one, k + 1] * values[other, k + 1]
+                c += weights[k + 2] * values[one, k + 2] * values[other, k + 2]
+                d += weights[k + 3] * values[one, k + 3] * values[other, k + 3]
+            for k in range(whole, columns):
+                a += weights[k] * values[one, k] * values[other, k]
+            out[one, other] = out[other, one] = (a + b) + (c + d)

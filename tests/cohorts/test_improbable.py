@@ -5,10 +5,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from scipy import stats
+from scipy.special import gammainc, gammaincinv
 
 import hpcvdj
 from hpcvdj.cohorts.contamination import ContaminationSettings, contaminate
-from hpcvdj.cohorts.improbable import COMMON, MAX_Q, SEEN, SELECTION
+from hpcvdj.cohorts.improbable import COMMON, MAX_Q, MOST_NEEDED, SEEN, SELECTION, _needed
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.igor import OLGA_FOLDERS, load_model, model_folders
 from hpcvdj.runs.run import Run
@@ -183,3 +184,17 @@ def test_the_threshold_is_raised_where_it_leaves_too_few():
     found = found_in(with_rows(rows, copies), model)
     assert found.pairs.standing_out == [(0, 1)]
     assert found_in(rows, model, max_pgen=1e-11, min_low=1).max_pgen == 1e-11
+
+
+def test_how_many_copies_are_seen():
+    """Against a search for the smallest number that stands out."""
+    rng = np.random.default_rng(3)
+    mean = np.concatenate([[0.0, 1e-12, 50.0, 1e4], rng.exponential(1.0, 40), rng.exponential(1e-3, 40)])
+    expected = np.full(len(mean), np.inf)
+    for place, own in enumerate(mean):
+        for number in range(1, MOST_NEEDED + 1):
+            if gammainc(number, own) * len(mean) <= MAX_Q:
+                expected[place] = gammaincinv(number, 0.95)
+                break
+    assert np.isinf(expected).sum() == 1
+    np.testing.assert_allclose(_needed(mean), expected, rtol=1e-12)
