@@ -14,7 +14,7 @@ import pyarrow as pa
 from hpcvdj.chance.check import Checks, ModelFit
 from hpcvdj.cohorts.cohort import Cohort
 from hpcvdj.cohorts.contamination import Contamination, ContaminationSettings, contaminate
-from hpcvdj.cohorts.files import Naming, Targets, cohort_of_files, recorded
+from hpcvdj.cohorts.files import Naming, cohort_of_files, recorded
 from hpcvdj.cohorts.improbable import COMMON, SEEN, SELECTION, Improbable, Pairs
 from hpcvdj.cohorts.shared_table import SharingSettings
 from hpcvdj.cohorts.sharing import Sharing, share
@@ -23,6 +23,7 @@ from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.filtering import require_filterable, write_without
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import Inputs
+from hpcvdj.results.facts import Targets
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.files import atomic_folder
 
