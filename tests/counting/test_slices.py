@@ -307,7 +307,7 @@ def test_a_full_disk_while_the_parts_are_joined(tables, paper_germline, tmp_path
 
     with monkeypatch.context() as full:
         full.setattr(hdf5._SafeFile, "write", failing)
-        with pytest.raises(MachineError, match="the disk is full; no file was left there"):
+        with pytest.raises(MachineError, match="was not written, because the disk is full"):
             count_to(*arguments, rows=ROWS)
     assert not target.exists()
     # What a run leaves that is killed while it joins.
