@@ -85,12 +85,10 @@ def count_in_slices(
     assert target is not None
     attributes = run.from_root(lambda: {**attributes_of(inputs, reference, config, config, run), **further})
     folder, facts = run.open_folder(
-        parts.SUFFIX,
+        run.from_root(lambda: parts.free_suffix(target)),
         attributes["identity"],
         parts.PART,
         {"slice_rows": rows},
-        permanent=True,
-        before_removal=lambda: parts.discard_view(target),
     )
     rows = int(facts["slice_rows"])
     slices = cut(inputs.tables, rows)
@@ -138,6 +136,8 @@ def count_in_slices(
             "nonzero": found.nonzero,
         }
         parts.join(target, folder, joint, ranks, inputs, overwrite=run.overwrite)
+        if run.overwrite:
+            parts.discard_parts(target)
         return found
 
     summary = run.from_root(join)

@@ -131,9 +131,6 @@ class Run:
         identity: Identity,
         items: str,
         facts: dict[str, Any] | None = None,
-        *,
-        permanent: bool = False,
-        before_removal: Callable[[], None] = lambda: None,
     ) -> tuple[RunFolder, dict[str, Any]]:
         """The folder of this run, NAME.suffix beside the target NAME, and its facts; arguments as of `RunFolder`.
 
@@ -141,15 +138,13 @@ class Run:
         """
         target = self.target
         assert target is not None
-        folder = RunFolder(target.with_name(f"{target.name}.{suffix}"), identity, permanent=permanent)
+        folder = RunFolder(target.with_name(f"{target.name}.{suffix}"), identity)
 
         def open_it() -> dict[str, Any]:
             replaces = self.overwrite or (self.resume and target.exists())
             if replaces and not self.overwrite:
                 raise_if_complete(target, folder, items)
-            found = folder.open(
-                items, facts or {}, resume=self.resume, overwrite=self.overwrite, before_removal=before_removal
-            )
+            found = folder.open(items, facts or {}, resume=self.resume, overwrite=self.overwrite)
             self.overwrite = replaces
             return found
 

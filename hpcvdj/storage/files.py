@@ -69,7 +69,7 @@ def sync(path: Path) -> None:
 def write_failure(target: Path, error: OSError) -> MachineError:
     """The error to raise for a failure to write `target`, which is then what it was before."""
     if error.errno == errno.ENOSPC or "No space left" in str(error):
-        return MachineError(f"{target}: was not written, because the disk is full; free space, or write elsewhere")
+        return MachineError(f"{target}: the disk is full; free space, or write elsewhere")
     return MachineError(f"{target}: writing failed ({error})")
 
 

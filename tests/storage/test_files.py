@@ -134,7 +134,7 @@ def test_a_link_in_place_of_the_temporary_file_is_not_followed(tmp_path):
 
 @pytest.mark.parametrize(
     ("fault", "message"),
-    [(errno.ENOSPC, "was not written, because the disk is full"), (errno.EIO, "writing failed .*Input/output error")],
+    [(errno.ENOSPC, "the disk is full; free space"), (errno.EIO, "writing failed .*Input/output error")],
 )
 def test_faults_of_the_disk_are_the_machines(tmp_path, fault, message):
     with pytest.raises(MachineError, match=message), atomic_path(tmp_path / "a", overwrite=False):
