@@ -113,6 +113,7 @@ def _finding(path: Path) -> Finding | None:
     facts = read_facts(path) if path.suffix != ".h5" else None
     if facts is None:
         return None
+    require_described(path, facts)
     with damage(facts_path(path)):
         command = facts.get("command") or ("enrich" if "kappa_by_length" in facts else "")
         if command not in FINDINGS:
@@ -122,7 +123,6 @@ def _finding(path: Path) -> Finding | None:
                 raise ValueError(f"its {key} is {facts[key]!r}")
         for own in facts.get("individuals", []):
             own["name"] = printable(str(own["name"]))
-    require_described(path, facts)
     rows, total = list[dict[str, Any]](), 0
     # A table without rows may lack its header.
     for batch in open_table(path).batches() if facts.get("tested") != 0 else ():

@@ -5,7 +5,7 @@ happened to one of them.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +43,14 @@ def read_facts(table: Path) -> Facts | None:
         if not isinstance(facts, dict):
             raise ValueError("it is not an object")
     return facts
+
+
+def facts_of_result(attributes: Mapping[str, Any]) -> Facts:
+    """The attributes of a result file, of which lists and objects are JSON texts there, as facts."""
+    return {
+        name: json.loads(value) if isinstance(value, str) and value[:1] in ("[", "{") else value
+        for name, value in attributes.items()
+    }
 
 
 def require_described(table: Path, facts: Facts) -> None:
@@ -105,17 +113,23 @@ class Targets:
             raise InputError(f"{self.table}: is of another run ({changes}); give another name, or --overwrite")
         return True
 
-    def write(self, facts: Facts, tables: dict[Path, pa.Table], *, overwrite: bool) -> None:
+    def write(
+        self, facts: Facts, tables: Mapping[Path, pa.Table | Iterable[pa.RecordBatch]], *, overwrite: bool
+    ) -> None:
         """Write the tables, that of `table` first, and their facts; none appears before all are written."""
         with ExitStack() as stack:
             outputs = []
             for path, table in tables.items():
                 temporary = stack.enter_context(atomic_path(path, overwrite=overwrite))
-                # A table without rows has a header, too.
-                header = pa.RecordBatch.from_pylist([], table.schema)
-                fill_table(temporary, table_suffix(path), [header, *table.combine_chunks().to_batches()])
+                fill_table(temporary, table_suffix(path), _batches(table) if isinstance(table, pa.Table) else table)
                 outputs.append([path.name, file_digest(temporary)])
             # The last to be entered is renamed first: a table never lacks its facts.
             temporary = stack.enter_context(atomic_path(self.facts, overwrite=overwrite))
             text = json.dumps({**facts, _OUTPUTS: outputs}, indent=1, ensure_ascii=False, allow_nan=False)
-            temporary.write_text(text + "\n")
+            # Names of files may not be UTF-8.
+            temporary.write_text(text + "\n", "utf-8", errors="backslashreplace")
+
+
+def _batches(table: pa.Table) -> list[pa.RecordBatch]:
+    # A table without rows has a header, too.
+    return [pa.RecordBatch.from_pylist([], table.schema), *table.combine_chunks().to_batches()]

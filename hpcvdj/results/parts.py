@@ -8,6 +8,7 @@ like any other result; a V–J pair is listed once for each part that has it.  H
 it cannot open; this module raises instead.
 """
 
+import json
 import os
 import resource
 import weakref
@@ -23,9 +24,9 @@ from hpcvdj.errors import InputError, MachineError
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.results.schema import FORMAT, LAYOUT, VERSION, read_group, strings, values_of, write_group
-from hpcvdj.runs.folder import RunFolder
+from hpcvdj.runs.folder import Identity, RunFolder
 from hpcvdj.storage.hdf5 import atomic_hdf5, write_attributes
-from hpcvdj.storage.opening import damage, damaged, open_hdf5
+from hpcvdj.storage.opening import MISREAD, damage, damaged, open_hdf5, root_attributes
 
 SUFFIXES = ("parts", "2.parts")
 """NAME.parts has the parts of NAME, or NAME.2.parts."""
@@ -67,6 +68,17 @@ def discard_parts(target: Path) -> None:
         folder = _folder(target, suffix)
         if folder != _shown(target):
             RunFolder(folder, {}).remove()
+
+
+def discard_result(target: Path, identity: Identity) -> None:
+    """Remove a result of a run with this identity, and its parts; anything else stays."""
+    try:
+        own = json.loads(root_attributes(target)["identity"]) == json.loads(json.dumps(identity))
+    except MISREAD:
+        return
+    if own:
+        target.unlink()
+        discard_parts(target)
 
 
 def _folder(target: Path, suffix: str) -> Path:
