@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from hpcvdj.cli import common
 from hpcvdj.cli.streams import is_stream
-from hpcvdj.errors import CompleteError, InputError, few
+from hpcvdj.errors import CompleteError, InputError, StoppedError, few
+from hpcvdj.runs.stopping import stopped_by
 
 if TYPE_CHECKING:
     from hpcvdj.counting.config import Plan
@@ -85,8 +86,9 @@ def one_after_another(
     """What `compute` gives for each input and target, and the names of inputs that it refused.
 
     One that cannot be read does not keep the others from it; its error is printed, or raised if it is the only one.
+    StoppedError after a signal; --resume then leaves those that are complete.
     """
-    done, refused = [], []
+    done, refused, complete = [], [], 0
     for own, target in work:
         try:
             done.append((own, compute(own, target)))
@@ -95,8 +97,17 @@ def one_after_another(
                 raise
             if isinstance(error, InputError):
                 refused.append(name(own))
+            else:
+                complete += 1
             if run.is_root:
                 common.complain(error)
+        except StoppedError as error:
+            finished = len(done) + complete
+            if not finished:
+                raise
+            stopped = stopped_by(error.signal, f"after {finished:,} of {len(work):,} repertoires; --resume continues")
+            stopped.on_every_rank = error.on_every_rank
+            raise stopped from None
     return done, refused
 
 

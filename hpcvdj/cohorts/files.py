@@ -9,7 +9,7 @@ from typing import Any
 from hpcvdj.chance.check import Checks, ModelFit, check_tables, sample_of_table
 from hpcvdj.cohorts.cohort import Cohort, People, cohort_of
 from hpcvdj.cohorts.groups import column_of
-from hpcvdj.counting.slices import NOTHING_YET, surveyed
+from hpcvdj.counting.slices import surveyed
 from hpcvdj.counting.species import species_warning
 from hpcvdj.counting.summary import log_exclusions, tally_of
 from hpcvdj.counting.tables import productive_reading
@@ -21,6 +21,7 @@ from hpcvdj.repertoires.inputs import Inputs, tables_of
 from hpcvdj.repertoires.junctions import REPERTOIRE, read_table
 from hpcvdj.repertoires.tables import as_arrow, table_columns
 from hpcvdj.runs.run import Run
+from hpcvdj.runs.stopping import NOTHING_YET
 
 log = logging.getLogger(__name__)
 

@@ -23,11 +23,9 @@ from hpcvdj.results.writer import result_writer
 from hpcvdj.runs.folder import RunFolder
 from hpcvdj.runs.progress import Progress
 from hpcvdj.runs.run import Run
+from hpcvdj.runs.stopping import NOTHING_YET
 
 log = logging.getLogger(__name__)
-
-NOTHING_YET = "before any result; start again with the same command"
-"""What a signal finds while tables are read."""
 
 
 def surveyed(inputs: Inputs, run: Run) -> Inputs:

@@ -8,7 +8,7 @@ from typing import Any
 
 import hpcvdj
 from hpcvdj.chance.check import Checks, ModelFit, check_tables, sample_of_table
-from hpcvdj.counting.slices import NOTHING_YET, surveyed
+from hpcvdj.counting.slices import surveyed
 from hpcvdj.counting.species import species_warning
 from hpcvdj.counting.summary import log_exclusions, tally_of
 from hpcvdj.counting.tables import productive_reading
@@ -25,6 +25,7 @@ from hpcvdj.repertoires.tables import as_arrow
 from hpcvdj.results.facts import Targets
 from hpcvdj.runs.folder import Identity
 from hpcvdj.runs.run import Run
+from hpcvdj.runs.stopping import NOTHING_YET
 from hpcvdj.storage.inputs import file_digest
 
 log = logging.getLogger(__name__)

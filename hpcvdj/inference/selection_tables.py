@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from hpcvdj.chance.check import Checks, ModelFit, check_tables, sample_of_table
-from hpcvdj.counting.slices import NOTHING_YET, surveyed
+from hpcvdj.counting.slices import surveyed
 from hpcvdj.counting.summary import log_exclusions, tally_of
 from hpcvdj.counting.tables import productive_reading
 from hpcvdj.errors import few
@@ -23,6 +23,7 @@ from hpcvdj.repertoires.formats import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import Inputs, tables_of
 from hpcvdj.repertoires.junctions import Junctions, read_table
 from hpcvdj.runs.run import Run
+from hpcvdj.runs.stopping import NOTHING_YET
 from hpcvdj.storage.folders import exclusive_folder
 
 log = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hpcvdj.counting.config import PgenConfig
-from hpcvdj.counting.slices import NOTHING_YET, surveyed
+from hpcvdj.counting.slices import surveyed
 from hpcvdj.counting.species import species_warning
 from hpcvdj.counting.summary import log_exclusions, tally_of
 from hpcvdj.errors import InputError, few
@@ -32,6 +32,7 @@ from hpcvdj.repertoires.junctions import Junctions, read_table
 from hpcvdj.repertoires.reading import Reading
 from hpcvdj.runs.folder import RunFolder
 from hpcvdj.runs.run import Run
+from hpcvdj.runs.stopping import NOTHING_YET
 from hpcvdj.storage.files import atomic_path
 from hpcvdj.storage.folders import exclusive_folder
 

@@ -18,7 +18,7 @@ from hpcvdj.runs.folder import Identity, RunFolder, raise_if_complete
 from hpcvdj.runs.pacing import SAVE_SECONDS
 from hpcvdj.runs.provenance import run_facts
 from hpcvdj.runs.ranks import World
-from hpcvdj.runs.stopping import Agreement, StopRequest, StopWorkError
+from hpcvdj.runs.stopping import Agreement, StopRequest, StopWorkError, stopped_by
 from hpcvdj.storage.files import behind_links, exclusive_lock, require_distinct, require_writable
 
 log = logging.getLogger(__name__)
@@ -216,7 +216,7 @@ class Run:
     def stopped(self, saved: str) -> StoppedError:
         """What every rank is to raise when a signal stops the run; `saved` says what is saved."""
         names = sorted({name for name in self.gather_everywhere(self.request.name) if name})
-        error = StoppedError(f"{' and '.join(names) or 'a signal'}: stopped {saved}")
+        error = stopped_by(" and ".join(names) or StoppedError.signal, saved)
         error.on_every_rank = True
         return error
 

@@ -90,6 +90,15 @@ def test_what_is_added_while_a_run_works_stays(target):
     assert (target / "notes").read_text() == "mine"
 
 
+def test_a_folder_that_appears_while_a_run_works_stays(target):
+    appeared = pytest.raises(InputError, match="m: exists already; give another name")
+    with appeared, writing(target) as folder:
+        (folder / "a").write_text("new")
+        target.mkdir()
+        (target / "a").write_text("mine")
+    assert (target / "a").read_text() == "mine"
+
+
 @pytest.mark.parametrize("name", [".m.part", ".m.old"])
 def test_folders_of_somebody_else_are_never_removed(target, place, name):
     (place / name).mkdir()
