@@ -103,15 +103,40 @@ def test_no_table_appears_if_another_one_cannot_be_written(tmp_path, monkeypatch
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("text", ["[]", "{", '{"outputs": 3}', '{"outputs": []}'])
+@pytest.mark.parametrize("text", ["[]", "3", "{", '{"outputs": 3}', '{"outputs": []}'])
 def test_damaged_facts_are_one_line(tmp_path, text):
     targets = Targets(tmp_path / "o.tsv")
     written(targets)
     targets.facts.write_text(text)
+    with pytest.raises(InputError, match=r"o\.tsv\.json: is damaged"):
+        require_described(targets.table, read_facts(targets.table))
     with pytest.raises(InputError, match=r"o\.tsv\.json"):
         targets.resume(IDENTITY, overwrite=False)
+    assert targets.resume(IDENTITY, overwrite=True)
 
 
 def test_facts_of_older_versions_do_not_name_their_table(tmp_path):
     (tmp_path / "o.tsv").write_text("a\n1\n")
     require_described(tmp_path / "o.tsv", json.loads('{"command": "enrich"}'))
+
+
+def test_no_output_is_an_input_or_exists(tmp_path):
+    targets = Targets(tmp_path / "o.tsv", (tmp_path / "p.tsv",))
+    targets.require([tmp_path / "t.tsv"], overwrite=False)
+    for path in (targets.table, targets.facts, *targets.further):
+        path.touch()
+        with pytest.raises(InputError, match=f"{path.name}: exists already"):
+            targets.require([], overwrite=False)
+        with pytest.raises(InputError, match=f"{path.name}: is an input of this run"):
+            targets.require([path], overwrite=True)
+        path.unlink()
+    with pytest.raises(InputError, match="must end in"):
+        Targets(tmp_path / "o.h5").require([], overwrite=False)
+
+
+def test_facts_that_are_too_large_are_not_read(tmp_path, monkeypatch):
+    targets = Targets(tmp_path / "o.tsv")
+    written(targets)
+    monkeypatch.setattr(facts, "TEXT_BYTES", 10)
+    with pytest.raises(InputError, match=r"o\.tsv\.json: is too large"):
+        read_facts(targets.table)

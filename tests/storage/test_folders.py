@@ -190,3 +190,41 @@ def test_what_changed_is_no_complete_folder(target):
     (target / "a").write_text("x")
     with pytest.raises(InputError, match="m: a changed since hpcvdj wrote it"):
         require_unchanged_folder(target)
+
+
+@pytest.mark.parametrize("left", ["no mark", "begun", "old"])
+def test_what_a_killed_run_left_is_removed(target, place, left):
+    written(target, "mine")
+    if left == "old":
+        target.rename(place / ".m.old")
+        written(place / "n", "newer")
+        (place / "n").rename(target)
+    else:
+        (place / ".m.part").mkdir()
+        if left == "begun":
+            (place / ".m.part" / "a").write_text("half")
+            (place / ".m.part" / MARK).write_text('{"format": "hpcvdj-folder", "files": null}')
+    written(target, "newest", overwrite=True)
+    assert contents(target)["a"] == "newest"
+    assert names(place) == ["m"]
+
+
+def test_a_mark_of_another_program_is_none(target):
+    written(target)
+    (target / MARK).write_text((target / MARK).read_text().replace("hpcvdj-folder", "other"))
+    with pytest.raises(InputError, match="is not a folder that hpcvdj wrote"):
+        written(target, overwrite=True)
+
+
+def test_a_link_to_the_same_bytes_is_not_what_was_written(target, place):
+    written(target)
+    (target / "a").rename(place / "elsewhere")
+    (target / "a").symlink_to(place / "elsewhere")
+    with pytest.raises(InputError, match=r"has files that hpcvdj did not write there \(a\)"):
+        written(target, overwrite=True)
+
+
+def test_a_folder_that_cannot_be_written_is_refused_at_once(place):
+    for name, message in (("missing/m", "missing: no such folder"), (os.fsdecode(b"caf\xe9"), "is not UTF-8")):
+        with pytest.raises(InputError, match=message), exclusive_folder(place / name, overwrite=False):
+            pass

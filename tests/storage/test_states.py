@@ -38,3 +38,7 @@ def test_a_change_is_noticed(other):
 def test_names_and_values_do_not_run_into_each_other():
     one, other = {"a": np.array(["b"])}, {"ab": np.array([""])}
     assert digest_of(one) != digest_of(other)
+
+
+def test_a_type_is_part_of_the_digest():
+    assert digest_of({"a": np.zeros(2, np.int64)}) != digest_of({"a": np.zeros(2)})
