@@ -30,9 +30,12 @@ class HpcvdjWarning(UserWarning):
 
 
 class StoppedError(HpcvdjError):
-    """A signal stopped the run; what is done is saved, and --resume continues."""
+    """A signal stopped the run; the message says what is saved, and how to continue."""
 
     exit_code = 75
+
+    signal = "a signal"
+    """Its name, if it is known; of several ranks, the names."""
 
 
 class CompleteError(HpcvdjError):

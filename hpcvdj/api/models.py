@@ -27,6 +27,7 @@ from hpcvdj.recombination.germline import Germline, Tables
 from hpcvdj.recombination.igor_writer import model_texts
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.selection import FILE as SELECTION
+from hpcvdj.storage.folders import exclusive_folder
 
 
 @unfolding(choice=RowChoice, plan=Plan)
@@ -100,14 +101,15 @@ def write_model(model: Model, folder: str | Path, *, overwrite: bool = False) ->
 
     model      a Model
     folder     where to
-    overwrite  replace a folder that has a model and nothing else
+    overwrite  replace a folder that hpcvdj wrote, if nothing else is in it
 
     InputError if there is something else of that name.
     """
     texts = model_texts(model)
     if model.selection is not None:
         texts[SELECTION] = model.selection.text(named(model, model.name).digest)
-    write_files(Path(folder), texts, overwrite=overwrite)
+    with exclusive_folder(Path(folder), overwrite=overwrite):
+        write_files(Path(folder), texts, overwrite=overwrite)
 
 
 @documented

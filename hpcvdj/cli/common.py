@@ -20,7 +20,7 @@ from hpcvdj.cli.helping import print_help
 from hpcvdj.cli.streams import named, standard_streams, summary_stream
 from hpcvdj.errors import CompleteError, HpcvdjError, InputError, StoppedError
 from hpcvdj.runs.ranks import PATIENCE_SECONDS, ROOT, launched_rank, set_threads, starting, world
-from hpcvdj.storage.files import require_distinct
+from hpcvdj.storage.files import require_apart, require_distinct
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -44,6 +44,9 @@ OUTPUTS = ("output", "overlap", "junctions_out", "write_clean", "plot")
 
 TABLE_OUT = "OUT"
 """The metavar of those that name a table."""
+
+FOLDER_OUT = "FOLDER"
+"""The metavar of those that name a folder, which is written as a whole."""
 
 WIDTH_WITHOUT_TERMINAL = 160
 
@@ -70,7 +73,7 @@ class Command(TyperCommand):
         """Run the command; InputError, on every rank, if it would write one of the files that it reads."""
         tables = [param.name for param in self.params if param.name in OUTPUTS and param.metavar == TABLE_OUT]
         with standard_streams(ctx.params, OUTPUTS, tables):
-            _require_distinct(ctx.params)
+            _require_distinct(ctx.params, [param.name for param in self.params if param.metavar == FOLDER_OUT])
             try:
                 return super().invoke(ctx)
             except HpcvdjError as error:
@@ -107,8 +110,11 @@ def _manners() -> list[Any]:
     return list(typer.main.get_command(alone).params)
 
 
-def _require_distinct(values: dict[str, Any]) -> None:
-    """Raise InputError, on every rank, if a path is no file's, or if a file would be read and written."""
+def _require_distinct(values: dict[str, Any], folders: list[str]) -> None:
+    """Raise InputError, on every rank, if a path is no file's, or if a file would be read and written.
+
+    folders  the parameters that name folders to write
+    """
     read: list[Path] = []
     written: list[Path] = []
     for name, given in values.items():
@@ -117,6 +123,11 @@ def _require_distinct(values: dict[str, Any]) -> None:
     try:
         for path in (*read, *written):
             _require_possible(path)
+        # A model is a name or the path of its folder.
+        models = [path for path in [Path(str(values.get("model")).removesuffix(":published"))] if path.is_dir()]
+        for name in folders:
+            if values[name] is not None:
+                require_apart(values[name], *read, *models)
         # Results may go to the folder that has the tables; which files they are is known later.
         read = [path for path in read if not path.is_dir()]
         for number, path in enumerate(written):

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from hpcvdj.cli import common
 from hpcvdj.cli.streams import is_stream
-from hpcvdj.errors import CompleteError, InputError, few
+from hpcvdj.errors import CompleteError, InputError, StoppedError, few
+from hpcvdj.runs.stopping import stopped_by
 
 if TYPE_CHECKING:
     from hpcvdj.counting.config import Plan
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from hpcvdj.repertoires.inputs import Inputs
     from hpcvdj.repertoires.junctions import Reference
     from hpcvdj.repertoires.reading import Reading
+    from hpcvdj.runs.folder import Identity
     from hpcvdj.runs.run import Run
 
 log = logging.getLogger(__name__)
@@ -84,8 +86,9 @@ def one_after_another(
     """What `compute` gives for each input and target, and the names of inputs that it refused.
 
     One that cannot be read does not keep the others from it; its error is printed, or raised if it is the only one.
+    StoppedError after a signal; --resume then leaves those that are complete.
     """
-    done, refused = [], []
+    done, refused, complete = [], [], 0
     for own, target in work:
         try:
             done.append((own, compute(own, target)))
@@ -94,8 +97,17 @@ def one_after_another(
                 raise
             if isinstance(error, InputError):
                 refused.append(name(own))
+            else:
+                complete += 1
             if run.is_root:
                 common.complain(error)
+        except StoppedError as error:
+            finished = len(done) + complete
+            if not finished:
+                raise
+            stopped = stopped_by(error.signal, f"after {finished:,} of {len(work):,} repertoires; --resume continues")
+            stopped.on_every_rank = error.on_every_rank
+            raise stopped from None
     return done, refused
 
 
@@ -120,33 +132,44 @@ def _computed(
     None if an earlier run was stopped between the two.
     """
     from hpcvdj.counting.count import count_tables
+    from hpcvdj.counting.summary import identity_of
     from hpcvdj.repertoires.tables import is_table
     from hpcvdj.results.export import export
-    from hpcvdj.results.parts import discard_parts
-    from hpcvdj.storage.files import require_writable
+    from hpcvdj.results.facts import Targets
+    from hpcvdj.results.parts import discard_parts, discard_result
 
     def to(path: Path) -> "Run":
         return run.to(path, resume=started.resume, overwrite=started.overwrite, save_seconds=started.checkpoint_every)
 
     if not is_table(target):
         return count_tables(inputs, reference, config, to(target), started.batch_rows, facts)
-    result = target.with_name(f"{target.name}.h5")
+    result, targets = target.with_name(f"{target.name}.h5"), Targets(target)
 
-    def check() -> None:
-        require_writable(target, overwrite=started.overwrite)
+    def check() -> "tuple[Identity, bool]":
+        identity, replaces = identity_of(inputs, reference, config, run), started.overwrite
+        if started.resume:
+            try:
+                replaces = targets.resume(identity, overwrite=replaces)
+            except CompleteError:
+                # A run that was killed once its table was written left the result.
+                discard_result(result, identity)
+                raise
+        targets.require(inputs.files, overwrite=replaces)
         if result.exists() and not started.resume:
             raise InputError(
                 f"{result}: exists, and is where the result is until its table is written; move it, or give --resume"
             )
+        return identity, replaces
 
-    run.from_root(check)
+    identity, replaces = run.from_root(check)
     try:
         summary = count_tables(inputs, reference, config, to(result), started.batch_rows, facts)
     except CompleteError:
         summary = None
 
     def write() -> None:
-        export(result, target, overwrite=started.overwrite, between=run.raise_if_stopping)
+        # The identity is that of what was asked, which the next run knows before it reads a row.
+        export(result, target, overwrite=replaces, facts={"identity": identity}, between=run.raise_if_stopping)
         result.unlink()
         discard_parts(result)
 

@@ -148,7 +148,8 @@ def command(
     choice = ClonotypeChoice(min_reads, likely_errors)
     checks = run.from_root(lambda: Checks(ties, keep_misfits=keep_misfits, force=force))
     if plot is not None:
-        run.on_root(partial(_require_drawable, plot, overwrite=overwrite))
+        # Whether an existing one is replaced depends on the table, if the run resumes.
+        run.on_root(partial(_require_drawable, plot, overwrite=overwrite or resume))
 
     def plan() -> list[tuple[Path, Path]]:
         several = "run hpcvdj once for each table"
@@ -160,14 +161,15 @@ def command(
 
     def compute(table: Path, target: Path) -> None:
         to = run.to(target, resume=resume, overwrite=overwrite)
+        further = [plot] if plot is not None else []
         with naming(table.name):
-            found = enrich_file(table, loaded, settings, choice, to, opening, control, checks)
+            found = enrich_file(table, loaded, settings, choice, to, opening, control, checks, further)
         if found is None:
             return
         if plot is not None:
             from hpcvdj.enrichment.plot import draw
 
-            draw(found.enrichment, plot, overwrite=overwrite)
+            draw(found.enrichment, plot, overwrite=overwrite or resume)
         if len(work) > 1:
             _report_line(found, table, target)
         else:

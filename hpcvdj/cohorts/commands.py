@@ -4,6 +4,7 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import ExitStack, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pyarrow as pa
 from hpcvdj.chance.check import Checks, ModelFit
 from hpcvdj.cohorts.cohort import Cohort
 from hpcvdj.cohorts.contamination import Contamination, ContaminationSettings, contaminate
-from hpcvdj.cohorts.files import Naming, Targets, cohort_of_files, recorded
+from hpcvdj.cohorts.files import Naming, cohort_of_files, recorded
 from hpcvdj.cohorts.improbable import COMMON, SEEN, SELECTION, Improbable, Pairs
 from hpcvdj.cohorts.shared_table import SharingSettings
 from hpcvdj.cohorts.sharing import Sharing, share
@@ -23,8 +24,10 @@ from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.filtering import require_filterable, write_without
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import Inputs
+from hpcvdj.results.facts import Targets
 from hpcvdj.runs.run import Run
-from hpcvdj.storage.files import atomic_folder
+from hpcvdj.storage.files import require_apart
+from hpcvdj.storage.folders import atomic_folder, exclusive_folder
 
 log = logging.getLogger(__name__)
 
@@ -79,31 +82,30 @@ def contaminate_files(
     assert run.target is not None
     targets = Targets(run.target, (junctions,) if junctions is not None else ())
     model = checks.model(model)
-
-    def check() -> None:
-        if clean is not None and clean.exists() and not (run.overwrite and clean.is_dir()):
-            raise InputError(f"{clean}: exists already; give another name, or --overwrite to replace it")
-
-    run.on_root(check)
-    inputs, cohort, fit = _cohort(paths, model, naming, checks, run, opening, targets)
-    if clean is not None:
-        run.on_root(lambda: _require_clean(inputs, cohort))
-    found = contaminate(cohort, model, settings, run, fit)
-
-    def finish() -> Contamination:
-        assert found is not None
-        facts = {
-            "command": "contamination", **run.provenance(), **model.facts(), "tables": recorded(inputs),
-            "settings": asdict(settings), "checks": asdict(checks), **fit.facts(), **contamination_facts(found),
-        }  # fmt: skip
+    with ExitStack() as stack:
         if clean is not None:
-            _write_clean(inputs, found, clean, overwrite=run.overwrite)
-            facts["removed"] = _removed(inputs, found)
-        tables = {targets.table: found.table} | ({junctions: found.junctions} if junctions is not None else {})
-        targets.write(facts, tables, overwrite=run.overwrite)
-        return found
+            own = exclusive_folder(clean, *paths, overwrite=run.overwrite)
+            run.on_root(lambda: stack.enter_context(own))
+        inputs, cohort, fit = _cohort(paths, model, naming, checks, run, opening, targets)
+        if clean is not None:
+            run.on_root(lambda: _require_clean(inputs, cohort, clean))
+        found = contaminate(cohort, model, settings, run, fit)
 
-    return run.on_root(finish)
+        def finish() -> Contamination:
+            assert found is not None
+            facts = {
+                "command": "contamination", **run.provenance(), **model.facts(), "tables": recorded(inputs),
+                "settings": asdict(settings), "checks": asdict(checks), **fit.facts(), **contamination_facts(found),
+            }  # fmt: skip
+            tables = {targets.table: found.table} | ({junctions: found.junctions} if junctions is not None else {})
+            with atomic_folder(clean, overwrite=run.overwrite) if clean is not None else nullcontext() as folder:
+                if folder is not None:
+                    _write_clean(inputs, found, folder)
+                    facts["removed"] = _removed(inputs, found)
+                targets.write(facts, tables, overwrite=run.overwrite)
+            return found
+
+        return run.on_root(finish)
 
 
 def _cohort(
@@ -259,9 +261,11 @@ def power_text(cohort: Cohort, pairs: Pairs) -> str:
     )
 
 
-def _require_clean(inputs: Inputs, cohort: Cohort | None) -> None:
+def _require_clean(inputs: Inputs, cohort: Cohort | None, folder: Path) -> None:
     """Raise InputError unless tables can be written without some rows, into one folder."""
     assert cohort is not None
+    # A folder of tables may have links to tables elsewhere.
+    require_apart(folder, *inputs.files)
     if cohort.has.reads is None:
         raise InputError(
             "--write-clean: keeps the largest clone of copies, and not all tables have a column duplicate_count"
@@ -291,9 +295,8 @@ def _removed(inputs: Inputs, found: Contamination) -> dict[str, Any]:
     return {"rows": len(copies), "by_table": rows, "listed": listed}
 
 
-def _write_clean(inputs: Inputs, found: Contamination, folder: Path, *, overwrite: bool) -> None:
+def _write_clean(inputs: Inputs, found: Contamination, folder: Path) -> None:
     rows = np.array([copy.row for copy in found.copies or []], dtype=np.int64)
-    with atomic_folder(folder, overwrite=overwrite) as temporary:
-        for table in inputs.tables:
-            own = rows[(rows >= table.first_row) & (rows < table.first_row + table.rows)] - table.first_row
-            write_without(table, own, temporary / table.path.name)
+    for table in inputs.tables:
+        own = rows[(rows >= table.first_row) & (rows < table.first_row + table.rows)] - table.first_row
+        write_without(table, own, folder / table.path.name)

@@ -1,19 +1,15 @@
-"""Cohorts from tables: files or in memory; and what is written of them."""
+"""Cohorts from tables: files or in memory."""
 
-import json
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from hpcvdj.chance.check import Checks, ModelFit, check_tables, sample_of_table
 from hpcvdj.cohorts.cohort import Cohort, People, cohort_of
 from hpcvdj.cohorts.groups import column_of
-from hpcvdj.counting.slices import NOTHING_YET, surveyed
+from hpcvdj.counting.slices import surveyed
 from hpcvdj.counting.species import species_warning
 from hpcvdj.counting.summary import log_exclusions, tally_of
 from hpcvdj.counting.tables import productive_reading
@@ -23,9 +19,9 @@ from hpcvdj.repertoires.formats import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import Inputs, tables_of
 from hpcvdj.repertoires.junctions import REPERTOIRE, read_table
 from hpcvdj.repertoires.read_counts import READS
-from hpcvdj.repertoires.tables import as_arrow, table_columns, table_suffix, write_table
+from hpcvdj.repertoires.tables import as_arrow, table_columns
 from hpcvdj.runs.run import Run
-from hpcvdj.storage.files import atomic_path, require_distinct, require_writable
+from hpcvdj.runs.stopping import NOTHING_YET
 
 log = logging.getLogger(__name__)
 
@@ -77,39 +73,6 @@ class Naming:
                     f"column {self.group}, or leave --subject out"
                 )
         return People(subject, groups)
-
-
-@dataclass(frozen=True)
-class Targets:
-    """The files of a run.
-
-    table    of `Run.target`
-    facts    beside it
-    further  others that the run writes
-    """
-
-    table: Path
-    further: tuple[Path, ...] = ()
-
-    @property
-    def facts(self) -> Path:
-        return self.table.with_name(self.table.name + ".json")
-
-    def require(self, inputs: Sequence[Path], *, overwrite: bool) -> None:
-        """Raise InputError unless they can be written, and are none of the inputs."""
-        table_suffix(self.table)
-        for path in (self.table, self.facts, *self.further):
-            require_writable(path, overwrite=overwrite)
-            require_distinct(path, *inputs)
-
-    def write(self, facts: dict[str, Any], tables: dict[Path, pa.Table], *, overwrite: bool) -> None:
-        """Write the tables, and the facts as JSON; all appear at the end, or, if one fails, those before it."""
-        with ExitStack() as stack:
-            temporary = stack.enter_context(atomic_path(self.facts, overwrite=overwrite))
-            temporary.write_text(json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-            for path, table in tables.items():
-                batches = table.combine_chunks().to_batches()
-                write_table(path, batches or [pa.RecordBatch.from_pylist([], table.schema)], overwrite=overwrite)
 
 
 def cohort_of_files(

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.counting.config import Plan
+from hpcvdj.errors import StoppedError
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.kernel import Unit
 from hpcvdj.kernels.method import Method, Missing, everything
@@ -16,6 +17,7 @@ from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.runs.driver import Driver, Partial, Store, Timings
 from hpcvdj.runs.progress import COMPILING, told_if_slow
 from hpcvdj.runs.run import Run
+from hpcvdj.runs.stopping import NOTHING_YET
 
 
 class ArrayStore:
@@ -77,9 +79,14 @@ def count_in_memory(problem: Any, config: Plan, run: Run, backend: Backend | Non
     """The values of a problem, [sequences, columns], on root; None on the other ranks.
 
     backend  this rank's, if it is open already
+
+    StoppedError on every rank after a signal, if the run has a target; nothing is saved then.
     """
     store = ArrayStore(problem, config.method_class()) if run.is_root else None
-    compute(problem, config, backend or run.bind(config.backend, strict=config.strict_binding), run, store)
+    try:
+        compute(problem, config, backend or run.bind(config.backend, strict=config.strict_binding), run, store)
+    except StoppedError:
+        raise run.stopped(NOTHING_YET) from None
     return store.values if store is not None else None
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from hpcvdj.counting.compute import compute, shared_repertoire
 from hpcvdj.counting.config import Plan
-from hpcvdj.counting.slices import NOTHING_YET, count_in_slices, surveyed
+from hpcvdj.counting.slices import count_in_slices, surveyed
 from hpcvdj.counting.summary import STAGES, Summary, attributes_of, facts_of, summary_of
 from hpcvdj.kernels.method import Method, Missing
 from hpcvdj.recombination.germline import Germline
@@ -21,6 +21,7 @@ from hpcvdj.runs.driver import Partial
 from hpcvdj.runs.folder import RunFolder
 from hpcvdj.runs.progress import told_if_slow
 from hpcvdj.runs.run import Run
+from hpcvdj.runs.stopping import NOTHING_YET
 
 AUTO_ROWS = 1 << 24
 """Rows above which tables that say how many they have are counted in slices by default."""

@@ -23,11 +23,9 @@ from hpcvdj.results.writer import result_writer
 from hpcvdj.runs.folder import RunFolder
 from hpcvdj.runs.progress import Progress
 from hpcvdj.runs.run import Run
+from hpcvdj.runs.stopping import NOTHING_YET
 
 log = logging.getLogger(__name__)
-
-NOTHING_YET = "before any result; start again with the same command"
-"""What a signal finds while tables are read."""
 
 
 def surveyed(inputs: Inputs, run: Run) -> Inputs:
@@ -85,12 +83,10 @@ def count_in_slices(
     assert target is not None
     attributes = run.from_root(lambda: {**attributes_of(inputs, reference, config, config, run), **further})
     folder, facts = run.open_folder(
-        parts.SUFFIX,
+        run.from_root(lambda: parts.free_suffix(target)),
         attributes["identity"],
         parts.PART,
         {"slice_rows": rows},
-        permanent=True,
-        before_removal=lambda: parts.discard_view(target),
     )
     rows = int(facts["slice_rows"])
     slices = cut(inputs.tables, rows)
@@ -138,6 +134,8 @@ def count_in_slices(
             "nonzero": found.nonzero,
         }
         parts.join(target, folder, joint, ranks, inputs, overwrite=run.overwrite)
+        if run.overwrite:
+            parts.discard_parts(target)
         return found
 
     summary = run.from_root(join)

@@ -20,6 +20,7 @@ from hpcvdj.repertoires.tables import repertoire_name
 from hpcvdj.results.reader import Result
 from hpcvdj.runs.folder import Identity, differences
 from hpcvdj.runs.run import Run
+from hpcvdj.storage.inputs import file_digest
 from hpcvdj.storage.opening import damage
 
 log = logging.getLogger(__name__)
@@ -216,6 +217,18 @@ def _identity(inputs: Inputs, config: Plan, recorded: dict[str, Any]) -> Identit
     else:
         tables = [["the table", recorded["junctions_sha256"]]]
     return {"tables": tables, "together": inputs.together, **{name: facts[name] for name in names if name in facts}}
+
+
+def identity_of(inputs: Inputs, reference: Reference, config: Plan, run: Run) -> Identity:
+    """The identity of a result before a row is read, with options as they were asked.
+
+    InputError if a table cannot be read.
+    """
+    for table in inputs.tables:
+        table.open()
+    tables = tuple(replace(own, sha256=own.sha256 or file_digest(own.path, own.state)) for own in inputs.tables)
+    inputs = replace(inputs, reading=config.reads(inputs.reading), tables=tables)
+    return dict(attributes_of(inputs, reference, config, config, run)["identity"])
 
 
 MOST_COUNTED = 10_000

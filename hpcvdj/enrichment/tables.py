@@ -1,35 +1,31 @@
 """Enrichment of the clonotypes of a table: rows in, tested clonotypes and what is said of them out."""
 
-import hashlib
-import json
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 import hpcvdj
 from hpcvdj.chance.check import Checks, ModelFit, check_tables, sample_of_table
-from hpcvdj.counting.slices import NOTHING_YET, surveyed
+from hpcvdj.counting.slices import surveyed
 from hpcvdj.counting.species import species_warning
 from hpcvdj.counting.summary import log_exclusions, tally_of
 from hpcvdj.counting.tables import productive_reading
 from hpcvdj.enrichment.clonotypes import Clonotypes, DistinctJunctions, distinct_junctions
 from hpcvdj.enrichment.enrich import Enrichment, ReadOnce, Settings, enrich, enrich_over
-from hpcvdj.errors import CompleteError, InputError, few
+from hpcvdj.errors import InputError, few
 from hpcvdj.recombination.exclusions import counts_json
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import Inputs, tables_of
 from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions, read_table
-from hpcvdj.repertoires.tables import as_arrow, table_suffix, write_table
+from hpcvdj.repertoires.tables import as_arrow
+from hpcvdj.results.facts import Targets
+from hpcvdj.runs.folder import Identity
 from hpcvdj.runs.run import Run
-from hpcvdj.storage.files import atomic_path, require_distinct, require_writable
+from hpcvdj.runs.stopping import NOTHING_YET
 from hpcvdj.storage.inputs import file_digest
-from hpcvdj.storage.opening import damage
 
 log = logging.getLogger(__name__)
 
@@ -101,30 +97,32 @@ def enrich_table(
 
 def enrich_file(
     path: Path, model: Model, settings: Settings, choice: ClonotypeChoice, run: Run, opening: Opening = BY_HEADER,
-    control: Path | None = None, checks: Checks = CHECKS,
+    control: Path | None = None, checks: Checks = CHECKS, further: Sequence[Path] = (),
 ) -> Enriched | None:  # fmt: skip
     """Test the clonotypes of a table of one individual, and write them to the target of `run`, beside a file of facts.
+
+    further  other files that the caller writes of the result
 
     The result on root, None on the other ranks.  HpcvdjError for bad input and failures; the target is then what it was
     before.  CompleteError if the run resumes, and the target is of the same tables and settings.
     """
     target = run.target
     assert target is not None
-    facts_path = target.with_name(target.name + ".json")
     given = [path, *([control] if control is not None else [])]
+    targets = Targets(target, tuple(further))
 
-    def check() -> None:
-        table_suffix(target)
-        if run.resume and target.exists() and facts_path.exists():
-            with damage(facts_path):
-                made_of = json.loads(facts_path.read_text(encoding="utf-8")).get("asked")
-            if made_of == _asked([file_digest(own) for own in given], model, settings, choice, checks):
-                raise CompleteError(f"{target}: is complete already; there is nothing to resume")
-        for place in (target, facts_path):
-            require_writable(place, overwrite=run.overwrite)
-            require_distinct(place, *given)
+    def identity(tables: list[list[str]]) -> Identity:
+        return {"tables": tables, "opening": opening.recorded(), **_numbers(model, settings, choice, checks)}
 
-    run.on_root(check)
+    def check() -> bool:
+        replaces = run.overwrite
+        if run.resume and targets.facts.exists():
+            tables = [table.path for own in given for table in tables_of([own], productive_reading(opening)).tables]
+            replaces = targets.resume(identity([[own.name, file_digest(own)] for own in tables]), overwrite=replaces)
+        targets.require(given, overwrite=replaces)
+        return replaces
+
+    overwrite = run.from_root(check)
     inputs, junctions, own = _read(path, model, choice, run, opening)
     fit = run.from_root(lambda: check_tables(checks, [inputs], model, log.warning))
     run.request.begin()
@@ -154,12 +152,8 @@ def enrich_file(
             **fit.facts(),
             "settings": asdict(settings),
             "choice": asdict(choice),
-            "asked": _asked(
-                [table.sha256 for part in (inputs, of_control) if part is not None for table in part.tables],
-                model,
-                settings,
-                choice,
-                checks,
+            "identity": identity(
+                [[table.path.name, table.sha256] for part in (inputs, of_control) if part for table in part.tables]
             ),
             "rows_read": junctions.rows_read,
             "rows_excluded": counts_json(junctions.excluded.counts()),
@@ -176,25 +170,17 @@ def enrich_file(
             "clusters": found.clusters,
             "read_once": asdict(found.read_once) if found.read_once is not None else None,
         }
-        with ExitStack() as stack:
-            temporary = stack.enter_context(atomic_path(facts_path, overwrite=run.overwrite))
-            temporary.write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n")
-            # A table without rows has a header, too.
-            header = pa.RecordBatch.from_pylist([], found.table.schema)
-            write_table(target, [header, *found.table.to_batches()], overwrite=run.overwrite)
+        targets.write(facts, {target: found.table}, overwrite=overwrite)
         return Enriched(found, junctions.rows_read, len(junctions.excluded), own.left_out, facts["junctions"])
 
     return run.on_root(finish)
 
 
-def _asked(digests: list[str], model: Model, settings: Settings, choice: ClonotypeChoice, checks: Checks) -> str:
-    """SHA-256 of what decides the numbers: the program, the tables, the model, the settings."""
-    where = {"backend", "strict_binding"}
-    numbers = {name: value for name, value in asdict(settings).items() if name not in where}
-    said = json.dumps(
-        [hpcvdj.__version__, digests, model.facts(), numbers, asdict(choice), asdict(checks)], sort_keys=True
-    )
-    return hashlib.sha256(said.encode()).hexdigest()
+def _numbers(model: Model, settings: Settings, choice: ClonotypeChoice, checks: Checks) -> Identity:
+    """What decides the numbers, besides the tables: the program, the model, the settings."""
+    elsewhere = {"model", "backend", "strict_binding"}
+    own = {**model.facts(), **asdict(settings), **asdict(choice), **asdict(checks)}
+    return {"hpcvdj": hpcvdj.__version__} | {name: value for name, value in own.items() if name not in elsewhere}
 
 
 def _recorded(inputs: Inputs) -> list[list[Any]]:

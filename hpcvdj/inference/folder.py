@@ -19,7 +19,7 @@ from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.origin import FACTS, FORMAT, json_facts, read_facts
 from hpcvdj.recombination.selection import FILE as SELECTION
 from hpcvdj.runs.folder import Identity, differences
-from hpcvdj.storage.files import atomic_folder
+from hpcvdj.storage.folders import atomic_folder, require_unchanged_folder
 
 ITERATIONS, ERRORS, UNEXPLAINED = "iterations.tsv", "standard_errors.tsv", "unexplained.tsv"
 """The evaluations; the standard error of each probability; the rows that it cannot make."""
@@ -70,15 +70,6 @@ def _with_errors(fit: Fit) -> bool:
     return any(own.error_rate for own in fit.trace)
 
 
-def require_replaceable(target: Path, *, overwrite: bool) -> None:
-    """Raise InputError if there is something at `target`, or with `overwrite` something else than a model's folder."""
-    own = {*FILES, SELECTION, *_OWN}
-    if overwrite and target.is_dir() and not {path.name for path in target.iterdir()} <= own:
-        raise InputError(f"{target}: has other files than a model's; give another name")
-    if (target.exists() or target.is_symlink()) and not (overwrite and target.is_dir()):
-        raise InputError(f"{target}: exists already; give another name, or --overwrite to replace a model's folder")
-
-
 def write_with_selection(
     source: Path, target: Path, model: Model, facts: Mapping[str, Any], *, overwrite: bool
 ) -> None:
@@ -97,8 +88,7 @@ def write_with_selection(
 
 
 def write_files(target: Path, texts: Mapping[str, str], *, overwrite: bool) -> None:
-    """Write the files of a model's folder; with `overwrite` a folder is replaced that has no other files than these."""
-    require_replaceable(target, overwrite=overwrite)
+    """Write the files of a model's folder, within `exclusive_folder`."""
     with atomic_folder(target, overwrite=overwrite) as folder:
         for name, text in texts.items():
             (folder / name).write_text(text)
@@ -164,23 +154,17 @@ def read_errors(folder: Path) -> dict[tuple[str, str, str], float]:
         return {}
 
 
-def require_place(target: Path, *, overwrite: bool, resume: bool, identity: Identity) -> None:
-    """Raise InputError unless a model's folder may be written at `target`; CompleteError if this run wrote it already.
-
-    Only the folder of an inferred model is ever replaced.
-    """
+def raise_if_inferred(target: Path, identity: Identity) -> None:
+    """Raise CompleteError if there is the model of a run with this identity, InputError if there is something else."""
     if not (target.exists() or target.is_symlink()):
         return
     facts = read_facts(target) if target.is_dir() else None
     if facts is None:
         raise InputError(f"{target}: exists, and is not the folder of an inferred model; give another name")
-    if overwrite:
-        return
-    if not resume:
-        raise InputError(f"{target}: exists already; give another name, or --overwrite to replace it")
     changes = differences(dict(facts.get("identity", {})), json.loads(json.dumps(identity)))
     if changes:
         raise InputError(f"{target}: is the model of another run ({changes}); give another name, or --overwrite")
+    require_unchanged_folder(target)
     raise CompleteError(f"{target}: is complete already; there is nothing to resume")
 
 

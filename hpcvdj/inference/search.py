@@ -4,21 +4,16 @@ Expectation-maximisation with squared extrapolation: two steps of EM, then a lon
 that is less likely than what was before it is taken back, so what is accepted is never less likely.
 """
 
-import io
-import json
 import math
-import zipfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from hpcvdj.errors import InputError
 from hpcvdj.inference.parameters import extrapolated, log_prior, maximised, parameters, with_fixed, with_parameters
 from hpcvdj.kernels.inference.layout import LEAST, Expected
-from hpcvdj.recombination.models import Array, Model
-from hpcvdj.storage.opening import MISREAD
+from hpcvdj.recombination.models import Array, Model, require_probabilities
+from hpcvdj.storage.states import DAMAGED_STATE, read_state, state_bytes
 
 LONGEST_STEP = 4.0
 """Steps of EM that the first long step may be worth; a limit that is reached and accepted grows by this factor."""
@@ -168,9 +163,7 @@ class Search:
         names = ("kind", "longest", "step", "objective", "best_held_out", "waited", "done", "impossible")
         meta: dict[str, Any] = {name: getattr(self, name) for name in names}
         meta["trace"] = [asdict(found) for found in self.trace]
-        stream = io.BytesIO()
-        np.savez(stream, meta=np.array(json.dumps(meta)), **arrays)  # type: ignore[arg-type]
-        return stream.getvalue()
+        return state_bytes(meta, arrays)
 
     def restored(self, data: bytes) -> "tuple[Search, dict[str, Array]]":
         """This search, which has not begun, in the state that `saved` gave, and the other arrays.
@@ -178,9 +171,7 @@ class Search:
         InputError if it is damaged.
         """
         try:
-            with np.load(io.BytesIO(data), allow_pickle=False) as stored:
-                arrays = dict(stored)
-            meta = json.loads(str(arrays.pop("meta")))
+            meta, arrays = read_state(data)
             trace = [Evaluated(**found) for found in meta.pop("trace")]
             meta["impossible"] = tuple(meta["impossible"])
             model, fallback, best, *points = (
@@ -190,7 +181,7 @@ class Search:
                 raise ValueError("it has no model")
             kept = [own for own in points if own is not None]
             search = replace(self, model=model, fallback=fallback, best=best, points=kept, trace=trace, **meta)
-        except (*MISREAD, EOFError, zipfile.BadZipFile) as error:
+        except (*DAMAGED_STATE, InputError) as error:
             raise InputError(
                 f"state.npz in the folder of the unfinished run is damaged ({error}); --overwrite starts again"
             ) from None
@@ -202,7 +193,9 @@ class Search:
             return None
         if [own.shape for own in values] != [own.shape for own in parameters(self.model)]:
             raise ValueError("its model is another one")
-        return with_parameters(self.model, values)
+        model = with_parameters(self.model, values)
+        require_probabilities(model)
+        return model
 
 
 def _mean(total: float, rows: int, impossible: int) -> float:

@@ -9,13 +9,12 @@ from pathlib import Path
 import pyarrow as pa
 
 from hpcvdj.chance.check import Checks, ModelFit, check_tables, sample_of_table
-from hpcvdj.counting.slices import NOTHING_YET, surveyed
+from hpcvdj.counting.slices import surveyed
 from hpcvdj.counting.summary import log_exclusions, tally_of
 from hpcvdj.counting.tables import productive_reading
 from hpcvdj.errors import few
-from hpcvdj.inference.folder import require_replaceable, write_with_selection
+from hpcvdj.inference.folder import write_with_selection
 from hpcvdj.inference.selection import SelectionFit, SelectionPlan, infer_selection
-from hpcvdj.inference.tables import locked
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.recombination.exclusions import counts_json
 from hpcvdj.recombination.igor import model_folder
@@ -24,6 +23,8 @@ from hpcvdj.repertoires.formats import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import Inputs, tables_of
 from hpcvdj.repertoires.junctions import Junctions, read_table
 from hpcvdj.runs.run import Run
+from hpcvdj.runs.stopping import NOTHING_YET
+from hpcvdj.storage.folders import exclusive_folder
 
 log = logging.getLogger(__name__)
 
@@ -60,8 +61,7 @@ def infer_selection_of_tables(
     target = run.target
     assert target is not None
     with ExitStack() as stack:
-        run.on_root(lambda: stack.enter_context(locked(target)))
-        run.on_root(lambda: require_replaceable(target, overwrite=run.overwrite))
+        run.on_root(lambda: stack.enter_context(exclusive_folder(target, *paths, overwrite=run.overwrite)))
         inputs, junctions, fits = _read(paths, model, checks, run, log.warning, opening)
         if junctions is not None:
             tables = few([table.path.name for table in inputs.tables])

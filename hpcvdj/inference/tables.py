@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from hpcvdj.counting.config import PgenConfig
-from hpcvdj.counting.slices import NOTHING_YET, surveyed
+from hpcvdj.counting.slices import surveyed
 from hpcvdj.counting.species import species_warning
 from hpcvdj.counting.summary import log_exclusions, tally_of
 from hpcvdj.errors import InputError, few
-from hpcvdj.inference.folder import fit_facts, named, require_place, write_folder
+from hpcvdj.inference.folder import fit_facts, named, raise_if_inferred, write_folder
 from hpcvdj.inference.infer import Fit, Plan, infer
 from hpcvdj.inference.rows import ChosenRows, choose
 from hpcvdj.inference.start import from_germline, with_anchors
@@ -32,7 +32,9 @@ from hpcvdj.repertoires.junctions import Junctions, read_table
 from hpcvdj.repertoires.reading import Reading
 from hpcvdj.runs.folder import RunFolder
 from hpcvdj.runs.run import Run
-from hpcvdj.storage.files import atomic_path, exclusive_lock, require_text_name
+from hpcvdj.runs.stopping import NOTHING_YET
+from hpcvdj.storage.files import atomic_path
+from hpcvdj.storage.folders import exclusive_folder
 
 log = logging.getLogger(__name__)
 
@@ -99,11 +101,13 @@ def infer_tables(
     assert target is not None
     backend_name = run.from_root(lambda: _backend_name(plan, backend_name))
     with ExitStack() as stack:
-        run.on_root(lambda: stack.enter_context(locked(target)))
+        own = exclusive_folder(target, *inputs.files, overwrite=run.overwrite, resume=run.resume)
+        run.on_root(lambda: stack.enter_context(own))
         model, plan = run.from_root(lambda: reference_of(start, plan))
         inputs = surveyed(inputs, run)
         identity = run.from_root(lambda: _identity(inputs, start, plan))
-        run.on_root(lambda: require_place(target, overwrite=run.overwrite, resume=run.resume, identity=identity))
+        if run.resume and not run.overwrite:
+            run.on_root(lambda: raise_if_inferred(target, identity))
         junctions = run.root_steps(lambda: inputs.read(model, between=run.raise_if_stopping), NOTHING_YET)
         chosen = run.root_steps(lambda: _chosen(junctions, inputs, model, plan), NOTHING_YET)
         model = run.from_root(lambda: _anchored(model, start, chosen))
@@ -162,14 +166,6 @@ def infer_table(table: Any, start: Model | Germline, plan: Plan, backend_name: s
     for line in fit.warnings:
         warn(line)
     return replace(fit, model=replace(named(fit.model, "inferred"), origin=Origin(rows=fit.counted[0])))
-
-
-def locked(target: Path) -> AbstractContextManager[None]:
-    """Keeps other runs from writing the folder; InputError if there is no place for it."""
-    if not target.parent.is_dir():
-        raise InputError(f"{target.parent}: no such folder; create it first, or write elsewhere")
-    require_text_name(target)
-    return exclusive_lock(target)
 
 
 def _identity(inputs: Inputs, start: Model | Germline, plan: Plan) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """A table without some of its rows, in the format that it has."""
 
 import gzip
+import io
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -63,8 +64,14 @@ def _text(table: Table, keep: Keep, target: Path) -> None:
     opened = table.open()
     assert isinstance(opened, TextReader)
     row = 0
-    with unpacked(table.path) as source, open(target, "wb") as plain, _packing(packing(table.path), plain) as out:
-        for number, line in enumerate(source):
+    with (
+        # Rows may end in a carriage return alone; Latin-1 has a letter for each byte.
+        io.TextIOWrapper(unpacked(table.path), "latin-1", newline="") as source,
+        open(target, "wb") as plain,
+        _packing(packing(table.path), plain) as out,
+    ):
+        for number, text in enumerate(source):
+            line = text.encode("latin-1")
             # Readers do not see empty lines either.
             if number < opened.lines_before_rows or not line.strip(b"\r\n"):
                 out.write(line)

@@ -137,11 +137,17 @@ def write_table(target: Path, batches: Iterable[pa.RecordBatch], *, overwrite: b
     InputError for another suffix, and as `atomic_path` raises it.
     """
     suffix = table_suffix(target)
+    with atomic_path(target, overwrite=overwrite) as temporary:
+        return fill_table(temporary, suffix, batches)
+
+
+def fill_table(path: Path, suffix: str, batches: Iterable[pa.RecordBatch]) -> int:
+    """Write batches of one schema to a file as a table of a suffix of `table_suffix`; returns the number of rows."""
     rows = 0
     parquet: pq.ParquetWriter | None = None
     schema: pa.Schema | None = None
-    with atomic_path(target, overwrite=overwrite) as temporary, ExitStack() as stack:
-        stream: Any = stack.enter_context(open(temporary, "wb"))
+    with ExitStack() as stack:
+        stream: Any = stack.enter_context(open(path, "wb"))
         if suffix == ".gz":
             stream = stack.enter_context(gzip.GzipFile("", "wb", 6, stream, mtime=0))
         for number, batch in enumerate(batches):

@@ -1,6 +1,5 @@
 """The files of a report: what each is, what its samples are called, and their groups."""
 
-import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from hpcvdj.repertoires.readers import open_table, table_suffixes
 from hpcvdj.repertoires.tables import repertoire_name
 from hpcvdj.reports.elements import MOST_LISTED, printable
 from hpcvdj.reports.survey import Survey, survey
-from hpcvdj.storage.inputs import TEXT_BYTES
+from hpcvdj.results.facts import facts_path, read_facts, require_described
 from hpcvdj.storage.opening import damage
 
 FINDINGS: dict[str, dict[str, type | tuple[type, ...]]] = {
@@ -40,7 +39,7 @@ class Finding:
 
     def reading(self) -> AbstractContextManager[None]:
         """Within the block, facts of another layout are an InputError that names the file."""
-        return damage(self.path.with_name(self.path.name + ".json"))
+        return damage(facts_path(self.path))
 
     @property
     def individuals(self) -> list[dict[str, Any]]:
@@ -111,13 +110,11 @@ def _files_in(folder: Path) -> list[Path]:
 
 def _finding(path: Path) -> Finding | None:
     """What a table and the .json beside it say; None if it is another file."""
-    beside = path.with_name(path.name + ".json")
-    if path.suffix == ".h5" or not beside.is_file():
+    facts = read_facts(path) if path.suffix != ".h5" else None
+    if facts is None:
         return None
-    if beside.stat().st_size > TEXT_BYTES:
-        raise InputError(f"{beside}: is too large to be the facts of a table; move it away")
-    with damage(beside):
-        facts = json.loads(beside.read_text(encoding="utf-8"))
+    require_described(path, facts)
+    with damage(facts_path(path)):
         command = facts.get("command") or ("enrich" if "kappa_by_length" in facts else "")
         if command not in FINDINGS:
             return None

@@ -17,6 +17,7 @@ from hpcvdj.repertoires.tables import (
     table_suffix,
     write_table,
 )
+from hpcvdj.results.facts import Facts, Targets, facts_of_result
 from hpcvdj.results.joining import Lookup
 from hpcvdj.results.reader import Result
 from hpcvdj.results.schema import exported_columns
@@ -32,6 +33,7 @@ def export(
     junctions: str | Path | None = None,
     airr: bool = False,
     overwrite: bool = False,
+    facts: Facts | None = None,
     between: Callable[[], None] = lambda: None,
 ) -> int:
     """Write the input of a result with its values to `target` (.tsv, .tsv.gz or .parquet); returns the rows.
@@ -44,6 +46,7 @@ def export(
     junctions    where the input is now, a folder for several tables, if it was moved; InputError if it is another table
     airr         add the columns of `REQUIRED` that the input lacks, empty
     overwrite    replace what is there
+    facts        what to write beside the table, besides the result's attributes; None writes no file of facts
     between      called after each batch of rows
     """
     target = Path(target)
@@ -52,6 +55,7 @@ def export(
     with Result(result_path) as result:
         tables = counted_tables(result, Path(junctions) if junctions else None)
         together = result.together
+        described = facts_of_result(result.provenance) | (facts or {})
         exported = [name for name in exported_columns() if name in result.columns]
         further = {name: np.asarray(result.dataset(f"sequences/{name}")[:]) for name in exported}
         lookup = Lookup(result.quantity, result.to_numpy(), result.row, result.excluded, further)
@@ -75,7 +79,10 @@ def export(
         for table in tables:
             require_unchanged(table.path, table.state)
 
-    return write_table(target, ahead(batches()), overwrite=overwrite)
+    if facts is None:
+        return write_table(target, ahead(batches()), overwrite=overwrite)
+    Targets(target).write(described, {target: ahead(batches())}, overwrite=overwrite)
+    return sum(table.rows for table in tables)
 
 
 def counted_tables(result: Result, moved: Path | None = None) -> list[Table]:

@@ -1,10 +1,14 @@
 """A result in parts: the folder NAME.parts has a result file for each slice of the input, and NAME joins them.
 
+A run that replaces such a result makes its parts in NAME.2.parts, or in NAME.parts if NAME shows the other: the old
+result stays complete until the new one is.
+
 The datasets of NAME are views of those of the parts (HDF5 virtual datasets, relative to the folder), so that it reads
 like any other result; a V–J pair is listed once for each part that has it.  HDF5 silently reads zeros for a part that
 it cannot open; this module raises instead.
 """
 
+import json
 import os
 import resource
 import weakref
@@ -20,12 +24,12 @@ from hpcvdj.errors import InputError, MachineError
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.results.schema import FORMAT, LAYOUT, VERSION, read_group, strings, values_of, write_group
-from hpcvdj.runs.folder import RunFolder
+from hpcvdj.runs.folder import Identity, RunFolder
 from hpcvdj.storage.hdf5 import atomic_hdf5, write_attributes
 from hpcvdj.storage.opening import MISREAD, damage, damaged, open_hdf5, root_attributes
 
-SUFFIX = "parts"
-"""NAME.parts has the parts of NAME."""
+SUFFIXES = ("parts", "2.parts")
+"""NAME.parts has the parts of NAME, or NAME.2.parts."""
 
 PART = "part-*.h5"
 """The parts in their folder."""
@@ -51,19 +55,43 @@ def require_readable(path: Path) -> None:
                 dataset[chunk]
 
 
-def discard_view(target: Path) -> None:
-    """Remove a result that joins parts, before its parts are removed: HDF5 would read others, or zeros, instead."""
-    try:
-        attributes = root_attributes(target)
-    except MISREAD:
-        return
-    if attributes.get("format") == FORMAT and "parts" in attributes:
-        target.unlink()
+def free_suffix(target: Path) -> str:
+    """The one of `SUFFIXES` for a run that writes `target`: not that of the parts which `target` shows now."""
+    free = [suffix for suffix in SUFFIXES if _folder(target, suffix) != _shown(target)]
+    # A run that was stopped continues in its own.
+    return next((suffix for suffix in free if _folder(target, suffix).exists()), free[0])
 
 
 def discard_parts(target: Path) -> None:
-    """Remove the parts of a result that `target`, now one file, replaced."""
-    RunFolder(target.with_name(f"{target.name}.{SUFFIX}"), {}).remove()
+    """Remove parts that `target` does not show, as those of a result that it replaced."""
+    for suffix in SUFFIXES:
+        folder = _folder(target, suffix)
+        if folder != _shown(target):
+            RunFolder(folder, {}).remove()
+
+
+def discard_result(target: Path, identity: Identity) -> None:
+    """Remove a result of a run with this identity, and its parts; anything else stays."""
+    try:
+        own = json.loads(root_attributes(target)["identity"]) == json.loads(json.dumps(identity))
+    except MISREAD:
+        return
+    if own:
+        target.unlink()
+        discard_parts(target)
+
+
+def _folder(target: Path, suffix: str) -> Path:
+    return target.with_name(f"{target.name}.{suffix}")
+
+
+def _shown(target: Path) -> Path | None:
+    """The folder of the parts that the result at `target` shows; None if there are none."""
+    try:
+        with open_hdf5(target, "hpcvdj count", FORMAT, VERSION) as file, damage(target):
+            return next((part.parent for part in parts_of(target, file)), None)
+    except InputError:
+        return None
 
 
 def join(
@@ -195,7 +223,7 @@ class HeldParts:
 
 def _rows(path: Path, part: Path) -> list[int]:
     if not part.is_file():
-        raise InputError(f"{path}: its part {part} is missing; keep NAME and NAME.{SUFFIX} together")
+        raise InputError(f"{path}: its part {part} is missing; keep {path.name} and {part.parent.name} together")
     try:
         with open_hdf5(part, "hpcvdj count", FORMAT, VERSION) as file, damage(part):
             return [len(dataset) for dataset in _row_datasets(file)]

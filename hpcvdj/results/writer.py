@@ -1,8 +1,5 @@
 """Writing a result file: chunks are packed as values arrive, and chunks in the file are the checkpoint."""
 
-import io
-import json
-import zipfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,8 +20,8 @@ from hpcvdj.runs.driver import Partial, Timings
 from hpcvdj.runs.folder import RunFolder, save_failure
 from hpcvdj.storage.files import atomic_path
 from hpcvdj.storage.hdf5 import Hdf5Writer, atomic_hdf5, write_attributes
-from hpcvdj.storage.opening import MISREAD
 from hpcvdj.storage.packed import PackedDataset, write_packed
+from hpcvdj.storage.states import DAMAGED_STATE, read_state, state_bytes
 
 BLOCK_BYTES = 1 << 26
 """Columns of sequences are written in blocks of this many bytes."""
@@ -80,8 +77,8 @@ class ResultWriter:
                 meta["unit"] = [[part.start, part.stop] for part in (unit.pairs, unit.rows, unit.n_lengths)]
                 meta["tasks"], meta["tasks_done"] = unit.tasks, partial.tasks_done
                 arrays["partial"] = partial.values
-            with atomic_path(self._path.with_name(STATE), overwrite=True) as path, open(path, "wb") as stream:
-                np.savez(stream, meta=np.array(json.dumps(meta)), **arrays)  # type: ignore[arg-type]
+            with atomic_path(self._path.with_name(STATE), overwrite=True) as path:
+                path.write_bytes(state_bytes(meta, arrays))
         except OSError as error:
             raise save_failure(MachineError(f"{self._path}: writing failed ({error.strerror})")) from None
         except MachineError as error:
@@ -96,9 +93,7 @@ class ResultWriter:
         begun = None
         if path.exists():
             try:
-                with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as state:
-                    arrays = dict(state)
-                meta = json.loads(str(arrays.pop("meta")))
+                meta, arrays = read_state(path.read_bytes())
                 nonzero, partial = arrays.pop("nonzero"), arrays.pop("partial", None)
                 self._values.restore(arrays, path.with_name(Path(meta["file"]).name))
                 sums = list(map(self.quantity.number, meta["sums"]))
@@ -110,7 +105,7 @@ class ResultWriter:
                     pairs, rows, n_lengths = (range(*part) for part in meta["unit"])
                     begun = Partial(Unit(pairs, rows, n_lengths, meta["tasks"]), meta["tasks_done"], partial)
                     self._require_own(begun)
-            except (*MISREAD, EOFError, zipfile.BadZipFile) as error:
+            except DAMAGED_STATE as error:
                 raise InputError(f"{path}: is damaged ({error}); --overwrite starts again") from None
             self.save(begun)
         for other in self._path.parent.glob(_DATA):

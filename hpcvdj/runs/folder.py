@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -22,29 +22,18 @@ class RunFolder:
     """A folder beside a result, in which an unfinished run keeps what it has done.
 
     `run.json` in it marks the folder as hpcvdj's and says which run it is of: only such folders are ever removed.
-
-    permanent  whether the complete result needs the folder
     """
 
-    def __init__(self, path: Path, identity: Identity, *, permanent: bool = False) -> None:
-        self.path, self.permanent = path, permanent
+    def __init__(self, path: Path, identity: Identity) -> None:
+        self.path = path
         # As it is after a round trip, so that it compares equal with what run.json says.
         self.identity: Identity = json.loads(json.dumps(identity))
 
-    def open(
-        self,
-        items: str,
-        facts: dict[str, Any],
-        *,
-        resume: bool,
-        overwrite: bool,
-        before_removal: Callable[[], None] = lambda: None,
-    ) -> dict[str, Any]:
+    def open(self, items: str, facts: dict[str, Any], *, resume: bool, overwrite: bool) -> dict[str, Any]:
         """Make the folder, or continue the one that exists; returns its facts.
 
-        items           the pattern of the files that a run keeps there
-        facts           further JSON values that a new folder records; an existing folder has its own
-        before_removal  called before an old folder of a run is removed
+        items  the pattern of the files that a run keeps there
+        facts  further JSON values that a new folder records; an existing folder has its own
 
         InputError if the folder has items and neither `resume` nor `overwrite` says what to do with them, if it is of
         another run, or if it is not hpcvdj's.
@@ -70,7 +59,6 @@ class RunFolder:
                 for unfinished in self.path.glob(".*"):
                     unfinished.unlink()
                 return dict(record["facts"])
-            before_removal()
             self.remove()
         try:
             self.path.mkdir(exist_ok=True)
@@ -130,7 +118,7 @@ def raise_if_complete(target: Path, folder: RunFolder, items: str) -> None:
     """Raise CompleteError if `target` is the result of the folder's run, InputError if it is of another run.
 
     Nothing is raised if the folder's run began to replace the other result: the folder has `items` of it.  The folder
-    of a run that was killed right after the result got its name is removed, unless the result needs it.
+    of a run that was killed right after the result got its name is removed.
     """
     try:
         identity = dict(json.loads(root_attributes(target)["identity"]))
@@ -143,7 +131,7 @@ def raise_if_complete(target: Path, folder: RunFolder, items: str) -> None:
         if folder.is_same() and any(folder.path.glob(items)):
             return
         raise InputError(f"{target}: is the result of another run ({changes}); give another name, or --overwrite")
-    if folder.is_same() and not folder.permanent:
+    if folder.is_same():
         folder.remove()
     raise CompleteError(f"{target}: is complete already; there is nothing to resume")
 

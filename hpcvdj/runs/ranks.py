@@ -104,7 +104,7 @@ class World:
             if impatient and (begun is None or now - called > _GRACE_SECONDS):
                 raise LostRankError(
                     f"rank {self.rank} waited {waited:.0f} s for the other ranks: one of them hangs, is cut off, or "
-                    "needs longer for one step than --patience allows; check its node, then continue with --resume"
+                    "needs longer for one step than --patience allows; check its node, then run the command again"
                 )
             if now - called > _SPIN_SECONDS:
                 time.sleep(_NAP_SECONDS)

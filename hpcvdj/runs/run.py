@@ -18,7 +18,7 @@ from hpcvdj.runs.folder import Identity, RunFolder, raise_if_complete
 from hpcvdj.runs.pacing import SAVE_SECONDS
 from hpcvdj.runs.provenance import run_facts
 from hpcvdj.runs.ranks import World
-from hpcvdj.runs.stopping import Agreement, StopRequest, StopWorkError
+from hpcvdj.runs.stopping import Agreement, StopRequest, StopWorkError, stopped_by
 from hpcvdj.storage.files import behind_links, exclusive_lock, require_distinct, require_writable
 
 log = logging.getLogger(__name__)
@@ -131,9 +131,6 @@ class Run:
         identity: Identity,
         items: str,
         facts: dict[str, Any] | None = None,
-        *,
-        permanent: bool = False,
-        before_removal: Callable[[], None] = lambda: None,
     ) -> tuple[RunFolder, dict[str, Any]]:
         """The folder of this run, NAME.suffix beside the target NAME, and its facts; arguments as of `RunFolder`.
 
@@ -141,15 +138,13 @@ class Run:
         """
         target = self.target
         assert target is not None
-        folder = RunFolder(target.with_name(f"{target.name}.{suffix}"), identity, permanent=permanent)
+        folder = RunFolder(target.with_name(f"{target.name}.{suffix}"), identity)
 
         def open_it() -> dict[str, Any]:
             replaces = self.overwrite or (self.resume and target.exists())
             if replaces and not self.overwrite:
                 raise_if_complete(target, folder, items)
-            found = folder.open(
-                items, facts or {}, resume=self.resume, overwrite=self.overwrite, before_removal=before_removal
-            )
+            found = folder.open(items, facts or {}, resume=self.resume, overwrite=self.overwrite)
             self.overwrite = replaces
             return found
 
@@ -221,7 +216,7 @@ class Run:
     def stopped(self, saved: str) -> StoppedError:
         """What every rank is to raise when a signal stops the run; `saved` says what is saved."""
         names = sorted({name for name in self.gather_everywhere(self.request.name) if name})
-        error = StoppedError(f"{' and '.join(names) or 'a signal'}: stopped {saved}")
+        error = stopped_by(" and ".join(names) or StoppedError.signal, saved)
         error.on_every_rank = True
         return error
 

@@ -15,6 +15,9 @@ from hpcvdj.runs.ranks import World
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 """What batch systems, users and `scancel --signal` send."""
 
+NOTHING_YET = "before any result; start again with the same command"
+"""The end of the message if a signal stops a run that has saved nothing."""
+
 
 class StopRequest:
     """While it is entered, the `SIGNALS` are only noted, in `name`; a second Ctrl-C interrupts at once.
@@ -50,7 +53,14 @@ class StopRequest:
         if number == signal.SIGINT:
             signal.signal(signal.SIGINT, signal.default_int_handler)
         if not self._begun:
-            raise StoppedError(f"{self.name}: stopped before any result; start again with the same command")
+            raise stopped_by(self.name, NOTHING_YET)
+
+
+def stopped_by(name: str, saved: str) -> StoppedError:
+    """The error that a signal raises; `saved` says what is saved, and how to continue."""
+    error = StoppedError(f"{name}: stopped {saved}")
+    error.signal = name
+    return error
 
 
 class StopWorkError(Exception):

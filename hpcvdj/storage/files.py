@@ -3,7 +3,6 @@
 import errno
 import fcntl
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -37,15 +36,18 @@ def atomic_path(target: Path, *, overwrite: bool, temporary: Path | None = None,
 
 def _written(target: Path, temporary: Path, *, keep: bool) -> Iterator[Path]:
     """Yield `temporary`, which becomes `target`."""
+    left = not keep
     try:
         yield temporary
-        _sync(temporary)
+        sync(temporary)
         os.replace(temporary, target)
-        _sync(target.parent)
+        # From now on a file of that name is another run's.
+        left = False
+        sync(target.parent)
     except OSError as error:
-        raise _write_failure(target, error) from None
+        raise write_failure(target, error) from None
     finally:
-        if not keep:
+        if left:
             temporary.unlink(missing_ok=True)
 
 
@@ -55,7 +57,8 @@ def behind_links(target: Path) -> Path:
     return Path(os.path.realpath(target)) if target.is_symlink() and not device else target
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Make what was written to a file, or the names in a folder, safe from a crash of the machine."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -63,10 +66,11 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _write_failure(target: Path, error: OSError) -> MachineError:
+def write_failure(target: Path, error: OSError) -> MachineError:
+    """The error to raise for a failure to write `target`, which is then what it was before."""
     if error.errno == errno.ENOSPC or "No space left" in str(error):
-        return MachineError(f"{target}: the disk is full; no file was left there. Free space, or write elsewhere")
-    return MachineError(f"{target}: writing failed ({error}); no file was left there")
+        return MachineError(f"{target}: the disk is full; free space, or write elsewhere")
+    return MachineError(f"{target}: writing failed ({error})")
 
 
 def require_text_name(path: Path) -> None:
@@ -83,6 +87,16 @@ def require_distinct(target: Path, *inputs: Path) -> None:
     for path in inputs:
         if target.exists() and path.exists() and target.samefile(path):
             raise InputError(f"{target}: is an input of this run; name another output file")
+
+
+def require_apart(target: Path, *inputs: Path) -> None:
+    """Raise InputError if a folder that a run writes is one of its `inputs`, has one, or is in one, under any path."""
+    own = target.resolve()
+    for path in inputs:
+        given = path.resolve()
+        if own == given or own in given.parents or given in own.parents:
+            relation = "is" if own == given else "has" if own in given.parents else "is in"
+            raise InputError(f"{target}: {relation} an input of this run ({path}); name another folder")
 
 
 def require_writable(target: Path, *, overwrite: bool) -> None:
@@ -150,33 +164,3 @@ def _locked(path: Path) -> int:
             os.close(descriptor)
             raise
         os.close(descriptor)
-
-
-@contextmanager
-def atomic_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
-    """Yield a new folder beside `target`; it becomes `target` if the block succeeds and is removed if not.
-
-    overwrite  a folder of that name is replaced, with all files in it
-
-    InputError if there is something else of that name; MachineError if writing fails.
-    """
-    temporary, old = (target.with_name(f".{target.name}.{word}") for word in ("part", "old"))
-    try:
-        for left in (temporary, old):
-            shutil.rmtree(left, ignore_errors=True)
-        temporary.mkdir()
-        try:
-            yield temporary
-            for path in (*temporary.iterdir(), temporary):
-                _sync(path)
-            if target.exists() and not (overwrite and target.is_dir() and not target.is_symlink()):
-                raise InputError(f"{target}: exists already; give another name")
-            if target.exists():
-                target.rename(old)
-            temporary.rename(target)
-            _sync(target.parent)
-        finally:
-            for left in (temporary, old):
-                shutil.rmtree(left, ignore_errors=True)
-    except OSError as error:
-        raise _write_failure(target, error) from None

@@ -64,4 +64,4 @@ def require_same_after_a_stop(table, expected, folder, *options):
     hpcvdj_command("pgen", table, *options, "-o", folder / "o.tsv.h5")
     hpcvdj_command("pgen", table, *options, "-o", target, "--resume")
     assert target.read_bytes() == expected.read_bytes()
-    assert sorted(path.name for path in folder.iterdir()) == ["o.tsv"]
+    assert sorted(path.name for path in folder.iterdir()) == ["o.tsv", "o.tsv.json"]

@@ -92,7 +92,7 @@ def test_a_table_is_written_directly(tmp_path):
     assert (tmp_path / "o.tsv").read_bytes() == (tmp_path / "exported.tsv").read_bytes()
     _, err = hpcvdj_command("count", SMALL, "-g", GERMLINE, "-o", tmp_path / "o.tsv", code=2)
     assert "o.tsv: exists" in err or "--overwrite" in err
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["exported.tsv", "o.h5", "o.tsv"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["exported.tsv", "o.h5", "o.tsv", "o.tsv.json"]
 
 
 def test_methods_agree(tmp_path):

@@ -17,6 +17,7 @@ import hpcvdj
 from hpcvdj.inference.folder import ERRORS, FACTS, ITERATIONS, UNEXPLAINED
 from hpcvdj.recombination.igor import FILES, load_model, olga_folder
 from hpcvdj.recombination.possible import Possible
+from hpcvdj.storage.folders import MARK
 from tests.cli.test_mpiexec import MPIEXEC
 from tests.cli.test_resume import end
 from tests.commands import error_line, hpcvdj_command
@@ -29,7 +30,7 @@ ROWS = 900
 
 FEW = ["--iterations", "4", "--tolerance", "0"]
 
-EVERY_FILE = sorted([*FILES, FACTS, ITERATIONS])
+EVERY_FILE = sorted([*FILES, FACTS, ITERATIONS, MARK])
 
 
 @pytest.fixture(scope="module")
@@ -227,19 +228,30 @@ def refused(*arguments):
 def test_what_is_there_is_left_alone(tmp_path, table, model):
     own = [*FEW, "--only", "v_choice"]
     (tmp_path / "file").write_text("mine")
-    assert "is not the folder of an inferred model" in refused(*words(table, model, tmp_path / "file", *own))
     (tmp_path / "foreign").mkdir()
-    for overwrite in ([], ["--overwrite"], ["--resume"]):
+    for overwrite, message in (
+        ([], "exists already; give another name"),
+        (["--overwrite"], "exists, and is not a folder that hpcvdj wrote"),
+        (["--resume"], "exists, and is not the folder of an inferred model"),
+    ):
         for name in ("file", "foreign"):
             line = refused(*words(table, model, tmp_path / name, *own, *overwrite))
-            assert f"{name}: exists, and is not the folder of an inferred model" in line
+            assert f"{name}: {message}" in line
     shutil.copytree(model, tmp_path / "published")
-    assert "not the folder of an inferred" in refused(*words(table, model, tmp_path / "published", *own, "--overwrite"))
+    assert "not a folder that hpcvdj wrote" in refused(
+        *words(table, model, tmp_path / "published", *own, "--overwrite")
+    )
     assert files(tmp_path / "published") == files(model)
     hpcvdj_command(*words(table, model, tmp_path / "m", *own))
     before = files(tmp_path / "m", EVERY_FILE)
     assert "--overwrite to replace it" in refused(*words(table, model, tmp_path / "m", *own))
     assert files(tmp_path / "m", EVERY_FILE) == before
+    shutil.copytree(tmp_path / "m", tmp_path / "changed")
+    with open(tmp_path / "changed" / FILES[1], "a") as marginals:
+        marginals.write("\n")
+    line = refused(*words(table, model, tmp_path / "changed", *own, "--resume"))
+    assert f"changed: {FILES[1]} changed since hpcvdj wrote it" in line
+    shutil.rmtree(tmp_path / "changed")
     hpcvdj_command(*words(table, model, tmp_path / "m", *FEW, "--overwrite"))
     assert files(tmp_path / "m") != {name: before[name] for name in FILES}
     assert "no such folder" in refused(*words(table, model, tmp_path / "none" / "m", *own))

@@ -71,7 +71,7 @@ def test_a_table_with_probabilities(tmp_path, model, table, expected):
     positive = (frame["pgen_nt"] > 0).sum()
     assert f"pgen_nt    {positive} of {ROWS - 2} junctions have a probability above 0" in out
     assert (frame["pgen_excluded"] != "").sum() == 2
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["o.tsv"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["o.tsv", "o.tsv.json"]
 
 
 def test_every_kind_of_output_has_the_same_values(tmp_path, model, table):
@@ -151,12 +151,37 @@ def test_a_stopped_run_goes_on(tmp_path, model, table, whole):
     require_same_after_a_stop(table, whole, tmp_path, "-m", model, *MISMATCHES)
 
 
+def test_a_complete_table_is_not_made_again(tmp_path, model, table):
+    target, facts = tmp_path / "o.tsv", tmp_path / "o.tsv.json"
+    words = ["pgen", table, "-m", model, "-o", target]
+    hpcvdj_command(*words)
+    content, state = target.read_bytes(), target.stat()
+    _, err = hpcvdj_command(*words, "--resume")
+    assert "o.tsv: is complete already; there is nothing to resume" in err
+    assert target.stat() == state
+    _, err = hpcvdj_command(*words, "--normalize", "productive", "--resume", code=2)
+    assert "o.tsv: is of another run (normalize was none, is productive)" in error_line(err)
+    # A run that was killed after the table was written, and one that was killed before.
+    hpcvdj_command(*words[:-1], tmp_path / "o.tsv.h5")
+    hpcvdj_command(*words, "--resume")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["o.tsv", "o.tsv.json"]
+    target.unlink()
+    hpcvdj_command(*words, "--resume")
+    assert target.read_bytes() == content
+    target.write_bytes(content[:-1])
+    _, err = hpcvdj_command(*words, "--resume", code=2)
+    assert "is not the table that o.tsv.json describes" in error_line(err)
+    facts.unlink()
+    _, err = hpcvdj_command(*words, "--resume", code=2)
+    assert "o.tsv: exists already" in error_line(err)
+
+
 def test_a_folder_of_the_user_is_not_removed(tmp_path, model, table):
     """One that is called like the parts of the result."""
     (tmp_path / "o.tsv.h5.parts").mkdir()
     (tmp_path / "o.tsv.h5.parts" / "mine").write_text("mine")
     hpcvdj_command("pgen", table, "-m", model, "-o", tmp_path / "o.tsv")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["o.tsv", "o.tsv.h5.parts"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["o.tsv", "o.tsv.h5.parts", "o.tsv.json"]
     assert (tmp_path / "o.tsv.h5.parts" / "mine").read_text() == "mine"
 
 

@@ -1,5 +1,6 @@
 """`hpcvdj count` told to stop, or killed: the next --resume gives the counters of a run that went through."""
 
+import json
 import os
 import signal
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 
 from hpcvdj.results.reader import Result
 from tests.cli.test_mpiexec import MPIEXEC
-from tests.commands import hpcvdj_command
+from tests.commands import error_line, hpcvdj_command
 from tests.conftest import GERMLINE, SMALL
 
 ROWS = 80
@@ -131,3 +132,18 @@ def test_ranks_agree_to_stop_and_others_continue(tmp_path, expected):
     code, _, err = end(start(output, "--resume", "--threads-per-block", "16", ranks=3))
     assert code == 0, err
     assert np.array_equal(counters(output), expected)
+
+
+@pytest.mark.parametrize("max_n", ["2", "all"])
+def test_a_complete_table_is_not_made_again(tmp_path, max_n):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.tsv").write_bytes(SMALL.read_bytes())
+    words = ["count", tmp_path / "in", "-g", GERMLINE, "--together", "-o", tmp_path / "o.tsv", "--max-n", max_n]
+    hpcvdj_command(*words)
+    _, err = hpcvdj_command(*words, "--resume")
+    assert "o.tsv: is complete already; there is nothing to resume" in err
+    facts = json.loads((tmp_path / "o.tsv.json").read_text())
+    assert facts["rows_read"] == 500
+    assert facts["config"]["method"] == "direct"
+    _, err = hpcvdj_command(*words[:-1], 1, "--resume", code=2)
+    assert "o.tsv: is of another run (max_n was" in error_line(err)

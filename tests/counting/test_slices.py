@@ -163,6 +163,28 @@ def test_a_stopped_run_that_replaces_a_result_continues(tables, paper_germline, 
         assert result.max_n == 3
 
 
+def test_a_result_in_parts_stays_until_it_is_replaced(tables, paper_germline, tmp_path, request):
+    target, table = tmp_path / "o.h5", tables / "t.tsv"
+    count_to(target, table, paper_germline, Config(1), rows=ROWS)
+    run, _ = request.getfixturevalue("signal_after_a_slice")
+    with pytest.raises(StoppedError):
+        count_to(target, table, paper_germline, Config(3), rows=ROWS, run=run, overwrite=True)
+    assert len(by_row(target)["pathways_total"]) == 500
+    with Result(target) as result:
+        assert result.max_n == 1
+    count_to(target, table, paper_germline, Config(3), rows=ROWS, resume=True)
+    for max_n, folder in ((3, "o.h5.2.parts"), (2, "o.h5.parts")):
+        if max_n == 2:
+            count_to(target, table, paper_germline, Config(2), rows=ROWS, overwrite=True)
+        with Result(target) as result:
+            assert result.max_n == max_n
+            assert {part.parent.name for part in result.parts} == {folder}
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["o.h5", folder]
+        with pytest.raises(CompleteError):
+            count_to(target, table, paper_germline, Config(max_n), rows=ROWS, resume=True)
+        assert len(by_row(target)["pathways_total"]) == 500
+
+
 @pytest.mark.parametrize(
     ("name", "step", "said"),
     [
@@ -218,7 +240,7 @@ def test_a_percent_sign_in_the_name(tables, paper_germline, tmp_path, name):
     assert by_row(target)["pathways_total"].to_pylist() == by_row(one)["pathways_total"].to_pylist()
 
 
-def test_overwriting_leaves_no_view_of_parts_that_are_gone(tables, paper_germline, tmp_path, monkeypatch):
+def test_a_failed_overwrite_leaves_a_result_in_parts(tables, paper_germline, tmp_path, monkeypatch):
     target = tmp_path / "o.h5"
     arguments = target, tables / "t.parquet", paper_germline
     count_to(*arguments, rows=ROWS)
@@ -232,9 +254,8 @@ def test_overwriting_leaves_no_view_of_parts_that_are_gone(tables, paper_germlin
     monkeypatch.setattr(slices, "surveyed", lambda inputs, run, survey=slices.surveyed: survey(inputs, Run()))
     with pytest.raises(StoppedError):
         count_to(*arguments, rows=ROWS, overwrite=True, run=signalled_run())
-    assert not target.exists()
-    count_to(*arguments, rows=ROWS, resume=True)
     assert len(by_row(target)["pathways_total"]) == 500
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["o.h5", "o.h5.parts"]
 
 
 def test_a_result_in_one_file_stays_until_the_parts_are_joined(tables, paper_germline, tmp_path):
@@ -307,7 +328,7 @@ def test_a_full_disk_while_the_parts_are_joined(tables, paper_germline, tmp_path
 
     with monkeypatch.context() as full:
         full.setattr(hdf5._SafeFile, "write", failing)
-        with pytest.raises(MachineError, match="the disk is full; no file was left there"):
+        with pytest.raises(MachineError, match="the disk is full; free space"):
             count_to(*arguments, rows=ROWS)
     assert not target.exists()
     # What a run leaves that is killed while it joins.

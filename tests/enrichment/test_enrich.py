@@ -279,7 +279,7 @@ def test_several_tables(table_file, tmp_path, model):
     assert [line.split(":")[0] for line in out.splitlines()] == ["bad.tsv"]
     assert before.items() <= {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()}.items()
     _, err = hpcvdj_command(*words, "--max-q", "0.01", "-o", tmp_path / "out", "--resume", code=2)
-    assert err.count("exists already") == 3, "other settings"
+    assert err.count("is of another run (max_q was 0.001, is 0.01)") == 3
     for further, message in (
         (["-o", tmp_path / "o.tsv"], "go to a folder, which should not be named like a file"),
         (["-o", tmp_path / "other", "--plot", tmp_path / "f.svg"], "draws one table, and 3 are given"),

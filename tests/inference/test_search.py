@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -15,6 +16,7 @@ from hpcvdj.kernels.inference.expectation_cpu import ExpectationKernel
 from hpcvdj.kernels.inference.layout import Expected
 from hpcvdj.kernels.inference.method import Expectation
 from hpcvdj.recombination.models import Model
+from hpcvdj.storage.states import digest_of
 from tests.inference.test_parameters import inferable, require_distributions, require_kept
 from tests.kernels.inference.test_expectation import problem, random_rows
 
@@ -175,6 +177,30 @@ def test_a_damaged_state_is_an_input_error():
     other = next(own for own in (inferable(seed, True) for seed in range(50)) if len(own.v) != len(model.v))
     with pytest.raises(InputError, match="its model is another one"):
         search_of(other, rows).restored(state)
+
+
+@pytest.mark.parametrize("changed", ["numbers", "numbers and digest", "facts"])
+def test_changed_numbers_in_a_valid_state_are_refused(changed):
+    model = inferable(2, True)
+    evaluate, rows = evaluation(model, 20, 2)
+    search = search_of(model, rows)
+    search.take(evaluate(search.model), 0.0)
+    state = search.saved({})
+    with np.load(io.BytesIO(state)) as stored:
+        arrays = dict(stored)
+    if changed == "facts":
+        arrays["meta"] = np.array(str(arrays["meta"]).replace('"waited": 0', '"waited": 1'))
+    else:
+        arrays["model/00"] = 1.456 * arrays["model/00"]
+    message = "its values are not those that were saved"
+    if changed == "numbers and digest":
+        del arrays["sha256"]
+        arrays["sha256"] = np.array(digest_of(arrays))
+        message = r"P\(V\) adds up to 1.456, not 1"
+    stream = io.BytesIO()
+    np.savez(stream, **arrays)
+    with pytest.raises(InputError, match=rf"damaged \(.*{message}"):
+        search_of(model, rows).restored(stream.getvalue())
 
 
 def test_the_result_is_the_best_of_what_was_held_out():

@@ -324,7 +324,7 @@ def test_the_command_and_the_function(tables, tmp_path, selected):
     assert (tmp_path / "own" / FILE).read_bytes() == before
     (tmp_path / "own" / "other.txt").write_text("")
     _, err = hpcvdj_command(*words, "-o", tmp_path / "own", "--overwrite", code=2)
-    assert "has other files than a model's" in error_line(err)
+    assert "has files that hpcvdj did not write there (other.txt)" in error_line(err)
 
 
 @pytest.mark.slow

@@ -26,8 +26,9 @@ def texts(end="\n", last="\n", between=""):
 
 
 @pytest.mark.parametrize(
-    "data", [texts(), texts("\r\n", "\r\n"), texts(last=""), texts(between="\n"), b"\xef\xbb\xbf" + texts()],
-    ids=["plain", "windows", "no last line end", "empty lines", "byte order mark"],
+    "data", [texts(), texts("\r\n", "\r\n"), texts("\r", "\r"), texts(last=""), texts(between="\n"),
+             b"\xef\xbb\xbf" + texts()],
+    ids=["plain", "windows", "old macintosh", "no last line end", "empty lines", "byte order mark"],
 )  # fmt: skip
 @pytest.mark.parametrize("packed", ["", ".gz", ".zst"])
 def test_text(tmp_path, data, packed):

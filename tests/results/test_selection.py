@@ -221,7 +221,9 @@ def test_a_result_without_its_parts_is_refused(path, tmp_path):
         pytest.skip("one file")
     alone = tmp_path / "out.h5"
     alone.write_bytes(path.read_bytes())
-    with pytest.raises(InputError, match=r"its part .*part-000000\.h5 is missing; keep NAME and NAME.parts together"):
+    with pytest.raises(
+        InputError, match=r"its part .*part-000000\.h5 is missing; keep out\.h5 and out\.h5\.parts together"
+    ):
         hpcvdj.open(alone)
 
 

@@ -246,7 +246,10 @@ def left_beside(output: Path, kind: str) -> list[Path]:
     """Files that are not of the result."""
     if not kind.endswith("slices"):
         return [path for path in output.parent.iterdir() if path != output]
-    folder = output.with_name(output.name + ".parts")
+    # A run that replaced a result in parts has its own in the other folder.
+    folder = next(
+        path for path in map(output.with_name, (f"{output.name}.parts", f"{output.name}.2.parts")) if path.exists()
+    )
     own = {output, folder, folder / "run.json", *folder.glob("part-*.h5")}
     return [path for path in output.parent.rglob("*") if path not in own]
 

@@ -28,6 +28,8 @@ from typing import Any
 import mutate
 import numpy as np
 
+from hpcvdj.storage.folders import atomic_folder, exclusive_folder
+
 OLD = b"an older file"
 ROWS = 20_000
 COHORT = ("e.tsv", "f.tsv")
@@ -147,8 +149,7 @@ def run(case: Case, folder: Path, expected: dict[str, Any], seconds: float, chan
     before = {path.name for path in folder.iterdir()}
     if case.older:
         for target in targets:
-            (folder / target).parent.mkdir(exist_ok=True)
-            (folder / target).write_bytes(OLD)
+            make_older(folder / target, folder)
     moment = 10 * seconds if case.awaited else chance.uniform(0, seconds)
     child = mutate.begun(words_of(case.command, overwrite=case.older), folder, limited=True)
     started, status, awaited = time.monotonic(), None, case.awaited
@@ -171,6 +172,15 @@ def run(case: Case, folder: Path, expected: dict[str, Any], seconds: float, chan
     assert case.rerun == 0, (case, said)
     case.equal = all(state_of(folder / target, expected[target]) == "complete" for target in targets)
     case.debris = " ".join(sorted(path.name for path in folder.iterdir() if path.name not in known))
+
+
+def make_older(target: Path, folder: Path) -> None:
+    """Write an older file; in a folder of its own that hpcvdj wrote, since it replaces no other."""
+    if target.parent == folder:
+        target.write_bytes(OLD)
+        return
+    with exclusive_folder(target.parent, overwrite=True), atomic_folder(target.parent, overwrite=True) as older:
+        (older / target.name).write_bytes(OLD)
 
 
 def ended_with(child: int) -> int | None:

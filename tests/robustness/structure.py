@@ -15,6 +15,8 @@ from typing import Any
 import h5py
 import numpy as np
 
+from hpcvdj.storage.states import digest_of
+
 HUGE = 1 << 40
 DEEP = 100_000
 SECRET = "the content of another file "
@@ -119,8 +121,8 @@ def _changed_arrays(path: Path, chance: random.Random) -> tuple[str, bool]:
     with np.load(path) as stored:
         arrays = dict(stored)
     name = chance.choice(sorted(arrays))
-    # Nothing but zip's checksums guards a value of a checkpoint: commands must end well, whatever they write then.
-    same = False
+    # Half of the states have the digest of what was changed: commands must end well, whatever they write then.
+    same, signed = False, "sha256" in arrays and chance.random() < 0.5
     if name == "meta" and chance.random() < 0.8:
         text, change = _changed_json(str(arrays[name]), chance)
         arrays[name] = np.array(text)
@@ -131,6 +133,10 @@ def _changed_arrays(path: Path, chance: random.Random) -> tuple[str, bool]:
             arrays[chance.choice((f"{name}_", "held x y", "held 99 99", "held -1 0"))] = values
     else:
         arrays[name], change, _ = _other_array(arrays[name], chance)
+    if "sha256" in arrays and not signed:
+        same = True
+    if signed:
+        arrays["sha256"] = np.array(digest_of({own: arrays[own] for own in arrays if own != "sha256"}))
     with open(path, "wb") as stream:
         np.savez(stream, **arrays)
     return f"{change}: {name}", same

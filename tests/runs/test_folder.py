@@ -155,14 +155,6 @@ def test_the_folder_of_another_run_stays_beside_a_complete_result(tmp_path):
     assert (folder.path / "item-1").exists()
 
 
-def test_the_folder_that_a_complete_result_needs_stays(tmp_path):
-    folder = with_item(tmp_path)
-    needed = RunFolder(folder.path, IDENTITY, permanent=True)
-    with pytest.raises(CompleteError):
-        raise_if_complete(result_at(tmp_path, IDENTITY), needed, "item-*")
-    assert (folder.path / "item-1").exists()
-
-
 def test_a_run_that_replaces_another_result_continues(tmp_path):
     folder = with_item(tmp_path)
     target = result_at(tmp_path, {"max_n": 8})

@@ -134,12 +134,26 @@ def test_a_link_in_place_of_the_temporary_file_is_not_followed(tmp_path):
 
 @pytest.mark.parametrize(
     ("fault", "message"),
-    [(errno.ENOSPC, "the disk is full; no file was left there"), (errno.EIO, "writing failed .*Input/output error")],
+    [(errno.ENOSPC, "the disk is full; free space"), (errno.EIO, "writing failed .*Input/output error")],
 )
 def test_faults_of_the_disk_are_the_machines(tmp_path, fault, message):
     with pytest.raises(MachineError, match=message), atomic_path(tmp_path / "a", overwrite=False):
         raise OSError(fault, os.strerror(fault))
     assert os.listdir(tmp_path) == []
+
+
+def test_the_temporary_file_of_the_next_run_stays(tmp_path, monkeypatch):
+    """Once a file has its name, a temporary file of the old name is another run's."""
+    right, begun = os.replace, tmp_path / ".a.part"
+
+    def replaced(source, target):
+        right(source, target)
+        begun.write_text("of the next run")
+
+    monkeypatch.setattr(os, "replace", replaced)
+    with atomic_path(tmp_path / "a", overwrite=False) as path:
+        path.write_text("whole")
+    assert begun.read_text() == "of the next run"
 
 
 def test_an_input_is_not_overwritten(tmp_path):

@@ -1,0 +1,135 @@
+"""A table that is written, the tables beside it, and its facts: the file OUT.json beside the table OUT.
+
+The facts name each table by the SHA-256 of its bytes, so that a table is never taken for that of other facts, whatever
+happened to one of them.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from hpcvdj.errors import CompleteError, InputError
+from hpcvdj.repertoires.tables import fill_table, table_suffix
+from hpcvdj.runs.folder import Identity, differences
+from hpcvdj.storage.files import atomic_path, require_distinct, require_writable
+from hpcvdj.storage.inputs import TEXT_BYTES, file_digest
+from hpcvdj.storage.opening import damage
+
+Facts = dict[str, Any]
+
+_OUTPUTS = "outputs"
+"""Of the facts: the name and the SHA-256 of each table, the one that has the facts first."""
+
+
+def facts_path(table: Path) -> Path:
+    """Where the facts of a table are."""
+    return table.with_name(table.name + ".json")
+
+
+def read_facts(table: Path) -> Facts | None:
+    """What the file of facts beside a table says; None without one, InputError if it is damaged."""
+    path = facts_path(table)
+    if not path.is_file():
+        return None
+    if path.stat().st_size > TEXT_BYTES:
+        raise InputError(f"{path}: is too large to be the facts of a table; move it away")
+    with damage(path):
+        facts = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(facts, dict):
+            raise ValueError("it is not an object")
+    return facts
+
+
+def facts_of_result(attributes: Mapping[str, Any]) -> Facts:
+    """The attributes of a result file, of which lists and objects are JSON texts there, as facts."""
+    return {
+        name: json.loads(value) if isinstance(value, str) and value[:1] in ("[", "{") else value
+        for name, value in attributes.items()
+    }
+
+
+def require_described(table: Path, facts: Facts) -> None:
+    """Raise InputError unless the facts are those of the table; facts of older versions do not name their table."""
+    path = facts_path(table)
+    with damage(path):
+        digest = facts[_OUTPUTS][0][1] if _OUTPUTS in facts else None
+    if digest is not None and digest != file_digest(table):
+        raise InputError(
+            f"{table}: is not the table that {path.name} describes (its SHA-256 differs); write both again with the "
+            "command that made them and --overwrite"
+        )
+
+
+@dataclass(frozen=True)
+class Targets:
+    """The files of a run.
+
+    table    of `Run.target`
+    further  others that the run writes
+    """
+
+    table: Path
+    further: tuple[Path, ...] = ()
+
+    @property
+    def facts(self) -> Path:
+        return facts_path(self.table)
+
+    def require(self, inputs: Sequence[Path], *, overwrite: bool) -> None:
+        """Raise InputError unless they can be written, and are none of the inputs."""
+        table_suffix(self.table)
+        for path in (self.table, self.facts, *self.further):
+            require_writable(path, overwrite=overwrite)
+            require_distinct(path, *inputs)
+
+    def resume(self, identity: Identity, *, overwrite: bool) -> bool:
+        """Whether a run with --resume may replace what is there: with `overwrite`, or what this run left when killed.
+
+        identity  what decides the numbers
+
+        CompleteError if the files are complete, and of this run.  Without `overwrite`, InputError if they are of
+        another one, or table and facts do not belong together.
+        """
+        try:
+            facts = read_facts(self.table)
+            if facts is None:
+                return overwrite
+            with damage(self.facts):
+                changes = differences(dict(facts.get("identity") or {}), json.loads(json.dumps(identity)))
+            if self.table.exists():
+                require_described(self.table, facts)
+        except InputError:
+            if overwrite:
+                return True
+            raise
+        if self.table.exists() and not changes and all(path.exists() for path in self.further):
+            raise CompleteError(f"{self.table}: is complete already; there is nothing to resume")
+        if changes and not overwrite:
+            raise InputError(f"{self.table}: is of another run ({changes}); give another name, or --overwrite")
+        return True
+
+    def write(
+        self, facts: Facts, tables: Mapping[Path, pa.Table | Iterable[pa.RecordBatch]], *, overwrite: bool
+    ) -> None:
+        """Write the tables, that of `table` first, and their facts; none appears before all are written."""
+        with ExitStack() as stack:
+            outputs = []
+            for path, table in tables.items():
+                temporary = stack.enter_context(atomic_path(path, overwrite=overwrite))
+                fill_table(temporary, table_suffix(path), _batches(table) if isinstance(table, pa.Table) else table)
+                outputs.append([path.name, file_digest(temporary)])
+            # The last to be entered is renamed first: a table never lacks its facts.
+            temporary = stack.enter_context(atomic_path(self.facts, overwrite=overwrite))
+            text = json.dumps({**facts, _OUTPUTS: outputs}, indent=1, ensure_ascii=False, allow_nan=False)
+            # Names of files may not be UTF-8.
+            temporary.write_text(text + "\n", "utf-8", errors="backslashreplace")
+
+
+def _batches(table: pa.Table) -> list[pa.RecordBatch]:
+    # A table without rows has a header, too.
+    return [pa.RecordBatch.from_pylist([], table.schema), *table.combine_chunks().to_batches()]

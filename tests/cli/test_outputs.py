@@ -1,0 +1,61 @@
+"""Outputs over inputs: commands that write a folder refuse one that is, has or is in what they read."""
+
+import shutil
+
+import pytest
+
+import hpcvdj
+from hpcvdj.storage.folders import exclusive_folder
+from tests.commands import error_line, hpcvdj_command
+from tests.conftest import SMALL
+from tests.selected import few_genes
+
+
+@pytest.fixture
+def donors(tmp_path):
+    folder = tmp_path / "cohort" / "donors"
+    folder.mkdir(parents=True)
+    for name in "ab":
+        shutil.copy(SMALL, folder / f"{name}.tsv")
+    (folder / "notes.txt").write_text("years of work")
+    return folder
+
+
+def contents(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def refused(*words):
+    _, err = hpcvdj_command(*words, code=2)
+    return error_line(err)
+
+
+def test_clean_tables_never_replace_tables(donors, tmp_path):
+    words = ["contamination", donors, "-m", "human_trb_m15", "-o", tmp_path / "p.tsv", "--overwrite", "--write-clean"]
+    before = contents(donors)
+    assert "donors: is an input of this run" in refused(*words, donors)
+    assert "cohort: has an input of this run" in refused(*words, donors.parent)
+    assert "clean: is in an input of this run" in refused(*words, donors / "clean")
+    (tmp_path / "foreign").mkdir()
+    assert "foreign: exists, and is not a folder that hpcvdj wrote" in refused(*words, tmp_path / "foreign")
+    (tmp_path / "link").symlink_to(tmp_path / "foreign")
+    assert "link: exists, and is not a folder that hpcvdj wrote" in refused(*words, tmp_path / "link")
+    assert contents(donors) == before
+
+
+@pytest.mark.parametrize("command", ["infer", "infer-selection"])
+def test_a_model_that_is_read_is_not_replaced(command, donors, tmp_path):
+    hpcvdj.write_model(few_genes(), tmp_path / "model")
+    (tmp_path / "link").symlink_to(tmp_path / "model")
+    before = contents(tmp_path)
+    for given in ("./model", "model:published", "link"):
+        _, err = hpcvdj_command(command, donors, "-m", given, "-o", "model", "--overwrite", cwd=tmp_path, code=2)
+        assert "model: is an input of this run" in error_line(err)
+    assert contents(tmp_path) == before
+
+
+def test_two_runs_do_not_write_the_same_clean_tables(donors, tmp_path):
+    words = ["contamination", donors, "-m", "human_trb_m15", "-o", tmp_path / "p.tsv", "--write-clean"]
+    with exclusive_folder(tmp_path / "clean", overwrite=False):
+        assert "clean: another run is writing it" in refused(*words, tmp_path / "clean")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cohort"]
