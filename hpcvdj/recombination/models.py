@@ -255,21 +255,6 @@ class Model:
         names = ",".join(self.templates(segment)[place].allele for place in found)
         return Alleles(names, tuple(place for place in found if place in self.contributing(segment)))
 
-    def anchor(self, segment: SegmentType, name: str) -> str:
-        """The codon of Cys 104 of a V gene or allele, or of Phe/Trp 118 of a J; empty if the model makes no junction.
-
-        A name that the model lacks, or that makes no junction, has the codon of the first one that does.
-        """
-        places = (*(self.find(segment, name) or ()), *self.contributing(segment))
-        text = next(filter(None, (self.templates(segment)[place].segment for place in places)), "")
-        return text[:3] if segment == "V" else text[-3:]
-
-    def junctions(self, v: Sequence[str], j: Sequence[str], cdr3: Sequence[str]) -> list[str]:
-        """CDR3s with the anchor codons of their V and J genes or alleles around them."""
-        first = {name: self.anchor("V", name) for name in set(v)}
-        last = {name: self.anchor("J", name) for name in set(j)}
-        return [first[a] + bases + last[b] for a, b, bases in zip(v, j, cdr3, strict=True)]
-
     def resolve(self, segment: SegmentType, call: str) -> Alleles | Exclusion:
         """The alleles of an AIRR `v_call` or `j_call`, or why there are none.
 

@@ -60,13 +60,6 @@ def test_a_vdj_model(tmp_path):
     assert model.d_deletions[0].tolist() == [[0.125, 0.125, 0, 0]] * 2 + [[0.25, 0.25, 0, 0], [0, 0, 0, 0]]
 
 
-def test_anchor_codons(tmp_path):
-    model = read_model(vj_files().write(tmp_path))
-    assert [model.anchor("V", name) for name in ("TRAV1*01", "TRAV2/DV4", "TRAV99")] == ["TGT", "TGT", "TGT"]
-    assert [model.anchor("J", own.allele) for own in model.j] == ["TTT", "TTC"]
-    assert model.anchor("J", "TRAJ99") == "TTT"
-
-
 def test_the_letters_of_templates(tmp_path):
     """P-nucleotides are 3' of V, 5' of J and at both ends of D."""
     model = read_model(vdj_files().write(tmp_path))
