@@ -1,6 +1,5 @@
 """Cohorts from tables: files or in memory; and what is written of them."""
 
-import json
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -26,6 +25,7 @@ from hpcvdj.repertoires.junctions import REPERTOIRE, read_table
 from hpcvdj.repertoires.tables import as_arrow, table_columns, table_suffix, write_table
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.files import atomic_path, require_distinct, require_writable
+from hpcvdj.storage.json_text import json_text
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +106,7 @@ class Targets:
         """Write the tables, and the facts as JSON; all appear at the end, or, if one fails, those before it."""
         with ExitStack() as stack:
             temporary = stack.enter_context(atomic_path(self.facts, overwrite=overwrite))
-            temporary.write_text(json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+            temporary.write_text(json_text(facts))
             for path, table in tables.items():
                 batches = table.combine_chunks().to_batches()
                 write_table(path, batches or [pa.RecordBatch.from_pylist([], table.schema)], overwrite=overwrite)

@@ -30,6 +30,7 @@ from hpcvdj.repertoires.tables import as_arrow, table_suffix, write_table
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.files import atomic_path, require_distinct, require_writable
 from hpcvdj.storage.inputs import file_digest
+from hpcvdj.storage.json_text import json_text
 from hpcvdj.storage.opening import damage
 
 log = logging.getLogger(__name__)
@@ -179,7 +180,7 @@ def enrich_file(
         }
         with ExitStack() as stack:
             temporary = stack.enter_context(atomic_path(facts_path, overwrite=run.overwrite))
-            temporary.write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n")
+            temporary.write_text(json_text(facts))
             # A table without rows has a header, too.
             header = pa.RecordBatch.from_pylist([], found.table.schema)
             write_table(target, [header, *found.table.to_batches()], overwrite=run.overwrite)
