@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from hpcvdj.chance.check import Checks, ModelFit, check_tables, sample_of_table
 from hpcvdj.cohorts.cohort import Cohort, People, cohort_of
-from hpcvdj.cohorts.groups import column_of
 from hpcvdj.counting.slices import NOTHING_YET, surveyed
 from hpcvdj.counting.species import species_warning
 from hpcvdj.counting.summary import log_exclusions, tally_of
@@ -22,6 +21,7 @@ from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import Inputs, tables_of
 from hpcvdj.repertoires.junctions import REPERTOIRE, read_table
+from hpcvdj.repertoires.metadata import column_of
 from hpcvdj.repertoires.tables import as_arrow, table_columns, table_suffix, write_table
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.files import atomic_path, require_distinct, require_writable

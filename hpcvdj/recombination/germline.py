@@ -43,6 +43,7 @@ FUNCTIONS = ("F", "ORF", "P")
 Tables = str | Path | Iterable[str | Path]
 """A germline table, or several of them: paths, or names of those that come with hpcvdj."""
 
+
 @dataclass(frozen=True)
 class Segment:
     """One allele's segment.  `sequence` is upper-case A, C, G, T; `functional` is IMGT's F, ORF or P."""
@@ -208,9 +209,10 @@ class Germline:
 
     @cached_property
     def _by_name(self) -> dict[tuple[str, str], Segment]:
-        alleles = {(own.segment_type, normal_name(own.allele)): own for own in reversed(self.segments)}
-        genes = {(own.segment_type, normal_name(own.gene)): own for own in reversed(self.segments)}
-        return genes | alleles
+        names: dict[tuple[str, str], Segment] = {}
+        for part in ("gene", "allele"):
+            names |= {(own.segment_type, normal_name(getattr(own, part))): own for own in reversed(self.segments)}
+        return names
 
     def facts(self) -> dict[str, str | int]:
         """What results record of it."""
