@@ -24,6 +24,9 @@ from hpcvdj.storage.packed import write_packed
 FORMAT = "hpcvdj-counts"
 VERSION = 2
 
+WRITTEN_BY = "hpcvdj count` or `hpcvdj pgen"
+"""The commands that write results, as `open_hdf5` puts them between backticks."""
+
 TOGETHER = "[together](#together)"
 """Columns of results of tables that were counted together."""
 

@@ -101,3 +101,9 @@ def test_a_long_junction_is_drawn_in_blocks(counted):
     tracks = [line[3:].strip() for line in out.splitlines() if re.match(r"1  [·VvnDdJj]+", line)]
     assert sum(map(len, tracks)) == len(junction)
     assert len(tracks) == 2
+
+
+def test_an_unfinished_result_names_the_commands_that_write_it(tmp_path):
+    (tmp_path / "p.h5.checkpoint").mkdir()
+    refusal = error_line(hpcvdj_command("export", tmp_path / "p.h5", "-o", tmp_path / "o.tsv", code=2)[1])
+    assert "is not complete; `hpcvdj count` or `hpcvdj pgen` with --resume continues it" in refusal
