@@ -10,7 +10,7 @@ import hpcvdj
 frame = pd.DataFrame()
 
 
-def calls() -> None:
+def calls() -> pa.Table:
     """One call of each function, with the kinds of arguments that its documentation names."""
     table: pa.Table = hpcvdj.generate("human_trb", 100, seed=1, productive=True)
     hpcvdj.generate("human_trb", like=frame, individual="donor")
@@ -42,3 +42,4 @@ def calls() -> None:
     with hpcvdj.motifs.compare("a.fasta", k=8, d=1, min_score=0.2) as motifs:
         motifs.to_table()
     hpcvdj.motifs.compare(["ACGT", "GATT"], "o.h5", k=8, d=1, strands="both")
+    return table
