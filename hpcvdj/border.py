@@ -5,6 +5,7 @@ turned into parameters (`max_n=-1`), so that each message is written once.
 """
 
 import inspect
+import logging
 import re
 import sys
 import warnings
@@ -38,13 +39,54 @@ def public(namespace: dict[str, Any], name: str, home: str) -> Any:
 def _speaking_python(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def speaking(*args: Any, **options: Any) -> Any:
+        outermost, told = not _collectors, _Collector()
+        if outermost:
+            _collectors.append(told)
+            _LOG.addHandler(told)
         try:
             return function(*args, **options)
         except HpcvdjError as error:
             error.args = in_python(str(error), inspect.signature(function).parameters), *error.args[1:]
             raise
+        finally:
+            if outermost:
+                _LOG.removeHandler(told)
+                _collectors.remove(told)
+                for message in told.messages():
+                    said = in_python(message, inspect.signature(function).parameters)
+                    warnings.warn(said, HpcvdjWarning, stacklevel=2)
 
     return speaking
+
+
+class _Collector(logging.Handler):
+    """What is logged as a warning while a function runs: the commands print it, and scripts get Python's warnings."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._lines: list[str] = []
+        self.warned: set[str] = set()
+        """What the function itself has warned of."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._lines.append(record.getMessage())
+
+    def messages(self) -> list[str]:
+        """The messages; indented lines belong to the one before them."""
+        found: list[list[str]] = []
+        for line in self._lines:
+            if line.startswith(" ") and found:
+                found[-1].append(" ".join(line.split()))
+            else:
+                found.append([line])
+        joined = [f"{head} {', '.join(rest)}" if rest else head for head, *rest in found]
+        return [message for message in dict.fromkeys(joined) if message not in self.warned]
+
+
+_LOG = logging.getLogger("hpcvdj")
+
+_collectors: list[_Collector] = []
+"""That of the function which a script has called, while it runs."""
 
 
 def in_python(message: str, parameters: Mapping[str, inspect.Parameter]) -> str:
@@ -87,6 +129,8 @@ def _choices(annotation: Any) -> Iterator[Any]:
 
 def warn(message: str) -> None:
     """Warn of the line that called hpcvdj, in words of Python."""
+    for collector in _collectors:
+        collector.warned.add(message)
     frame, level = sys._getframe(1), 2
     parameters: Mapping[str, inspect.Parameter] = {}
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "hpcvdj":

@@ -103,6 +103,15 @@ def require_integer(name: str, value: object, remedy: str) -> int:
     return int(value)
 
 
+def require_between(name: str, value: object, least: int, most: int) -> int:
+    """Return the value of an option as an int; raise InputError unless it is an integer from `least` to `most`."""
+    remedy = f"give a number from {least:,} to {most:,}"
+    number = require_integer(name, value, remedy)
+    if not least <= number <= most:
+        raise InputError(f"--{name.replace('_', '-')} {value}: {remedy}")
+    return number
+
+
 @contextmanager
 def naming(name: str) -> Iterator[None]:
     """Input errors within say which of several tables they are of."""

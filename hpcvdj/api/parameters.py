@@ -8,6 +8,7 @@ from functools import partial, wraps
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
 
 PARAMETERS = {
     "junctions": "a table with the AIRR columns v_call, j_call and junction: a pandas or polars DataFrame, a pyarrow "
@@ -57,7 +58,9 @@ def _aligned(block: re.Match[str]) -> str:
     return "".join(lines)
 
 
-def unfolding(*, without: Collection[str] = (), **plans: Callable[..., Any]) -> Callable[[F], F]:
+def unfolding(
+    *, without: Collection[str] = (), **plans: Callable[..., Any]
+) -> Callable[[Callable[..., R]], Callable[..., R]]:
     """Give a function the parameters of its plans: classes or functions, whose options become its own keywords.
 
     The function receives each plan as a `functools.partial` with the options that were given.  Its docstring takes the
@@ -66,7 +69,7 @@ def unfolding(*, without: Collection[str] = (), **plans: Callable[..., Any]) -> 
     without  options of plans that are not offered
     """
 
-    def decorate(function: F) -> F:
+    def decorate(function: Callable[..., R]) -> Callable[..., R]:
         own = inspect.signature(function)
         offered: dict[str, dict[str, inspect.Parameter]] = {}
         for name, plan in plans.items():
@@ -75,7 +78,7 @@ def unfolding(*, without: Collection[str] = (), **plans: Callable[..., Any]) -> 
             offered[name] = _options(plan, taken)
 
         @wraps(function)
-        def unfolded(*args: Any, **options: Any) -> Any:
+        def unfolded(*args: Any, **options: Any) -> R:
             made = {
                 name: partial(plan, **{option: options.pop(option) for option in offered[name] if option in options})
                 for name, plan in plans.items()
@@ -89,7 +92,7 @@ def unfolding(*, without: Collection[str] = (), **plans: Callable[..., Any]) -> 
         for name, plan in plans.items():
             doc = doc.replace(f"    {{{name}}}\n", _entries(plan, offered[name]))
         unfolded.__doc__ = doc
-        return documented(unfolded)  # type: ignore[return-value]
+        return documented(unfolded)
 
     return decorate
 

@@ -310,7 +310,7 @@ def _require_possible(fit: ModelFit, model: Model) -> None:
     )
 
 
-_LACKING = (ExclusionKind.NOT_IN_MODEL, ExclusionKind.TIE_NOT_IN_MODEL)
+_LACKING = (ExclusionKind.NOT_IN_MODEL, ExclusionKind.ALLELE_NOT_IN_MODEL, ExclusionKind.TIE_NOT_IN_MODEL)
 
 
 def _probabilities(own: Repertoire, model: Model, names: tuple[str, ...]) -> Floats:

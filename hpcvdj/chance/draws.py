@@ -22,6 +22,10 @@ Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 
+MOST_DRAWS = 10**8
+"""Sequences to draw at most: root keeps all, with their probabilities, which takes tens of gigabytes."""
+
+
 class SelectionFactor(Protocol):
     """By how much selection makes a productive junction more frequent, relative to what recombination makes."""
 

@@ -38,7 +38,7 @@ _quiet: list[bool] = []
 QUIET = "Print only warnings and errors: no log, no progress, no summary."
 VERBOSE = "Show where in the program an unexpected error arose."
 
-OUTPUTS = ("output", "overlap", "junctions_out", "write_clean", "plot")
+OUTPUTS = ("output", "overlap", "junctions_out", "write_clean", "plot", "figures")
 """The parameters of commands that name what is written; every other path is read."""
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from hpcvdj.recombination.likely import LikelyScenarios
+    from hpcvdj.results.reader import Result
 
 STYLES = {
     "V": "bold blue", "v": "cyan", "D": "bold magenta", "d": "bright_magenta", "J": "bold green", "j": "bright_green",
@@ -96,7 +97,7 @@ def command(
     any. The options of the germline table, of n-lengths and of how to read the sequence are for --germline only.
 
     With --id: the row of a result of `hpcvdj count` or `hpcvdj pgen`, with its calls and the options, and the germline
-    table or model, that the result records. Give -g if the table is elsewhere now, or -m for scenarios of a model.
+    table or model, that the result records. Give -g if the table is elsewhere now, or -m for another model.
 
     Example: hpcvdj explain TGTGCCAGCAGTCTGGGACAGGGTAACCAAGACACCCAGTACTTT --v TRBV26 --j TRBJ2-5
     -g mouse_trb
@@ -174,20 +175,25 @@ def _rows(
 
     with Result(path) as result:
         chosen = result.select(sequence_id=sequence_id)
-        rows = list(zip(*map(chosen.texts, ("v_call", "j_call", "cdr3")), strict=True))
         facts = result.provenance
+        of_model = "germline_path" not in facts
+        scenarios = of_model or model is not None
+        if scenarios:
+            _require_junctions(result)
+        names = ["v_call", "j_call", "cdr3"] + ["anchors"] * scenarios
+        rows = list(zip(*map(chosen.texts, names), strict=True))
         config = json.loads(facts.get("config", "{}"))
-        counted = result.max_n if "germline_path" in facts else None
+        counted = 0 if of_model else result.max_n
     recorded = facts.get("germline_path", facts.get("model", ""))
-    if model is not None or counted is None:
+    if scenarios:
         if germline is not None:
             raise InputError(f"{path}: has probabilities of the model {recorded}; give -m, or nothing")
         loaded = load_model(model or recorded)
         if model is None and loaded.digest != facts.get("model_sha256"):
             kept = f", such as {recorded}{PUBLISHED}" if loaded.corrected else ""
             raise InputError(f"{path}: the model {recorded} has changed since; name one with -m{kept}")
-        for v, j, cdr3 in rows:
-            (junction,) = loaded.junctions([v.split(",")[0]], [j.split(",")[0]], [cdr3])
+        for v, j, cdr3, anchors in rows:
+            junction = anchors[:3] + cdr3 + anchors[3:]
             named = {} if config.get("genes") == "any" else {"v_call": v, "j_call": j}
             yield likely_scenarios(junction, loaded, **named, number=top, joint=bool(config.get("joint")))
         return
@@ -206,6 +212,19 @@ def _rows(
     for v, j, cdr3 in rows:
         n_lengths = counted if max_n is None else max_n
         yield explain(cdr3, v, j, table, max_n=n_lengths, d_forms=config["d_forms"], sequence_field="cdr3")
+
+
+def _require_junctions(result: Result) -> None:
+    """Raise InputError unless a result has the nucleotides of its junctions with their anchors: scenarios make both."""
+    if result.provenance.get("sequence_field") == "junction_aa":
+        raise InputError(
+            f"{result.path}: has amino acids, and scenarios make nucleotides; give JUNCTION and -m instead"
+        )
+    if "anchors" not in result.columns:
+        raise InputError(
+            f"{result.path}: has CDR3s without anchors, and scenarios make junctions; give a result of `hpcvdj pgen` "
+            "by this version, or JUNCTION and -m instead"
+        )
 
 
 def _print(

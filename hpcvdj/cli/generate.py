@@ -69,7 +69,7 @@ def command(
     run = common.begin(threads)
     from hpcvdj.generation.generate import Generation, generate
 
-    plan = Generation(number, seed, productive, scenarios, selection)
+    plan = run.from_root(lambda: Generation(number, seed, productive, scenarios, selection))
     loaded = run.from_root(lambda: options.used_model(model))
     if joint:
         loaded = run.from_root(loaded.with_joint_choice)

@@ -162,9 +162,11 @@ def command(
     from hpcvdj.recombination.igor import load_model
     from hpcvdj.repertoires.inputs import tables_of
 
-    plan = Plan(
-        RowChoice(rows, duplicates, likely_errors), genes, start, tuple(only or ()), tuple(fix or ()), prior,
-        iterations, tolerance, hold_out, bootstrap, seed, errors,
+    plan = run.from_root(
+        lambda: Plan(
+            RowChoice(rows, duplicates, likely_errors), genes, start, tuple(only or ()), tuple(fix or ()), prior,
+            iterations, tolerance, hold_out, bootstrap, seed, errors,
+        )
     )  # fmt: skip
 
     def loaded() -> Any:

@@ -244,11 +244,12 @@ def _likelihoods(path: Path, models: "dict[str, Model]") -> list[str]:
         tables = (read_facts(model_folder(model.name)) or {}).get("tables", [])
         if digest in (table[1] for table in tables):
             warned.append(f"warning    {path} is what model {letter} was inferred from: it looks better than it is")
-    in_frame = sum(len(text) % 3 == 0 for text in table["junction"].to_pylist())
-    if 2 * in_frame > len(table):
+    lengths = [len(text) for text in table["junction"].to_pylist() if text]
+    in_frame = sum(length % 3 == 0 for length in lengths)
+    if 2 * in_frame > len(lengths):
         warned.append(
-            f"warning    {in_frame:,} of {len(table):,} rows are in frame, and selection has seen those that are "
-            "productive: give out-of-frame rows"
+            f"warning    {in_frame:,} of {len(lengths):,} junctions are in frame, and selection has seen those that "
+            "are productive: give out-of-frame rows"
         )
     config = PgenConfig(("pgen_nt",))
     values = np.array([

@@ -97,21 +97,23 @@ def command(
     from hpcvdj.motifs.comparison import MotifConfig, compare_sequences
     from hpcvdj.motifs.sequences import inputs_of
 
-    config = MotifConfig(
-        k=k,
-        d=d,
-        strands=2 if strands == "both" else 1,
-        distinct=distinct,
-        method=method,
-        blocks=blocks,
-        backend=backend,
-        score=score,
-        weights=_parse_weights(weights),
-        edges=None if min_score is None and top is None else EdgeFilter(min_score, top),
-        memory=int(memory * 1e9),
-        sequence_field=sequence_field,
-        rows=rows,
-        strict_binding=strict_binding,
+    config = run.from_root(
+        lambda: MotifConfig(
+            k=k,
+            d=d,
+            strands=2 if strands == "both" else 1,
+            distinct=distinct,
+            method=method,
+            blocks=blocks,
+            backend=backend,
+            score=score,
+            weights=_parse_weights(weights),
+            edges=None if min_score is None and top is None else EdgeFilter(min_score, top),
+            memory=int(memory * 1e9),
+            sequence_field=sequence_field,
+            rows=rows,
+            strict_binding=strict_binding,
+        )
     )
     with run.request:
         target = run.to(output, resume=resume, overwrite=overwrite)

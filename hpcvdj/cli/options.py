@@ -151,7 +151,7 @@ BatchRows = Annotated[
     ),
 ]
 ResultFile = Annotated[
-    Path, typer.Argument(help="Result file of `hpcvdj count`.", metavar="OUT.h5", show_default=False)
+    Path, typer.Argument(help="Result file of `hpcvdj count` or `hpcvdj pgen`.", metavar="OUT.h5", show_default=False)
 ]
 _GERMLINE = option(
     "--germline -g",

@@ -51,7 +51,8 @@ def command(
 
     table = run.from_root(lambda: read_germline(germline, max_p=max_p, d_alleles=d_alleles))
     reading = Reading(sequence_field, CallPolicy(ambiguous_calls, unlisted_alleles), longest=PAPER_LONGEST_CDR3)
-    problem, _ = sampled_problem(run, Inputs.of_file(junctions, reading), table, max_n, sample, seed, d_forms)
+    inputs = run.from_root(lambda: Inputs.of_file(junctions, reading))
+    problem, _ = sampled_problem(run, inputs, table, max_n, sample, seed, d_forms)
     checks = verify(problem, run, literal_max_n=literal_max_n)
     if run.is_root:
         common.answer(f"{len(problem.repertoire):,} junctions; reference: the definition in plain Python")

@@ -1,7 +1,6 @@
 """The runs of `hpcvdj sharing` and `hpcvdj contamination`: tables in, tables, facts and figures out."""
 
 import logging
-import math
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack, nullcontext
@@ -119,15 +118,6 @@ def _cohort(
     return inputs, cohort, fit
 
 
-def _numbers(values: Any) -> Any:
-    """An array as JSON values; null for NaN."""
-    if isinstance(values, np.ndarray):
-        return [_numbers(value) for value in values.tolist()]
-    if isinstance(values, list):
-        return [_numbers(value) for value in values]
-    return None if isinstance(values, float) and not math.isfinite(values) else values
-
-
 def sharing_facts(found: Sharing, settings: SharingSettings) -> dict[str, Any]:
     """What OUT.json has of shared sequences; docs/sharing.md describes it."""
     columns = ("observed", "expected", "low", "high", "expected_q1")
@@ -147,8 +137,8 @@ def sharing_facts(found: Sharing, settings: SharingSettings) -> dict[str, Any]:
             for own, size in zip(found.cohort.individuals, found.sizes.tolist(), strict=True)
         ],
         "spectrum": spectrum,
-        "overlap": {"shared": _numbers(found.shared), "expected": _numbers(found.expected_shared)},
-        "auc": {name: _numbers([own.area, *own.interval]) for name, own in found.aucs.items()},
+        "overlap": {"shared": found.shared, "expected": found.expected_shared},
+        "auc": {name: [own.area, *own.interval] for name, own in found.aucs.items()},
         "tested": found.tested,
         "not_tested": found.not_tested,
         "hits": found.hits,
@@ -201,9 +191,9 @@ def contamination_facts(found: Contamination) -> dict[str, Any]:
             {**own.facts(), "low": low, "zero": zero, "recombinations": size}
             for own, (low, zero, size) in zip(found.cohort.individuals, numbers, strict=True)
         ],
-        "rate": _numbers(found.rate),
-        "shared_low": _numbers(np.where(np.eye(len(found.low), dtype=bool), found.low, found.pairs.shared)),
-        "expected_low": _numbers(found.pairs.expected),
+        "rate": found.rate,
+        "shared_low": np.where(np.eye(len(found.low), dtype=bool), found.low, found.pairs.shared),
+        "expected_low": found.pairs.expected,
         "carry_over": [
             {
                 "reads": own.reads, "clones": own.clones, "met_same_group": own.same_group,

@@ -12,11 +12,11 @@ import pyarrow as pa
 from hpcvdj.chance import DRAWS
 from hpcvdj.chance.check import UNCHECKED, ModelFit
 from hpcvdj.chance.depth import Counts, Draws, Floats, recombinations_of
-from hpcvdj.chance.draws import Chance
+from hpcvdj.chance.draws import MOST_DRAWS, Chance
 from hpcvdj.chance.fit import at_least
 from hpcvdj.cohorts.cohort import Cohort, names_of_holders
 from hpcvdj.cohorts.improbable import COMMON, SEEN, Improbable, Pairs, improbable_of, more_reads, people_of
-from hpcvdj.errors import InputError, few
+from hpcvdj.errors import InputError, few, require_between
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_probability
@@ -57,8 +57,7 @@ class ContaminationSettings:
             raise InputError(f"--max-pgen {self.max_pgen}: give a number above 0, at most 1e-6")
         if self.min_low is not None and self.min_low < 1:
             raise InputError(f"--min-low {self.min_low}: give at least 1")
-        if self.draws < 1000:
-            raise InputError(f"--draws {self.draws}: give at least 1000")
+        require_between("draws", self.draws, 1000, MOST_DRAWS)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from typing import Any
 
 from hpcvdj.chance.check import Checks, ModelFit, check_tables, sample_of_table
 from hpcvdj.cohorts.cohort import Cohort, People, cohort_of
-from hpcvdj.cohorts.groups import column_of
 from hpcvdj.counting.slices import surveyed
 from hpcvdj.counting.species import species_warning
 from hpcvdj.counting.summary import log_exclusions, tally_of
@@ -18,6 +17,7 @@ from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import Inputs, tables_of
 from hpcvdj.repertoires.junctions import REPERTOIRE, read_table
+from hpcvdj.repertoires.metadata import column_of
 from hpcvdj.repertoires.read_counts import READS
 from hpcvdj.repertoires.tables import as_arrow, table_columns
 from hpcvdj.runs.run import Run

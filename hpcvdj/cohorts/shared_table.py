@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from hpcvdj.chance import DRAWS
 from hpcvdj.chance.check import BROKEN_GENE, CONTRADICTED_CALL, IMPOSSIBLE, OF_RARE_ALLELE, ModelFit
 from hpcvdj.chance.depth import Counts, Floats
-from hpcvdj.chance.draws import SelectionFactor
+from hpcvdj.chance.draws import MOST_DRAWS, SelectionFactor
 from hpcvdj.cohorts import Unit
 from hpcvdj.cohorts.cohort import Cohort, Sequences, names_of_holders
 from hpcvdj.cohorts.copies import Copies
 from hpcvdj.cohorts.expected import SMALLEST_Q, Numbers
-from hpcvdj.errors import InputError, require_choice
+from hpcvdj.errors import InputError, require_between, require_choice
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_probability
@@ -56,8 +56,7 @@ class SharingSettings:
             raise InputError(f"--min-individuals {self.min_individuals}: give at least 1")
         if self.q is not None and not SMALLEST_Q <= self.q <= 1:
             raise InputError(f"--q {self.q}: give a number from {SMALLEST_Q:g} to 1")
-        if self.draws < 1000:
-            raise InputError(f"--draws {self.draws}: give at least 1000")
+        require_between("draws", self.draws, 1000, MOST_DRAWS)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ Listing = Callable[[SegmentType, str], bool | None]
 
 _LACKING = (
     ExclusionKind.UNLISTED_GENE, ExclusionKind.UNLISTED_ALLELE, ExclusionKind.NOT_IN_MODEL,
-    ExclusionKind.TIE_NOT_IN_MODEL, ExclusionKind.OTHER_LOCUS,
+    ExclusionKind.ALLELE_NOT_IN_MODEL, ExclusionKind.TIE_NOT_IN_MODEL, ExclusionKind.OTHER_LOCUS,
 )  # fmt: skip
 
 

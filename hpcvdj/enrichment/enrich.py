@@ -11,6 +11,7 @@ After ALICE (Pogorelyy et al., PLoS Biology 17:e3000314, 2019), with three diffe
 on V and J, the clonotype itself is not counted, and q-values are over all clonotypes.
 """
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from pkgutil import resolve_name
@@ -80,8 +81,8 @@ class Settings:
     strict_binding: bool = False
 
     def __post_init__(self) -> None:
-        if self.kappa is not None and not self.kappa > 0:
-            raise InputError(f"--kappa {self.kappa}: give a number above 0")
+        if self.kappa is not None and not 0 < self.kappa < math.inf:
+            raise InputError(f"--kappa {self.kappa}: give a finite number above 0")
         if self.min_neighbours < 1:
             raise InputError(f"--min-neighbours {self.min_neighbours}: give at least 1")
         if not 0 < self.max_q < 1:

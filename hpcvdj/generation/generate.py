@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError, require_integer
+from hpcvdj.errors import InputError, require_between, require_integer
 from hpcvdj.generation.ids import sequence_ids
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.generation.draw_cpu import Drawn
@@ -31,6 +31,9 @@ from hpcvdj.runs.run import Run
 
 SLICE = 1 << 16
 """Sequences that a rank draws at a time; fewer where fewer are asked for."""
+
+MOST_JUNCTIONS = 10**10
+"""Junctions to draw at most: 1 TB of text.  A larger number is a slip, and would fill the disk."""
 
 SMALLEST_SLICE = 1 << 10
 
@@ -69,8 +72,7 @@ class Generation:
     selection: bool = False
 
     def __post_init__(self) -> None:
-        if require_integer("number", self.count, "give a whole number of junctions") < 1:
-            raise InputError(f"--number {self.count}: give at least 1")
+        require_between("number", self.count, 1, MOST_JUNCTIONS)
         if not 0 <= require_integer("seed", self.seed, "give a whole number") < 1 << 64:
             raise InputError(f"seed {self.seed}: must be a number from 0 to 2^64 - 1")
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError, require_choice
+from hpcvdj.errors import InputError, require_between, require_choice
 from hpcvdj.generation.ids import sequence_ids
 from hpcvdj.recombination.alphabet import BASES, translate
 from hpcvdj.recombination.germline import Germline, Segment, d_forms, first_alleles, j_forms, v_forms
@@ -30,6 +30,9 @@ CYS, PHE = "TGT", "TTT"
 """The anchor codons written around each CDR3; counts do not depend on these codons."""
 
 _LETTERS = np.frombuffer(BASES.encode(), dtype=np.uint8)
+MOST_SIMULATED = 10**9
+"""Junctions to simulate at most: all are kept in memory, 150 GB of them."""
+
 _MOST_ROUNDS = 200
 _BATCH = 1 << 17
 
@@ -48,7 +51,7 @@ class Simulation:
     weighting      `uniform`: each n-length equally likely; `pathways`: as likely as it has pathways
     largest_share  share of the largest V–J pair; the others fall off as a power of their rank
     max_length     longest CDR3 in nucleotides; longer draws are thrown away
-    productive     keep only junctions in frame and without a stop codon
+    productive     keep only productive junctions
     orf            use V and J genes that IMGT calls ORF beside the functional ones
     """
 
@@ -62,6 +65,7 @@ class Simulation:
     orf: bool = False
 
     def __post_init__(self) -> None:
+        require_between("number", self.count, 1, MOST_SIMULATED)
         if not 0 < self.largest_share <= 1:
             raise InputError(f"--largest-share {self.largest_share}: give a share above 0 and at most 1")
         if not 0 <= self.max_length <= LONGEST_CDR3:

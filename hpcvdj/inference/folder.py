@@ -20,6 +20,7 @@ from hpcvdj.recombination.origin import FACTS, FORMAT, json_facts, read_facts
 from hpcvdj.recombination.selection import FILE as SELECTION
 from hpcvdj.runs.folder import Identity, differences
 from hpcvdj.storage.folders import atomic_folder, require_unchanged_folder
+from hpcvdj.storage.json_text import json_text
 
 ITERATIONS, ERRORS, UNEXPLAINED = "iterations.tsv", "standard_errors.tsv", "unexplained.tsv"
 """The evaluations; the standard error of each probability; the rows that it cannot make."""
@@ -62,7 +63,7 @@ def write_folder(
 
 
 def _json(name: str, facts: Mapping[str, Any]) -> str:
-    return json.dumps({"format": name, **facts}, indent=1, ensure_ascii=False) + "\n"
+    return json_text({"format": name, **facts})
 
 
 def _with_errors(fit: Fit) -> bool:
@@ -176,7 +177,7 @@ def fit_facts(fit: Fit) -> dict[str, Any]:
         "iterations": len(fit.trace),
         "result_of_iteration": fit.best.iteration,
         "log_likelihood_per_row": fit.best.log_likelihood,
-        "held_out_log_likelihood_per_row": None if np.isnan(fit.best.held_out) else fit.best.held_out,
+        "held_out_log_likelihood_per_row": fit.best.held_out,
         "rows_with_probability_0": fit.best.lost,
         "error_rate": fit.model.error_rate if _with_errors(fit) else None,
         "first_and_last_evaluation": [asdict(fit.trace[0]), asdict(fit.trace[-1])],

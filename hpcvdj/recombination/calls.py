@@ -7,7 +7,8 @@ from typing import Any, Literal, get_args
 
 from hpcvdj.errors import require_choice
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
-from hpcvdj.recombination.germline import Germline, Segment, SegmentType, imgt_spelling
+from hpcvdj.recombination.germline import Germline, Segment, SegmentType
+from hpcvdj.recombination.names import imgt_spelling
 
 Policy = Literal["exclude", "first"]
 

@@ -22,7 +22,8 @@ from typing import Any
 from hpcvdj.errors import InputError, few
 from hpcvdj.recombination.events import CHOICES, Event, Key, events
 from hpcvdj.recombination.germline import SEGMENT_TYPES, SegmentType
-from hpcvdj.recombination.models import Model, Template, normal_name
+from hpcvdj.recombination.models import Model, Template
+from hpcvdj.recombination.names import normal_name
 
 log = logging.getLogger(__name__)
 

@@ -107,8 +107,7 @@ def _palindromes(model: Model, segment: SegmentType) -> list[tuple[int, ...]]:
     templates = model.templates(segment)
     both = [len(template.extended) - len(template.segment) for template in templates]
     if segment == "D":
-        left = [template.extended.index(template.segment) for template in templates]
-        return [(most, total - most) for most, total in zip(left, both, strict=True)]
+        return [(template.p5, total - template.p5) for template, total in zip(templates, both, strict=True)]
     # A model has deletions of alleles, too, whose segment it does not know.
     return [(most if template.segment else max(both),) for most, template in zip(both, templates, strict=True)]
 

@@ -92,6 +92,10 @@ class ExclusionKind(Enum):
         "--unlisted-alleles first",
     )
     NOT_IN_MODEL = "{segment} gene {name} is not in the model", "{segment} gene that is not in the model"
+    ALLELE_NOT_IN_MODEL = (
+        "{segment} allele {allele} is not in the model, other alleles of {gene} are",
+        "{segment} allele that is not in the model, though other alleles of the gene are",
+    )
     TIE_NOT_IN_MODEL = (
         "{segment} gene {name} of the call {call} is not in the model",
         "{segment} gene that is not in the model",

@@ -9,7 +9,6 @@ part of its extended segment: a prefix for V, a suffix for J, any part for D.
 import csv
 import hashlib
 import io
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,6 +17,7 @@ from typing import ClassVar, Literal, get_args
 
 from hpcvdj.errors import InputError, choice, require_choice, require_integer
 from hpcvdj.recombination.alphabet import reverse_complement
+from hpcvdj.recombination.names import imgt_spelling, normal_name
 from hpcvdj.recombination.packaged import germline_names, germline_paths
 from hpcvdj.storage.inputs import read_text
 
@@ -42,18 +42,6 @@ FUNCTIONS = ("F", "ORF", "P")
 
 Tables = str | Path | Iterable[str | Path]
 """A germline table, or several of them: paths, or names of those that come with hpcvdj."""
-
-_SECOND_NAME = re.compile(r"(?<=[\dDN])[-/]?(DV|OR)(?=\d)")
-"""What follows in the name of a V gene of alpha and delta chains, or of an orphon."""
-
-
-def imgt_spelling(name: str) -> str:
-    """A gene or allele with IMGT's slash before DV and OR, which programs leave out or write as a hyphen.
-
-    >>> [imgt_spelling(name) for name in ("TRAV29DV5*01", "TRAV4-4-DV10", "TRBV20OR9-2", "TRDV2")]
-    ['TRAV29/DV5*01', 'TRAV4-4/DV10', 'TRBV20/OR9-2', 'TRDV2']
-    """
-    return _SECOND_NAME.sub(r"/\1", name)
 
 
 @dataclass(frozen=True)
@@ -173,21 +161,18 @@ class Germline:
     max_p: int = MAX_P
     d_alleles: DAlleles = "first"
     paths: tuple[Path, ...] = field(default=(), repr=False, compare=False)
-    _by_call: dict[tuple[str, str], Segment] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         require_choice("d_alleles", self.d_alleles, get_args(DAlleles))
         remedy = f"give a number from 0 to {LARGEST_MAX_P}"
         if not 0 <= require_integer("max_p", self.max_p, remedy) <= LARGEST_MAX_P:
             raise InputError(f"--max-p {self.max_p}: {remedy}")
-        by_call: dict[tuple[str, str], Segment] = {}
+        listed = set()
         for segment in self.segments:
             key = (segment.segment_type, imgt_spelling(segment.allele))
-            if key in by_call and imgt_spelling(by_call[key].allele) == key[1]:
+            if key in listed:
                 raise InputError(f"{self.name}: {segment.allele} is listed twice; keep one row of it")
-            by_call[key] = segment
-            by_call.setdefault((segment.segment_type, imgt_spelling(segment.gene)), segment)
-        object.__setattr__(self, "_by_call", by_call)
+            listed.add(key)
         for locus in self.loci:
             for kind in ("V", "J"):
                 if not self.of(kind, locus):
@@ -216,8 +201,18 @@ class Germline:
         return tuple(functional if self.d_alleles == "all" else first_alleles(functional))
 
     def find(self, segment_type: str, call: str) -> Segment | None:
-        """The segment of a call: an allele by its full name, a gene by its first listed allele."""
-        return self._by_call.get((segment_type, imgt_spelling(call)))
+        """The segment of a call: an allele by its full name, a gene by its first listed allele.
+
+        Names are compared as of `names.normal_name`, as those of models are.
+        """
+        return self._by_name.get((segment_type, normal_name(call)))
+
+    @cached_property
+    def _by_name(self) -> dict[tuple[str, str], Segment]:
+        names: dict[tuple[str, str], Segment] = {}
+        for part in ("gene", "allele"):
+            names |= {(own.segment_type, normal_name(getattr(own, part))): own for own in reversed(self.segments)}
+        return names
 
     def facts(self) -> dict[str, str | int]:
         """What results record of it."""

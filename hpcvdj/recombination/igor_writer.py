@@ -22,7 +22,8 @@ def model_texts(model: Model) -> dict[str, str]:
 
 
 def _params(model: Model) -> Iterator[str]:
-    priority = {"V": 7, "J": 7 if model.has_d else 6}
+    # IGoR wants what depends on an event to come after it.
+    priority = {"V": 7 if model.p_vdj is None else 8, "J": 7 if model.has_d else 6}
     yield "@Event_list"
     for segment, templates in (("V", model.v), ("D", model.d), ("J", model.j)):
         if templates:
@@ -42,7 +43,12 @@ def _params(model: Model) -> Iterator[str]:
         segment: f"GeneChoice_{segment}_gene_Undefined_side_prio{priority.get(segment, 6)}_size{len(templates)}"
         for segment, templates in (("V", model.v), ("D", model.d), ("J", model.j))
     }
-    yield f"%{choice['J']};{choice['D']}" if model.has_d else f"%{choice['V']};{choice['J']}"
+    if model.has_d:
+        yield f"%{choice['J']};{choice['D']}"
+    if model.p_vdj is not None:
+        yield f"%{choice['V']};{choice['D']}"
+    if model.p_vdj is not None or not model.has_d:
+        yield f"%{choice['V']};{choice['J']}"
     deletion = {
         (gene, side): f"Deletion_{gene}_{side}_prio5_size{size}" for gene, side, _, _, size in _deletions(model)
     }
@@ -66,7 +72,11 @@ def _deletions(model: Model) -> Iterator[tuple[str, str, str, int, int]]:
 
 
 def _marginals(model: Model) -> Iterator[str]:
-    if model.has_d:
+    if model.p_vdj is not None:
+        yield from _event("v_choice", model.p_v)
+        yield from _event("j_choice", _given(model.p_vdj.sum(axis=1)), ("v_choice",))
+        yield from _event("d_gene", _given(model.p_vdj.transpose(0, 2, 1)), ("v_choice", "j_choice"))
+    elif model.has_d:
         yield from _event("v_choice", model.p_v)
         p_j = model.p_dj.sum(axis=0)
         yield from _event("j_choice", p_j)

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.calls import is_orphon, locus_of, meant_by, other_locus
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
-from hpcvdj.recombination.germline import SEGMENT_TYPES, SegmentType, imgt_spelling
+from hpcvdj.recombination.germline import SEGMENT_TYPES, SegmentType
+from hpcvdj.recombination.names import alleles_by_name, normal_name
 from hpcvdj.recombination.origin import Origin
 from hpcvdj.recombination.selection import Selection
 
@@ -255,21 +256,6 @@ class Model:
         names = ",".join(self.templates(segment)[place].allele for place in found)
         return Alleles(names, tuple(place for place in found if place in self.contributing(segment)))
 
-    def anchor(self, segment: SegmentType, name: str) -> str:
-        """The codon of Cys 104 of a V gene or allele, or of Phe/Trp 118 of a J; empty if the model makes no junction.
-
-        A name that the model lacks, or that makes no junction, has the codon of the first one that does.
-        """
-        places = (*(self.find(segment, name) or ()), *self.contributing(segment))
-        text = next(filter(None, (self.templates(segment)[place].segment for place in places)), "")
-        return text[:3] if segment == "V" else text[-3:]
-
-    def junctions(self, v: Sequence[str], j: Sequence[str], cdr3: Sequence[str]) -> list[str]:
-        """CDR3s with the anchor codons of their V and J genes or alleles around them."""
-        first = {name: self.anchor("V", name) for name in set(v)}
-        last = {name: self.anchor("J", name) for name in set(j)}
-        return [first[a] + bases + last[b] for a, b, bases in zip(v, j, cdr3, strict=True)]
-
     def resolve(self, segment: SegmentType, call: str) -> Alleles | Exclusion:
         """The alleles of an AIRR `v_call` or `j_call`, or why there are none.
 
@@ -284,6 +270,10 @@ class Model:
             name = next((name for name in lacking if not is_orphon(name)), lacking[0])
             own = tuple(dict.fromkeys(locus for t in self.templates(segment) if (locus := locus_of(t.allele))))
             elsewhere = other_locus(segment, name, own, "model")
+            gene, star, _ = name.partition("*")
+            known = self._names[segment].get(normal_name(gene), ())
+            if star and len({self.templates(segment)[place].allele.partition("*")[0] for place in known}) == 1:
+                return Exclusion.of(ExclusionKind.ALLELE_NOT_IN_MODEL, segment=segment, allele=name, gene=gene)
             if elsewhere or len(names) == 1:
                 return elsewhere or Exclusion.of(ExclusionKind.NOT_IN_MODEL, segment=segment, name=name)
             return Exclusion.of(ExclusionKind.TIE_NOT_IN_MODEL, segment=segment, name=name, call=call)
@@ -341,38 +331,6 @@ def _equal(one: tuple[str, str], other: tuple[str, str]) -> bool:
 def listed(alleles: Mapping[str, str]) -> str:
     """Alleles and what is wrong with them, in one line."""
     return ", ".join(f"{allele} ({what})" for allele, what in alleles.items())
-
-
-def normal_name(name: str) -> str:
-    """A gene's name as names are compared: in lower case, without leading zeros of its numbers and without '/'.
-
-    >>> [normal_name(name) for name in ("TRBV07-01*02", "TRAV29/DV5*01", "TCRBV06-01", "TRAV4-4-DV10")]
-    ['trbv7-1*2', 'trav29dv5*1', 'trbv6-1', 'trav4-4dv10']
-    """
-    name = imgt_spelling(name.strip().upper()).lower().replace("/", "").replace("tcr", "tr", 1)
-    out: list[str] = []
-    for place, letter in enumerate(name):
-        starts = not (out and out[-1].isdigit())
-        if letter == "0" and starts and name[place + 1 : place + 2].isdigit():
-            continue
-        out.append(letter)
-    return "".join(out)
-
-
-def alleles_by_name(alleles: Iterable[str]) -> dict[str, tuple[int, ...]]:
-    """Places of the alleles that each normal name means: of an allele, a gene, a family (TRBV7 of TRBV7-1)."""
-    names: dict[str, list[int]] = {}
-    synonyms: dict[str, list[int]] = {}
-    for place, allele in enumerate(map(normal_name, alleles)):
-        gene, star, number = allele.partition("*")
-        family, dash, _ = gene.partition("-")
-        own = {allele, gene, family}
-        for name in own:
-            names.setdefault(name, []).append(place)
-        if not dash:
-            for name in {f"{gene}-1", f"{gene}-1{star}{number}"}:
-                synonyms.setdefault(name, []).append(place)
-    return {name: tuple(places) for name, places in {**synonyms, **names}.items()}
 
 
 def stationary(transitions: Array) -> Array:

@@ -28,9 +28,12 @@ _CODON = "([ACG][ACGT][ACGT]|T[CT][ACGT]|TA[CT]|TG[CGT])"
 
 PRODUCTIVE = {
     "junction": rf"^\s*TG[CT]{_CODON}*(TT[CT]|GT[ACGT]|TGG)\s*$",
-    "junction_aa": rf"^\s*[{FIRST}][^*]*[{LAST}]\s*$",
+    "junction_aa": rf"^\s*[{FIRST}][^*_~?]*[{LAST}]\s*$",
 }
-"""What productive junctions match, by AIRR field, in either case; for pyarrow."""
+"""What productive junctions match, by AIRR field, in either case; for pyarrow.
+
+Programs write `*` for a stop, `_` or `~` where the frame shifts, `?` for a codon that is not whole.
+"""
 
 
 def productive_probability(model: Model) -> float:

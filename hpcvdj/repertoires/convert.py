@@ -52,7 +52,10 @@ def convert(paths: Sequence[Path], target: Path, opening: Opening = BY_HEADER, *
     _require_junctions(tables)
     several = len(paths) > 1 or paths[0].is_dir()
     renamed = _with_other_ids(tables) if len(tables) > 1 else set()
-    names = [name for name in columns_of_all(tables) if several or name in tables[0].open().columns]
+    names = columns_of_all(tables)
+    if not several:
+        own = tables[0].open().columns
+        names = [name for name in names if name in own]
     ordered = list(dict.fromkeys([*REQUIRED, *[REPERTOIRE] * several, *names]))
     done = Converted(len(tables))
 

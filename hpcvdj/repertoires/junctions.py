@@ -96,16 +96,32 @@ class Junctions:
 
     def cdr3_bytes(self, rows: slice) -> NDArray[np.bytes_]:
         """The letters of some CDR3s as fixed-width bytes [rows], as wide as the longest sequence of all."""
-        letters = self.repertoire.letters
-        words, lengths = self.repertoire.words[rows], self.repertoire.lengths[rows] // np.uint8(letters.bases)
-        width = max(1, self.repertoire.longest // letters.bases)
-        out = np.zeros((len(lengths), width), dtype=np.uint8)
-        text.unpack_rows(words, lengths, np.frombuffer(letters.symbols.encode(), dtype=np.uint8), letters.bits, out)
+        out, lengths = self._letters(rows)
+        width = out.shape[1]
         if self.anchor_letters:
-            last = np.maximum(lengths.astype(np.int64) - self.anchor_letters, 0)[:, np.newaxis]
-            out[np.arange(width) >= last] = 0
+            out[np.arange(width) >= lengths[:, np.newaxis] - self.anchor_letters] = 0
             out = np.pad(out[:, self.anchor_letters :], ((0, 0), (0, self.anchor_letters)))
         return out.view(f"S{width}").reshape(-1)
+
+    def anchor_bytes(self, rows: slice) -> NDArray[np.bytes_]:
+        """The anchors of some junctions, the first then the last, as bytes [rows] of twice `anchor_letters`.
+
+        Of a junction that is shorter, all its letters.
+        """
+        out, lengths = self._letters(rows)
+        own = np.arange(self.anchor_letters)
+        first_of_last = np.maximum(lengths - self.anchor_letters, self.anchor_letters)
+        last = np.take_along_axis(out, first_of_last[:, np.newaxis] + own, axis=1)
+        return np.hstack([out[:, : self.anchor_letters], last]).view(f"S{2 * self.anchor_letters}").reshape(-1)
+
+    def _letters(self, rows: slice) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """The letters of some sequences, uint8 [rows, the longest of all], and their numbers, int64 [rows]."""
+        letters = self.repertoire.letters
+        words, lengths = self.repertoire.words[rows], self.repertoire.lengths[rows] // np.uint8(letters.bases)
+        width = max(1, 2 * self.anchor_letters, self.repertoire.longest // letters.bases)
+        out = np.zeros((len(lengths), width), dtype=np.uint8)
+        text.unpack_rows(words, lengths, np.frombuffer(letters.symbols.encode(), dtype=np.uint8), letters.bits, out)
+        return out, lengths.astype(np.int64)
 
 
 def read_table(table: Any, germline: Reference, reading: Reading, *, together: bool = False) -> Junctions:

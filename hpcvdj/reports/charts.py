@@ -19,13 +19,21 @@ CONFIG: dict[str, Any] = json.loads(resources.files("hpcvdj.reports").joinpath("
 MOST_COLOURS = 8
 """More samples or groups than this are lines of one colour, with their names in the tooltip."""
 
+NARROW = 20
+"""A heat map with more columns than this does not fit beside other figures."""
+
+_WIDEST, _STEP = 1080, 14
+"""Pixels of the cells of a heat map, so that its labels are on the page, too; of the side of a cell."""
+
 _WHITE, _GREY = "#ffffff", "#d4d4d4"
 _LOG = alt.Scale(type="log")
 
 
 def heatmap(table: Table, x: str, y: str, key: str, orders: tuple[list[str], list[str]]) -> Any:
     """A heat map of the column `key` by `x` and `y`, in these orders, on a logarithmic scale; grey where it is 0."""
-    cells = _of(table, width=alt.Step(14), height=alt.Step(14)).mark_rect(stroke=_WHITE, strokeWidth=0.5)
+    cells = _of(table, width=alt.Step(min(_STEP, _WIDEST / max(1, len(orders[0])))), height=alt.Step(_STEP)).mark_rect(
+        stroke=_WHITE, strokeWidth=0.5
+    )
     positive = [value for record in table.records() if isinstance(value := record[key], int | float) and value > 0]
     least, most = min(positive, default=1), max(positive, default=1)
     scale = alt.Scale(type="log", domain=[least, most] if least < most else [most / 2, most], nice=False)

@@ -16,10 +16,19 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 _TITLES = {"weight": "weight, sum of the variants", "pgen_nt": "Pgen, sum of the variants"}
 
 
+def listed_score(survey: Survey) -> str:
+    """What is listed of the clonotypes of a file that has them."""
+    assert survey.clonotypes is not None
+    return next(name for name in LISTED if name in survey.clonotypes.column_names)
+
+
 def listed_clonotypes(surveys: list[Survey], command: str) -> Table:
-    """Amino-acid clonotypes of all samples: those in most samples first, then those with most nucleotide variants."""
+    """Amino-acid clonotypes of all samples: those in most samples first, then those with most nucleotide variants.
+
+    All files have one `listed_score`.
+    """
     found = [survey.clonotypes for survey in surveys if survey.clonotypes is not None]
-    score = next(name for name in LISTED if name in found[0].column_names)
+    score = listed_score(surveys[0])
     numbers: dict[str, int] = {}
     parts = []
     for survey, part in zip(surveys, found, strict=True):
@@ -44,7 +53,7 @@ def listed_clonotypes(surveys: list[Survey], command: str) -> Table:
         for row in best.slice(0, MOST_LISTED).to_pylist()
     ]  # fmt: skip
     made = Table.of(
-        f"{command}_clonotypes",
+        f"{command}_clonotypes_{score}",
         "Amino-acid clonotypes",
         "v j aa n_samples nt_variants rows value",
         rows,

@@ -25,8 +25,7 @@ def finding_sections(outputs: Outputs) -> list[Section]:
     sections = []
     for command, section in (("contamination", contamination), ("sharing", sharing)):
         for k, finding in enumerate(outputs.of(command), start=1):
-            with finding.reading():
-                sections.append(section(outputs, finding, k))
+            sections.append(section(outputs, finding, k))
     enriched = outputs.of("enrich")
     return [*sections, enrichment(outputs, enriched)] if enriched else sections
 
@@ -97,7 +96,9 @@ def contamination(outputs: Outputs, finding: Finding, number: int) -> Section:
             f"Largest: {most}."
         )
         chart = charts.heatmap(table, "individual_2", "individual_1", "value", (order, order))
-        figures.append(Figure(f"{prefix}_heatmap", "Heat map", caption, chart, (table,), wide=len(order) > 20))
+        figures.append(
+            Figure(f"{prefix}_heatmap", "Heat map", caption, chart, (table,), wide=len(order) > charts.NARROW)
+        )
     rows = [
         {"reads of the clone": own["reads"], "clones": own["clones"], "series": name, "rate": own.get(key)}
         for key, name in (("met_same_group", "same group"), ("met_other_group", "other group"))
@@ -215,7 +216,7 @@ def sharing(outputs: Outputs, finding: Finding, number: int) -> Section:
             f"{cells.peak('value', '{individual_1} with {individual_2}, {value}')}."
         )
         chart = charts.heatmap(cells, "individual_2", "individual_1", "value", (order, order))
-        figures.append(Figure(f"{prefix}_pairs", "Heat map", caption, chart, (cells,), wide=len(order) > 20))
+        figures.append(Figure(f"{prefix}_pairs", "Heat map", caption, chart, (cells,), wide=len(order) > charts.NARROW))
     of_groups = [name for name in (finding.rows or [{}])[0] if name.startswith("n_") and name != "n_individuals"]
     first, last = (
         "v_call j_call junction_aa junction n_individuals",

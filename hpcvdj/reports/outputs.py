@@ -8,6 +8,7 @@ from typing import Any
 
 from hpcvdj.errors import InputError, few
 from hpcvdj.repertoires.inputs import RESULT_SUFFIXES
+from hpcvdj.repertoires.metadata import listed_in
 from hpcvdj.repertoires.readers import open_table, table_suffixes
 from hpcvdj.repertoires.tables import repertoire_name
 from hpcvdj.reports.elements import MOST_LISTED, printable
@@ -123,12 +124,12 @@ def _finding(path: Path) -> Finding | None:
                 raise ValueError(f"its {key} is {facts[key]!r}")
         for own in facts.get("individuals", []):
             own["name"] = printable(str(own["name"]))
+        sample = repertoire_name(Path(facts["tables"][0][0])) if command == "enrich" and facts.get("tables") else ""
     rows, total = list[dict[str, Any]](), 0
     # A table without rows may lack its header.
     for batch in open_table(path).batches() if facts.get("tested") != 0 else ():
         total += batch.num_rows
         rows += [_typed(row) for row in batch.slice(0, max(0, MOST_LISTED - len(rows))).to_pylist()]
-    sample = repertoire_name(Path(facts["tables"][0][0])) if command == "enrich" and facts.get("tables") else ""
     return Finding(path, command, facts, rows, total, printable(sample or path.name) if command == "enrich" else "")
 
 
@@ -167,17 +168,8 @@ def _tell_apart(surveys: list[Survey]) -> None:
 
 
 def _groups(metadata: Path, group: str, samples: list[str]) -> dict[str, str]:
-    """The group of each sample, by the column of a table that has most of their names."""
-    reader = open_table(metadata)
-    table = {
-        name: [value for batch in reader.batches([name]) for value in batch[0].to_pylist()] for name in reader.columns
-    }
-    if group not in table:
-        raise InputError(f"{metadata}: no column {group}; --group must be one of {few(list(table))}")
-    known = set(samples)
-    column = max(table, key=lambda name: len(known & set(map(str, table[name]))))
-    groups = {str(sample): printable(str(own)) for sample, own in zip(table[column], table[group], strict=True) if own}
-    missing = [sample for sample in samples if sample not in groups]
-    if len(missing) == len(samples):
+    """The group of each sample that a table lists."""
+    found = listed_in(metadata, group, samples)
+    if not found:
         raise InputError(f"{metadata}: no column names the samples ({few(samples)}); add one that does")
-    return {sample: own for sample, own in groups.items() if sample in known}
+    return {sample: printable(own) for sample, own in found.items()}

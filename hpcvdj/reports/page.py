@@ -16,6 +16,7 @@ from hpcvdj.reports.elements import Section
 from hpcvdj.reports.outputs import Outputs, read_outputs
 from hpcvdj.results.frames import require
 from hpcvdj.storage.files import atomic_path, require_distinct, require_writable
+from hpcvdj.storage.opening import MISREAD, damage
 
 LIBRARIES = ("altair", "itables", "jinja2", "networkx", "vl_convert")
 
@@ -58,7 +59,7 @@ def write_report(
     # Altair takes time to import, and may be missing.
     from hpcvdj.reports.charts import png, svg
 
-    sections = all_sections(outputs)
+    sections, text = _page(outputs)
     drawn = [figure for section in sections for figure in section.figures]
     formats = {".svg": svg, ".png": png} if folder else {}
     pictures = [(folder / f"{each.name}{suffix}", each) for each in drawn for suffix in formats if folder]
@@ -66,11 +67,34 @@ def write_report(
         require_writable(path, overwrite=overwrite)
     # The page gets its name last, after all figures.
     with atomic_path(target, overwrite=overwrite) as page:
-        page.write_text(_render(outputs, sections), encoding="utf-8", errors="replace")
+        page.write_text(text, encoding="utf-8", errors="replace")
         for path, figure in pictures:
             with atomic_path(path, overwrite=overwrite) as temporary:
                 temporary.write_bytes(formats[path.suffix](figure))
     return len(drawn)
+
+
+def _page(outputs: Outputs) -> tuple[list[Section], str]:
+    """The sections and the text of the page.
+
+    Facts that a program or a person changed may have any value anywhere: if the page cannot be made, InputError names
+    the file whose own page cannot be made either.
+    """
+    try:
+        return _rendered(outputs)
+    except (InputError, *MISREAD):
+        for finding in outputs.findings:
+            with finding.reading():
+                _rendered(Outputs([], [finding], outputs.groups))
+        for survey in outputs.surveys:
+            with damage(survey.path):
+                _rendered(Outputs([survey], [], outputs.groups))
+        raise
+
+
+def _rendered(outputs: Outputs) -> tuple[list[Section], str]:
+    sections = all_sections(outputs)
+    return sections, _render(outputs, sections)
 
 
 def all_sections(outputs: Outputs) -> list[Section]:
@@ -80,8 +104,8 @@ def all_sections(outputs: Outputs) -> list[Section]:
     from hpcvdj.reports.sections import sample_sections
     from hpcvdj.reports.support import origins, support
 
-    found = finding_sections(outputs)  # first: it tells which file is damaged
-    return [support(outputs), *fit_sections(outputs), *found, *sample_sections(outputs), origins(outputs)]
+    parts = support(outputs), *fit_sections(outputs), *finding_sections(outputs), *sample_sections(outputs)
+    return [*parts, origins(outputs)]
 
 
 @cache

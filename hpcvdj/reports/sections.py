@@ -12,7 +12,7 @@ from hpcvdj.errors import few
 from hpcvdj.germline_import.genes import natural_key
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.reports import charts
-from hpcvdj.reports.clonotypes import listed_clonotypes
+from hpcvdj.reports.clonotypes import listed_clonotypes, listed_score
 from hpcvdj.reports.elements import Figure, Section, Table
 from hpcvdj.reports.outputs import Outputs
 from hpcvdj.reports.survey import MOST_ROWS, TOP, Survey, merged
@@ -168,7 +168,12 @@ def genes(outputs: Outputs) -> Section:
         caption = f"Junctions by V and J gene, in percent. The most frequent pair: {most}."
         figures.append(
             Figure(
-                "vj", "Heat map", caption, charts.heatmap(table, "j", "v", "share", (orders[0], orders[1])), (table,)
+                "vj",
+                "Heat map",
+                caption,
+                charts.heatmap(table, "j", "v", "share", (orders[0], orders[1])),
+                (table,),
+                wide=len(orders[0]) > charts.NARROW,
             )
         )
     else:
@@ -288,34 +293,42 @@ def lengths(outputs: Outputs) -> Section:
 
 
 def junctions(outputs: Outputs, surveys: list[Survey], command: str) -> Section:
-    """The junctions with the largest score, and amino-acid clonotypes."""
-    first = surveys[0]
-    ranked = [(row[survey.score], survey, row) for survey in surveys for row in survey.named(survey.top).to_pylist()]
-    ranked.sort(key=lambda item: -item[0])
-    rows = [
-        {**row, "group": outputs.group(row["sample"]), "aa": _residues(row["cdr3"], survey)}
-        for _, survey, row in ranked
-    ]
-    sequences = ["aa"] if first.amino else ["aa", "cdr3"]
-    keys = ["sample", "group", "v_call", "j_call", *sequences, "rows", *dict.fromkeys((first.score, *first.measures))]
-    score = "weight" if first.score == "weight" else "generation probability"
-    table = Table.of(f"{command}_top", f"Junctions with the largest {score}: up to {TOP} of each sample", keys, rows)
+    """The junctions with the largest score, and amino-acid clonotypes: a table for each score that files have."""
     words = [
         "A junction is a V allele, a J allele and a CDR3: rows with the same are one. The CDR3 lacks the "
-        "conserved Cys and "
-        "Phe or Trp at the ends of a junction."
+        "conserved Cys and Phe or Trp at the ends of a junction."
     ]
-    tables = [table.first(len(table.rows), "the files")]
+    scores = dict.fromkeys(survey.score for survey in surveys)
+    tables = [_top(outputs, [own for own in surveys if own.score == score], command, score) for score in scores]
     clonotypes = [survey for survey in surveys if survey.clonotypes is not None]
     if len(clonotypes) < len(surveys):
         words.append(f"Amino-acid clonotypes of files with more than {MOST_ROWS:,} rows are left out.")
+    for score in dict.fromkeys(map(listed_score, clonotypes)):
+        tables.append(listed_clonotypes([own for own in clonotypes if listed_score(own) == score], command))
     if clonotypes:
-        tables.append(listed_clonotypes(clonotypes, command))
         words.append(
             "An amino-acid clonotype is a V gene, a J gene and the amino acids of a CDR3. Each nucleotide variant is a "
             "recombination of its own: clonotypes with many variants, in many samples, were made again and again."
         )
     return Section(f"{command}-junctions", f"{_NAMES[command]}: junctions and clonotypes", words, tables=tables)
+
+
+def _top(outputs: Outputs, surveys: list[Survey], command: str, score: str) -> Table:
+    """The junctions of files with this score, the largest first."""
+    ranked = [(survey, row) for survey in surveys for row in survey.named(survey.top).to_pylist()]
+    ranked.sort(key=lambda item: -item[1][score])
+    rows = [
+        {
+            **row, "group": outputs.group(row["sample"]), "aa": _residues(row["cdr3"], survey),
+            "cdr3": None if survey.amino else row["cdr3"],
+        }
+        for survey, row in ranked
+    ]  # fmt: skip
+    measures = dict.fromkeys((score, *(name for survey in surveys for name in survey.measures)))
+    keys = ["sample", "group", "v_call", "j_call", "aa", "cdr3", "rows", *measures]
+    words = "weight" if score == "weight" else _VALUES[score].removesuffix(", from")
+    caption = f"Junctions with the largest {words}: up to {TOP} of each sample"
+    return Table.of(f"{command}_top_{score}", caption, keys, rows).first(len(rows), "the files")
 
 
 def _residues(cdr3: str, survey: Survey) -> str:

@@ -123,12 +123,13 @@ def _enrichment(outputs: Outputs) -> Iterator[Statement]:
         return
     hits = sum(finding.facts.get("hits", 0) for finding in findings)
     kappas = [finding.facts["kappa"] for finding in findings if finding.facts.get("kappa") is not None]
-    max_q = findings[0].facts.get("settings", {}).get("max_q", 0.001)
-    text = f"{hits:,} hits with a q-value of at most {max_q:g} in {len(findings):,} sample(s). "
+    settings = [finding.facts["settings"] for finding in findings]
+    most_q = " or ".join(f"{q:g}" for q in sorted({own.get("max_q", 0.001) for own in settings}))
+    text = f"{hits:,} hits with a q-value of at most {most_q} in {len(findings):,} sample(s). "
     if kappas:
         least, most = min(kappas), max(kappas)
         text += f"κ = {shown(least)}" + (f" to {shown(most)}. " if most > least else ". ")
-        if findings[0].facts.get("settings", {}).get("kappa") == 1:
+        if any(own.get("kappa") == 1 for own in settings):
             text += "κ was set to 1, which is right for generated junctions only. "
     else:
         text += "There is no κ: the comparison is with a control. "

@@ -257,9 +257,8 @@ def _result_source(result: Result) -> _Source:
     samples = list(result.repertoires)
     if not result.together and (read := str(facts.get("junctions_path", ""))):
         samples = [repertoire_name(Path(read))]
-    config = json.loads(facts.get("config", "{}"))
     columns = ["pathways_total", "weight", _NEEDS] if pathways else list(names)
-    amino = str(config.get("sequence_field", "")) in _AA
+    amino = str(facts.get("sequence_field", "")) in _AA
     return _Source("count" if pathways else "pgen", samples, columns, amino, _blocks(result, samples, names), facts)
 
 

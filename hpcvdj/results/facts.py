@@ -18,6 +18,7 @@ from hpcvdj.repertoires.tables import fill_table, table_suffix
 from hpcvdj.runs.folder import Identity, differences
 from hpcvdj.storage.files import atomic_path, require_distinct, require_writable
 from hpcvdj.storage.inputs import TEXT_BYTES, file_digest
+from hpcvdj.storage.json_text import json_text
 from hpcvdj.storage.opening import damage
 
 Facts = dict[str, Any]
@@ -125,9 +126,9 @@ class Targets:
                 outputs.append([path.name, file_digest(temporary)])
             # The last to be entered is renamed first: a table never lacks its facts.
             temporary = stack.enter_context(atomic_path(self.facts, overwrite=overwrite))
-            text = json.dumps({**facts, _OUTPUTS: outputs}, indent=1, ensure_ascii=False, allow_nan=False)
+            text = json_text({**facts, _OUTPUTS: outputs})
             # Names of files may not be UTF-8.
-            temporary.write_text(text + "\n", "utf-8", errors="backslashreplace")
+            temporary.write_text(text, "utf-8", errors="backslashreplace")
 
 
 def _batches(table: pa.Table) -> list[pa.RecordBatch]:

@@ -23,7 +23,7 @@ import numpy as np
 from hpcvdj.errors import InputError, MachineError
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import REPERTOIRE
-from hpcvdj.results.schema import FORMAT, LAYOUT, VERSION, read_group, strings, values_of, write_group
+from hpcvdj.results.schema import FORMAT, LAYOUT, VERSION, WRITTEN_BY, read_group, strings, values_of, write_group
 from hpcvdj.runs.folder import Identity, RunFolder
 from hpcvdj.storage.hdf5 import atomic_hdf5, write_attributes
 from hpcvdj.storage.opening import MISREAD, damage, damaged, open_hdf5, root_attributes
@@ -47,7 +47,7 @@ def part_path(folder: RunFolder, index: int) -> Path:
 
 def require_readable(path: Path) -> None:
     """Raise InputError unless all values of a part can be read, with the right checksums."""
-    with open_hdf5(path, "hpcvdj count", FORMAT, VERSION) as file, damage(path):
+    with open_hdf5(path, WRITTEN_BY, FORMAT, VERSION) as file, damage(path):
         names: list[str] = []
         file.visit(names.append)
         for dataset in (file[name] for name in names):
@@ -225,7 +225,7 @@ def _rows(path: Path, part: Path) -> list[int]:
     if not part.is_file():
         raise InputError(f"{path}: its part {part} is missing; keep {path.name} and {part.parent.name} together")
     try:
-        with open_hdf5(part, "hpcvdj count", FORMAT, VERSION) as file, damage(part):
+        with open_hdf5(part, WRITTEN_BY, FORMAT, VERSION) as file, damage(part):
             return [len(dataset) for dataset in _row_datasets(file)]
     except InputError as error:
         raise InputError(f"{path}: its part {error}") from None

@@ -19,7 +19,7 @@ from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.repertoires.tables import Table
 from hpcvdj.results.joining import join
 from hpcvdj.results.parts import HeldParts, parts_of
-from hpcvdj.results.schema import FORMAT, VERSION, columns, read_group, require_layout, strings
+from hpcvdj.results.schema import FORMAT, VERSION, WRITTEN_BY, columns, read_group, require_layout, strings
 from hpcvdj.results.selection import Selection
 from hpcvdj.storage.opening import damage, damaged, open_hdf5
 
@@ -29,7 +29,7 @@ class Result:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self._file = open_hdf5(self.path, "hpcvdj count", FORMAT, VERSION)
+        self._file = open_hdf5(self.path, WRITTEN_BY, FORMAT, VERSION)
         try:
             with damage(self.path):
                 require_layout(self.path, self._file, self.counters, self.quantity.dtype)

@@ -24,6 +24,15 @@ from hpcvdj.storage.packed import write_packed
 FORMAT = "hpcvdj-counts"
 VERSION = 2
 
+WRITTEN_BY = "hpcvdj count` or `hpcvdj pgen"
+"""The commands that write results, as `open_hdf5` puts them between backticks."""
+
+TOGETHER = "[together](#together)"
+"""Columns of results of tables that were counted together."""
+
+ANCHORED = "with probabilities"
+"""Columns of results of whole junctions, anchors included."""
+
 TEXT = "text"
 """The type of text of fixed width, zero-padded UTF-8; the width is that of the longest value."""
 
@@ -38,7 +47,7 @@ class Column:
     values    what it has: in /sequences a function of the junctions and a slice of them (TEXT: bytes that are as wide
               as the longest value of all), in /excluded of the ExcludedRows (TEXT: str), else of an item for
               `values_of`; None if `write_group` is told the values
-    together  only in results of tables that were counted together
+    only      when a result has it, in words: `TOGETHER`, `ANCHORED`; empty: always
     exported  `hpcvdj export` writes it beside the counted table
     """
 
@@ -47,7 +56,7 @@ class Column:
     shape: str
     meaning: str
     values: Any = None
-    together: bool = False
+    only: str = ""
     exported: bool = False
 
 
@@ -81,7 +90,7 @@ LAYOUT: dict[str, list[Column]] = {
             REPERTOIRE, TEXT, "S",
             "the row's repertoire: the column `repertoire_id` of its table, or the table's name",
             lambda junctions, rows: _bytes(junctions.repertoire_ids)[junctions.repertoire_of[rows]],
-            together=True,
+            only=TOGETHER,
         ),
         Column("sequence_id", TEXT, "S", "its `sequence_id`", Junctions.id_bytes),
         Column(
@@ -95,10 +104,17 @@ LAYOUT: dict[str, list[Column]] = {
             "`junction_aa`",
             Junctions.cdr3_bytes,
         ),
+        Column(
+            "anchors", TEXT, "S",
+            "what the junction has around the CDR3: the codon of Cys 104, then that of Phe/Trp 118; two amino acids if "
+            "`sequence_field` is `junction_aa`",
+            Junctions.anchor_bytes,
+            only=ANCHORED,
+        ),
     ],
     "excluded": [
         Column("row", np.int64, "X", "data row in the input, from 0, ascending", attrgetter("row")),
-        Column(REPERTOIRE, TEXT, "X", "as in `/sequences`", attrgetter("repertoire_id"), together=True),
+        Column(REPERTOIRE, TEXT, "X", "as in `/sequences`", attrgetter("repertoire_id"), only=TOGETHER),
         Column("sequence_id", TEXT, "X", "its `sequence_id`", attrgetter("sequence_id")),
         Column(
             "kind", TEXT, "X", "the kind of reason: see [section 2](#rows-that-are-excluded)",
@@ -162,9 +178,13 @@ LAYOUT: dict[str, list[Column]] = {
 """The columns of each group."""
 
 
-def columns(group: str, *, together: bool = True) -> list[Column]:
-    """The columns of /sequences or /excluded, in the order of tables."""
-    return [column for column in LAYOUT[group] if together or not column.together]
+def columns(group: str, junctions: Junctions | None = None) -> list[Column]:
+    """The columns of /sequences or /excluded, in the order of tables: of a result of these junctions, or of any."""
+    absent = set()
+    if junctions is not None:
+        has = {TOGETHER: junctions.repertoire_ids is not None, ANCHORED: junctions.anchor_letters > 0}
+        absent = {name for name, present in has.items() if not present}
+    return [column for column in LAYOUT[group] if column.only not in absent]
 
 
 def exported_columns() -> list[str]:

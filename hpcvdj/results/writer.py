@@ -132,8 +132,8 @@ class ResultWriter:
     def write_junctions(self) -> None:
         """Write what is known of the sequences, the excluded rows and the V–J pairs."""
         junctions, file = self._junctions, self._writer.file
-        rows, together = len(junctions), junctions.repertoire_ids is not None
-        for column in columns("sequences", together=together):
+        rows = len(junctions)
+        for column in columns("sequences", junctions):
             width = column.values(junctions, slice(0, 0)).itemsize
             dtype = h5py.string_dtype("utf-8", width) if column.dtype is TEXT else column.dtype
             packed = PackedDataset(file, f"sequences/{column.name}", (rows,), dtype)
@@ -142,7 +142,7 @@ class ResultWriter:
                 values = column.values(junctions, slice(first, min(rows, first + step)))
                 packed.put(values.astype(dtype, copy=False), first)
             packed.close()
-        for column in columns("excluded", together=together):
+        for column in columns("excluded", junctions):
             write_packed(file, f"excluded/{column.name}", as_array(column, column.values(junctions.excluded)))
         pairs = junctions.repertoire.pairs
         calls = {f"{kind}_call": [pair[k].allele for pair in pairs] for k, kind in enumerate("vj")}

@@ -1,6 +1,5 @@
 """Where a result comes from: versions, machine, ranks and command line, as attributes of a result file."""
 
-import getpass
 import os
 import platform
 import shlex
@@ -30,15 +29,10 @@ def _version(name: str) -> str:
 
 def run_facts(world: World) -> dict[str, Any]:
     """What every output of this run records: HDF5 attributes by name."""
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):  # no entry in the password database, as in some containers
-        user = str(os.getuid())
     return {
         "hpcvdj_version": hpcvdj.__version__,
         "command_line": shlex.join(sys.argv),
         "created_utc": datetime.now(UTC).isoformat(timespec="seconds"),
-        "user": user,
         "python": platform.python_version(),
         "platform": platform.platform(),
         "mpi_library": world.library,

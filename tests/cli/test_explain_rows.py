@@ -5,9 +5,12 @@ import re
 
 import pytest
 
+from hpcvdj.recombination.igor import load_model
 from hpcvdj.results.reader import Result
+from tests.cli.pgen_tables import frame_of, written
 from tests.commands import error_line, hpcvdj_command
 from tests.conftest import GERMLINE, SMALL
+from tests.recombination.igor_files import mouse_junctions
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +47,29 @@ def test_a_row_of_probabilities(tmp_path):
     assert row["cdr3"] in json.loads(out)["junction"]
 
 
+def test_the_junction_of_a_row_keeps_its_anchors(model, tmp_path):
+    """Cys 104 as TGC, where the model's V allele has TGT: only an insertion makes it."""
+    v, j, junction = max(mouse_junctions(load_model(model), 40), key=lambda row: len(row[2]))
+    other = "TGC" + junction[3:]
+    table = written(frame_of([(v, j, junction), (v, j, other)]), tmp_path)
+    hpcvdj_command("pgen", table, "-m", model, "-o", tmp_path / "p.h5")
+    with Result(tmp_path / "p.h5") as result:
+        values = result.counters[:, 0].tolist()
+    for place, own in enumerate((junction, other)):
+        out, _ = hpcvdj_command("explain", tmp_path / "p.h5", "--id", f"s{place}", "--format", "json")
+        assert json.loads(out)["junction"] == own
+        assert json.loads(out)["pgen_nt"] == pytest.approx(values[place], rel=1e-9)
+
+
+def test_scenarios_need_the_nucleotides_of_a_junction(counted, model, tmp_path):
+    (tmp_path / "t.tsv").write_text("sequence_id\tv_call\tj_call\tjunction_aa\ns0\tTRBV1\tTRBJ1-1\tCASSQETQYF\n")
+    hpcvdj_command("pgen", tmp_path / "t.tsv", "-m", model, "--genes", "any", "-o", tmp_path / "aa.h5")
+    refusal = error_line(hpcvdj_command("explain", tmp_path / "aa.h5", "--id", "s0", code=2)[1])
+    assert "aa.h5: has amino acids" in refusal
+    refusal = error_line(hpcvdj_command("explain", counted, "--id", "insilico_0", "-m", model, code=2)[1])
+    assert "without anchors" in refusal
+
+
 def test_rows_that_cannot_be_explained(counted, tmp_path):
     def refused(*words):
         return error_line(hpcvdj_command("explain", counted, *words, code=2)[1])
@@ -75,3 +101,9 @@ def test_a_long_junction_is_drawn_in_blocks(counted):
     tracks = [line[3:].strip() for line in out.splitlines() if re.match(r"1  [·VvnDdJj]+", line)]
     assert sum(map(len, tracks)) == len(junction)
     assert len(tracks) == 2
+
+
+def test_an_unfinished_result_names_the_commands_that_write_it(tmp_path):
+    (tmp_path / "p.h5.checkpoint").mkdir()
+    refusal = error_line(hpcvdj_command("export", tmp_path / "p.h5", "-o", tmp_path / "o.tsv", code=2)[1])
+    assert "is not complete; `hpcvdj count` or `hpcvdj pgen` with --resume continues it" in refusal

@@ -88,6 +88,13 @@ def test_a_run_from_a_model(tmp_path, table, model):
     assert of_v.to_dict() == {t.allele: p for t, p in zip(inferred.v, inferred.p_v, strict=True) if p}
 
 
+def test_without_rows_that_are_held_out_the_facts_are_json(tmp_path, table, model):
+    hpcvdj_command(*words(table, model, tmp_path / "m", "--hold-out", "0", "--iterations", "2"))
+    facts = json.loads((tmp_path / "m" / FACTS).read_text(), parse_constant=pytest.fail)
+    assert facts["held_out_log_likelihood_per_row"] is None
+    assert [own["held_out"] for own in facts["first_and_last_evaluation"]] == [None, None]
+
+
 def test_rows_with_probability_0_are_listed(tmp_path, table, model):
     out, _ = hpcvdj_command(*words(table, model, tmp_path / "m", *FEW))
     found = pd.read_csv(tmp_path / "m" / UNEXPLAINED, sep="\t")
@@ -407,7 +414,13 @@ def test_rows_in_frame_are_warned_of(inferred, model, table, tmp_path):
     frame = pd.read_csv(table, sep="\t")
     frame[frame["junction"].str.len() % 3 == 0].head(20).to_csv(tmp_path / "in.tsv", sep="\t", index=False)
     out, _ = hpcvdj_command("models", "compare", model, inferred, "--rows", tmp_path / "in.tsv")
-    assert "warning    20 of 20 rows are in frame" in out
+    assert "warning    20 of 20 junctions are in frame" in out
+    # A row without a junction is not in frame.
+    rows = frame[frame["junction"].str.len() % 3 > 0].head(4)
+    rows = pd.concat([rows, rows.assign(junction="", sequence_id=[f"e{k}" for k in range(len(rows))])] * 2)
+    rows.assign(sequence_id=range(len(rows))).to_csv(tmp_path / "out.tsv", sep="\t", index=False)
+    out, _ = hpcvdj_command("models", "compare", model, inferred, "--rows", tmp_path / "out.tsv")
+    assert "are in frame" not in out
     out, _ = hpcvdj_command("models", "compare", model, inferred, "--rows", table)
     assert "are in frame" not in out
 

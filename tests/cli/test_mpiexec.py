@@ -165,6 +165,22 @@ def test_bad_input_is_one_line_from_one_rank(tmp_path):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["infer", SMALL, "-m", "human_trb_m15", "--hold-out", "2"],
+        ["motifs", "compare", SMALL, "-k", "8", "--weights", "x"],
+        ["generate", "-m", "human_trb_m15", "-n", "99999999999999"],
+        ["verify", "none.tsv", "-g", GERMLINE],
+    ],
+    ids=lambda words: words[0],
+)
+def test_settings_that_are_wrong_are_printed_once(words, tmp_path):
+    output = [] if words[0] == "verify" else ["-o", tmp_path / "out"]
+    done = launch(3, "-m", "hpcvdj", *words, *output)
+    assert (done.returncode, done.stderr.count("error:")) == (2, 1), done.stderr
+
+
 def test_a_usage_error_is_printed_once():
     done = launch(3, "-m", "hpcvdj", "count", "--nothing")
     assert done.returncode == 2

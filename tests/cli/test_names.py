@@ -10,8 +10,9 @@ import pytest
 
 import hpcvdj
 from hpcvdj.errors import InputError
-from hpcvdj.recombination.germline import Germline, imgt_spelling
+from hpcvdj.recombination.germline import Germline
 from hpcvdj.recombination.igor import OLGA_FOLDERS, olga_folder
+from hpcvdj.recombination.names import imgt_spelling
 from hpcvdj.recombination.packaged import germline_names, germline_paths, model_paths
 from tests.commands import error_line as whole_line
 from tests.commands import hpcvdj_command

@@ -264,3 +264,14 @@ def test_runs_with_other_normalization_are_other_runs(tmp_path, model, table):
     with Result(tmp_path / "o.h5") as result:
         recorded = json.loads(result.provenance["identity"])
     assert (recorded["normalize"], recorded["joint"]) == ("none", False)
+
+
+@pytest.mark.parametrize("letters", [1, 2, 5])
+def test_junctions_that_are_shorter_than_their_anchors(model, tmp_path, letters):
+    """Columns of texts were as wide as the longest junction: with one base, writing never ended."""
+    table = written(frame_of([("TRBV1", "TRBJ1-1", "TGTGC"[:letters])] * 3), tmp_path)
+    hpcvdj_command("pgen", table, "-m", model, "--genes", "any", "-o", tmp_path / "o.h5")
+    with Result(tmp_path / "o.h5") as result:
+        own = result.to_table()
+    assert own["cdr3"].to_pylist() == [""] * 3
+    assert own["anchors"].to_pylist() == ["TGTGC"[:letters]] * 3

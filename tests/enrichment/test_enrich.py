@@ -313,6 +313,7 @@ def test_from_python(table_file, model, with_planted):
     assert hpcvdj.enrich(frame, model, backend="cpu").table.drop_columns("duplicate_count").equals(expected)
     for wrong, message in (
         ({"kappa": 0}, "kappa=0: give"),
+        ({"kappa": float("inf")}, "kappa=inf: give a finite number"),
         ({"max_q": 2}, "max_q=2: give"),
         ({"min_reads": 0}, "min_reads=0"),
     ):
@@ -396,7 +397,7 @@ def test_wrong_usage(table_file, tmp_path, model):
     for words, message in (
         ([two, "-o", tmp_path / "o.tsv"], "has 2 repertoires (x, y)"),
         ([table_file, "-o", tmp_path / "o.h5"], "must end in .tsv"),
-        ([table_file, "-o", tmp_path / "o.tsv", "--kappa", "0"], "give a number above 0"),
+        ([table_file, "-o", tmp_path / "o.tsv", "--kappa", "0"], "give a finite number above 0"),
         ([table_file, "-o", tmp_path / "o.tsv", "--plot", tmp_path / "f.pdf"], "must end in .png or .svg"),
         ([table_file, "-o", tmp_path / "o.tsv", "--max-q", "1"], "between 0 and 1"),
         ([table_file, "-o", tmp_path / "o.tsv", "--control", table_file], "give a control of other people"),

@@ -271,3 +271,20 @@ def test_selection_keeps_in_proportion_to_the_factor(caplog):
     assert "its selection factor is up to 200; one in about so many productive draws is kept" in caplog.text
     with pytest.raises(InputError, match="has no selection factor; infer one with hpcvdj infer-selection"):
         hpcvdj.generate("human_trb_m15", 10, selection=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "refusal"),
+    [
+        (["generate", "-m", "MODEL", "-n"], "--number 99999999999999: give a number from 1 to 10,000,000,000"),
+        (["simulate", "-g", "mouse_trb", "-n"], "--number 99999999999999: give a number from 1 to 1,000,000,000"),
+        (["sharing", "t.tsv", "-m", "MODEL", "--draws"], "--draws 99999999999999: give a number from 1,000 to 100,000"),
+        (["contamination", "t.tsv", "-m", "MODEL", "--draws"], "--draws 99999999999999: give a number from 1,000 to"),
+    ],
+)
+def test_numbers_beyond_any_machine_are_refused(folders, tmp_path, words, refusal):
+    (tmp_path / "t.tsv").write_text("sequence_id\tv_call\tj_call\tjunction\n")
+    words = [folders["mouse"] if word == "MODEL" else word for word in words]
+    _, err = hpcvdj_command(*words, "99999999999999", "-o", "o.tsv", code=2, cwd=tmp_path)
+    assert refusal in error_line(err)
+    assert [path.name for path in tmp_path.iterdir()] == ["t.tsv"]

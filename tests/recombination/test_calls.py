@@ -9,6 +9,7 @@ from hpcvdj.recombination.calls import CallPolicy, is_replaced, names_in
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
 from hpcvdj.recombination.germline import Germline, Segment, read_germline, v_forms
 from hpcvdj.recombination.igor import read_model
+from hpcvdj.recombination.models import Alleles
 from tests.conftest import TABLES
 from tests.recombination.igor_files import gene_files
 
@@ -232,3 +233,24 @@ def test_orphons_in_ties_for_a_model(tmp_path):
     assert places(ORPHON) == ORPHON
     lacks = [model.lacks("V", call) for call in (f"TRBV20-1,{ORPHON}", "TRBV6-1/6-2", "TRBV20-1*01", "TRBV6")]
     assert lacks == [True, False, False, False]
+
+
+@pytest.mark.parametrize("spelling", ["trbv7-2*01", "TRBV07-02*01", "TCRBV07-02*01", " TRBV7-2*01", "TRBV7-2"])
+def test_counts_and_probabilities_take_the_same_spellings(tmp_path, spelling):
+    germline = read_germline("human_trb")
+    model = read_model(gene_files([own.allele for own in germline.of("V")]).write(tmp_path))
+    found, own = CallPolicy().resolve(germline, "V", spelling), model.resolve("V", spelling)
+    assert isinstance(found, Segment)
+    assert found.allele in own.allele.split(",")
+
+
+def test_an_allele_that_is_not_listed_and_a_family(tmp_path):
+    germline = read_germline("human_trb")
+    model = read_model(gene_files([own.allele for own in germline.of("V")]).write(tmp_path))
+    for reference in (lambda call: CallPolicy().resolve(germline, "V", call), lambda call: model.resolve("V", call)):
+        assert "V allele TRBV7-2*99 is not in the" in str(reference("TRBV7-2*99"))
+        assert "other alleles of TRBV7-2 are" in str(reference("TRBV7-2*99"))
+        assert str(reference("TRBV7*99")).startswith("V gene TRBV7")
+    # Pathways are those of one segment, probabilities are sums over several.
+    assert CallPolicy().resolve(germline, "V", "TRBV7").kind is ExclusionKind.UNLISTED_GENE
+    assert isinstance(model.resolve("V", "TRBV7"), Alleles)

@@ -171,3 +171,13 @@ def test_a_model_that_cannot_be_read(tmp_path):
         hpcvdj.model_tables("klingon_trb")
     with pytest.raises(InputError, match=r"model_params\.txt"):
         hpcvdj.model_tables(tmp_path)
+
+
+def test_deletions_of_a_d_segment_that_is_its_own_palindrome(tmp_path):
+    """GCGC with two P-nucleotides at each end is GC GCGC GC, in which GCGC is found at once."""
+    files = vdj_files()
+    files.events["d_gene"].realisations[0] = "TRBD1*01;GCGC"
+    model = read_model(files.write(tmp_path))
+    assert (model.d[0].extended, model.d[0].p5) == ("GCGCGCGC", 2)
+    deleted = {row[1:3] for row in rows(hpcvdj.model_tables(model)["d_del"]) if row[0] == "TRBD1*01"}
+    assert {min(side) for side in zip(*deleted, strict=True)} == {-2}

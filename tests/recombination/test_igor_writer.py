@@ -75,11 +75,15 @@ def require_same(found: Model, model: Model) -> None:
     """Alleles and sizes, and probabilities but for one rounding where they are multiplied and divided."""
     assert (found.name, found.v, found.d, found.j) == (model.name, model.v, model.d, model.j)
     assert found.digest == named(model, "").digest
-    assert found.p_vdj is None
+    assert (found.p_vdj is None) == (model.p_vdj is None)
+    if found.p_vdj is not None:
+        np.testing.assert_allclose(found.p_vdj, model.p_vdj, rtol=2.0**-50)
     for name in ("p_v", "v_deletions", "j_deletions"):
         assert np.array_equal(getattr(found, name), getattr(model, name)), name
     for name in ("p_dj", "p_vj", "d_deletions"):
-        np.testing.assert_array_max_ulp(getattr(found, name), getattr(model, name), 1)
+        # P(D, J) of a model with P(V, D, J) is a sum over V.
+        ulp = 1 if model.p_vdj is None else 8
+        np.testing.assert_array_max_ulp(getattr(found, name), getattr(model, name), ulp)
     for own, before in zip(found.insertions, model.insertions, strict=True):
         assert np.array_equal(own.lengths, np.trim_zeros(before.lengths, "b"))
         # Columns are divided by their sums, which are 1 but for some roundings.
@@ -99,6 +103,19 @@ def require_same_pgen(found: Model, model: Model, rows: int, seed: int, differen
     values, expected = pgens(found, junctions, ("pgen_nt",)), pgens(model, junctions, ("pgen_nt",))
     assert (expected > 0).any() or rows < 10
     np.testing.assert_allclose(values, expected, rtol=difference, atol=0)
+
+
+def test_a_joint_choice_is_read_as_it_was_written(tmp_path):
+    """P(V, D, J) in which J and D depend on V, as in OLGA's models of IGH."""
+    model, rng = writable(3, True), np.random.default_rng(3)
+    p_vdj = rng.random((len(model.v), len(model.d), len(model.j)))
+    p_vdj /= p_vdj.sum()
+    joint = replace(model, p_vdj=p_vdj, p_v=p_vdj.sum(axis=(1, 2)), p_dj=p_vdj.sum(axis=0))
+    found = written(joint, tmp_path / "m")
+    np.testing.assert_allclose(found.p_vdj, p_vdj, rtol=2.0**-50)
+    np.testing.assert_allclose(found.p_v, joint.p_v, rtol=2.0**-50)
+    np.testing.assert_allclose(found.p_dj, joint.p_dj, rtol=2.0**-50)
+    require_same_pgen(found.with_joint_choice(), joint.with_joint_choice(), 40, 3, RANDOM_PGEN_DIFFERENCE)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
 from hpcvdj.recombination.igor import FILES, OLGA_FOLDERS, load_model, read_model
-from hpcvdj.recombination.models import Alleles, normal_name, stationary
+from hpcvdj.recombination.models import Alleles, stationary
+from hpcvdj.recombination.names import normal_name
 from tests.recombination.igor_files import DINUCLEOTIDES, Event, Files, gene_files, vdj_files, vj_files
 
 MOST_ROUNDING = 1e-14
@@ -58,13 +59,6 @@ def test_a_vdj_model(tmp_path):
     np.testing.assert_allclose(model.p_dj, [[0.75 * 0.4, 0.5 * 0.6], [0.25 * 0.4, 0.5 * 0.6]], rtol=1e-15)
     # d_5_del [D, l] x d_3_del [D, l, r]
     assert model.d_deletions[0].tolist() == [[0.125, 0.125, 0, 0]] * 2 + [[0.25, 0.25, 0, 0], [0, 0, 0, 0]]
-
-
-def test_anchor_codons(tmp_path):
-    model = read_model(vj_files().write(tmp_path))
-    assert [model.anchor("V", name) for name in ("TRAV1*01", "TRAV2/DV4", "TRAV99")] == ["TGT", "TGT", "TGT"]
-    assert [model.anchor("J", own.allele) for own in model.j] == ["TTT", "TTC"]
-    assert model.anchor("J", "TRAJ99") == "TTT"
 
 
 def test_the_letters_of_templates(tmp_path):
@@ -211,12 +205,18 @@ def test_names(tmp_path, call, places):
     assert alleles == Alleles(",".join(NAMES[place] for place in places), places)
 
 
+def test_alleles_that_the_model_lacks(tmp_path):
+    model = read_model(gene_files(NAMES).write(tmp_path))
+    for call, gene in (("TRBV1*03", "TRBV1"), ("TRBV6-1*02", "TRBV6-1")):
+        own = Exclusion.of(ExclusionKind.ALLELE_NOT_IN_MODEL, segment="V", allele=call, gene=gene)
+        assert model.resolve("V", call) == own
+        assert str(own) == f"V allele {call} is not in the model, other alleles of {gene} are"
+
+
 @pytest.mark.parametrize(
     ("call", "name"),
     [
         ("TRBV3", "TRBV3"),
-        ("TRBV1*03", "TRBV1*03"),
-        ("TRBV6-1*02", "TRBV6-1*02"),
         ("TRBV10", None),
         ("TRBV100-3", "TRBV100-3"),
         ("TRBV2-2", "TRBV2-2"),

@@ -9,11 +9,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+import hpcvdj
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.models import Insertion, Model
 from hpcvdj.recombination.productive import PRODUCTIVE, given_productive, productive_probability
 from hpcvdj.recombination.scenarios import BASES, insertion_probability, pgen
+from hpcvdj.repertoires.formats.steps import productive
+from hpcvdj.repertoires.productive import productive_rows
 from tests.kernels.pgen.models import distribution, random_model
 from tests.kernels.pgen.problems import olga_model
 
@@ -160,3 +163,13 @@ def test_a_model_without_productive_junctions():
     model = replace(model, v=tuple(replace(own, extended="AAA", segment="AAA") for own in model.v))
     with pytest.raises(InputError, match="makes no productive junction"):
         given_productive(model)
+
+
+def test_one_definition_for_tables_of_programs_and_simulated_junctions():
+    texts = ["CASSF", "cassv", "CASS*F", "CAS_SF", "CAS~SF", "CA?SF", "ASSF", "CASS", "", "CF"]
+    expected = ["T", "T", "F", "F", "F", "F", "F", "F", "", "T"]
+    column = pa.array(texts, pa.large_string())
+    assert productive(column).to_pylist() == expected
+    assert productive_rows(column, "junction_aa").to_pylist() == [text == "T" for text in expected]
+    made = hpcvdj.simulate("mouse_trb", 2_000)
+    assert made["productive"].to_pylist() == productive_rows(made["junction"], "junction").to_pylist()

@@ -11,6 +11,7 @@ from hpcvdj.repertoires.convert import convert
 from hpcvdj.repertoires.formats import REASON, REQUIRED, Opening
 from hpcvdj.repertoires.inputs import columns_at, targets_of
 from hpcvdj.repertoires.readers import open_table
+from hpcvdj.repertoires.tables import Table
 from tests.commands import hpcvdj_command
 from tests.repertoires.program_tables import NT, TABLES, written
 
@@ -192,3 +193,21 @@ def test_an_airr_table_that_the_airr_library_writes(tmp_path):
     convert([path], tmp_path / "out.parquet")
     read = rows_of(tmp_path / "out.parquet")[0]
     assert (read["junction"], read["productive"], read["rev_comp"], read["duplicate_count"]) == (NT, "T", "F", "4")
+
+
+def test_a_table_is_opened_as_often_whatever_columns_it_has(tmp_path, monkeypatch):
+    opened = []
+    monkeypatch.setattr(Table, "open", lambda own, open_=Table.open: opened.append(own.path) or open_(own))
+    times = []
+    for further in (1, 40):
+        names = [f"x{k}" for k in range(further)]
+        (tmp_path / "t.tsv").write_text(
+            "\t".join(["v_call", "j_call", "junction", *names])
+            + "\n"
+            + "\t".join(["TRBV1", "TRBJ1-1", "TGTTTT", *names])
+            + "\n"
+        )
+        convert([tmp_path / "t.tsv"], tmp_path / f"o{further}.tsv")
+        times.append(len(opened))
+        opened.clear()
+    assert times[0] == times[1]

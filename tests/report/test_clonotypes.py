@@ -68,7 +68,7 @@ def test_the_list_is_the_first_of_all(rng, monkeypatch, score, most):
     pd.testing.assert_frame_equal(rows, wanted.head(most).reset_index(drop=True), check_dtype=False)
     titles = {"weight": "weight, sum of the variants", "pgen_nt": "Pgen, sum of the variants"}
     assert [column.title for column in listed.columns[3:]][::3] == ["samples", titles.get(score, "Pgen, amino acids")]
-    assert (listed.name, listed.caption) == ("pgen_clonotypes", "Amino-acid clonotypes")
+    assert (listed.name, listed.caption) == (f"pgen_clonotypes_{score}", "Amino-acid clonotypes")
     assert len(wanted) > 2 * 3
     if most == 3:
         assert listed.note == (

@@ -54,7 +54,7 @@ def test_the_numbers_of_results(small, report):
     sizes = {each["length"]: each["rows"] for each in page.rows("lengths_table")}
     assert sizes == frame["cdr3"].str.len().value_counts().to_dict()
     best = frame.sort_values("weight", ascending=False).iloc[0]
-    first = page.rows("count_top")[0]
+    first = page.rows("count_top_weight")[0]
     assert (first["v_call"], first["cdr3"], first["weight"]) == (best["v_call"], best["cdr3"], best["weight"])
     (made,) = page.rows("files_table")
     assert (made["file"], made["command"]) == ("small.h5", "count")
@@ -79,7 +79,7 @@ def test_amino_acid_clonotypes_are_summed_over_samples(tmp_path, report):
                 own[2] += 1
                 own[3] = max(own[3], float(aa))
     expected = {key: (len(own[0]), len(own[1]), *own[2:]) for key, own in groups.items()}
-    rows = page.rows("pgen_clonotypes")
+    rows = page.rows("pgen_clonotypes_pgen_aa")
     names = ("n_samples", "nt_variants", "rows", "value")
     assert {(row["v"], row["j"], row["aa"]): tuple(row[name] for name in names) for row in rows} == expected
     assert max(row["n_samples"] for row in rows) == 2
@@ -302,7 +302,7 @@ def test_long_tables_say_what_they_lack(tmp_path, report, monkeypatch):
     assert len(page.rows("sharing_1_sequences")) == len(page.rows("enrich_clonotypes")) == elements.MOST_LISTED == 5
     assert "The first 5 of 8; all are in s.tsv." in page.text
     assert "The first 5 of 20; all are in e.tsv." in page.text
-    assert len(page.rows("pgen_clonotypes")) == 5
+    assert len(page.rows("pgen_clonotypes_pgen_aa")) == 5
     assert {row["individual_1"] for row in page.rows("contamination_1_rates")} == {"donor1", "donor2"}
     assert "The 2 of 4 individuals with the largest values." in page.text
 
@@ -317,7 +317,7 @@ def test_a_folder_stands_for_its_files(tmp_path, small, report):
     (folder / "r.h5.parts").mkdir()
     listed = [row["file"] for row in report([folder]).rows("files_table")]
     assert sorted(listed) == ["e.tsv", "r.h5", "s.tsv"]
-    assert report([folder]).rows("count_top") == report([folder / "r.h5"]).rows("count_top")
+    assert report([folder]).rows("count_top_weight") == report([folder / "r.h5"]).rows("count_top_weight")
     (tmp_path / "none").mkdir()
     with pytest.raises(InputError, match=r"none: has no result or table \(\*\.h5"):
         report([tmp_path / "none"])
@@ -357,7 +357,7 @@ def test_what_is_refused(tmp_path, small, findings):
         (([small], target, {"grouping": Grouping(group="x")}), "--metadata and --group belong together"),
         (
             ([small], target, {"grouping": Grouping(metadata=table, group="x")}),
-            "no column x; --group must be one of name",
+            r"no column x \(--group\); there are name, group",
         ),
         (([small], target, {"grouping": Grouping(metadata=table, group="group")}), "no column names the samples"),
         (([small], small, {"overwrite": True}), "is an input of this run"),

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.kernels.bits import popcount
 from hpcvdj.kernels.kmers.masks import HASH_FACTOR, exact_from_raw, fields
-from hpcvdj.kernels.kmers.methods import JoinMethod, Pace, key_bytes
+from hpcvdj.kernels.kmers.methods import JoinMethod, Pace, key_bytes, require_numbered
 from hpcvdj.kernels.kmers.profile import Profile
 
 _FACTOR = np.uint64(HASH_FACTOR)
@@ -103,6 +103,7 @@ class Join:
         """
         kmers, masks, bits = sequences.kmers, self._tables.masks, self._bits
         n, groups = len(kmers.key), -(-len(kmers) // GROUP)
+        require_numbered(n)
         tables = Buckets(
             np.array(masks, dtype=np.uint64),
             bits,

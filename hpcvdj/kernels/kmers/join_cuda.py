@@ -12,7 +12,7 @@ from hpcvdj.kernels.device import allow_shared, gpu_errors, on_gpu, shared_limit
 from hpcvdj.kernels.kmers.kmers import Kmers
 from hpcvdj.kernels.kmers.kmers_cuda import TABLE, THREADS, device_kmers, kernel, owners
 from hpcvdj.kernels.kmers.masks import JoinTables, exact_from_raw, fields
-from hpcvdj.kernels.kmers.methods import JoinMethod, Pace, key_bytes
+from hpcvdj.kernels.kmers.methods import JoinMethod, Pace, key_bytes, shards_of
 from hpcvdj.kernels.kmers.profile import Profile
 
 _BLOCK = 512
@@ -53,8 +53,7 @@ class Join:
             self._kmers = device_kmers(columns)
             offsets: Any = self._kmers.offsets
             self._starts = offsets.get()
-            shards = -(-self._n // widest_shard(self._d))
-            edges = [self._n * s // shards for s in range(shards + 1)] if shards else []
+            edges = shards_of(self._starts, len(method.join.masks), widest_shard(self._d))
             self._shards = [self._shard(a, b) for a, b in pairwise(edges)]
 
     def _shard(self, first: int, last: int) -> _Shard:

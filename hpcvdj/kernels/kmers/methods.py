@@ -5,7 +5,10 @@ from math import ceil, log
 from pkgutil import resolve_name
 from typing import Any, ClassVar, Protocol
 
-from hpcvdj.errors import InputError, choices, require_choice
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcvdj.errors import InputError, MachineError, choices, require_choice
 from hpcvdj.kernels.kmers.kmers import MAX_D, MAX_K
 from hpcvdj.kernels.kmers.masks import JoinTables, index_tables, pigeonhole_tables
 from hpcvdj.kernels.kmers.profile import Profile
@@ -24,6 +27,36 @@ NEVER = (0,) * (MAX_D + 1)
 
 MATRIX_COLUMNS = 64
 """Columns of a tile of `matrix` on a CPU: a row of G, 8 bits a counter, is then a cache line for each distance."""
+
+
+MOST_ENTRIES = (1 << 32) - 1
+"""Entries of a table of a join, on a GPU of all its tables together: their indices have 32 bits."""
+
+
+def shards_of(starts: NDArray[np.int64], tables: int, widest: int) -> list[int]:
+    """Where columns are cut into shards of equal width, so that the tables of each have at most `MOST_ENTRIES`.
+
+    starts  int64 [columns + 1]: the k-mers of column j are numbered from starts[j]
+    widest  columns of a shard at most
+
+    Returns the first column of each shard, and the number of columns.  MachineError if one column has too many.
+    """
+    columns = len(starts) - 1
+    for shards in range(-(-columns // widest), columns + 1):
+        edges = [columns * s // shards for s in range(shards + 1)] if shards else []
+        if max(np.diff(starts[edges]), default=0) * tables <= MOST_ENTRIES:
+            return edges
+    require_numbered(int(np.diff(starts).max()) * tables)
+    return list(range(columns + 1))
+
+
+def require_numbered(entries: int) -> None:
+    """Raise MachineError if a table of a join has more entries than `MOST_ENTRIES`."""
+    if entries > MOST_ENTRIES:
+        raise MachineError(
+            f"a join would have {entries:,} k-mers in a table, and {MOST_ENTRIES:,} can be numbered; compare fewer "
+            "sequences, or take --method matrix"
+        )
 
 
 class Comparison(Protocol):

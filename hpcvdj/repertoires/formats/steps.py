@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
 from hpcvdj.repertoires.formats.format import Field
+from hpcvdj.repertoires.productive import productive_rows
 
 Step = Callable[[pa.Array], pa.Array]
 
@@ -47,11 +48,8 @@ known = without(".")
 
 
 def productive(amino_acids: pa.Array) -> pa.Array:
-    """T or F: whether a junction is amino acids only, without stop (*), shifted frame (~ or _) and the like.
-
-    Empty if nothing is known.
-    """
-    return kept(_letter(pc.match_substring_regex(amino_acids, r"^[A-Z]+$")), pc.not_equal(amino_acids, ""))
+    """T or F: whether a junction is productive, by its amino acids; empty if nothing is known."""
+    return kept(_letter(productive_rows(amino_acids, "junction_aa")), pc.not_equal(amino_acids, ""))
 
 
 def truth(column: pa.Array) -> pa.Array:

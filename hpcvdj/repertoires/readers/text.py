@@ -90,6 +90,11 @@ class _Filled(io.RawIOBase):
         return b"".join([*parts, lines[last:]])
 
 
+def _is_preamble(line: str) -> bool:
+    """Whether a line comes before the header; a header may begin with `#`, but has several columns."""
+    return line.startswith(PREAMBLES) or (line.startswith("#") and "\t" not in line and "," not in line)
+
+
 @dataclass(frozen=True)
 class _Layout:
     """How a text table is laid out: `skipped` lines come before its rows."""
@@ -116,7 +121,7 @@ class TextReader(TableReader):
     @cached_property
     def _layout(self) -> _Layout:
         lines = self._first_lines()
-        skipped = next((k for k, line in enumerate(lines) if not line.startswith(PREAMBLES)), len(lines))
+        skipped = next((k for k, line in enumerate(lines) if not _is_preamble(line)), len(lines))
         header = lines[skipped] if skipped < len(lines) else ""
         delimiter = "\t" if "\t" in header or "," not in header else ","
         quoted = delimiter == "," or '"' in header

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hpcvdj.errors import InputError, choices
-from hpcvdj.kernels.kmers import masks
-from hpcvdj.kernels.kmers.methods import KmerMethod, best_blocks, choose, markdown
+from hpcvdj.errors import InputError, MachineError, choices
+from hpcvdj.kernels.kmers import masks, methods
+from hpcvdj.kernels.kmers.methods import KmerMethod, best_blocks, choose, markdown, shards_of
 from hpcvdj.kernels.kmers.profile import profile
 from hpcvdj.kernels.kmers.sequences import sequence_set
 from tests.commands import refused, run, succeeded
@@ -201,3 +201,18 @@ def test_a_method_is_one_class(tmp_path):
 
 def test_the_documentation_lists_the_methods():
     assert markdown() in (ROOT / "docs" / "motifs.md").read_text()
+
+
+def test_shards_have_entries_that_can_be_numbered(monkeypatch):
+    """Indices of 32 bits wrapped beyond 2^32 entries."""
+    starts = np.arange(0, 65537 * 400, 400)
+    assert shards_of(starts, 10, 65536) == [0, 65536]
+    edges = shards_of(starts, 350, 65536)
+    assert (edges[0], edges[-1]) == (0, 65536)
+    assert max(np.diff(starts[edges])) * 350 < 2**32
+    assert shards_of(np.zeros(1, np.int64), 350, 65536) == []
+    with pytest.raises(MachineError, match=r"4,999,999,950 k-mers in a table, and 4,294,967,295 can be numbered"):
+        shards_of(np.array([0, 5, 5 * 10**8]), 10, 65536)
+    monkeypatch.setattr(methods, "MOST_ENTRIES", 5)
+    with pytest.raises(MachineError, match="can be numbered; compare fewer sequences"):
+        loaded("index", ["ACGT" * 60, "GATTACA" * 40], 8, 1)

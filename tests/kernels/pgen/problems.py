@@ -42,8 +42,12 @@ def small_model(seed: int = 1, *, has_d: bool = True) -> Model:
         return "".join(rng.choice(list("ACGT"), size))
 
     def templates(segment_type: str, texts: Iterable[str]) -> tuple[Template, ...]:
-        named = ((f"TRB{segment_type}{k}*01", own) for k, own in enumerate(texts, 1))
-        return tuple(Template(name, own, own, extended_of(own, segment_type, max_p=2)) for name, own in named)
+        named = [(f"TRB{segment_type}{k}*01", own) for k, own in enumerate(texts, 1)]
+        extended = {own: extended_of(own, segment_type, max_p=2) for _, own in named}
+        return tuple(
+            Template(name, own, own, extended[own], {"V": 0, "D": 2}.get(segment_type, len(extended[own]) - len(own)))
+            for name, own in named
+        )
 
     v_text = "TGTGCCAGC" + text(6)
     v = templates("V", (v_text, v_text[:10] + "T" + v_text[11:], "TGC" + text(5), "TGT"))

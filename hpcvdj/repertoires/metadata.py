@@ -8,21 +8,33 @@ import pyarrow as pa
 from hpcvdj.errors import InputError, few
 from hpcvdj.repertoires.batches import as_strings
 from hpcvdj.repertoires.junctions import REPERTOIRE
-from hpcvdj.repertoires.readers import read_batches
+from hpcvdj.repertoires.readers import open_table
 from hpcvdj.repertoires.tables import as_arrow, repertoire_name
 
 
 def column_of(metadata: object, group: str, names: Sequence[str], what: str = "group") -> dict[str, str]:
-    """The group of each individual, or the subject of each sample.
+    """The group of each individual, or the subject of each sample, as of `listed_in`; InputError if a name has none."""
+    found = listed_in(metadata, group, names, what)
+    lacking = [name for name in names if name not in found]
+    if lacking:
+        raise InputError(
+            f"{_place(metadata)}: no {what} for {few(lacking)}; it needs a row for each individual, with its name in "
+            f"one column and its {what} in {group}"
+        )
+    return found
+
+
+def listed_in(metadata: object, group: str, names: Sequence[str], what: str = "group") -> dict[str, str]:
+    """The group of each individual, or the subject of each sample, that a table of metadata lists.
 
     metadata  a table, or the path of one: a row for each
     group     its column
     names     as one of its columns has them, or file names
     what      `group` or `subject`
 
-    InputError if a column is missing, or if a name has no group, or two.
+    InputError if a column is missing, or if a name has two groups.
     """
-    place = metadata if isinstance(metadata, str | Path) else "the metadata"
+    place = _place(metadata)
     table = _text(metadata)
     if group not in table.column_names:
         fault = f"no column {group} (--{what}); there are {few(table.column_names, 40)}"
@@ -42,13 +54,11 @@ def column_of(metadata: object, group: str, names: Sequence[str], what: str = "g
     )
     if wrong is not None:
         raise InputError(f"{place}: a {what} cannot be called {wrong!r}, as columns are named by it; rename it")
-    lacking = [name for name in names if name not in found]
-    if lacking:
-        raise InputError(
-            f"{place}: no {what} for {few(lacking)}; it needs a row for each individual, with its name in one column "
-            f"and its {what} in {group}"
-        )
     return found
+
+
+def _place(metadata: object) -> object:
+    return metadata if isinstance(metadata, str | Path) else "the metadata"
 
 
 def _plain(value: str, names: Sequence[str]) -> str:
@@ -57,6 +67,12 @@ def _plain(value: str, names: Sequence[str]) -> str:
 
 
 def _text(metadata: object) -> pa.Table:
+    """The table with all values as text."""
     if isinstance(metadata, str | Path):
-        return pa.Table.from_batches(read_batches(metadata))
-    return pa.Table.from_batches([as_strings(batch) for batch in as_arrow(metadata).combine_chunks().to_batches()])
+        reader = open_table(Path(metadata))
+        names, batches = reader.columns, list(reader.batches())
+    else:
+        table = as_arrow(metadata).combine_chunks()
+        names, batches = table.column_names, [as_strings(batch) for batch in table.to_batches()]
+    schema = pa.schema([(name, pa.large_string()) for name in names])
+    return pa.Table.from_batches([batch.cast(schema) for batch in batches], schema)

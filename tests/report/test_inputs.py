@@ -1,0 +1,88 @@
+"""Reports of unusual files: changed facts, amino acids beside nucleotides, tables of metadata."""
+
+import re
+
+import pandas as pd
+import pytest
+
+from hpcvdj.errors import InputError
+from hpcvdj.recombination.alphabet import translate
+from hpcvdj.reports import charts
+from hpcvdj.reports.elements import Figure, Table
+from hpcvdj.reports.page import Grouping
+from tests.commands import error_line, hpcvdj_command
+from tests.report import examples
+
+CHANGED = {
+    "sharing": [
+        {"q": {}, "tested": 0}, {"likely_copies": "x"}, {"individuals": [{"name": "a"}]}, {"standing_out": [[0, 99]]},
+        {"auc": [1]},
+    ],
+    "contamination": [{"carry_over": [1]}, {"of_one_person": [[7, 8]]}, {"rate": [[1]]}],
+    "enrichment": [
+        {"kappa": "x"}, {"qq": {"expected": [1]}}, {"settings": {"max_q": "x"}}, {"rows_left_out": 3},
+        {"rows_excluded": [[]]}, {"tables": [7]}, {"fit": {"rows": 3}}, {"fit": {"rows": 3, "genes": [{}]}},
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "change"), [(kind, change) for kind, own in CHANGED.items() for change in own])
+def test_facts_that_were_changed_are_named(tmp_path, report, findings, kind, change):
+    path = getattr(examples, kind)(tmp_path / "changed.tsv", **change)
+    with pytest.raises(InputError, match=r"changed\.tsv\.json: is damaged"):
+        report([findings[0], path])
+
+
+def test_nucleotides_beside_amino_acids(tmp_path, report):
+    """Each file by what it has: they were listed with the columns of the first one."""
+    nt = examples.probabilities(tmp_path / "nt.tsv")
+    only_nt, aa = tmp_path / "only_nt.tsv", tmp_path / "aa.tsv"
+    frame = pd.read_csv(nt, sep="\t")
+    frame.drop(columns="pgen_aa").to_csv(only_nt, sep="\t", index=False)
+    proteins = frame["junction"].map(lambda text: translate([text])[0])
+    frame.assign(junction_aa=proteins).drop(columns=["junction", "pgen_nt"]).to_csv(aa, sep="\t", index=False)
+    for files in ([only_nt, aa], [aa, only_nt], [nt, only_nt, aa]):
+        page = report(files)
+        assert {row["sample"] for row in page.rows("pgen_top_pgen_nt")} == {path.stem for path in files} - {"aa"}
+        assert {row["sample"] for row in page.rows("pgen_top_pgen_aa")} == {"aa"}
+        assert all(set(row["cdr3"]) <= set("ACGT") for row in page.rows("pgen_top_pgen_nt"))
+        assert "cdr3" not in page.rows("pgen_top_pgen_aa")[0]
+        assert page.rows("pgen_clonotypes_pgen_aa")
+
+
+def test_each_table_of_enrich_has_its_largest_q(tmp_path, report):
+    files = [
+        examples.enrichment(
+            tmp_path / f"{q}.tsv", sample=f"donor{q}", settings={"kappa": 1 if q == 0.05 else None, "max_q": q}
+        )
+        for q in (0.001, 0.05)
+    ]
+    text = report(files).text
+    assert "hits with a q-value of at most 0.001 or 0.05 in 2 sample(s)" in text
+    assert "κ was set to 1" in text
+
+
+def test_metadata_without_rows_with_comments_and_with_numbers(tmp_path, report):
+    path, table = (
+        examples.sharing(tmp_path / "s.tsv", names=["1", "2", "3", "4"], groups=[None] * 4),
+        tmp_path / "m.tsv",
+    )
+    table.write_text("arm\tsample\n")
+    with pytest.raises(InputError, match=r"m\.tsv: no column names the samples"):
+        report([path], grouping=Grouping(metadata=table, group="arm"))
+    table.write_text("#made by hand\n# twice\narm\tsample\n2\t1\n2\t2\n1\t3\n1\t4\n")
+    page = report([path], grouping=Grouping(metadata=table, group="arm"))
+    assert [row["group"] for row in page.rows("sharing_1_individuals")] == ["2", "2", "1", "1"]
+
+
+def test_figures_fit_on_the_page(tmp_path, report):
+    rows = [{"v": f"V{v}", "j": f"J{j}", "share": 1.0} for v in range(3) for j in range(200)]
+    table = Table.of("t", "t", "v j share", rows)
+    chart = charts.heatmap(table, "j", "v", "share", ([f"J{j}" for j in range(200)], ["V0", "V1", "V2"]))
+    drawn = charts.svg(Figure("f", "Heat map", "c", chart, (table,)))
+    assert float(re.search(rb'width="([0-9.]+)"', drawn)[1]) < 1300
+
+
+def test_figures_are_not_read_from_standard_input(tmp_path, small):
+    _, err = hpcvdj_command("report", small, "-o", tmp_path / "r.html", "--figures", "-", code=2)
+    assert "--figures -: only a table can be written to standard output" in error_line(err)

@@ -1,0 +1,65 @@
+"""What the commands log as warnings, Python functions warn of: once, in words of Python, at the caller's line."""
+
+import warnings
+
+import pyarrow as pa
+import pytest
+
+import hpcvdj
+from hpcvdj import border
+from tests.conftest import GERMLINE
+
+
+def warned(function, *args, **options):
+    """The warnings of a call, which must name this file."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        function(*args, **options)
+    own = [each for each in found if issubclass(each.category, hpcvdj.HpcvdjWarning)]
+    assert {each.filename for each in own} <= {__file__}
+    return [str(each.message) for each in own]
+
+
+@pytest.fixture(scope="module")
+def cohort(tmp_path_factory):
+    """Two tables of which one has rows that are left out."""
+    folder = tmp_path_factory.mktemp("cohort")
+    for name in "ab":
+        table = hpcvdj.generate("human_trb_m15", 300, seed=ord(name), productive=True).to_pandas()
+        table.loc[3, "v_call"], table.loc[5, "junction"] = "TRBV99", "TGTNNN"
+        table.to_csv(folder / f"{name}.tsv", sep="\t", index=False)
+    return [folder / "a.tsv", folder / "b.tsv"]
+
+
+def test_sharing_of_paths(cohort, capfd):
+    said = warned(hpcvdj.sharing, cohort, "human_trb_m15", draws=1_000, backend="cpu")
+    of_a = [line for line in said if "2 of 600 rows excluded" in line or "of 600 rows excluded:" in line]
+    assert len(of_a) == 1, said
+    assert "V gene TRBV99 is not in the model" in of_a[0]
+    assert "\n" not in of_a[0]
+    assert len(said) == len(set(said))
+    assert "excluded" not in capfd.readouterr().err
+
+
+def test_pgen_of_amino_acids():
+    table = pa.table({"v_call": ["TRBV6-5"], "j_call": ["TRBJ2-7"], "junction_aa": ["CASSYSYEQYF"]})
+    said = warned(hpcvdj.pgen, table, "human_trb_m15", backend="cpu")
+    assert "no column junction: amino acids are read, from junction_aa" in said
+
+
+def test_motifs(tmp_path):
+    (tmp_path / "s.fasta").write_text(">a\nACGTAC\n>b\nACG\n")
+    (tmp_path / "n.fasta").write_text(">a\nACG\n>b\nAC\n")
+    files = [tmp_path / "s.fasta", tmp_path / "n.fasta"]
+    said = warned(hpcvdj.motifs.compare, files, k=8, d=1)
+    assert any("so none has a k-mer" in line for line in said), said
+
+
+def test_a_warning_is_given_once_and_nothing_stays():
+    table = pa.table({"v_call": ["TRBV99"], "j_call": ["TRBJ2-7"], "junction": ["TGTTTT"]})
+    said = warned(hpcvdj.count, table, GERMLINE)
+    assert len(said) == len(set(said)) > 0
+    with pytest.raises(hpcvdj.InputError):
+        hpcvdj.count(table, GERMLINE, strict=True)
+    assert border._collectors == []
+    assert not [own for own in border._LOG.handlers if isinstance(own, border._Collector)]
