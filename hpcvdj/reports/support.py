@@ -69,9 +69,7 @@ def _models(outputs: Outputs) -> Iterator[Statement]:
         if several:
             text += " Files with different models cannot be compared."
         if unknown:
-            text += (
-                f" {unknown:,} file(s) do not say of which model: tables of hpcvdj pgen as text (-o OUT.h5 says it)."
-            )
+            text += f" {unknown:,} file(s) do not say of which model: keep the .json of each table beside it."
         if not several and not unknown:
             text += " A model of the same cohort is best."
         verdict: Verdict = "with care" if several or unknown else "yes"

@@ -19,6 +19,7 @@ from hpcvdj.recombination.exclusions import by_summary
 from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.repertoires.readers import open_table
 from hpcvdj.repertoires.tables import repertoire_name
+from hpcvdj.results.facts import read_facts, require_described
 from hpcvdj.results.reader import Result
 from hpcvdj.storage.opening import damage
 
@@ -341,7 +342,16 @@ def _table_source(path: Path) -> _Source:
                 column in made.items()
             }).filter(kept)  # fmt: skip
 
-    return _Source(command, samples, measures, amino, blocks(), {}, excluded, missed)
+    return _Source(command, samples, measures, amino, blocks(), _facts_beside(path), excluded, missed)
+
+
+def _facts_beside(table: Path) -> dict[str, Any]:
+    """What the facts beside a table say of its model, if there are any; InputError if they are of another table."""
+    facts = read_facts(table)
+    if facts is None:
+        return {}
+    require_described(table, facts)
+    return {name: facts[name] for name in ("model", "model_sha256", "fit") if name in facts}
 
 
 def _numbers(column: pa.ChunkedArray, path: Path, name: str) -> pa.ChunkedArray:

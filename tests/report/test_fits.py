@@ -1,8 +1,14 @@
 """What a report says of whether the models fit the tables."""
 
+import pytest
+
+import hpcvdj
+from hpcvdj.errors import InputError
+from hpcvdj.repertoires.tables import write_table
 from hpcvdj.reports.fits import fit_sections, fit_statements
 from hpcvdj.reports.outputs import read_outputs
 from hpcvdj.reports.support import support
+from tests.commands import hpcvdj_command
 from tests.report.examples import contamination, sharing
 
 GENE = {
@@ -81,3 +87,19 @@ def test_a_table_that_does_not_say_its_model(tmp_path):
         own = found["Do all probabilities come from one model?"]
         assert own.verdict == verdict
         assert words in own.answer
+
+
+def test_the_facts_beside_a_table_of_probabilities(tmp_path):
+    rows = hpcvdj.generate("human_trb_m15", 400, seed=1, productive=True)
+    write_table(tmp_path / "r.tsv", rows.to_batches(), overwrite=False)
+    hpcvdj_command("pgen", tmp_path / "r.tsv", "-m", "human_trb_m15", "-o", tmp_path / "p.tsv")
+    outputs = read_outputs([tmp_path / "p.tsv"])
+    ((verdict, text),) = statements(outputs)
+    assert verdict == "yes"
+    assert "rows of p.tsv were compared" in text
+    found = {own.question: own for own in support(outputs).statements}
+    assert "human_trb_m15" in found["Do all probabilities come from one model?"].answer
+    with open(tmp_path / "p.tsv", "a") as stream:
+        stream.write("x\n")
+    with pytest.raises(InputError, match="SHA-256 differs"):
+        read_outputs([tmp_path / "p.tsv"])
