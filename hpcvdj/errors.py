@@ -99,7 +99,7 @@ def choice(base: type[T], name: str, what: str) -> T:
 def require_integer(name: str, value: object, remedy: str) -> int:
     """Return the value of an option as an int; raise InputError with the remedy if it is not an integer."""
     if not isinstance(value, Integral) or isinstance(value, bool):
-        raise InputError(f"--{name.replace('_', '-')} {value!r}: {remedy}")
+        raise InputError(f"{option_named(name)} {value!r}: {remedy}")
     return int(value)
 
 
@@ -108,8 +108,13 @@ def require_between(name: str, value: object, least: int, most: int) -> int:
     remedy = f"give a number from {least:,} to {most:,}"
     number = require_integer(name, value, remedy)
     if not least <= number <= most:
-        raise InputError(f"--{name.replace('_', '-')} {value}: {remedy}")
+        raise InputError(f"{option_named(name)} {value}: {remedy}")
     return number
+
+
+def option_named(parameter: str) -> str:
+    """The option of a parameter: `--max-n` of `max_n`."""
+    return f"--{parameter.replace('_', '-')}"
 
 
 @contextmanager

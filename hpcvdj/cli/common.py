@@ -213,7 +213,7 @@ def begin(threads: int | None = None, patience: float = PATIENCE_SECONDS) -> "Ru
 
     patience  seconds to wait for a rank that hangs
 
-    LauncherError if the ranks were started with different options.
+    LauncherError if the ranks were started with different options, or are different versions.
     """
     if _streams:
         sys.stdout, sys.stderr = _streams
@@ -222,6 +222,10 @@ def begin(threads: int | None = None, patience: float = PATIENCE_SECONDS) -> "Ru
     current = world()
     current.patience = patience
     current.require_same("options", shlex.join(sys.argv[1:]))
+    if current.size > 1:
+        from hpcvdj.runs.provenance import computing
+
+        current.require_same("software", computing(), "start all ranks in the same environment")
     set_threads(current, threads)
     from hpcvdj.runs.run import Run
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from hpcvdj.cli import common, options
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, option_named
 from hpcvdj.recombination.explanation import Explanation, Pathway
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def command(
 
 
 def _flags(names: list[str]) -> str:
-    return ", ".join(f"--{name.replace('_', '-')}" for name in names)
+    return ", ".join(map(option_named, names))
 
 
 def _rows(

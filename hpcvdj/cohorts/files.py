@@ -12,7 +12,7 @@ from hpcvdj.counting.slices import surveyed
 from hpcvdj.counting.species import species_warning
 from hpcvdj.counting.summary import log_exclusions, tally_of
 from hpcvdj.counting.tables import productive_reading
-from hpcvdj.errors import InputError, few
+from hpcvdj.errors import InputError, few, option_named
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import Inputs, tables_of
@@ -48,7 +48,7 @@ class Naming:
     def __post_init__(self) -> None:
         for name, column in (("group", self.group), ("subject", self.subject)):
             if column is not None and self.metadata is None:
-                raise InputError(f"--{name} {column!r}: needs --metadata, the table that has this column")
+                raise InputError(f"{option_named(name)} {column!r}: needs --metadata, the table that has this column")
         if self.metadata is not None and self.group is None and self.subject is None:
             raise InputError("--metadata: needs --group, or --subject, the column that has them")
 

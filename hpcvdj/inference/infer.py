@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.counting.compute import shared_repertoire
-from hpcvdj.errors import InputError, StoppedError, few
+from hpcvdj.errors import InputError, StoppedError, few, option_named
 from hpcvdj.inference.parameters import GENE_USAGE, free_parameters, parameters, with_parameters
 from hpcvdj.inference.rows import ChosenRows, RowChoice
 from hpcvdj.inference.search import Evaluated, Search, Settings
@@ -87,7 +87,7 @@ class Plan:
             ("bootstrap", 0, "0 or more"), ("seed", 0, "0 or more"),
         ):  # fmt: skip
             if not least <= getattr(self, name) < math.inf:
-                raise InputError(f"--{name} {getattr(self, name)}: give {remedy}")
+                raise InputError(f"{option_named(name)} {getattr(self, name)}: give {remedy}")
         if not 0 <= self.hold_out < 1:
             raise InputError(f"--hold-out {self.hold_out}: give a share from 0 to less than 1, such as 0.1")
 

@@ -1,11 +1,13 @@
 """Where a result comes from: versions, machine, ranks and command line, as attributes of a result file."""
 
+import hashlib
 import os
 import platform
 import shlex
 import sys
 from datetime import UTC, datetime
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import hpcvdj
@@ -13,6 +15,16 @@ from hpcvdj.runs.ranks import World
 
 LIBRARIES = ("numpy", "numba", "pyarrow", "h5py", "mpi4py", "typer", "rich")
 """Libraries whose versions a result records."""
+
+_NUMBERS = (
+    "NUMBA_CPU_FEATURES",
+    "NUMBA_CPU_NAME",
+    "NUMBA_DISABLE_JIT",
+    "NUMBA_ENABLE_AVX",
+    "NUMBA_LOOP_VECTORIZE",
+    "NUMBA_OPT",
+)
+"""Settings of numba with which kernels may give other digits."""
 
 
 def library_versions() -> dict[str, str]:
@@ -25,6 +37,22 @@ def _version(name: str) -> str:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return "not installed"
+
+
+def computing() -> str:
+    """What the numbers of a rank depend on: the versions of hpcvdj, Python and libraries, and numba's settings.
+
+    hpcvdj is also told by the sizes of its modules and kernels, as a checkout has one version for a long time.
+    """
+    folder = Path(hpcvdj.__file__).parent
+    sources = sorted(path for kind in ("py", "cu", "cuh") for path in folder.rglob(f"*.{kind}"))
+    sizes = "".join(f"{path.relative_to(folder)} {path.stat().st_size}\n" for path in sources)
+    digest = hashlib.sha256(sizes.encode()).hexdigest()[:12]
+    libraries = [f"{name} {_version(name)}" for name in ("numpy", "numba", "scipy")]
+    settings = [f"{name}={value}" for name, value in sorted(os.environ.items()) if name in _NUMBERS]
+    return ", ".join(
+        [f"hpcvdj {hpcvdj.__version__} ({digest})", f"Python {platform.python_version()}", *libraries, *settings]
+    )
 
 
 def run_facts(world: World) -> dict[str, Any]:

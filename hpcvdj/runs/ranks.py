@@ -224,14 +224,13 @@ class World:
         values = [(rank, own) for rank, other, own in ranks if other == host]
         return [rank for rank, _ in values].index(self.rank), [own for _, own in values]
 
-    def require_same(self, what: str, value: str) -> None:
+    def require_same(self, what: str, value: str, remedy: str = "start all ranks with the same command") -> None:
         """Raise LauncherError, on every rank, unless `value` is the same on all."""
         values = self.gather_everywhere(value)
         other = next((rank for rank, own in enumerate(values) if own != values[ROOT]), None)
         if other is not None:
             error = LauncherError(
-                f"rank {other} has other {what} than rank {ROOT}: {values[other]!r}, not {values[ROOT]!r}; start all "
-                "ranks with the same command"
+                f"rank {other} has other {what} than rank {ROOT}: {values[other]!r}, not {values[ROOT]!r}; {remedy}"
             )
             error.on_every_rank = True
             raise error

@@ -287,6 +287,17 @@ def test_ranks_with_other_options_are_named(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_ranks_with_other_software_are_named(tmp_path):
+    """Versions and settings on which digits may depend; here a setting of numba."""
+    words = [sys.executable, "-m", "hpcvdj", "-q", "count", SMALL, "-g", GERMLINE, "-o", tmp_path / "o.h5"]
+    both = [MPIEXEC, "-n", "1", *words, ":", "-n", "1", "env", "NUMBA_OPT=1", *words]
+    done = subprocess.run([*map(str, both)], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 1
+    assert done.stderr.count("rank 1 has other software than rank 0") == 1
+    assert "start all ranks in the same environment" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_slice_may_take_longer_than_the_patience(tmp_path):
     """One slice for two ranks: the other rank waits, and hears of each step that this one is at work."""
     pq.write_table(pacsv.read_csv(SMALL, parse_options=pacsv.ParseOptions(delimiter="\t")), tmp_path / "t.parquet")
