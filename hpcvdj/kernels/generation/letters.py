@@ -20,19 +20,33 @@ _IS_STOP = RESIDUES == ord("*")
 
 # `PRODUCTIVE` says the same of tables' text.  Here it would take 9 to 17 % more time of `hpcvdj generate --productive`,
 # which draws four junctions for each that it keeps, and would have to translate them all.
+@njit(cache=True, nogil=True)
+def _is_productive(words, length):  # type: ignore[no-untyped-def]
+    codons = length // 3
+    kept = length % 3 == 0 and codons > 1
+    if kept:
+        kept = _IS_FIRST[codon_at(words, 0)] and _IS_LAST[codon_at(words, codons - 1)]
+    for k in range(codons):
+        if not kept:
+            break
+        kept = not _IS_STOP[codon_at(words, k)]
+    return kept
+
+
 @njit(cache=True, nogil=True, parallel=True)
 def productive_rows(words: NDArray[np.uint64], lengths: NDArray[np.uint16], productive: NDArray[np.bool_]) -> None:
     """Whether each junction is productive as `hpcvdj.recombination.productive` defines it, into bool [rows]."""
     for row in prange(len(lengths)):
-        codons = lengths[row] // 3
-        kept = lengths[row] % 3 == 0 and codons > 1
-        if kept:
-            kept = _IS_FIRST[codon_at(words[row], 0)] and _IS_LAST[codon_at(words[row], codons - 1)]
-        for k in range(codons):
-            if not kept:
-                break
-            kept = not _IS_STOP[codon_at(words[row], k)]
-        productive[row] = kept
+        productive[row] = _is_productive(words[row], lengths[row])
+
+
+@njit(cache=True, nogil=True)
+def productive_rows_of_thread(
+    words: NDArray[np.uint64], lengths: NDArray[np.uint16], productive: NDArray[np.bool_]
+) -> None:
+    """The same on one core: several threads of Python may call it, which some threading layers of numba forbid."""
+    for row in range(len(lengths)):
+        productive[row] = _is_productive(words[row], lengths[row])
 
 
 @njit(cache=True, nogil=True, parallel=True)
