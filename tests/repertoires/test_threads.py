@@ -7,7 +7,8 @@ import sys
 from tests.conftest import ROOT
 
 READ = """
-import pyarrow as pa, numba
+import numba, numpy as np, pyarrow as pa
+from hpcvdj.kernels.generation.letters import productive_rows
 from hpcvdj.counting.tables import productive_reading
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.repertoires.junctions import read_junctions
@@ -18,7 +19,7 @@ row = {"v_call": "TRBV9", "j_call": "TRBJ2-7", "junction": "TGTGCCAGCAGCTACGAGCA
 batch = pa.RecordBatch.from_pylist([row] * rows)
 read = read_junctions([batch] * 60, load_model("human_trb_m15"), productive_reading(), [Table(Path("t"))])
 assert len(read) == 60 * rows
-numba.njit(parallel=True)(lambda n: sum([k for k in numba.prange(n)]))
+productive_rows(read.repertoire.words, read.repertoire.lengths.astype("u2"), np.empty(len(read), bool))
 assert numba.threading_layer() == "workqueue"
 """
 
