@@ -19,6 +19,14 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def fewer_draws():
+    """Commands compare model and table with fewer draws, so that tests are fast; those of the comparison have all."""
+    from hpcvdj.chance import check
+
+    check.DRAWN = 20_000
+
+
 @pytest.fixture(scope="session")
 def paper_germline():
     """The paper's 20 V, 2 D, 12 J mouse TRB segments."""

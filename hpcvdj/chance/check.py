@@ -200,7 +200,7 @@ class Checks:
     """What is done about a model that does not fit the table.
 
     ties          `auto`: V genes that reads hardly tell apart are taken together
-    keep_misfits  test genes that the model makes wrongly, too
+    keep_misfits  test what does not fit, too: genes that the model makes wrongly, rare alleles, contradicted calls
     force         go on if the model cannot make half of the rows
     """
 
@@ -337,7 +337,7 @@ def _in_frames(own: Repertoire, p: Floats) -> dict[Frame, Side]:
 
 def _made(model: Model, genes: Genes, names: tuple[str, ...]) -> dict[Frame, Side]:
     """What the model makes; kept for the last few models, as a notebook checks table after table."""
-    key = (str(model.facts()), model.joint, float(model.p_v.sum() + model.p_vj.sum()), genes, names)
+    key = (DRAWN, str(model.facts()), model.joint, float(model.p_v.sum() + model.p_vj.sum()), genes, names)
     if key not in _KEPT:
         drawn = _drawn(model, genes)
         _KEPT[key] = _in_frames(drawn, _probabilities(drawn, model, names))

@@ -121,7 +121,9 @@ TiesOption = Annotated[
 KeepMisfits = Annotated[
     bool,
     typer.Option(
-        "--keep-misfits", help="Keep genes of which most rows are improbable for the model.", rich_help_panel=MORE
+        "--keep-misfits",
+        help="Keep, and test, what does not fit the model: genes, alleles, calls.",
+        rich_help_panel=MORE,
     ),
 ]
 Force = Annotated[

@@ -332,7 +332,7 @@ def _not_tested(found: _Found, drawn: _Drawn, asked: Asked) -> NDArray[np.int8]:
     """Why sequences are not tested, int8 [sequences], as the place in `NOT_TESTED`."""
     own = found.chosen.repertoire
     reasons = np.where(without_genes(own, asked.fit.broken), 0, NOT_TESTED.index(BROKEN_GENE)).astype(np.int8)
-    if found.with_others:
+    if found.with_others and not asked.fit.keep_misfits:
         smallest = float(np.quantile(drawn.p_unit, TAIL))
         rows = found.doubtful
         side = contradicted(own.subset(rows), found.p[rows], found.with_others, asked.model, smallest)

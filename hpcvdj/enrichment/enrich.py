@@ -12,7 +12,6 @@ on V and J, the clonotype itself is not counted, and q-values are over all clono
 """
 
 import math
-from collections.abc import Collection
 from dataclasses import dataclass
 from pkgutil import resolve_name
 from typing import Any
@@ -21,7 +20,15 @@ import numpy as np
 import pyarrow as pa
 
 from hpcvdj.chance.calls import RARE_ALLELE
-from hpcvdj.chance.check import BROKEN_GENE, CONTRADICTED_CALL, IMPOSSIBLE, OF_RARE_ALLELE, contradicting
+from hpcvdj.chance.check import (
+    BROKEN_GENE,
+    CONTRADICTED_CALL,
+    IMPOSSIBLE,
+    OF_RARE_ALLELE,
+    UNCHECKED,
+    ModelFit,
+    contradicting,
+)
 from hpcvdj.counting.compute import count_in_memory, shared_repertoire
 from hpcvdj.counting.config import PgenConfig
 from hpcvdj.enrichment import statistics
@@ -136,11 +143,11 @@ def enrich(
     settings: Settings,
     run: Run,
     backend: Backend,
-    broken: Collection[str] = (),
+    fit: ModelFit = UNCHECKED,
 ) -> Enrichment | None:
     """Test the clonotypes of root against a model; None on the other ranks, which compute probabilities.
 
-    broken  genes that are not tested
+    fit  how the model fits the table: genes that it makes wrongly are not tested, nor calls that contradict the bases
     """
     # Root counts neighbours for all: a tenth of the processor time that their probabilities take.
     counted = run.on_root(lambda: _counted(own, settings, backend))
@@ -157,7 +164,7 @@ def enrich(
         assert counted is not None
         assert rows is not None
         assert values is not None
-        return _against_model(own, counted, rows, values, model, settings, broken)
+        return _against_model(own, counted, rows, values, model, settings, fit)
 
     return run.on_root(found)
 
@@ -169,7 +176,7 @@ def _against_model(
     values: Floats,
     model: Model,
     settings: Settings,
-    broken: Collection[str],
+    fit: ModelFit,
 ) -> Enrichment:
     """The tests of clonotypes whose neighbours are `counted`.
 
@@ -179,7 +186,7 @@ def _against_model(
     by_class = _productive(own, model)
     # Where the model makes no such neighbourhood, or none of the genes, its 0 is a fault of its own and no evidence.
     possible = (values[:, 1] > 0) & (by_class[own.kind[rows]] > 0)
-    sound = without_genes(own.repertoire, broken)[rows]
+    sound = without_genes(own.repertoire, fit.broken)[rows]
     not_tested = {
         IMPOSSIBLE: int(np.isin(tested, rows[sound & ~possible]).sum()),
         BROKEN_GENE: int(np.isin(tested, rows[~sound]).sum()),
@@ -200,9 +207,11 @@ def _against_model(
     at = np.searchsorted(rows, drawn)
     more = statistics.poisson_tail(neighbours[drawn] + 1, expected[at])
     qq = statistics.quantiles(statistics.randomised(p_values[at], more, settings.seed))
-    # A call that contradicts the bases makes a neighbourhood improbable, so small p-values are doubted.
+    # A call that contradicts the amino acids makes a neighbourhood improbable, so small p-values are doubted.
     small = tested[p_values[np.searchsorted(rows, tested)] <= settings.max_q]
-    side = contradicting(own.repertoire.subset(small), model)
+    if fit.keep_misfits:
+        small = small[:0]
+    side = contradicting(own.repertoire.subset(small), model, COLUMNS[:1])
     tested = np.setdiff1d(tested, small[side > 0])
     not_tested[OF_RARE_ALLELE] = int((side >= RARE_ALLELE).sum())
     not_tested[CONTRADICTED_CALL] = int((side > 0).sum()) - not_tested[OF_RARE_ALLELE]

@@ -247,7 +247,7 @@ def _tested(
     def test(min_reads: int) -> tuple[Clonotypes, Enrichment] | None:
         own = run.on_root(lambda: [part.clonotypes(min_reads) for part in read if part is not None])
         if len(read) == 1:
-            found = enrich(own[0] if own is not None else None, model, settings, run, backend, fit.broken)
+            found = enrich(own[0] if own is not None else None, model, settings, run, backend, fit)
         else:
             found = run.on_root(lambda: enrich_over(own[0], own[1], settings, backend) if own is not None else None)
         return (own[0], found) if own is not None and found is not None else None

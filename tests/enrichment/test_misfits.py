@@ -55,7 +55,9 @@ def test_calls_that_contradict_the_bases(table, model):
     calls = table["j_call"].to_pylist()
     wrong = ["TRBJ1-1" if k % 4 == 0 and calls[k].startswith("TRBJ2-7") else calls[k] for k in range(len(calls))]
     assert wrong != calls
-    found, said = enriched(table.set_column(1, "j_call", pa.array(wrong)), model)
+    changed = table.set_column(1, "j_call", pa.array(wrong))
+    assert enriched(changed, model, keep_misfits=True)[0].hits > 0, "the fault that looks like a discovery"
+    found, said = enriched(changed, model)
     assert found.hits == 0
     assert found.not_tested[CONTRADICTED_CALL] > 2
     assert "rows have a call that contradicts the bases" in said

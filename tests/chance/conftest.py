@@ -1,0 +1,12 @@
+"""Comparisons of models and tables with as many draws as users have."""
+
+import pytest
+
+from hpcvdj.chance import check
+
+
+@pytest.fixture(scope="module", autouse=True)
+def all_draws():
+    fewer, check.DRAWN = check.DRAWN, 200_000
+    yield
+    check.DRAWN = fewer
