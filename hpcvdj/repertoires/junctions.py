@@ -29,13 +29,13 @@ from hpcvdj.recombination.repertoire import (
     ANCHOR_LETTERS,
     Repertoire,
 )
-from hpcvdj.recombination.symbols import STOP
 from hpcvdj.repertoires.batches import in_threads
 from hpcvdj.repertoires.formats import REASON
 from hpcvdj.repertoires.productive import productive_rows
 from hpcvdj.repertoires.read_counts import READS, UNKNOWN, read_counts
 from hpcvdj.repertoires.reading import Reading
 from hpcvdj.repertoires.tables import Table, table_batches, table_columns
+from hpcvdj.repertoires.unfit import unfit_row
 
 log = logging.getLogger(__name__)
 
@@ -368,7 +368,7 @@ class _Builder:
         text.pack_rows(offsets, data, *coding, self.reading.trim, longest, words, lengths, status, detail)
         lengths *= np.uint8(letters.bases)
         bad = np.flatnonzero(status != text.OK)
-        unfit = {int(r): self._unfit(int(status[r]), int(detail[r]), column[r].as_py()) for r in bad}
+        unfit = {int(r): unfit_row(self.reading, int(status[r]), int(detail[r]), column[r].as_py()) for r in bad}
         return words, lengths, self._not_productive(column, words, lengths) | unfit
 
     def _not_productive(
@@ -387,30 +387,6 @@ class _Builder:
             fits = productive_rows(column, name).to_numpy(zero_copy_only=False)
         exclusion = Exclusion.of(kind, field=name)
         return dict.fromkeys(np.flatnonzero(~fits).tolist(), exclusion)
-
-    def _unfit(self, status: int, detail: int, sequence: str) -> Exclusion:
-        sequence_field = self.reading.sequence_field
-        if status == text.MISSING:
-            return Exclusion.of(ExclusionKind.NO_SEQUENCE, field=sequence_field)
-        if status == text.TOO_SHORT:
-            return Exclusion.of(ExclusionKind.TOO_SHORT, length=detail + 2 * ANCHOR_LETTERS[sequence_field])
-        if self.reading.alphabet is not None:
-            return self._unfit_amino_acids(status, detail, sequence)
-        if status == text.TOO_LONG:
-            kind = ExclusionKind.LONG_JUNCTION if self.reading.anchors else ExclusionKind.TOO_LONG
-            return Exclusion.of(kind, length=detail, longest=self.reading.longest)
-        kind = ExclusionKind.AMINO_ACIDS if AMINO_ACIDS.intersection(sequence.upper()) else ExclusionKind.OTHER_LETTER
-        return Exclusion.of(kind, field=sequence_field, letter=sequence[detail : detail + 1])
-
-    def _unfit_amino_acids(self, status: int, detail: int, sequence: str) -> Exclusion:
-        name = self.reading.sequence_field
-        if status == text.TOO_LONG:
-            longest = self.reading.longest // self.reading.letters.bases
-            return Exclusion.of(ExclusionKind.LONG_AMINO_ACIDS, field=name, length=detail, longest=longest)
-        if sequence[detail] == STOP:
-            return Exclusion.of(ExclusionKind.STOP_CODON, field=name)
-        kind = ExclusionKind.OUT_OF_FRAME if sequence[detail] in SHIFTED else ExclusionKind.OTHER_SYMBOL
-        return Exclusion.of(kind, field=name, letter=sequence[detail])
 
     def finish(self) -> Junctions:
         words, lengths, pair, row, hashes, repertoire_of = self._joined()
@@ -501,13 +477,6 @@ class _Builder:
         names = list(self._repertoire)
         repertoire_ids = [names[repertoire] for repertoire in repertoires] if self._together else []
         return ExcludedRows.of(np.array(rows, dtype=np.int64), list(ids), exclusions, repertoire_ids)
-
-
-SHIFTED = "_~"
-"""What MiXCR, vdjtools and immunarch write in amino acids where the frame shifts."""
-
-AMINO_ACIDS = frozenset("EFILPQ")
-"""Letters that mean an amino acid and no nucleotide, not even an ambiguous one."""
 
 
 def _narrow(words: NDArray[np.uint64], lengths: NDArray[np.uint8], letters: Letters) -> NDArray[np.uint64]:

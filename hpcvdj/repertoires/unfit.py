@@ -1,0 +1,44 @@
+"""Why the sequence of a row could not be packed."""
+
+from hpcvdj.kernels import text
+from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
+from hpcvdj.recombination.repertoire import ANCHOR_LETTERS
+from hpcvdj.recombination.symbols import STOP
+from hpcvdj.repertoires.reading import Reading
+
+SHIFTED = "_~"
+"""What MiXCR, vdjtools and immunarch write in amino acids where the frame shifts."""
+
+AMINO_ACIDS = frozenset("EFILPQ")
+"""Letters that mean an amino acid and no nucleotide, not even an ambiguous one."""
+
+
+def unfit_row(reading: Reading, status: int, detail: int, sequence: str) -> Exclusion:
+    """Why a row could not be packed.
+
+    status, detail  as of `hpcvdj.kernels.text.pack_rows`
+    sequence        its text
+    """
+    sequence_field = reading.sequence_field
+    if status == text.MISSING:
+        return Exclusion.of(ExclusionKind.NO_SEQUENCE, field=sequence_field)
+    if status == text.TOO_SHORT:
+        return Exclusion.of(ExclusionKind.TOO_SHORT, length=detail + 2 * ANCHOR_LETTERS[sequence_field])
+    if reading.alphabet is not None:
+        return _unfit_amino_acids(reading, status, detail, sequence)
+    if status == text.TOO_LONG:
+        kind = ExclusionKind.LONG_JUNCTION if reading.anchors else ExclusionKind.TOO_LONG
+        return Exclusion.of(kind, length=detail, longest=reading.longest)
+    kind = ExclusionKind.AMINO_ACIDS if AMINO_ACIDS.intersection(sequence.upper()) else ExclusionKind.OTHER_LETTER
+    return Exclusion.of(kind, field=sequence_field, letter=sequence[detail : detail + 1])
+
+
+def _unfit_amino_acids(reading: Reading, status: int, detail: int, sequence: str) -> Exclusion:
+    name = reading.sequence_field
+    if status == text.TOO_LONG:
+        longest = reading.longest // reading.letters.bases
+        return Exclusion.of(ExclusionKind.LONG_AMINO_ACIDS, field=name, length=detail, longest=longest)
+    if sequence[detail] == STOP:
+        return Exclusion.of(ExclusionKind.STOP_CODON, field=name)
+    kind = ExclusionKind.OUT_OF_FRAME if sequence[detail] in SHIFTED else ExclusionKind.OTHER_SYMBOL
+    return Exclusion.of(kind, field=name, letter=sequence[detail])
