@@ -236,6 +236,10 @@ class Checks:
         return found
 
 
+CHECKS = Checks()
+"""What is done by default."""
+
+
 def sample_of_table(table: Any, model: Model, reading: Reading) -> Junctions:
     """Junctions of rows of a table in memory, at most `SAMPLE` that are drawn at random, productive or not."""
     arrow = as_arrow(table)

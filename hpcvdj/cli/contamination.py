@@ -90,7 +90,7 @@ def command(
     run = common.begin(threads, patience)
     log_if_serial(run.world)
     from hpcvdj.chance.check import Checks
-    from hpcvdj.cohorts.commands import contaminate_files
+    from hpcvdj.cohorts.commands import Further, contaminate_files
     from hpcvdj.cohorts.contamination import ContaminationSettings
     from hpcvdj.cohorts.files import Naming
     from hpcvdj.storage.plots import require_plottable
@@ -104,9 +104,10 @@ def command(
     if plot is not None:
         run.on_root(lambda: require_plottable(plot, overwrite=overwrite))
     target = run.to(output, overwrite=overwrite)
+    further = Further(write_clean, junctions_out)
     with run.request:
         loaded = run.from_root(lambda: options.used_model(model))
-        found = contaminate_files(tables, loaded, settings, naming, checks, target, opening, write_clean, junctions_out)
+        found = contaminate_files(tables, loaded, settings, naming, checks, target, opening, further)
     if found is None:
         return
     if plot is not None:

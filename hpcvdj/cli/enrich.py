@@ -162,8 +162,9 @@ def command(
     def compute(table: Path, target: Path) -> None:
         to = run.to(target, resume=resume, overwrite=overwrite)
         further = [plot] if plot is not None else []
+        given = [table, control] if control is not None else [table]
         with naming(table.name):
-            found = enrich_file(table, loaded, settings, choice, to, opening, control, checks, further)
+            found = enrich_file(given, loaded, settings, choice, to, opening, checks, further)
         if found is None:
             return
         if plot is not None:

@@ -4,7 +4,7 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack, nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 from hpcvdj.chance.check import Checks, ModelFit
 from hpcvdj.cohorts.cohort import Cohort
 from hpcvdj.cohorts.contamination import Contamination, ContaminationSettings, contaminate
-from hpcvdj.cohorts.files import Naming, cohort_of_files, recorded
+from hpcvdj.cohorts.files import Naming, cohort_of_files
 from hpcvdj.cohorts.improbable import COMMON, SEEN, SELECTION, Improbable, Pairs
 from hpcvdj.cohorts.shared_table import SharingSettings
 from hpcvdj.cohorts.sharing import Sharing, share
@@ -54,7 +54,7 @@ def share_files(
     def finish() -> Sharing:
         assert found is not None
         facts = {
-            "command": "sharing", **run.provenance(), **model.facts(), "tables": recorded(inputs),
+            "command": "sharing", **run.provenance(), **model.facts(), "tables": inputs.recorded,
             "settings": asdict(settings), "checks": asdict(checks), **fit.facts(),
             **sharing_facts(found, settings),
         }  # fmt: skip
@@ -67,18 +67,31 @@ def share_files(
     return run.on_root(finish)
 
 
-def contaminate_files(
-    paths: Sequence[Path], model: Model, settings: ContaminationSettings, naming: Naming, checks: Checks, run: Run,
-    opening: Opening = BY_HEADER, clean: Path | None = None, junctions: Path | None = None,
-) -> Contamination | None:  # fmt: skip
-    """Compare the improbable junctions of individuals, and write the pairs to the target of `run`, beside facts.
+@dataclass(frozen=True)
+class Further:
+    """What `contaminate_files` writes beside the pairs.
 
     clean      the folder to write the tables to, without the copies of improbable junctions
     junctions  where to write the improbable junctions that several individuals have
+    """
+
+    clean: Path | None = None
+    junctions: Path | None = None
+
+
+NOTHING_FURTHER = Further()
+
+
+def contaminate_files(
+    paths: Sequence[Path], model: Model, settings: ContaminationSettings, naming: Naming, checks: Checks, run: Run,
+    opening: Opening = BY_HEADER, further: Further = NOTHING_FURTHER,
+) -> Contamination | None:  # fmt: skip
+    """Compare the improbable junctions of individuals, and write the pairs to the target of `run`, beside facts.
 
     Returns and raises as `share_files`.
     """
     assert run.target is not None
+    clean, junctions = further.clean, further.junctions
     targets = Targets(run.target, (junctions,) if junctions is not None else ())
     model = checks.model(model)
     with ExitStack() as stack:
@@ -93,7 +106,7 @@ def contaminate_files(
         def finish() -> Contamination:
             assert found is not None
             facts = {
-                "command": "contamination", **run.provenance(), **model.facts(), "tables": recorded(inputs),
+                "command": "contamination", **run.provenance(), **model.facts(), "tables": inputs.recorded,
                 "settings": asdict(settings), "checks": asdict(checks), **fit.facts(), **contamination_facts(found),
             }  # fmt: skip
             tables = {targets.table: found.table} | ({junctions: found.junctions} if junctions is not None else {})

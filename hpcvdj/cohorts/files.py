@@ -141,8 +141,3 @@ def _say(cohort: Cohort, warn: Callable[[str], None]) -> None:
         )
     if cohort.has.reads is None:
         log.info("no column %s: the sizes of clones are not known", READS)
-
-
-def recorded(inputs: Inputs) -> list[list[Any]]:
-    """What the facts have of the tables: path, SHA-256 and rows."""
-    return [[str(table.path), table.sha256, table.rows] for table in inputs.tables]

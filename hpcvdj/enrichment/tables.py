@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import hpcvdj
-from hpcvdj.chance.check import Checks, ModelFit, check_tables, sample_of_table
+from hpcvdj.chance.check import CHECKS, Checks, ModelFit, check_tables, sample_of_table
 from hpcvdj.counting.slices import surveyed
 from hpcvdj.counting.species import species_warning
 from hpcvdj.counting.summary import log_exclusions, tally_of
@@ -28,10 +28,6 @@ from hpcvdj.runs.stopping import NOTHING_YET
 from hpcvdj.storage.inputs import file_digest
 
 log = logging.getLogger(__name__)
-
-
-CHECKS = Checks()
-"""Of a table that fits the model, or says why not."""
 
 
 @dataclass(frozen=True)
@@ -96,11 +92,12 @@ def enrich_table(
 
 
 def enrich_file(
-    path: Path, model: Model, settings: Settings, choice: ClonotypeChoice, run: Run, opening: Opening = BY_HEADER,
-    control: Path | None = None, checks: Checks = CHECKS, further: Sequence[Path] = (),
+    given: Sequence[Path], model: Model, settings: Settings, choice: ClonotypeChoice, run: Run,
+    opening: Opening = BY_HEADER, checks: Checks = CHECKS, further: Sequence[Path] = (),
 ) -> Enriched | None:  # fmt: skip
     """Test the clonotypes of a table of one individual, and write them to the target of `run`, beside a file of facts.
 
+    given    the table, and the control if there is one
     further  other files that the caller writes of the result
 
     The result on root, None on the other ranks.  HpcvdjError for bad input and failures; the target is then what it was
@@ -108,7 +105,8 @@ def enrich_file(
     """
     target = run.target
     assert target is not None
-    given = [path, *([control] if control is not None else [])]
+    path, control = (*given, None)[:2]
+    assert path is not None
     targets = Targets(target, tuple(further))
 
     def identity(tables: list[list[str]]) -> Identity:
@@ -146,8 +144,8 @@ def enrich_file(
         facts = {
             "command": "enrich",
             **run.provenance(),
-            "tables": _recorded(inputs),
-            "control": _recorded(of_control) if of_control is not None else [],
+            "tables": inputs.recorded,
+            "control": of_control.recorded if of_control is not None else [],
             **model.facts(),
             **fit.facts(),
             "settings": asdict(settings),
@@ -181,10 +179,6 @@ def _numbers(model: Model, settings: Settings, choice: ClonotypeChoice, checks: 
     elsewhere = {"model", "backend", "strict_binding"}
     own = {**model.facts(), **asdict(settings), **asdict(choice), **asdict(checks)}
     return {"hpcvdj": hpcvdj.__version__} | {name: value for name, value in own.items() if name not in elsewhere}
-
-
-def _recorded(inputs: Inputs) -> list[list[Any]]:
-    return [[str(table.path), table.sha256, table.rows] for table in inputs.tables]
 
 
 def _read(

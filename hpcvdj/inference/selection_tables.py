@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from hpcvdj.chance.check import Checks, ModelFit, check_tables, sample_of_table
+from hpcvdj.chance.check import CHECKS, Checks, ModelFit, check_tables, sample_of_table
 from hpcvdj.counting.slices import surveyed
 from hpcvdj.counting.summary import log_exclusions, tally_of
 from hpcvdj.counting.tables import productive_reading
@@ -27,9 +27,6 @@ from hpcvdj.runs.stopping import NOTHING_YET
 from hpcvdj.storage.folders import exclusive_folder
 
 log = logging.getLogger(__name__)
-
-CHECKS = Checks()
-"""Of a table that fits the model, or says why not."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +71,7 @@ def infer_selection_of_tables(
             assert junctions is not None
             facts = {
                 **run.provenance(),
-                "tables": [[str(table.path), table.sha256, table.rows] for table in inputs.tables],
+                "tables": inputs.recorded,
                 **model.facts(),
                 **fits.facts(),
                 "options": asdict(plan),

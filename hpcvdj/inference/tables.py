@@ -130,7 +130,7 @@ def infer_tables(
             facts = {
                 "identity": identity,
                 **run.provenance(),
-                "tables": [[str(table.path), table.sha256, table.rows] for table in inputs.tables],
+                "tables": inputs.recorded,
                 "start": _start_facts(start),
                 "options": asdict(plan),
                 "model_sha256": named(fit.model, "").digest,

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -157,6 +158,11 @@ class Inputs:
     def rows(self) -> int:
         """Data rows of all tables, once they are surveyed."""
         return sum(table.rows for table in self.tables)
+
+    @property
+    def recorded(self) -> list[list[Any]]:
+        """What facts have of the tables: path, SHA-256 and rows."""
+        return [[str(table.path), table.sha256, table.rows] for table in self.tables]
 
     @property
     def repertoires(self) -> list[str]:
