@@ -280,7 +280,8 @@ def begun(
 def serial() -> None:
     """Have commands run as worlds of one rank, without MPI."""
     entrypoints.init_all()
-    cli.world = common.world = World  # type: ignore[assignment]
+    common.world = World  # type: ignore[assignment]
+    cli.abort = lambda code: None  # type: ignore[assignment]
 
 
 def damaged(data: bytes, chance: random.Random) -> tuple[bytes, str]:
