@@ -82,6 +82,10 @@ class ExclusionKind(Enum):
     )
     NO_CALL = "no {segment} call", "no {segment} call"
     AMBIGUOUS_CALL = "ambiguous {segment} call {call}", "ambiguous {segment} call", "--ambiguous-calls first"
+    FAMILY_CALL = (
+        "{segment} call {family} is a family of several genes; pathways are those of one gene",
+        "{segment} call of a family of several genes",
+    )
     UNLISTED_GENE = (
         "{segment} gene {gene} is not in the germline table",
         "{segment} gene that is not in the germline table",
