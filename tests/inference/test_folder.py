@@ -33,6 +33,7 @@ from hpcvdj.recombination.packaged import model_paths
 from hpcvdj.recombination.selection import FILE, Selection
 from hpcvdj.storage.folders import MARK
 from tests.inference.test_parameters import inferable
+from tests.recombination.test_corrections import faulty
 
 TRACE = (
     Evaluated(1, "start", True, -31.5, math.nan, 3, 0.25),
@@ -100,7 +101,16 @@ def test_evaluations_are_read_as_they_were_written(tmp_path, fit, rate):
     assert list(map(repr, read_trace(target))) == list(map(repr, trace))
 
 
-@pytest.mark.parametrize("text", [None, "", "iteration\n1\n", "iteration\tkind\n1\n", "x\ty\n1\t2\n", "seconds\nx\n"])
+HEAD = "iteration\tkind\taccepted\tlog_likelihood\theld_out\tlost\tseconds\terror_rate\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        None, "", "iteration\n1\n", "iteration\tkind\n1\n", "x\ty\n1\t2\n", "seconds\nx\n",
+        HEAD + "1\tem\tTrue\t-3.0\t\t0\t0.5\n", HEAD + "1\tem\tTrue\t-3.0\t\t0\t0.5\t0.0\t1\n",
+    ],
+)  # fmt: skip
 def test_what_are_no_evaluations_or_errors(tmp_path, text):
     if text is not None:
         (tmp_path / ITERATIONS).write_text(text)
@@ -112,7 +122,10 @@ def test_what_are_no_evaluations_or_errors(tmp_path, text):
 @pytest.mark.parametrize("rate", [0.0, 0.25])
 def test_standard_errors(tmp_path, fit, rate):
     """A row for each probability that is a parameter, unless it and its error are 0."""
-    model = replace(fit.model, error_rate=rate)
+    # First bases that do not follow from the steps from base to base are no parameters either.
+    insertions = tuple(replace(own, first=np.full(4, 0.25)) for own in fit.model.insertions)
+    model = replace(fit.model, error_rate=rate, insertions=insertions)
+    assert not any(event.derived for name, event in events(model).items() if name.endswith("_first"))
     other = replace(errors_of(model), error_rate=0.0625)
     target = written(replace(fit, model=model, errors=other), tmp_path / "m")
     expected, error_of = {}, events(other)
@@ -211,6 +224,17 @@ def test_a_selection_factor_is_written_with_a_copy_of_the_model(tmp_path, fit):
     with pytest.raises(InputError, match="m: changed while it was read; start again when it is complete"):
         write_with_selection(source, tmp_path / "t", changed, {}, overwrite=False)
     assert not (tmp_path / "t").exists()
+
+
+def test_a_factor_of_a_corrected_model(tmp_path):
+    """The files of the factor's folder are those of the model that was used: corrected, or as they were published."""
+    source, factor = faulty().write(tmp_path / "m"), Selection({"left:1:A": 0.5}, 0.1, -1.0, 1.0)
+    for name, target, corrected in ((source, tmp_path / "a", True), (f"{source}:published", tmp_path / "b", False)):
+        model = replace(load_model(name), selection=factor)
+        assert bool(model.corrected) == corrected
+        write_with_selection(source, target, model, {}, overwrite=False)
+        assert (folder_texts(target) == folder_texts(source)) != corrected
+        assert load_model(f"{target}:published").digest == model.digest
 
 
 def test_a_packaged_model_has_no_factor():
