@@ -77,6 +77,18 @@ def test_how_the_model_is_checked(few, model, tmp_path):
     assert fit.force
 
 
+def test_what_the_check_says(few, model, tmp_path, caplog):
+    """Some junctions are longer than the model makes them."""
+    long = iter(["TGT" + number * "GCA" + (60 - number) * "GCT" + "TTC" for number in range(60)])
+    table = renamed(few, "junction", lambda text: next(long) if text[12] in "AG" else text)
+    _, fit, said = in_memory(table, model, checks=Checks(force=True))
+    assert fit.lines()
+    assert said == fit.lines()
+    caplog.clear()
+    assert read(files_of(table, tmp_path / "in"), model, checks=Checks(force=True))[2] == fit
+    assert [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING] == said
+
+
 def test_a_column_names_the_individuals(few, model, tmp_path):
     """In tables of several individuals, also of a program whose columns are named."""
     named = few.rename_columns(["who" if name == "repertoire_id" else name for name in few.column_names])

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 import hpcvdj
-from hpcvdj.chance.check import Checks
+from hpcvdj.chance.check import Checks, check_fit, sample_of_table
+from hpcvdj.counting.tables import productive_reading
 from hpcvdj.enrichment.enrich import ReadOnce, Settings
 from hpcvdj.enrichment.tables import ClonotypeChoice, enrich_file, enrich_table, said_of_read_once
 from hpcvdj.errors import CompleteError, InputError
@@ -259,6 +260,19 @@ def test_rows_that_are_left_out_and_another_species(table, model, tmp_path, capl
     logged = warnings_of(caplog)
     assert f"a.tsv: {excluded}" in logged
     assert [line.startswith(f"a.tsv: {species}") for line in logged].count(True) == 1
+
+
+def test_what_the_check_says(table, model, tmp_path, caplog):
+    """Some junctions are longer than the model makes them."""
+    caplog.set_level(logging.WARNING, "hpcvdj")
+    long = iter(["TGT" + number * "GCA" + (60 - number) * "GCT" + "TTC" for number in range(60)])
+    wrong = renamed(table, "junction", lambda text: next(long) if text[12] in "AG" else text)
+    lines = check_fit(sample_of_table(wrong, model, productive_reading()), model).lines()
+    assert lines
+    _, said = in_memory(wrong, model, checks=Checks(force=True))
+    assert said[: len(lines)] == lines
+    of_files(written([wrong], tmp_path), model, tmp_path / "o.tsv", checks=Checks(force=True))
+    assert set(lines) <= set(warnings_of(caplog))
 
 
 @pytest.mark.parametrize("with_control", [False, True])
