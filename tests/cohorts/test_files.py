@@ -7,7 +7,7 @@ import pytest
 
 from hpcvdj.chance.check import CHECKS, Checks
 from hpcvdj.cohorts.files import Naming, cohort_of_files, cohort_of_table
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, StoppedError
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
 from hpcvdj.repertoires.tables import write_table
 from hpcvdj.runs.run import Run
@@ -75,6 +75,13 @@ def test_how_the_model_is_checked(few, model, tmp_path):
     assert fit == own
     assert fit.keep_misfits
     assert fit.force
+
+
+def test_a_signal_while_tables_are_read(few, model, tmp_path):
+    run = Run()
+    run.request.name = "SIGTERM"
+    with pytest.raises(StoppedError, match="SIGTERM: stopped before any result; start again with the same command"):
+        cohort_of_files(files_of(few, tmp_path / "in"), model, Naming(), CHECKS, run)
 
 
 def test_what_the_check_says(few, model, tmp_path, caplog):

@@ -14,8 +14,9 @@ from hpcvdj.chance.check import Checks, check_fit, sample_of_table
 from hpcvdj.counting.tables import productive_reading
 from hpcvdj.enrichment.enrich import ReadOnce, Settings
 from hpcvdj.enrichment.tables import ClonotypeChoice, enrich_file, enrich_table, said_of_read_once
-from hpcvdj.errors import CompleteError, InputError
+from hpcvdj.errors import CompleteError, InputError, StoppedError
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
+from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.tables import write_table
 from hpcvdj.runs.run import Run
 from tests.chance.test_fit import renamed, rows_of
@@ -260,6 +261,23 @@ def test_rows_that_are_left_out_and_another_species(table, model, tmp_path, capl
     logged = warnings_of(caplog)
     assert f"a.tsv: {excluded}" in logged
     assert [line.startswith(f"a.tsv: {species}") for line in logged].count(True) == 1
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_signal_while_a_table_is_read(table, model, tmp_path, monkeypatch, after):
+    """Before its rows are read, or after that."""
+    run, right = Run().to(tmp_path / "o.tsv"), Inputs.read
+
+    def read(*arguments, **options):
+        junctions = right(*arguments, **options)
+        run.request.name = "SIGTERM"
+        return junctions
+
+    monkeypatch.setattr(Inputs, "read", read)
+    run.request.name = "" if after else "SIGTERM"
+    with pytest.raises(StoppedError, match="SIGTERM: stopped before any result; start again with the same command"):
+        enrich_file(written([table], tmp_path), model, SETTINGS, ClonotypeChoice(), run)
+    assert not (tmp_path / "o.tsv").exists()
 
 
 def test_what_the_check_says(table, model, tmp_path, caplog):

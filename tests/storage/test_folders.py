@@ -109,6 +109,25 @@ def test_folders_of_somebody_else_are_never_removed(target, place, name):
     assert contents(place) == before
 
 
+def test_what_is_renamed_is_on_disk(target, place, monkeypatch):
+    """First all files and their names, then the folder's: a crash of the machine leaves no empty files."""
+    done, fsync, rename = [], os.fsync, Path.rename
+
+    def synced(descriptor):
+        done.append(str(Path(f"/proc/self/fd/{descriptor}").readlink().relative_to(place)))
+        fsync(descriptor)
+
+    def renamed(self, other):
+        done.append("rename")
+        return rename(self, other)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "rename", renamed)
+    written(target)
+    assert sorted(done[:3]) == [".m.part", f".m.part/{MARK}", ".m.part/a"]
+    assert done[3:] == ["rename", "."]
+
+
 @pytest.mark.parametrize("renamed", [1, 2])
 def test_a_run_that_was_killed_between_two_renames(target, place, monkeypatch, renamed):
     written(target, "old")

@@ -133,6 +133,7 @@ def test_a_result_has_all_that_it_declares_and_nothing_else(path, monkeypatch, a
         with pytest.raises(InputError, match=message) as error:
             opened(path)
         assert str(error.value).startswith(f"{path}: ")
+        assert "None" not in str(error.value)
 
 
 def test_a_name_that_hdf5_takes_for_a_format(path):

@@ -36,6 +36,8 @@ def test_plain_and_packed(tmp_path, pack):
     path = tmp_path / "t"
     path.write_bytes(pack("\ufeffé\tb\r\nc\n".encode()))
     assert read_text(path, "table", "") == "é\tb\r\nc\n"
+    path.write_bytes(pack(b""))
+    assert read_text(path, "table", "") == ""
 
 
 @pytest.mark.parametrize(
