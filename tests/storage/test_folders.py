@@ -177,6 +177,20 @@ def test_a_second_rename_that_fails(target, place, monkeypatch, again):
     assert names(place) == ["m"]
 
 
+def test_a_run_that_resumes_leaves_the_folder(target):
+    """Its caller says what is there; with overwrite, the folder must be hpcvdj's as well."""
+    target.mkdir()
+    (target / "thesis").write_text("years of work")
+    with exclusive_folder(target, overwrite=False, resume=True):
+        assert (target / "thesis").exists()
+    for resume in (False, True):
+        refused = pytest.raises(InputError, match="m: exists, and is not a folder that hpcvdj wrote")
+        with refused, exclusive_folder(target, overwrite=True, resume=resume):
+            pass
+    with pytest.raises(InputError, match="m: exists already"), exclusive_folder(target, overwrite=False):
+        pass
+
+
 def test_one_run_at_a_time(target):
     refused = pytest.raises(InputError, match="another run is writing it")
     with exclusive_folder(target, overwrite=False), refused, exclusive_folder(target, overwrite=False):
