@@ -27,17 +27,14 @@ def benchmark(request, monkeypatch):
 @pytest.mark.parametrize(
     "benchmark",
     [
-        ("count", "Count"),
-        ("large", "Large"),
         ("motifs", "Motifs"),
-        ("pgen_olga", "PgenOlga"),
         ("pgen_peers", "PgenPeers"),
     ],
     ids=lambda pair: pair[0],
     indirect=True,
 )
 def test_the_pages_of_the_repository(benchmark, tmp_path):
-    folder = ROOT / benchmark.output
+    folder = ROOT / "results" / benchmark.name
     shutil.copy(folder / "raw.csv", tmp_path)
     assert render(tmp_path, benchmark)
     assert (tmp_path / PAGE).read_text() == (folder / PAGE).read_text()
