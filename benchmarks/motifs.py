@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from _common import ROOT, record, run, say, timed
 
+from hpcvdj.recombination.alphabet import INVALID
 from hpcvdj.studies.motifs import Source
 from hpcvdj.studies.pages import Block, Check, Study
 from hpcvdj.studies.tables import grouped, listing, middle, spread
@@ -94,7 +95,7 @@ def kernel_of(sequences: Any, k: int, m: int, strands: int) -> tuple[Any, float,
 
 def measure_hpcvdj(options: argparse.Namespace, sequences: Any, like: Row, strands: int) -> tuple[list[Row], Any]:
     """Rows and the kernel, after a small comparison that is not timed and loads what is compiled."""
-    kernel_of(sequences.part(0, 16), options.k, options.m, strands)
+    kernel_of(sequences.part(0, min(16, len(sequences))), options.k, options.m, strands)
     program, rows, kernel = BOTH if strands > 1 else ONE, [], None
     for repeat in range(options.repeats):
         (kernel, counters, method), times = timed(lambda: kernel_of(sequences, options.k, options.m, strands))
@@ -138,7 +139,7 @@ def largest_difference(kernel: Any, other: Any) -> float:
 def measure_source(options: argparse.Namespace, source: Any, name: str) -> Iterator[Row]:
     """Both programs on more and more of the sequences."""
     sequences, _ = source.read()
-    if sequences.ambiguous or sequences.lengths.min() < options.k:
+    if (sequences.codes == INVALID).any() or sequences.lengths.min() < options.k:
         sys.exit(f"{name}: FastSK takes neither ambiguous bases nor sequences shorter than k; leave them out")
     strands = 2 if source.both_strands else 1
     for size in sorted({min(size, len(sequences)) for size in (*options.sizes, len(sequences))}):

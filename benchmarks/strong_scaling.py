@@ -124,8 +124,7 @@ if __name__ == "__main__":
         copies=(100, "copies of these in the step rows"),
         sequences=(100_000, "of the step motifs"),
     )  # fmt: skip
-    different = [
-        step for step in {row["step"] for row in rows} if len({r["found"] for r in rows if r["step"] == step}) > 1
-    ]
-    print("not the same on all numbers of GPUs:" if different else "the same on all numbers of GPUs", *different)
-    sys.exit(bool(different) or any(row["found"] == FAILED for row in rows))
+    found = {step: {row["found"] for row in rows if row["step"] == step} for step in {row["step"] for row in rows}}
+    wrong = [step for step, values in found.items() if len(values) > 1 or FAILED in values]
+    print("not the same on all numbers of GPUs, or failed:" if wrong else "the same on all numbers of GPUs", *wrong)
+    sys.exit(bool(wrong))
