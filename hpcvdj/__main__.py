@@ -1,13 +1,23 @@
 """The process of the command `hpcvdj`, or `python -m hpcvdj`."""
 
-from hpcvdj.cli import startup
+import sys
 
 
 def main() -> None:
     """Run the command; never returns."""
-    startup.load_little()
-    from hpcvdj import cli
+    try:
+        from hpcvdj.cli import startup
 
+        startup.load_little()
+        from hpcvdj import cli
+    except ImportError as error:
+        cause: BaseException = error
+        while cause.__cause__ is not None:
+            # numpy's own message is a page of advice.
+            cause = cause.__cause__
+        said = " ".join(str(cause).split())
+        print(f"hpcvdj: error: cannot start ({said[:300]}); install hpcvdj again in this environment", file=sys.stderr)
+        sys.exit(1)
     cli.main()
 
 

@@ -3,8 +3,8 @@
 python tests/robustness/over_inputs.py --cases 1000 --seed 1 -o results/over_inputs/seed_1.csv
 
 A case draws a command, one of its outputs, one of its inputs, how the output is related to it, and --overwrite and
---resume.  Nothing that was there may change: bytes, names, links, permissions, times.  If the command would write to the
-input, it must end with 2 and one line that names the file, and leave nothing.  What leads near an input, such as a
+--resume.  Nothing that was there may change: bytes, names, links, permissions, times.  If the command would write to
+the input, it must end with 2 and one line that names the file, and leave nothing.  What leads near an input, such as a
 folder beside it, may be written.
 """
 
@@ -96,7 +96,7 @@ COMMANDS = {
     "export": Command(("export", "r.h5"), {"-o": "o.tsv"}, behind=("t.tsv",)),
     "export parts": Command(("export", "v.h5", "--junctions", "t.tsv"), {"-o": "o.tsv"}, behind=("v.h5.parts",)),
     "report": Command(
-        ("report", "r.h5", "e.tsv", "--metadata", "m.tsv", "--group", "group"), {"-o": "o.html", "--figures": "figures"},
+        ("report", "r.h5", "e.tsv", *METADATA), {"-o": "o.html", "--figures": "figures"},
         behind=("e.tsv.json",),
     ),
     "report of a folder": Command(("report", "page"), {"-o": "o.html"}),
