@@ -29,6 +29,9 @@ SELECTION_FACTS = "selection.json"
 """Where a selection factor comes from."""
 
 _OWN = (FACTS, ITERATIONS, ERRORS, UNEXPLAINED, SELECTION_FACTS)
+MODEL_FILES = (*FILES, SELECTION, *_OWN)
+"""All files that hpcvdj reads in, or writes to, the folder of a model."""
+
 _SELECTION_FORMAT = "hpcvdj-selection"
 
 

@@ -192,7 +192,7 @@ def test_changed_numbers_in_a_valid_state_are_refused(changed):
         arrays["meta"] = np.array(str(arrays["meta"]).replace('"waited": 0', '"waited": 1'))
     else:
         arrays["model/00"] = 1.456 * arrays["model/00"]
-    message = "its values are not those that were saved"
+    message = "its values are not those that this run saved"
     if changed == "numbers and digest":
         del arrays["sha256"]
         arrays["sha256"] = np.array(digest_of(arrays))

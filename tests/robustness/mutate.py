@@ -237,7 +237,7 @@ def ended(
     child = begun(words, folder, before, learning=learning, limited=limited)
     _, status, usage = os.wait4(child, 0)
     said = (folder / LOG).read_text(errors="replace")
-    if learning:
+    if learning and (folder / MODULES).exists():
         for name in (folder / MODULES).read_text().split():
             with suppress(ImportError):
                 importlib.import_module(name)
