@@ -1,9 +1,12 @@
-"""Generation probabilities of amino-acid sequences and of all within one mismatch, added up, on CPU cores.
+"""Sums over all amino-acid sequences within one mismatch, on CPU cores.
 
 A probability is linear in the codons of each symbol.  So the sum, over the positions, of the probability with any
-residue (X) at that position is a derivative: let each symbol gain as much of X as of a common small number, and
-ask how the probability grows.  Each weight is followed by its own such **slope**: that of a product is the slope of
-the first factor times the second, and the first times the slope of the second.  All terms are positive.
+residue (X) at that position is a derivative: that of the probability when every symbol gains a little of X.  Each
+weight is followed by its own derivative, its **slope**: that of a product of two factors is the slope of the first
+times the second, and the first times the slope of the second.  All terms are positive.
+
+Where a codon is cut, the weights after its first base do not know its symbol, which those of the other side do (see
+`hpcvdj.kernels.pgen.codons`); so the X of a codon is in the slopes of the one or of the other.
 `hpcvdj.kernels.pgen.aa_cpu` has the same sums without slopes.
 """
 

@@ -17,6 +17,7 @@ from tests.kernels.pgen.models import (
     amino_acid_problem,
     codons_of,
     length_distribution,
+    mutated,
     pgens,
     queries,
     random_model,
@@ -92,6 +93,18 @@ def test_the_definition(seed, has_d):
         for text, *mask in rows
     ]
     require_equal(pgens(model, rows)[:, 2], expected)
+
+
+@pytest.mark.parametrize("d", [None, "GACAGGGACT"])
+@pytest.mark.parametrize("longest", [0, 1, 2, 3, 4, 5, 8, 12])
+def test_hostile_junctions(longest, d):
+    """Insertions that end before the junction does, mutated V and J, V and J alone, all the same base, stops."""
+    model, rng = fixed_model("TGTGCCAGC", d, "AACTTT", longest, max_p=2), np.random.default_rng(longest)
+    texts = ["TGT", "TTT", "TGTGCCAGC", "AACTTT", "TGTGCCAGCAACTTT", "TGTTAGAACTTT", "TTTTTTTTTTTT", "CCCCCCCCC"]
+    for codons in range(8):
+        text = "TGTGCCAGC" + "".join(rng.choice(list("ACGT"), 3 * codons)) + "AACTTT"
+        texts += [text, mutated(text, rng), mutated(text, rng), mutated(text, rng, 6)]
+    assert (require_sums(model, [(text, None, None) for text in texts]) > 0).sum() >= 8
 
 
 @pytest.mark.parametrize("d", [None, "GACTG"])
