@@ -1,6 +1,7 @@
 """Campaigns: cases drawn from a seed, each in a fresh copy of a folder of inputs, and their raw rows as CSV.
 
-A row has the words of its command, so that a case can be repeated by hand; `--seed S --first N --cases N+1` repeats case N of seed S.
+A row has the words of its command, so that a case can be repeated by hand; `--seed S --first N --cases N+1` repeats
+case N of seed S.
 """
 
 from __future__ import annotations
