@@ -1,6 +1,7 @@
 """Campaigns: cases drawn from a seed, each in a fresh copy of a folder of inputs, and their raw rows as CSV.
 
-A row has the words of its command, so that a case can be repeated by hand; `--first N --cases N+1` repeats case N.
+A row has the words of its command, so that a case can be repeated by hand; `--seed S --first N --cases N+1` repeats
+case N of seed S.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
+from itertools import product
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import mutate
 
@@ -42,6 +44,7 @@ class Case:
     said    the last line on stderr
     """
 
+    seed: int
     number: int
     kind: str = ""
     command: str = ""
@@ -60,7 +63,7 @@ def parsed(description: str, cases: int) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=description.partition("\n")[0])
     parser.add_argument("--cases", type=int, default=cases, help="the case to end before")
     parser.add_argument("--first", type=int, default=0, help="the case to begin with; rows are added to the output")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int, nargs="+", default=[1], help="seeds, each of which draws so many cases")
     parser.add_argument("-o", "--output", type=Path, help="raw rows, CSV")
     return parser
 
@@ -88,15 +91,15 @@ def campaign(
         work.mkdir()
         prepare(work)
         work.rename(clean)
-        for number in range(options.first, options.cases):
+        for seed, number in product(options.seed, range(options.first, options.cases)):
             copied(clean, work)
-            case = case_type(number)
-            run(case, work, random.Random(f"{options.seed} {number}"))
+            case = case_type(seed, number)
+            run(case, work, random.Random(f"{seed} {number}"))
             done.append(case)
             if case.fault:
                 print(case, flush=True)
             if options.output:
-                append(options.output, case, anew=number == 0)
+                append(options.output, case, anew=len(done) == 1 and number == 0)
     faults = Counter(case.fault for case in done if case.fault)
     refused = sum(case.exit_code != 0 for case in done)
     print(f"{len(done)} cases, {refused} refused, {faults.total()} faults {dict(faults) or ''}".rstrip())
@@ -110,8 +113,8 @@ def copied(clean: Path, work: Path) -> None:
     shutil.copytree(clean, work, symlinks=True)
 
 
-def append(path: Path, case: Case, *, anew: bool) -> None:
-    """Add the row of a case to a CSV file."""
+def append(path: Path, case: Any, *, anew: bool) -> None:
+    """Add the row of a dataclass to a CSV file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "w" if anew else "a", newline="") as stream:
         writer = csv.DictWriter(stream, [field.name for field in fields(case)], lineterminator="\n")

@@ -1,6 +1,6 @@
 """Time and memory of commands by the number of individuals, each with a table of a few rows.
 
-python tests/robustness/many_individuals.py --individuals 300 1000 3000 --seed 1 -o results/many_individuals/seed_1.csv
+python tests/robustness/many_individuals.py --individuals 300 1000 3000 -o results/campaigns/many_individuals.csv
 
 The tables are drawn from a model.  A row has the CPU seconds (user and system) and the most memory of a command, in a
 process of its own with compiled kernels.  The exponent between two numbers of individuals is that of the CPU seconds
@@ -10,7 +10,6 @@ beyond those for the fewest: 1 is linear, 2 quadratic.  More than `WORST` is a f
 from __future__ import annotations
 
 import argparse
-import csv
 import math
 import os
 import random
@@ -18,8 +17,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
+
+from campaign import append
 
 ROOT = Path(__file__).parents[2]
 MODEL = ("-m", "human_trb_m15", "--backend", "cpu")
@@ -106,16 +107,11 @@ def main() -> int:
                     base = before[1].cpu_seconds
                     ratio = (own.cpu_seconds - base) / max(before[-1].cpu_seconds - base, 0.5)
                     own.exponent = round(math.log(max(ratio, 1.0)) / math.log(individuals / before[-1].individuals), 2)
+                if options.output and before:
+                    append(options.output, own, anew=not any(len(each) > 1 for each in done.values()))
                 before.append(own)
                 print(own, flush=True)
-    rows = [own for each in done.values() for own in each[1:]]
-    if options.output:
-        options.output.parent.mkdir(parents=True, exist_ok=True)
-        with open(options.output, "w", newline="") as stream:
-            writer = csv.DictWriter(stream, [field.name for field in fields(Measured)], lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(map(asdict, rows))
-    return int(any(own.exit_code or own.exponent > WORST for own in rows))
+    return int(any(own.exit_code or own.exponent > WORST for each in done.values() for own in each[1:]))
 
 
 if __name__ == "__main__":

@@ -104,8 +104,11 @@ def test_folders_of_somebody_else_are_never_removed(target, place, name):
     (place / name).mkdir()
     (place / name / "thesis").write_text("years of work")
     before = contents(place)
-    with pytest.raises(InputError, match=rf"{name}: exists, and is not a folder that hpcvdj wrote; move it away"):
+    refusal = rf"{name}: exists, and is not a folder that hpcvdj wrote; move it away"
+    with pytest.raises(InputError, match=refusal):
         written(target)
+    with pytest.raises(InputError, match=refusal), exclusive_folder(target, overwrite=True):
+        pytest.fail("the run has begun")
     assert contents(place) == before
 
 
