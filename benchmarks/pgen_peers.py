@@ -75,8 +75,8 @@ def compared(own: Any, peer: Any, **what: Any) -> Row:
     )  # fmt: skip
 
 
-def own_values(model: Any, rows: list[Any]) -> Any:
-    """hpcvdj's values, float64 [rows, PGEN_COLUMNS]."""
+def own_values(model: Any, rows: list[Any], value: str) -> Any:
+    """hpcvdj's values, float64 [rows]."""
     from tests.kernels.pgen.models import pgens
 
     asked = [
@@ -84,7 +84,8 @@ def own_values(model: Any, rows: list[Any]) -> Any:
                          for kind, call in (("V", row.v_call), ("J", row.j_call))))
         for row in rows
     ]  # fmt: skip
-    return np.concatenate([pgens(model, asked[start : start + BATCH]) for start in range(0, len(rows), BATCH)])
+    batches = [asked[start : start + BATCH] for start in range(0, len(rows), BATCH)]
+    return np.concatenate([pgens(model, batch, (value,))[:, 0] for batch in batches])
 
 
 def peer_values(name: str, rows: list[Any], options: argparse.Namespace) -> Iterator[tuple[str, str, Any, Any]]:
@@ -155,9 +156,12 @@ def measured(options: argparse.Namespace) -> Iterator[Row]:
         if name in tables:
             sources["table"] = observed(model, ROOT / tables[name], number, options.seed)
         for source, rows in sources.items():
-            own, masks = own_values(model, rows), np.array([row.mask for row in rows])
+            own = {value: own_values(model, rows, value) for value in PGEN_COLUMNS[:2]}
+            masks = np.array([row.mask for row in rows])
             for program, value, places, values in peer_values(name, rows, options):
-                ours, theirs = own[places, PGEN_COLUMNS.index(value)], np.array(values)
+                # The sum over one mismatch is of few rows, and takes longer.
+                ours = own[value][places] if value in own else own_values(model, [rows[k] for k in places], value)
+                theirs = np.array(values)
                 for mask in dict.fromkeys(masks[places].tolist()):
                     of = masks[places] == mask
                     what = {"locus": name, "source": source, "mask": mask, "value": value, "program": program}
