@@ -32,7 +32,7 @@ from hpcvdj.recombination.models import Alleles, Model
 from hpcvdj.recombination.repertoire import JunctionField
 from hpcvdj.recombination.symbols import Alphabet, read_alphabet
 from hpcvdj.repertoires.reading import reading_of
-from hpcvdj.repertoires.tables import table_columns
+from hpcvdj.repertoires.sequence_fields import fields_of_table
 from hpcvdj.runs.run import Run
 
 
@@ -95,7 +95,7 @@ def pgen(
     if alphabet is not None:
         symbols = Alphabet.of(alphabet) if isinstance(alphabet, Mapping) else read_alphabet(Path(alphabet))
     given = Given.of(junctions)
-    reading = reading_of(table_columns(given.arrow), sequence_field, symbols, strict=strict)
+    reading = reading_of(fields_of_table(given.arrow), sequence_field, symbols, strict=strict)
     names = pgen_names(sequence, mismatches, amino_acids=reading.alphabet is not None, selection=selection)
     config = PgenConfig(names, genes, backend, normalize=normalize, joint=joint)
     checks = Checks(ties, force=force)

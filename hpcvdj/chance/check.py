@@ -37,7 +37,7 @@ from hpcvdj.recombination.calls import Genes, Ties, locus_of
 from hpcvdj.recombination.exclusions import ExclusionKind
 from hpcvdj.recombination.germline import SegmentType
 from hpcvdj.recombination.igor import model_folders, read_model
-from hpcvdj.recombination.models import Alleles, Model
+from hpcvdj.recombination.models import ANY, Alleles, Model
 from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem, Repertoire
 from hpcvdj.repertoires.genes import by_gene, kinds_of, sequences
@@ -266,7 +266,7 @@ def check_fit(sample: Junctions, model: Model, name: str = "") -> ModelFit:
     names = (name or of_read,)
     if len(sample) < FEWEST_TO_SAY:
         return UNCHECKED
-    named = sample.repertoire.pairs[0][0].allele != "any"
+    named = sample.repertoire.pairs[0][0].allele != ANY
     own, order = by_gene(sample.repertoire, model) if named else (sample.repertoire, np.arange(len(sample)))
     distinct = _distinct(own)
     own, table_of = own.subset(distinct), sample.repertoire_of[order[distinct]]
@@ -448,7 +448,7 @@ def _log_likelihoods(p: Floats, model: Model) -> Floats:
 
 def _of_other(other: Model, segment: SegmentType, own: Alleles) -> Alleles:
     """The genes of a pair as another model has them; none if it lacks one."""
-    if own.allele == "any":
+    if own.allele == ANY:
         return other.alleles(segment)
     found = [other.find(segment, name) for name in own.allele.split(",")]
     return other.alleles(segment, [] if None in found else {place for places in found for place in places or ()})

@@ -145,6 +145,12 @@ class TableReader:
         self.require(wanted)
         return self._translated(self.own_batches(self._sources(wanted)), wanted)
 
+    def first_batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The first rows with these `columns`, as one batch of strings; none of a table without rows."""
+        self.require(columns)
+        rows = self._first_rows(self._sources(columns))
+        return self._translated([rows] if rows is not None else [], columns)
+
     def _sources(self, wanted: Sequence[str]) -> list[str]:
         return self.translation.sources(wanted) if self.translation else list(wanted)
 
