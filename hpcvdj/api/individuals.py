@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hpcvdj.api.tables import Given
+from hpcvdj.api.tables import Given, is_column, listed
 from hpcvdj.errors import InputError
 from hpcvdj.repertoires.formats import REASON
 from hpcvdj.repertoires.junctions import REPERTOIRE
@@ -39,7 +39,7 @@ def paths_or_table(tables: Any) -> list[Path] | pa.Table:
 
 def _named(table: Any, name: str) -> pa.Table:
     """What is read of a table in memory, in any format, or of a file, as AIRR fields; all of one individual."""
-    given = Given.of(table).arrow
+    given = Given.of(listed(table) if is_column(table) else table).arrow
     wanted = ("v_call", "j_call", *fields_of_table(given), "sequence_id", READS, REASON)
     own = pa.Table.from_batches(table_batches(given, [name for name in wanted if name in table_columns(given)]))
     return own.append_column(REPERTOIRE, pa.array([name] * len(own), pa.large_string()))

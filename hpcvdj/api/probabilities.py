@@ -10,7 +10,7 @@ import pyarrow as pa
 from hpcvdj.api.cohorts import cohort_of
 from hpcvdj.api.counting import warn_of
 from hpcvdj.api.parameters import documented, unfolding
-from hpcvdj.api.tables import Given, is_column, model_of, typed, used_model
+from hpcvdj.api.tables import Given, is_column, listed, model_of, typed, used_model
 from hpcvdj.api.tables import germline as germline_of
 from hpcvdj.border import warn
 from hpcvdj.chance.check import Checks, sample_of_table
@@ -64,7 +64,8 @@ def pgen(
     mismatches      1: also of all amino-acid sequences within one mismatch, added up
     genes           {genes}
     sequence_field  the column to read: `junction`, or `junction_aa`, amino acids in which X, B, J and Z are several;
-                    by default `junction_aa` if the table has no `junction`; `junction` of junctions alone
+                    or `cdr3_aa`, without the conserved residues; by default the first of these that the table has; of
+                    junctions alone, what they are
     alphabet        more symbols of amino acids: for each the symbols and codons that it stands for, as in
                     {"x": ["D", "E", "AAA"]}; or the file that defines them
     normalize       the probability among `productive` recombinations (other junctions are excluded), or, `none`, among
@@ -90,7 +91,7 @@ def pgen(
             raise InputError(
                 'junctions alone have no V and J calls; give genes="any", or a table with v_call and j_call'
             )
-        junctions = pa.table({sequence_field or "junction": pa.array(list(junctions), pa.string())})
+        junctions = listed(junctions, sequence_field)
     symbols = None
     if alphabet is not None:
         symbols = Alphabet.of(alphabet) if isinstance(alphabet, Mapping) else read_alphabet(Path(alphabet))

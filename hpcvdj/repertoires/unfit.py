@@ -64,8 +64,8 @@ def ambiguous_rows(reading: Reading, column: pa.Array) -> dict[int, Exclusion]:
 
 def with_ends(reading: Reading, column: pa.Array) -> pa.Array:
     """The sequences with the ends that the field does not have; missing ones stay so."""
-    first, last = reading.ends
-    if not first:
+    first, last, between = (pa.scalar(text, column.type) for text in (*reading.ends, ""))
+    if not reading.ends[0]:
         return column
-    completed = pc.binary_join_element_wise(first, column, last, pa.scalar("", column.type))
+    completed = pc.binary_join_element_wise(first, column, last, between)
     return pc.if_else(pc.equal(column, ""), column, completed)
