@@ -149,8 +149,8 @@ class TableReader:
         if Listed.recognises(self.own_columns):
             given = few([name for name in self.columns if name not in (ROW_ID, *self.own_columns)])
             return (
-                f"{self.path}: a list of {given} has no {few(missing)}; give a table that has them, or --genes any where "
-                "a command has it and calls are missing"
+                f"{self.path}: a list of {given} has no {few(missing)}; give a table that has them, or --genes any for "
+                "calls, where a command has it"
             )
         if missing == ["v_call", "j_call"]:
             message += "; --genes any does without calls, where a command has it"
