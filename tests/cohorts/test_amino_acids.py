@@ -46,7 +46,9 @@ def without_nucleotides(table):
 def test_where_each_has_one_spelling_all_is_as_with_nucleotides(rows, model):
     """Sizes, spectrum and tests; but the draws of sizes are of amino acids, so 4 digits are equal."""
     part = rows.slice(0, 20_000)
-    keys = pa.array(["|".join(own) for own in zip(*(part[n].to_pylist() for n in ("v_call", "j_call", "junction_aa")))])
+    keys = pa.array(
+        ["|".join(own) for own in zip(*(part[n].to_pylist() for n in ("v_call", "j_call", "junction_aa")), strict=True)]
+    )
     first = pc.index_in(keys, pc.unique(keys))
     _, places = np.unique(first.to_numpy(zero_copy_only=False), return_index=True)
     part = part.take(np.sort(places))
