@@ -69,7 +69,7 @@ class Naming:
         if self.subject is not None:
             subject = column_of(self.metadata, self.subject, names, "subject")
         if self.group is None:
-            return People(subject, None)
+            return People(subject)
         groups: dict[str, str] = {}
         for name, group in column_of(self.metadata, self.group, names).items():
             if groups.setdefault(subject[name], group) != group:

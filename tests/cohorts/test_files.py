@@ -9,6 +9,7 @@ from hpcvdj.chance.check import CHECKS, Checks
 from hpcvdj.cohorts.files import Naming, cohort_of_files, cohort_of_table
 from hpcvdj.errors import InputError, StoppedError
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
+from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.tables import write_table
 from hpcvdj.runs.run import Run
 from tests.chance.test_fit import renamed
@@ -77,9 +78,17 @@ def test_how_the_model_is_checked(few, model, tmp_path):
     assert fit.force
 
 
-def test_a_signal_while_tables_are_read(few, model, tmp_path):
-    run = Run()
-    run.request.name = "SIGTERM"
+@pytest.mark.parametrize("during", [False, True])
+def test_a_signal_while_tables_are_read(few, model, tmp_path, monkeypatch, during):
+    """Before their rows are read, or between two of them."""
+    run, right = Run(), Inputs.read
+
+    def read_on(*arguments, **options):
+        run.request.name = "SIGTERM"
+        return right(*arguments, **options)
+
+    monkeypatch.setattr(Inputs, "read", read_on)
+    run.request.name = "" if during else "SIGTERM"
     with pytest.raises(StoppedError, match="SIGTERM: stopped before any result; start again with the same command"):
         cohort_of_files(files_of(few, tmp_path / "in"), model, Naming(), CHECKS, run)
 

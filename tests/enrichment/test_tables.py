@@ -263,18 +263,18 @@ def test_rows_that_are_left_out_and_another_species(table, model, tmp_path, capl
     assert [line.startswith(f"a.tsv: {species}") for line in logged].count(True) == 1
 
 
-@pytest.mark.parametrize("after", [False, True])
-def test_a_signal_while_a_table_is_read(table, model, tmp_path, monkeypatch, after):
-    """Before its rows are read, or after that."""
+@pytest.mark.parametrize("when", ["before", "while", "after"])
+def test_a_signal_while_a_table_is_read(table, model, tmp_path, monkeypatch, when):
     run, right = Run().to(tmp_path / "o.tsv"), Inputs.read
 
     def read(*arguments, **options):
+        run.request.name = "" if when == "after" else "SIGTERM"
         junctions = right(*arguments, **options)
         run.request.name = "SIGTERM"
         return junctions
 
     monkeypatch.setattr(Inputs, "read", read)
-    run.request.name = "" if after else "SIGTERM"
+    run.request.name = "SIGTERM" if when == "before" else ""
     with pytest.raises(StoppedError, match="SIGTERM: stopped before any result; start again with the same command"):
         enrich_file(written([table], tmp_path), model, SETTINGS, ClonotypeChoice(), run)
     assert not (tmp_path / "o.tsv").exists()
