@@ -150,6 +150,8 @@ def _require_distinct(values: dict[str, Any], folders: list[str]) -> None:
             read += [folder / name for folder in models for name in MODEL_FILES]
         for number, path in enumerate(written):
             require_distinct(path, *read)
+            # Facts are written beside tables.
+            require_distinct(Path(f"{path}.json"), *read)
             if path in written[:number]:
                 raise InputError(f"{path}: is named for two outputs; name another file")
     except InputError as error:

@@ -42,6 +42,16 @@ def test_files_of_a_model_are_inputs(tmp_path, model, command, name):
     assert f"{link}: is an input of this run" in refused(tmp_path, *words, "-o", link, "--overwrite")
 
 
+@pytest.mark.parametrize("name", ["o.tsv.json", ".o.tsv.json.part"])
+@pytest.mark.parametrize("given", ["g.tsv", "t.tsv"])
+def test_facts_are_written_over_no_input(tmp_path, name, given):
+    shutil.copy(GERMLINE, tmp_path / "g.tsv")
+    shutil.copy(SMALL, tmp_path / "t.tsv")
+    (tmp_path / name).hardlink_to(tmp_path / given)
+    words = ("count", "t.tsv", "-g", "g.tsv", "--max-n", 1, "-o", "o.tsv", "--overwrite")
+    assert f"{name}: is an input of this run" in refused(tmp_path, *words)
+
+
 def test_tables_in_a_folder_of_generate_like_are_inputs(tmp_path):
     (tmp_path / "cohort").mkdir()
     for seed in (0, 1):

@@ -279,3 +279,27 @@ def test_what_a_run_killed_at_its_first_check_leaves_is_removed(tmp_path, monkey
     monkeypatch.setattr(os, "getpid", lambda: -1)
     require_writable(tmp_path / "o.tsv", overwrite=False)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kind", ["part", "probe", "lock"])
+@pytest.mark.parametrize("linked", [False, True])
+def test_hidden_files_of_a_run_are_no_inputs(tmp_path, kind, linked):
+    table, target = tmp_path / "t.tsv", tmp_path / "o.tsv"
+    table.write_text("years of work")
+    (tmp_path / f".o.tsv.{kind}").hardlink_to(table)
+    if linked:
+        target = tmp_path / "link.tsv"
+        target.symlink_to("o.tsv")
+    with pytest.raises(InputError, match=rf"\.o\.tsv\.{kind}: is an input of this run"):
+        require_distinct(target, table)
+
+
+def test_what_is_not_a_file_is_no_unfinished_one(tmp_path):
+    hidden = tmp_path / ".o.tsv.part"
+    for make in (hidden.mkdir, lambda: hidden.symlink_to(tmp_path / "elsewhere")):
+        make()
+        with pytest.raises(InputError, match=r"\.o\.tsv\.part: is where o\.tsv is written"):
+            require_writable(tmp_path / "o.tsv", overwrite=True)
+        hidden.unlink() if hidden.is_symlink() else hidden.rmdir()
+    hidden.write_text("half")
+    require_writable(tmp_path / "o.tsv", overwrite=False)
