@@ -62,9 +62,8 @@ def with_planted(rows):
 
     table = table.append_column("junction_aa", pa.array(translate(table["junction"].to_pylist())))
     first, kept = set(), []
-    for place, own in enumerate(
-        zip(*(table[name].to_pylist() for name in ("v_call", "j_call", "junction_aa")), strict=True)
-    ):
+    columns = [table[name].to_pylist() for name in ("v_call", "j_call", "junction_aa")]
+    for place, own in enumerate(zip(*columns, strict=True)):
         own = (own[0].partition("*")[0], own[1].partition("*")[0], own[2])
         if own not in first:
             first.add(own)
@@ -160,20 +159,8 @@ def test_misread_junctions_cannot_be_told_and_that_is_said(rows, tmp_path):
     assert facts["rows_read"] == 2_003
     distinct = len({*zip(*(table[name].to_pylist() for name in ("v_call", "j_call", "junction_aa")), strict=True)})
     assert facts["clonotypes"] == facts["junctions"] == pytest.approx(distinct, abs=5)
-    out, err = hpcvdj_command(
-        "enrich",
-        path,
-        "-m",
-        "human_trb",
-        "-o",
-        target,
-        "--overwrite",
-        "--min-reads",
-        2,
-        "--kappa",
-        1,
-        "--likely-errors",
-    )
+    options = ("--overwrite", "--min-reads", 2, "--kappa", 1, "--likely-errors")
+    out, err = hpcvdj_command("enrich", path, "-m", "human_trb", "-o", target, *options)
     assert "cannot be told" not in err
     assert "fewer than 2 reads" in out
 
@@ -201,7 +188,6 @@ def test_refused(rows, tmp_path):
     (tmp_path / "a.txt").write_text("\n".join(rows["junction_aa"].to_pylist()[:300]))
     _, err = hpcvdj_command("enrich", tmp_path / "a.txt", "-m", "human_trb", "-o", tmp_path / "o.tsv", code=2)
     assert "a list of junction_aa has no v_call, j_call" in error_line(err)
-    hpcvdj_command(
-        "enrich", tmp_path / "a.txt", "-m", "human_trb", "-o", tmp_path / "o.tsv", "--genes", "any", "--kappa", 1
-    )
+    words = ("-m", "human_trb", "-o", tmp_path / "o.tsv", "--genes", "any", "--kappa", 1)
+    hpcvdj_command("enrich", tmp_path / "a.txt", *words)
     assert (tmp_path / "o.tsv.json").exists()
