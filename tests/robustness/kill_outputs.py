@@ -61,7 +61,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 OPTIONS = {"p.png": "--plot", "p.svg": "--plot", "overlap.tsv": "--overlap", "clean/e.tsv": "--write-clean"}
 """The option that names a target, or the folder that has it."""
 
-OF_THE_RUN = ("command_line", "created_utc")
+OF_THE_RUN = ("command_line", "created_utc", "facts_sha256")
 """What a file of facts says that another run of the same command does not."""
 
 

@@ -96,6 +96,22 @@ def test_resume_of_a_complete_result_whose_part_is_damaged(tmp_path, damage):
     hpcvdj_command(*COUNT, "o.h5", "--batch-rows", 300, "--resume", cwd=tmp_path)
 
 
+def test_parts_that_lack_rows_are_not_joined(tmp_path):
+    """As after a kill, and a change of the slices' size in the record of the run."""
+    shutil.copy(SMALL, tmp_path / "t.tsv")
+    hpcvdj_command("-q", *COUNT, "o.h5", "--batch-rows", 200, cwd=tmp_path)
+    (tmp_path / "o.h5").unlink()
+    for part in (1, 2):
+        (tmp_path / "o.h5.parts" / f"part-{part:06}.h5").unlink()
+    record = tmp_path / "o.h5.parts" / "run.json"
+    said = json.loads(record.read_text())
+    record.write_text(json.dumps({**said, "facts": {"slice_rows": 1200}}))
+    line = refused(tmp_path, *COUNT, "o.h5", "--batch-rows", 200, "--resume")
+    assert "o.h5.parts: its parts lack 300 rows of the run; --overwrite starts again" in line
+    record.write_text(json.dumps(said))
+    hpcvdj_command("-q", *COUNT, "o.h5", "--batch-rows", 200, "--resume", cwd=tmp_path)
+
+
 def test_a_changed_fact_is_no_complete_table(tmp_path):
     shutil.copy(SMALL, tmp_path / "t.tsv")
     hpcvdj_command("-q", *COUNT, "o.tsv", cwd=tmp_path)
