@@ -1,13 +1,30 @@
 """The process of the command `hpcvdj`, or `python -m hpcvdj`."""
 
-from hpcvdj.cli import startup
+import signal
+import sys
+
+from hpcvdj.runs.launcher import leave_launch, let_root_speak
 
 
 def main() -> None:
     """Run the command; never returns."""
-    startup.load_little()
-    from hpcvdj import cli
+    # While modules are loaded there is nothing to clean up, and a launcher ends all ranks if a signal ends one.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        from hpcvdj.cli import startup
 
+        startup.load_little()
+        from hpcvdj import cli
+    except ImportError as error:
+        cause: BaseException = error
+        while cause.__cause__ is not None:
+            # numpy's own message is a page of advice.
+            cause = cause.__cause__
+        said = " ".join(str(cause).split())
+        let_root_speak()
+        print(f"hpcvdj: error: cannot start ({said[:300]}); install hpcvdj again in this environment", file=sys.stderr)
+        leave_launch(1)
+        sys.exit(1)
     cli.main()
 
 

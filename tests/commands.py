@@ -31,7 +31,7 @@ def hpcvdj_command(*arguments, code=0, cwd=None, stdin=b"", columns=200):
         mock.patch.object(sys, "argv", words),
         mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin))),
         mock.patch.dict(os.environ, COLUMNS=str(columns)),
-        mock.patch.object(cli, "world", World),
+        mock.patch.object(cli, "abort"),
         mock.patch.object(common, "world", World),
         contextlib.chdir(cwd or Path.cwd()),
         contextlib.redirect_stdout(out),

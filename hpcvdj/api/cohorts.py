@@ -19,6 +19,7 @@ from hpcvdj.cohorts.files import Naming, cohort_of_files, cohort_of_table
 from hpcvdj.cohorts.shared_table import SharingSettings
 from hpcvdj.cohorts.sharing import Sharing, share
 from hpcvdj.errors import InputError
+from hpcvdj.recombination.calls import Genes
 from hpcvdj.recombination.models import Model
 from hpcvdj.runs.run import Run
 
@@ -49,8 +50,9 @@ def sharing(
     InputError for fewer than two individuals, for two that are the same sample, and if no q explains the sharing.
     """
     loaded = checks().model(used_model(model))
-    cohort, fit = cohort_of(tables, loaded, naming(), checks())
-    found = share(cohort, loaded, settings(), Run(), loaded.selection, fit)
+    chosen = settings()
+    cohort, fit = cohort_of(tables, loaded, naming(), checks(), chosen.genes)
+    found = share(cohort, loaded, chosen, Run(), loaded.selection, fit)
     assert found is not None
     if found.refuted:
         warn(f"far more is shared than q = {found.q:g} explains, so p-values are too small: do not believe the hits")
@@ -93,12 +95,15 @@ def contamination(
     return found
 
 
-def cohort_of(tables: Any, model: Model, naming: Naming, checks: Checks) -> tuple[Cohort, ModelFit]:
+def cohort_of(
+    tables: Any, model: Model, naming: Naming, checks: Checks, genes: Genes | None = None
+) -> tuple[Cohort, ModelFit]:
+    """The cohort of tables, and how a model fits them; `genes` as of `cohort_of_files`."""
     if isinstance(tables, Mapping) and naming.individual is not None:
         raise InputError(f"individual={naming.individual!r}: the keys of a dict name its individuals; leave it out")
     given = paths_or_table(tables)
     if isinstance(given, pa.Table):
-        return cohort_of_table(given, model, naming, checks, warn)
-    _, cohort, fit = cohort_of_files(given, model, naming, checks, Run())
+        return cohort_of_table(given, model, naming, checks, warn, genes)
+    _, cohort, fit = cohort_of_files(given, model, naming, checks, Run(), genes=genes)
     assert cohort is not None
     return cohort, fit

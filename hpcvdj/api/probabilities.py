@@ -10,7 +10,7 @@ import pyarrow as pa
 from hpcvdj.api.cohorts import cohort_of
 from hpcvdj.api.counting import warn_of
 from hpcvdj.api.parameters import documented, unfolding
-from hpcvdj.api.tables import Given, is_column, model_of, typed, used_model
+from hpcvdj.api.tables import Given, is_column, listed, model_of, typed, used_model
 from hpcvdj.api.tables import germline as germline_of
 from hpcvdj.border import warn
 from hpcvdj.chance.check import Checks, sample_of_table
@@ -32,7 +32,7 @@ from hpcvdj.recombination.models import Alleles, Model
 from hpcvdj.recombination.repertoire import JunctionField
 from hpcvdj.recombination.symbols import Alphabet, read_alphabet
 from hpcvdj.repertoires.reading import reading_of
-from hpcvdj.repertoires.tables import table_columns
+from hpcvdj.repertoires.sequence_fields import fields_of_table
 from hpcvdj.runs.run import Run
 
 
@@ -64,7 +64,8 @@ def pgen(
     mismatches      1: also of all amino-acid sequences within one mismatch, added up
     genes           {genes}
     sequence_field  the column to read: `junction`, or `junction_aa`, amino acids in which X, B, J and Z are several;
-                    by default `junction_aa` if the table has no `junction`; `junction` of junctions alone
+                    or `cdr3_aa`, without the conserved residues; by default the first of these that the table has; of
+                    junctions alone, what they are
     alphabet        more symbols of amino acids: for each the symbols and codons that it stands for, as in
                     {"x": ["D", "E", "AAA"]}; or the file that defines them
     normalize       the probability among `productive` recombinations (other junctions are excluded), or, `none`, among
@@ -90,12 +91,12 @@ def pgen(
             raise InputError(
                 'junctions alone have no V and J calls; give genes="any", or a table with v_call and j_call'
             )
-        junctions = pa.table({sequence_field or "junction": pa.array(list(junctions), pa.string())})
+        junctions = listed(junctions, sequence_field)
     symbols = None
     if alphabet is not None:
         symbols = Alphabet.of(alphabet) if isinstance(alphabet, Mapping) else read_alphabet(Path(alphabet))
     given = Given.of(junctions)
-    reading = reading_of(table_columns(given.arrow), sequence_field, symbols, strict=strict)
+    reading = reading_of(fields_of_table(given.arrow), sequence_field, symbols, strict=strict)
     names = pgen_names(sequence, mismatches, amino_acids=reading.alphabet is not None, selection=selection)
     config = PgenConfig(names, genes, backend, normalize=normalize, joint=joint)
     checks = Checks(ties, force=force)

@@ -13,9 +13,10 @@ from importlib import import_module
 import typer
 
 from hpcvdj import __version__
-from hpcvdj.cli.common import QUIET, VERBOSE, Command, Group, complain, mute_nonroot_ranks, set_logging
+from hpcvdj.cli.common import QUIET, VERBOSE, Command, Group, complain, mute_nonroot_ranks, set_logging, unmute
 from hpcvdj.errors import HpcvdjError
-from hpcvdj.runs.ranks import ROOT, abort, launched_rank, world
+from hpcvdj.runs.launcher import ROOT, launched_rank, let_root_speak
+from hpcvdj.runs.ranks import abort
 
 log = logging.getLogger(__name__)
 
@@ -88,17 +89,18 @@ def main() -> None:
     except Exception as error:
         log.debug("where the error arose:", exc_info=True)
         kind, said = type(error).__name__, (str(error).splitlines() or [""])[0]
-        complain(HpcvdjError(f"unexpected {kind}: {said[:300]}; -v shows where. Please report it"))
-        abort(1)
-        sys.exit(1)
+        _leave(HpcvdjError(f"unexpected {kind}: {said[:300]}; -v shows where. Please report it"))
 
 
 def _leave(error: HpcvdjError) -> None:
     """Print one line from one rank, and end every rank."""
-    orderly = error.on_every_rank or error.before_ranks
-    if launched_rank() == ROOT or not orderly:
-        complain(error)
-    if not orderly and world().size > 1:
-        # The other ranks wait in a collective that this one will never join.
-        abort(error.exit_code)
+    if error.on_every_rank or error.before_ranks:
+        if launched_rank() == ROOT:
+            complain(error)
+        sys.exit(error.exit_code)
+    let_root_speak()
+    unmute()
+    complain(error)
+    # The other ranks wait in a collective that this one will never join.
+    abort(error.exit_code)
     sys.exit(error.exit_code)

@@ -5,7 +5,9 @@ import io
 import logging
 import os
 import shlex
+import signal
 import sys
+import threading
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -19,7 +21,9 @@ from typer.core import TyperCommand, TyperGroup
 from hpcvdj.cli.helping import print_help
 from hpcvdj.cli.streams import named, standard_streams, summary_stream
 from hpcvdj.errors import CompleteError, HpcvdjError, InputError, StoppedError
-from hpcvdj.runs.ranks import PATIENCE_SECONDS, ROOT, launched_rank, set_threads, starting, world
+from hpcvdj.runs.launcher import ROOT, launched_rank
+from hpcvdj.runs.ranks import PATIENCE_SECONDS, set_threads, starting, world
+from hpcvdj.runs.stopping import stopped_by
 from hpcvdj.storage.files import require_apart, require_distinct
 
 if TYPE_CHECKING:
@@ -41,6 +45,8 @@ VERBOSE = "Show where in the program an unexpected error arose."
 OUTPUTS = ("output", "overlap", "junctions_out", "write_clean", "plot", "figures")
 """The parameters of commands that name what is written; every other path is read."""
 
+MODELS = ("model", "a", "b")
+"""The parameters of commands that name models."""
 
 TABLE_OUT = "OUT"
 """The metavar of those that name a table."""
@@ -74,8 +80,12 @@ class Command(TyperCommand):
         tables = [param.name for param in self.params if param.name in OUTPUTS and param.metavar == TABLE_OUT]
         with standard_streams(ctx.params, OUTPUTS, tables):
             _require_distinct(ctx.params, [param.name for param in self.params if param.metavar == FOLDER_OUT])
+            # From here on a command can clean up; before, Ctrl-C ends the process, and with it all ranks.
+            _interrupt_by_exception()
             try:
                 return super().invoke(ctx)
+            except KeyboardInterrupt:
+                raise stopped_by("SIGINT", "at once; start again with the same command") from None
             except HpcvdjError as error:
                 error.args = (named(str(error)),)
                 raise
@@ -86,6 +96,11 @@ class Command(TyperCommand):
             if getattr(described, "help", None):
                 described.help = fill(described.help)  # type: ignore[attr-defined]
         print_help(self, ctx)
+
+
+def _interrupt_by_exception() -> None:
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class Group(TyperGroup):
@@ -123,20 +138,31 @@ def _require_distinct(values: dict[str, Any], folders: list[str]) -> None:
     try:
         for path in (*read, *written):
             _require_possible(path)
-        # A model is a name or the path of its folder.
-        models = [path for path in [Path(str(values.get("model")).removesuffix(":published"))] if path.is_dir()]
+        models = _model_folders(values)
         for name in folders:
             if values[name] is not None:
                 require_apart(values[name], *read, *models)
         # Results may go to the folder that has the tables; which files they are is known later.
         read = [path for path in read if not path.is_dir()]
+        if models and any(path.exists() for path in written):
+            from hpcvdj.inference.folder import MODEL_FILES
+
+            read += [folder / name for folder in models for name in MODEL_FILES]
         for number, path in enumerate(written):
             require_distinct(path, *read)
+            # Facts are written beside tables.
+            require_distinct(Path(f"{path}.json"), *read)
             if path in written[:number]:
                 raise InputError(f"{path}: is named for two outputs; name another file")
     except InputError as error:
         error.on_every_rank = True
         raise
+
+
+def _model_folders(values: dict[str, Any]) -> list[Path]:
+    """The folders of models that are given; a model is a name or the path of its folder."""
+    given = [str(values[name]).removesuffix(":published") for name in MODELS if values.get(name) is not None]
+    return [path for path in map(Path, given) if path.is_dir()]
 
 
 def _require_possible(path: Path) -> None:
@@ -208,6 +234,13 @@ def mute_nonroot_ranks() -> None:
         sys.stdout = sys.stderr = io.StringIO()
 
 
+def unmute() -> None:
+    """Let a rank above root print."""
+    if _streams:
+        sys.stdout, sys.stderr = _streams
+        _streams.clear()
+
+
 def begin(threads: int | None = None, patience: float = PATIENCE_SECONDS) -> "Run":
     """Start work: the arguments are well formed, so every rank may report its failures.
 
@@ -215,9 +248,7 @@ def begin(threads: int | None = None, patience: float = PATIENCE_SECONDS) -> "Ru
 
     LauncherError if the ranks were started with different options, or are different versions.
     """
-    if _streams:
-        sys.stdout, sys.stderr = _streams
-        _streams.clear()
+    unmute()
     starting.patience = patience
     current = world()
     current.patience = patience

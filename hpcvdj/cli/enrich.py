@@ -2,7 +2,7 @@
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -98,6 +98,10 @@ def command(
             help="Take the model's selection factor (hpcvdj infer-selection), if it has one.",
         ),
     ] = True,
+    genes: Annotated[
+        Literal["call", "any"],
+        typer.Option("--genes", help="any: without V and J calls, as of a list of CDR3s; all junctions are one class."),
+    ] = "call",
     ties: options.TiesOption = "none",
     keep_misfits: options.KeepMisfits = False,
     force: options.Force = False,
@@ -118,7 +122,9 @@ def command(
     without neighbours tell. P-values are Poisson, q-values are those of Benjamini and Hochberg over all clonotypes,
     hits that are neighbours form clusters.
 
-    Needs productive nucleotide junctions with V and J calls, of one individual in each table. The numbers are the
+    Takes productive junctions with V and J calls, of one individual in each table, in nucleotides or, of tables that
+    have only these, in amino acids; each clonotype then counts as one junction, and likely sequencing errors are not
+    known. The numbers are the
     same for any number of ranks and threads. enriched.tsv.json, beside enriched.tsv, says what was read, kappa of each
     length, and how many hits there are.
 
@@ -143,6 +149,7 @@ def command(
             backend=backend,
             selection=selection,
             strict_binding=strict_binding,
+            genes=genes,
         )
     )
     choice = ClonotypeChoice(min_reads, likely_errors)
@@ -213,6 +220,8 @@ def _report(found: "Enriched", written: list[Path], max_q: float) -> None:
     for reason, number in own.not_tested.items():
         if number:
             common.say(f"           {number:,} more are not tested: {reason}")
+    if own.not_available:
+        common.say(f"not known  for want of nucleotides: {', '.join(own.not_available)}")
     if own.kappa is not None:
         lengths = "".join(f", {length}: {kappa:.2f}" for length, kappa in own.by_length.items())
         estimate = own.estimate

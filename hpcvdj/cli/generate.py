@@ -1,17 +1,18 @@
 """`hpcvdj generate`."""
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hpcvdj.cli import common, options
 from hpcvdj.cli.drawing import write_drawn
+from hpcvdj.storage.files import require_distinct
 
 if TYPE_CHECKING:
-    from hpcvdj.generation.generate import Generation
+    from hpcvdj.cohorts.cohort import Cohort
     from hpcvdj.recombination.models import Model
+    from hpcvdj.repertoires.inputs import Inputs
     from hpcvdj.runs.run import Run
 
 
@@ -74,27 +75,23 @@ def command(
     if joint:
         loaded = run.from_root(loaded.with_joint_choice)
     if like:
-        batches = _like(like, loaded, plan, individual, run, backend, force=force)
+        from hpcvdj.cohorts.like import cohort_like
+
+        with run.request:
+            inputs, cohort = _cohort(like, loaded, individual, run, force=force)
+            run.on_root(lambda: require_distinct(output, *inputs.files))
+        batches = cohort_like(cohort, loaded, plan, run, backend)
     else:
         batches = generate(loaded, plan, run.bind(backend, sharing_pays=True), run)
     write_drawn(run, batches, output, seed, overwrite=overwrite)
 
 
-def _like(
-    tables: list[Path],
-    model: "Model",
-    plan: "Generation",
-    individual: str | None,
-    run: "Run",
-    backend: str,
-    *,
-    force: bool,
-) -> Iterator[Any]:
-    """The rows of a cohort like that of the tables."""
+def _cohort(
+    tables: list[Path], model: "Model", individual: str | None, run: "Run", *, force: bool
+) -> "tuple[Inputs, Cohort | None]":
+    """The tables, and root's cohort of them."""
     from hpcvdj.chance.check import Checks
     from hpcvdj.cohorts.files import Naming, cohort_of_files
-    from hpcvdj.cohorts.like import cohort_like
 
-    with run.request:
-        _, cohort, _ = cohort_of_files(tables, model, Naming(individual), Checks(force=force), run)
-    return cohort_like(cohort, model, plan, run, backend)
+    inputs, cohort, _ = cohort_of_files(tables, model, Naming(individual), Checks(force=force), run)
+    return inputs, cohort

@@ -41,8 +41,9 @@ def command(
         JunctionField | None,
         typer.Option(
             "--sequence-field",
-            help="AIRR field to read: nucleotides, or amino acids with X, B, J, Z and the symbols of --alphabet.",
-            show_default="junction; junction_aa if the table has only that",
+            help="AIRR field to read: nucleotides; or amino acids with X, B, J, Z and the symbols of --alphabet, in "
+            "cdr3_aa without the conserved C and F/W.",
+            show_default="the first of them that the table has",
         ),
     ] = None,
     alphabet: Annotated[
@@ -124,12 +125,12 @@ def command(
         from hpcvdj.chance.check import Checks
         from hpcvdj.counting.config import PgenConfig, pgen_names
         from hpcvdj.recombination.symbols import read_alphabet
-        from hpcvdj.repertoires.inputs import columns_at
         from hpcvdj.repertoires.reading import reading_of
+        from hpcvdj.repertoires.sequence_fields import first_fields
 
         symbols = read_alphabet(alphabet) if alphabet else None
         opening = options.opening(table_format, columns)
-        reading = reading_of(columns_at(junctions, opening), sequence_field, symbols, opening, strict=strict)
+        reading = reading_of(first_fields(junctions, opening), sequence_field, symbols, opening, strict=strict)
         names = pgen_names(sequence, mismatches, amino_acids=reading.alphabet is not None, selection=selection)
         config = PgenConfig(names, genes, backend, strict_binding=strict_binding, normalize=normalize, joint=joint)
         return config.model(Checks(ties).model(options.used_model(model))), config, config.reads(reading)

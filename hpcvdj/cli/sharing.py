@@ -1,7 +1,7 @@
 """`hpcvdj sharing`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -51,6 +51,10 @@ def command(
         float | None,
         typer.Option("--q", help="The share of sequences that survive selection.", show_default="fitted"),
     ] = None,
+    genes: Annotated[
+        Literal["call", "any"],
+        typer.Option("--genes", help="any: without V and J calls, as of a list of CDR3s; for --unit aa."),
+    ] = "call",
     draws: options.Draws = DRAWS,
     seed: options.Seed = 0,
     table_format: options.TableFormat = None,
@@ -71,8 +75,9 @@ def command(
     everybody; it is fitted. The p-value of a sequence is the probability that so many individuals have it if one has.
     Also prints how well generation probability and length predict which sequences are shared (AUC).
 
-    Each table is one individual, or each repertoire_id of a table that has several. Needs productive nucleotide
-    junctions with V and J calls. Run hpcvdj contamination first: copies between samples look like sharing. OUT.json
+    Each table is one individual, or each repertoire_id of a table that has several. Takes productive junctions with V
+    and J calls, in nucleotides or, of tables that have only these, in amino acids; copies and nucleotide variants are
+    then not known. Run hpcvdj contamination first: copies between samples look like sharing. OUT.json
     has the numbers of the summary and the overlap of all pairs.
 
     Example: hpcvdj sharing donors/ -m human_trb -o shared.tsv --plot shared.png
@@ -86,7 +91,7 @@ def command(
     from hpcvdj.storage.plots import require_plottable
 
     settings = run.from_root(
-        lambda: SharingSettings(unit, min_individuals, q, draws, seed, backend, strict_binding=strict_binding)
+        lambda: SharingSettings(unit, min_individuals, q, draws, seed, backend, strict_binding, genes)
     )
     naming = run.from_root(lambda: Naming(individual, metadata, group, subject))
     checks = run.from_root(lambda: Checks(ties, keep_misfits=keep_misfits, force=force))
@@ -142,6 +147,8 @@ def _report(found: "Sharing", written: list[Path]) -> None:
     for reason, number in found.not_tested.items():
         if number:
             common.say(f"not tested  {number:,} shared sequences: {reason}")
-    copies = f"; {found.hits - found.likely_copies:,} without likely copies" if found.likely_copies else ""
+    if found.not_available:
+        common.say(f"not known   for want of nucleotides: {', '.join(found.not_available)}")
+    copies = f"; {found.hits - (found.likely_copies or 0):,} without likely copies" if found.likely_copies else ""
     common.say(f"hits        {found.hits:,} with q_value <= 0.05{copies}")
     common.say(f"written     {', '.join(map(str, written))}")

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from hpcvdj.errors import InputError, option_named
-from hpcvdj.runs.ranks import launched_ranks
+from hpcvdj.runs.launcher import launched_ranks
 
 DASH = Path("-")
 

@@ -14,6 +14,9 @@ from hpcvdj.repertoires.junctions import Reference
 NEARLY_ALL = 0.9
 HALF = 0.5
 
+A_THIRD = 1 / 3
+"""Enough if another table lists them: mouse TRBV20 is read as human TRBV20-1, so a human table lacks less than half."""
+
 FEWEST_REACHED = 0.1
 """With a right table and `ENOUGH_N` n-nucleotides or more, a larger share of the junctions has a pathway."""
 
@@ -50,11 +53,12 @@ def species_warning(summary: Tally, reference: Reference) -> str | None:
     rows, counted, reached = summary.rows_read, summary.counted, summary.nonzero
     lacking = sum(count for *_, count in unlisted)
     finding = f"{lacking:,} of {rows:,} rows have a V or J call that {reference.name} does not list"
-    if lacking and lacking >= HALF * rows:
+    if lacking and lacking >= A_THIRD * rows:
         others = _other_tables(reference) if isinstance(reference, Germline) else _other_models(reference)
         other, listed, undecided = _best(others, unlisted)
         if other and listed >= NEARLY_ALL * (lacking - undecided) and undecided < HALF * lacking:
             return f"{finding}, but {other} lists those of {listed:,}: are the rows of that species or locus?"
+    if lacking and lacking >= HALF * rows:
         return f"{finding}: are they of another species or locus?"
     telling = isinstance(reference, Model) or summary.max_n >= ENOUGH_N
     if telling and counted and reached < FEWEST_REACHED * counted:

@@ -128,6 +128,8 @@ class CallPolicy:
         first = germline.find(segment, gene)
         if first is None and (elsewhere := other_locus(segment, gene, germline.loci, "germline table")):
             return elsewhere
+        if first is None and not star and germline.meant(segment, gene):
+            return Exclusion.of(ExclusionKind.FAMILY_CALL, segment=segment, family=gene)
         if first is None:
             return Exclusion.of(ExclusionKind.UNLISTED_GENE, segment=segment, gene=gene)
         if star and self.unlisted == "exclude":

@@ -41,6 +41,10 @@ class ExclusionKind(Enum):
         "{field} contains {letter!r}, no amino acid and no symbol of the alphabet",
         "{field} with other letters than amino acids and symbols of the alphabet",
     )
+    SEVERAL_RESIDUES = (
+        "{field} contains {letter!r}, which stands for several amino acids; this needs each",
+        "{field} with a symbol for several amino acids",
+    )
     OUT_OF_FRAME = (
         "{field} contains {letter!r}, as of a junction that is out of frame",
         "{field} of a junction that is out of frame",
@@ -82,6 +86,10 @@ class ExclusionKind(Enum):
     )
     NO_CALL = "no {segment} call", "no {segment} call"
     AMBIGUOUS_CALL = "ambiguous {segment} call {call}", "ambiguous {segment} call", "--ambiguous-calls first"
+    FAMILY_CALL = (
+        "{segment} call {family} is a family of several genes; pathways are those of one gene",
+        "{segment} call of a family of several genes",
+    )
     UNLISTED_GENE = (
         "{segment} gene {gene} is not in the germline table",
         "{segment} gene that is not in the germline table",

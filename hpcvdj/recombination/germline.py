@@ -17,7 +17,7 @@ from typing import ClassVar, Literal, get_args
 
 from hpcvdj.errors import InputError, choice, require_choice, require_integer
 from hpcvdj.recombination.alphabet import reverse_complement
-from hpcvdj.recombination.names import imgt_spelling, normal_name
+from hpcvdj.recombination.names import alleles_by_name, imgt_spelling, normal_name
 from hpcvdj.recombination.packaged import germline_names, germline_paths
 from hpcvdj.storage.inputs import read_text
 
@@ -203,16 +203,23 @@ class Germline:
     def find(self, segment_type: str, call: str) -> Segment | None:
         """The segment of a call: an allele by its full name, a gene by its first listed allele.
 
-        Names are compared as of `names.normal_name`, as those of models are.
+        A family counts as its gene if only one is listed.  Names are read as those of models are.
         """
-        return self._by_name.get((segment_type, normal_name(call)))
+        meant = self.meant(segment_type, call)
+        return meant[0] if len({segment.gene for segment in meant}) == 1 else None
+
+    def meant(self, segment_type: str, name: str) -> list[Segment]:
+        """The segments that the name of an allele, a gene or a family means, as of `names.alleles_by_name`."""
+        segments, places = self._by_name[segment_type]
+        normal = normal_name(name)
+        meant = [segments[place] for place in places.get(normal, ())]
+        # A gene TRBV7 is not the family of TRBV7-1.
+        return [segment for segment in meant if normal_name(segment.gene) == normal] or meant
 
     @cached_property
-    def _by_name(self) -> dict[tuple[str, str], Segment]:
-        names: dict[tuple[str, str], Segment] = {}
-        for part in ("gene", "allele"):
-            names |= {(own.segment_type, normal_name(getattr(own, part))): own for own in reversed(self.segments)}
-        return names
+    def _by_name(self) -> dict[str, tuple[list[Segment], dict[str, tuple[int, ...]]]]:
+        kinds = {kind: [own for own in self.segments if own.segment_type == kind] for kind in SEGMENT_TYPES}
+        return {kind: (listed, alleles_by_name(own.allele for own in listed)) for kind, listed in kinds.items()}
 
     def facts(self) -> dict[str, str | int]:
         """What results record of it."""

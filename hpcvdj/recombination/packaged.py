@@ -1,12 +1,11 @@
 """Germline tables and models that come with hpcvdj, by name.
 
-`hpcvdj/germlines` and `hpcvdj/models` are links to `inputs/germline` and `inputs/models`, whose scripts make the files;
-an installed hpcvdj has copies.
+`hpcvdj/inputs` is a link to `inputs`, whose scripts make the files; an installed hpcvdj has copies.
 """
 
 from pathlib import Path
 
-_PACKAGE = Path(__file__).resolve().parents[1]
+_INPUTS = Path(__file__).resolve().parents[1] / "inputs"
 
 _NOT_TABLES = ("REFUSED",)
 """What the folder of germline tables has besides."""
@@ -14,7 +13,7 @@ _NOT_TABLES = ("REFUSED",)
 
 def germline_paths() -> dict[str, Path]:
     """The germline tables by name, such as human_trb."""
-    found = sorted((_PACKAGE / "germlines").glob("*.tsv"))
+    found = sorted((_INPUTS / "germline").glob("*.tsv"))
     return {path.stem: path for path in found if path.stem not in _NOT_TABLES}
 
 
@@ -33,10 +32,10 @@ def germline_names() -> dict[str, tuple[str, ...]]:
 
 def anchors_paths() -> list[Path]:
     """The anchors files with which the germline tables are made."""
-    return sorted((_PACKAGE / "germlines" / "anchors").glob("*.csv"))
+    return sorted((_INPUTS / "germline" / "anchors").glob("*.csv"))
 
 
 def model_paths() -> dict[str, Path]:
     """The folders of models by name, such as human_trb_m15."""
-    found = sorted((_PACKAGE / "models").glob("*/model_params.txt"))
+    found = sorted((_INPUTS / "models").glob("*/model_params.txt"))
     return {path.parent.name: path.parent for path in found}

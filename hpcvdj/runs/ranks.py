@@ -11,6 +11,7 @@ import os
 import pickle
 import signal
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -24,28 +25,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.errors import HpcvdjError, LauncherError, LostRankError, installing
+from hpcvdj.runs.launcher import ROOT, last_words, launched_rank, launched_ranks, leave_launch
+from hpcvdj.runs.liveness import Liveness
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-ROOT = 0
-"""The rank that reads, writes and prints."""
-
-_LAUNCHER_SIZES = (
-    "OMPI_COMM_WORLD_SIZE",
-    "PMI_SIZE",
-    "MV2_COMM_WORLD_SIZE",
-    "PALS_SIZE",
-    "SLURM_STEP_NUM_TASKS",
-)
-_LAUNCHER_RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "PALS_RANKID")
-
-LAST_WORDS_SECONDS = 0.3
-"""How long a failing rank waits for the launcher to forward its message before it ends all ranks."""
-
 PATIENCE_SECONDS = 120.0
-"""How long a rank waits in a collective for the other ranks, whose steps take seconds."""
+"""How long a rank waits for the others while none of them is at work."""
 
 _SPIN_SECONDS, _NAP_SECONDS = 0.002, 0.0002
 
@@ -53,19 +41,6 @@ _LAST_WORDS_APART = _GRACE_SECONDS = 1.0
 
 _BROADCAST_BYTES = 1 << 30
 """Arrays are broadcast in parts: older MPI libraries count bytes in 32 bits."""
-
-
-def launched_ranks() -> int:
-    """How many ranks the launcher says it started, from its environment; 1 without a launcher."""
-    sizes = (os.environ.get(name, "") for name in _LAUNCHER_SIZES)
-    return max((int(size) for size in sizes if size.isdigit()), default=1)
-
-
-def launched_rank() -> int:
-    """This process's rank by the launcher's environment, before MPI starts: root prints usage errors."""
-    names = (*_LAUNCHER_RANKS, "SLURM_PROCID") if "SLURM_STEP_NUM_TASKS" in os.environ else _LAUNCHER_RANKS
-    ranks = (os.environ.get(name, "") for name in names)
-    return next((int(rank) for rank in ranks if rank.isdigit()), ROOT)
 
 
 NO_LIBRARY = "none (serial)"
@@ -79,6 +54,7 @@ class World:
         self._comm = comm
         self.library = library
         self.patience = PATIENCE_SECONDS
+        self._liveness: Liveness | None = None
         self.rank: int = comm.Get_rank() if comm is not None else ROOT
         self.size: int = comm.Get_size() if comm is not None else 1
 
@@ -87,27 +63,50 @@ class World:
         """Whether this rank reads, writes and prints."""
         return self.rank == ROOT
 
+    def watch(self) -> None:
+        """Let this rank tell the others that it is at work, while they wait for it in a collective."""
+        comm, request = self._comm.Idup()
+        self.wait(request)
+        self._liveness = Liveness(comm, lambda: self.patience)
+
+    def leave(self) -> None:
+        """Wait for every rank before MPI ends, where no patience would run out."""
+        self.barrier()
+        if self._liveness is not None:
+            self._liveness.end()
+
     def wait(self, request: Any, begun: float | None = None) -> None:
-        """Wait for a collective; LostRankError if `patience` runs out.
+        """Wait for a collective; LostRankError if no rank has been at work for as long as `patience`.
 
         Python's signal handlers run meanwhile, which they would not in a blocking call.
 
         begun  the time.monotonic() since which this rank is patient; by default it begins to be now
         """
         called = time.monotonic()
+        liveness = self._liveness
         while not request.Test():
             now = time.monotonic()
-            waited = now - (begun or called)
-            # Ranks give up one after another, so that the first one speaks for all.
-            impatient = waited > self.patience + self.rank * _LAST_WORDS_APART
-            # If it was this rank that was slow, the others have come meanwhile.
-            if impatient and (begun is None or now - called > _GRACE_SECONDS):
-                raise LostRankError(
-                    f"rank {self.rank} waited {waited:.0f} s for the other ranks: one of them hangs, is cut off, or "
-                    "needs longer for one step than --patience allows; check its node, then run the command again"
-                )
-            if now - called > _SPIN_SECONDS:
-                time.sleep(_NAP_SECONDS)
+            if now - called <= _SPIN_SECONDS:
+                continue
+            if liveness is not None:
+                liveness.waiting = begun or called
+            self._raise_if_impatient(now, called, begun)
+            time.sleep(_NAP_SECONDS)
+        if liveness is not None:
+            liveness.done_waiting()
+
+    def _raise_if_impatient(self, now: float, called: float, begun: float | None) -> None:
+        """LostRankError if this rank, which has waited since `called`, loses its patience; `begun` as of `wait`."""
+        heard = self._liveness.heard if self._liveness is not None else called
+        waited = now - max(begun or called, heard)
+        # Ranks give up one after another, so that the first one speaks for all.
+        impatient = waited > self.patience + self.rank * _LAST_WORDS_APART
+        # If it was this rank that was slow, the others have come, or answered, meanwhile.
+        if impatient and (begun is None or now - called > _GRACE_SECONDS):
+            raise LostRankError(
+                f"rank {self.rank} waited {waited:.0f} s for the other ranks: one of them hangs or is cut off; "
+                "check its node, then run the command again"
+            )
 
     def sum(self, values: NDArray[Any]) -> NDArray[Any]:
         """The element-wise sum of the ranks' `values` (one shape on every rank), on every rank: the paper's all-reduce.
@@ -314,11 +313,14 @@ def world() -> World:
     except (ImportError, RuntimeError) as error:
         # Without an MPI library to load, mpi4py raises RuntimeError, not ImportError.
         if launched > 1:
-            raise LauncherError(
+            failure = LauncherError(
                 f"started as {launched} ranks, but there is no MPI library to join them "
                 f"({str(error).splitlines()[0]}); {installing('mpich')}, or load your "
                 "cluster's MPI module and install mpi4py against it"
-            ) from None
+            )
+            # Other ranks may have one, and wait for this one.
+            failure.before_ranks = False
+            raise failure from None
         return World()
     size = MPI.COMM_WORLD.Get_size()
     library = MPI.Get_library_version().strip().splitlines()[0]
@@ -338,25 +340,50 @@ def world() -> World:
         previous(kind, value, trace)
         abort()
 
+    def leave() -> None:
+        """The last thing that ranks do together is to leave MPI, which waits without end."""
+        try:
+            current.leave()
+        except LostRankError as error:
+            print(f"hpcvdj: error: {error}", file=sys.stderr)
+            abort(error.exit_code)
+        signal.alarm(_alarm_seconds(current.patience))
+
     sys.excepthook = hook
-    # The last thing that ranks do together is to leave MPI.
-    atexit.register(lambda: signal.alarm(_alarm_seconds(current.patience)))
+    if MPI.Query_thread() == MPI.THREAD_MULTIPLE:
+        current.watch()
+    atexit.register(leave)
     return current
 
 
 @contextmanager
 def _limited(launched: int) -> Iterator[None]:
-    """End this process if MPI does not start within the patience, which no Python code could do then."""
+    """End this process, with a message, if MPI does not start within the patience.
+
+    Another process does so: MPI starts in one call, during which no Python code of this process can run.
+    """
     if launched == 1:
         yield
         return
-    previous = signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.alarm(_alarm_seconds(starting.patience))
-    try:
+    seconds = _alarm_seconds(starting.patience)
+    said = (
+        f"hpcvdj: error: rank {launched_rank()} waited {seconds} s for MPI to start: a rank did not come; see what it "
+        "printed, and check its node, then run the command again"
+    )
+    words = [sys.executable, "-I", "-S", "-c", _WATCHER, str(seconds + launched_rank()), str(os.getpid()), said]
+    # In a session of its own, where Ctrl-C does not reach it.
+    with subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True):
         yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, previous)
+
+
+_WATCHER = """
+import os, select, signal, sys
+seconds, watched, said = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+if not select.select([0], [], [], seconds)[0]:
+    print(said, file=sys.stderr, flush=True)
+    os.kill(watched, signal.SIGTERM)
+"""
+"""Standard input of this program ends when the process that it watches has started MPI, or has ended."""
 
 
 def _alarm_seconds(patience: float) -> int:
@@ -364,14 +391,16 @@ def _alarm_seconds(patience: float) -> int:
     return math.ceil(patience if math.isfinite(patience) else PATIENCE_SECONDS)
 
 
-def abort(exit_code: int = 1) -> None:
-    """End every rank with `exit_code`, waiting ones too; returns only in a world of one rank."""
-    if world().size == 1:
-        return
-    from mpi4py import MPI
+def started() -> bool:
+    """Whether this process has started MPI, as one of several ranks."""
+    return world.cache_info().currsize > 0 and world().size > 1
 
-    sys.stdout.flush()
-    sys.stderr.flush()
-    # mpiexec reads the ranks' output through pipes and drops what is still in them when the ranks are killed.
-    time.sleep(LAST_WORDS_SECONDS)
-    MPI.COMM_WORLD.Abort(exit_code)
+
+def abort(exit_code: int = 1) -> None:
+    """End every rank with `exit_code`, waiting ones too; returns only if there is no other rank to be ended."""
+    if started():
+        from mpi4py import MPI
+
+        last_words()
+        MPI.COMM_WORLD.Abort(exit_code)
+    leave_launch(exit_code)

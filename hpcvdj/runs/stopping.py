@@ -72,7 +72,7 @@ class Agreement:
 
     Ranks that work together call `together` at each boundary, where they wait for each other.  Ranks that work each
     on its own call `passed` between two steps, which does not wait, and `end` when they have nothing left to do.  A
-    round is over when every rank has passed, or ended, since the last round.  LostRankError if one takes longer
+    round is over when every rank has passed, or ended, since the last round.  LostRankError if one hangs for longer
     than the world's `patience`.
 
     wants_stop  whether this rank wants to stop

@@ -40,6 +40,10 @@ def test_the_table_that_lists_the_calls_is_named():
     assert "human_trb.tsv" in warning([(allele("TRBV7-9*01"), 10)], 10, 0)
 
 
+def test_a_third_is_enough_if_another_table_lists_them():
+    assert "human_trb.tsv lists those of 4" in warning([(gene("TRBV7-9"), 4)], 12, 8)
+
+
 def test_an_allele_that_neither_table_lists_speaks_for_neither():
     unlisted = allele("TRBV19*99")
     assert "human_trb.tsv lists those of 6" in warning([(gene("TRBV7-9"), 6), (unlisted, 4)], 10, 0)
@@ -54,7 +58,8 @@ def test_no_table_is_named_that_does_not_list_them():
 
 def test_no_warning_of_what_is_usual():
     assert warning([], 10, 10) is None
-    assert warning([(gene("TRBV7-9"), 4)], 10, 6) is None
+    assert warning([(gene("TRBV7-9"), 4)], 13, 9) is None
+    assert warning([(gene("TRBV99"), 4)], 10, 6) is None
     ambiguous = Exclusion.of(ExclusionKind.AMBIGUOUS_CALL, segment="V", call="TRBV1,TRBV2")
     assert warning([(ambiguous, 10)], 10, 0) is None
     assert warning([], 10, 10, reached=1, max_n=10) is None

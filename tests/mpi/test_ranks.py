@@ -148,6 +148,29 @@ def test_a_rank_that_hangs_is_noticed():
     agreement.end()
 
 
+@pytest.mark.parametrize("victim", ["root", "last"])
+def test_a_rank_at_work_is_waited_for(run, victim):
+    """However long its step takes: the others hear that its process computes."""
+    current, patience = run.world, run.world.patience
+    at_work = 0 if victim == "root" else run.ranks - 1
+
+    def compute():
+        end = time.monotonic() + 2.5
+        while time.monotonic() < end:
+            np.sort(np.random.default_rng(1).random(100_000))
+
+    current.patience = 0.5
+    try:
+        if victim == "root":
+            run.on_root(compute)
+        elif run.rank == at_work:
+            compute()
+        assert current.sum(np.array([1])) == run.ranks
+    finally:
+        current.patience = patience
+    run.barrier()
+
+
 def test_arrays_and_values_of_root_are_every_ranks(run):
     arrays = {"a": np.arange(5), "b": np.ones((2, 3), dtype=np.uint64)} if run.is_root else None
     shared = run.share_arrays(arrays)

@@ -10,6 +10,7 @@ from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
 from hpcvdj.recombination.germline import Germline, Segment, read_germline, v_forms
 from hpcvdj.recombination.igor import read_model
 from hpcvdj.recombination.models import Alleles
+from hpcvdj.recombination.packaged import germline_names
 from tests.conftest import TABLES
 from tests.recombination.igor_files import gene_files
 
@@ -252,5 +253,31 @@ def test_an_allele_that_is_not_listed_and_a_family(tmp_path):
         assert "other alleles of TRBV7-2 are" in str(reference("TRBV7-2*99"))
         assert str(reference("TRBV7*99")).startswith("V gene TRBV7")
     # Pathways are those of one segment, probabilities are sums over several.
-    assert CallPolicy().resolve(germline, "V", "TRBV7").kind is ExclusionKind.UNLISTED_GENE
+    family = CallPolicy("first", "first").resolve(germline, "V", "TRBV7")
+    assert family.kind is ExclusionKind.FAMILY_CALL
+    assert str(family) == "V call TRBV7 is a family of several genes; pathways are those of one gene"
     assert isinstance(model.resolve("V", "TRBV7"), Alleles)
+
+
+@pytest.mark.parametrize("name", germline_names())
+def test_a_name_is_read_alike_with_a_germline_and_with_a_model(tmp_path, name):
+    """Alleles, genes, families of one gene (TRBV20 is TRBV20-1) and the reverse (TRBV2-1 is TRBV2), in any spelling."""
+    germline = read_germline(name)
+    listed = germline.of("V")
+    model = read_model(gene_files([own.allele for own in listed]).write(tmp_path))
+    genes = {own.gene for own in listed}
+    for call in (
+        {own.allele for own in listed}
+        | genes
+        | {f"{gene}-1" for gene in genes}
+        | {gene.partition("-")[0] for gene in genes}
+    ):
+        for spelling in (call, call.lower(), call.replace("TRBV", "TCRBV0")):
+            segment, alleles = CallPolicy().resolve(germline, "V", spelling), model.resolve("V", spelling)
+            if isinstance(alleles, Exclusion):
+                assert segment.kind is ExclusionKind.UNLISTED_GENE
+            elif isinstance(segment, Exclusion):
+                assert segment.kind is ExclusionKind.FAMILY_CALL
+                assert len({own.partition("*")[0] for own in alleles.allele.split(",")}) > 1
+            else:
+                assert segment.allele in alleles.allele.split(",")

@@ -237,7 +237,7 @@ def ended(
     child = begun(words, folder, before, learning=learning, limited=limited)
     _, status, usage = os.wait4(child, 0)
     said = (folder / LOG).read_text(errors="replace")
-    if learning:
+    if learning and (folder / MODULES).exists():
         for name in (folder / MODULES).read_text().split():
             with suppress(ImportError):
                 importlib.import_module(name)
@@ -280,7 +280,8 @@ def begun(
 def serial() -> None:
     """Have commands run as worlds of one rank, without MPI."""
     entrypoints.init_all()
-    cli.world = common.world = World  # type: ignore[assignment]
+    common.world = World  # type: ignore[assignment]
+    cli.abort = lambda code: None  # type: ignore[assignment]
 
 
 def damaged(data: bytes, chance: random.Random) -> tuple[bytes, str]:

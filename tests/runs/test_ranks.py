@@ -6,7 +6,8 @@ import sys
 import numpy as np
 import pytest
 
-from hpcvdj.runs.ranks import World, launched_rank, launched_ranks
+from hpcvdj.runs.launcher import launched_rank, launched_ranks
+from hpcvdj.runs.ranks import World
 
 NO_MPI = (
     "import sys; sys.modules['mpi4py'] = None\n"

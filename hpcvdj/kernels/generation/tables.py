@@ -136,7 +136,7 @@ def _alias(outcomes: NDArray[np.uint64], chances: Array) -> NDArray[np.uint64]:
     return slots
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _fill_alias(outcomes, filled, slots):  # type: ignore[no-untyped-def]
     """Vose's method; `filled` has the mean 1 and is used up."""
     size = len(outcomes)

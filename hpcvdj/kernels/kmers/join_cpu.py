@@ -52,7 +52,7 @@ class Buckets:
     count: NDArray[np.uint16]
 
 
-@numba.njit(parallel=True, cache=True)
+@numba.njit(parallel=True, cache=True, nogil=True)
 def _fill(kmers, counts, begins, mask, runs, bits, offsets, key, sequence, count):  # type: ignore[no-untyped-def]
     """A counting sort of each group's k-mers for one table; the entries of the fullest bucket."""
     n = len(begins) - 1
@@ -161,7 +161,7 @@ class Join:
         return counters if tables.plane is None else exact_from_raw(counters, self._columns.k)
 
 
-@numba.njit(parallel=True, cache=True)
+@numba.njit(parallel=True, cache=True, nogil=True)
 def _join(  # type: ignore[no-untyped-def]
     row_key, row_sequence, row_count, row_offsets, row_group,
     masks, bits, offsets, longest, key, sequence, count, left_out, counts, plane,
@@ -187,7 +187,7 @@ def _join(  # type: ignore[no-untyped-def]
                     counters[h, i0 * GROUP + i, g * GROUP + j] += local[(h * GROUP + i) * GROUP + j]
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _join_buckets(  # type: ignore[no-untyped-def]
     buckets, row_starts, row_key, row_sequence, row_count, starts, key, sequence, count,
     d, t, mask, left_out, counts, plane, hit_row, hit_column, counters,
@@ -221,7 +221,7 @@ def _join_buckets(  # type: ignore[no-untyped-def]
     )  # fmt: skip
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _count(  # type: ignore[no-untyped-def]
     hits, hit_row, hit_column, row_key, row_sequence, row_count, key, sequence, count,
     t, left_out, counts, plane, counters,

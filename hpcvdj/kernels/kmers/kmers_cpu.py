@@ -30,7 +30,7 @@ def kmers_of(sequences: SequenceSet, k: int, *, distinct: bool = False) -> Kmers
     return Kmers(k, key[source], np.ones_like(counted) if distinct else counted, offsets)
 
 
-@numba.njit(parallel=True, cache=True)
+@numba.njit(parallel=True, cache=True, nogil=True)
 def _collect(codes, offsets, k, key, count, kept):  # type: ignore[no-untyped-def]
     """From offsets[i] on, the kept[i] distinct keys of sequence i, ascending, and their counts."""
     mask = np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - 2 * k)
@@ -58,7 +58,7 @@ def _collect(codes, offsets, k, key, count, kept):  # type: ignore[no-untyped-de
         kept[i] = unique
 
 
-@numba.njit(parallel=True, cache=True)
+@numba.njit(parallel=True, cache=True, nogil=True)
 def own_and_expected(key, count, offsets, k, d, frequencies):  # type: ignore[no-untyped-def]
     """D_h(i, i) and e_h(i) of each sequence, float64 [d + 1, sequences] each; key, count and offsets as of `Kmers`.
 

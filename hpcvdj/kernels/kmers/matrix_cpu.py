@@ -40,7 +40,7 @@ class Matrix:
         return counters
 
 
-@numba.njit(parallel=True, cache=True)
+@numba.njit(parallel=True, cache=True, nogil=True)
 def _multiply(  # type: ignore[no-untyped-def]
     row_key, row_count, row_offsets, first, key, count, offsets, difference, distance, tables, begin, end, counters
 ):
@@ -65,7 +65,7 @@ def _multiply(  # type: ignore[no-untyped-def]
             table[:] = 0
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _spread(key, count, offsets, j0, width, difference, distance, table):  # type: ignore[no-untyped-def]
     """Add the k-mers of columns j0 … to G; False if that is more than its type holds."""
     fits, limit = True, (1 << 8 * table.itemsize) - 1
@@ -80,7 +80,7 @@ def _spread(key, count, offsets, j0, width, difference, distance, table):  # typ
     return fits
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _gather(key, count, offsets, table, counters):  # type: ignore[no-untyped-def]
     """counters[h, r, j] = sum over the k-mers x of row r of count(x) G_h(x, j)."""
     planes, rows, width = counters.shape

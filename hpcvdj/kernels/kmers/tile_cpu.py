@@ -5,7 +5,7 @@ import numpy as np
 from numba import prange
 
 
-@numba.njit(parallel=True, cache=True)
+@numba.njit(parallel=True, cache=True, nogil=True)
 def clear_lower(counters, row, column):  # type: ignore[no-untyped-def]
     """Clear the counters whose column is before their row.
 
@@ -25,7 +25,7 @@ def clear_lower(counters, row, column):  # type: ignore[no-untyped-def]
     return by_distance, by_row
 
 
-@numba.njit(parallel=True, cache=True)
+@numba.njit(parallel=True, cache=True, nogil=True)
 def list_pairs(counters, row, column, pairs):  # type: ignore[no-untyped-def]
     """Rows and columns within the tile, int64 [pairs], of its pairs of different sequences that have a counter.
 

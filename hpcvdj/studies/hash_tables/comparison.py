@@ -37,7 +37,7 @@ def _on_cpu(tables: Tables, rows: range) -> tuple[NDArray[Any], float]:
     return out, time.perf_counter() - start
 
 
-@numba.njit(parallel=True, cache=True)
+@numba.njit(parallel=True, cache=True, nogil=True)
 def _compare(keys, counts, offsets, ends, first, out):  # type: ignore[no-untyped-def]
     columns, buckets = out.shape[2], offsets.shape[2] - 1
     for pair in numba.prange(out.shape[1] * columns):

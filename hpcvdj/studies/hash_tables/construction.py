@@ -135,7 +135,7 @@ def _step(size: int) -> int:
     return step
 
 
-@numba.njit(parallel=True, cache=True)
+@numba.njit(parallel=True, cache=True, nogil=True)
 def _chain(words, counts, first, steps, masks, parameters, out_keys, out_counts, out_offsets):  # type: ignore[no-untyped-def]
     """Insert each k-mer into the sorted chain of its bucket, sub-table by sub-table; then write the chains one by one.
 
@@ -192,7 +192,7 @@ def merge_buckets(tables: Tables, buckets: int) -> Tables:
     return replace(tables, keys=keys, counts=counts, offsets=offsets)
 
 
-@numba.njit(parallel=True, cache=True)
+@numba.njit(parallel=True, cache=True, nogil=True)
 def _merge(keys, counts, offsets, out_keys, out_counts, out_offsets):  # type: ignore[no-untyped-def]
     before, buckets = offsets.shape[2] - 1, out_offsets.shape[2] - 1
     for i in numba.prange(keys.shape[0]):

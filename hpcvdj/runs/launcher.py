@@ -1,0 +1,64 @@
+"""What the launcher, such as mpiexec or srun, says of the ranks that it started, before MPI starts.
+
+Imports the standard library alone, so that a rank whose environment is broken can still end the others.
+"""
+
+import os
+import sys
+import time
+
+ROOT = 0
+"""The rank that reads, writes and prints."""
+
+_SIZES = (
+    "OMPI_COMM_WORLD_SIZE",
+    "PMI_SIZE",
+    "MV2_COMM_WORLD_SIZE",
+    "PALS_SIZE",
+    "SLURM_STEP_NUM_TASKS",
+)
+_RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "PALS_RANKID")
+
+_LAST_WORDS_SECONDS = 0.3
+"""How long a failing rank waits for the launcher to forward its message before it ends all ranks."""
+
+_ROOT_SPEAKS_SECONDS = 1.0
+"""How long a rank that fails before MPI starts waits for root, which may fail alike, to speak for all."""
+
+
+def launched_ranks() -> int:
+    """How many ranks the launcher says it started, from its environment; 1 without a launcher."""
+    sizes = (os.environ.get(name, "") for name in _SIZES)
+    return max((int(size) for size in sizes if size.isdigit()), default=1)
+
+
+def launched_rank() -> int:
+    """This process's rank by the launcher's environment, before MPI starts: root prints usage errors."""
+    names = (*_RANKS, "SLURM_PROCID") if "SLURM_STEP_NUM_TASKS" in os.environ else _RANKS
+    ranks = (os.environ.get(name, "") for name in names)
+    return next((int(rank) for rank in ranks if rank.isdigit()), ROOT)
+
+
+def let_root_speak() -> None:
+    """Give root the time to end all ranks, if it fails for the same reason as this one."""
+    if launched_rank() != ROOT:
+        time.sleep(_ROOT_SPEAKS_SECONDS)
+
+
+def last_words() -> None:
+    """Give the launcher the time to read what this rank printed: it drops what is left when it ends all ranks."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    time.sleep(_LAST_WORDS_SECONDS)
+
+
+def leave_launch(exit_code: int) -> None:
+    """Have the launcher end all ranks, if this one leaves before it has started MPI.
+
+    Other launchers than MPICH's mpiexec do so when they see its exit code (srun: with --kill-on-bad-exit=1).
+    """
+    if launched_ranks() > 1 and "HYDI_CONTROL_FD" in os.environ:
+        last_words()
+        # PMI-1, the protocol between MPICH's mpiexec and its ranks.
+        os.write(int(os.environ["PMI_FD"]), f"cmd=abort exitcode={exit_code}\n".encode())
+        time.sleep(_ROOT_SPEAKS_SECONDS)

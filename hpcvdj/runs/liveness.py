@@ -1,0 +1,85 @@
+"""Signs of life: while ranks wait, they ask the others whether they are at work, so that a step may take any time."""
+
+import math
+import time
+from collections.abc import Callable
+from threading import Event, Thread
+from typing import Any
+
+_LONGEST_INTERVAL, _INTERVALS = 0.25, 20
+"""Seconds between two looks for messages, at most; and how many looks there are at least within the patience."""
+
+_QUESTIONS = 4
+"""How many questions a rank asks within its patience."""
+
+_AT_WORK = 0.01
+"""The share of a core from which on a rank is at work: one that hangs takes none, one that reads a slow disk some."""
+
+_QUESTION, _ANSWER = 1, 2
+
+
+class Liveness:
+    """Answers for a rank whose Python code is busy, and notes what other ranks answer.
+
+    A thread does so, with a communicator of its own.  A rank is at work if it does not wait for others and its process
+    takes processor time.  Ranks that all wait are not at work, so they lose their patience with each other.
+
+    heard     when a rank was last known to be at work, in seconds of time.monotonic()
+    waiting   since when this rank waits for others, or None
+    comm      mpi4py's communicator, for these messages only; MPI must support calls from several threads
+    patience  returns how long a rank waits for others, in seconds
+    """
+
+    def __init__(self, comm: Any, patience: Callable[[], float]) -> None:
+        self.heard = -math.inf
+        self.waiting: float | None = None
+        self._comm, self._patience = comm, patience
+        self._others = [rank for rank in range(comm.Get_size()) if rank != comm.Get_rank()]
+        self._worked = self._looked = time.monotonic()
+        self._asked = -math.inf
+        self._processor = 0.0
+        self._sent: list[Any] = []
+        self._ended = Event()
+        self._thread = Thread(target=self._serve, name="hpcvdj-liveness", daemon=True)
+        self._thread.start()
+
+    def done_waiting(self) -> None:
+        """The others have come: this rank is at work again."""
+        self.waiting, self._worked = None, time.monotonic()
+
+    def end(self) -> None:
+        """Answer no more; to be called before MPI ends."""
+        self._ended.set()
+        self._thread.join()
+
+    def _serve(self) -> None:
+        while not self._ended.wait(min(_LONGEST_INTERVAL, self._patience() / _INTERVALS)):
+            now = time.monotonic()
+            self._note_work(now)
+            self._ask_if_waiting(now)
+            while (message := self._comm.improbe()) is not None:
+                self._receive(now, *message.recv())
+            self._sent = [request for request in self._sent if not request.Test()]
+
+    def _note_work(self, now: float) -> None:
+        processor = time.process_time() - time.thread_time()
+        if self.waiting is None and processor - self._processor > _AT_WORK * (now - self._looked):
+            self._worked = now
+        self._processor, self._looked = processor, now
+
+    def _ask_if_waiting(self, now: float) -> None:
+        between = self._patience() / _QUESTIONS
+        if self.waiting is not None and now - max(self.waiting, self._asked) > between:
+            self._asked = now
+            for rank in self._others:
+                self._send(_QUESTION, 0.0, rank)
+
+    def _receive(self, now: float, kind: int, rank: int, idle: float) -> None:
+        """Take a message of `rank`; `idle` is for how many seconds it has not been at work, if it answers."""
+        if kind == _ANSWER:
+            self.heard = max(self.heard, now - idle)
+        else:
+            self._send(_ANSWER, math.inf if self.waiting is not None else now - self._worked, rank)
+
+    def _send(self, kind: int, idle: float, rank: int) -> None:
+        self._sent.append(self._comm.isend((kind, self._comm.Get_rank(), idle), rank))
