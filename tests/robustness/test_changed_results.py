@@ -107,7 +107,7 @@ def test_parts_that_lack_rows_are_not_joined(tmp_path):
     said = json.loads(record.read_text())
     record.write_text(json.dumps({**said, "facts": {"slice_rows": 1200}}))
     line = refused(tmp_path, *COUNT, "o.h5", "--batch-rows", 200, "--resume")
-    assert "o.h5.parts: its parts lack 300 rows of the run; --overwrite starts again" in line
+    assert "o.h5.parts: its parts lack 333 rows of the run; --overwrite starts again" in line
     record.write_text(json.dumps(said))
     hpcvdj_command("-q", *COUNT, "o.h5", "--batch-rows", 200, "--resume", cwd=tmp_path)
 
