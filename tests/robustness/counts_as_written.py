@@ -212,15 +212,18 @@ def excluded_of(lines: list[str]) -> list[str]:
     return sorted({number for line in lines for number in re.findall(r"([\d,]+ of [\d,]+) rows excluded", line)})
 
 
-def called(name: str, tables: list[Any]) -> tuple[Any, list[str]]:
-    """The result of a function, or its InputError, and what it says of excluded rows."""
+def called(name: str, tables: list[Callable[[], Any]]) -> tuple[Any, list[str]]:
+    """The result of a function, or its InputError, and what it says of excluded rows.
+
+    tables  each makes its table: a process that polars gave threads must not fork
+    """
     handler = _Lines()
     logging.getLogger("hpcvdj").addHandler(handler)
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                found = plain_of(FUNCTIONS[name](tables))
+                found = plain_of(FUNCTIONS[name]([table() for table in tables]))
             except InputError as error:
                 return error, []
     finally:
@@ -269,12 +272,11 @@ def run(case: Case, work: Path, chance: random.Random) -> None:
         if kind == "text":
             given.append(as_text(columns, counts, work / "given" / f"{letter}.{suffix}"))
             continue
-        table = of_counts(columns, counts)
+        table = partial(of_counts, columns, counts)
+        path = work / "given" / f"{letter}.parquet"
         if suffix:
-            path = work / "given" / f"{letter}.parquet"
-            written_parquet(table, path)
-            table = path
-        given.append(table)
+            in_process(work, partial(written_parquet, table, path))
+        given.append(path if suffix else table)
     case.kind = f"{name}, {kind} {suffix}: {' '.join(dict.fromkeys(shown))}"[:300]
     begun = time.monotonic()
     if name in COMMANDS:
@@ -282,7 +284,8 @@ def run(case: Case, work: Path, chance: random.Random) -> None:
         found = written(case, name, given)
     else:
         case.command = f"hpcvdj.{name}(…)"
-        expected, found = (in_process(work, partial(called, name, tables)) for tables in (plain, given))
+        makers = [[own if callable(own) else partial(Path, own) for own in tables] for tables in (plain, given)]
+        expected, found = (in_process(work, partial(called, name, tables)) for tables in makers)
         case.seconds = round(time.monotonic() - begun, 2)
     refused = isinstance(found[0], InputError)
     if refused:
@@ -298,8 +301,9 @@ def run(case: Case, work: Path, chance: random.Random) -> None:
         case.fault = f"excluded {found[1]}, not {expected[1]}"
 
 
-def written_parquet(table: Any, path: Path) -> None:
+def written_parquet(make: Callable[[], Any], path: Path) -> None:
     """A Parquet file, as the library of the table writes it."""
+    table = make()
     if isinstance(table, pa.Table):
         pq.write_table(table, path)
     elif isinstance(table, pl.DataFrame):

@@ -96,6 +96,19 @@ def test_resume_of_a_complete_result_whose_part_is_damaged(tmp_path, damage):
     hpcvdj_command(*COUNT, "o.h5", "--batch-rows", 300, "--resume", cwd=tmp_path)
 
 
+def test_a_part_of_another_run(tmp_path):
+    shutil.copy(SMALL, tmp_path / "t.tsv")
+    words = (*COUNT, "o.h5", "--batch-rows", 300)
+    hpcvdj_command("-q", *words, "--d-forms", "distinct", cwd=tmp_path)
+    other = (tmp_path / "o.h5.parts" / "part-000001.h5").read_bytes()
+    hpcvdj_command("-q", *words, "--overwrite", cwd=tmp_path)
+    (part,) = tmp_path.glob("o.h5*parts/part-000001.h5")
+    part.write_bytes(other)
+    for read in ((*words, "--resume"), ("export", "o.h5", "-o", "p.tsv"), ("report", "o.h5", "-o", "p.html")):
+        line = refused(tmp_path, *read)
+        assert f"o.h5: its part {part.relative_to(tmp_path)} is of another run" in line
+
+
 def test_parts_that_lack_rows_are_not_joined(tmp_path):
     """As after a kill, and a change of the slices' size in the record of the run."""
     shutil.copy(SMALL, tmp_path / "t.tsv")
