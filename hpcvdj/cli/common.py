@@ -144,7 +144,7 @@ def _require_distinct(values: dict[str, Any], folders: list[str]) -> None:
                 require_apart(values[name], *read, *models)
         # Results may go to the folder that has the tables; which files they are is known later.
         read = [path for path in read if not path.is_dir()]
-        if models and any(path.exists() for path in written):
+        if models:
             from hpcvdj.inference.folder import MODEL_FILES
 
             read += [folder / name for folder in models for name in MODEL_FILES]

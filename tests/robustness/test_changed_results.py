@@ -40,6 +40,8 @@ def test_files_of_a_model_are_inputs(tmp_path, model, command, name):
     link = "alias.svg" if command == "models show" else "alias.tsv"
     (tmp_path / link).symlink_to(model / name)
     assert f"{link}: is an input of this run" in refused(tmp_path, *words, "-o", link, "--overwrite")
+    (tmp_path / link).rename(tmp_path / f".{link}.part")
+    assert f".{link}.part: is an input of this run" in refused(tmp_path, *words, "-o", link, "--overwrite")
 
 
 @pytest.mark.parametrize("name", ["o.tsv.json", ".o.tsv.json.part"])
