@@ -181,7 +181,7 @@ def test_motifs(kind, path, folder):
     target = folder / "motifs.h5"
     if not target.exists():
         hpcvdj_command("motifs", "compare", path, *flags, "-o", target)
-        clusters = ("--method", "components", "--min-size", 2, "--min-score", 0.4)
+        clusters = ("--algorithm", "components", "--min-size", 2, "--min-score", 0.4)
         hpcvdj_command("motifs", "cluster", target, *clusters, "-o", folder / "clusters.parquet")
     with hpcvdj.motifs.compare(given(path, kind), strands="both", **options) as found:
         with hpcvdj.motifs.MotifResult(target) as expected:

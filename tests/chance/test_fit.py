@@ -8,11 +8,13 @@ import pytest
 
 import hpcvdj
 from hpcvdj.chance import check as checking
-from hpcvdj.chance.check import OF_RARE_ALLELE, Checks, check_fit, check_tables, sample_of_table
+from hpcvdj.chance.check import OF_RARE_ALLELE, check_fit, check_tables, sample_of_table
 from hpcvdj.chance.fit import BROKEN, MISFIT, Side, at_least, compare, truncated_genes
+from hpcvdj.chance.settings import Checks
 from hpcvdj.counting.config import PgenConfig
-from hpcvdj.enrichment.enrich import Settings as EnrichSettings
-from hpcvdj.enrichment.tables import ClonotypeChoice, enrich_table
+from hpcvdj.enrichment.settings import ClonotypeChoice
+from hpcvdj.enrichment.settings import Settings as EnrichSettings
+from hpcvdj.enrichment.tables import enrich_table
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.alphabet import reverse_complement
 from hpcvdj.recombination.igor import OLGA_FOLDERS, load_model, model_folders

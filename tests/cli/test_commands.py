@@ -356,7 +356,7 @@ def test_the_studies_on_cpu_cores(tmp_path):
         text = (tmp_path / folder / "README.md").read_text()
         assert "DIFFER" not in text
         assert len(list((tmp_path / folder).glob("*.png"))) == 1
-    tables = ("-n", 8, "--length", 60, "--k", "8", "--settings-k", 8, "--buckets", "1,8", "--repeats", 1)
+    tables = ("-n", 8, "--length", 60, "-k", "8", "--settings-k", 8, "--buckets", "1,8", "--repeats", 1)
     hpcvdj_command("study", "motif-tables", "-o", tmp_path / "tables", "--backend", "cpu", *tables)
     hpcvdj_command("study", "render", tmp_path / "tables")
     assert "counters identical for all" in (tmp_path / "tables" / "README.md").read_text()

@@ -14,8 +14,9 @@ from scipy import stats
 
 import hpcvdj
 from hpcvdj.chance.check import UNCHECKED, ModelFit
-from hpcvdj.cohorts.contamination import ContaminationSettings, contaminate
+from hpcvdj.cohorts.contamination import contaminate
 from hpcvdj.cohorts.improbable import SELECTION
+from hpcvdj.cohorts.settings import ContaminationSettings
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.packaged import model_paths

@@ -11,7 +11,7 @@ from scipy import stats
 import hpcvdj
 from hpcvdj.cohorts.cohort import sequences_of
 from hpcvdj.cohorts.expected import Numbers
-from hpcvdj.cohorts.shared_table import SharingSettings
+from hpcvdj.cohorts.settings import SharingSettings
 from hpcvdj.cohorts.sharing import share
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.alphabet import translate

@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 
 import hpcvdj
-from hpcvdj.enrichment.enrich import Settings
-from hpcvdj.enrichment.tables import ClonotypeChoice, enrich_table
+from hpcvdj.enrichment.settings import ClonotypeChoice, Settings
+from hpcvdj.enrichment.tables import enrich_table
 from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 from hpcvdj.repertoires.tables import write_table

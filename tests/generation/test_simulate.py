@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from hpcvdj.counting.verify import reference
 from hpcvdj.errors import InputError
-from hpcvdj.generation.simulate import PAPER_LARGEST_PAIR, PAPER_SEQUENCES, Simulation, pair_sizes, simulate
+from hpcvdj.generation.settings import PAPER_LARGEST_PAIR, PAPER_SEQUENCES, Simulation
+from hpcvdj.generation.simulate import pair_sizes, simulate
 from hpcvdj.recombination.germline import from_sequences, read_germline
 from hpcvdj.recombination.repertoire import Problem
 from hpcvdj.repertoires.junctions import read_junctions

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from hpcvdj.errors import InputError
-from hpcvdj.inference.rows import RowChoice, choose
+from hpcvdj.inference.rows import choose
+from hpcvdj.inference.settings import RowChoice
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.exclusions import ExcludedRows
 from hpcvdj.recombination.models import Alleles

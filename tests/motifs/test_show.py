@@ -120,7 +120,7 @@ def test_people_see_an_alignment(fasta, run):
 
 
 def test_programs_read_the_same(fasta, run):
-    options = (fasta, "1", "[two]", "-k", 6, "-d", 1, "--strands", "both", "--format")
+    options = (fasta, "1", "[two]", "-k", 6, "-d", 1, "--strands", "both", "--output-format")
     facts = json.loads(run(motifs_show, *options, "json"))
     rows = list(csv.DictReader(io.StringIO(run(motifs_show, *options, "tsv")), delimiter="\t"))
     assert [sequence["name"] for sequence in facts["sequences"]] == ["one", "[two]"]
@@ -136,7 +136,7 @@ def test_programs_read_the_same(fasta, run):
         for h in (0, 1):
             sums[row["strand"]][h] += int(row[f"d{h}"])
     assert sums == facts["totals"]
-    assert len(json.loads(run(motifs_show, *options, "json", "--top", 1))["regions"]) == 1
+    assert len(json.loads(run(motifs_show, *options, "json", "--list", 1))["regions"]) == 1
 
 
 def test_junctions_of_a_table(run):

@@ -17,7 +17,8 @@ from hpcvdj.recombination.germline import read_germline
 from hpcvdj.reports import elements, findings, sections
 from hpcvdj.reports.elements import shown
 from hpcvdj.reports.outputs import read_outputs
-from hpcvdj.reports.page import Grouping, write_report
+from hpcvdj.reports.page import write_report
+from hpcvdj.reports.settings import Grouping
 from hpcvdj.results.reader import Result
 from tests.commands import error_line, hpcvdj_command
 from tests.conftest import GERMLINE, SMALL
