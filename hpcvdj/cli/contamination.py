@@ -21,7 +21,7 @@ def command(
     tables: options.Tables,
     model: options.ModelName,
     output: Annotated[
-        Path, options.option("--output -o", "OUT", "Table of pairs to write: .tsv, .tsv.gz or .parquet.")
+        Path, options.valued("--output -o", "OUT", "Table of pairs to write: .tsv, .tsv.gz or .parquet.")
     ],
     naming: Naming,
     settings: ContaminationSettings,

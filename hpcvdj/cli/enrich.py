@@ -28,7 +28,7 @@ def command(
     model: options.ModelName,
     output: Annotated[
         Path,
-        options.option(
+        options.valued(
             "--output -o",
             "OUT",
             "Table of tested clonotypes to write: .tsv, .tsv.gz or .parquet. Several tables: a folder, for NAME.tsv of "

@@ -23,7 +23,7 @@ def command(
     plan: Generation,
     like: Annotated[
         list[Path] | None,
-        options.option(
+        options.valued(
             "--like",
             "TABLE",
             "Table, or folder of tables, of a cohort: draw one like it, with as many productive recombinations of each "

@@ -47,7 +47,7 @@ def import_(
     sources: Annotated[list[Path], options.argument("SOURCE...", f"Files or folders. {summaries()}.")],
     output: Annotated[
         Path,
-        options.option(
+        options.valued(
             "--output -o", "GERMLINE.tsv", "Table to write; refused alleles go to GERMLINE.refused.tsv beside it."
         ),
     ],

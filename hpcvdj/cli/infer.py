@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def command(
     junctions: options.Tables,
-    output: Annotated[Path, options.option("--output -o", "FOLDER", "Folder of the model to write.")],
+    output: Annotated[Path, options.valued("--output -o", "FOLDER", "Folder of the model to write.")],
     choice: RowChoice,
     plan: Plan,
     opening: TableSettings,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def command(
     junctions: options.Tables,
     model: options.ModelName,
-    output: Annotated[Path, options.option("--output -o", "FOLDER", "Folder to write: the model with its factor.")],
+    output: Annotated[Path, options.valued("--output -o", "FOLDER", "Folder to write: the model with its factor.")],
     plan: SelectionPlan,
     opening: TableSettings,
     launch: Launch,

@@ -46,7 +46,7 @@ def show(
     model: Annotated[str, options.argument("MODEL", _MODEL)],
     output: Annotated[
         Path | None,
-        options.option(
+        options.valued(
             "--output -o", "FIG", "Draw the model's distributions on a page: .png or .svg; needs matplotlib."
         ),
     ] = None,
@@ -159,7 +159,7 @@ def compare(
     b: Annotated[str, options.argument("B", "The other model.")],
     output: Annotated[
         Path | None,
-        options.option(
+        options.valued(
             "--output -o",
             "OUT",
             "Table of all divergences, also of single alleles and bases: .tsv, .tsv.gz or .parquet.",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def command(
     sequences: options.Sequences,
-    output: Annotated[Path, options.option("--output -o", "OUT.h5", "Result file (HDF5) to write.")],
+    output: Annotated[Path, options.valued("--output -o", "OUT.h5", "Result file (HDF5) to write.")],
     config: MotifConfig,
     edge_filter: EdgeFilter,
     launch: Launch,

@@ -13,7 +13,7 @@ def command(
     result: options.MotifResultFile,
     output: Annotated[
         Path,
-        options.option(
+        options.valued(
             "--output -o",
             "OUT",
             "File to write: a table (.tsv, .tsv.gz, .parquet), a graph (.graphml), which needs networkx, or the matrix "

@@ -12,7 +12,7 @@ from hpcvdj.runs.settings import Overwrite
 
 def command(
     result: options.MotifResultFile,
-    output: Annotated[Path, options.option("--output -o", "FIG", "Figure to write: .png or .svg.")],
+    output: Annotated[Path, options.valued("--output -o", "FIG", "Figure to write: .png or .svg.")],
     edge_filter: EdgeFilter,
     kind: Annotated[
         Literal["network", "logos", "heatmap", "degree", "scores"] | None,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hpcvdj.recombination.models import Model
 
 
-def option(flags: str, metavar: str, text: str) -> Any:
+def valued(flags: str, metavar: str, text: str) -> Any:
     """An option that takes one value and has no default to show; `flags` as in "--output -o"."""
     return typer.Option(*flags.split(), metavar=metavar, help=text, show_default=False)
 
@@ -36,7 +36,7 @@ Tables = Annotated[
 ]
 Output = Annotated[
     Path,
-    option(
+    valued(
         "--output -o",
         "OUT",
         "Table with the values beside its rows (.tsv, .tsv.gz, .parquet; - is standard output), or result file "
@@ -45,7 +45,7 @@ Output = Annotated[
 ]
 Together = Annotated[bool, Option("take all tables as one, in which each row keeps its repertoire_id", python=False)]
 ResultFile = Annotated[Path, argument("OUT.h5", "Result file of hpcvdj count or hpcvdj pgen.")]
-_GERMLINE = option(
+_GERMLINE = valued(
     "--germline -g",
     "TABLE",
     "Germline table: a name that hpcvdj germline list shows (human_trb; human: all loci), or a file; may be repeated.",
@@ -53,10 +53,10 @@ _GERMLINE = option(
 GermlineTables = Annotated[list[Path], _GERMLINE]
 OptionalGermline = Annotated[list[Path] | None, _GERMLINE]
 OutputTable = Annotated[
-    Path, option("--output -o", "OUT", "Table to write: .tsv, .tsv.gz or .parquet; - is standard output.")
+    Path, valued("--output -o", "OUT", "Table to write: .tsv, .tsv.gz or .parquet; - is standard output.")
 ]
 Plot = Annotated[Path | None, Option("figure to draw: .png or .svg; needs matplotlib", metavar="FIGURE")]
-_MODEL = option(
+_MODEL = valued(
     "--model -m",
     "MODEL",
     "Recombination model: a name that hpcvdj models list shows, or a folder in IGoR's format.",

@@ -18,7 +18,7 @@ def command(
             "contamination and enrich, each with its .json beside it; folders of these.",
         ),
     ],
-    output: Annotated[Path, options.option("--output -o", "HTML", "Page to write.")],
+    output: Annotated[Path, options.valued("--output -o", "HTML", "Page to write.")],
     grouping: Grouping,
     figures: Annotated[Path | None, Option("folder to write each figure to, as PNG and SVG", metavar="DIR")] = None,
     overwrite: Overwrite = False,

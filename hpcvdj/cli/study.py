@@ -33,7 +33,7 @@ _PATHWAYS = "Counting pathways"
 _MOTIFS = "Comparing sequences by k-mers"
 _RENDER = "Make tables and plots again"
 
-StudyFolder = Annotated[Path, options.option("--output -o", "DIR", "Folder of the study.")]
+StudyFolder = Annotated[Path, options.valued("--output -o", "DIR", "Folder of the study.")]
 Folder = Annotated[Path, options.argument("DIR", "Folder of the study.")]
 Lengths = Annotated[
     range,

@@ -144,7 +144,8 @@ def test_the_same_seed_gives_the_same_file(results, run, tmp_path, method):
         "from hpcvdj.motifs.settings import ClusterSettings\n"
         f"with MotifResult({str(written.path)!r}) as result:\n"
         "    matrix = score_matrix(selected_edges(result, EdgeFilter(0.02)), len(result))\n"
-        f"    cluster(matrix, ClusterSettings({method!r}, seed=7)).write(result.names, Path({str(tmp_path / 'b.tsv')!r}))\n"
+        f"    found = cluster(matrix, ClusterSettings({method!r}, seed=7))\n"
+        f"    found.write(result.names, Path({str(tmp_path / 'b.tsv')!r}))\n"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "12345", "PYTHONPATH": str(ROOT)}
     subprocess.run([sys.executable, "-c", code], check=True, env=environment)
