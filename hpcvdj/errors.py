@@ -45,8 +45,8 @@ def option(name: str, value: Any = _NO_VALUE) -> str:
     named = _SHORT.get(name, f"--{name.replace('_', '-')}")
     if value is _NO_VALUE or value is True:
         return named
-    pairs = value.items() if isinstance(value, dict) else ()
-    return f"{named} {quote(','.join(f'{key}={own}' for key, own in pairs)) if pairs else value}"
+    text = ",".join(f"{key}={own}" for key, own in value.items()) if isinstance(value, dict) else str(value)
+    return f"{named} {quote(text)}"
 
 
 _SHORT = {"k": "-k", "d": "-d"}

@@ -176,7 +176,9 @@ def test_another_species():
     table, model = rows_of(load_model("human_trb"), productive=True), load_model("mouse_trb")
     sample = sample_of_table(table, model, PgenConfig().reads(Reading()))
     said = []
-    with pytest.raises(InputError, match=r"mouse_trb cannot make \d+ % of .* rows: .* or better -m human_trb; --force"):
+    with pytest.raises(
+        InputError, match=r"mouse_trb cannot make \d+ % of .* rows: .* or better -m human_trb; force=True"
+    ):
         Checks().check(sample, model, said.append)
     fit = Checks(force=True).check(sample, model, said.append)
     assert fit.impossible > 0.5
@@ -193,7 +195,7 @@ def test_one_table_of_another_species(tmp_path):
     for name, table in tables.items():
         write_table(tmp_path / name, table.to_batches(), overwrite=False)
     inputs = tables_of([tmp_path], PgenConfig().reads(Reading()))
-    with pytest.raises(InputError, match=r"^mouse.tsv: human_trb cannot make half or more of their rows.*--force"):
+    with pytest.raises(InputError, match=r"^mouse.tsv: human_trb cannot make half or more of their rows.*force=True"):
         check_tables(Checks(), [inputs], model, [].append)
     fit = check_tables(Checks(force=True), [inputs], model, [].append)
     assert fit.tables == ("mouse.tsv",)

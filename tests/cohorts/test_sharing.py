@@ -350,7 +350,7 @@ def test_a_sequence_that_the_model_cannot_make(model, table, tested):
 def test_one_sample_twice(model, table):
     copy = table.filter(pc.equal(table["repertoire_id"], "c"))
     copy = copy.set_column(5, "repertoire_id", pa.array(["z"] * len(copy)))
-    with pytest.raises(InputError, match=r"^c and z \(same sample\): samples of one person .* --subject COLUMN"):
+    with pytest.raises(InputError, match=r"^c and z \(same sample\): samples of one person .* subject='COLUMN'"):
         shared_in(pa.concat_tables([table, copy]), model)
 
 

@@ -301,7 +301,7 @@ def test_species_of_germline_sets_are_not_mixed(tmp_path):
     entries[1]["species"] = {"label": "Mus musculus"}
     path = tmp_path / "s.json"
     path.write_text(json.dumps({"allele_descriptions": entries}))
-    with pytest.raises(InputError, match="alleles of Homo sapiens, Mus musculus; choose one species with --species"):
+    with pytest.raises(InputError, match="alleles of Homo sapiens, Mus musculus; choose one species with species"):
         import_germline(path)
     assert alleles(import_germline(path, species="mus MUSCULUS")) == [J1.allele]
 

@@ -283,7 +283,7 @@ def test_too_few_rows(drawn, model):
         fitted(drawn.slice(0, 900), model)
     with pytest.raises(InputError, match="max_junctions=999: give at least"):
         SelectionPlan(max_junctions=999)
-    with pytest.raises(InputError, match="--seed -1"):
+    with pytest.raises(InputError, match="seed=-1"):
         SelectionPlan(seed=-1)
 
 

@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hpcvdj.cli.declared import App
+from hpcvdj.errors import speaking_shell
 from hpcvdj.kernels.kmers.methods import choose
 from hpcvdj.kernels.kmers.profile import Profile, profile
 from hpcvdj.kernels.kmers.sequences import SequenceSet, sequence_set
@@ -103,7 +104,8 @@ def run():
     def invoke(module, *arguments):
         app = App()
         app.command()(module.command)
-        done = CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
+        with speaking_shell():
+            done = CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
         assert done.exit_code == 0, done.output
         return done.output
 

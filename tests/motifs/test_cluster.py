@@ -109,7 +109,7 @@ def test_small_clusters_are_dissolved_and_lone_sequences_kept():
     matrix = cliques(2, 4, apart=0)
     assert cluster(matrix, ClusterSettings(min_size=3)).cluster.tolist() == [0, 0, 0, 1, 1, 1, 1]
     assert cluster(matrix, ClusterSettings(singletons="own")).cluster.tolist() == [3, 2, 2, 1, 1, 1, 1]
-    with pytest.raises(InputError, match="--min-size 2"):
+    with pytest.raises(InputError, match="min_size=2"):
         ClusterSettings(singletons="own", min_size=2)
 
 

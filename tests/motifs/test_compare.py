@@ -155,9 +155,9 @@ def test_results_do_not_depend_on_ranks(fasta, tmp_path, ranks, options):
 
 
 def test_filters_that_keep_nothing():
-    with pytest.raises(InputError, match="--min-score nan: give a number"):
+    with pytest.raises(InputError, match="min_score=nan: give a number"):
         EdgeFilter(float("nan"))
-    with pytest.raises(InputError, match="--top 0: give at least 1"):
+    with pytest.raises(InputError, match="top=0: give at least 1"):
         EdgeFilter(top=0)
 
 

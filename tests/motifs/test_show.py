@@ -150,7 +150,7 @@ def test_nothing_in_common_and_wrong_usage(fasta, run):
     assert "regions    0, listed 0" in text
     with pytest.raises(InputError, match=r"two\.fasta: no sequence is called 'three'"):
         run(motifs_show, fasta, 1, "three", "-k", 6)
-    with pytest.raises(AssertionError, match="Invalid value for '-k'"):
+    with pytest.raises(InputError, match="-k 3: give a number from 4 to 32"):
         run(motifs_show, fasta, 1, 2, "-k", 3)
-    with pytest.raises(AssertionError, match="Invalid value for '-d'"):
+    with pytest.raises(InputError, match="-d 4: give a number from 0 to 3"):
         run(motifs_show, fasta, 1, 2, "-k", 8, "-d", 4)

@@ -207,7 +207,7 @@ def test_the_command_prints_json():
         (JUNCTION, "TRBV99", (), "V gene TRBV99 is not in the germline table"),
         (JUNCTION, "TRBV26*07", (), "V allele TRBV26*07 is not in the germline table, other alleles of TRBV26 are"),
         (JUNCTION, "TRBV26,TRBV5", (), "ambiguous V call"),
-        (JUNCTION, "TRBV26", ("--max-n", "many"), "give a number such as 10, or all"),
+        (JUNCTION, "TRBV26", ("--max-n", "many"), "give a number from 0 to 128, or all"),
         ("TGT" + "A" * 129 + "TTT", "TRBV26", (), "CDR3 of 129 nt is longer than 128 nt"),
     ],
 )

@@ -384,7 +384,7 @@ def test_facts_of_another_layout_are_refused(tmp_path, report, damage):
 def test_nothing_is_half_written(tmp_path, small, monkeypatch):
     target = tmp_path / "r.html"
     target.write_text("before")
-    with pytest.raises(InputError, match="--overwrite"):
+    with pytest.raises(InputError, match="overwrite=True"):
         write_report([small], target)
     figures = tmp_path / "figures"
     figures.mkdir()

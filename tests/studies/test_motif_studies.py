@@ -137,7 +137,7 @@ def test_methods_of_comparing():
     assert all(block.holds for block in blocks if isinstance(block, Check))
     assert "6 sequences of up to 60 bases, random, seed 1, d = 1" in text
     assert text.count("†4 |") == 2
-    with pytest.raises(InputError, match=r"--methods must be one of .*matrix"):
+    with pytest.raises(InputError, match=r"methods must be one of .*matrix"):
         motif_rows(methods={"bitslice": None})
     with pytest.raises(InputError, match="-k 3"):
         motif_rows(k=[3])
