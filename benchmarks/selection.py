@@ -88,7 +88,7 @@ def measured(name: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]
         table = cohort(drawn_from, options.sizes, seed, selection=options.planted)
         begun = time.perf_counter()
         with warnings.catch_warnings(action="ignore"):
-            fit = hpcvdj.infer_selection(table, model, seed=seed, rows=options.rows)
+            fit = hpcvdj.infer_selection(table, model, seed=seed, max_junctions=options.rows)
         factor = fit.selection
         row: dict[str, Any] = {
             "version": options.version, "model": name, "individuals": len(options.sizes), "rows": sum(options.sizes),
