@@ -148,14 +148,19 @@ def _respelled(junction: str, rng: np.random.Generator) -> str:
 
 def _neighbours(row: Row, number: int, rng: np.random.Generator) -> Iterator[Row]:
     """A junction, and others in which a base is exchanged."""
-    junction, found = row["junction"], {row["junction"]}
-    while len(found) < number:
-        place = int(rng.integers(9, len(junction) - 9))
-        other = junction[:place] + "ACGT"[rng.integers(4)] + junction[place + 1 :]
-        if "*" not in hpcvdj.translate([other])[0]:
-            found.add(other)
-    for text in sorted(found):
+    for text in exchanged(row["junction"], number, 9, rng):
         yield {**row, "junction": text, "junction_aa": hpcvdj.translate([text])[0]}
+
+
+def exchanged(junction: str, number: int, margin: int, rng: np.random.Generator) -> list[str]:
+    """A junction and others without a stop codon, `number` in all, in which a base inside the margins is exchanged."""
+    texts = {junction}
+    while len(texts) < number:
+        at = int(rng.integers(margin, len(junction) - margin))
+        other = junction[:at] + "ACGT"[rng.integers(4)] + junction[at + 1 :]
+        if "*" not in hpcvdj.translate([other])[0]:
+            texts.add(other)
+    return sorted(texts)
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
-"""What the benchmarks share: their command line, tables of rates, durations in words, commands timed from outside.
+"""What the benchmarks share: command line, raw rows with how they were measured, pages, commands timed from outside.
 
-A benchmark is a study of `hpcvdj.studies.pages`: a folder with `raw.csv` (every repeat, below comment lines that say
-how it was measured) and `README.md`, which is made from `raw.csv` alone.
+A benchmark is a generator of rows, dictionaries or dataclass instances.  `record` writes them as CSV, each as soon as
+it is measured, below comment lines with the command, the machine and the versions.
 """
 
 from __future__ import annotations
@@ -10,153 +10,154 @@ import argparse
 import csv
 import os
 import shlex
-import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, is_dataclass
+from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar
-
-from hpcvdj.studies.pages import PAGE, Study, render
-from hpcvdj.studies.tables import spread
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 """The repository; commands run here, so that they record relative paths."""
 
+sys.path.append(str(ROOT))  # some benchmarks take what the tests have, such as OLGA as a peer
+
 GERMLINE = Path("inputs/germline/mouse_trb_paper.tsv")
+JUNCTIONS = Path("inputs/mouse_trb/repertoire.tsv.gz")
+
+HPCVDJ = (sys.executable, "-m", "hpcvdj")
+"""The command `hpcvdj` of this interpreter."""
+
+LOCI = ["human_tra", "human_trb", "human_igk", "human_igh", "mouse_tra", "mouse_trb"]
+
+PEERS = "olga", "vdjtools", "righor", "fastsk", "pandas", "polars", "airr"
+"""Programs whose versions are in the raw files, if they are installed."""
 
 _THREAD_SETTINGS = ("NUMBA_NUM_THREADS", "OMP_WAIT_POLICY")
 
 
-class Benchmark(Study):
-    """A script that measures.
+def record(
+    about: str | None,
+    measured: Callable[[argparse.Namespace], Iterable[Any]],
+    study: Any = None,
+    **arguments: tuple[Any, str],
+) -> list[dict[str, Any]]:
+    """Read the command line, measure, write the rows and return them; the program ends if a page's check fails.
 
-    about   for its help
-    output  its default folder
+    about      the docstring of the script, for its help
+    study      a Study: README.md of its folder is made from the rows
+    arguments  default and help of each option; a list takes several values, False is a flag
     """
+    options = _parsed(about or "", study, arguments)
+    rows: list[dict[str, Any]] = []
+    if not options.render:
+        target = options.output / "raw.csv" if study else options.output
+        target.parent.mkdir(parents=True, exist_ok=True)
+        facts = _facts(options, study)
+        for row in measured(options):
+            rows.append(asdict(row) if is_dataclass(row) else row)
+            _write(target, facts, rows)
+            print(*rows[-1].values(), sep=", ", flush=True)
+    if study:
+        from hpcvdj.studies.pages import render
 
-    about: ClassVar[str]
-    output: ClassVar[Path]
+        sys.exit(0 if render(options.output, study) else "what must be equal DIFFERS")
+    return rows
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the benchmark's own options; `threads` must be one of them."""
-        raise NotImplementedError
 
-    def facts(self, options: argparse.Namespace) -> dict[str, str]:
-        """More comment lines for the raw file."""
-        return {}
-
-    def measure(self, options: argparse.Namespace) -> Iterable[Any]:
-        """The raw rows."""
-        raise NotImplementedError
-
-    def main(self) -> int:
-        """Measure, unless only asked to render, and render; 1 if what must be equal differs."""
-        parser = argparse.ArgumentParser(
-            description=f"{self.about} Relative paths start at the repository.",
-            formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-        )
-        parser.add_argument("--output", metavar="DIR", type=Path, default=self.output, help="folder of the study")
+def _parsed(about: str, study: Any, arguments: dict[str, tuple[Any, str]]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    if study:
+        folder = ROOT / "results" / study.name
+        parser.add_argument("--output", metavar="DIR", type=Path, default=folder, help="folder of the raw rows, page")
         parser.add_argument("--render", action="store_true", help="only make README.md again, from raw.csv")
-        self.add_arguments(parser)
-        options = parser.parse_args()
-        folder = ROOT / options.output
-        if not options.render:
-            self._measure(options, folder / "raw.csv")
-        same = render(folder, self)
-        print(f"written {folder / PAGE}{'' if same else ': what must be equal DIFFERS'}")
-        return 0 if same else 1
+    else:
+        parser.set_defaults(render=False)
+        parser.add_argument("--output", metavar="CSV", type=Path, required=True, help="file of raw rows")
+    for name, (default, text) in arguments.items():
+        option, several = "--" + name.replace("_", "-"), isinstance(default, list)
+        if default is False:
+            parser.add_argument(option, action="store_true", help=text)
+            continue
+        shown = " ".join(map(str, default)) if several else default
+        text += "" if default is None or shown == "" else f" (default: {shown})"
+        kind = type(default[0]) if several and default else str if several or default is None else type(default)
+        parser.add_argument(option, nargs="*" if several else None, type=kind, default=default, help=text, metavar="X")
+    return parser.parse_args()
 
-    def _measure(self, options: argparse.Namespace, target: Path) -> None:
-        from hpcvdj.runs.ranks import set_threads
-        from hpcvdj.runs.run import Run
-        from hpcvdj.studies.rows import launch_facts, write_rows
 
-        for name in _THREAD_SETTINGS:
-            os.environ.pop(name, None)
-        run = Run()
-        load = {"load average at the start": f"{os.getloadavg()[0]:.2f}"}
-        # numba reads the number of threads when it is imported, so it is set before the first use of a kernel.
+def _facts(options: argparse.Namespace, study: Any) -> dict[str, str]:
+    """How the rows are measured; also sets the number of threads, where it is an option."""
+    from hpcvdj.runs.ranks import set_threads
+    from hpcvdj.runs.run import Run
+
+    run = Run()
+    if "threads" in options:
         options.threads = set_threads(run.world, options.threads)
-        command = ["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]]
-        facts = launch_facts(self.name, command, run) | load | self.facts(options)
-        write_rows(target, facts, list(self.measure(options)))
+    from hpcvdj.studies.rows import launch_facts
+
+    script = Path(sys.argv[0])
+    command = ["python", f"benchmarks/{script.name}", *sys.argv[1:]]
+    facts = launch_facts(study.name if study else script.stem, command, run)
+    facts["load average at the start"] = f"{os.getloadavg()[0]:.2f}"
+    return facts | {name: metadata.version(name) for name in PEERS if find_spec(name)}
 
 
-def rate_parser(about: str | None) -> argparse.ArgumentParser:
-    """The command line of a script that only writes a table of rates; `about` is its docstring."""
-    parser = argparse.ArgumentParser(description=(about or "").partition("\n")[0])
-    parser.add_argument("--output", metavar="CSV", type=Path, required=True, help="file of raw rows")
-    parser.add_argument("--models", nargs="+", default=["mouse_trb", "human_trb", "human_tra", "human_igh"])
-    return parser
+def _write(target: Path, facts: dict[str, str], rows: list[dict[str, Any]]) -> None:
+    """All rows until now; numbers with six digits, and empty what a row lacks."""
+    columns = dict.fromkeys(name for row in rows for name in row)
+    with open(target, "w", newline="") as stream:
+        stream.writelines(f"# {name}: {' '.join(value.split())}\n" for name, value in facts.items())
+        writer = csv.DictWriter(stream, columns, lineterminator="\n")
+        writer.writeheader()
+        for row in rows:
+            writer.writerow(
+                {name: f"{value:.6g}" if isinstance(value, float) else value for name, value in row.items()}
+            )
+
+
+def timed(work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
+    """What some work returns, and its wall and processor seconds."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    result = work()
+    return result, {"seconds": time.perf_counter() - wall, "cpu_seconds": time.process_time() - cpu}
 
 
 def rate_row(rates: Sequence[float], **what: Any) -> dict[str, Any]:
-    """A row of such a table: `what` was measured, and the median and the range of its rates."""
+    """A row of a table of rates: `what` was measured, and the median and the range of its rates."""
     named = {"rate": statistics.median(rates), "slowest": min(rates), "fastest": max(rates)}
     return what | {name: f"{rate:.4g}" for name, rate in named.items()}
 
 
-def write_rates(target: Path, fields: Sequence[str], rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Write rows to a file and to stdout, each as soon as it is measured, and return them.
-
-    A field that a row lacks is empty.
-    """
-    written = []
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with open(target, "w", newline="") as stream:
-        writer = csv.DictWriter(stream, fields, lineterminator="\n")
-        writer.writeheader()
-        for row in rows:
-            writer.writerow(row)
-            stream.flush()
-            print(*row.values(), sep=", ", flush=True)
-            written.append(row)
-    return written
-
-
-def durations(values: Sequence[float], centre: float | None = None) -> str:
-    """The median of seconds, or another `centre`, with their range, all in the unit that fits it."""
-    unit, size = _time_unit(statistics.median(values) if centre is None else centre)
-    return f"{spread([value / size for value in values], three_digits, centre and centre / size)} {unit}"
-
-
-def _time_unit(seconds: float) -> tuple[str, float]:
-    units = (("h", 7200.0, 3600.0), ("min", 120.0, 60.0), ("s", 0.1, 1.0), ("ms", 0.0, 1e-3))
-    return next((name, size) for name, least, size in units if seconds >= least)
-
-
-def three_digits(value: float) -> str:
-    """A number with three significant digits, never with an exponent."""
-    if value == 0 or abs(value) >= 100:
-        return f"{float(f'{value:.3g}'):,.0f}"
-    return f"{value:#.3g}"
-
-
-def cores_used(repeats: Iterable[Any]) -> str:
-    """Processor seconds over wall seconds; less than the threads asked for if others use the machine too."""
-    return f"{statistics.median(row.cpu_seconds / row.seconds for row in repeats):.2f}"
-
-
 @dataclass(frozen=True)
 class Finished:
-    """A command that ended well: its stdout, wall and processor seconds, and peak memory of its largest process."""
+    """A command that ended: its exit code, stdout, wall and processor seconds, and peak memory in bytes.
 
+    The memory is that of the largest process, by the kernel's account of the ended child and the children it waited
+    for.  It is at least this process's own size at the start.
+    """
+
+    status: int
     stdout: str
     wall: float
     cpu: float
     peak_rss: int
 
+    @property
+    def used(self) -> dict[str, float]:
+        """Time and memory, for a raw row."""
+        return {"seconds": self.wall, "cpu_seconds": self.cpu, "peak_mb": self.peak_rss / 1e6}
 
-def run(command: Sequence[object], **environ: str) -> Finished:
-    """Run a command in the repository and time it from outside; ends the benchmark if it fails.
 
-    Peak memory comes from the kernel's account of the ended child and the children it waited for.  It is at least
-    this process's own size at the start.
+def run(command: Sequence[object], *, check: bool = True, **environ: str) -> Finished:
+    """Run a command in the repository and time it from outside.
+
+    check  end the benchmark if the command fails
     """
     words = list(map(str, command))
     environment = {name: value for name, value in os.environ.items() if name not in _THREAD_SETTINGS}
@@ -169,24 +170,11 @@ def run(command: Sequence[object], **environ: str) -> Finished:
         for stream in (out, log):
             stream.seek(0)
         if child.returncode:
-            sys.exit(f"{shlex.join(words)} ended with {child.returncode}:\n{log.read()}")
+            said = f"{shlex.join(words)} ended with {child.returncode}:\n{log.read()}"
+            sys.exit(said) if check else say(said)
         # Linux counts ru_maxrss in KiB, macOS in bytes.
         scale = 1 if sys.platform == "darwin" else 1024
-        return Finished(out.read(), wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * scale)
-
-
-HPCVDJ = (sys.executable, "-m", "hpcvdj")
-"""The command `hpcvdj` of this interpreter."""
-
-
-def mpiexec(ranks: int, launcher: str) -> list[str]:
-    """What to write before a command to start it as `ranks` ranks; nothing for one rank."""
-    if ranks == 1:
-        return []
-    path = shutil.which(launcher, path=os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", ""))))
-    if path is None:
-        sys.exit(f"{launcher}: not found; install hpcvdj[mpich], name another with --mpiexec, or measure one rank only")
-    return [path, "-n", str(ranks)]
+        return Finished(child.returncode, out.read(), wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * scale)
 
 
 def say(text: str) -> None:

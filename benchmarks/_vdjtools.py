@@ -1,12 +1,16 @@
-"""Generation probabilities by vdjtools 5: a peer of benchmarks/pgen_peers.py and benchmarks/pgen_cpu.py.
+"""vdjtools 5, a peer: its generation probabilities, and its tests of neighbourhoods as a program for enrich_peers.py.
 
 vdjtools (GPL-3.0-or-later) is imported if it is installed; nothing of it is copied.
 """
 
 from __future__ import annotations
 
+import json
+import sys
+import time
 from collections.abc import Sequence
 from importlib.util import find_spec
+from pathlib import Path
 
 VERSION = "5.2.2"
 
@@ -42,3 +46,35 @@ class Vdjtools:
         """Probabilities of amino-acid sequences, or of all within one mismatch."""
         v, j = ([name or None for name in names] for names in zip(*calls, strict=True))
         return list(self._native.pgen_aa_batch(self._model, list(texts), v, j, mismatches=mismatches, threads=1))
+
+
+def neighbourhoods(folder: Path) -> None:
+    """`alice` and `tcrnet` of sample.parquet and control.parquet in a folder, and their processor seconds."""
+    import olga
+    import polars as pl
+    import seqtree
+    import vdjtools
+    from vdjtools.model.io import from_olga
+    from vdjtools.overlap.alice import alice
+    from vdjtools.overlap.tcrnet import tcrnet
+
+    model_folder = Path(olga.__file__).parent / "default_models/human_T_beta"
+    model = from_olga(model_folder, locus="TRB", organism="human")
+    sample = pl.read_parquet(folder / "sample.parquet")
+    control = pl.read_parquet(folder / "control.parquet")["junction_aa"].unique().sort().to_list()
+    seconds: dict[str, object] = {"version": vdjtools.__version__}
+    # What is loaded and cached at the first call is not measured.
+    alice(sample.head(2000), model, locus="TRB", min_count=1, threads=1)
+    for name, work in (
+        ("alice", lambda: alice(sample, model, locus="TRB", min_count=1, threads=1)),
+        ("tcrnet", lambda: tcrnet(sample, seqtree.Index.build(control, alphabet="aa"), threads=1)),
+    ):
+        started = time.process_time()
+        found = work()
+        seconds[name] = time.process_time() - started
+        found.write_parquet(folder / f"{name}.parquet")
+    (folder / "seconds.json").write_text(json.dumps(seconds))
+
+
+if __name__ == "__main__":
+    neighbourhoods(Path(sys.argv[1]))

@@ -1,4 +1,4 @@
-"""What the tests of hpcvdj say of cohorts that a model makes: nothing where nothing is, and what is planted.
+"""Do the tests of hpcvdj find nothing in cohorts that a model makes, and what is planted in them?
 
 python benchmarks/calibration.py --output results/calibration/raw.csv
 
@@ -19,15 +19,15 @@ A row of the output is one number: what is measured, of which locus, with which 
 from __future__ import annotations
 
 import argparse
-import csv
 import time
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from _cohort import exchanged
+from _common import LOCI, record
 
 import hpcvdj
 from hpcvdj.chance.check import check_fit, sample_of_table
@@ -35,7 +35,6 @@ from hpcvdj.counting.config import PgenConfig
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.repertoires.reading import Reading
 
-LOCI = ("human_tra", "human_trb", "human_igk", "human_igh", "mouse_tra", "mouse_trb")
 COLUMNS = ["v_call", "j_call", "junction", "junction_aa"]
 FOUND_BY_CHANCE = ("truncated", "unmade")
 """Findings about the model itself, which rows that it makes have, too."""
@@ -193,48 +192,35 @@ def with_clusters(model: Any, rows: pd.DataFrame, seed: int, clusters: int = 10,
     rare = rare[long & (p < np.quantile(p[long], 0.05))]
     added, centres = [], []
     for row in rare.head(clusters).to_dict("records"):
-        text, found = row["junction"], {row["junction"]}
-        while len(found) < members:
-            place = int(rng.integers(6, len(text) - 6))
-            other = text[:place] + "ACGT"[rng.integers(4)] + text[place + 1 :]
-            if "*" not in translate([other])[0]:
-                found.add(other)
+        texts = exchanged(row["junction"], members, 6, rng)
         centres.append(row["junction_aa"])
-        added += [{**row, "junction": own, "junction_aa": translate([own])[0]} for own in sorted(found)]
+        added += [{**row, "junction": own, "junction_aa": translate([own])[0]} for own in texts]
     return pd.concat([rows, pd.DataFrame(added)], ignore_index=True), frozenset(centres)
 
 
-def main() -> None:
-    """Measure and write the raw rows."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, required=True, help="a CSV, to which rows are added")
-    parser.add_argument("--models", nargs="+", default=LOCI)
-    parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2])
-    parser.add_argument("--individuals", type=int, default=14)
-    parser.add_argument("--recombinations", nargs=2, type=int, default=[10_000, 50_000], help="smallest and largest")
-    options = parser.parse_args()
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    new = not options.output.exists()
-    with open(options.output, "a", newline="") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        if new:
-            writer.writerow(("version", "model", "seed", "cohort", "command", "measured", "value"))
-        for name in options.models:
-            model = hpcvdj.load_model(name)
-            for seed in options.seeds:
-                table = cohort(model, options.individuals, seed, *options.recombinations)
-                for kind, numbers in (
-                    ("drawn", without_effect(model, table)),
-                    ("planted", with_effect(model, table, seed)),
-                ):
-                    begun = time.perf_counter()
-                    with warnings.catch_warnings(action="ignore"):
-                        for command, measured, value in numbers:
-                            writer.writerow((hpcvdj.__version__, name, seed, kind, command, measured, f"{value:.5g}"))
-                    writer.writerow((hpcvdj.__version__, name, seed, kind, "all", "seconds",
-                                     f"{time.perf_counter() - begun:.1f}"))  # fmt: skip
-                    stream.flush()
+def measured(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """The raw rows."""
+    for name in options.models:
+        model = hpcvdj.load_model(name)
+        for seed in options.seeds:
+            table = cohort(model, options.individuals, seed, *options.recombinations)
+            for kind, numbers in (
+                ("drawn", without_effect(model, table)),
+                ("planted", with_effect(model, table, seed)),
+            ):
+                begun = time.perf_counter()
+                of = {"model": name, "seed": seed, "cohort": kind}
+                with warnings.catch_warnings(action="ignore"):
+                    for command, what, value in numbers:
+                        yield of | {"command": command, "measured": what, "value": float(value)}
+                yield of | {"command": "all", "measured": "seconds", "value": time.perf_counter() - begun}
 
 
 if __name__ == "__main__":
-    main()
+    record(
+        __doc__, measured,
+        models=(LOCI, "models"),
+        seeds=([1, 2], "two cohorts for each"),
+        individuals=(14, "of a cohort"),
+        recombinations=([10_000, 50_000], "of the smallest and the largest individual"),
+    )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The commands on a cohort with planted signals: time, memory, what they find, and what they should not.
+"""What do all commands find in a cohort with planted signals, what else, how long do they take, how much memory?
 
 python benchmarks/cohort.py --individuals 5 --junctions 5000 --output results/cohort/raw.csv
 
@@ -10,21 +10,12 @@ from __future__ import annotations
 
 import argparse
 import csv
-import os
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import hpcvdj
-
-FIELDS = (
-    "hardware", "program", "individuals", "junctions", "step", "status", "minutes", "cpu_seconds", "peak_mb",
-    "planted", "found", "others",
-)  # fmt: skip
+from _common import HPCVDJ, ROOT, record, run
 
 MOST_Q = 0.05
 
@@ -35,29 +26,13 @@ Found = tuple[int, int, int]
 """Planted signals, those that were found, and others that were."""
 
 
-def measured(words: list[str]) -> dict[str, Any]:
-    """How a Python program ended, its wall and processor time, and its largest resident memory.
-
-    A new process begins with the largest memory of this one, which therefore imports and keeps little.
-    """
-    started = time.perf_counter()
-    process = subprocess.Popen([sys.executable, *words], stdout=subprocess.DEVNULL)
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    return {
-        "status": "done" if process.returncode == 0 else f"exit {process.returncode}",
-        "minutes": f"{(time.perf_counter() - started) / 60:.3f}",
-        "cpu_seconds": f"{used.ru_utime + used.ru_stime:.1f}", "peak_mb": f"{used.ru_maxrss / 1024:.0f}",
-    }  # fmt: skip
-
-
 def rows_of(path: Path) -> list[dict[str, str]]:
     """The rows of a table."""
     with open(path, newline="") as stream:
         return list(csv.DictReader(stream, delimiter="\t"))
 
 
-STEPS = "pgen", "infer", "infer-selection", "contamination", "sharing", "enrich", "report"
+STEPS = ["pgen", "infer", "infer-selection", "contamination", "sharing", "enrich", "report"]
 
 
 def clonotype(row: dict[str, str]) -> tuple[str, str, str]:
@@ -133,52 +108,34 @@ class Steps:
         return 1, int(pair in hits), len(hits - {pair})
 
 
-def rows(options: argparse.Namespace, folder: Path) -> Iterator[dict[str, Any]]:
-    """The raw rows."""
-    words = [str(Path(__file__).with_name("_cohort.py")), str(folder), "--model", options.model]
-    words += [f"--{name}={getattr(options, name)}" for name in ("individuals", "junctions", "seed")]
-    made = measured([*words, *["--selection"] * options.selection])
-    yield {"step": "making the cohort", **made}
-    if made["status"] != "done":
-        return
-    given = ["--backend", options.backend, "--threads", str(options.threads)]
-    for step, words, signals in Steps(folder, options.model, given).all():
-        if words[0] not in options.steps:
-            continue
-        row = measured(["-m", "hpcvdj", "-q", *words])
-        if signals is not None and row["status"] == "done":
-            row |= dict(zip(("planted", "found", "others"), signals(), strict=True))
-        yield {"step": step, **row}
-
-
-def main() -> None:
-    """Measure and write the raw rows."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, required=True, help="raw.csv to write")
-    parser.add_argument("--folder", type=Path, help="keep the cohort and all results in this new folder")
-    parser.add_argument("--model", default="human_trb_m15")
-    parser.add_argument("--individuals", type=int, default=5)
-    parser.add_argument("--junctions", type=int, default=5_000, help="productive junctions of each individual")
-    parser.add_argument("--steps", nargs="+", default=STEPS, choices=STEPS, help="the commands to run")
-    parser.add_argument("--selection", action="store_true", help="draw with the model's selection factor")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--backend", default="cpu")
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--hardware", default="CPU cores", help="its name, for the raw rows")
-    options = parser.parse_args()
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    common = {
-        "hardware": options.hardware, "program": f"hpcvdj {hpcvdj.__version__}", "individuals": options.individuals,
-        "junctions": options.junctions,
-    }  # fmt: skip
-    with tempfile.TemporaryDirectory() as folder, open(options.output, "w", newline="") as stream:
-        writer = csv.DictWriter(stream, FIELDS, lineterminator="\n")
-        writer.writeheader()
-        for row in rows(options, options.folder or Path(folder) / "cohort"):
-            writer.writerow(common | row)
-            stream.flush()
-            print(*row.values(), sep=", ", flush=True)
+def measured(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """The raw rows: a process begins with the largest memory of this one, which therefore keeps little."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(options.folder or f"{name}/cohort").resolve()
+        words = [HPCVDJ[0], ROOT / "benchmarks/_cohort.py", folder, "--model", options.model]
+        words += [f"--{option}={getattr(options, option)}" for option in ("individuals", "junctions", "seed")]
+        done = run([*words, *["--selection"] * options.selection])
+        yield {"step": "making the cohort", "status": done.status, **done.used}
+        given = ["--backend", options.backend, "--threads", str(options.threads)]
+        for step, words, signals in Steps(folder, options.model, given).all():
+            if words[0] in options.steps:
+                done = run([*HPCVDJ, "-q", *words], check=False)
+                row = {"step": step, "status": done.status, **done.used}
+                if signals is not None and done.status == 0:
+                    row |= dict(zip(("planted", "found", "others"), signals(), strict=True))
+                yield row
 
 
 if __name__ == "__main__":
-    main()
+    record(
+        __doc__, measured,
+        folder=(None, "keep the cohort and all results in this new folder"),
+        model=("human_trb_m15", "a recombination model"),
+        individuals=(5, "tables"),
+        junctions=(5_000, "productive junctions of each individual"),
+        steps=(STEPS, "commands to run"),
+        selection=(False, "draw with the model's selection factor"),
+        seed=(0, "of everything"),
+        backend=("cpu", "cpu or cuda"),
+        threads=(0, "of each command; 0: all cores"),
+    )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Rates of `hpcvdj generate`: drawing alone, the rows, and the tables that are written.
+"""How many sequences does `hpcvdj generate` draw a second: alone, as rows, and as tables that are written?
 
 NUMBA_NUM_THREADS=1 python benchmarks/generate.py --output results/generate/raw.csv
 python benchmarks/generate.py --backend cuda --output raw.csv
@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numba
-from _common import rate_parser, rate_row, write_rates
+from _common import rate_row, record, timed
 
 from hpcvdj.generation.generate import SLICE, generate
 from hpcvdj.generation.settings import Generation
@@ -31,8 +30,6 @@ from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.tables import write_table
 from hpcvdj.runs.run import Run
-
-FIELDS = ("hardware", "model", "what", "sequences", "rate", "slowest", "fastest")
 
 
 def on_cpu(model: Model, number: int) -> Iterator[tuple[str, Callable[[], Any]]]:
@@ -67,7 +64,8 @@ def measured(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
             for what, work in on_cpu(model, number):
                 # Compiles, and reads what is read once.
                 work()
-                yield row(backend.describe(), name, what, number, [timed(work) for _ in range(options.repeats)])
+                seconds = [timed(work)[1]["cpu_seconds"] for _ in range(options.repeats)]
+                yield rate_row([number / own for own in seconds], model=name, what=what, sequences=number)
             continue
         from hpcvdj.kernels.generation import draw_cuda
 
@@ -78,32 +76,15 @@ def measured(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
             words, *_ = sampler.on_device(0, number, 1)
             sampler.clock.pending(words)()
             seconds.append((sampler.clock.milliseconds - before) / 1e3)
-        yield row(backend.describe(), name, "draw", number, seconds[1:])
-
-
-def timed(work: Callable[[], Any]) -> float:
-    """Processor seconds."""
-    start = time.process_time()
-    work()
-    return time.process_time() - start
-
-
-def row(hardware: str, model: str, what: str, number: int, seconds: list[float]) -> dict[str, Any]:
-    """A raw row."""
-    rates = [number / own for own in seconds]
-    return rate_row(rates, hardware=hardware, model=model, what=what, sequences=number)
-
-
-def main() -> None:
-    """Measure."""
-    parser = rate_parser(__doc__)
-    parser.add_argument("--backend", choices=("cpu", "cuda"), default="cpu", help="where to draw")
-    parser.add_argument("--sequences", type=int, default=1_000_000, help="sequences of each pass")
-    parser.add_argument("--repeats", type=int, default=5, help="timed passes, after one that is not timed")
-    options = parser.parse_args()
-    numba.set_num_threads(1)
-    write_rates(options.output, FIELDS, measured(options))
+        yield rate_row([number / own for own in seconds[1:]], model=name, what="draw", sequences=number)
 
 
 if __name__ == "__main__":
-    main()
+    numba.set_num_threads(1)
+    record(
+        __doc__, measured,
+        models=(["mouse_trb", "human_trb", "human_tra", "human_igh"], "models"),
+        backend=("cpu", "cpu or cuda: where to draw"),
+        sequences=(1_000_000, "sequences of each pass"),
+        repeats=(5, "timed passes, after one that is not timed"),
+    )  # fmt: skip

@@ -1,4 +1,4 @@
-"""How well and how fast `hpcvdj infer` finds a known model again, and how fast vdjtools and righor do.
+"""How well and how fast does `hpcvdj infer` find a known model again, and how fast are vdjtools and righor?
 
 python benchmarks/infer.py --output results/infer/raw.csv
 python benchmarks/infer.py --models human_trb --rows 1000000 --iterations 30 --peer-rows 0 --output million.csv
@@ -17,21 +17,21 @@ the same run: seconds of one and of three iterations, whose difference is two.  
 from __future__ import annotations
 
 import argparse
-import csv
 import time
 from collections.abc import Iterator
+from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from _righor import INSTALLED as RIGHOR
-from _righor import VERSION as RIGHOR_VERSION
-from _righor import iteration
+from _common import record, timed
 from _vdjtools import INSTALLED, VERSION
 
+from hpcvdj.api.models import write_model
 from hpcvdj.generation.generate import generate
 from hpcvdj.generation.settings import Generation
 from hpcvdj.inference.infer import THREADS_PER_BLOCK
@@ -41,18 +41,11 @@ from hpcvdj.inference.settings import Plan
 from hpcvdj.inference.tables import reading_for
 from hpcvdj.kernels.backends import Backend, open_backend
 from hpcvdj.kernels.inference.method import Expectation, InferenceProblem
-from hpcvdj.recombination.igor import load_model
+from hpcvdj.recombination.igor import FILES, load_model
 from hpcvdj.recombination.models import Array, Model
 from hpcvdj.recombination.possible import Possible
 from hpcvdj.repertoires.junctions import read_table
 from hpcvdj.runs.run import Run
-
-DISTANCES = ("v", "j", "vj", "dj", "v_del", "j_del", "d_del", "ins_1", "ins_2", "steps_1", "steps_2")
-
-FIELDS = (
-    "hardware", "threads", "program", "model", "rows", "iteration", "kind", "accepted", "log_likelihood",
-    "e_step_seconds", "seconds", "cpu_seconds", *(f"l1_{name}" for name in DISTANCES),
-)  # fmt: skip
 
 
 def out_of_frame(model: Model, rows: int, seed: int) -> pa.Table:
@@ -135,69 +128,53 @@ def by_vdjtools(name: str, rows: int) -> Iterator[dict[str, Any]]:
     texts = table["junction"].to_pylist()
     masks = gene_masks(template, table["v_call"].to_pylist(), table["j_call"].to_pylist())
     for iterations in (1, 3):
-        wall, cpu = time.perf_counter(), time.process_time()
-        infer_native(template, texts, max_iter=iterations, tol=0.0, masks=masks, single_d=True, threads=1)
-        yield {
-            "program": f"vdjtools {VERSION}", "model": name, "rows": len(texts), "iteration": iterations,
-            "seconds": time.perf_counter() - wall, "cpu_seconds": time.process_time() - cpu,
-        }  # fmt: skip
+        settings = {"max_iter": iterations, "tol": 0.0, "masks": masks, "single_d": True, "threads": 1}
+        _, times = timed(lambda settings=settings: infer_native(template, texts, **settings))
+        yield {"program": f"vdjtools {VERSION}", "model": name, "rows": len(texts), "iteration": iterations, **times}
 
 
 def by_righor(name: str, rows: int) -> Iterator[dict[str, Any]]:
-    """Seconds of the second and the third iteration."""
-    model = load_model(name)
-    run = iteration(model, out_of_frame(model, rows, 11).to_pylist())
-    run()
-    for number in (2, 3):
-        wall, cpu = time.perf_counter(), time.process_time()
-        run()
-        yield {
-            "program": f"righor {RIGHOR_VERSION}", "model": name, "rows": rows, "iteration": number,
-            "seconds": time.perf_counter() - wall, "cpu_seconds": time.process_time() - cpu,
-        }  # fmt: skip
+    """Seconds of the second and the third iteration, from a start where everything is equally likely."""
+    import righor
+
+    model, names = load_model(name), ("path_params", "path_marginals", "path_anchor_vgene", "path_anchor_jgene")
+    with TemporaryDirectory() as folder:
+        write_model(model, Path(folder) / "model")
+        paths = {key: f"{folder}/model/{file}" for key, file in zip(names, FILES, strict=True)}
+        start = righor.load_model_from_files(**paths).uniform()
+    v, j = ({gene.name: gene for gene in genes} for genes in (start.v_segments, start.j_segments))
+    table = out_of_frame(model, rows, 11).to_pylist()
+    sequences = [(row["junction"], [v[row["v_call"]]], [j[row["j_call"]]]) for row in table]
+    for number in (1, 2, 3):
+        times = timed(lambda: start.infer(sequences))[1]
+        if number > 1:
+            program = f"righor {metadata.version('righor')}"
+            yield {"program": program, "model": name, "rows": rows, "iteration": number, **times}
 
 
-def main() -> None:
-    """Measure and write the raw rows."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, required=True, help="raw.csv to write")
-    parser.add_argument("--models", nargs="+", default=["human_trb", "mouse_trb", "human_tra", "human_igh"])
-    parser.add_argument("--rows", type=int, default=100_000)
-    parser.add_argument("--iterations", type=int, default=60)
-    parser.add_argument("--peer-rows", type=int, default=200, help="0: without vdjtools")
-    parser.add_argument("--righor-rows", type=int, default=1000, help="0: without righor")
-    parser.add_argument("--backend", default="cpu")
-    options = parser.parse_args()
-    backend = open_backend(options.backend)
-    facts = {"hardware": backend.describe(), "threads": numba.get_num_threads()}
-    write(options.output, facts, rows(options, backend))
-
-
-def rows(options: argparse.Namespace, backend: Backend) -> Iterator[dict[str, Any]]:
+def measured(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """All raw rows."""
+    backend = open_backend(options.backend)
+    with_righor = options.righor_rows and find_spec("righor")
+    if with_righor:
+        import righor  # MIT licence
+
+        righor.set_number_threads(1)  # which it does once only
     for name in options.models:
         yield from inferred(name, options.rows, options.iterations, backend)
         if INSTALLED and options.peer_rows:
             yield from by_vdjtools(name, options.peer_rows)
-        if RIGHOR and options.righor_rows:
+        if with_righor:
             yield from by_righor(name, options.righor_rows)
 
 
-def write(target: Path, facts: dict[str, Any], found: Iterator[dict[str, Any]]) -> None:
-    """Write rows as they come."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with open(target, "w", newline="") as stream:
-        writer = csv.DictWriter(stream, FIELDS, lineterminator="\n")
-        writer.writeheader()
-        for row in found:
-            writer.writerow({name: shown(value) for name, value in (facts | row).items()})
-            stream.flush()
-
-
-def shown(value: Any) -> Any:
-    """A number with six digits."""
-    return f"{value:.6g}" if isinstance(value, float) else value
-
-
 if __name__ == "__main__":
-    main()
+    record(
+        __doc__, measured,
+        models=(["human_trb", "mouse_trb", "human_tra", "human_igh"], "models"),
+        rows=(100_000, "junctions drawn from each"),
+        iterations=(60, "of hpcvdj"),
+        peer_rows=(200, "of these for vdjtools; 0: without it"),
+        righor_rows=(1000, "of these for righor; 0: without it"),
+        backend=("cpu", "cpu or cuda"),
+    )  # fmt: skip

@@ -1,12 +1,11 @@
-"""Standard errors of `hpcvdj infer --bootstrap`, by how far each sample of the rows is searched.
+"""Are the standard errors of `hpcvdj infer --bootstrap` those of samples of the rows that are searched to the end?
 
 python benchmarks/infer_errors.py --output results/infer/errors.csv
 
 Draws rows out of frame from a model of OLGA, infers it from them from a start where everything is equally likely, and
 takes standard errors from samples of the rows, which are searched from the result:
 
-  eight      for at most eight evaluations, as version 0.2 did at first
-  hpcvdj     as far as a search goes, as it does now
+  hpcvdj     as far as a search goes
   converged  for 150 evaluations
   spread     no samples: the standard deviation of models that are inferred from as many other sets of rows
 
@@ -17,13 +16,11 @@ those of `converged`, over outcomes that are not rare.
 from __future__ import annotations
 
 import argparse
-import csv
-import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _common import record, timed
 from infer import out_of_frame
 
 from hpcvdj.inference.infer import Expectations, infer
@@ -38,8 +35,6 @@ from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.models import Array, Model
 from hpcvdj.repertoires.junctions import read_table
 from hpcvdj.runs.run import Run
-
-FIELDS = ("model", "hold_out", "rows", "samples", "way", "cpu_seconds", "parameter", "outcomes", "ratio")
 
 HOLD_OUT = 0.1, 0.0
 
@@ -115,47 +110,36 @@ class Measured:
         return spread(found)
 
 
-def main() -> None:
-    """Measure and write the raw rows."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, required=True, help="the CSV to write")
-    parser.add_argument("--models", nargs="+", default=["human_trb", "mouse_trb"])
-    parser.add_argument("--rows", type=int, default=5_000)
-    parser.add_argument("--samples", type=int, default=12)
-    options = parser.parse_args()
-    backend = Run().bind("cpu")
-    with open(options.output, "w", newline="") as stream:
-        writer = csv.DictWriter(stream, FIELDS, lineterminator="\n")
-        writer.writeheader()
-        for name in options.models:
-            for hold_out in HOLD_OUT:
-                plan = Plan(start="uniform", hold_out=hold_out)
-                for row in compared(Measured(name, options.rows, options.samples, plan, backend)):
-                    writer.writerow({"model": name, "hold_out": hold_out, "rows": options.rows, **row})
-                    stream.flush()
-
-
 def compared(own: Measured) -> Iterator[dict[str, Any]]:
     """A row for each way and parameter."""
     ways: dict[str, Callable[[], Values]] = {
         "converged": lambda: own.from_the_result(CONVERGED, 0.0),
-        "eight": lambda: own.from_the_result(8, own.plan.tolerance),
         "hpcvdj": own.as_hpcvdj_does,
         "spread": own.of_other_rows,
     }
     reference: Values = {}
     for way, errors in ways.items():
-        begun = time.process_time()
-        found = errors()
-        seconds = time.process_time() - begun
+        found, times = timed(errors)
         reference = reference or found
         for parameter, values in found.items():
             ratio = np.sqrt((values**2).sum() / (reference[parameter] ** 2).sum())
-            yield {
-                "samples": own.samples, "way": way, "cpu_seconds": f"{seconds:.1f}", "parameter": parameter,
-                "outcomes": len(values), "ratio": f"{ratio:.3f}",
-            }  # fmt: skip
+            yield {"way": way, **times, "parameter": parameter, "outcomes": len(values), "ratio": float(ratio)}
+
+
+def measured(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """The raw rows."""
+    backend = Run().bind("cpu")
+    for name in options.models:
+        for hold_out in HOLD_OUT:
+            plan = Plan(start="uniform", hold_out=hold_out)
+            for row in compared(Measured(name, options.rows, options.samples, plan, backend)):
+                yield {"model": name, "hold_out": hold_out, "rows": options.rows, "samples": options.samples, **row}
 
 
 if __name__ == "__main__":
-    main()
+    record(
+        __doc__, measured,
+        models=(["human_trb", "mouse_trb"], "models"),
+        rows=(5_000, "rows drawn from each"),
+        samples=(12, "samples of the rows"),
+    )  # fmt: skip

@@ -1,4 +1,4 @@
-"""How many junctions without errors are taken for likely sequencing errors, and how long it takes to look for these.
+"""How many junctions without errors are taken for likely sequencing errors, and how long does the search take?
 
 python benchmarks/likely_errors.py --output results/likely_errors/raw.csv
 
@@ -10,13 +10,12 @@ read, 1 % have 20 or more.  `heavy` is a Pareto distribution with exponent 1: 33
 from __future__ import annotations
 
 import argparse
-import csv
-import time
+from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _common import record, timed
 
 import hpcvdj
 from hpcvdj.api.tables import model_of
@@ -31,16 +30,9 @@ from hpcvdj.kernels.neighbours.likely_errors import likely_errors
 from hpcvdj.repertoires.genes import kinds_of
 from hpcvdj.repertoires.junctions import read_table
 
-MODELS = ("human_trb", "human_tra", "human_igk", "mouse_tra")
-
 DONOR = {1: 1.0, 2: 0.2365, 3: 0.0944, 5: 0.0399, 10: 0.0191, 20: 0.0098, 50: 0.0041, 100: 0.0020, 400: 0.00077,
          1000: 0.00042, 8000: 0.00009, 40_000: 0.00001}  # fmt: skip
 """The share of a donor's rows that have so many reads or more."""
-
-FIELDS = (
-    "model", "junctions", "reads", "read_once", "errors", "same_genes_two_bases", "cpu_seconds", "out_of_frame",
-    "indels", "indels_any_genes", "cpu_seconds_out_of_frame",
-)  # fmt: skip
 
 
 def drawn_reads(name: str, number: int) -> np.ndarray:
@@ -56,12 +48,11 @@ def percent(flags: np.ndarray) -> str:
     return f"{100 * flags.mean():.3f}" if len(flags) else ""
 
 
-def timed(every: Counted, pairs: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, str]:
+def searched(every: Counted, pairs: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, float]:
     """Likely errors among some rows, and processor seconds."""
     likely_errors(every, pairs, rows[:100])
-    before = time.process_time()
-    found = likely_errors(every, pairs, rows)
-    return found, f"{time.process_time() - before:.2f}"
+    found, times = timed(lambda: likely_errors(every, pairs, rows))
+    return found, times["cpu_seconds"]
 
 
 def productive(model: Any, number: int, name: str) -> dict[str, Any]:
@@ -72,7 +63,7 @@ def productive(model: Any, number: int, name: str) -> dict[str, Any]:
     found = distinct_junctions(replace(read, reads=reads[read.row]), model, errors=True)
     own, pairs = found.own, kinds_of(found.own)[found.rows]
     every = Counted(own.words[found.rows], own.lengths[found.rows], found.reads, np.zeros_like(pairs))
-    errors, seconds = timed(every, pairs, np.arange(len(every)))
+    errors, seconds = searched(every, pairs, np.arange(len(every)))
     of_pair = replace(every, individuals=pairs)
     large = of_pair.largest_first()
     same = exchanged(of_pair, large, 1, 20) | exchanged(of_pair, large, 2, 400)
@@ -92,33 +83,26 @@ def out_of_frame(model: Any, number: int, name: str) -> dict[str, Any]:
         one_indel_away(given[~in_frame], given[in_frame].largest_first())
         for given in (replace(every, individuals=pairs), every)
     ]
-    _, seconds = timed(every, pairs, np.flatnonzero(~in_frame))
+    _, seconds = searched(every, pairs, np.flatnonzero(~in_frame))
     return {
         "out_of_frame": int((~in_frame).sum()), "indels": percent(near[0]), "indels_any_genes": percent(near[1]),
         "cpu_seconds_out_of_frame": seconds,
     }  # fmt: skip
 
 
-def main() -> None:
-    """Measure and write the raw rows."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, required=True, help="raw.csv to write")
-    parser.add_argument("--models", nargs="+", default=MODELS)
-    parser.add_argument("--rows", nargs="+", type=int, default=[20_000, 100_000, 1_000_000])
-    options = parser.parse_args()
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    with open(options.output, "w", newline="") as stream:
-        writer = csv.DictWriter(stream, FIELDS, lineterminator="\n")
-        writer.writeheader()
-        for model in options.models:
-            for number in options.rows:
-                for name in ("donor", "heavy"):
-                    own = model_of(model)
-                    measured = productive(own, number, name) | out_of_frame(own, number, name)
-                    row = {"model": model, "reads": name, **measured}
-                    writer.writerow(row)
-                    stream.flush()
+def measured(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """The raw rows."""
+    for name in options.models:
+        model = model_of(name)
+        for number in options.rows:
+            for reads in ("donor", "heavy"):
+                found = productive(model, number, reads) | out_of_frame(model, number, reads)
+                yield {"model": name, "reads": reads, **found}
 
 
 if __name__ == "__main__":
-    main()
+    record(
+        __doc__, measured,
+        models=(["human_trb", "human_tra", "human_igk", "mouse_tra"], "models"),
+        rows=([20_000, 100_000, 1_000_000], "junctions drawn from each"),
+    )  # fmt: skip

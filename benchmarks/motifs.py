@@ -1,4 +1,4 @@
-"""Comparing motifs on CPU cores: hpcvdj beside FastSK, the same kernel of the same sequences, in one run.
+"""How fast is the comparison of motifs on CPU cores, beside FastSK, with the same kernel of the same sequences?
 
 python benchmarks/motifs.py --fasta some.fasta   measure, write results/motifs_fastsk/{raw.csv,README.md}
 python benchmarks/motifs.py --render             make README.md again from raw.csv
@@ -11,18 +11,20 @@ import math
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
+from statistics import median
 from typing import Any
 
-import _common as common
 import numpy as np
-from _common import cores_used, durations, say
+from _common import ROOT, record, run, say, timed
 
-from hpcvdj.studies.pages import Block, Check
-from hpcvdj.studies.tables import grouped, listing, middle
+from hpcvdj.recombination.alphabet import INVALID
+from hpcvdj.studies.motifs import Source
+from hpcvdj.studies.pages import Block, Check, Study
+from hpcvdj.studies.tables import grouped, listing, middle, spread
 
 PANEL = 2048
 """Rows whose counters hpcvdj holds at a time."""
@@ -32,6 +34,8 @@ MOST_DIFFERENT = 6.5 * 2**-53
 
 ONE, BOTH, PEER = "hpcvdj", "hpcvdj, strands", "FastSK"
 """The programs; BOTH is hpcvdj with the pairs of each sequence and each other strand only once."""
+
+TITLES = {ONE: "hpcvdj", BOTH: "one strand with both"}
 
 
 @dataclass(frozen=True)
@@ -91,14 +95,12 @@ def kernel_of(sequences: Any, k: int, m: int, strands: int) -> tuple[Any, float,
 
 def measure_hpcvdj(options: argparse.Namespace, sequences: Any, like: Row, strands: int) -> tuple[list[Row], Any]:
     """Rows and the kernel, after a small comparison that is not timed and loads what is compiled."""
-    kernel_of(sequences.part(0, 16), options.k, options.m, strands)
+    kernel_of(sequences.part(0, min(16, len(sequences))), options.k, options.m, strands)
     program, rows, kernel = BOTH if strands > 1 else ONE, [], None
     for repeat in range(options.repeats):
-        start, cpu = time.perf_counter(), time.process_time()
-        kernel, counters, method = kernel_of(sequences, options.k, options.m, strands)
-        times = {"seconds": time.perf_counter() - start, "cpu_seconds": time.process_time() - cpu}
+        (kernel, counters, method), times = timed(lambda: kernel_of(sequences, options.k, options.m, strands))
         rows.append(replace(like, program=program, repeat=repeat, counters=counters, method=method, **times))
-        say(f"{like.source}, {like.sequences:,}: {program} {durations([rows[-1].seconds])}")
+        say(f"{like.source}, {like.sequences:,}: {program} {rows[-1].seconds:.3g} s")
     return rows, kernel
 
 
@@ -109,11 +111,11 @@ def measure_fastsk(options: argparse.Namespace, sequences: Any, like: Row, kerne
         np.savez(source, codes=sequences.codes, offsets=sequences.offsets)
         words = (source, target, options.k, options.m, options.threads)
         for repeat in range(options.peer_repeats):
-            common.run([sys.executable, "benchmarks/_fastsk.py", *words])
+            run([sys.executable, "benchmarks/_fastsk.py", *words])
             with np.load(target) as stored:
                 times = {name: float(stored[name]) for name in ("seconds", "cpu_seconds")}
                 other = stored["kernel"]
-            say(f"{like.source}, {like.sequences:,}: {PEER} {durations([times['seconds']])}")
+            say(f"{like.source}, {like.sequences:,}: {PEER} {times['seconds']:.3g} s")
             different = max(largest_difference(kernel, other) for kernel in kernels) if len(other) else math.nan
             yield replace(like, program=PEER, repeat=repeat, different=different, **times)
 
@@ -135,12 +137,11 @@ def largest_difference(kernel: Any, other: Any) -> float:
 
 
 def measure_source(options: argparse.Namespace, source: Any, name: str) -> Iterator[Row]:
-    """Both programs on more and more of the sequences; FastSK as long as it is expected to end in time."""
+    """Both programs on more and more of the sequences."""
     sequences, _ = source.read()
-    if sequences.ambiguous or sequences.lengths.min() < options.k:
+    if (sequences.codes == INVALID).any() or sequences.lengths.min() < options.k:
         sys.exit(f"{name}: FastSK takes neither ambiguous bases nor sequences shorter than k; leave them out")
     strands = 2 if source.both_strands else 1
-    peer_rows: list[Row] = []
     for size in sorted({min(size, len(sequences)) for size in (*options.sizes, len(sequences))}):
         part, _ = replace(source, number=size // strands).read()
         number = len(part)
@@ -152,78 +153,34 @@ def measure_source(options: argparse.Namespace, source: Any, name: str) -> Itera
             rows, kernel = measure_hpcvdj(options, part.part(0, number // used), like, used)
             kernels.append(kernel)
             yield from rows
-        if peer_rows and expected(peer_rows, number) > options.longest:
-            say(f"{name}, {number:,}: FastSK left out, about {durations([expected(peer_rows, number)])}")
-            continue
-        for row in measure_fastsk(options, part, like, kernels):
-            peer_rows.append(row)
-            yield row
+        yield from measure_fastsk(options, part, like, kernels)
 
 
-def power(rows: list[Row]) -> float:
-    """p of seconds that grow with sequences^p, between the two largest sizes; 2 if there is only one."""
-    by_size = sorted(grouped(rows, "sequences").items())[-2:]
-    if len(by_size) < 2:
-        return 2.0
-    (small, few), (large, many) = by_size
-    return math.log(middle(many, "seconds") / middle(few, "seconds")) / math.log(large / small)
+def measured(options: argparse.Namespace) -> Iterator[Row]:
+    """Random sequences, and those of the file; ends the benchmark if FastSK is not installed."""
+    if not find_spec("fastsk"):
+        sys.exit("FastSK is not installed; CONTRIBUTING.md says how to install it")
+    yield from measure_source(options, Source(None, options.number, seed=options.seed), "random")
+    if options.fasta is not None:
+        half = options.number // 2
+        name = f"{Path(options.fasta).name}, first {half:,}, both strands"
+        yield from measure_source(options, Source(ROOT / options.fasta, half, both_strands=True), name)
 
 
-def expected(rows: list[Row], size: int) -> float:
-    """Seconds for `size` sequences, by the largest measured sizes."""
-    largest, repeats = max(grouped(rows, "sequences").items())
-    return middle(repeats, "seconds") * (size / largest) ** power(rows)
-
-
-class Motifs(common.Benchmark):
+class Motifs(Study):
     """hpcvdj and FastSK."""
 
     name = "motifs_fastsk"
     title = "Comparing motifs beside FastSK"
     row = Row
     renderer = "python benchmarks/motifs.py --render"
-    about = "Time hpcvdj and FastSK on the same kernel of the same sequences, on CPU cores, in one run."
-    output = Path("results/motifs_fastsk")
     notes = """
     Wall time, median (min…max), from sequences in memory to the kernel in memory; FastSK in a process of its own, its
-    kernel left where it is. Its time grows with sequences^p from the line before. Cores used: in the order of the
-    columns. †: FastSK was left out, since it would take too long; scaled with the last p (2 if there is none).
+    kernel left where it is. Cores used: in the order of the columns.
 
     One strand with both: among sequences and their other strands, half of all pairs repeat the other half. hpcvdj
     leaves them out with `--strands both`; FastSK has no such setting.
     """
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """What to compare, and for how long."""
-        add = parser.add_argument
-        sizes = [500, 1000, 2000, 4000]
-        add("--fasta", metavar="FASTA", type=Path, default=None, help="also both strands of its first N / 2 sequences")
-        add("--number", metavar="N", type=int, default=9184, help="sequences, random ones of 500 bases")
-        add("--sizes", metavar="N", nargs="*", type=int, default=sizes, help="compare the first N before all of them")
-        add("-k", metavar="K", type=int, default=12, help="bases of a k-mer; FastSK calls it g")
-        add("-m", metavar="M", type=int, default=2, help="mismatches")
-        add("--threads", metavar="N", type=int, default=0, help="threads of each program; 0: all usable cores")
-        add("--repeats", metavar="N", type=int, default=3, help="repeats of hpcvdj")
-        add("--peer-repeats", metavar="N", type=int, default=1, help="repeats of FastSK")
-        add("--longest", metavar="SECONDS", type=float, default=900.0, help="leave FastSK out if it would take longer")
-        add("--seed", metavar="S", type=int, default=1, help="seed of the random sequences")
-
-    def facts(self, options: argparse.Namespace) -> dict[str, str]:
-        """FastSK's version; ends the benchmark if it is not installed."""
-        try:
-            return {"fastsk": metadata.version("fastsk")}
-        except metadata.PackageNotFoundError:
-            sys.exit("FastSK is not installed; CONTRIBUTING.md says how to install it")
-
-    def measure(self, options: argparse.Namespace) -> Iterator[Row]:
-        """Random sequences, and those of the file."""
-        from hpcvdj.studies.motifs import Source
-
-        yield from measure_source(options, Source(None, options.number, seed=options.seed), "random")
-        if options.fasta is not None:
-            half = options.number // 2
-            name = f"{options.fasta.name}, first {half:,}, both strands"
-            yield from measure_source(options, Source(common.ROOT / options.fasta, half, both_strands=True), name)
 
     def page(self, rows: list[Row]) -> Iterator[Block]:
         """A table for each source, and whether the kernels are equal."""
@@ -245,40 +202,40 @@ class Motifs(common.Benchmark):
 
 def source_table(rows: list[Row]) -> str:
     """A line for each number of sequences."""
-    peer_rows = [row for row in rows if row.program == PEER]
     programs = grouped(rows, "program", "sequences")
 
-    def peer(size: int) -> float:
-        return middle(programs[PEER, size], "seconds") if (PEER, size) in programs else expected(peer_rows, size)
+    def wall(program: str, column: str = "seconds") -> Callable[[int], str]:
+        return lambda size: spread([getattr(row, column) for row in programs[program, size]], "{:.3g}".format)
 
-    def mark(size: int) -> str:
-        return "" if (PEER, size) in programs else " †"
+    def cores(repeats: list[Row]) -> str:
+        return f"{median(row.cpu_seconds / row.seconds for row in repeats):.2f}"
 
-    def growth(size: int) -> str:
-        upto = [row for row in peer_rows if row.sequences <= size]
-        return f"{power(upto):.2f}" if not mark(size) and len(grouped(upto, "sequences")) > 1 else ""
-
-    def peer_cell(size: int) -> str:
-        return durations([row.seconds for row in programs.get((PEER, size), [])] or [peer(size)]) + mark(size)
-
-    columns: dict[str, Any] = {"sequences": "{:,}".format, PEER: peer_cell, "p": growth}
-    for program, title in ((ONE, "hpcvdj"), (BOTH, "one strand with both")):
-        if program in grouped(rows, "program"):
-            repeats = {size: part for (name, size), part in programs.items() if name == program}
-            columns |= {
-                f"{title}: counters": lambda size, of=repeats: durations([row.counters for row in of[size]]),
-                f"{title}: kernel": lambda size, of=repeats: (
-                    f"{durations([row.seconds for row in of[size]])}, {of[size][0].method}"
-                ),
-                f"{title}: times as fast": lambda size, of=repeats: (
-                    f"**{peer(size) / middle(of[size], 'seconds'):.3g}**{mark(size)}"
-                ),
-            }
-    columns["cores used"] = lambda size: ", ".join(
-        cores_used(programs[program, size]) for program in (PEER, ONE, BOTH) if (program, size) in programs
-    )
+    columns: dict[str, Any] = {"sequences": "{:,}".format, f"{PEER}, s": wall(PEER)}
+    names = [name for name in (ONE, BOTH) if name in grouped(rows, "program")]
+    for program in names:
+        title = TITLES[program]
+        columns |= {
+            f"{title}: counters, s": wall(program, "counters"),
+            f"{title}: kernel, s": wall(program),
+            f"{title}: method": lambda size, program=program: programs[program, size][0].method,
+            f"{title}: times as fast": lambda size, program=program: (
+                f"**{middle(programs[PEER, size], 'seconds') / middle(programs[program, size], 'seconds'):.3g}**"
+            ),
+        }
+    columns["cores used"] = lambda size: ", ".join(cores(programs[name, size]) for name in (PEER, *names))
     return listing(sorted(grouped(rows, "sequences")), columns)
 
 
 if __name__ == "__main__":
-    raise SystemExit(Motifs().main())
+    record(
+        __doc__, measured, Motifs(),
+        fasta=(None, "also both strands of its first N / 2 sequences"),
+        number=(9184, "N: sequences, random ones of 500 bases"),
+        sizes=([500, 1000, 2000, 4000], "compare the first of them before all"),
+        k=(12, "bases of a k-mer; FastSK calls it g"),
+        m=(2, "mismatches"),
+        threads=(0, "threads of each program; 0: all usable cores"),
+        repeats=(3, "of hpcvdj"),
+        peer_repeats=(1, "of FastSK"),
+        seed=(1, "of the random sequences"),
+    )  # fmt: skip

@@ -11,7 +11,6 @@ the others compute, too, are compared.  vdjtools is left out if it is not instal
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -19,7 +18,7 @@ from typing import Any
 
 import numba
 import numpy as np
-from _common import ROOT, rate_parser, rate_row, write_rates
+from _common import rate_row, record
 from _pgen import asked_with, drawn
 from _vdjtools import INSTALLED, Vdjtools
 
@@ -28,7 +27,6 @@ from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.igor import PUBLISHED, load_model
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 
-FIELDS = ("model", "genes", "what", "program", "junctions", "rate", "slowest", "fastest", "largest_difference")
 SECONDS = 0.5
 
 
@@ -84,16 +82,11 @@ def _each(compute: Callable[..., float], texts: list[str], calls: list[tuple[str
     return np.array([compute(text, *call) for text, call in zip(texts, calls, strict=True)])
 
 
-def main() -> None:
-    """Measure."""
-    parser = rate_parser(__doc__)
-    parser.add_argument("--junctions", type=int, default=2000, help="junctions of each model")
-    parser.add_argument("--peer", type=int, default=100, help="of which the others compute so many, too")
-    options = parser.parse_args()
-    numba.set_num_threads(1)
-    sys.path.insert(0, str(ROOT))
-    write_rates(options.output, FIELDS, measured(options))
-
-
 if __name__ == "__main__":
-    main()
+    numba.set_num_threads(1)
+    record(
+        __doc__, measured,
+        models=(["mouse_trb", "human_trb", "human_tra", "human_igh"], "models"),
+        junctions=(2000, "junctions of each model"),
+        peer=(100, "of which the others compute so many, too"),
+    )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What `hpcvdj infer-selection` finds in drawn cohorts: without selection, and with a factor that is known.
+"""What does `hpcvdj infer-selection` find in drawn cohorts: without selection, and with a factor that is known?
 
 python benchmarks/selection.py --output results/calibration/selection_null.csv
 python benchmarks/selection.py --planted --output results/calibration/selection_planted.csv
@@ -14,27 +14,18 @@ the slope of the regression of the inferred ln Q on the planted one (1 if nothin
 from __future__ import annotations
 
 import argparse
-import csv
-import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from _common import LOCI, record, timed
 
 import hpcvdj
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.selection import RESIDUES, Selection
-
-LOCI = ("human_tra", "human_trb", "human_igk", "human_igh", "mouse_tra", "mouse_trb")
-
-FIELDS = (
-    "version", "model", "individuals", "rows", "seed", "taken", "held_out", "weights", "gain", "standard_error", "z",
-    "auc", "smallest_q", "largest_q", "seconds", "true_gain", "gain_of_fit", "rms", "slope",
-)  # fmt: skip
 
 
 def cohort(model: Model, sizes: list[int], seed: int, *, selection: bool) -> pa.Table:
@@ -80,52 +71,37 @@ def compared(true: Selection, fit: Selection, rows: pa.Table) -> dict[str, float
     }  # fmt: skip
 
 
-def measured(name: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """A row for each seed."""
-    model = hpcvdj.load_model(name)
-    drawn_from = planted(model) if options.planted else model
-    for seed in options.seeds:
-        table = cohort(drawn_from, options.sizes, seed, selection=options.planted)
-        begun = time.perf_counter()
-        with warnings.catch_warnings(action="ignore"):
-            fit = hpcvdj.infer_selection(table, model, seed=seed, max_junctions=options.rows)
-        factor = fit.selection
-        row: dict[str, Any] = {
-            "version": options.version, "model": name, "individuals": len(options.sizes), "rows": sum(options.sizes),
-            "seed": seed, "taken": fit.rows[0], "held_out": fit.rows[1], "weights": len(factor.weights),
-            "gain": fit.gain, "standard_error": fit.error, "z": fit.gain / fit.error, "auc": fit.auc,
-            "smallest_q": float(np.exp(factor.smallest)), "largest_q": float(np.exp(factor.largest)),
-            "seconds": time.perf_counter() - begun,
-        }  # fmt: skip
-        if options.planted:
-            assert drawn_from.selection is not None
-            fresh = hpcvdj.generate(model, 30_000, seed=77, productive=True)
-            row |= compared(drawn_from.selection, factor, fresh)
-        yield row
-
-
-def main() -> None:
-    """Measure and write the raw rows."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, required=True, help="a CSV, to which rows are added")
-    parser.add_argument("--models", nargs="+", default=LOCI)
-    parser.add_argument("--sizes", nargs="+", type=int, default=[20_000, 12_000, 6_000, 2_000])
-    parser.add_argument("--seeds", nargs="+", type=int, default=range(1, 7))
-    parser.add_argument("--rows", type=int, default=300_000, help="as of infer-selection")
-    parser.add_argument("--planted", action="store_true", help="select the draws by a known factor")
-    parser.add_argument("--version", default=hpcvdj.__version__, help="what the rows say was measured")
-    options = parser.parse_args()
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    new = not options.output.exists()
-    with open(options.output, "a", newline="") as stream:
-        writer = csv.DictWriter(stream, FIELDS, lineterminator="\n")
-        if new:
-            writer.writeheader()
-        for name in options.models:
-            for row in measured(name, options):
-                writer.writerow({key: f"{own:.5g}" if isinstance(own, float) else own for key, own in row.items()})
-                stream.flush()
+def measured(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """A row for each model and seed."""
+    for name in options.models:
+        model = hpcvdj.load_model(name)
+        drawn_from = planted(model) if options.planted else model
+        for seed in options.seeds:
+            table = cohort(drawn_from, options.sizes, seed, selection=options.planted)
+            settings: dict[str, Any] = {"seed": seed, "max_junctions": options.rows}
+            with warnings.catch_warnings(action="ignore"):
+                fit, times = timed(
+                    lambda given=(table, model), settings=settings: hpcvdj.infer_selection(*given, **settings)
+                )
+            factor = fit.selection
+            row: dict[str, Any] = {
+                "model": name, "individuals": len(options.sizes), "rows": sum(options.sizes), "seed": seed,
+                "taken": fit.rows[0], "held_out": fit.rows[1], "weights": len(factor.weights), "gain": fit.gain,
+                "standard_error": fit.error, "z": fit.gain / fit.error, "auc": fit.auc,
+                "smallest_q": float(np.exp(factor.smallest)), "largest_q": float(np.exp(factor.largest)), **times,
+            }  # fmt: skip
+            if drawn_from.selection is not None and options.planted:
+                fresh = hpcvdj.generate(model, 30_000, seed=77, productive=True)
+                row |= compared(drawn_from.selection, factor, fresh)
+            yield row
 
 
 if __name__ == "__main__":
-    main()
+    record(
+        __doc__, measured,
+        models=(LOCI, "models"),
+        sizes=([20_000, 12_000, 6_000, 2_000], "recombinations of each individual"),
+        seeds=([1, 2, 3, 4, 5, 6], "a cohort for each"),
+        rows=(300_000, "as of infer-selection"),
+        planted=(False, "select the draws by a known factor"),
+    )  # fmt: skip

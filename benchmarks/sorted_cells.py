@@ -1,6 +1,6 @@
 """Do clusters join receptors of one epitope?  Sorted T cells of mice (Dash et al., Nature 547, 2017).
 
-python benchmarks/sorted_cells.py TABLE --output results/enrich/sorted_cells.csv
+python benchmarks/sorted_cells.py --table TABLE --output results/enrich/sorted_cells.csv
 
 TABLE is an AIRR table of mouse TRB in which rows of one mouse that follow each other are one sample: cells of one
 epitope.  It does not name the epitopes, so clusters are judged by pairs of junctions of one mouse: both of one sample,
@@ -11,14 +11,13 @@ recall is the share of the pairs of one sample that are in a cluster.  Needs olg
 from __future__ import annotations
 
 import argparse
-import csv
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from _common import record
 
 import hpcvdj
 from hpcvdj.enrichment.statistics import clusters
@@ -30,7 +29,7 @@ K, D, SMALLEST_SCORE = 15, 1, 0.6
 CLONOTYPE = ["v_gene", "j_gene", "junction_aa"]
 
 
-def table_at(path: Path) -> pd.DataFrame:
+def table_at(path: str) -> pd.DataFrame:
     """Its rows with a number for each sample; a junction of a sample once."""
     table = pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False).query("productive == 'T'")
     table["sample"] = (table["repertoire_id"] != table["repertoire_id"].shift()).cumsum()
@@ -47,7 +46,7 @@ def pairs(samples: Any, mice: Any) -> tuple[int, int]:
     return same, all_pairs - same
 
 
-def judged(table: pd.DataFrame, cluster: pd.Series) -> dict[str, Any]:
+def judged(table: pd.DataFrame, cluster: pd.Series, **known: Any) -> dict[str, Any]:
     """A row of the results; `cluster` is 0 for rows in none."""
     all_same, all_other = pairs(table["sample"], table["repertoire_id"])
     inside = table[cluster.to_numpy() > 0].assign(cluster=cluster[cluster > 0])
@@ -57,17 +56,17 @@ def judged(table: pd.DataFrame, cluster: pd.Series) -> dict[str, Any]:
         "rows_in_clusters": len(inside), "clusters": inside["cluster"].nunique(), "pairs_of_one_sample": same,
         "pairs_of_two_samples": other, "precision": f"{same / max(same + other, 1):.3f}",
         "precision_of_all_pairs": f"{all_same / (all_same + all_other):.3f}", "recall": f"{same / all_same:.3f}",
-    }  # fmt: skip
+    } | known  # fmt: skip
 
 
-def by_enrich(table: pd.DataFrame, **options: Any) -> pd.Series:
-    """The cluster of hits of each row."""
+def by_enrich(table: pd.DataFrame, **options: Any) -> dict[str, Any]:
+    """Of the clusters of hits."""
     given = table.assign(duplicate_count=1).drop(columns=["repertoire_id"])
     found = hpcvdj.enrich(given, MODEL, likely_errors=True, backend="cpu", **options)
-    print(f"kappa {found.kappa}, {found.hits} hits of {found.clonotypes} clonotypes", flush=True)
     hits = found.table.select(["v_call", "j_call", "junction_aa", "cluster"]).to_pandas().dropna()
     hits.columns = [*CLONOTYPE, "cluster"]
-    return table.merge(hits, "left", CLONOTYPE)["cluster"].fillna(0).astype(int)
+    cluster = table.merge(hits, "left", CLONOTYPE)["cluster"].fillna(0).astype(int)
+    return judged(table, cluster, kappa=found.kappa, hits=found.hits, clonotypes=found.clonotypes)
 
 
 def by_single_exchanges(table: pd.DataFrame) -> pd.Series:
@@ -89,30 +88,18 @@ def by_motifs(table: pd.DataFrame) -> pd.Series:
     return table["junction"].map(own).fillna(0).astype(int)
 
 
-def rows(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
+def measured(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Each way of making clusters."""
-    yield {"clusters_of": "enrich, kappa estimated"} | judged(table, by_enrich(table))
+    warnings.simplefilter("ignore", hpcvdj.HpcvdjWarning)
+    table = table_at(options.table)
+    yield {"clusters_of": "enrich, kappa estimated"} | by_enrich(table)
     for kappa in (1.0, 4.0):
-        yield {"clusters_of": f"enrich, kappa {kappa:g}"} | judged(table, by_enrich(table, kappa=kappa))
+        yield {"clusters_of": f"enrich, kappa {kappa:g}"} | by_enrich(table, kappa=kappa)
     control = hpcvdj.generate(MODEL, 200_000, seed=1, productive=True)
-    yield {"clusters_of": "enrich, control of drawn junctions"} | judged(table, by_enrich(table, control=control))
+    yield {"clusters_of": "enrich, control of drawn junctions"} | by_enrich(table, control=control)
     yield {"clusters_of": "all single exchanges"} | judged(table, by_single_exchanges(table))
     yield {"clusters_of": f"motifs, k {K}, d {D}, score {SMALLEST_SCORE}"} | judged(table, by_motifs(table))
 
 
-def main() -> None:
-    """Write the raw rows."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("table", type=Path, metavar="TABLE")
-    parser.add_argument("--output", type=Path, required=True, metavar="CSV")
-    options = parser.parse_args()
-    warnings.simplefilter("ignore", hpcvdj.HpcvdjWarning)
-    found = list(rows(table_at(options.table)))
-    with open(options.output, "w", newline="") as stream:
-        writer = csv.DictWriter(stream, list(found[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(found)
-
-
 if __name__ == "__main__":
-    main()
+    record(__doc__, measured, table=("dash.tsv", "AIRR table, described above"))

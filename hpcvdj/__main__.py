@@ -16,8 +16,13 @@ def main() -> None:
         startup.load_little()
         from hpcvdj import cli
     except ImportError as error:
+        cause: BaseException = error
+        while cause.__cause__ is not None:
+            # numpy's own message is a page of advice.
+            cause = cause.__cause__
+        said = " ".join(str(cause).split())
         let_root_speak()
-        print(f"hpcvdj: error: {error}; install hpcvdj and what it requires again", file=sys.stderr)
+        print(f"hpcvdj: error: cannot start ({said[:300]}); install hpcvdj again in this environment", file=sys.stderr)
         leave_launch(1)
         sys.exit(1)
     cli.main()

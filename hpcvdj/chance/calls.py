@@ -113,9 +113,12 @@ def contradicted(
 
 def more_than_chance(number: int, compared: int) -> bool:
     """Whether so many calls that seem to contradict their bases, of those compared, are more than right calls make."""
-    from scipy.stats import poisson
+    if not number:
+        return False
+    from scipy.special import gammainc
 
-    return bool(poisson.sf(number - 1, 3 * CONTRADICTED * compared) < FALSE_ALARM)
+    # The chance of so many or more under Poisson's distribution.
+    return bool(gammainc(number, 3 * CONTRADICTED * compared) < FALSE_ALARM)
 
 
 def rare_alleles(model: Model, segment: SegmentType, gene: str) -> list[str]:

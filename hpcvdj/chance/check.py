@@ -390,8 +390,6 @@ def _better(own: Side, rows: Counts, model: Model, names: tuple[str, ...]) -> tu
 
     The mean of log-likelihood ratios, without the smallest and the largest tenth.
     """
-    from scipy.stats import trim_mean
-
     if not len(rows):
         return None
     part = own.repertoire.subset(rows)
@@ -406,10 +404,16 @@ def _better(own: Side, rows: Counts, model: Model, names: tuple[str, ...]) -> tu
         given = Repertoire(part.words, part.lengths, pairs, part.offsets, part.letters)
         gains = _log_likelihoods(_probabilities(given, other, names), other) - of_model
         # A few rows that one model hardly makes, such as those of an allele that it lacks, must not decide.
-        gain = float(trim_mean(gains, 0.1))
+        gain = float(_trimmed(gains).mean())
         if gain > BETTER + (best[1] if best else 0.0):
             best = name, gain
     return best
+
+
+def _trimmed(values: Floats) -> Floats:
+    """The values without the smallest and the largest tenth, in any order."""
+    tenth = len(values) // 10
+    return np.partition(values, (tenth, len(values) - tenth - 1))[tenth : len(values) - tenth]
 
 
 @cache

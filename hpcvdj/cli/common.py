@@ -46,6 +46,8 @@ VERBOSE = "Show where in the program an unexpected error arose."
 OUTPUTS = ("output", "overlap", "junctions_out", "write_clean", "plot", "figures")
 """The parameters of commands that name what is written; every other path is read."""
 
+MODELS = ("model", "a", "b")
+"""The parameters of commands that name models."""
 
 TABLE_OUT = "OUT"
 """The metavar of those that name a table."""
@@ -168,20 +170,31 @@ def _require_distinct(values: dict[str, Any], folders: list[str]) -> None:
     try:
         for path in (*read, *written):
             _require_possible(path)
-        # A model is a name or the path of its folder.
-        models = [path for path in [Path(str(values.get("model")).removesuffix(":published"))] if path.is_dir()]
+        models = _model_folders(values)
         for name in folders:
             if values[name] is not None:
                 require_apart(values[name], *read, *models)
         # Results may go to the folder that has the tables; which files they are is known later.
         read = [path for path in read if not path.is_dir()]
+        if models and any(path.exists() for path in written):
+            from hpcvdj.inference.folder import MODEL_FILES
+
+            read += [folder / name for folder in models for name in MODEL_FILES]
         for number, path in enumerate(written):
             require_distinct(path, *read)
+            # Facts are written beside tables.
+            require_distinct(Path(f"{path}.json"), *read)
             if path in written[:number]:
                 raise InputError(f"{path}: is named for two outputs; name another file")
     except InputError as error:
         error.on_every_rank = True
         raise
+
+
+def _model_folders(values: dict[str, Any]) -> list[Path]:
+    """The folders of models that are given; a model is a name or the path of its folder."""
+    given = [str(values[name]).removesuffix(":published") for name in MODELS if values.get(name) is not None]
+    return [path for path in map(Path, given) if path.is_dir()]
 
 
 def _require_possible(path: Path) -> None:

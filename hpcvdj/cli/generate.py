@@ -1,8 +1,7 @@
 """`hpcvdj generate`."""
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from hpcvdj.chance.settings import Checks, Force
 from hpcvdj.cli import common, options
@@ -12,8 +11,11 @@ from hpcvdj.generation.settings import Generation
 from hpcvdj.kernels.backends import AUTO, BackendName
 from hpcvdj.recombination.models import Joint, Model
 from hpcvdj.runs.settings import Launch, Overwrite, Threads
+from hpcvdj.storage.files import require_distinct
 
 if TYPE_CHECKING:
+    from hpcvdj.cohorts.cohort import Cohort
+    from hpcvdj.repertoires.inputs import Inputs
     from hpcvdj.runs.run import Run
 
 
@@ -58,26 +60,22 @@ def command(
     if joint:
         loaded = run.from_root(loaded.with_joint_choice)
     if like:
-        batches = _like(like, loaded, plan, individual, run, backend, force=force)
+        from hpcvdj.cohorts.like import cohort_like
+
+        with run.request:
+            inputs, cohort = _cohort(like, loaded, individual, run, force=force)
+            run.on_root(lambda: require_distinct(output, *inputs.files))
+        batches = cohort_like(cohort, loaded, plan, run, backend)
     else:
         batches = generate(loaded, plan, run.bind(backend, sharing_pays=True), run)
     write_drawn(run, batches, output, plan.seed, overwrite=overwrite)
 
 
-def _like(
-    tables: list[Path],
-    model: Model,
-    plan: Generation,
-    individual: str | None,
-    run: "Run",
-    backend: str,
-    *,
-    force: bool,
-) -> Iterator[Any]:
-    """The rows of a cohort like that of the tables."""
+def _cohort(
+    tables: list[Path], model: Model, individual: str | None, run: "Run", *, force: bool
+) -> "tuple[Inputs, Cohort | None]":
+    """The tables, and root's cohort of them."""
     from hpcvdj.cohorts.files import cohort_of_files
-    from hpcvdj.cohorts.like import cohort_like
 
-    with run.request:
-        _, cohort, _ = cohort_of_files(tables, model, Naming(individual), Checks(force=force), run)
-    return cohort_like(cohort, model, plan, run, backend)
+    inputs, cohort, _ = cohort_of_files(tables, model, Naming(individual), Checks(force=force), run)
+    return inputs, cohort

@@ -111,9 +111,11 @@ class Sharing:
     @property
     def refuted(self) -> bool:
         """Whether the share q that was given leaves far more sequences shared than are expected."""
-        from scipy.stats import poisson
+        from scipy.special import gammainc
 
-        return bool(poisson.sf(self.observed[2:].sum() - 1, self.expected[2:].sum()) < REFUTED)
+        shared = int(self.observed[2:].sum())
+        # The chance of so many or more under Poisson's distribution.
+        return shared > 0 and bool(gammainc(shared, self.expected[2:].sum()) < REFUTED)
 
     @property
     def likely_copies(self) -> int:

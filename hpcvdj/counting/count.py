@@ -4,6 +4,7 @@ import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -11,11 +12,13 @@ from hpcvdj.counting.compute import compute, shared_repertoire
 from hpcvdj.counting.config import Plan
 from hpcvdj.counting.slices import count_in_slices, surveyed
 from hpcvdj.counting.summary import STAGES, Summary, attributes_of, facts_of, summary_of
+from hpcvdj.errors import CompleteError, InputError
 from hpcvdj.kernels.method import Method, Missing
 from hpcvdj.recombination.germline import Germline
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import Junctions, Reference
 from hpcvdj.results import parts
+from hpcvdj.results.reader import Result
 from hpcvdj.results.writer import STATE, ResultWriter, result_writer
 from hpcvdj.runs.driver import Partial
 from hpcvdj.runs.folder import RunFolder
@@ -59,9 +62,25 @@ def count_tables(
         if inputs.together:
             inputs = surveyed(inputs, run)
         rows = run.from_root(lambda: _slice_rows(inputs, method, batch_rows))
-        if rows:
-            return count_in_slices(inputs, reference, config, run, rows, started, facts)
-        return _whole(inputs, reference, config, run, started, facts)
+        try:
+            if rows:
+                return count_in_slices(inputs, reference, config, run, rows, started, facts)
+            return _whole(inputs, reference, config, run, started, facts)
+        except CompleteError:
+            run.on_root(lambda: _require_undamaged(run.target))
+            raise
+
+
+def _require_undamaged(target: Path | None) -> None:
+    """Raise InputError unless a complete result, and each of its parts, can be read."""
+    assert target is not None
+    try:
+        with Result(target) as result:
+            files = [target, *result.parts]
+        for path in files:
+            parts.require_readable(path)
+    except InputError as error:
+        raise InputError(f"{error}; --overwrite starts again") from None
 
 
 def _slice_rows(inputs: Inputs, method: Method, asked: int | None) -> int:

@@ -126,6 +126,9 @@ def count_in_slices(
     def join() -> Summary:
         inputs.require_unchanged()
         found = summary_of(sorted(folder.path.glob(parts.PART)), inputs, backend, run, folder.identity)
+        missing = sum(part.rows for part in slices) - found.rows_read
+        if missing:
+            raise InputError(f"{folder.path}: its parts lack {missing:,} rows of the run; --overwrite starts again")
         facts = found.rows_read, found.excluded, found.substituted
         joint = {
             **attributes,

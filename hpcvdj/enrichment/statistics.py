@@ -81,11 +81,11 @@ def quantiles(p_values: Floats) -> dict[str, list[float]]:
     `observed`; `low` and `high`, between which it is with the probability `BAND`.  The p-value k of n uniform ones has
     the distribution Beta(k, n + 1 - k).
     """
-    from scipy.stats import beta
+    from scipy.special import betaincinv
 
     tests = len(p_values)
     ranks = np.unique(np.geomspace(1, max(tests, 1), QQ_POINTS).round().astype(np.int64))[:tests]
-    low, high = beta.ppf(np.array([[1 - BAND], [1 + BAND]]) / 2, ranks, tests + 1 - ranks)
+    low, high = betaincinv(ranks, tests + 1 - ranks, np.array([[1 - BAND], [1 + BAND]]) / 2)
     columns = {"expected": ranks / (tests + 1), "observed": np.sort(p_values)[ranks - 1], "low": low, "high": high}
     return {name: values.tolist() for name, values in columns.items()}
 

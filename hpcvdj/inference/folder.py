@@ -29,6 +29,9 @@ SELECTION_FACTS = "selection.json"
 """Where a selection factor comes from."""
 
 _OWN = (FACTS, ITERATIONS, ERRORS, UNEXPLAINED, SELECTION_FACTS)
+MODEL_FILES = (*FILES, SELECTION, *_OWN)
+"""All files that hpcvdj reads in, or writes to, the folder of a model."""
+
 _SELECTION_FORMAT = "hpcvdj-selection"
 
 
@@ -44,7 +47,7 @@ def write_folder(
     facts: Mapping[str, Any],
     unexplained: Sequence[Mapping[str, Any]],
     *,
-    overwrite: bool = False,
+    overwrite: bool,
 ) -> None:
     """Write the folder of an inferred model; it appears whole or not at all.
 
@@ -159,7 +162,7 @@ def raise_if_inferred(target: Path, identity: Identity) -> None:
     """Raise CompleteError if there is the model of a run with this identity, InputError if there is something else."""
     if not (target.exists() or target.is_symlink()):
         return
-    facts = read_facts(target) if target.is_dir() else None
+    facts = read_facts(target)
     if facts is None:
         raise InputError(f"{target}: exists, and is not the folder of an inferred model; give another name")
     changes = differences(dict(facts.get("identity", {})), json.loads(json.dumps(identity)))

@@ -6,9 +6,10 @@ step, and all ranks go on from its model.  So the model is the same to the bit f
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -137,11 +138,13 @@ def infer(
     backend: Backend,
     state: bytes | None = None,
     save: Callable[[bytes], None] = lambda state: None,
+    identity: Mapping[str, Any] = MappingProxyType({}),
 ) -> Fit | None:
     """Infer a model, on root; None on the other ranks, which pass no rows.
 
-    model  the alleles, and where to start from
-    state  where an earlier run was, as it gave it to `save`
+    model     the alleles, and where to start from
+    state     where an earlier run of this identity was, as it gave it to `save`
+    identity  what two runs must have in common for one to continue the other, as JSON values
 
     StoppedError on every rank after a signal; InputError if hardly any row is possible, or for a damaged state.
     """
@@ -153,7 +156,7 @@ def infer(
     weights = (~held).astype(np.uint32)
     evaluate = Expectations(InferenceProblem(repertoire, weights, model, plan.errors), run, backend)
     settings = Settings(free, plan.prior, plan.iterations, plan.tolerance)
-    search = Search(settings, int((~held).sum()), int(held.sum()), model)
+    search = Search(settings, int((~held).sum()), int(held.sum()), model, identity=identity)
     kept = _Kept(search, plan.bootstrap, plan.seed)
     run.on_root(lambda: kept.restore(state) if state is not None else None)
     while not run.from_root(lambda: kept.search.done):

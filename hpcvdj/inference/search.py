@@ -77,6 +77,7 @@ class Search:
     best        the accepted model with the best held-out likelihood, or the last one
     waited      evaluations since the best one
     impossible  junctions with probability 0 at the start, counted and held out: they are never possible
+    identity    what a run must have in common with this one to continue it
     """
 
     settings: Settings
@@ -95,6 +96,7 @@ class Search:
     trace: list[Evaluated] = field(default_factory=list)
     done: bool = False
     impossible: tuple[int, int] = (0, 0)
+    identity: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def judged(self) -> bool:
@@ -163,7 +165,7 @@ class Search:
         names = ("kind", "longest", "step", "objective", "best_held_out", "waited", "done", "impossible")
         meta: dict[str, Any] = {name: getattr(self, name) for name in names}
         meta["trace"] = [asdict(found) for found in self.trace]
-        return state_bytes(meta, arrays)
+        return state_bytes(meta, arrays, self.identity)
 
     def restored(self, data: bytes) -> "tuple[Search, dict[str, Array]]":
         """This search, which has not begun, in the state that `saved` gave, and the other arrays.
@@ -171,7 +173,7 @@ class Search:
         InputError if it is damaged.
         """
         try:
-            meta, arrays = read_state(data)
+            meta, arrays = read_state(data, self.identity)
             trace = [Evaluated(**found) for found in meta.pop("trace")]
             meta["impossible"] = tuple(meta["impossible"])
             model, fallback, best, *points = (

@@ -124,7 +124,7 @@ def infer_tables(
         state = path.read_bytes() if run.is_root and path.exists() else None
         run.request.begin()
         backend = run.bind(backend_name, strict=strict_binding)
-        fit = infer(chosen, model, plan, run, backend, state, lambda own: _save(path, own))
+        fit = infer(chosen, model, plan, run, backend, state, lambda own: _save(path, own), identity)
 
         def finish() -> Inferred:
             assert fit is not None

@@ -116,7 +116,7 @@ def compare_sequences(source: Path | SequenceSet | Sequence[Input], config: Moti
         folder, layout = run.open_folder("checkpoint", identity, TILES, layout)
         try:
             tiles = plan(len(task.profile), config.strands, **layout)
-            work = _TileWork(task, TileFiles(folder.path), run)
+            work = _TileWork(task, TileFiles(folder.path, run.from_root(lambda: folder.identity)), run)
             work.compute_all(tiles)
             compared = time.perf_counter()
             load_seconds, compare_seconds = run.slowest(work.load_seconds, work.compare_seconds)
@@ -301,7 +301,7 @@ def _put_together(
     ranks: list[dict[str, str]],
 ) -> tuple[list[list[int]], int | None]:
     """Write the result on root and remove the folder; the pairs that share a k-mer, and the number of edges."""
-    config, files, tiles = task.config, TileFiles(folder.path), sorted(tiles)
+    config, files, tiles = task.config, TileFiles(folder.path, folder.identity), sorted(tiles)
     assert run.target is not None
     assert read_set is not None
     pairs = np.zeros((config.strands, config.d + 1), dtype=np.int64)

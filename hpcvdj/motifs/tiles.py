@@ -6,7 +6,6 @@ there, on any number of ranks.
 """
 
 import os
-import zipfile
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from pathlib import Path
@@ -18,10 +17,10 @@ from numpy.typing import NDArray
 from hpcvdj.errors import InputError, MachineError, option
 from hpcvdj.kernels.kmers.methods import KmerMethod
 from hpcvdj.kernels.kmers.profile import Profile
-from hpcvdj.runs.folder import save_failure
+from hpcvdj.runs.folder import Identity, save_failure
 from hpcvdj.runs.partition import block_range
 from hpcvdj.storage.files import atomic_path
-from hpcvdj.storage.opening import MISREAD
+from hpcvdj.storage.states import DAMAGED_STATE, read_state, write_state
 
 Shape = tuple[int | None, ...]
 
@@ -126,33 +125,34 @@ def tiles_of_rank(tiles: list[Tile], rank: int, ranks: int, *, few_loads: bool =
 class TileFiles:
     """The files of finished tiles, in a folder that every rank writes to."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, identity: Identity) -> None:
+        self.folder, self.identity = folder, identity
 
     def save(self, tile: Tile, arrays: dict[str, NDArray[Any]]) -> None:
         """Write the file of a tile.  MachineError if the disk is full."""
         try:
             with atomic_path(self.folder / tile.file_name, overwrite=True) as path, open(path, "wb") as stream:
-                np.savez(stream, **arrays)  # type: ignore[arg-type]
+                write_state(stream, {}, arrays, self.identity)
         except MachineError as error:
             raise save_failure(error) from None
 
     def read(self, tile: Tile, types: Mapping[str, tuple[Any, Shape]]) -> dict[str, NDArray[Any]]:
-        """Arrays of a tile, of the types and shapes given.  InputError if its file is damaged, or has others.
+        """Arrays of a tile, of the types and shapes given.  InputError if its file is damaged, or of another run.
 
         A length of None is the same for all arrays.
         """
         path = self.folder / tile.file_name
         try:
-            with np.load(path) as stored:
-                arrays = {name: stored[name] for name in types}
+            with open(path, "rb") as stream:
+                _, stored = read_state(stream, self.identity)
+            arrays = {name: stored[name] for name in types}
             lengths = {len(array) for name, array in arrays.items() if None in types[name][1]}
             for name, (dtype, shape) in types.items():
                 known = tuple(size if size is not None else min(lengths) for size in shape)
                 if arrays[name].dtype != dtype or arrays[name].shape != known:
                     raise ValueError(f"{name} is of type {arrays[name].dtype}, shape {arrays[name].shape}")
             return arrays
-        except (*MISREAD, EOFError, zipfile.BadZipFile) as error:
+        except DAMAGED_STATE as error:
             raise InputError(
                 f"{path}: is damaged ({error}); remove it, and {option('resume', True)} compares it again"
             ) from None

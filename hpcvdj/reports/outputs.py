@@ -72,7 +72,7 @@ def read_outputs(
     names     what the sample of each file is called
     metadata  the table that says of which group samples are, in its column `group`
     """
-    paths = [file for path in paths for file in (_files_in(path) if path.is_dir() else [path])]
+    paths = each_file(paths)
     if names and len(names) != len(paths):
         raise InputError(
             f"{len(names)} names for {len(paths)} files; give {option('name')} once for each, or not at all"
@@ -102,6 +102,11 @@ def read_outputs(
     if metadata is not None and group is not None:
         groups = _groups(metadata, group, list(dict.fromkeys(found)))
     return Outputs(surveys, findings, groups)
+
+
+def each_file(paths: Sequence[Path]) -> list[Path]:
+    """The files of a report; of folders, the results and tables in them."""
+    return [file for path in paths for file in (_files_in(path) if path.is_dir() else [path])]
 
 
 def _files_in(folder: Path) -> list[Path]:

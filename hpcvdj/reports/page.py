@@ -12,8 +12,9 @@ from typing import Any
 import hpcvdj
 from hpcvdj.errors import InputError, option
 from hpcvdj.reports.elements import Section
-from hpcvdj.reports.outputs import Outputs, read_outputs
+from hpcvdj.reports.outputs import Outputs, each_file, read_outputs
 from hpcvdj.reports.settings import Grouping
+from hpcvdj.results.facts import facts_path
 from hpcvdj.results.frames import require
 from hpcvdj.storage.files import atomic_path, require_distinct, require_writable
 from hpcvdj.storage.opening import MISREAD, damage
@@ -37,7 +38,8 @@ def write_report(
         require(library, "report")
     paths, target, folder = [Path(path) for path in files], Path(target), Path(figures) if figures else None
     metadata = None if grouping.metadata is None else Path(grouping.metadata)
-    require_distinct(target, *paths, *filter(None, [metadata]))
+    paths = each_file(paths)
+    require_distinct(target, *paths, *map(facts_path, paths), *filter(None, [metadata]))
     require_writable(target, overwrite=overwrite)
     try:
         if folder:

@@ -4,6 +4,7 @@ The facts name each table by the SHA-256 of its bytes, so that a table is never 
 happened to one of them.
 """
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -17,11 +18,14 @@ from hpcvdj.errors import CompleteError, InputError, option
 from hpcvdj.repertoires.tables import fill_table, table_suffix
 from hpcvdj.runs.folder import Identity, differences
 from hpcvdj.storage.files import atomic_path, require_distinct, require_writable
-from hpcvdj.storage.inputs import TEXT_BYTES, file_digest
+from hpcvdj.storage.inputs import TEXT_BYTES, file_digest, require_regular
 from hpcvdj.storage.json_text import json_text
 from hpcvdj.storage.opening import damage
 
 Facts = dict[str, Any]
+
+_DIGEST = "facts_sha256"
+"""Of the facts: the SHA-256 of all others."""
 
 _OUTPUTS = "outputs"
 """Of the facts: the name and the SHA-256 of each table, the one that has the facts first."""
@@ -43,7 +47,16 @@ def read_facts(table: Path) -> Facts | None:
         facts = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(facts, dict):
             raise ValueError("it is not an object")
+        digest = facts.pop(_DIGEST, None)
+        # Those of older versions name neither their tables nor what they say.
+        if digest != (_digest_of(facts) if _OUTPUTS in facts or digest is not None else None):
+            raise ValueError("it was changed since hpcvdj wrote it")
     return facts
+
+
+def _digest_of(facts: Facts) -> str:
+    """SHA-256 of what facts say, whatever their layout."""
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 def facts_of_result(attributes: Mapping[str, Any]) -> Facts:
@@ -57,6 +70,7 @@ def facts_of_result(attributes: Mapping[str, Any]) -> Facts:
 def require_described(table: Path, facts: Facts) -> None:
     """Raise InputError unless the facts are those of the table; facts of older versions do not name their table."""
     path = facts_path(table)
+    require_regular(table, "table", f"give that which {path.name} describes, or move the facts away")
     with damage(path):
         digest = facts[_OUTPUTS][0][1] if _OUTPUTS in facts else None
     if digest is not None and digest != file_digest(table):
@@ -128,7 +142,9 @@ class Targets:
                 outputs.append([path.name, file_digest(temporary)])
             # The last to be entered is renamed first: a table never lacks its facts.
             temporary = stack.enter_context(atomic_path(self.facts, overwrite=overwrite))
-            text = json_text({**facts, _OUTPUTS: outputs})
+            # As they are after a round trip.
+            said = json.loads(json_text({**facts, _OUTPUTS: outputs}))
+            text = json_text({**said, _DIGEST: _digest_of(said)})
             # Names of files may not be UTF-8.
             temporary.write_text(text, "utf-8", errors="backslashreplace")
 

@@ -206,8 +206,8 @@ class HeldParts:
 
     def __init__(self, path: Path, file: h5py.File) -> None:
         parts = parts_of(path, file)
-        rows = np.sum([_rows(path, part) for part in parts], axis=0) if parts else np.zeros(len(_VIEWS))
-        if parts and rows.tolist() != [len(dataset) for dataset in _row_datasets(file)]:
+        rows = [_rows(path, part, file.attrs.get("identity")) for part in parts]
+        if parts and np.sum(rows, axis=0).tolist() != [len(dataset) for dataset in _row_datasets(file)]:
             raise InputError(
                 f"{path}: the files in {parts[0].parent} are not the parts of this result; count again with "
                 f"{option('overwrite', True)}"
@@ -222,11 +222,13 @@ class HeldParts:
         cls._held -= parts
 
 
-def _rows(path: Path, part: Path) -> list[int]:
+def _rows(path: Path, part: Path, identity: Any) -> list[int]:
     if not part.is_file():
         raise InputError(f"{path}: its part {part} is missing; keep {path.name} and {part.parent.name} together")
     try:
         with open_hdf5(part, WRITTEN_BY, FORMAT, VERSION) as file, damage(part):
+            if file.attrs.get("identity") != identity:
+                raise InputError(f"{part} is of another run; count again with --overwrite")
             return [len(dataset) for dataset in _row_datasets(file)]
     except InputError as error:
         raise InputError(f"{path}: its part {error}") from None

@@ -17,7 +17,7 @@ from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions
 from hpcvdj.results.schema import FORMAT, TEXT, VERSION, as_array, columns, values_of, write_group
 from hpcvdj.runs.driver import Partial, Timings
-from hpcvdj.runs.folder import RunFolder, save_failure
+from hpcvdj.runs.folder import Identity, RunFolder, save_failure
 from hpcvdj.storage.files import atomic_path
 from hpcvdj.storage.hdf5 import Hdf5Writer, atomic_hdf5, write_attributes
 from hpcvdj.storage.packed import PackedDataset, write_packed
@@ -37,10 +37,20 @@ class ResultWriter:
 
     sums     the sums of the columns, exact for integers
     nonzero  bool [sequences]: whether a sequence has any value other than 0
+
+    identity  what a run must have in common with this one to continue it
     """
 
-    def __init__(self, writer: Hdf5Writer, junctions: Junctions, method: Method, columns: int, path: Path) -> None:
-        self._writer, self._junctions, self._path = writer, junctions, path
+    def __init__(
+        self,
+        writer: Hdf5Writer,
+        junctions: Junctions,
+        method: Method,
+        columns: int,
+        path: Path,
+        identity: Identity | None = None,
+    ) -> None:
+        self._writer, self._junctions, self._path, self._identity = writer, junctions, path, identity
         self.quantity = method.quantity()
         shape = len(junctions), columns
         # Enumerating methods finish one column after another, so a chunk is of one column.
@@ -78,7 +88,7 @@ class ResultWriter:
                 meta["tasks"], meta["tasks_done"] = unit.tasks, partial.tasks_done
                 arrays["partial"] = partial.values
             with atomic_path(self._path.with_name(STATE), overwrite=True) as path:
-                path.write_bytes(state_bytes(meta, arrays))
+                path.write_bytes(state_bytes(meta, arrays, self._identity))
         except OSError as error:
             raise save_failure(MachineError(f"{self._path}: writing failed ({error.strerror})")) from None
         except MachineError as error:
@@ -93,7 +103,7 @@ class ResultWriter:
         begun = None
         if path.exists():
             try:
-                meta, arrays = read_state(path.read_bytes())
+                meta, arrays = read_state(path.read_bytes(), self._identity)
                 nonzero, partial = arrays.pop("nonzero"), arrays.pop("partial", None)
                 self._values.restore(arrays, path.with_name(Path(meta["file"]).name))
                 sums = list(map(self.quantity.number, meta["sums"]))
@@ -192,6 +202,6 @@ def result_writer(
         numbers = [int(part.stem.rpartition("-")[2]) for part in folder.path.glob(_DATA)]
         path = folder.path / f"result-{max(numbers, default=0) + 1:06}.part"
     with atomic_hdf5(target, overwrite=overwrite, temporary=path, keep=folder is not None) as writer:
-        result = ResultWriter(writer, junctions, method, columns, path or target)
+        result = ResultWriter(writer, junctions, method, columns, path or target, folder.identity if folder else None)
         result.write_junctions()
         yield result

@@ -55,7 +55,7 @@ def last_words() -> None:
 def leave_launch(exit_code: int) -> None:
     """Have the launcher end all ranks, if this one leaves before it has started MPI.
 
-    Other launchers than MPICH's mpiexec do so when they see its exit code (srun: with --kill-on-bad-exit=1).
+    Other launchers than the mpiexec of MPICH do so when they see its exit code, srun if it is told to.
     """
     if launched_ranks() > 1 and "HYDI_CONTROL_FD" in os.environ:
         last_words()

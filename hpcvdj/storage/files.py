@@ -25,7 +25,7 @@ def atomic_path(target: Path, *, overwrite: bool, temporary: Path | None = None,
     with ExitStack() as stack:
         if temporary is None:
             # A killed run leaves this file, and the next one takes it over.
-            temporary = target.with_name(f".{target.name}.part")
+            temporary = _beside(target)[0]
             os.ftruncate(stack.enter_context(_exclusive(temporary, target)), 0)
         else:
             temporary.unlink(missing_ok=True)
@@ -82,11 +82,18 @@ def require_text_name(path: Path) -> None:
         raise InputError(f"{shown}: the file name is not UTF-8; rename the file") from None
 
 
+def _beside(target: Path) -> tuple[Path, Path, Path]:
+    """The hidden files of a run that writes `target`: the unfinished file, the probe, the lock."""
+    part, probe, lock = (target.with_name(f".{target.name}.{kind}") for kind in ("part", "probe", "lock"))
+    return part, probe, lock
+
+
 def require_distinct(target: Path, *inputs: Path) -> None:
-    """Raise InputError if `target` is one of the `inputs`, under any path."""
+    """Raise InputError if `target`, or a hidden file of the run that writes it, is an input, under any path."""
     for path in inputs:
-        if target.exists() and path.exists() and target.samefile(path):
-            raise InputError(f"{target}: is an input of this run; name another output file")
+        for own in (target, *_beside(target), *_beside(behind_links(target))):
+            if own.exists() and path.exists() and own.samefile(path):
+                raise InputError(f"{own}: is an input of this run; name another output file")
 
 
 def require_apart(target: Path, *inputs: Path) -> None:
@@ -111,8 +118,10 @@ def require_writable(target: Path, *, overwrite: bool) -> None:
     folder = target.parent
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder; create it first, or write elsewhere")
+    part, probe, _ = _beside(behind_links(target))
+    if part.is_symlink() or (part.exists() and not part.is_file()):
+        raise InputError(f"{part}: is where {target.name} is written until it is complete; move it away")
     # A run that is killed here leaves this file, and the next one removes it.
-    probe = target.with_name(f".{target.name}.probe")
     try:
         os.close(os.open(probe, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o666))
         probe.unlink(missing_ok=True)
@@ -126,7 +135,7 @@ def exclusive_lock(target: Path) -> Iterator[None]:
 
     The lock is an flock on `.NAME.lock` beside the target, so it ends with its process.
     """
-    path = target.with_name(f".{target.name}.lock")
+    path = _beside(target)[2]
     with _exclusive(path, target):
         try:
             yield

@@ -36,6 +36,7 @@ def exclusive_folder(target: Path, *inputs: Path, overwrite: bool, resume: bool 
     require_apart(target, *inputs)
     with exclusive_lock(target):
         _recover(target)
+        _discard(_beside(target)[0])
         if not (resume and not overwrite):
             _require_replaceable(target, overwrite=overwrite)
         yield

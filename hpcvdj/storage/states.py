@@ -5,7 +5,7 @@ import io
 import json
 import zipfile
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,28 +18,37 @@ DAMAGED_STATE = (*MISREAD, EOFError, zipfile.BadZipFile)
 """What reading a damaged state raises."""
 
 
-def state_bytes(facts: Mapping[str, Any], arrays: Arrays) -> bytes:
-    """JSON values and arrays as a file of NumPy (.npz), with the SHA-256 of them all."""
-    named = {**arrays, "meta": np.array(json.dumps(facts))}
+def state_bytes(facts: Mapping[str, Any], arrays: Arrays, identity: Mapping[str, Any] | None = None) -> bytes:
+    """JSON values and arrays as `write_state` writes them."""
     stream = io.BytesIO()
-    np.savez(stream, sha256=np.array(digest_of(named)), **named)  # type: ignore[arg-type]
+    write_state(stream, facts, arrays, identity)
     return stream.getvalue()
 
 
-def read_state(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """What `state_bytes` was given; one of `DAMAGED_STATE` if anything was changed."""
-    with np.load(io.BytesIO(data), allow_pickle=False) as stored:
+def write_state(
+    stream: BinaryIO, facts: Mapping[str, Any], arrays: Arrays, identity: Mapping[str, Any] | None = None
+) -> None:
+    """Write JSON values and arrays as a file of NumPy (.npz), with the SHA-256 of them and of the run's identity."""
+    named = {**arrays, "meta": np.array(json.dumps(facts))}
+    np.savez(stream, sha256=np.array(digest_of(named, identity)), **named)  # type: ignore[arg-type]
+
+
+def read_state(
+    data: bytes | BinaryIO, identity: Mapping[str, Any] | None = None
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """What `write_state` was given; one of `DAMAGED_STATE` if anything was changed, or the run has another identity."""
+    with np.load(io.BytesIO(data) if isinstance(data, bytes) else data, allow_pickle=False) as stored:
         named = dict(stored)
-    if str(named.pop("sha256")) != digest_of(named):
-        raise ValueError("its values are not those that were saved")
+    if str(named.pop("sha256")) != digest_of(named, identity):
+        raise ValueError("its values are not those that this run saved")
     return json.loads(str(named.pop("meta"))), named
 
 
-def digest_of(named: Arrays) -> str:
-    """SHA-256 of arrays: their names, types, shapes and values."""
-    digest = hashlib.sha256()
+def digest_of(named: Arrays, identity: Mapping[str, Any] | None = None) -> str:
+    """SHA-256 of arrays, their names, types, shapes and values, and of JSON values that say whose they are."""
+    digest = hashlib.sha256(json.dumps(dict(identity or {}), sort_keys=True).encode())
     for name in sorted(named):
         values = np.ascontiguousarray(named[name])
         digest.update(f"{name} {values.dtype.str} {named[name].shape}\n".encode())
-        digest.update(values.tobytes())
+        digest.update(values.reshape(-1).view(np.uint8).data)
     return digest.hexdigest()

@@ -41,6 +41,25 @@ def test_help_needs_no_heavy_import():
     assert done.stdout.splitlines()[-1] in ("[]", "['numpy']")
 
 
+BROKEN = """
+import sys
+class Refusing:
+    def find_spec(self, name, path=None, target=None):
+        if name == "numpy":
+            raise ImportError("a page of advice") from ImportError("libx.so: cannot open shared object file")
+sys.meta_path.insert(0, Refusing())
+from hpcvdj.__main__ import main
+main()
+"""
+
+
+def test_a_library_that_cannot_be_loaded_is_one_line():
+    done = subprocess.run([sys.executable, "-c", BROKEN, "info"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    remedy = "install hpcvdj again in this environment"
+    assert done.stderr == f"hpcvdj: error: cannot start (libx.so: cannot open shared object file); {remedy}\n"
+
+
 UNUSED = "pandas", "scipy.linalg", "awkward"
 COUNTED = f"""
 import json, sys

@@ -179,6 +179,17 @@ def test_a_damaged_state_is_an_input_error():
         search_of(other, rows).restored(state)
 
 
+def test_a_state_of_another_run_is_refused():
+    model = inferable(2, True)
+    evaluate, rows = evaluation(model, 20, 2)
+    search = replace(search_of(model, rows), identity={"prior": 2.0})
+    search.take(evaluate(search.model), 0.0)
+    state = search.saved({})
+    assert replace(search_of(model, rows), identity={"prior": 2.0}).restored(state)[0].trace
+    with pytest.raises(InputError, match="not those that this run saved"):
+        replace(search_of(model, rows), identity={"prior": 0.0}).restored(state)
+
+
 @pytest.mark.parametrize("changed", ["numbers", "numbers and digest", "facts"])
 def test_changed_numbers_in_a_valid_state_are_refused(changed):
     model = inferable(2, True)
@@ -192,7 +203,7 @@ def test_changed_numbers_in_a_valid_state_are_refused(changed):
         arrays["meta"] = np.array(str(arrays["meta"]).replace('"waited": 0', '"waited": 1'))
     else:
         arrays["model/00"] = 1.456 * arrays["model/00"]
-    message = "its values are not those that were saved"
+    message = "its values are not those that this run saved"
     if changed == "numbers and digest":
         del arrays["sha256"]
         arrays["sha256"] = np.array(digest_of(arrays))

@@ -115,6 +115,42 @@ def test_damaged_facts_are_one_line(tmp_path, text):
     assert targets.resume(IDENTITY, overwrite=True)
 
 
+CHANGES = {
+    "a number": lambda said: said | {"rows_read": 8},
+    "another setting": lambda said: said | {"identity": {**said["identity"], "max_q": 0.2}},
+    "no digest": lambda said: {name: value for name, value in said.items() if name != "facts_sha256"},
+    "no outputs": lambda said: {name: value for name, value in said.items() if name != "outputs"},
+    "more": lambda said: said | {"x": None},
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_facts_that_were_changed_are_refused(targets, change):
+    targets.write({"rows_read": 7, "identity": IDENTITY}, {targets.table: table_of(3)}, overwrite=False)
+    said = json.loads(targets.facts.read_text())
+    # Another layout says the same.
+    targets.facts.write_text(json.dumps(dict(reversed(said.items()))))
+    assert read_facts(targets.table)["rows_read"] == 7
+    targets.facts.write_text(json.dumps(CHANGES[change](said)))
+    with pytest.raises(InputError, match=r"\.json: is damaged"):
+        read_facts(targets.table)
+    with pytest.raises(InputError, match=r"\.json: is damaged"):
+        targets.resume(IDENTITY, overwrite=False)
+
+
+def test_facts_that_json_does_not_have_are_as_they_were(targets):
+    facts = {"x": float("nan"), "y": (1, 2.5e-300), 3: "\udcff", "identity": IDENTITY}
+    targets.write(facts, {targets.table: table_of(3)}, overwrite=False)
+    assert read_facts(targets.table)["x"] is None
+
+
+def test_facts_without_their_table(targets):
+    written(targets)
+    targets.table.unlink()
+    with pytest.raises(InputError, match=r"o\..*: no such table; give that which o\..*\.json describes"):
+        require_described(targets.table, read_facts(targets.table))
+
+
 def test_facts_of_older_versions_do_not_name_their_table(tmp_path):
     (tmp_path / "o.tsv").write_text("a\n1\n")
     require_described(tmp_path / "o.tsv", json.loads('{"command": "enrich"}'))

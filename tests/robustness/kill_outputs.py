@@ -1,6 +1,6 @@
 """Kill commands that write tables, pages and figures at random moments, and run them again.
 
-python tests/robustness/kill_outputs.py --kills 320 --seed 1 -o results/kill_test_outputs/raw.csv
+python tests/robustness/kill_outputs.py --kills 320 --seed 1 -o results/kill_test/outputs.csv
 
 A case draws a command, SIGKILL or SIGTERM, when, and whether an older file is there, which --overwrite replaces.  After
 the kill each target must be absent, the older file, or complete and equal to that of an undisturbed run.  The same
@@ -61,7 +61,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 OPTIONS = {"p.png": "--plot", "p.svg": "--plot", "overlap.tsv": "--overlap", "clean/e.tsv": "--write-clean"}
 """The option that names a target, or the folder that has it."""
 
-OF_THE_RUN = ("command_line", "created_utc")
+OF_THE_RUN = ("command_line", "created_utc", "facts_sha256")
 """What a file of facts says that another run of the same command does not."""
 
 

@@ -1,7 +1,7 @@
 """Damage files at random, give them to the commands that read them, and look at what happens.
 
-python tests/robustness/mutate.py --cases 3000 --seed 1 -o results/mutations/bytes.csv
-python tests/robustness/mutate.py --changes structure --cases 3000 --seed 1 -o results/mutations/structure.csv
+python tests/robustness/mutate.py --cases 3000 --seed 1 -o bytes.csv
+python tests/robustness/mutate.py --changes structure --cases 3000 --seed 1 -o structure.csv
 
 A case takes one kind of file, changes some of its bytes (flips, cuts, repeats or inserts them) or what is in it
 (`structure.py`), and runs a command on it in a process of its own, which may take 20 seconds and 2 GB.  It must end
@@ -237,7 +237,7 @@ def ended(
     child = begun(words, folder, before, learning=learning, limited=limited)
     _, status, usage = os.wait4(child, 0)
     said = (folder / LOG).read_text(errors="replace")
-    if learning:
+    if learning and (folder / MODULES).exists():
         for name in (folder / MODULES).read_text().split():
             with suppress(ImportError):
                 importlib.import_module(name)

@@ -180,7 +180,7 @@ TILE_ARRAYS = [
 
 @pytest.mark.parametrize("arrays", TILE_ARRAYS)
 def test_a_tile(tmp_path, arrays):
-    files = TileFiles(tmp_path)
+    files = TileFiles(tmp_path, {})
     files.save(TILE, arrays)
     with pytest.raises(InputError, match=r"is damaged \(pairs is of type"):
         files.read(TILE, {"pairs": (np.int64, (2,))})

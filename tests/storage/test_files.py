@@ -132,13 +132,87 @@ def test_a_link_in_place_of_the_temporary_file_is_not_followed(tmp_path):
     assert not (tmp_path / "a").is_symlink()
 
 
+def test_a_link_that_appears_meanwhile_is_not_followed(tmp_path, monkeypatch):
+    precious, part = tmp_path / "precious", tmp_path / "part"
+    precious.write_text("kept")
+    part.touch()
+    right = Path.unlink
+
+    def replaced(self, **options):
+        right(self, **options)
+        self.symlink_to(precious)
+
+    target = tmp_path / "a"
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", lambda self, **options: (replaced if self == part else right)(self, **options))
+        with pytest.raises(FileExistsError), atomic_path(target, overwrite=False, temporary=part) as path:
+            path.write_text("new")
+    assert precious.read_text() == "kept"
+
+
+def test_what_is_renamed_is_on_disk(tmp_path, monkeypatch):
+    """First the content, then the name: a crash of the machine leaves no empty file under the name."""
+    done, fsync, replace = [], os.fsync, os.replace
+
+    def synced(descriptor):
+        done.append(("sync", Path(f"/proc/self/fd/{descriptor}").readlink().name))
+        fsync(descriptor)
+
+    def renamed(source, target):
+        done.append(("rename", Path(source).name))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", renamed)
+    with atomic_path(tmp_path / "a", overwrite=False) as path:
+        path.write_text("whole")
+    assert done == [("sync", ".a.part"), ("rename", ".a.part"), ("sync", tmp_path.name)]
+
+
+def test_a_lock_that_somebody_removed_is_no_error(tmp_path):
+    with exclusive_lock(tmp_path / "o.h5"):
+        (tmp_path / ".o.h5.lock").unlink()
+
+
+def test_a_link_stays_and_its_file_is_replaced(tmp_path):
+    (tmp_path / "in").mkdir()
+    link, file = tmp_path / "link", tmp_path / "in" / "a"
+    link.symlink_to(file)
+    for content, overwrite in (("first", False), ("second", True)):
+        with atomic_path(link, overwrite=overwrite) as path:
+            assert path.parent == file.parent
+            path.write_text(content)
+        assert link.readlink() == file
+        assert file.read_text() == content
+    device = tmp_path / "device"
+    device.symlink_to("/dev/null")
+    with pytest.raises(InputError, match="device: is not a regular file"), atomic_path(device, overwrite=True):
+        pass
+    assert sorted(os.listdir(tmp_path)) == ["device", "in", "link"]
+
+
+def test_new_files_have_the_mode_that_the_user_wants(tmp_path):
+    before = os.umask(0o027)
+    try:
+        for name, temporary in (("a", None), ("b", tmp_path / "part")):
+            with atomic_path(tmp_path / name, overwrite=False, temporary=temporary):
+                pass
+            assert (tmp_path / name).stat().st_mode & 0o777 == 0o640
+    finally:
+        os.umask(before)
+
+
 @pytest.mark.parametrize(
     ("fault", "message"),
-    [(errno.ENOSPC, "the disk is full; free space"), (errno.EIO, "writing failed .*Input/output error")],
+    [
+        ((errno.ENOSPC, os.strerror(errno.ENOSPC)), "the disk is full; free space"),
+        (("HDF5: write failed, error message = 'No space left on device'",), "the disk is full; free space"),
+        ((errno.EIO, os.strerror(errno.EIO)), "writing failed .*Input/output error"),
+    ],
 )
 def test_faults_of_the_disk_are_the_machines(tmp_path, fault, message):
-    with pytest.raises(MachineError, match=message), atomic_path(tmp_path / "a", overwrite=False):
-        raise OSError(fault, os.strerror(fault))
+    with pytest.raises(MachineError, match=f"a: {message}"), atomic_path(tmp_path / "a", overwrite=False):
+        raise OSError(*fault)
     assert os.listdir(tmp_path) == []
 
 
@@ -184,6 +258,12 @@ def test_only_regular_files_are_replaced(tmp_path):
 def test_a_place_that_cannot_be_written_is_noticed(tmp_path):
     with pytest.raises(InputError, match="no such folder; create it first"):
         require_writable(tmp_path / "missing" / "a", overwrite=False)
+    (tmp_path / ".a.probe").symlink_to(tmp_path / "precious")
+    with pytest.raises(
+        InputError, match=r"a: cannot be written \(Too many levels of symbolic links\); write elsewhere"
+    ):
+        require_writable(tmp_path / "a", overwrite=False)
+    assert not (tmp_path / "precious").exists()
     if os.geteuid() != 0:
         tmp_path.chmod(0o500)
         with pytest.raises(InputError, match="cannot be written"):
@@ -199,3 +279,27 @@ def test_what_a_run_killed_at_its_first_check_leaves_is_removed(tmp_path, monkey
     monkeypatch.setattr(os, "getpid", lambda: -1)
     require_writable(tmp_path / "o.tsv", overwrite=False)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kind", ["part", "probe", "lock"])
+@pytest.mark.parametrize("linked", [False, True])
+def test_hidden_files_of_a_run_are_no_inputs(tmp_path, kind, linked):
+    table, target = tmp_path / "t.tsv", tmp_path / "o.tsv"
+    table.write_text("years of work")
+    (tmp_path / f".o.tsv.{kind}").hardlink_to(table)
+    if linked:
+        target = tmp_path / "link.tsv"
+        target.symlink_to("o.tsv")
+    with pytest.raises(InputError, match=rf"\.o\.tsv\.{kind}: is an input of this run"):
+        require_distinct(target, table)
+
+
+def test_what_is_not_a_file_is_no_unfinished_one(tmp_path):
+    hidden = tmp_path / ".o.tsv.part"
+    for make in (hidden.mkdir, lambda: hidden.symlink_to(tmp_path / "elsewhere")):
+        make()
+        with pytest.raises(InputError, match=r"\.o\.tsv\.part: is where o\.tsv is written"):
+            require_writable(tmp_path / "o.tsv", overwrite=True)
+        hidden.unlink() if hidden.is_symlink() else hidden.rmdir()
+    hidden.write_text("half")
+    require_writable(tmp_path / "o.tsv", overwrite=False)

@@ -104,9 +104,31 @@ def test_folders_of_somebody_else_are_never_removed(target, place, name):
     (place / name).mkdir()
     (place / name / "thesis").write_text("years of work")
     before = contents(place)
-    with pytest.raises(InputError, match=rf"{name}: exists, and is not a folder that hpcvdj wrote; move it away"):
+    refusal = rf"{name}: exists, and is not a folder that hpcvdj wrote; move it away"
+    with pytest.raises(InputError, match=refusal):
         written(target)
+    with pytest.raises(InputError, match=refusal), exclusive_folder(target, overwrite=True):
+        pytest.fail("the run has begun")
     assert contents(place) == before
+
+
+def test_what_is_renamed_is_on_disk(target, place, monkeypatch):
+    """First all files and their names, then the folder's: a crash of the machine leaves no empty files."""
+    done, fsync, rename = [], os.fsync, Path.rename
+
+    def synced(descriptor):
+        done.append(str(Path(f"/proc/self/fd/{descriptor}").readlink().relative_to(place)))
+        fsync(descriptor)
+
+    def renamed(self, other):
+        done.append("rename")
+        return rename(self, other)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "rename", renamed)
+    written(target)
+    assert sorted(done[:3]) == [".m.part", f".m.part/{MARK}", ".m.part/a"]
+    assert done[3:] == ["rename", "."]
 
 
 @pytest.mark.parametrize("renamed", [1, 2])
@@ -156,6 +178,20 @@ def test_a_second_rename_that_fails(target, place, monkeypatch, again):
         written(target)
     assert (target / "a").read_text() == "old"
     assert names(place) == ["m"]
+
+
+def test_a_run_that_resumes_leaves_the_folder(target):
+    """Its caller says what is there; with overwrite, the folder must be hpcvdj's as well."""
+    target.mkdir()
+    (target / "thesis").write_text("years of work")
+    with exclusive_folder(target, overwrite=False, resume=True):
+        assert (target / "thesis").exists()
+    for resume in (False, True):
+        refused = pytest.raises(InputError, match="m: exists, and is not a folder that hpcvdj wrote")
+        with refused, exclusive_folder(target, overwrite=True, resume=resume):
+            pass
+    with pytest.raises(InputError, match="m: exists already"), exclusive_folder(target, overwrite=False):
+        pass
 
 
 def test_one_run_at_a_time(target):

@@ -1,5 +1,6 @@
 """hpcvdj.storage: HDF5 reads what was packed; checkpoints carry it over; a full disk is noted; files are checked."""
 
+import errno
 import json
 import re
 import resource
@@ -13,9 +14,9 @@ from hypothesis import strategies as st
 
 from hpcvdj.errors import InputError, MachineError
 from hpcvdj.storage import packed
-from hpcvdj.storage.hdf5 import atomic_hdf5, write_attributes
+from hpcvdj.storage.hdf5 import _SafeFile, atomic_hdf5, write_attributes
 from hpcvdj.storage.opening import open_hdf5
-from hpcvdj.storage.packed import PackedDataset
+from hpcvdj.storage.packed import PackedDataset, filters, packed_chunks, write_packed
 
 TYPES = [np.uint64, np.float64, np.int64, np.uint8, h5py.string_dtype("utf-8", 1), h5py.string_dtype("utf-8", 23)]
 
@@ -137,8 +138,8 @@ def test_rows_out_of_order_are_refused():
             dataset.put(np.arange(2))
 
 
-def by_columns(file, values):
-    return PackedDataset(file, "x", values.shape, values.dtype, columns=1)
+def by_columns(file, values, columns=1):
+    return PackedDataset(file, "x", values.shape, values.dtype, columns=columns)
 
 
 @pytest.fixture
@@ -172,18 +173,19 @@ def test_columns_are_written_one_after_another_or_together(values):
         assert whole.missing() == []
 
 
+@pytest.mark.parametrize("columns", [1, 2])
 @pytest.mark.parametrize("done", [0, 1, 63, 64, 65, 130, 299, 300])
-def test_another_file_takes_over_what_was_put(tmp_path, values, library, done):
+def test_another_file_takes_over_what_was_put(tmp_path, values, library, done, columns):
     first, second = tmp_path / "1.h5", tmp_path / "2.h5"
     with h5py.File(first, "w") as file:
-        dataset = by_columns(file, values)
+        dataset = by_columns(file, values, columns)
         dataset.put(values[:done, :2])
         state = dataset.state()
         missing = dataset.missing()
         # What is put after the checkpoint is lost.
         dataset.put(values[done : done + 70, :2], done)
     with h5py.File(second, "w") as file:
-        dataset = by_columns(file, values)
+        dataset = by_columns(file, values, columns)
         dataset.restore(state, first)
         assert dataset.missing() == missing
         dataset.put(values[done:, :2], done)
@@ -210,6 +212,59 @@ def test_damage_to_saved_chunks_is_noticed(tmp_path, values):
     path.write_bytes(data[: offset + size - 1])
     with h5py.File.in_memory() as file, pytest.raises(ValueError, match="wrong checksum"):
         by_columns(file, values).restore(state, path)
+
+
+MISPLACED = [[0, -1, 0, 0], [0, 3, 0, 0], [1, 0, 0, 0], [-1, 0, 0, 0], [5, 0, 0, 0]]
+"""Chunks that do not follow those before: (down, across, offset, size)."""
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        *(({"chunks": np.array([chunk])}, "does not follow those before it") for chunk in MISPLACED),
+        ({"chunks": np.array([[0, 0, -1, 9]])}, r"chunk 0, 0 of /x is not in 1\.h5"),
+        ({"chunks": np.array([[0, 0, 1 << 50, 9]])}, r"chunk 0, 0 of /x is not in 1\.h5"),
+        ({"chunks": np.array([[0, 0, 9, -1]])}, r"chunk 0, 0 of /x is not in 1\.h5"),
+        ({"chunks": np.array([[0, 0, 9, 1 << 50]])}, r"chunk 0, 0 of /x is not in 1\.h5"),
+        ({"chunks": np.array([[0.0, 0, 9, 9]])}, "Cannot cast"),
+        ({"held 4 2": np.zeros((44, 1), np.uint64)}, "held 4 2 is of type uint64, shape"),
+        ({"held 4 2": np.zeros((43, 1), np.int64)}, "held 4 2 is of type int64, shape"),
+        ({"held 4 2": np.zeros(43, np.uint64)}, "held 4 2 is of type uint64, shape"),
+        ({"held 3 2": np.zeros((9, 1), np.uint64)}, "chunk 3, 2 of /x does not follow"),
+        ({"held 5 2": np.zeros((9, 1), np.uint64)}, "chunk 5, 2 of /x does not follow"),
+        ({"held 0 3": np.zeros((9, 1), np.uint64)}, "chunk 0, 3 of /x does not follow"),
+    ],
+)
+def test_a_state_of_something_else_is_refused(tmp_path, values, change, message):
+    path = tmp_path / "1.h5"
+    with h5py.File(path, "w") as file:
+        dataset = by_columns(file, values)
+        dataset.put(values[:299])
+        state = dataset.state()
+    # The last chunk of each column has 44 rows.
+    assert sorted(state) == ["chunks", "held 4 0", "held 4 1", "held 4 2"]
+    with h5py.File.in_memory() as file, pytest.raises((ValueError, TypeError), match=message):
+        by_columns(file, values).restore({**state, **change}, path)
+
+
+def test_datasets_and_chunks_at_once(values):
+    with h5py.File.in_memory() as file:
+        write_packed(file, "x", values)
+        write_packed(file, "y", values[:0])
+        assert file["x"].shuffle
+        assert file["x"].fletcher32
+        assert (file["x"][:] == values).all()
+        assert file["y"].shape == (0, 3)
+        chunks = [np.ascontiguousarray(values[first : first + 100]) for first in (0, 100, 200)]
+        dataset = file.create_dataset("z", values.shape, values.dtype, chunks=(100, 3), **filters(values.dtype))
+        for number, data in enumerate(packed_chunks(chunks)):
+            dataset.id.write_direct_chunk((100 * number, 0), data)
+        assert (dataset[:] == values).all()
+
+
+def test_texts_are_not_shuffled():
+    assert filters(np.uint64) == {"shuffle": True, "compression": "gzip", "compression_opts": 1, "fletcher32": True}
+    assert filters("S4") == {"shuffle": False, "compression": "gzip", "compression_opts": 1, "fletcher32": True}
 
 
 def test_a_file_appears_whole_or_not_at_all(tmp_path):
@@ -248,6 +303,58 @@ def test_a_fault_of_the_disk_is_noted_and_hdf5_still_closes(tmp_path):
             finally:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def small_disk():
+    """Files have 1000 bytes at most."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_the_disk_does_not_take_is_read_from_memory(tmp_path, small_disk, seed):
+    """Against bytes in memory: writes anywhere, some across the end of the disk, and reads of what was written."""
+    rng, expected = np.random.default_rng(seed), bytearray()
+    (tmp_path / "x").touch()
+    with _SafeFile(tmp_path / "x") as file:
+        for _ in range(60):
+            first = rng.choice([0, len(expected)])
+            position, count = int(rng.integers(first, len(expected) + 1)), int(rng.integers(1, 200))
+            assert file.seek(position) == position
+            if rng.random() < 0.5:
+                data = rng.bytes(count)
+                assert file.write(np.frombuffer(data, np.uint8)) == count
+                assert file.tell() == position + count
+                expected[position : position + count] = data
+                if len(expected) <= 1000:
+                    assert file.fault is None
+            else:
+                count = min(count, len(expected) - position)
+                buffer = bytearray(b"?" * count)
+                assert file.readinto(buffer) == count
+                assert file.tell() == position + count
+                assert buffer == expected[position : position + count]
+        assert len(expected) > 1000
+        assert file.fault.errno == errno.EFBIG
+
+
+def test_sizes_that_the_disk_does_not_take(tmp_path, small_disk):
+    (tmp_path / "x").write_bytes(b"abcdef")
+    with _SafeFile(tmp_path / "x") as file:
+        buffer = bytearray(4)
+        assert (file.seek(4), file.readinto(buffer), bytes(buffer)) == (4, 2, b"ef\0\0")
+        assert file.readinto(buffer) == 0
+        assert file.truncate(3) == 3
+        assert file.fault is None
+        assert file.truncate(2000) == 2000
+        first = file.fault
+        assert first.errno == errno.EFBIG
+        file.truncate(3000)
+        assert file.fault is first
+    assert (tmp_path / "x").read_bytes() == b"abc"
 
 
 @pytest.mark.parametrize(

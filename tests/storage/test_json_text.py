@@ -13,4 +13,4 @@ def test_what_json_cannot_hold_is_null():
     assert json.loads(text, parse_constant=lambda name: 1 / 0) == {
         "a": None, "3": [None, [1, None]], "c": [[0.5, None]], "d": 2.0, "e": "κ"
     }  # fmt: skip
-    assert text.endswith("}\n")
+    assert json_text({"a": [1], "é": {}}) == '{\n "a": [\n  1\n ],\n "é": {}\n}\n'

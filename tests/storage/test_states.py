@@ -35,6 +35,14 @@ def test_a_change_is_noticed(other):
         read_state(stream.getvalue())
 
 
+def test_a_state_is_of_one_run():
+    state = state_bytes({"x": 1}, ARRAYS, {"prior": 2.0, "tables": [["a", "1"]]})
+    assert read_state(state, {"tables": [["a", "1"]], "prior": 2.0})[0] == {"x": 1}
+    for other in ({"prior": 1.0, "tables": [["a", "1"]]}, {"prior": 2.0}, {}, None):
+        with pytest.raises(ValueError, match="not those that this run saved"):
+            read_state(state, other)
+
+
 def test_names_and_values_do_not_run_into_each_other():
     one, other = {"a": np.array(["b"])}, {"ab": np.array([""])}
     assert digest_of(one) != digest_of(other)

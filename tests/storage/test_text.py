@@ -1,16 +1,18 @@
 """Small text files: plain or gzip, and one clear line about those that are damaged."""
 
 import gzip
+import hashlib
 import os
 import re
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.germline import read_germline
 from hpcvdj.storage import inputs
-from hpcvdj.storage.inputs import file_state, read_text, require_unchanged
+from hpcvdj.storage.inputs import LimitedStream, file_digest, file_state, read_text, require_regular, require_unchanged
 from tests.conftest import GERMLINE
 
 PACKED = gzip.compress(GERMLINE.read_bytes(), mtime=0)
@@ -23,12 +25,19 @@ def flipped(place):
 
 
 @pytest.mark.parametrize(
-    "pack", [lambda data: data, gzip.compress, lambda data: gzip.compress(data[:9]) + gzip.compress(data[9:])]
-)
-def test_plain_and_gzip(tmp_path, pack):
+    "pack",
+    [
+        lambda data: data, gzip.compress, lambda data: gzip.compress(data[:9]) + gzip.compress(data[9:]),
+        lambda data: pa.compress(data, "zstd", asbytes=True),
+    ],
+    ids=["plain", "gzip", "gzip in parts", "zstd"],
+)  # fmt: skip
+def test_plain_and_packed(tmp_path, pack):
     path = tmp_path / "t"
     path.write_bytes(pack("\ufeffé\tb\r\nc\n".encode()))
     assert read_text(path, "table", "") == "é\tb\r\nc\n"
+    path.write_bytes(pack(b""))
+    assert read_text(path, "table", "") == ""
 
 
 @pytest.mark.parametrize(
@@ -74,6 +83,44 @@ def test_a_text_that_is_too_large(tmp_path, monkeypatch, pack):
     (tmp_path / "t").write_bytes(pack(b"x" * ((1 << 20) + 1)))
     with pytest.raises(InputError, match="more than 1 MiB once it is unpacked"):
         read_text(tmp_path / "t", "table", "")
+
+
+class Endless:
+    """A stream of zeros that counts what is asked of it."""
+
+    asked = 0
+
+    def read(self, size):
+        self.asked += size
+        return bytes(size)
+
+
+def test_no_more_is_read_than_may_be():
+    """A small packed file may hold more than the memory does."""
+    stream = Endless()
+    limited = LimitedStream(stream, 5 << 20)
+    assert limited.read(1 << 20) == bytes(1 << 20)
+    assert stream.asked == 1 << 20
+    with pytest.raises(ValueError, match="more than 5 MiB once it is unpacked"):
+        limited.readall()
+    assert stream.asked == (5 << 20) + 1
+
+
+def test_digests(tmp_path):
+    path = tmp_path / "t"
+    path.write_bytes(b"a")
+    state = file_state(path)
+    assert file_digest(path) == file_digest(path, state) == hashlib.sha256(b"a").hexdigest()
+    path.write_bytes(b"other")
+    with pytest.raises(InputError, match="t: changed while it was read; start again with --overwrite when it is comp"):
+        file_digest(path, state)
+    assert file_state(tmp_path / "none") is None
+
+
+def test_a_name_that_the_system_refuses(tmp_path):
+    path = tmp_path / ("x" * 300)
+    with pytest.raises(InputError, match=r"x: cannot be read \(File name too long\)$"):
+        require_regular(path, "table", "")
 
 
 def test_a_file_that_was_changed_and_dated_back(tmp_path):

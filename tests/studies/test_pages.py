@@ -131,7 +131,7 @@ def test_a_check_that_fails(tmp_path, undrawn):
 
 
 def test_totals_that_differ_are_called_out(tmp_path, undrawn):
-    folder = copy_of(ROOT / "results" / "scaling_h200_overlapped", tmp_path)
+    folder = copy_of(ROOT / "results" / "strong_scaling_h200" / "bitwise", tmp_path)
     path = folder / "raw-bitwise-2.csv"
     rows = RawFile.read(path).rows(Measurement)
     write_rows(path, {"study": "scaling"}, [replace(rows[0], pathways=rows[0].pathways + 1), *rows[1:]])

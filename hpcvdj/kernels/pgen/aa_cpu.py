@@ -5,17 +5,18 @@ components of a weight mean where a codon is cut.  Weights that begin at V end a
 made from the end, with mirrored codons, and mean the same components once they are turned round.
 """
 
-from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit, prange
+from numpy.typing import NDArray
 
 from hpcvdj.kernels.pgen.ambiguous_texts import Ambiguous
 from hpcvdj.kernels.pgen.codons import CodonForms
 from hpcvdj.kernels.pgen.form_trie import CUTS, FormTrie
 from hpcvdj.kernels.pgen.symbol_tries import NO_WEIGHT, NOT_MADE, SymbolTries
 from hpcvdj.kernels.pgen.tables import Tables
+from hpcvdj.recombination.models import Array
 from hpcvdj.recombination.symbols import Alphabet
 
 CHUNK = 64
@@ -25,11 +26,74 @@ CONTRACT: dict[str, Any] = {"fastmath": {"contract"}}
 """A product and a sum may be rounded once."""
 
 
+class Groups(NamedTuple):
+    """The groups of each pair: see `Tables`.  `v` and `j` are rows in `child` of a `Side`."""
+
+    first: NDArray[np.int64]
+    v: NDArray[np.int64]
+    j: NDArray[np.int64]
+    d: NDArray[np.int64]
+
+
+class Side(NamedTuple):
+    """Segments with the insertions behind them: see `SymbolTries`, and of the steps `CodonSteps`; one is [1, 4, 4]."""
+
+    child: NDArray[np.int32]
+    after: NDArray[np.int32]
+    ended: Array
+    beyond: Array
+    one: Array
+    two: Array
+    whole: Array
+
+    @staticmethod
+    def of(tries: SymbolTries) -> "Side":
+        """The trees of one side."""
+        own, steps = tries, tries.steps
+        arrays = own.child, own.after, own.ended, own.beyond, steps.one[None], steps.two, steps.whole
+        # einsum leaves the order of axes to itself; numba would compile each layout, for half a minute.
+        return Side(*map(np.ascontiguousarray, arrays))
+
+
+class Forms(NamedTuple):
+    """D forms: see `CodonForms` and `FormTrie`.
+
+    first_open, last_open  float64 [symbols, 4, 16]: 1 for a codon, by its first base and the other two, or by its last
+    """
+
+    first_open: Array
+    last_open: Array
+    empty: Array
+    single: Array
+    double: Array
+    ends_two: Array
+    one_two: Array
+    one_three: Array
+    one_one: Array
+    two_two: Array
+    one_over_two: Array
+    child: NDArray[np.int32]
+    first: NDArray[np.int64]
+    before: NDArray[np.uint8]
+    after: NDArray[np.uint8]
+    weight: Array
+
+    @staticmethod
+    def of(tables: Tables, alphabet: Alphabet, ambiguous: Ambiguous) -> "Forms":
+        """The D forms of a model's tables."""
+        codons = alphabet.codons.astype(np.float64)
+        arrays = {
+            "first_open": codons.reshape(-1, 4, 16), "last_open": codons.transpose(0, 3, 1, 2).reshape(-1, 4, 16),
+            **vars(CodonForms.of(codons, tables)), **vars(FormTrie.of(tables, alphabet, ambiguous)),
+        }  # fmt: skip
+        return Forms(**{name: np.ascontiguousarray(values) for name, values in arrays.items()})
+
+
 # Weights are tuples here, which stay in registers; the compiler cannot know that an array is not part of another one.
 
 
 @njit(nogil=True, inline="always")
-def _through(w, table, s):  # type: ignore[no-untyped-def]
+def through(w, table, s):  # type: ignore[no-untyped-def]
     """A weight after the step of symbol s."""
     return (
         w[0] * table[s, 0, 0] + w[1] * table[s, 1, 0] + w[2] * table[s, 2, 0] + w[3] * table[s, 3, 0],
@@ -40,7 +104,7 @@ def _through(w, table, s):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, inline="always")
-def _by_rows(w, a, b, c, d):  # type: ignore[no-untyped-def]
+def by_rows(w, a, b, c, d):  # type: ignore[no-untyped-def]
     """A weight after the 4 x 4 table of four rows."""
     return (
         w[0] * a[0] + w[1] * b[0] + w[2] * c[0] + w[3] * d[0],
@@ -51,11 +115,12 @@ def _by_rows(w, a, b, c, d):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, **CONTRACT)
-def _side(symbols, codons, forwards, row, child, after, ended, beyond, one, two, whole, out):  # type: ignore[no-untyped-def]
+def _side(symbols, codons, forwards, row, side, out):  # type: ignore[no-untyped-def]
     """Segments with the insertions behind them, into out [3 codons + 1, 4]; whether there is any.
 
     row  in `child`, of the tree's root
     """
+    child, after, ended, beyond, one, two, whole = side
     last, k = 3 * codons, 0
     for c in range(4):
         out[0 if forwards else last, c] = 0.0
@@ -79,13 +144,13 @@ def _side(symbols, codons, forwards, row, child, after, ended, beyond, one, two,
         s, q = symbols[k if forwards else codons - 1 - k], 3 * k
         q1, q2, q3 = (q + 1, q + 2, q + 3) if forwards else (last - q - 1, last - q - 2, last - q - 3)
         begun = beyond[leaf, j, 0, 0], beyond[leaf, j, 0, 1], beyond[leaf, j, 0, 2], beyond[leaf, j, 0, 3]
-        w = _through(_by_rows(begun, r0, r1, r2, r3), one, 0)
+        w = through(by_rows(begun, r0, r1, r2, r3), one, 0)
         begun = beyond[leaf, j, 1, 0], beyond[leaf, j, 1, 1], beyond[leaf, j, 1, 2], beyond[leaf, j, 1, 3]
-        x = _through(_by_rows(begun, r0, r1, r2, r3), two, s)
-        r0, r1 = _through(r0, whole, s), _through(r1, whole, s)
-        r2, r3 = _through(r2, whole, s), _through(r3, whole, s)
+        x = through(by_rows(begun, r0, r1, r2, r3), two, s)
+        r0, r1 = through(r0, whole, s), through(r1, whole, s)
+        r2, r3 = through(r2, whole, s), through(r3, whole, s)
         begun = beyond[leaf, j, 2, 0], beyond[leaf, j, 2, 1], beyond[leaf, j, 2, 2], beyond[leaf, j, 2, 3]
-        y = _by_rows(begun, r0, r1, r2, r3)
+        y = by_rows(begun, r0, r1, r2, r3)
         out[q1, 0], out[q1, 1], out[q1, 2], out[q1, 3] = w
         out[q2, 0], out[q2, 1], out[q2, 2], out[q2, 3] = x
         out[q3, 0] = (y[0] + y[1]) + (y[2] + y[3])
@@ -103,10 +168,7 @@ def _rest(out, q, last, forwards, value):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, **CONTRACT)
-def _middle(  # type: ignore[no-untyped-def]
-    symbols, codons, t, left, right, before, after, first_open, last_open, empty, single, double, ends_two, one_two,
-    one_three, one_one, two_two, one_over_two, child, first_form, form_before, form_after, weight,
-):  # fmt: skip
+def _middle(symbols, codons, t, left, right, before, after, forms):  # type: ignore[no-untyped-def]
     """The sum over D forms, of table t, of left x form x right.
 
     before, after  [CUTS], scratch: weights on both sides of whole codons, as `FormTrie` calls the bases between
@@ -115,16 +177,16 @@ def _middle(  # type: ignore[no-untyped-def]
     for k in range(codons):
         q, s = 3 * k, symbols[k]
         l0, r3 = left[q, 0], right[q + 3, 0]
-        part = empty[t] * l0 * right[q, 0]
+        part = forms.empty[t] * l0 * right[q, 0]
         for c in range(4):
             l1, l2, r1, r2 = left[q + 1, c], left[q + 2, c], right[q + 1, c], right[q + 2, c]
-            part += empty[t] * (l1 * r1 + l2 * r2)
-            part += l0 * (single[t, c] * r1 + ends_two[t, s, c] * r2) + r3 * (
-                l1 * one_three[t, s, c] + l2 * single[t, c]
+            part += forms.empty[t] * (l1 * r1 + l2 * r2)
+            part += l0 * (forms.single[t, c] * r1 + forms.ends_two[t, s, c] * r2) + r3 * (
+                l1 * forms.one_three[t, s, c] + l2 * forms.single[t, c]
             )
             inner = 0.0
             for d in range(4):
-                inner += one_two[t, s, c, d] * right[q + 2, d]
+                inner += forms.one_two[t, s, c, d] * right[q + 2, d]
             part += l1 * inner
         if k + 1 < codons:
             r = symbols[k + 1]
@@ -132,18 +194,18 @@ def _middle(  # type: ignore[no-untyped-def]
                 after_one = after_two = 0.0
                 for d in range(4):
                     r1, r2 = right[q + 4, d], right[q + 5, d]
-                    after_one += one_one[t, s, c, d] * r1 + one_over_two[t, s, r, c, d] * r2
-                    after_two += double[t, c, d] * r1 + two_two[t, r, c, d] * r2
+                    after_one += forms.one_one[t, s, c, d] * r1 + forms.one_over_two[t, s, r, c, d] * r2
+                    after_two += forms.double[t, c, d] * r1 + forms.two_two[t, r, c, d] * r2
                 part += left[q + 1, c] * after_one + left[q + 2, c] * after_two
         total += part
         # Forms whose first whole codon is this one.
-        node = child[0, s]
+        node = forms.child[0, s]
         if node < 0:
             continue
         before[:] = 0.0
         before[0] = l0
         if k > 0:
-            _through_codon(left, q - 1, q - 2, first_open, symbols[k - 1], before)
+            _through_codon(left, q - 1, q - 2, forms.first_open, symbols[k - 1], before)
         last = k
         while node >= 0:
             last += 1
@@ -151,11 +213,9 @@ def _middle(  # type: ignore[no-untyped-def]
             after[0] = right[3 * last, 0]
             following = -1
             if last < codons:
-                _through_codon(right, 3 * last + 1, 3 * last + 2, last_open, symbols[last], after)
-                following = child[node, symbols[last]]
-            total += _form_sum(
-                first_form[node], first_form[node + 1], t, form_before, form_after, weight, before, after
-            )
+                _through_codon(right, 3 * last + 1, 3 * last + 2, forms.last_open, symbols[last], after)
+                following = forms.child[node, symbols[last]]
+            total += _form_sum(forms.first[node], forms.first[node + 1], t, forms, before, after)
             node = following
     return total
 
@@ -171,108 +231,45 @@ def _through_codon(weights, one, two, fits, s, out):  # type: ignore[no-untyped-
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
-def _form_sum(first, last, t, form_before, form_after, weight, before, after):  # type: ignore[no-untyped-def]
+def _form_sum(first, last, t, forms, before, after):  # type: ignore[no-untyped-def]
     """The sum over the forms of a node."""
     total = 0.0
     for form in range(first, last):
-        total += weight[t, form] * (before[form_before[form]] * after[form_after[form]])
-    return total
-
-
-@njit(cache=True, nogil=True, **CONTRACT)
-def _pgen(  # type: ignore[no-untyped-def]
-    symbols, codons, first_group, last_group, left, right, before, after, group_v, group_j, group_d,
-    v_child, v_after, v_ended, v_beyond, v_one, v_two, v_whole,
-    j_child, j_after, j_ended, j_beyond, j_one, j_two, j_whole,
-    first_open, last_open, empty, single, double, ends_two, one_two, one_three, one_one, two_two, one_over_two,
-    child, first_form, form_before, form_after, weight,
-):  # fmt: skip
-    """The probability of one sequence, a sum over groups."""
-    total, made = 0.0, np.int64(-1)
-    for group in range(first_group, last_group):
-        if not _side(
-            symbols, codons, False, group_j[group], j_child, j_after, j_ended, j_beyond, j_one, j_two, j_whole, right
-        ):
-            continue
-        if group_v[group] != made:
-            made = group_v[group]
-            if not _side(symbols, codons, True, made, v_child, v_after, v_ended, v_beyond, v_one, v_two, v_whole, left):
-                # Nor is there any in another group with this V.
-                continue
-        total += _middle(
-            symbols, codons, group_d[group], left, right, before, after,
-            first_open, last_open, empty, single, double, ends_two, one_two, one_three, one_one, two_two, one_over_two,
-            child, first_form, form_before, form_after, weight,
-        )  # fmt: skip
+        total += forms.weight[t, form] * (before[forms.before[form]] * after[forms.after[form]])
     return total
 
 
 @njit(cache=True, nogil=True, parallel=True)
-def amino_acid_rows(  # type: ignore[no-untyped-def]
-    symbols, codons, offsets, first, last, any_residue, stop, out, first_group, group_v, group_j, group_d,
-    v_child, v_after, v_ended, v_beyond, v_one, v_two, v_whole,
-    j_child, j_after, j_ended, j_beyond, j_one, j_two, j_whole,
-    first_open, last_open, empty, single, double, ends_two, one_two, one_three, one_one, two_two, one_over_two,
-    child, first_form, form_before, form_after, weight,
-):  # fmt: skip
+def amino_acid_rows(symbols, codons, offsets, first, last, out, groups, v, j, forms):  # type: ignore[no-untyped-def]
     """The probabilities of sequences first … last-1 of `symbols` [sequences, codons] into `out` [last - first].
 
     A sequence of no codons has no value: NaN.
-
-    any_residue  the symbol of any residue, for the sums over sequences with up to one mismatch; else -1
-    stop         the symbol of a stop
     """
     places = 3 * symbols.shape[1] + 1
     for chunk in prange((last - first + CHUNK - 1) // CHUNK):
         left, right = np.empty((2, places, 4))
         before, after = np.empty((2, CUTS))
-        text = np.empty(symbols.shape[1], dtype=symbols.dtype)
         start = first + chunk * CHUNK
         pair = np.searchsorted(offsets, start, side="right") - 1
         for row in range(start, min(last, start + CHUNK)):
             while offsets[pair + 1] <= row:
                 pair += 1
-            n = np.int64(codons[row])
-            total = own = np.nan if n == 0 else 0.0
-            text[:n] = symbols[row, :n]
-            # The sequence itself; then with any residue at each of its codons.
-            for changed in range(-1 if n > 0 else 0, n if any_residue >= 0 else 0):
-                symbol = text[max(changed, 0)]
-                if changed >= 0:
-                    text[changed] = any_residue
-                value = _pgen(
-                    text, n, first_group[pair], first_group[pair + 1], left, right, before, after, group_v, group_j,
-                    group_d, v_child, v_after, v_ended, v_beyond, v_one, v_two, v_whole, j_child, j_after, j_ended,
-                    j_beyond, j_one, j_two, j_whole, first_open, last_open, empty, single, double, ends_two, one_two,
-                    one_three, one_one, two_two, one_over_two, child, first_form, form_before, form_after, weight,
-                )  # fmt: skip
-                if changed < 0:
-                    own = value
-                else:
-                    text[changed] = symbol
-                    # Where there is no stop, the sequence itself is one of its neighbours.
-                    if symbol != stop:
-                        value -= own
-                # Nothing but rounding makes it negative.
-                total += 0.0 if value < 0.0 else value
+            n, text = np.int64(codons[row]), symbols[row]
+            total, made = np.nan if n == 0 else 0.0, np.int64(-1)
+            for group in range(groups.first[pair], groups.first[pair + 1]):
+                if not _side(text, n, False, groups.j[group], j, right):
+                    continue
+                if groups.v[group] != made:
+                    made = groups.v[group]
+                    if not _side(text, n, True, made, v, left):
+                        # Nor is there any in another group with this V.
+                        continue
+                total += _middle(text, n, groups.d[group], left, right, before, after, forms)
             out[row - first] = total
 
 
-def arguments(tables: Tables, alphabet: Alphabet, ambiguous: Ambiguous) -> tuple[Any, ...]:
-    """The tables as `amino_acid_rows` takes them."""
-    sides = SymbolTries.of(tables, alphabet, ambiguous)
-    arrays = (
-        (own.child, own.after, own.ended, own.beyond, own.steps.one[None], own.steps.two, own.steps.whole)
-        for own in sides
-    )
-    codons = alphabet.codons.astype(np.float64)
-    forms = (
-        # By the first base and the other two, by the last base and the other two.
-        codons.reshape(-1, 4, 16), codons.transpose(0, 3, 1, 2).reshape(-1, 4, 16),
-        *vars(CodonForms.of(codons, tables)).values(), *vars(FormTrie.of(tables, alphabet, ambiguous)).values(),
-    )  # fmt: skip
-    return (
-        tables.first_group, sides[0].row_of(tables.group_v), sides[1].row_of(tables.group_j), tables.group_d,
-        # einsum leaves the order of axes to itself; numba would compile each layout, for half a minute.
-        *map(np.ascontiguousarray, (*chain(*arrays), *forms)),
-    )  # fmt: skip
+def arguments(tables: Tables, alphabet: Alphabet, ambiguous: Ambiguous) -> tuple[Groups, Side, Side, Forms]:
+    """The tables as `amino_acid_rows` takes them, and `hpcvdj.kernels.pgen.ball_cpu`."""
+    v, j = SymbolTries.of(tables, alphabet, ambiguous)
+    groups = Groups(tables.first_group, v.row_of(tables.group_v), j.row_of(tables.group_j), tables.group_d)
+    return groups, Side.of(v), Side.of(j), Forms.of(tables, alphabet, ambiguous)

@@ -4,11 +4,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.kernels.kernel import Kernel, Pending, Unit
-from hpcvdj.kernels.pgen import aa_cpu, nt_cpu
+from hpcvdj.kernels.pgen import aa_cpu, ball_cpu, nt_cpu
 from hpcvdj.kernels.pgen.ambiguous_texts import Ambiguous
 from hpcvdj.kernels.pgen.tables import Tables
 from hpcvdj.kernels.text import translate_rows
-from hpcvdj.recombination.repertoire import PgenProblem
+from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem
 from hpcvdj.recombination.symbols import ANY_RESIDUE, STOP, Alphabet
 
 
@@ -21,8 +21,7 @@ class PgenKernel(Kernel):
         self.packed_symbols = problem.symbols is not None
         self.alphabet = problem.symbols or Alphabet.of()
         self.nt = nt_cpu.arguments(tables) if "pgen_nt" in self.names else None
-        any_residue = {"pgen_aa": -1, "pgen_aa_1mm": self.alphabet.symbols.index(ANY_RESIDUE)}
-        self.aa = {name: any_residue[name] for name in self.names if name in any_residue}
+        self.aa = [name for name in self.names if name in PGEN_COLUMNS[1:]]
         ambiguous = Ambiguous.of(problem, ball="pgen_aa_1mm" in self.names)
         self.aa_tables = aa_cpu.arguments(tables, self.alphabet, ambiguous) if self.aa else ()
 
@@ -46,9 +45,12 @@ class PgenKernel(Kernel):
             values[:, self.names.index("pgen_nt")] = out
         if self.aa:
             symbols, codons = self._amino_acids(words, lengths)
-        for name, any_residue in self.aa.items():
-            stop_codon = self.alphabet.symbols.index(STOP)
-            aa_cpu.amino_acid_rows(symbols, codons, offsets, 0, rows, any_residue, stop_codon, out, *self.aa_tables)
+        for name in self.aa:
+            if name == "pgen_aa_1mm":
+                x, stop = map(self.alphabet.symbols.index, (ANY_RESIDUE, STOP))
+                ball_cpu.ball_rows(symbols, codons, offsets, 0, rows, x, stop, out, *self.aa_tables)
+            else:
+                aa_cpu.amino_acid_rows(symbols, codons, offsets, 0, rows, out, *self.aa_tables)
             values[:, self.names.index(name)] = out
         return values
 

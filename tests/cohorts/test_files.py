@@ -1,0 +1,208 @@
+"""hpcvdj.cohorts.files: the same cohort from files and from a table in memory, and what is said of it."""
+
+import logging
+
+import pyarrow as pa
+import pytest
+
+from hpcvdj.chance.check import CHECKS, Checks
+from hpcvdj.cohorts.files import Naming, cohort_of_files, cohort_of_table
+from hpcvdj.errors import InputError, StoppedError
+from hpcvdj.repertoires.formats import BY_HEADER, Opening
+from hpcvdj.repertoires.inputs import Inputs
+from hpcvdj.repertoires.tables import write_table
+from hpcvdj.runs.run import Run
+from tests.chance.test_fit import renamed
+from tests.cohorts.drawn import drawn, with_individuals
+
+SIZES = [12, 18, 10]
+NAMES = ("a", "b", "c")
+
+
+@pytest.fixture(scope="module")
+def few(model):
+    """Three individuals of few rows, with read counts."""
+    table = with_individuals(drawn(model, sum(SIZES), 3), SIZES)
+    return table.append_column("duplicate_count", pa.array(range(1, len(table) + 1)))
+
+
+def files_of(table, folder, column="repertoire_id"):
+    """A file of each individual, without that column."""
+    folder.mkdir()
+    for name in sorted(set(table[column].to_pylist())):
+        rows = table.filter(pa.compute.equal(table[column], name)).drop_columns(column).combine_chunks()
+        write_table(folder / f"{name}.tsv", rows.to_batches(), overwrite=False)
+    return sorted(folder.iterdir())
+
+
+def contents(cohort):
+    """All that a cohort has, as lists."""
+    has = cohort.has
+    reads = None if has.reads is None else has.reads.tolist()
+    return cohort.individuals, has.sequence.tolist(), has.individual.tolist(), reads, cohort.row.tolist()
+
+
+def read(paths, model, naming=None, checks=CHECKS, opening=BY_HEADER):
+    return cohort_of_files(paths, model, naming or Naming(), checks, Run(), opening)
+
+
+def in_memory(table, model, naming=None, checks=CHECKS):
+    said = []
+    return *cohort_of_table(table, model, naming or Naming(), checks, said.append), said
+
+
+@pytest.mark.parametrize("reads", [True, False])
+def test_files_and_tables_are_the_same_cohort(few, model, tmp_path, caplog, reads):
+    caplog.set_level(logging.INFO, "hpcvdj.cohorts.files")
+    table = few if reads else few.drop_columns("duplicate_count")
+    inputs, cohort, fit = read(files_of(table, tmp_path / "in"), model)
+    own, own_fit, said = in_memory(table, model)
+    assert contents(own) == contents(cohort)
+    assert [(person.name, person.group, person.rows) for person in own.individuals] == [
+        (name, None, size) for name, size in zip(NAMES, SIZES, strict=True)
+    ]
+    assert (own.has.reads is not None) == reads
+    assert inputs.repertoires == list(NAMES)
+    assert fit.rows == own_fit.rows == sum(SIZES)
+    assert said == []
+    missing = "no column duplicate_count: the sizes of clones are not known"
+    assert [record.getMessage() for record in caplog.records] == [missing] * 2 * (not reads)
+
+
+def test_how_the_model_is_checked(few, model, tmp_path):
+    checks = Checks(keep_misfits=True, force=True)
+    _, _, fit = read(files_of(few, tmp_path / "in"), model, checks=checks)
+    _, own, _ = in_memory(few, model, checks=checks)
+    assert fit == own
+    assert fit.keep_misfits
+    assert fit.force
+
+
+@pytest.mark.parametrize("during", [False, True])
+def test_a_signal_while_tables_are_read(few, model, tmp_path, monkeypatch, during):
+    """Before their rows are read, or between two of them."""
+    run, right = Run(), Inputs.read
+
+    def read_on(*arguments, **options):
+        run.request.name = "SIGTERM"
+        return right(*arguments, **options)
+
+    monkeypatch.setattr(Inputs, "read", read_on)
+    run.request.name = "" if during else "SIGTERM"
+    with pytest.raises(StoppedError, match="SIGTERM: stopped before any result; start again with the same command"):
+        cohort_of_files(files_of(few, tmp_path / "in"), model, Naming(), CHECKS, run)
+
+
+def test_what_the_check_says(few, model, tmp_path, caplog):
+    """Some junctions are longer than the model makes them."""
+    long = iter(["TGT" + number * "GCA" + (60 - number) * "GCT" + "TTC" for number in range(60)])
+    table = renamed(few, "junction", lambda text: next(long) if text[12] in "AG" else text)
+    _, fit, said = in_memory(table, model, checks=Checks(force=True))
+    assert fit.lines()
+    assert said == fit.lines()
+    caplog.clear()
+    assert read(files_of(table, tmp_path / "in"), model, checks=Checks(force=True))[2] == fit
+    assert [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING] == said
+
+
+def test_a_column_names_the_individuals(few, model, tmp_path):
+    """In tables of several individuals, also of a program whose columns are named."""
+    named = few.rename_columns(["who" if name == "repertoire_id" else name for name in few.column_names])
+    path = tmp_path / "all.tsv"
+    write_table(path, named.combine_chunks().to_batches(), overwrite=False)
+    expected = contents(in_memory(few, model)[0])
+    assert contents(in_memory(named, model, Naming("who"))[0]) == expected
+    assert contents(read([path], model, Naming("who"))[1]) == expected
+    assert contents(in_memory(few, model, Naming("repertoire_id"))[0]) == expected
+    other = named.rename_columns(["nt" if name == "junction" else name for name in named.column_names])
+    write_table(path, other.combine_chunks().to_batches(), overwrite=True)
+    assert contents(read([path], model, Naming("who"), opening=Opening(columns=(("junction", "nt"),)))[1]) == expected
+    with pytest.raises(InputError, match=r"^the table does not name .*; --individual COLUMN says which column does$"):
+        in_memory(named, model)
+
+
+def test_rows_without_an_individual(few, model, tmp_path):
+    path = tmp_path / "all.tsv"
+    blank = renamed(few, "repertoire_id", lambda name: "" if name == "b" else name)
+    write_table(path, blank.combine_chunks().to_batches(), overwrite=False)
+    with pytest.raises(InputError, match=r"all\.tsv: 18 rows have no repertoire_id \(--individual\); fill it"):
+        read([path], model, Naming("repertoire_id"))
+
+
+METADATA = pa.table({"name": ["a", "b", "c"], "batch": ["x", "y", "y"], "person": ["p", "q", "q"]})
+
+
+def test_groups_and_subjects(few, model, tmp_path):
+    paths = files_of(few, tmp_path / "in")
+    for naming, expected in (
+        (Naming(metadata=METADATA, group="batch"), [("a", "x", 12), ("b", "y", 18), ("c", "y", 10)]),
+        (Naming(metadata=METADATA, subject="person"), [("p", None, 12), ("q", None, 28)]),
+        (Naming(metadata=METADATA, group="batch", subject="person"), [("p", "x", 12), ("q", "y", 28)]),
+    ):
+        for cohort in (read(paths, model, naming)[1], in_memory(few, model, naming)[0]):
+            assert [(own.name, own.group, own.rows) for own in cohort.individuals] == expected
+    mixed = METADATA.set_column(1, "batch", pa.array(["x", "y", "z"]))
+    naming = Naming(metadata=mixed, group="batch", subject="person")
+    message = "^q: its samples are of the groups y and z; correct the column batch, or leave --subject out$"
+    with pytest.raises(InputError, match=message):
+        naming.people(NAMES)
+    # Before any row is read.
+    (tmp_path / "in" / "b.tsv").write_text((tmp_path / "in" / "b.tsv").read_text().replace("\tTGT", "\t!"))
+    with pytest.raises(InputError, match=message):
+        read(paths, model, naming)
+    with pytest.raises(InputError, match="the metadata: no subject for d; it needs"):
+        Naming(metadata=METADATA, subject="person").people([*NAMES, "d"])
+    with pytest.raises(InputError, match="the metadata: no group for d; it needs"):
+        Naming(metadata=METADATA, group="batch").people([*NAMES, "d"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"group": "g"}, "^--group 'g': needs --metadata, the table that has this column$"),
+        ({"subject": "s"}, "^--subject 's': needs --metadata, the table that has this column$"),
+        ({"metadata": METADATA}, "^--metadata: needs --group, or --subject, the column that has them$"),
+    ],
+)
+def test_options_that_need_each_other(options, message):
+    with pytest.raises(InputError, match=message):
+        Naming(**options)
+
+
+def test_how_tables_are_opened():
+    given = Opening(columns=(("junction", "nt"),))
+    for individual in (None, "repertoire_id"):
+        assert Naming(individual).opening(given) is given
+        assert Naming(individual).opening() is BY_HEADER
+    assert Naming("who").opening(given).columns == (("junction", "nt"), ("repertoire_id", "who"))
+
+
+@pytest.mark.parametrize(("several", "said_of"), [(2, False), (3, True)])
+def test_calls_of_several_genes(few, model, tmp_path, caplog, several, said_of):
+    """2 of 40 rows are a twentieth."""
+    calls = few["v_call"].to_pylist()
+    for row in range(several):
+        calls[row] = "TRBV6-5,TRBV9"
+    table = few.set_column(few.column_names.index("v_call"), "v_call", pa.array(calls))
+    message = (
+        f"{several} of 40 rows name several V or several J genes; they are sequences of their own, which drawn ones, "
+        "of one V and one J, never are, so fewer seem to be shared than expected"
+    )
+    _, _, said = in_memory(table, model)
+    read(files_of(table, tmp_path / "in"), model)
+    logged = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert (message in said) == (message in logged) == said_of
+
+
+def test_rows_that_are_left_out_and_another_species(few, model, tmp_path, caplog):
+    genes = iter(["TRBV13-2"] * 25 + ["TRBV9"] * 15)
+    table = renamed(few, "v_call", lambda _: next(genes))
+    paths = files_of(table, tmp_path / "in")
+    excluded, species = "25 of 40 rows excluded:", f"25 of 40 rows have a V or J call that {model.name} does not list"
+    _, _, said = in_memory(table, model)
+    assert [line.startswith(excluded) for line in said].count(True) == 1
+    assert [line.startswith(species) for line in said].count(True) == 1
+    read(paths, model)
+    logged = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert f"a.tsv, b.tsv, c.tsv: {excluded}" in logged
+    assert [line.startswith(f"a.tsv, b.tsv, c.tsv: {species}") for line in logged].count(True) == 1

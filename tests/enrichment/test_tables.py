@@ -1,0 +1,346 @@
+"""hpcvdj.enrichment.tables on few rows: the same from files and in memory, the facts, what is said and refused."""
+
+import hashlib
+import json
+import logging
+from dataclasses import asdict, replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import hpcvdj
+from hpcvdj.chance.check import Checks, check_fit, sample_of_table
+from hpcvdj.counting.tables import productive_reading
+from hpcvdj.enrichment.enrich import ReadOnce, Settings
+from hpcvdj.enrichment.tables import ClonotypeChoice, enrich_file, enrich_table, said_of_read_once
+from hpcvdj.errors import CompleteError, InputError, StoppedError
+from hpcvdj.repertoires.formats import BY_HEADER, Opening
+from hpcvdj.repertoires.inputs import Inputs
+from hpcvdj.repertoires.tables import write_table
+from hpcvdj.runs.run import Run
+from tests.chance.test_fit import renamed, rows_of
+from tests.selected import few_genes
+
+SETTINGS = Settings(kappa=1.0, min_neighbours=1, backend="cpu")
+TEXT = "TGTGCCAGCAGTTACTCGGTACGAACGGATTACGAGCAGTACTTC"
+
+
+@pytest.fixture(scope="module")
+def model():
+    return few_genes()
+
+
+@pytest.fixture(scope="module")
+def table(model):
+    """90 drawn rows with 2 reads, and a junction of 5 reads with eight neighbours of one, each with another base."""
+    drawn = rows_of(model, 90, productive=True)
+    near = [TEXT, *(TEXT[: 3 * k] + "GCA" + TEXT[3 * k + 3 :] for k in range(3, 11))]
+    ids = [f"near{k}" for k in range(len(near))]
+    genes = [["TRBV6-5*01"] * len(near), ["TRBJ2-7*01"] * len(near)]
+    added = pa.table(dict(zip(("sequence_id", "v_call", "j_call", "junction"), (ids, *genes, near), strict=True)))
+    rows = pa.concat_tables([drawn, added.select(drawn.column_names).cast(drawn.schema)])
+    return rows.append_column("duplicate_count", pa.array([2] * 90 + [5] + [1] * 8)).combine_chunks()
+
+
+@pytest.fixture(scope="module")
+def control(model):
+    rows = rows_of(model, 400, seed=9, productive=True)
+    return rows.append_column("duplicate_count", pa.array([2] * 400)).combine_chunks()
+
+
+def in_memory(table, model, choice=None, control=None, settings=SETTINGS, checks=None):
+    said = []
+    options = {} if checks is None else {"checks": checks}
+    found = enrich_table(table, model, settings, choice or ClonotypeChoice(), control, said.append, **options)
+    return found, said
+
+
+def written(tables, folder):
+    """A file of each table."""
+    paths = [folder / f"{name}.tsv" for name in "ab"[: len(tables)]]
+    for path, table in zip(paths, tables, strict=True):
+        write_table(path, table.to_batches(), overwrite=True)
+    return paths
+
+
+def of_files(paths, model, target, choice=None, settings=SETTINGS, opening=BY_HEADER, checks=None, further=(), **how):
+    run = Run().to(target, **how)
+    options = {} if checks is None else {"checks": checks}
+    return enrich_file(paths, model, settings, choice or ClonotypeChoice(), run, opening, further=further, **options)
+
+
+def warnings_of(caplog):
+    return [own.getMessage() for own in caplog.records if own.levelno == logging.WARNING]
+
+
+def digest(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("with_control", [False, True])
+@pytest.mark.parametrize("choice", [ClonotypeChoice(), ClonotypeChoice(2), ClonotypeChoice(1, True)], ids=repr)
+def test_files_and_tables_have_the_same_results(table, control, model, tmp_path, caplog, with_control, choice):
+    caplog.set_level(logging.WARNING, "hpcvdj")
+    tables = [table, control][: 1 + with_control]
+    paths, target = written(tables, tmp_path), tmp_path / "o.tsv"
+    found, said = in_memory(table, model, choice, control if with_control else None)
+    own = of_files(paths, model, target, choice)
+    assert own.enrichment.table.equals(found.table)
+    assert said == warnings_of(caplog) == []
+    assert replace(own.enrichment, table=None, estimate=None) == replace(found, table=None, estimate=None)
+    assert found.kappa == (None if with_control else 1)
+    near = 9 if choice.min_reads == 1 else 1
+    assert found.clonotypes == own.junctions == 90 + near
+    assert (own.rows_read, own.excluded) == (99, 0)
+    assert own.left_out["junctions that another row has"] == 0
+    assert own.left_out[f"fewer than {choice.min_reads} reads"] == 9 - near
+    assert ("likely sequencing errors" in own.left_out) == (not choice.likely_errors)
+    head, *rows = (line.split("\t") for line in target.read_text().splitlines())
+    assert [row[head.index("junction_aa")] for row in rows] == found.table["junction_aa"].to_pylist()
+    facts = json.loads(target.with_name("o.tsv.json").read_text())
+    fit = facts.pop("fit")
+    assert fit["rows"] == 99
+    settings = {"kappa": 1.0, "min_neighbours": 1, "max_q": 0.001, "seed": 0, "selection": True}
+    chosen = {"min_reads": choice.min_reads, "likely_errors": choice.likely_errors}
+    expected = {
+        "command": "enrich",
+        "tables": [[str(paths[0]), digest(paths[0]), 99]],
+        "control": [[str(path), digest(path), 400] for path in paths[1:]],
+        "settings": {**settings, "backend": "cpu", "strict_binding": False},
+        "choice": chosen,
+        "rows_read": 99,
+        "rows_excluded": [],
+        "rows_left_out": own.left_out,
+        "junctions": 90 + near,
+        "clonotypes": found.clonotypes,
+        "tested": found.table.num_rows,
+        "not_tested": found.not_tested,
+        "kappa": found.kappa,
+        "kappa_interval": None,
+        "kappa_by_length": found.by_length,
+        "qq": found.qq,
+        "hits": found.hits,
+        "clusters": found.clusters,
+        "read_once": None,
+        **model.facts(),
+    }
+    assert {name: facts[name] for name in expected} == expected
+    identity = facts["identity"]
+    assert identity.pop("tables") == [[path.name, digest(path)] for path in paths]
+    assert identity.pop("opening") == BY_HEADER.recorded()
+    checks = {"ties": "none", "keep_misfits": False, "force": False}
+    assert identity.pop("hpcvdj") == facts["hpcvdj_version"] == hpcvdj.__version__
+    facts_of_model = {name: value for name, value in model.facts().items() if name != "model"}
+    assert identity == {**facts_of_model, **settings, **chosen, **checks}
+
+
+def test_the_interval_of_kappa(table, model, tmp_path):
+    """Estimated from more rows."""
+    rows = rows_of(model, 3_000, productive=True)
+    target = tmp_path / "o.tsv"
+    found = of_files(written([rows], tmp_path), model, target, settings=Settings(backend="cpu")).enrichment
+    facts = json.loads(target.with_name("o.tsv.json").read_text())
+    assert facts["kappa_interval"] == [found.estimate.low, found.estimate.high]
+    assert facts["kappa"] == found.kappa == found.estimate.value
+
+
+def test_resume(table, control, model, tmp_path):
+    paths, target, plot = written([table, control], tmp_path), tmp_path / "o.tsv", tmp_path / "f.svg"
+    options = {"further": (plot,)}
+    of_files(paths, model, target, **options)
+    plot.write_text("drawn by the caller")
+    content = target.read_bytes()
+    with pytest.raises(InputError, match=r"o\.tsv: exists already"):
+        of_files(paths, model, target, **options)
+    complete = pytest.raises(CompleteError, match=r"o\.tsv: is complete already; there is nothing to resume")
+    with complete:
+        of_files(paths, model, target, resume=True, **options)
+    # What does not change numbers.
+    with complete:
+        of_files(paths, model, target, resume=True, settings=replace(SETTINGS, strict_binding=True), **options)
+    for change, message in (
+        ({"settings": replace(SETTINGS, max_q=0.5)}, "max_q was 0.001, is 0.5"),
+        ({"choice": ClonotypeChoice(2)}, "min_reads was 1, is 2"),
+        ({"checks": Checks(keep_misfits=True)}, "keep_misfits was False, is True"),
+        ({"opening": Opening(format="airr")}, "opening was "),
+    ):
+        with pytest.raises(InputError, match=rf"o\.tsv: is of another run \({message}"):
+            of_files(paths, model, target, resume=True, **options, **change)
+    with pytest.raises(InputError, match=r"o\.tsv: is of another run \(.*b\.tsv"):
+        of_files(paths[:1], model, target, resume=True, **options)
+    target.unlink()
+    of_files(paths, model, target, resume=True, **options)
+    assert target.read_bytes() == content
+    of_files(paths, model, target, overwrite=True, choice=ClonotypeChoice(2), **options)
+    assert target.read_bytes() != content
+    of_files(paths, model, target, resume=True, overwrite=True, **options)
+    assert target.read_bytes() == content
+    (tmp_path / "o.tsv.json").unlink()
+    with pytest.raises(InputError, match=r"o\.tsv: exists already"):
+        of_files(paths, model, target, resume=True, **options)
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "b.tsv"])
+def test_inputs_are_not_overwritten(table, control, model, tmp_path, name):
+    paths = written([table, control], tmp_path)
+    for target, further in ((tmp_path / name, ()), (tmp_path / "o.tsv", (tmp_path / name,))):
+        with pytest.raises(InputError, match=f"{name}: is an input of this run"):
+            of_files(paths, model, target, further=further, overwrite=True)
+    assert not (tmp_path / "o.tsv").exists()
+
+
+def test_columns_are_named(table, model, tmp_path):
+    """Of a program that calls them otherwise."""
+    other = table.rename_columns(["nt" if name == "junction" else name for name in table.column_names])
+    opening = Opening(columns=(("junction", "nt"),))
+    own = of_files(written([other], tmp_path), model, tmp_path / "o.tsv", opening=opening)
+    assert own.enrichment.table.equals(in_memory(table, model)[0].table)
+    facts = json.loads((tmp_path / "o.tsv.json").read_text())
+    assert facts["identity"]["opening"] == {"format": opening.format, "columns": {"junction": "nt"}}
+
+
+def with_repertoires(table, *names):
+    return table.append_column("repertoire_id", pa.array([names[k % len(names)] for k in range(len(table))]))
+
+
+def test_tables_are_of_one_individual(table, control, model, tmp_path):
+    two, one = with_repertoires(table, "y", "x"), with_repertoires(table, "x")
+    said = r"has 2 repertoires \((x, y|y, x)\); neighbours are those of one individual, so give each its own table$"
+    for given in ((two,), (table, with_repertoires(control, "x", "y"))):
+        with pytest.raises(InputError, match=f"^the table: {said}"):
+            in_memory(given[0], model, control=given[1] if len(given) > 1 else None)
+        name = "ab"[len(given) - 1]
+        with pytest.raises(InputError, match=rf"^{tmp_path / name}\.tsv: {said}"):
+            of_files(written(given, tmp_path), model, tmp_path / "o.tsv")
+    assert in_memory(one, model)[0].table.equals(in_memory(table, model)[0].table)
+    paths = written([one, with_repertoires(control, "x")], tmp_path)
+    with pytest.raises(InputError, match=rf"^{paths[1]}: has the individual that is tested; give a control"):
+        of_files(paths, model, tmp_path / "o.tsv")
+    assert not (tmp_path / "o.tsv").exists()
+
+
+def test_without_read_counts(table, control, model, tmp_path, caplog):
+    caplog.set_level(logging.WARNING, "hpcvdj")
+    unknown = table.drop_columns("duplicate_count")
+    line = "no column duplicate_count: likely sequencing errors cannot be told, and take part"
+    paths, target = written([unknown], tmp_path), tmp_path / "o.tsv"
+    for choice, expected in ((ClonotypeChoice(), 1), (ClonotypeChoice(likely_errors=True), 0)):
+        caplog.clear()
+        _, said = in_memory(unknown, model, choice)
+        of_files(paths, model, target, choice, overwrite=True)
+        for lines in (said, warnings_of(caplog)):
+            assert [own.startswith(line) and own.endswith(" be told, and take part") for own in lines] == [
+                True
+            ] * expected
+    message = "^--min-reads 2: the table has no column duplicate_count; leave it out$"
+    with pytest.raises(InputError, match=message):
+        in_memory(unknown, model, ClonotypeChoice(2))
+    with pytest.raises(InputError, match=message):
+        of_files(paths, model, tmp_path / "p.tsv", ClonotypeChoice(2))
+    for reads in (0, -1):
+        with pytest.raises(InputError, match=f"^--min-reads {reads}: give at least 1$"):
+            ClonotypeChoice(reads)
+
+
+def test_rows_that_are_left_out_and_another_species(table, model, tmp_path, caplog):
+    caplog.set_level(logging.WARNING, "hpcvdj")
+    genes = iter(["TRBV13-2"] * 20 + ["TRBV6-5"] * 9)
+    mouse = renamed(table.slice(70), "v_call", lambda _: next(genes))
+    excluded, species = "20 of 29 rows excluded:", f"20 of 29 rows have a V or J call that {model.name} does not list"
+    checks = Checks(force=True, keep_misfits=True)
+    found, said = in_memory(mouse, model, checks=checks)
+    own = of_files(written([mouse], tmp_path), model, tmp_path / "o.tsv", checks=checks)
+    assert (own.rows_read, own.excluded) == (29, 20)
+    assert own.enrichment.table.equals(found.table)
+    facts = json.loads((tmp_path / "o.tsv.json").read_text())
+    assert facts["fit"]["keep_misfits"]
+    assert facts["fit"]["force"]
+    assert [rows for *_, rows in facts["rows_excluded"]] == [20]
+    assert [line.startswith((excluded, species)) for line in said].count(True) == 2
+    logged = warnings_of(caplog)
+    assert f"a.tsv: {excluded}" in logged
+    assert [line.startswith(f"a.tsv: {species}") for line in logged].count(True) == 1
+
+
+@pytest.mark.parametrize("when", ["before", "while", "after"])
+def test_a_signal_while_a_table_is_read(table, model, tmp_path, monkeypatch, when):
+    run, right = Run().to(tmp_path / "o.tsv"), Inputs.read
+
+    def read(*arguments, **options):
+        run.request.name = "" if when == "after" else "SIGTERM"
+        junctions = right(*arguments, **options)
+        run.request.name = "SIGTERM"
+        return junctions
+
+    monkeypatch.setattr(Inputs, "read", read)
+    run.request.name = "SIGTERM" if when == "before" else ""
+    with pytest.raises(StoppedError, match="SIGTERM: stopped before any result; start again with the same command"):
+        enrich_file(written([table], tmp_path), model, SETTINGS, ClonotypeChoice(), run)
+    assert not (tmp_path / "o.tsv").exists()
+
+
+def test_what_the_check_says(table, model, tmp_path, caplog):
+    """Some junctions are longer than the model makes them."""
+    caplog.set_level(logging.WARNING, "hpcvdj")
+    long = iter(["TGT" + number * "GCA" + (60 - number) * "GCT" + "TTC" for number in range(60)])
+    wrong = renamed(table, "junction", lambda text: next(long) if text[12] in "AG" else text)
+    lines = check_fit(sample_of_table(wrong, model, productive_reading()), model).lines()
+    assert lines
+    _, said = in_memory(wrong, model, checks=Checks(force=True))
+    assert said[: len(lines)] == lines
+    of_files(written([wrong], tmp_path), model, tmp_path / "o.tsv", checks=Checks(force=True))
+    assert set(lines) <= set(warnings_of(caplog))
+
+
+@pytest.mark.parametrize("with_control", [False, True])
+def test_most_junctions_have_one_read(table, control, model, tmp_path, with_control):
+    """Both tables are tested again, with two reads or more; without them if the control has no read counts."""
+    position = table.column_names.index("duplicate_count")
+    once = table.set_column(position, "duplicate_count", pa.array([1] * 60 + [2] * 39))
+    few = control.set_column(position, "duplicate_count", pa.array([1, 2] * 200))
+    other = few if with_control else None
+    settings = replace(SETTINGS, max_q=0.5)
+    found, said = in_memory(once, model, control=other, settings=settings)
+    hits = in_memory(once, model, ClonotypeChoice(2), other, settings)[0].hits
+    assert found.read_once == ReadOnce(60, hits)
+    assert hits > 0
+    line = "most junctions (60 of 99) have one read, as many sequencing errors do; consider --min-reads 2, with which"
+    assert said == [f"{line} there are {hits} hits"]
+    target = tmp_path / "o.tsv"
+    own = of_files(written([once, few][: 1 + with_control], tmp_path), model, target, settings=settings)
+    assert own.enrichment.read_once == found.read_once
+    facts = json.loads(target.with_name("o.tsv.json").read_text())
+    assert facts["read_once"] == asdict(found.read_once) == {"junctions": 60, "hits_without": hits}
+    assert facts["hits"] == found.hits
+    assert facts["clonotypes"] == 99
+    assert in_memory(once, model, ClonotypeChoice(2), other, settings)[0].read_once is None
+    without = control.drop_columns("duplicate_count")
+    assert in_memory(once, model, control=without, settings=settings)[0].read_once is None
+
+
+def test_the_others_cannot_be_tested(table, model, caplog):
+    caplog.set_level(logging.DEBUG, "hpcvdj.enrichment.tables")
+    once = table.set_column(table.column_names.index("duplicate_count"), "duplicate_count", pa.array([1] * 99))
+    found, said = in_memory(once, model)
+    assert found.read_once == ReadOnce(99, None)
+    line = (
+        "most junctions (99 of 99) have one read, as many sequencing errors do; the others alone (--min-reads 2) cannot"
+    )
+    assert said == [f"{line} be tested"]
+    assert "of two reads or more: no clonotype is left (99 fewer than 2 reads)" in caplog.text
+
+
+def test_numbers_have_separators():
+    assert said_of_read_once(ReadOnce(2_000, 1_234), 3_000) == (
+        "most junctions (2,000 of 3,000) have one read, as many sequencing errors do; consider --min-reads 2, with "
+        "which there are 1,234 hits"
+    )
+
+
+def test_repeated_junctions(table, model, tmp_path):
+    twice = pa.concat_tables([table, table.slice(0, 10)]).combine_chunks()
+    own = of_files(written([twice], tmp_path), model, tmp_path / "o.tsv", settings=SETTINGS)
+    assert own.left_out["junctions that another row has"] == 10
+    assert own.junctions == 99
+    assert np.isfinite(own.enrichment.table["p_value"].to_numpy()).all()
