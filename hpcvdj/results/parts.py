@@ -206,12 +206,7 @@ class HeldParts:
 
     def __init__(self, path: Path, file: h5py.File) -> None:
         parts = parts_of(path, file)
-        rows = [_rows(path, part, file.attrs.get("identity")) for part in parts]
-        if parts and np.sum(rows, axis=0).tolist() != [len(dataset) for dataset in _row_datasets(file)]:
-            raise InputError(
-                f"{path}: the files in {parts[0].parent} are not the parts of this result; count again with "
-                f"{option('overwrite', True)}"
-            )
+        _require_all(path, parts, file)
         _allow_files(path, HeldParts._held, len(parts))
         HeldParts._held += len(parts)
         self.release = weakref.finalize(self, HeldParts._release, len(parts))
@@ -222,16 +217,25 @@ class HeldParts:
         cls._held -= parts
 
 
-def _rows(path: Path, part: Path, identity: Any) -> list[int]:
-    if not part.is_file():
-        raise InputError(f"{path}: its part {part} is missing; keep {path.name} and {part.parent.name} together")
-    try:
-        with open_hdf5(part, WRITTEN_BY, FORMAT, VERSION) as file, damage(part):
-            if file.attrs.get("identity") != identity:
-                raise InputError(f"{part} is of another run; count again with --overwrite")
-            return [len(dataset) for dataset in _row_datasets(file)]
-    except InputError as error:
-        raise InputError(f"{path}: its part {error}") from None
+def _require_all(path: Path, parts: list[Path], file: h5py.File) -> None:
+    """Raise InputError unless the parts are those of the result: of its run, each where its rows are."""
+    rows = [0] * len(_VIEWS)
+    right = True
+    for part in parts:
+        if not part.is_file():
+            raise InputError(f"{path}: its part {part} is missing; keep {path.name} and {part.parent.name} together")
+        try:
+            with open_hdf5(part, WRITTEN_BY, FORMAT, VERSION) as own, damage(part):
+                right &= own.attrs.get("identity") == file.attrs.get("identity")
+                right &= own.attrs["first_row"] == sum(rows)
+                rows = [before + len(dataset) for before, dataset in zip(rows, _row_datasets(own), strict=True)]
+        except InputError as error:
+            raise InputError(f"{path}: its part {error}") from None
+    if parts and not (right and rows == [len(dataset) for dataset in _row_datasets(file)]):
+        raise InputError(
+            f"{path}: the files in {parts[0].parent} are not the parts of this result; count again with "
+            f"{option('overwrite', True)}"
+        )
 
 
 def _allow_files(path: Path, held: int, parts: int) -> None:

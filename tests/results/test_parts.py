@@ -45,6 +45,15 @@ def test_a_part_that_is_missing(path, index):
         Result(path)
 
 
+def test_parts_in_another_order(path):
+    one, other = part(path, 1), part(path, 3)
+    one.rename(path.with_name("between"))
+    other.rename(one)
+    path.with_name("between").rename(other)
+    with pytest.raises(InputError, match=r"the files in .*o\.h5\.parts are not the parts of this result"):
+        Result(path)
+
+
 @pytest.mark.parametrize("content", [b"", b"rubbish"])
 def test_a_part_that_cannot_be_read(path, content):
     part(path, 4).write_bytes(content)

@@ -108,6 +108,8 @@ def typed(values: tuple[Any, ...], *, null: bool = True, single: bool = False) -
         if single:
             with np.errstate(over="ignore"):
                 counts = [None if own is None else float(np.float32(own)) for own in counts]
+            # The shortest decimal number of a single float is what it means.
+            return counts, [meaning(own if own is None else float(str(np.float32(own)))) for own in counts]
         return counts, [meaning(own) for own in counts]
 
     return drawn

@@ -106,7 +106,7 @@ def test_a_part_of_another_run(tmp_path):
     part.write_bytes(other)
     for read in ((*words, "--resume"), ("export", "o.h5", "-o", "p.tsv"), ("report", "o.h5", "-o", "p.html")):
         line = refused(tmp_path, *read)
-        assert f"o.h5: its part {part.relative_to(tmp_path)} is of another run" in line
+        assert f"o.h5: the files in {part.parent.name} are not the parts of this result" in line
 
 
 def test_parts_that_lack_rows_are_not_joined(tmp_path):
