@@ -49,8 +49,8 @@ def option(name: str, value: Any = _NO_VALUE) -> str:
     return f"{named} {quote(text)}"
 
 
-_SHORT = {"k": "-k", "d": "-d"}
-"""Options that have a short name alone."""
+_SHORT = {"k": "-k", "d": "-d", "model": "-m"}
+"""Options whose short name is better known, or the only one."""
 
 _OF_READ_TABLE = ("format", "columns")
 """Options that all commands have, and of the Python functions only that which reads tables."""

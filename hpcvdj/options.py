@@ -129,7 +129,7 @@ class Declared(NamedTuple):
     def _within(self, value: Any) -> bool:
         own = self.option
         return (
-            (math.isfinite(value) if self.type is int or own.above is not None else not math.isnan(value))
+            math.isfinite(value)
             and (own.least is None or value >= own.least)
             and (own.most is None or value <= own.most)
             and (own.above is None or value > own.above)
@@ -150,7 +150,7 @@ class Declared(NamedTuple):
         if above and below:
             return f"a number between {above} and {below}"
         if above:
-            return f"a number above {above}" + f", at most {most}" * bool(most)
+            return f"a finite number above {above}" + f", at most {most}" * bool(most)
         if least:
             return f"at least {least}"
         return "a whole number" if whole else "a number"

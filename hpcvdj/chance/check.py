@@ -285,7 +285,7 @@ def _require_possible(fit: ModelFit, model: Model) -> None:
         return
     share = f"{100 * fit.impossible:.0f} % of {fit.rows:,} rows" if too_many else "half or more of their rows"
     place = f"{few(fit.tables)}: " if fit.tables else ""
-    other = f", or better -m {fit.better[0]}" if fit.better is not None else ""
+    other = f", or better {option('model', fit.better[0])}" if fit.better is not None else ""
     raise InputError(
         f"{place}{model.name} cannot make {share}: are they of another species or locus, with calls that are not "
         f"theirs, or cut elsewhere than at Cys 104 and Phe/Trp 118? Give their model{other}; {option('force', True)} "

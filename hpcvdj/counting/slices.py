@@ -128,7 +128,9 @@ def count_in_slices(
         found = summary_of(sorted(folder.path.glob(parts.PART)), inputs, backend, run, folder.identity)
         missing = sum(part.rows for part in slices) - found.rows_read
         if missing:
-            raise InputError(f"{folder.path}: its parts lack {missing:,} rows of the run; --overwrite starts again")
+            raise InputError(
+                f"{folder.path}: its parts lack {missing:,} rows of the run; {option('overwrite', True)} starts again"
+            )
         facts = found.rows_read, found.excluded, found.substituted
         joint = {
             **attributes,

@@ -77,7 +77,7 @@ def reference_of(start: Model | Germline, plan: Plan) -> tuple[Model, Plan]:
         return start, replace(plan, start=plan.start or "mixed")
     if plan.start not in (None, "uniform"):
         raise InputError(
-            f"{option('start', plan.start)} needs a model to start from: give -m MODEL, or leave {option('start')} out"
+            f"{option('start', plan.start)} needs a model to start from: give a model, or leave {option('start')} out"
         )
     return from_germline(start), replace(plan, start="uniform")
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import h5py
 
-from hpcvdj.errors import InputError, option
+from hpcvdj.errors import InputError
 
 
 def root_attributes(path: Path) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def open_hdf5(path: Path, command: str, form: str, version: int) -> h5py.File:
         inside = f"; it has {len(results):,} results, such as {results[0]}" if results else ""
         raise InputError(f"{path}: is a folder; name a result file{inside}")
     if not path.exists() and path.with_name(path.name + ".checkpoint").is_dir():
-        raise InputError(f"{path}: is not complete; `{command}` with {option('resume', True)} continues it")
+        raise InputError(f"{path}: is not complete; `{command}` with --resume continues it")
     if not path.is_file():
         raise InputError(f"{path}: no such result file; `{command}` writes one")
     try:

@@ -281,7 +281,7 @@ BAD = {
     "all fixed": (["--only", "v_choice", "--fix", "v_choice"], "nothing to infer"),
     "hold-out": (["--hold-out", "1"], "hold-out 1.0"),
     "hold-out nan": (["--hold-out", "nan"], "hold-out nan"),
-    "prior inf": (["--prior", "inf"], "prior inf"),
+    "prior inf": (["--prior", "inf"], "--prior inf: give at least 0"),
     "germline too": (["-g", GERMLINE], "one of the two"),
 }
 

@@ -189,8 +189,8 @@ def test_a_result_in_parts_stays_until_it_is_replaced(tables, paper_germline, tm
     ("name", "step", "said"),
     [
         ("t.tsv", 3, "stopped before any result; start again"),
-        ("t.tsv", 60, "stopped with the part files in .* saved; --resume"),
-        ("t.parquet", 3, "stopped with the part files in .* saved; --resume"),
+        ("t.tsv", 60, "stopped with the part files in .* saved; resume=True"),
+        ("t.parquet", 3, "stopped with the part files in .* saved; resume=True"),
     ],
 )
 def test_a_signal_while_a_slice_is_read(tables, paper_germline, tmp_path, monkeypatch, name, step, said):

@@ -137,7 +137,7 @@ def test_a_result_file_with_the_factor(selected, model, tmp_path):
     [
         ({"sequence": "nt"}, "the factor is one of amino acids"),
         ({"genes": "any"}, "leave genes='any' out"),
-        ({"joint": True}, "leave joint=True out"),
+        ({"joint": True}, "leave joint out"),
     ],
 )
 def test_what_has_no_factor_is_refused(selected, model, options, message):

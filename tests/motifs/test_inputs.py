@@ -213,7 +213,7 @@ def test_results_of_one_input_as_before(tables, tmp_path):
     with MotifResult(tmp_path / "o.h5") as result:
         assert result.tables == []
         assert (result.compared.inputs[0].path, result.compared.rows) == (tables[0], "all")
-        found = hpcvdj.motifs.cluster(result, min_score=0.3, method="components")
+        found = hpcvdj.motifs.cluster(result, min_score=0.3, algorithm="components")
     assert found.column_names[5:] == ["v_call", "junction", "consensus"]
 
 
@@ -239,7 +239,7 @@ def test_python_takes_lists_and_dicts(tables):
         assert files.to_table().equals(named.to_table())
         assert {re.sub("^2:", "two:", name) for name in mixed.names} == set(files.names)
         assert set(mixed.tables) == {"one", "2", "one,2"}
-        assert hpcvdj.motifs.cluster(named, method="components")["tables"].to_pylist() == files.tables
+        assert hpcvdj.motifs.cluster(named, algorithm="components")["tables"].to_pylist() == files.tables
     for wrong, message in (
         (["ACGT", pa.table({})], "item 2 of the list is a Table, others are sequences"),
         (["ACGTACGT", str(tables[0])], "item 2 of the list is the file"),

@@ -355,7 +355,7 @@ def test_what_is_refused(tmp_path, small, findings):
     bad.with_name("s.tsv.json").write_text("{")
     cases = [
         (([small], target, {"grouping": Grouping(name=["a", "b"])}), "2 names for 1 files"),
-        (([small], target, {"grouping": Grouping(group="x")}), "--metadata and --group belong together"),
+        (([small], target, {"grouping": Grouping(group="x")}), "metadata and group belong together"),
         (
             ([small], target, {"grouping": Grouping(metadata=table, group="x")}),
             r"no column x \(--group\); there are name, group",
