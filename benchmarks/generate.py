@@ -21,7 +21,8 @@ from typing import Any
 import numba
 from _common import rate_row, record, timed
 
-from hpcvdj.generation.generate import SLICE, Generation, generate
+from hpcvdj.generation.generate import SLICE, generate
+from hpcvdj.generation.settings import Generation
 from hpcvdj.kernels.backends import open_backend
 from hpcvdj.kernels.generation import draw_cpu
 from hpcvdj.kernels.generation.tables import DrawTables

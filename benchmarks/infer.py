@@ -32,10 +32,12 @@ from _common import record, timed
 from _vdjtools import INSTALLED, VERSION
 
 from hpcvdj.api.models import write_model
-from hpcvdj.generation.generate import Generation, generate
-from hpcvdj.inference.infer import THREADS_PER_BLOCK, Plan
+from hpcvdj.generation.generate import generate
+from hpcvdj.generation.settings import Generation
+from hpcvdj.inference.infer import THREADS_PER_BLOCK
 from hpcvdj.inference.parameters import free_parameters, uniform
 from hpcvdj.inference.search import Search, Settings
+from hpcvdj.inference.settings import Plan
 from hpcvdj.inference.tables import reading_for
 from hpcvdj.kernels.backends import Backend, open_backend
 from hpcvdj.kernels.inference.method import Expectation, InferenceProblem

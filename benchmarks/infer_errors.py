@@ -23,10 +23,11 @@ import numpy as np
 from _common import record, timed
 from infer import out_of_frame
 
-from hpcvdj.inference.infer import Expectations, Plan, infer
+from hpcvdj.inference.infer import Expectations, infer
 from hpcvdj.inference.parameters import free_parameters
-from hpcvdj.inference.rows import ChosenRows, RowChoice, choose
+from hpcvdj.inference.rows import ChosenRows, choose
 from hpcvdj.inference.search import Search, Settings
+from hpcvdj.inference.settings import Plan, RowChoice
 from hpcvdj.inference.tables import reading_for
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.inference.method import InferenceProblem

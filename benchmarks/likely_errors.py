@@ -21,7 +21,7 @@ import hpcvdj
 from hpcvdj.api.tables import model_of
 from hpcvdj.counting.tables import productive_reading
 from hpcvdj.enrichment.clonotypes import distinct_junctions
-from hpcvdj.inference.infer import Plan
+from hpcvdj.inference.settings import Plan
 from hpcvdj.inference.tables import reading_for
 from hpcvdj.kernels.neighbours.counted import Counted
 from hpcvdj.kernels.neighbours.exchanges import exchanged

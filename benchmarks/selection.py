@@ -78,7 +78,7 @@ def measured(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         drawn_from = planted(model) if options.planted else model
         for seed in options.seeds:
             table = cohort(drawn_from, options.sizes, seed, selection=options.planted)
-            settings: dict[str, Any] = {"seed": seed, "rows": options.rows}
+            settings: dict[str, Any] = {"seed": seed, "max_junctions": options.rows}
             with warnings.catch_warnings(action="ignore"):
                 fit, times = timed(
                     lambda given=(table, model), settings=settings: hpcvdj.infer_selection(*given, **settings)

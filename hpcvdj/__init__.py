@@ -118,7 +118,7 @@ def __getattr__(name: str) -> Any:
     # Imported when first used: numba and pyarrow take a second, and `hpcvdj --help` needs neither.
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from hpcvdj.border import public
+    from hpcvdj.public import public
 
     return public(globals(), name, f"hpcvdj.{_HOMES[name]}")
 

@@ -5,12 +5,73 @@ the command line, the Python functions, validation and the documentation ask the
 score is one class.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from numbers import Integral
-from typing import TypeVar
+from shlex import quote
+from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+_NO_VALUE = object()
+
+_shell: list[bool] = []
+"""Not empty in the process of a command."""
+
+
+@contextmanager
+def speaking_shell() -> Iterator[None]:
+    """Messages that are made within name options as the command line does: `--max-n 2`, not `max_n=2`."""
+    _shell.append(True)
+    try:
+        yield
+    finally:
+        _shell.pop()
+
+
+def option(name: str, value: Any = _NO_VALUE) -> str:
+    """An option in a message, with a value or without.
+
+    >>> option("max_n", 2), option("strict", True), option("columns", {"junction": "cdr3"})
+    ('max_n=2', 'strict=True', "hpcvdj.read_table: columns={'junction': 'cdr3'}")
+    >>> with speaking_shell():
+    ...     option("max_n", 2), option("strict", True), option("columns", {"junction": "cdr3"})
+    ('--max-n 2', '--strict', '--columns junction=cdr3')
+    """
+    if not _shell:
+        named = f"hpcvdj.read_table: {name}" if name in _OF_READ_TABLE else name
+        return named if value is _NO_VALUE else f"{named}={value!r}"
+    named = _SHORT.get(name, f"--{name.replace('_', '-')}")
+    if value is _NO_VALUE or value is True:
+        return named
+    text = ",".join(f"{key}={own}" for key, own in value.items()) if isinstance(value, dict) else str(value)
+    return f"{named} {quote(text)}"
+
+
+_SHORT = {"k": "-k", "d": "-d", "model": "-m"}
+"""Options whose short name is better known, or the only one."""
+
+_OF_READ_TABLE = ("format", "columns")
+"""Options that all commands have, and of the Python functions only that which reads tables."""
+
+
+def told(text: str) -> str:
+    """A text in which `{name}` and `{name=value}` are options.
+
+    >>> told("{rows=all} keeps them; see {min_reads}")
+    "rows='all' keeps them; see min_reads"
+    """
+
+    def named(match: re.Match[str]) -> str:
+        name, value = match.groups()
+        pairs = [pair.split("=") for pair in value.split(",")] if value and "=" in value else ()
+        return option(name, dict(pairs) or value) if value else option(name)
+
+    return _OPTION.sub(named, text)
+
+
+_OPTION = re.compile(r"\{(\w+)(?:=([^}]+))?\}")
 
 
 class HpcvdjError(Exception):
@@ -52,6 +113,20 @@ class InputError(HpcvdjError):
     exit_code = 2
 
 
+class OptionError(InputError):
+    """A value that an option cannot have."""
+
+    option = ""
+    """Its name, as that of a field of the settings."""
+
+    @classmethod
+    def of(cls, name: str, value: object, remedy: str) -> "OptionError":
+        """The error of an option with its value."""
+        error = cls(f"{option(name, value)}: {remedy}")
+        error.option = name
+        return error
+
+
 class MachineError(HpcvdjError):
     """The machine cannot do what was asked: the disk is full, there is no GPU, and the like."""
 
@@ -73,10 +148,11 @@ def installing(*extras: str) -> str:
 
 
 def require_choice(name: str, value: object, choices: Iterable[str]) -> None:
-    """Raise InputError unless `value` is one of `choices`."""
+    """Raise OptionError unless `value` is one of `choices`; `name` is an option, or other words for what is chosen."""
     known = tuple(choices)
     if value not in known:
-        raise InputError(f"{name} must be one of {', '.join(known)} (got {value!r})")
+        named = option(name) if name.isidentifier() else name
+        raise OptionError(f"{named} must be one of {', '.join(known)} (got {value!r})")
 
 
 def choices(base: type[T]) -> dict[str, type[T]]:
@@ -97,24 +173,10 @@ def choice(base: type[T], name: str, what: str) -> T:
 
 
 def require_integer(name: str, value: object, remedy: str) -> int:
-    """Return the value of an option as an int; raise InputError with the remedy if it is not an integer."""
+    """Return the value of an option as an int; raise OptionError with the remedy if it is not an integer."""
     if not isinstance(value, Integral) or isinstance(value, bool):
-        raise InputError(f"{option_named(name)} {value!r}: {remedy}")
+        raise OptionError.of(name, value, remedy)
     return int(value)
-
-
-def require_between(name: str, value: object, least: int, most: int) -> int:
-    """Return the value of an option as an int; raise InputError unless it is an integer from `least` to `most`."""
-    remedy = f"give a number from {least:,} to {most:,}"
-    number = require_integer(name, value, remedy)
-    if not least <= number <= most:
-        raise InputError(f"{option_named(name)} {value}: {remedy}")
-    return number
-
-
-def option_named(parameter: str) -> str:
-    """The option of a parameter: `--max-n` of `max_n`."""
-    return f"--{parameter.replace('_', '-')}"
 
 
 @contextmanager

@@ -89,7 +89,7 @@ def test_the_reference_has_every_command_and_option():
             section = page.partition(f"# {names[-1]}\n")[2].partition("\n## ")[0]
             for parameter in subcommand.params:
                 for option in parameter.opts if parameter.param_type_name == "option" else ():
-                    everywhere = ("--help", "-h", "--quiet", "-q", "--verbose", "-v")
+                    everywhere = ("--help", "-h", "--quiet", "-q", "--verbose", "-v", "--help-all")
                     assert option in everywhere or f"`{option}`" in section, (names[-1], option)
     assert all(f"# {name}\n" in page for name in names)
     assert len(names) > 15

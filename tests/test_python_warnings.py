@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import hpcvdj
-from hpcvdj import border
+from hpcvdj import public
 from tests.conftest import GERMLINE
 
 
@@ -61,5 +61,5 @@ def test_a_warning_is_given_once_and_nothing_stays():
     assert len(said) == len(set(said)) > 0
     with pytest.raises(hpcvdj.InputError):
         hpcvdj.count(table, GERMLINE, strict=True)
-    assert border._collectors == []
-    assert not [own for own in border._LOG.handlers if isinstance(own, border._Collector)]
+    assert public._collectors == []
+    assert not [own for own in public._LOG.handlers if isinstance(own, public._Collector)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import types
 import typing
 from collections.abc import Callable, Iterator
@@ -138,7 +139,7 @@ def _default(parameter: inspect.Parameter, info: Any) -> str:
     if default is info:  # the form `parameter = typer.Option(default)`
         default = info.default
     if isinstance(info.show_default, str):
-        return _cell(info.show_default)
+        return f"`{info.show_default}`" if re.fullmatch(r"[\w.-]+", info.show_default) else _cell(info.show_default)
     if default is inspect.Parameter.empty or default is ...:
         return "required"
     if default is None or default is False:

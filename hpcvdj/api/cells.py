@@ -49,7 +49,7 @@ def primary_chains(
     return pd.DataFrame(picked, index=adata.obs_names, dtype=object)[has]
 
 
-@documented
+@documented()
 def annotate_cells(
     adata: Any,
     counted: Result | Germline | str | Path | None = None,

@@ -7,25 +7,25 @@ import pyarrow as pa
 from hpcvdj.api.parameters import documented
 from hpcvdj.api.tables import Given
 from hpcvdj.api.tables import germline as germline_of
-from hpcvdj.border import warn
 from hpcvdj.counting.config import DEFAULT_MAX_N, Config
 from hpcvdj.counting.species import species_warning
 from hpcvdj.counting.summary import Tally
 from hpcvdj.counting.tables import values_of_table
-from hpcvdj.errors import InputError, choices, require_choice, require_integer
+from hpcvdj.errors import InputError
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.kernels.pathways.methods import Direct
 from hpcvdj.kernels.quantities import Pathways
-from hpcvdj.recombination.calls import CallPolicy, Policy
+from hpcvdj.public import warn
+from hpcvdj.recombination.calls import Policy
 from hpcvdj.recombination.exclusions import ExclusionKind
 from hpcvdj.recombination.explanation import Explanation
-from hpcvdj.recombination.germline import DFormConvention, Germline, PaperDForms, Tables
+from hpcvdj.recombination.germline import Germline, PaperDForms, Tables
 from hpcvdj.recombination.repertoire import SequenceField
 from hpcvdj.repertoires.junctions import Reference, read_table
-from hpcvdj.repertoires.reading import Reading
+from hpcvdj.repertoires.settings import RowSettings
 
 
-@documented
+@documented(Config, RowSettings)
 def count(
     junctions: Any,
     germline: Germline | Tables,
@@ -43,13 +43,7 @@ def count(
 
     junctions         {junctions}
     germline          {germline}
-    max_n             {max_n}
-    method            `direct`; `bitwise` and `baseline` enumerate as the paper does and return the same counters
-    backend           {backend}
-    d_forms           {d_forms}
-    sequence_field    {sequence_field}
-    ambiguous_calls   {ambiguous_calls}
-    unlisted_alleles  {unlisted_alleles}
+    {options}
     strict            the first row that cannot be counted is an error
 
     Returns a table of the same kind (of a path: a pyarrow Table), with its rows in the same order and these columns
@@ -68,11 +62,11 @@ def count(
     >>> count(table, from_sequences(["GC"], ["G"], ["C"]), max_n=0)["pathways_total"].to_pylist()
     [8]
     """
+    config, reading = Config.of(locals()), RowSettings.of(locals()).reading(strict=strict)
     reference = germline_of(germline)
     given = Given.of(junctions)
-    reading = Reading(sequence_field, CallPolicy(ambiguous_calls, unlisted_alleles), strict)
     given.require(reading.columns)
-    values, tally = values_of_table(given.arrow, reference, Config(max_n, method, backend, d_forms), reading)
+    values, tally = values_of_table(given.arrow, reference, config, reading)
     warn_of(tally, reference, Pathways.excluded)
     return given.beside(values)
 
@@ -88,7 +82,7 @@ def warn_of(tally: Tally, reference: Reference, excluded: str = "") -> None:
             warn(line)
 
 
-@documented
+@documented(Config, RowSettings, without=("method", "backend"))
 def explain(
     sequence: str,
     v_call: str,
@@ -106,11 +100,7 @@ def explain(
     sequence          nucleotides
     v_call, j_call    an allele or a gene
     germline          {germline}
-    max_n             {max_n}
-    d_forms           {d_forms}
-    sequence_field    {sequence_field}
-    ambiguous_calls   {ambiguous_calls}
-    unlisted_alleles  {unlisted_alleles}
+    {options}
 
     Raises InputError with the reason if `count` would exclude the junction.
 
@@ -122,9 +112,8 @@ def explain(
     >>> [explanation.track(pathway) for pathway in explanation.most_direct(3)]
     ['VVvDDJJ', 'VVvDDdJ', 'VVvDjJJ']
     """
-    reading = Reading(sequence_field, CallPolicy(ambiguous_calls, unlisted_alleles))
+    config, reading = Config.of(locals()), RowSettings.of(locals()).reading()
     reference = germline_of(germline)
-    require_choice("d_forms", d_forms, choices(DFormConvention))
     row = {"v_call": [v_call], "j_call": [j_call], sequence_field: [sequence]}
     read = read_table(pa.table(row), reference, reading)
     if len(read.excluded):
@@ -136,5 +125,5 @@ def explain(
         )
     cdr3 = read.repertoire.cdr3(0)
     v, j = read.repertoire.pairs[0]
-    largest = len(cdr3) if max_n == "all" else require_integer("max_n", max_n, "give a number, or all")
+    largest = config.resolve_max_n(len(cdr3))
     return Explanation(cdr3, v, j, reference.d_segments(v.locus), largest, d_forms, reference.max_p)

@@ -1,26 +1,26 @@
 """Recombination models: inferred from junctions, written, shown as tables and compared."""
 
-from dataclasses import replace
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from hpcvdj.api.individuals import paths_or_table
-from hpcvdj.api.parameters import documented, unfolding
+from hpcvdj.api.parameters import documented
 from hpcvdj.api.tables import Given, model_of, used_model
 from hpcvdj.api.tables import germline as germline_of
-from hpcvdj.border import warn
-from hpcvdj.chance.check import Checks
-from hpcvdj.errors import InputError
+from hpcvdj.chance.settings import Checks
+from hpcvdj.errors import InputError, option
 from hpcvdj.inference.folder import named, write_files
-from hpcvdj.inference.infer import Fit, Plan
-from hpcvdj.inference.rows import RowChoice
-from hpcvdj.inference.selection import SelectionFit, SelectionPlan
+from hpcvdj.inference.infer import Fit
+from hpcvdj.inference.selection import SelectionFit
 from hpcvdj.inference.selection_tables import infer_selection_in_memory
+from hpcvdj.inference.settings import MOST_JUNCTIONS, Plan, RowChoice, Rows, SelectionPlan, Start
 from hpcvdj.inference.tables import infer_table
 from hpcvdj.kernels.backends import AUTO
+from hpcvdj.public import warn
+from hpcvdj.recombination.calls import Genes
 from hpcvdj.recombination.comparison import Comparison, compare
 from hpcvdj.recombination.events import events
 from hpcvdj.recombination.germline import Germline, Tables
@@ -30,15 +30,27 @@ from hpcvdj.recombination.selection import FILE as SELECTION
 from hpcvdj.storage.folders import exclusive_folder
 
 
-@unfolding(choice=RowChoice, plan=Plan)
+@documented(RowChoice, Plan)
 def infer(
     junctions: Any,
     model: Model | str | Path | None = None,
     *,
     germline: Germline | Tables | None = None,
     backend: str = AUTO,
-    choice: partial[RowChoice],
-    plan: partial[Plan],
+    rows: Rows = "out-of-frame",
+    duplicates: bool = False,
+    likely_errors: bool = False,
+    genes: Genes = "call",
+    start: Start | None = None,
+    only: Sequence[str] = (),
+    fix: Sequence[str] = (),
+    prior: float = 0.0,
+    iterations: int = 60,
+    tolerance: float = 1e-5,
+    hold_out: float = 0.1,
+    bootstrap: int = 0,
+    seed: int = 0,
+    errors: bool = False,
 ) -> Fit:
     """Infer a recombination model from junctions, on this machine.
 
@@ -46,8 +58,7 @@ def infer(
     model       where to start: {model}
     germline    or, for a locus without a model: {germline}
     backend     {backend}
-    {choice}
-    {plan}
+    {options}
 
     Returns a Fit: its `model` (for `pgen`, `generate`, `compare_models`), the `trace` of evaluations, the standard
     `errors` as a model, or None without a bootstrap, and `warnings`; `write_model(fit.model, folder)` writes the model
@@ -57,22 +68,25 @@ def infer(
     no row takes part, or if fewer than a quarter are possible under the model.
     """
     if (model is None) == (germline is None):
-        raise InputError("give a --model to start from or a --germline table, one of the two")
-    start: Any = germline_of(germline, d_alleles="all") if germline is not None else None
+        raise InputError(f"give a {option('model')} to start from or a {option('germline')} table, one of the two")
+    plan = Plan.of({**locals(), "rows": RowChoice.of(locals())})
+    first: Any = germline_of(germline, d_alleles="all") if germline is not None else None
     if model is not None:
-        start = model_of(model, pseudogenes=True)
+        first = model_of(model, pseudogenes=True)
     given = Given.of(junctions)
-    return infer_table(given.arrow, start, replace(plan(), rows=choice()), backend, warn)
+    return infer_table(given.arrow, first, plan, backend, warn)
 
 
-@unfolding(plan=SelectionPlan, checks=Checks, without=("ties",))
+@documented(SelectionPlan, Checks, without=("ties",))
 def infer_selection(
     tables: Any,
     model: Model | str | Path,
     *,
     backend: str = AUTO,
-    plan: partial[SelectionPlan],
-    checks: partial[Checks],
+    max_junctions: int = MOST_JUNCTIONS,
+    seed: int = 0,
+    keep_misfits: bool = False,
+    force: bool = False,
 ) -> SelectionFit:
     """Infer the selection factor Q of a model from the productive junctions of a cohort, on this machine.
 
@@ -80,8 +94,7 @@ def infer_selection(
              individual; or one table in memory, of one individual unless its rows name theirs (repertoire_id)
     model    {model}
     backend  {backend}
-    {plan}
-    {checks}
+    {options}
 
     Returns a SelectionFit: its `model` has the factor (for `pgen`, `generate`, `enrich` and `write_model`); `gain`, its
     standard `error` and `auc` say what the factor explains of a tenth of the junctions, which was held out.
@@ -90,10 +103,11 @@ def infer_selection(
     explains nothing. Raises InputError if the model cannot make half of the rows (unless `force`), for fewer than 1,000
     distinct junctions, and for individuals with more junctions than the model makes.
     """
-    return infer_selection_in_memory(paths_or_table(tables), used_model(model), plan(), backend, checks(), warn)
+    plan, checks = SelectionPlan.of(locals()), Checks.of(locals())
+    return infer_selection_in_memory(paths_or_table(tables), used_model(model), plan, backend, checks, warn)
 
 
-@documented
+@documented()
 def write_model(model: Model, folder: str | Path, *, overwrite: bool = False) -> None:
     """Write a recombination model to a folder in IGoR's format, which `load_model`, OLGA and others read.
 
@@ -112,7 +126,7 @@ def write_model(model: Model, folder: str | Path, *, overwrite: bool = False) ->
         write_files(Path(folder), texts, overwrite=overwrite)
 
 
-@documented
+@documented()
 def model_tables(model: Model | str | Path) -> dict[str, pa.Table]:
     """The parameters of a recombination model: a pyarrow Table for each event, by the event's name.
 
@@ -124,7 +138,7 @@ def model_tables(model: Model | str | Path) -> dict[str, pa.Table]:
     return {name: event.to_table() for name, event in events(model_of(model)).items() if not event.derived}
 
 
-@documented
+@documented()
 def compare_models(a: Model | str | Path, b: Model | str | Path) -> Comparison:
     """How different two recombination models of one locus are: divergences of each event, in bits.
 

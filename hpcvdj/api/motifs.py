@@ -1,31 +1,33 @@
 """Sequences compared by k-mers: `hpcvdj.motifs.compare` and `hpcvdj.motifs.cluster`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import pyarrow as pa
 
-from hpcvdj.api.parameters import unfolding
+from hpcvdj.api.parameters import documented
 from hpcvdj.api.tables import is_column
 from hpcvdj.errors import InputError
+from hpcvdj.kernels.backends import AUTO
 from hpcvdj.kernels.kmers.sequences import SequenceSet, sequence_set
-from hpcvdj.motifs.clusters import Clustering, further_columns
 from hpcvdj.motifs.clusters import cluster as cluster_matrix
-from hpcvdj.motifs.comparison import MotifConfig, compare_sequences
+from hpcvdj.motifs.clusters import further_columns
+from hpcvdj.motifs.comparison import compare_sequences
 from hpcvdj.motifs.edges import EdgeFilter
 from hpcvdj.motifs.fasta import fasta_name
 from hpcvdj.motifs.graph import score_matrix, selected_edges, strands_of
 from hpcvdj.motifs.results import MotifResult
 from hpcvdj.motifs.sequences import Input, inputs_of, named, read_again
+from hpcvdj.motifs.settings import Algorithm, ClusterSettings, MotifConfig, Singletons
+from hpcvdj.recombination.productive import Rows
 from hpcvdj.repertoires.tables import as_arrow, repertoire_name
 from hpcvdj.runs.run import Run
 
 
-@unfolding(config=MotifConfig, edges=EdgeFilter, without=("strands", "memory", "strict_binding"))
+@documented(MotifConfig, EdgeFilter)
 def compare(
     sequences: Any,
     output: str | Path | None = None,
@@ -33,8 +35,18 @@ def compare(
     strands: Literal["one", "both"] = "one",
     memory: float = 0.0,
     overwrite: bool = False,
-    config: partial[MotifConfig],
-    edges: partial[EdgeFilter],
+    k: int = 12,
+    d: int = 2,
+    distinct: bool = False,
+    method: str = AUTO,
+    blocks: int = 0,
+    backend: str = AUTO,
+    score: str | None = None,
+    weights: Sequence[float] | None = None,
+    sequence_field: str = "junction",
+    rows: Rows = "productive",
+    min_score: float | None = None,
+    top: int | None = None,
 ) -> MotifResult:
     """Compare all sequences of a set with all others by their common k-mers within a Hamming distance.
 
@@ -45,19 +57,14 @@ def compare(
     strands         `one`: sequences as given; `both`: also with reverse complements
     memory          gigabytes for the tables; 0: a quarter of the host's memory, or half of the GPU's free memory
     overwrite       {overwrite}
-    {config}
-    {edges}
+    {options}
 
     Returns a MotifResult, open for reading: `counters()` of all pairs or, with `min_score` or `top`, `edges()`, which
     `to_table()` has as a pyarrow Table.  Use it as a context manager, or `close` it.
     Raises InputError for sequences that cannot be compared.
     """
-    chosen = edges()
-    settled = config(
-        strands=2 if strands == "both" else 1,
-        memory=int(memory * 1e9),
-        edges=None if chosen == EdgeFilter() else chosen,
-    )
+    given = {name: value for name, value in locals().items() if name not in ("strands", "memory")}
+    settled = MotifConfig.of(given).of_command(strands, memory, EdgeFilter.of(given))
     source = _source_of(sequences)
     if output is not None:
         compare_sequences(source, settled, Run().to(Path(output), overwrite=overwrite))
@@ -99,20 +106,24 @@ def _is_file(text: str) -> bool:
     return fasta_name(repertoire_name(Path(text))) != text
 
 
-@unfolding(clustering=cluster_matrix, edges=EdgeFilter)
+@documented(ClusterSettings, EdgeFilter)
 def cluster(
     result: MotifResult | str | Path,
     *,
     strand: Literal["both", "+", "-"] = "both",
-    clustering: Callable[..., Clustering],
-    edges: partial[EdgeFilter],
+    algorithm: Algorithm = "louvain",
+    resolution: float = 1.0,
+    seed: int = 1,
+    min_size: int = 1,
+    singletons: Singletons = "none",
+    min_score: float | None = None,
+    top: int | None = None,
 ) -> pa.Table:
     """Cluster the similarity graph of a comparison.
 
     result      {motif_result}
     strand      pairs of which strands: `+` (both as given), `-` (one reverse-complemented), or `both`
-    {clustering}
-    {edges}
+    {options}
 
     Returns a pyarrow Table with a row for each sequence: name, cluster (1 is the largest; 0: in none), size of the
     cluster, degree (neighbours) and weighted_degree (sum of its edges' scores).  The weight of an edge is its score;
@@ -120,15 +131,16 @@ def cluster(
     If the file of the junctions is still there, also their v_call, j_call and sequence, and the consensus of their
     cluster.
     """
+    settings, edges = ClusterSettings.of(locals()), EdgeFilter.of(locals())
     if not isinstance(result, MotifResult):
         with MotifResult(result) as opened:
-            return _clustered(opened, strand, clustering, edges())
-    return _clustered(result, strand, clustering, edges())
+            return _clustered(opened, strand, settings, edges)
+    return _clustered(result, strand, settings, edges)
 
 
-def _clustered(result: MotifResult, strand: str, clustering: Callable[..., Clustering], edges: EdgeFilter) -> pa.Table:
+def _clustered(result: MotifResult, strand: str, settings: ClusterSettings, edges: EdgeFilter) -> pa.Table:
     pieces = selected_edges(result, edges, strands_of(result, strand))
-    found = clustering(score_matrix(pieces, len(result)))
+    found = cluster_matrix(score_matrix(pieces, len(result)), settings)
     there = all(own.path is not None and own.path.is_file() for own in result.compared.inputs)
     read = read_again(result.compared, result.names) if there else None
     return found.to_table(result.names, further_columns(found, result.tables, read))

@@ -1,36 +1,44 @@
 """Clonotypes with more neighbours than chance explains: `hpcvdj.enrich`."""
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hpcvdj.api.parameters import unfolding
+from hpcvdj.api.parameters import documented
 from hpcvdj.api.tables import Given, used_model
-from hpcvdj.border import warn
-from hpcvdj.chance.check import Checks
-from hpcvdj.enrichment.enrich import Enrichment, Settings
-from hpcvdj.enrichment.tables import ClonotypeChoice, enrich_table
+from hpcvdj.chance.settings import Checks
+from hpcvdj.enrichment.enrich import Enrichment
+from hpcvdj.enrichment.settings import FEWEST_NEIGHBOURS, ClonotypeChoice, Settings
+from hpcvdj.enrichment.tables import enrich_table
+from hpcvdj.kernels.backends import AUTO
+from hpcvdj.public import warn
+from hpcvdj.recombination.calls import Ties
 from hpcvdj.recombination.models import Model
 
 
-@unfolding(settings=Settings, choice=ClonotypeChoice, checks=Checks, without=("strict_binding",))
+@documented(Settings, ClonotypeChoice, Checks)
 def enrich(
     junctions: Any,
     model: Model | str | Path,
     *,
     control: Any = None,
-    settings: partial[Settings],
-    choice: partial[ClonotypeChoice],
-    checks: partial[Checks],
+    kappa: float | None = None,
+    min_neighbours: int = FEWEST_NEIGHBOURS,
+    max_q: float = 0.001,
+    seed: int = 0,
+    selection: bool = True,
+    backend: str = AUTO,
+    min_reads: int = 1,
+    likely_errors: bool = False,
+    ties: Ties = "none",
+    keep_misfits: bool = False,
+    force: bool = False,
 ) -> Enrichment:
     """Find clonotypes with more neighbours than chance explains, on this machine.
 
     junctions  {junctions}; productive rows of one individual
     model      {model}
     control    junctions of other people: the number of neighbours that they have is taken for chance, not the model's
-    {settings}
-    {choice}
-    {checks}
+    {options}
 
     Returns an Enrichment: its `table` (pyarrow) has a row for each tested clonotype, the smallest p-value first, with
     the columns that docs/enrich.md lists; `kappa`, `by_length`, `hits` and `clusters`.
@@ -40,6 +48,7 @@ def enrich(
     leaves. Raises InputError if the model cannot make half of the rows (unless `force`), if no clonotype is left, or
     for rows of several repertoires.
     """
+    settings, choice, checks = Settings.of(locals()), ClonotypeChoice.of(locals()), Checks.of(locals())
     others = Given.of(control).arrow if control is not None else None
-    loaded = checks().model(used_model(model))
-    return enrich_table(Given.of(junctions).arrow, loaded, settings(), choice(), others, warn, checks())
+    loaded = checks.model(used_model(model))
+    return enrich_table(Given.of(junctions).arrow, loaded, settings, choice, others, warn, checks)

@@ -1,7 +1,6 @@
 """How probable it is that recombination makes a junction, in which ways, and what it makes by chance."""
 
 from collections.abc import Iterable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -9,34 +8,34 @@ import pyarrow as pa
 
 from hpcvdj.api.cohorts import cohort_of
 from hpcvdj.api.counting import warn_of
-from hpcvdj.api.parameters import documented, unfolding
+from hpcvdj.api.parameters import documented
 from hpcvdj.api.tables import Given, is_column, model_of, typed, used_model
 from hpcvdj.api.tables import germline as germline_of
-from hpcvdj.border import warn
-from hpcvdj.chance.check import Checks, sample_of_table
-from hpcvdj.cohorts.files import Naming
+from hpcvdj.chance.check import check_model, sample_of_table
+from hpcvdj.chance.settings import Checks
 from hpcvdj.cohorts.like import cohort_like
-from hpcvdj.counting.config import Normalize, PgenConfig, pgen_names
+from hpcvdj.cohorts.settings import Naming
+from hpcvdj.counting.config import Normalize, PgenConfig, PgenSettings
 from hpcvdj.counting.tables import values_of_table
 from hpcvdj.errors import InputError
-from hpcvdj.generation.generate import Generation
 from hpcvdj.generation.generate import generate as draw
-from hpcvdj.generation.simulate import PAPER_SEQUENCES, Simulation
+from hpcvdj.generation.settings import PAPER_LARGEST_PAIR, PAPER_SEQUENCES, Generation, Simulation, Weighting
 from hpcvdj.generation.simulate import simulate as make
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.kernels.quantities import Pgen
+from hpcvdj.public import warn
 from hpcvdj.recombination.calls import Genes, Ties
 from hpcvdj.recombination.germline import Germline, Tables
 from hpcvdj.recombination.likely import LikelyScenarios, most_likely
 from hpcvdj.recombination.models import Alleles, Model
-from hpcvdj.recombination.repertoire import JunctionField
+from hpcvdj.recombination.repertoire import PAPER_LONGEST_CDR3, JunctionField
 from hpcvdj.recombination.symbols import Alphabet, read_alphabet
 from hpcvdj.repertoires.reading import reading_of
 from hpcvdj.repertoires.tables import table_columns
 from hpcvdj.runs.run import Run
 
 
-@documented
+@documented(PgenSettings, Checks, without=("keep_misfits",))
 def pgen(
     junctions: Any,
     model: Model | str | Path,
@@ -59,22 +58,7 @@ def pgen(
     junctions       a table as of `count`, with junction or junction_aa; or junctions alone (a list, a Series), with
                     genes="any"
     model           {model}
-    sequence        the probability of the nucleotides, `nt`, of their amino acids, `aa`, or `both`; by default all that
-                    there is
-    mismatches      1: also of all amino-acid sequences within one mismatch, added up
-    genes           {genes}
-    sequence_field  the column to read: `junction`, or `junction_aa`, amino acids in which X, B, J and Z are several;
-                    by default `junction_aa` if the table has no `junction`; `junction` of junctions alone
-    alphabet        more symbols of amino acids: for each the symbols and codons that it stands for, as in
-                    {"x": ["D", "E", "AAA"]}; or the file that defines them
-    normalize       the probability among `productive` recombinations (other junctions are excluded), or, `none`, among
-                    all
-    selection       also the model's selection factor, `q_factor`, and the probability among productive junctions after
-                    selection, `p_post`; `q_excluded` says why a junction has none
-    joint           {joint}
-    ties            {ties}
-    force           {force}
-    backend         {backend}
+    {options}
     strict          the first row without a probability is an error
 
     Returns a table of the same kind (of a path, or of junctions alone: a pyarrow Table), with its rows in the same
@@ -85,6 +69,7 @@ def pgen(
     InputError for a missing column, for a model that cannot be read, for one that cannot make half of the rows (unless
     `force`), or, with `strict`, for a row without a value.
     """
+    settings, checks = PgenSettings.of(locals()), Checks.of(locals())
     if is_column(junctions):
         if genes != "any":
             raise InputError(
@@ -96,18 +81,17 @@ def pgen(
         symbols = Alphabet.of(alphabet) if isinstance(alphabet, Mapping) else read_alphabet(Path(alphabet))
     given = Given.of(junctions)
     reading = reading_of(table_columns(given.arrow), sequence_field, symbols, strict=strict)
-    names = pgen_names(sequence, mismatches, amino_acids=reading.alphabet is not None, selection=selection)
-    config = PgenConfig(names, genes, backend, normalize=normalize, joint=joint)
-    checks = Checks(ties, force=force)
+    config = settings.config(amino_acids=reading.alphabet is not None)
     reference = config.model(checks.model(used_model(model)))
     given.require(config.reads(reading).columns)
-    checks.check(sample_of_table(given.arrow, reference, config.reads(reading)), reference, warn, names[0])
+    sample = sample_of_table(given.arrow, reference, config.reads(reading))
+    check_model(checks, sample, reference, warn, config.names[0])
     values, tally = values_of_table(given.arrow, reference, config, reading)
     warn_of(tally, reference, Pgen.excluded)
     return given.beside(values)
 
 
-@documented
+@documented()
 def likely_scenarios(
     junction: str,
     model: Model | str | Path,
@@ -144,29 +128,32 @@ def likely_scenarios(
     return LikelyScenarios(loaded, junction, table["pgen_nt"][0].as_py(), found)
 
 
-@unfolding(plan=Generation)
+@documented(Generation)
 def generate(
     model: Model | str | Path,
     number: int = 100_000,
     *,
+    seed: int = 0,
+    productive: bool = False,
+    scenarios: bool = False,
+    selection: bool = False,
     like: Any = None,
     individual: str | None = None,
     force: bool = False,
     joint: bool = False,
     backend: str = AUTO,
-    plan: partial[Generation],
 ) -> pa.Table:
     """Draw sequences from a recombination model, on this machine.
 
     model       {model}
-    number      rows
+    number      junctions to draw
     like        a cohort, as of `sharing`: draw one like it, with as many productive recombinations for each individual;
                 `number` does not matter
     individual  the column of `like` that names the individual of each row
     force       {force}
     joint       {joint}
     backend     {backend}
-    {plan}
+    {options}
 
     Returns a pyarrow Table with the columns sequence_id, v_call, d_call, j_call, junction, junction_aa (empty for a
     junction out of frame) and productive; docs/generate.md lists those of `scenarios`.  The number in sequence_id is
@@ -175,27 +162,37 @@ def generate(
     The backend does not change the rows.  Raises InputError for a model that cannot be read, or that makes no
     (productive) junction.
     """
-    run = Run()
+    plan, run = Generation.of(locals()), Run()
     loaded = used_model(model, joint=joint)
     if like is not None:
         cohort, _ = cohort_of(like, loaded, Naming(individual), Checks(force=force))
-        batches = cohort_like(cohort, loaded, plan(count=number), run, backend)
+        batches = cohort_like(cohort, loaded, plan, run, backend)
     else:
-        batches = draw(loaded, plan(count=number), run.bind(backend), run)
+        batches = draw(loaded, plan, run.bind(backend), run)
     return pa.Table.from_batches(list(batches))
 
 
-@unfolding(plan=Simulation, without=("count",))
-def simulate(germline: Germline | Tables, number: int = PAPER_SEQUENCES, *, plan: partial[Simulation]) -> pa.Table:
+@documented(Simulation)
+def simulate(
+    germline: Germline | Tables,
+    number: int = PAPER_SEQUENCES,
+    *,
+    seed: int = 0,
+    n_lengths: range = range(11),
+    weighting: Weighting = "uniform",
+    largest_share: float = PAPER_LARGEST_PAIR / PAPER_SEQUENCES,
+    max_length: int = PAPER_LONGEST_CDR3,
+    productive: bool = False,
+    orf: bool = False,
+) -> pa.Table:
     """Make in silico junctions: V, D and J forms and n-nucleotides drawn at random.
 
     germline       {germline}
-    number         junctions
-    {plan}
+    {options}
 
     Returns a pyarrow Table with the columns sequence_id, v_call, d_call, j_call, junction, productive, n1_length and
     n2_length.  Every pathway of one n-length is equally likely to be drawn; `generate` draws from a recombination model
     instead.  Raises InputError for a plan that cannot be met.
     """
-    drawn = make(germline_of(germline), plan(count=number))
+    drawn = make(germline_of(germline), Simulation.of(locals()))
     return typed(pa.Table.from_batches(list(drawn)))

@@ -1,12 +1,12 @@
 """Results: opened, and shown on a page."""
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hpcvdj.api.parameters import unfolding
-from hpcvdj.reports.page import Grouping, write_report
+from hpcvdj.api.parameters import documented
+from hpcvdj.reports.page import write_report
+from hpcvdj.reports.settings import Grouping
 from hpcvdj.results.reader import Result
 
 
@@ -20,14 +20,16 @@ def open_result(path: str | Path) -> Result:
     return Result(path)
 
 
-@unfolding(grouping=Grouping)
+@documented(Grouping)
 def report(
     files: str | Path | Sequence[str | Path],
     output: str | Path,
     *,
     figures: str | Path | None = None,
     overwrite: bool = False,
-    grouping: partial[Grouping],
+    name: Sequence[str] = (),
+    metadata: str | Path | None = None,
+    group: str | None = None,
 ) -> int:
     """Write a report: what the data support, and the tables and figures behind it, on one HTML page.
 
@@ -36,11 +38,12 @@ def report(
     output     the page to write
     figures    the folder to write each figure to, as PNG and SVG
     overwrite  {overwrite}
-    {grouping}
+    {options}
 
     Returns the number of figures.  Raises InputError for files that a report does not show.
     """
-    return write_report(_several(files), output, figures=figures, grouping=grouping(), overwrite=overwrite)
+    grouping = Grouping.of(locals())
+    return write_report(_several(files), output, figures=figures, grouping=grouping, overwrite=overwrite)
 
 
 def _several(given: str | Path | Sequence[str | Path]) -> list[Any]:

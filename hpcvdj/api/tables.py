@@ -9,16 +9,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hpcvdj.api.parameters import documented
-from hpcvdj.border import warn
-from hpcvdj.recombination.germline import MAX_P, DAlleles, Germline, Tables, read_germline
+from hpcvdj.public import warn
+from hpcvdj.recombination.germline import MAX_P, DAlleles, Germline, GermlineSettings, Tables, read_germline
 from hpcvdj.recombination.igor import load_model, model_folders
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.packaged import germline_paths
 from hpcvdj.repertoires.convert import Converted
 from hpcvdj.repertoires.convert import convert as convert_tables
-from hpcvdj.repertoires.formats import REASON, Opening
+from hpcvdj.repertoires.formats import REASON
 from hpcvdj.repertoires.formats.format import ROW_ID
 from hpcvdj.repertoires.readers import TableReader, open_table
+from hpcvdj.repertoires.settings import TableSettings
 from hpcvdj.repertoires.tables import as_arrow, made_fields, table_batches
 from hpcvdj.results.frames import Kind, beside, of_kind
 
@@ -81,14 +82,14 @@ def _with_airr_fields(table: Any, arrow: pa.Table) -> Any:
     return beside(table, arrow, dict(zip(names, made.columns, strict=True)))
 
 
+@documented(TableSettings)
 def read_table(
     path: str | Path, *, format: str | None = None, columns: Mapping[str, str] | None = None, kind: Kind = "pyarrow"
 ) -> Any:
     """Read a table of junctions in any format that hpcvdj knows, as AIRR fields.
 
     path     a file: AIRR TSV or CSV (plain, gzip or zstd), Parquet, or the table of another program
-    format   the name of its format, as for `hpcvdj count --format`; by default its header says it
-    columns  which columns are which AIRR fields, as in {"junction": "cdr3nt", "v_call": "v"}
+    {options}
     kind     of the table: `pyarrow`, `pandas` or `polars`
 
     Returns a table with the AIRR fields, then the table's other columns.  Columns of whole numbers, of numbers, or of T
@@ -96,11 +97,11 @@ def read_table(
 
     Raises InputError for a file that cannot be read, and for a format that it does not have.
     """
-    reader = open_table(path, Opening(format, tuple((columns or {}).items())))
+    reader = open_table(path, TableSettings.of(locals()).opening())
     return of_kind(Given.read(reader).original, kind)
 
 
-@documented
+@documented(TableSettings)
 def convert(
     tables: str | Path | Sequence[str | Path],
     target: str | Path,
@@ -113,16 +114,15 @@ def convert(
 
     tables     a file, a folder of files, or a list of these
     target     the table to write: .tsv, .tsv.gz or .parquet
-    format     the name of their format; by default their headers say it
-    columns    which columns are which AIRR fields, as in {"junction": "cdr3nt", "v_call": "v"}
+    {options}
     overwrite  {overwrite}
 
     Returns what was written: the number of `tables` and `rows`, and the `reasons` of rows without a junction.  Several
     tables have repertoire_id, and ids as docs/formats.md says.  Raises InputError, and writes nothing, if a table
     cannot be read.
     """
+    opening = TableSettings.of(locals()).opening()
     paths = [tables] if isinstance(tables, str | Path) else tables
-    opening = Opening(format, tuple((columns or {}).items()))
     return convert_tables(list(map(Path, paths)), Path(target), opening, overwrite=overwrite)
 
 
@@ -151,13 +151,12 @@ def _typed(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column
 
 
-@documented
+@documented(GermlineSettings)
 def germline(germline: Germline | Tables, *, max_p: int = MAX_P, d_alleles: DAlleles = "first") -> Germline:
     """The germline table of a name, or of a file.
 
     germline   {germline}
-    max_p      the largest number of P-nucleotides at one terminus, 0 to 10
-    d_alleles  D alleles that take part: of each gene the `first` functional one, or `all` functional ones
+    {options}
 
     Raises InputError, which names the file, the line and the remedy.
     """

@@ -7,7 +7,7 @@ have a name, and with the calls of other genes (`hpcvdj.chance.calls`).
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,14 +26,16 @@ from hpcvdj.chance.calls import (
 )
 from hpcvdj.chance.depth import Counts, Floats
 from hpcvdj.chance.fit import TAIL, Frame, GeneFit, LengthFit, Side, at_least, compare, times_text
+from hpcvdj.chance.settings import Checks
 from hpcvdj.counting.compute import count_in_memory
 from hpcvdj.counting.config import PgenConfig
-from hpcvdj.errors import InputError, few, require_choice
-from hpcvdj.generation.generate import Generation, generate
+from hpcvdj.errors import InputError, few, option, told
+from hpcvdj.generation.generate import generate
+from hpcvdj.generation.settings import Generation
 from hpcvdj.kernels.generation.letters import productive_rows
 from hpcvdj.kernels.neighbours.blocks import groups
 from hpcvdj.recombination.alphabet import NUCLEOTIDES
-from hpcvdj.recombination.calls import Genes, Ties, locus_of
+from hpcvdj.recombination.calls import Genes, locus_of
 from hpcvdj.recombination.exclusions import ExclusionKind
 from hpcvdj.recombination.germline import SegmentType
 from hpcvdj.recombination.igor import model_folders, read_model
@@ -163,7 +165,7 @@ class ModelFit:
             return found
         # What explains other findings goes first.
         genes = sorted(self.genes, key=lambda own: (order.index(str(own.finding)), -own.rows))
-        of_genes = [(own.finding, f"{own}{REMEDIES.get(str(own.finding), '')}") for own in genes]
+        of_genes = [(own.finding, f"{own}{told(REMEDIES.get(str(own.finding), ''))}") for own in genes]
         found += [line for finding, line in of_genes if finding in ("broken", "truncated")]
         if self.miscalled:
             found.append(
@@ -190,54 +192,30 @@ _KEPT: dict[tuple[Any, ...], dict[Frame, Side]] = {}
 REMEDIES = {
     "broken": "; tests of sharing, contamination and neighbourhoods leave it out",
     "truncated": "; tests of sharing, contamination and neighbourhoods leave it out",
-    "habit": " (--ties auto takes them together)",
+    "habit": " ({ties=auto} takes them together)",
 }
 """What to do about a finding."""
 
 
-@dataclass(frozen=True)
-class Checks:
-    """What is done about a model that does not fit the table.
+def check_model(
+    checks: Checks, sample: Junctions, model: Model, warn: Callable[[str], None], name: str = ""
+) -> ModelFit:
+    """Compare a sample of rows with a model; InputError if it cannot make half of them.
 
-    ties          `auto`: V genes that reads hardly tell apart are taken together
-    keep_misfits  test what does not fit, too: genes that the model makes wrongly, rare alleles, contradicted calls
-    force         go on if the model cannot make half of the rows
+    warn  is told what is wrong
+    name  the probability of `PGEN_COLUMNS` that is compared; by default that of what is read
     """
-
-    ties: Ties = "none"
-    keep_misfits: bool = False
-    force: bool = False
-
-    def __post_init__(self) -> None:
-        require_choice("--ties", self.ties, get_args(Ties))
-
-    def model(self, model: Model) -> Model:
-        """The model whose probabilities are computed."""
-        return model.with_ties() if self.ties == "auto" else model
-
-    def check(self, sample: Junctions, model: Model, warn: Callable[[str], None], name: str = "") -> ModelFit:
-        """Compare a sample of rows with a model; InputError if it cannot make half of them.
-
-        warn  is told what is wrong
-        name  the probability of `PGEN_COLUMNS` that is compared; by default that of what is read
-        """
-        found = replace(check_fit(sample, model, name), keep_misfits=self.keep_misfits, force=self.force)
-        if not self.force:
-            _require_possible(found, model)
-        lines = found.lines()
-        if lines and found.compared:
-            warn(
-                f"{model.name} does not fit all of {found.rows:,} different rows that were compared with what it makes:"
-            )
-        for line in lines[:MOST_LINES]:
-            warn(line)
-        if lines[MOST_LINES:]:
-            warn(f"and {len(lines) - MOST_LINES} more findings about how {model.name} fits the rows")
-        return found
-
-
-CHECKS = Checks()
-"""What is done by default."""
+    found = replace(check_fit(sample, model, name), keep_misfits=checks.keep_misfits, force=checks.force)
+    if not checks.force:
+        _require_possible(found, model)
+    lines = found.lines()
+    if lines and found.compared:
+        warn(f"{model.name} does not fit all of {found.rows:,} different rows that were compared with what it makes:")
+    for line in lines[:MOST_LINES]:
+        warn(line)
+    if lines[MOST_LINES:]:
+        warn(f"and {len(lines) - MOST_LINES} more findings about how {model.name} fits the rows")
+    return found
 
 
 def sample_of_table(table: Any, model: Model, reading: Reading) -> Junctions:
@@ -251,16 +229,16 @@ def sample_of_table(table: Any, model: Model, reading: Reading) -> Junctions:
 def check_tables(
     checks: Checks, inputs: Sequence[Inputs], model: Model, warn: Callable[[str], None], name: str = ""
 ) -> ModelFit:
-    """Check rows of tables that are read in the same way; as of `Checks.check`."""
+    """Check rows of tables that are read in the same way; as of `check_model`."""
     together = replace(inputs[0], tables=tuple(table for own in inputs for table in own.tables))
-    return checks.check(together.sample(model, SAMPLE), model, warn, name)
+    return check_model(checks, together.sample(model, SAMPLE), model, warn, name)
 
 
 def check_fit(sample: Junctions, model: Model, name: str = "") -> ModelFit:
     """Compare rows of a table with a model, on this rank's cores: at most `SAMPLE` of them, drawn at random.
 
     sample  read with the codons of Cys 104 and Phe/Trp 118, rows out of frame and all
-    name    as of `Checks.check`
+    name    as of `check_model`
     """
     of_read = PGEN_COLUMNS[0] if sample.repertoire.letters is NUCLEOTIDES else PGEN_COLUMNS[1]
     names = (name or of_read,)
@@ -307,10 +285,11 @@ def _require_possible(fit: ModelFit, model: Model) -> None:
         return
     share = f"{100 * fit.impossible:.0f} % of {fit.rows:,} rows" if too_many else "half or more of their rows"
     place = f"{few(fit.tables)}: " if fit.tables else ""
-    other = f", or better -m {fit.better[0]}" if fit.better is not None else ""
+    other = f", or better {option('model', fit.better[0])}" if fit.better is not None else ""
     raise InputError(
         f"{place}{model.name} cannot make {share}: are they of another species or locus, with calls that are not "
-        f"theirs, or cut elsewhere than at Cys 104 and Phe/Trp 118? Give their model{other}; --force goes on"
+        f"theirs, or cut elsewhere than at Cys 104 and Phe/Trp 118? Give their model{other}; {option('force', True)} "
+        "goes on"
     )
 
 

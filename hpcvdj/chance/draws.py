@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from hpcvdj.counting.compute import count_in_memory, shared_repertoire
 from hpcvdj.counting.config import PgenConfig
 from hpcvdj.counting.tables import productive_reading
-from hpcvdj.generation.generate import Generation, generate
+from hpcvdj.generation.generate import generate
+from hpcvdj.generation.settings import Generation
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.recombination.repertoire import PgenProblem, Repertoire
@@ -20,10 +21,6 @@ from hpcvdj.runs.run import Run
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
-
-
-MOST_DRAWS = 10**8
-"""Sequences to draw at most: root keeps all, with their probabilities, which takes tens of gigabytes."""
 
 
 class SelectionFactor(Protocol):

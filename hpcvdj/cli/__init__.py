@@ -13,8 +13,9 @@ from importlib import import_module
 import typer
 
 from hpcvdj import __version__
-from hpcvdj.cli.common import QUIET, VERBOSE, Command, Group, complain, mute_nonroot_ranks, set_logging, unmute
-from hpcvdj.errors import HpcvdjError
+from hpcvdj.cli.common import QUIET, VERBOSE, complain, mute_nonroot_ranks, set_logging, unmute
+from hpcvdj.cli.declared import App
+from hpcvdj.errors import HpcvdjError, speaking_shell
 from hpcvdj.runs.launcher import ROOT, launched_rank, let_root_speak
 from hpcvdj.runs.ranks import abort
 
@@ -25,7 +26,7 @@ PANELS = {
     "Generation probabilities": ("pgen", "generate", "infer", "infer-selection", "models"),
     "More than chance": ("enrich", "sharing", "contamination"),
     "See and use the counters": ("report", "export", "explain"),
-    "Junction tables": ("convert",),
+    "Junction tables": ("convert", "formats"),
     "Germline tables": ("germline", "forms"),
     "Compare sequences by k-mers": ("motifs",),
     "Measure on this machine": ("scaling", "study"),
@@ -52,12 +53,10 @@ def common_options(
 
 def program(words: list[str] | None = None) -> typer.Typer:
     """The commands; if the first of `words` that is no option is one of them, that alone, which loads faster."""
-    app = typer.Typer(
+    app = App(
         name="hpcvdj",
         help="Count, exactly, how many V(D)J recombination pathways produce each observed junction.",
-        cls=Group,
         epilog="First look: hpcvdj count inputs/mouse_trb/small.tsv -g mouse_trb_paper -o out.h5",
-        no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode="markdown",
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
@@ -69,14 +68,19 @@ def program(words: list[str] | None = None) -> typer.Typer:
         for name in (name for name in names if not alone or name == named):
             module = import_module(f"hpcvdj.cli.{name.replace('-', '_')}")
             if hasattr(module, "app"):
-                app.add_typer(module.app, name=name, cls=Group, rich_help_panel=panel)
+                app.add_typer(module.app, name=name, rich_help_panel=panel)
             else:
-                app.command(name, cls=Command, rich_help_panel=panel)(module.command)
+                app.command(name, rich_help_panel=panel)(module.command)
     return app
 
 
 def main() -> None:
     """Run the command; never returns."""
+    with speaking_shell():
+        _run()
+
+
+def _run() -> None:
     for stream in (sys.stdout, sys.stderr):
         # Names of files and genes are UTF-8, whatever the locale says.
         if isinstance(stream, io.TextIOWrapper):

@@ -18,11 +18,12 @@ import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
-from hpcvdj.cli.helping import print_help
+from hpcvdj.cli.helping import MORE, print_help
 from hpcvdj.cli.streams import named, standard_streams, summary_stream
 from hpcvdj.errors import CompleteError, HpcvdjError, InputError, StoppedError
 from hpcvdj.runs.launcher import ROOT, launched_rank
-from hpcvdj.runs.ranks import PATIENCE_SECONDS, set_threads, starting, world
+from hpcvdj.runs.ranks import set_threads, starting, world
+from hpcvdj.runs.settings import Launch
 from hpcvdj.runs.stopping import stopped_by
 from hpcvdj.storage.files import require_apart, require_distinct
 
@@ -90,12 +91,30 @@ class Command(TyperCommand):
                 error.args = (named(str(error)),)
                 raise
 
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """The words of the usage line: arguments, options that are needed, and that there are others."""
+        arguments = [piece for param in self.params for piece in param.get_usage_pieces(ctx)]
+        needed = [
+            f"{min(own.opts, key=len)} {own.metavar}" for own in self.params if own.required and own.opts[0][0] == "-"
+        ]
+        return [*arguments, *needed, "[OPTIONS]"]
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help."""
+        self.print_help(ctx)
+
+    def print_help(self, ctx: Any, *, everything: bool = False) -> None:
+        """Print the help, with `everything` of all options."""
         for described in (self, *self.params):
             if getattr(described, "help", None):
                 described.help = fill(described.help)  # type: ignore[attr-defined]
-        print_help(self, ctx)
+        print_help(self, ctx, everything=everything)
+
+
+def _print_everything(ctx: typer.Context, asked: bool) -> None:
+    if asked:
+        ctx.command.print_help(ctx, everything=True)  # type: ignore[attr-defined]
+        raise typer.Exit
 
 
 def _interrupt_by_exception() -> None:
@@ -116,8 +135,21 @@ def _manners() -> list[Any]:
     """-q and -v, which every command takes after its name, too."""
 
     def declared(
-        quiet: bool = typer.Option(False, "--quiet", "-q", help=QUIET, expose_value=False, callback=_set_quiet),
-        verbose: bool = typer.Option(False, "--verbose", "-v", help=VERBOSE, expose_value=False, callback=_set_verbose),
+        quiet: bool = typer.Option(
+            False, "--quiet", "-q", help=QUIET, rich_help_panel=MORE, expose_value=False, callback=_set_quiet
+        ),
+        verbose: bool = typer.Option(
+            False, "--verbose", "-v", help=VERBOSE, rich_help_panel=MORE, expose_value=False, callback=_set_verbose
+        ),
+        everything: bool = typer.Option(
+            False,
+            "--help-all",
+            help="Show all options and exit.",
+            rich_help_panel=MORE,
+            expose_value=False,
+            is_eager=True,
+            callback=_print_everything,
+        ),
     ) -> None: ...
 
     alone = typer.Typer(add_completion=False)
@@ -241,23 +273,24 @@ def unmute() -> None:
         _streams.clear()
 
 
-def begin(threads: int | None = None, patience: float = PATIENCE_SECONDS) -> "Run":
-    """Start work: the arguments are well formed, so every rank may report its failures.
+_ALONE = Launch()
 
-    patience  seconds to wait for a rank that hangs
+
+def begin(launch: Launch = _ALONE) -> "Run":
+    """Start work: the arguments are well formed, so every rank may report its failures.
 
     LauncherError if the ranks were started with different options, or are different versions.
     """
     unmute()
-    starting.patience = patience
+    starting.patience = launch.patience
     current = world()
-    current.patience = patience
+    current.patience = launch.patience
     current.require_same("options", shlex.join(sys.argv[1:]))
     if current.size > 1:
         from hpcvdj.runs.provenance import computing
 
         current.require_same("software", computing(), "start all ranks in the same environment")
-    set_threads(current, threads)
+    set_threads(current, launch.threads)
     from hpcvdj.runs.run import Run
 
     return Run(current)

@@ -2,13 +2,13 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hpcvdj.cli import common
 from hpcvdj.cli.streams import is_stream
 from hpcvdj.errors import CompleteError, InputError, StoppedError, few
+from hpcvdj.runs.settings import Started
 from hpcvdj.runs.stopping import stopped_by
 
 if TYPE_CHECKING:
@@ -24,16 +24,6 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 U = TypeVar("U")
-
-
-@dataclass(frozen=True)
-class Started:
-    """How a run begins, and how it is saved; as the options of these names."""
-
-    resume: bool
-    overwrite: bool
-    checkpoint_every: float
-    batch_rows: int | None
 
 
 def compute_each(

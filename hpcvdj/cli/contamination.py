@@ -3,14 +3,15 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from hpcvdj.chance import DRAWS
+from hpcvdj.chance.settings import Checks
 from hpcvdj.cli import common, options
-from hpcvdj.cli.helping import MORE
 from hpcvdj.cli.streams import written_with_facts
+from hpcvdj.cohorts.settings import ContaminationSettings, Naming
+from hpcvdj.options import Option
+from hpcvdj.repertoires.settings import TableSettings
 from hpcvdj.runs.progress import told_if_slow
 from hpcvdj.runs.ranks import log_if_serial
+from hpcvdj.runs.settings import Launch, Overwrite
 
 if TYPE_CHECKING:
     from hpcvdj.cohorts.contamination import Contamination
@@ -20,61 +21,25 @@ def command(
     tables: options.Tables,
     model: options.ModelName,
     output: Annotated[
-        Path, options.option("--output -o", "OUT", "Table of pairs to write: .tsv, .tsv.gz or .parquet.")
+        Path, options.valued("--output -o", "OUT", "Table of pairs to write: .tsv, .tsv.gz or .parquet.")
     ],
-    individual: options.IndividualColumn = None,
-    metadata: options.Metadata = None,
-    group: options.GroupColumn = None,
-    subject: options.SubjectColumn = None,
+    naming: Naming,
+    settings: ContaminationSettings,
+    opening: TableSettings,
+    checks: Checks,
+    launch: Launch,
     write_clean: Annotated[
         Path | None,
-        options.option(
-            "--write-clean",
-            "FOLDER",
-            "Write the tables to this new folder, without the copies of improbable junctions that are not the largest; "
-            "needs duplicate_count.",
-        ),
+        Option("write the tables to this new folder, without the copies of improbable junctions that are not the "
+               "largest; needs duplicate_count", metavar="FOLDER"),
     ] = None,
     junctions_out: Annotated[
         Path | None,
-        options.option(
-            "--junctions", "OUT", "Table to write of the improbable junctions that are shared, and by whom."
-        ),
+        Option("table to write of the improbable junctions that are shared, and by whom", metavar="OUT"),
     ] = None,
-    plot: Annotated[
-        Path | None, options.option("--plot", "FIGURE", "Figure to draw: .png or .svg; needs matplotlib.")
-    ] = None,
-    max_pgen: Annotated[
-        float | None,
-        typer.Option(
-            "--max-pgen",
-            help="Junctions with a smaller probability, among productive ones, are improbable.",
-            show_default="1e-11, or more where that leaves too few",
-        ),
-    ] = None,
-    min_low: Annotated[
-        int | None,
-        typer.Option(
-            "--min-low",
-            min=1,
-            help="Improbable junctions that each individual must have.",
-            show_default="as many as copies of 1 % of a sample need to be seen, or the pair has no power",
-            rich_help_panel=MORE,
-        ),
-    ] = None,
-    draws: options.Draws = DRAWS,
-    seed: options.Seed = 0,
-    table_format: options.TableFormat = None,
-    columns: options.Columns = None,
-    ties: options.TiesOption = "none",
-    keep_misfits: options.KeepMisfits = False,
-    force: options.Force = False,
-    backend: options.BackendOption = "auto",
-    strict_binding: options.StrictBinding = False,
-    threads: options.Threads = None,
-    patience: options.Patience = options.DEFAULT_PATIENCE,
-    overwrite: options.Overwrite = False,
-) -> None:
+    plot: options.Plot = None,
+    overwrite: Overwrite = False,
+) -> None:  # fmt: skip
     """Find samples that contaminated each other, by the improbable junctions that they share.
 
     Two individuals hardly ever make the same junction if its generation probability is small. So junctions below
@@ -87,27 +52,19 @@ def command(
 
     Example: hpcvdj contamination donors/ -m human_trb -o pairs.tsv --metadata donors.tsv --group batch
     """
-    run = common.begin(threads, patience)
+    run = common.begin(launch)
     log_if_serial(run.world)
-    from hpcvdj.chance.check import Checks
     from hpcvdj.cohorts.commands import Further, contaminate_files
-    from hpcvdj.cohorts.contamination import ContaminationSettings
-    from hpcvdj.cohorts.files import Naming
     from hpcvdj.storage.plots import require_plottable
 
-    settings = run.from_root(
-        lambda: ContaminationSettings(max_pgen, min_low, draws, seed, backend, strict_binding=strict_binding)
-    )
-    naming = run.from_root(lambda: Naming(individual, metadata, group, subject))
-    checks = run.from_root(lambda: Checks(ties, keep_misfits=keep_misfits, force=force))
-    opening = run.from_root(lambda: options.opening(table_format, columns))
     if plot is not None:
         run.on_root(lambda: require_plottable(plot, overwrite=overwrite))
     target = run.to(output, overwrite=overwrite)
     further = Further(write_clean, junctions_out)
     with run.request:
+        opened = run.from_root(opening.opening)
         loaded = run.from_root(lambda: options.used_model(model))
-        found = contaminate_files(tables, loaded, settings, naming, checks, target, opening, further)
+        found = contaminate_files(tables, loaded, settings, naming, checks, target, opened, further)
     if found is None:
         return
     if plot is not None:

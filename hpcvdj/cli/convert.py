@@ -1,14 +1,15 @@
 """`hpcvdj convert`."""
 
 from hpcvdj.cli import common, options
+from hpcvdj.repertoires.settings import TableSettings
+from hpcvdj.runs.settings import Overwrite
 
 
 def command(
     junctions: options.Tables,
     output: options.OutputTable,
-    table_format: options.TableFormat = None,
-    columns: options.Columns = None,
-    overwrite: options.Overwrite = False,
+    opening: TableSettings,
+    overwrite: Overwrite = False,
 ) -> None:
     """Write tables of other programs as an AIRR table, every row in its place.
 
@@ -24,7 +25,7 @@ def command(
     from hpcvdj.counting.summary import reason_lines
     from hpcvdj.repertoires.convert import convert
 
-    done = convert(junctions, output, options.opening(table_format, columns), overwrite=overwrite)
+    done = convert(junctions, output, opening.opening(), overwrite=overwrite)
     if done.tables > 1:
         common.say(f"tables     {done.tables:,}")
     without = done.reasons.total()

@@ -1,42 +1,26 @@
 """`hpcvdj count`."""
 
-from typing import Annotated
-
-import typer
-
 from hpcvdj.cli import common, options
-from hpcvdj.cli.computing import Started, compute_each, planned
-from hpcvdj.cli.helping import MORE
+from hpcvdj.cli.computing import compute_each, planned
+from hpcvdj.counting.config import Config
+from hpcvdj.recombination.germline import GermlineSettings
+from hpcvdj.repertoires.settings import RowSettings, Strict, TableSettings
 from hpcvdj.runs.ranks import log_if_serial
+from hpcvdj.runs.settings import Launch, Started
 
 
 def command(
     junctions: options.Tables,
     germline: options.GermlineTables,
     output: options.Output,
+    config: Config,
+    rows: RowSettings,
+    alleles: GermlineSettings,
+    opening: TableSettings,
+    started: Started,
+    launch: Launch,
+    strict: Strict = False,
     together: options.Together = False,
-    table_format: options.TableFormat = None,
-    columns: options.Columns = None,
-    max_n: options.MaxN = "10",
-    method: options.MethodOption = "direct",
-    backend: options.BackendOption = "auto",
-    d_forms: options.DForms = "paper",
-    d_alleles: options.DAllelesOption = "first",
-    max_p: options.MaxP = 4,
-    sequence_field: options.Field = "junction",
-    ambiguous_calls: options.AmbiguousCalls = "exclude",
-    unlisted_alleles: options.UnlistedAlleles = "exclude",
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Fail on the first row that cannot be counted.", rich_help_panel=MORE)
-    ] = False,
-    threads_per_block: options.ThreadsPerBlock = options.DEFAULT_THREADS_PER_BLOCK,
-    strict_binding: options.StrictBinding = False,
-    threads: options.Threads = None,
-    resume: options.Resume = False,
-    batch_rows: options.BatchRows = None,
-    checkpoint_every: options.CheckpointEvery = options.DEFAULT_CHECKPOINT_SECONDS,
-    patience: options.Patience = options.DEFAULT_PATIENCE,
-    overwrite: options.Overwrite = False,
 ) -> None:
     """Count the recombination pathways of every junction of a repertoire.
 
@@ -55,19 +39,8 @@ def command(
 
     Example: hpcvdj count inputs/mouse_trb/small.tsv -g mouse_trb_paper -o out.h5
     """
-    run = common.begin(threads, patience)
+    run = common.begin(launch)
     log_if_serial(run.world)
-    from hpcvdj.counting.config import Config
-    from hpcvdj.recombination.calls import CallPolicy
-    from hpcvdj.recombination.germline import read_germline
-    from hpcvdj.repertoires.reading import Reading
-
-    config = run.from_root(
-        lambda: Config(options.parse_max_n(max_n), method, backend, d_forms, threads_per_block, strict_binding)
-    )
-    table = run.from_root(lambda: read_germline(germline, max_p=max_p, d_alleles=d_alleles))
-    opening = run.from_root(lambda: options.opening(table_format, columns))
-    reading = Reading(sequence_field, CallPolicy(ambiguous_calls, unlisted_alleles), strict, opening=opening)
-
-    started = Started(resume, overwrite, checkpoint_every, batch_rows)
+    table = run.from_root(lambda: alleles.read(germline))
+    reading = rows.reading(strict=strict, opening=run.from_root(opening.opening))
     compute_each(run, lambda: planned(junctions, output, reading, together=together), table, config, started)

@@ -4,13 +4,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from hpcvdj.chance.settings import Checks
 from hpcvdj.cli import common, options
 from hpcvdj.cli.computing import make_folder, not_all, one_after_another
 from hpcvdj.cli.streams import written_with_facts
-from hpcvdj.errors import InputError, naming
+from hpcvdj.enrichment.settings import ClonotypeChoice, Settings
+from hpcvdj.errors import InputError, naming, option
+from hpcvdj.options import Option
+from hpcvdj.repertoires.settings import TableSettings
 from hpcvdj.runs.ranks import log_if_serial
+from hpcvdj.runs.settings import Launch, Overwrite
 
 if TYPE_CHECKING:
     from hpcvdj.enrichment.tables import Enriched
@@ -25,91 +28,31 @@ def command(
     model: options.ModelName,
     output: Annotated[
         Path,
-        options.option(
+        options.valued(
             "--output -o",
             "OUT",
             "Table of tested clonotypes to write: .tsv, .tsv.gz or .parquet. Several tables: a folder, for NAME.tsv of "
             "each.",
         ),
     ],
+    settings: Settings,
+    choice: ClonotypeChoice,
+    opening: TableSettings,
+    checks: Checks,
+    launch: Launch,
     control: Annotated[
         Path | None,
-        typer.Option(
-            "--control",
-            metavar="TABLE",
-            help="Junctions of other people: take the number of neighbours that they have for chance, not the model's "
-            "probabilities.",
-            show_default=False,
-        ),
+        Option("junctions of other people: take the number of neighbours that they have for chance, not the model's "
+               "probabilities", metavar="TABLE"),
     ] = None,
     plot: Annotated[
         Path | None,
-        typer.Option(
-            "--plot",
-            metavar="FIG",
-            help="Figure to draw: p-values beside uniform ones, and the hits as a network; .png or .svg. Needs "
-            "matplotlib and networkx. Only of a single table.",
-            show_default=False,
-        ),
+        Option("figure to draw, of a single table: p-values beside uniform ones, and the hits as a network; .png or "
+               ".svg; needs matplotlib and networkx", metavar="FIGURE"),
     ] = None,
-    table_format: options.TableFormat = None,
-    columns: options.Columns = None,
-    min_reads: Annotated[
-        int,
-        typer.Option(
-            "--min-reads",
-            min=1,
-            help="Leave out nucleotide junctions with fewer reads. If most have one read, the summary says how many "
-            "hits there are with --min-reads 2.",
-        ),
-    ] = 1,
-    likely_errors: Annotated[
-        bool,
-        typer.Option(
-            "--likely-errors",
-            help="Keep likely sequencing errors: junctions that differ in one base from another one of any V and J "
-            "with 20 times as many reads (duplicate_count), in two bases from one with 400 times, or in three from one "
-            "with 8,000 times.",
-        ),
-    ] = False,
-    min_neighbours: Annotated[
-        int, typer.Option("--min-neighbours", min=1, help="Test clonotypes with at least so many neighbours.")
-    ] = 2,
-    kappa: Annotated[
-        float | None,
-        typer.Option(
-            "--kappa",
-            help="By how much selection makes neighbourhoods denser than recombination alone: 1 for generated "
-            "junctions.",
-            show_default="estimated for each length",
-        ),
-    ] = None,
-    max_q: Annotated[
-        float, typer.Option("--max-q", help="False discovery rate up to which clonotypes are hits.")
-    ] = 0.001,
-    seed: Annotated[
-        int,
-        typer.Option("--seed", min=0, help="Seed of the clonotypes drawn to estimate kappa."),
-    ] = 0,
-    selection: Annotated[
-        bool,
-        typer.Option(
-            "--selection/--no-selection",
-            help="Take the model's selection factor (hpcvdj infer-selection), if it has one.",
-        ),
-    ] = True,
-    ties: options.TiesOption = "none",
-    keep_misfits: options.KeepMisfits = False,
-    force: options.Force = False,
-    backend: options.BackendOption = "auto",
-    strict_binding: options.StrictBinding = False,
-    threads: options.Threads = None,
-    patience: options.Patience = options.DEFAULT_PATIENCE,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Of several tables, leave those whose output is complete.")
-    ] = False,
-    overwrite: options.Overwrite = False,
-) -> None:
+    resume: Annotated[bool, Option("of several tables, leave those whose output is complete")] = False,
+    overwrite: Overwrite = False,
+) -> None:  # fmt: skip
     """Find clonotypes with more neighbours than chance explains, as clonotypes that answer the same antigen have.
 
     A neighbour of a clonotype (V gene, J gene, amino acids) is a nucleotide junction of the same genes with the same
@@ -125,37 +68,22 @@ def command(
     Examples: hpcvdj enrich sample.tsv -m human_trb -o enriched.tsv;
     hpcvdj enrich samples/ -m human_trb -o enriched/
     """
-    run = common.begin(threads, patience)
+    run = common.begin(launch)
     log_if_serial(run.world)
-    from hpcvdj.chance.check import Checks
-    from hpcvdj.enrichment.enrich import Settings
-    from hpcvdj.enrichment.tables import ClonotypeChoice, enrich_file
+    from hpcvdj.enrichment.tables import enrich_file
     from hpcvdj.repertoires.inputs import targets_of
     from hpcvdj.repertoires.tables import table_suffix
 
-    opening = run.from_root(lambda: options.opening(table_format, columns))
-    settings = run.from_root(
-        lambda: Settings(
-            kappa,
-            min_neighbours,
-            max_q,
-            seed,
-            backend=backend,
-            selection=selection,
-            strict_binding=strict_binding,
-        )
-    )
-    choice = ClonotypeChoice(min_reads, likely_errors)
-    checks = run.from_root(lambda: Checks(ties, keep_misfits=keep_misfits, force=force))
+    opened = run.from_root(opening.opening)
     if plot is not None:
         # Whether an existing one is replaced depends on the table, if the run resumes.
         run.on_root(partial(_require_drawable, plot, overwrite=overwrite or resume))
 
     def plan() -> list[tuple[Path, Path]]:
         several = "run hpcvdj once for each table"
-        work = targets_of(junctions, output, opening, suffix=".tsv", require=table_suffix, alone=several)
+        work = targets_of(junctions, output, opened, suffix=".tsv", require=table_suffix, alone=several)
         if plot is not None and len(work) > 1:
-            raise InputError(f"--plot {plot}: draws one table, and {len(work):,} are given; {several}")
+            raise InputError(f"{option('plot', plot)}: draws one table, and {len(work):,} are given; {several}")
         make_folder(junctions, output)
         return work
 
@@ -164,7 +92,7 @@ def command(
         further = [plot] if plot is not None else []
         given = [table, control] if control is not None else [table]
         with naming(table.name):
-            found = enrich_file(given, loaded, settings, choice, to, opening, checks, further)
+            found = enrich_file(given, loaded, settings, choice, to, opened, checks, further)
         if found is None:
             return
         if plot is not None:
@@ -174,7 +102,7 @@ def command(
         if len(work) > 1:
             _report_line(found, table, target)
         else:
-            _report(found, written_with_facts(target, plot), max_q)
+            _report(found, written_with_facts(target, plot), settings.max_q)
 
     with run.request:
         work = run.from_root(plan)

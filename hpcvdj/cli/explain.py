@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -11,8 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from hpcvdj.cli import common, options
-from hpcvdj.errors import InputError, option_named
+from hpcvdj.counting.config import DEFAULT_MAX_N, MaxN
+from hpcvdj.errors import InputError, option
+from hpcvdj.options import Option
 from hpcvdj.recombination.explanation import Explanation, Pathway
+from hpcvdj.recombination.germline import DForms, GermlineSettings, PaperDForms
+from hpcvdj.recombination.models import Joint
+from hpcvdj.repertoires.settings import RowSettings
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,54 +44,33 @@ RECORDED = ("v", "j", "joint", *ONLY_PATHWAYS[1:])
 def command(
     context: typer.Context,
     junction: Annotated[
-        str,
-        typer.Argument(
-            help="The junction (or CDR3), in nucleotides; with --id a result file.",
-            metavar="JUNCTION",
-            show_default=False,
-        ),
+        str, options.argument("JUNCTION", "The junction (or CDR3), in nucleotides; with --id a result file.")
     ],
+    rows: RowSettings,
+    alleles: GermlineSettings,
     sequence_id: Annotated[
         str | None,
-        typer.Option(
-            "--id",
-            metavar="SEQUENCE_ID",
-            help="Explain this row of the result file JUNCTION, as it was counted.",
-            show_default=False,
-        ),
+        Option("explain this row of the result file JUNCTION, as it was counted", flags="--id", metavar="SEQUENCE_ID"),
     ] = None,
     v: Annotated[
         str | None,
-        typer.Option(
-            "--v", metavar="CALL", help="V gene or allele, as TRBV5 or TRBV5*01.", show_default="with --model any"
-        ),
+        Option("V gene or allele, as TRBV5 or TRBV5*01", metavar="CALL", unset="with a model any"),
     ] = None,
-    j: Annotated[
-        str | None, typer.Option("--j", metavar="CALL", help="J gene or allele.", show_default="with --model any")
-    ] = None,
+    j: Annotated[str | None, Option("J gene or allele", metavar="CALL", unset="with a model any")] = None,
     germline: options.OptionalGermline = None,
     model: options.OptionalModel = None,
-    max_n: options.MaxN = "10",
+    max_n: MaxN = DEFAULT_MAX_N,
     output_format: Annotated[
-        Literal["table", "json"], typer.Option("--format", help="Tables and an alignment for people, or JSON.")
+        Literal["table", "json"], Option("tables and an alignment for people, or JSON")
     ] = "table",
-    top: Annotated[
+    most: Annotated[
         int,
-        typer.Option(
-            "--top",
-            min=0,
-            max=100_000,
-            help="Number of pathways to list, most direct first, or of scenarios, most likely first; sums include all.",
-        ),
+        Option("number of pathways to list, most direct first, or of scenarios, most likely first; sums include all",
+               flags="--list", least=0, most=100_000),
     ] = 10,
-    d_forms: options.DForms = "paper",
-    d_alleles: options.DAllelesOption = "first",
-    max_p: options.MaxP = 4,
-    sequence_field: options.Field = "junction",
-    ambiguous_calls: options.AmbiguousCalls = "exclude",
-    unlisted_alleles: options.UnlistedAlleles = "exclude",
-    joint: options.Joint = False,
-) -> None:
+    d_forms: DForms = PaperDForms.name,
+    joint: Joint = False,
+) -> None:  # fmt: skip
     """List the recombination pathways of one junction, or its most likely scenarios under a recombination model.
 
     With --germline: counts all pathways by n-length and by D gene, as `hpcvdj count` does, and lists the most direct
@@ -108,7 +93,6 @@ def command(
         return
     from hpcvdj.api.counting import explain
     from hpcvdj.api.probabilities import likely_scenarios
-    from hpcvdj.recombination.germline import read_germline
 
     sources = {name: context.get_parameter_source(name) for name in context.params}
     given = [name for name, source in sources.items() if source is not None and source.name != "DEFAULT"]
@@ -116,9 +100,9 @@ def command(
         wrong = [name for name in given if name in RECORDED]
         if wrong:
             raise InputError(f"{_flags(wrong)}: the result records it; leave it out with --id")
-        n_lengths = options.parse_max_n(max_n) if "max_n" in given else None
-        for found in _rows(Path(junction), sequence_id, germline, model, n_lengths, top):
-            _print(found, top, output_format)
+        n_lengths = max_n if "max_n" in given else None
+        for found in _rows(Path(junction), sequence_id, germline, model, n_lengths, most):
+            _print(found, most, output_format)
         return
     if (germline is None) == (model is None):
         raise InputError(
@@ -128,31 +112,20 @@ def command(
         wrong = [name for name in given if name in ONLY_PATHWAYS]
         if wrong:
             raise InputError(f"{_flags(wrong)}: for --germline only; leave out what lists pathways, or --model")
-        _print(likely_scenarios(junction, model, v_call=v, j_call=j, number=top, joint=joint), top, output_format)
+        _print(likely_scenarios(junction, model, v_call=v, j_call=j, number=most, joint=joint), most, output_format)
         return
     assert germline is not None
     if joint:
-        raise InputError("--joint: for --model only; leave it out")
+        raise InputError(f"{option('joint')}: for {option('model')} only; leave it out")
     if v is None or j is None:
         raise InputError("pathways are those of a V and a J gene: give --v and --j")
-    table = read_germline(germline, max_p=max_p, d_alleles=d_alleles)
-    explanation = explain(
-        junction,
-        v,
-        j,
-        table,
-        max_n=options.parse_max_n(max_n),
-        d_forms=d_forms,
-        sequence_field=sequence_field,
-        ambiguous_calls=ambiguous_calls,
-        unlisted_alleles=unlisted_alleles,
-    )
-    anchors = (junction[:3].upper(), junction[-3:].upper()) if sequence_field == "junction" else ("", "")
-    _print(explanation, top, output_format, anchors)
+    explanation = explain(junction, v, j, alleles.read(germline), max_n=max_n, d_forms=d_forms, **asdict(rows))
+    anchors = (junction[:3].upper(), junction[-3:].upper()) if rows.sequence_field == "junction" else ("", "")
+    _print(explanation, most, output_format, anchors)
 
 
 def _flags(names: list[str]) -> str:
-    return ", ".join(map(option_named, names))
+    return ", ".join(map(option, names))
 
 
 def _rows(

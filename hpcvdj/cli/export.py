@@ -3,28 +3,19 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from hpcvdj.cli import common, options
-from hpcvdj.cli.helping import MORE
+from hpcvdj.options import Option
+from hpcvdj.runs.settings import Overwrite
 
 
 def command(
     result: options.ResultFile,
     output: options.OutputTable,
-    junctions: Annotated[
-        Path | None,
-        typer.Option("--junctions", help="Where the counted table is now.", show_default="where it was counted"),
-    ] = None,
+    junctions: Annotated[Path | None, Option("where the counted table is now", unset="where it was counted")] = None,
     airr: Annotated[
-        bool,
-        typer.Option(
-            "--airr",
-            help="Add the columns, empty, that an AIRR file must have and the table lacks.",
-            rich_help_panel=MORE,
-        ),
+        bool, Option("add the columns, empty, that an AIRR file must have and the table lacks", more=True)
     ] = False,
-    overwrite: options.Overwrite = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Write the counted table with the counters beside it, every row in its place.
 

@@ -3,35 +3,29 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from hpcvdj.cli import common, options
+from hpcvdj.options import Option
+from hpcvdj.recombination.germline import DForms, GermlineSettings, PaperDForms
 
 if TYPE_CHECKING:
     from hpcvdj.studies.memory import FormsRow
 
 
 def command(
-    germline: Annotated[
-        Path, typer.Argument(help="Germline table, name or file.", metavar="GERMLINE", show_default=False)
-    ],
-    in_vivo: Annotated[
-        int | None, typer.Option("--in-vivo", min=0, help="Also the bytes of this many in vivo sequences.")
-    ] = None,
-    d_forms: options.DForms = "paper",
-    d_alleles: options.DAllelesOption = "first",
-    max_p: options.MaxP = 4,
+    germline: Annotated[Path, options.argument("GERMLINE", "Germline table, name or file.")],
+    alleles: GermlineSettings,
+    in_vivo: Annotated[int | None, Option("also the bytes of this many in vivo sequences", least=0)] = None,
+    d_forms: DForms = PaperDForms.name,
 ) -> None:
     """Count the forms of each segment type and their bytes: the paper's Table III.
 
     Baseline is one byte a base, bit-wise two bits a base with every form padded to whole bytes. Every V and J allele
     of the table is counted; of the D alleles, those that take part in recombination.
     """
-    from hpcvdj.recombination.germline import read_germline
     from hpcvdj.studies.memory import IN_VIVO_BYTES, IN_VIVO_PACKED_BYTES, forms_tables
 
     common.begin()
-    table = read_germline(germline, max_p=max_p, d_alleles=d_alleles)
+    table = alleles.read(germline)
     for locus, rows in forms_tables(table, d_forms).items():
         _report(locus, rows)
     if in_vivo is not None:

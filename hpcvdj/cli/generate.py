@@ -3,15 +3,18 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from hpcvdj.chance.settings import Checks, Force
 from hpcvdj.cli import common, options
 from hpcvdj.cli.drawing import write_drawn
+from hpcvdj.cohorts.settings import IndividualColumn, Naming
+from hpcvdj.generation.settings import Generation
+from hpcvdj.kernels.backends import AUTO, BackendName
+from hpcvdj.recombination.models import Joint, Model
+from hpcvdj.runs.settings import Launch, Overwrite, Threads
 from hpcvdj.storage.files import require_distinct
 
 if TYPE_CHECKING:
     from hpcvdj.cohorts.cohort import Cohort
-    from hpcvdj.recombination.models import Model
     from hpcvdj.repertoires.inputs import Inputs
     from hpcvdj.runs.run import Run
 
@@ -19,39 +22,22 @@ if TYPE_CHECKING:
 def command(
     model: options.ModelName,
     output: options.OutputTable,
-    number: options.Number = 100_000,
-    seed: options.Seed = 0,
-    productive: Annotated[
-        bool,
-        typer.Option(
-            "--productive", help="Only junctions in frame, without stop codon, from Cys 104 to Phe, Trp or Val 118."
-        ),
-    ] = False,
-    scenarios: Annotated[
-        bool, typer.Option("--scenarios", help="Also write how each junction was made: trims, P- and n-nucleotides.")
-    ] = False,
-    selection: Annotated[
-        bool,
-        typer.Option(
-            "--selection",
-            help="Only productive junctions, in proportion to the model's selection factor (hpcvdj infer-selection).",
-        ),
-    ] = False,
+    plan: Generation,
     like: Annotated[
         list[Path] | None,
-        options.option(
+        options.valued(
             "--like",
             "TABLE",
             "Table, or folder of tables, of a cohort: draw one like it, with as many productive recombinations of each "
             "individual, and its read counts. May be repeated. -n does not matter.",
         ),
     ] = None,
-    individual: options.IndividualColumn = None,
-    joint: options.Joint = False,
-    force: options.Force = False,
-    backend: options.BackendOption = "auto",
-    threads: options.Threads = None,
-    overwrite: options.Overwrite = False,
+    individual: IndividualColumn = None,
+    joint: Joint = False,
+    force: Force = False,
+    backend: BackendName = AUTO,
+    threads: Threads = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Draw sequences from a recombination model: a repertoire as V(D)J recombination makes it by chance.
 
@@ -67,10 +53,9 @@ def command(
 
     Example: hpcvdj generate -m mouse_trb -n 10000 --seed 1 --productive -o mouse.tsv
     """
-    run = common.begin(threads)
-    from hpcvdj.generation.generate import Generation, generate
+    run = common.begin(Launch(threads))
+    from hpcvdj.generation.generate import generate
 
-    plan = run.from_root(lambda: Generation(number, seed, productive, scenarios, selection))
     loaded = run.from_root(lambda: options.used_model(model))
     if joint:
         loaded = run.from_root(loaded.with_joint_choice)
@@ -83,15 +68,14 @@ def command(
         batches = cohort_like(cohort, loaded, plan, run, backend)
     else:
         batches = generate(loaded, plan, run.bind(backend, sharing_pays=True), run)
-    write_drawn(run, batches, output, seed, overwrite=overwrite)
+    write_drawn(run, batches, output, plan.seed, overwrite=overwrite)
 
 
 def _cohort(
-    tables: list[Path], model: "Model", individual: str | None, run: "Run", *, force: bool
+    tables: list[Path], model: Model, individual: str | None, run: "Run", *, force: bool
 ) -> "tuple[Inputs, Cohort | None]":
     """The tables, and root's cohort of them."""
-    from hpcvdj.chance.check import Checks
-    from hpcvdj.cohorts.files import Naming, cohort_of_files
+    from hpcvdj.cohorts.files import cohort_of_files
 
     inputs, cohort, _ = cohort_of_files(tables, model, Naming(individual), Checks(force=force), run)
     return inputs, cohort

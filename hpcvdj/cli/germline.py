@@ -2,28 +2,20 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
-
-import typer
+from typing import Annotated
 
 from hpcvdj.cli import common, options
-from hpcvdj.cli.common import Command
+from hpcvdj.cli.declared import App
 from hpcvdj.errors import choices
 from hpcvdj.germline_import import AUTO, Imported, Source, import_germline, summaries
+from hpcvdj.options import Option
+from hpcvdj.runs.settings import Overwrite
 from hpcvdj.storage.files import require_writable
 
-if TYPE_CHECKING:
-    FormatName = str
-else:
-    FormatName = Literal[(AUTO, *choices(Source))]
-
-app = typer.Typer(
-    help="Germline tables: which ones have a name, and how to make one from what a database publishes.",
-    no_args_is_help=True,
-)
+app = App(help="Germline tables: which ones have a name, and how to make one from what a database publishes.")
 
 
-@app.command("list", cls=Command)
+@app.command("list")
 def list_tables() -> None:
     """List the germline tables that can be named, with their numbers of V, D and J alleles.
 
@@ -50,59 +42,38 @@ def list_tables() -> None:
         common.answer(line)
 
 
-@app.command("import", cls=Command)
+@app.command("import")
 def import_(
-    sources: Annotated[
-        list[Path], typer.Argument(help=f"Files or folders. {summaries()}.", metavar="SOURCE...", show_default=False)
-    ],
+    sources: Annotated[list[Path], options.argument("SOURCE...", f"Files or folders. {summaries()}.")],
     output: Annotated[
         Path,
-        options.option(
-            "--output -o",
-            "GERMLINE.tsv",
-            "Table to write; refused alleles go to GERMLINE.refused.tsv beside it.",
+        options.valued(
+            "--output -o", "GERMLINE.tsv", "Table to write; refused alleles go to GERMLINE.refused.tsv beside it."
         ),
     ],
     locus: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--locus",
-            help="Keep only this locus, such as TRB; may be given several times. Also the locus of alleles whose names "
-            "do not tell theirs.",
-            show_default="all",
-        ),
-    ] = None,
+        tuple[str, ...],
+        Option("keep only this locus, such as TRB; may be given several times. Also the locus of alleles whose names "
+               "do not tell theirs", unset="all", several=True),
+    ] = (),
     species: Annotated[
-        str | None,
-        typer.Option(
-            "--species", help="Keep only this species, as the source names it: 'Homo sapiens'.", show_default="all"
-        ),
+        str | None, Option("keep only this species, as the source names it: 'Homo sapiens'", unset="all")
     ] = None,
     anchors: Annotated[
         Path | None,
-        typer.Option(
-            "--anchors",
-            metavar="CSV",
-            help="Anchors that are missing or wrong in the source: allele,anchor_index (base of codon 104 or 118, from "
-            "0), and optionally function, strand, reads, note, refuse.",
-            show_default="none",
-        ),
+        Option("anchors that are missing or wrong in the source: allele,anchor_index (base of codon 104 or 118, from "
+               "0), and optionally function, strand, reads, note, refuse", metavar="CSV", unset="none"),
     ] = None,
     source_format: Annotated[
-        FormatName, typer.Option("--format", help="Kind of the sources; auto detects it from their content.")
+        str,
+        Option("kind of the sources; auto detects it from their content", choices=lambda: (AUTO, *choices(Source))),
     ] = AUTO,
-    source_note: Annotated[
-        str | None,
-        typer.Option("--source-note", help="Text for the column source.", show_default="the source's own name"),
-    ] = None,
+    source_note: Annotated[str | None, Option("text for the column source", unset="the source's own name")] = None,
     species_note: Annotated[
-        str | None,
-        typer.Option(
-            "--species-note", help="Text to add to the column source, such as the species.", show_default="none"
-        ),
+        str | None, Option("text to add to the column source, such as the species", unset="none")
     ] = None,
-    overwrite: options.Overwrite = False,
-) -> None:
+    overwrite: Overwrite = False,
+) -> None:  # fmt: skip
     """Make a germline table: the parts of V, D and J genes that are in the CDR3.
 
     A V gene is cut after Cys 104, which is found by IMGT's numbering of gapped sequences, by coordinates or by the
@@ -117,7 +88,7 @@ def import_(
     imported = import_germline(
         sources,
         source_format=source_format,
-        loci=locus or (),
+        loci=locus,
         species=species,
         anchors=anchors,
         source_note=source_note,

@@ -2,14 +2,15 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-import typer
+from typing import TYPE_CHECKING, Annotated, Any
 
 from hpcvdj.cli import common, options
-from hpcvdj.cli.helping import MORE
 from hpcvdj.errors import InputError
+from hpcvdj.inference.settings import Plan, RowChoice
+from hpcvdj.kernels.backends import AUTO, BackendName, StrictBinding
+from hpcvdj.repertoires.settings import TableSettings
 from hpcvdj.runs.ranks import log_if_serial
+from hpcvdj.runs.settings import Launch, Overwrite, Resume
 
 if TYPE_CHECKING:
     from hpcvdj.inference.tables import Inferred
@@ -17,122 +18,17 @@ if TYPE_CHECKING:
 
 def command(
     junctions: options.Tables,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Folder of the model to write.", show_default=False)
-    ],
-    table_format: options.TableFormat = None,
-    columns: options.Columns = None,
+    output: Annotated[Path, options.valued("--output -o", "FOLDER", "Folder of the model to write.")],
+    choice: RowChoice,
+    plan: Plan,
+    opening: TableSettings,
+    launch: Launch,
     model: options.OptionalModel = None,
     germline: options.OptionalGermline = None,
-    rows: Annotated[
-        Literal["out-of-frame", "nonproductive", "all"],
-        typer.Option("--rows", help="Rows to infer from. nonproductive: out of frame, or in frame and not productive."),
-    ] = "out-of-frame",
-    genes: Annotated[
-        Literal["call", "any"],
-        typer.Option("--genes", help="V and J are those that a row's calls name (one or several), or are not known."),
-    ] = "call",
-    duplicates: Annotated[
-        bool,
-        typer.Option(
-            "--duplicates",
-            help="Count equal rows (V, J, junction, repertoire) each; by default once.",
-            rich_help_panel=MORE,
-        ),
-    ] = False,
-    likely_errors: Annotated[
-        bool,
-        typer.Option(
-            "--likely-errors",
-            help="Keep rows that are likely sequencing errors: one base inserted into or deleted from a row in frame "
-            "with the same V and J and more reads (duplicate_count), or one base exchanged in any row with 20 times as "
-            "many, two in one with 400 times, or three in one with 8,000 times.",
-            rich_help_panel=MORE,
-        ),
-    ] = False,
-    start: Annotated[
-        Literal["model", "uniform", "mixed"] | None,
-        typer.Option(
-            "--start",
-            help="Where to start: at the model, where everything is equally likely, or at 95 % of the one and 5 % of "
-            "the other.",
-            show_default="mixed with -m, uniform with -g",
-            rich_help_panel=MORE,
-        ),
-    ] = None,
-    only: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--only",
-            metavar="PARAMETER",
-            help="Infer only this parameter; may be repeated: {parameters}.",
-            rich_help_panel=MORE,
-        ),
-    ] = None,
-    fix: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--fix",
-            metavar="PARAMETER",
-            help="Leave this parameter as it is at the start; may be repeated.",
-            rich_help_panel=MORE,
-        ),
-    ] = None,
-    prior: Annotated[
-        float,
-        typer.Option(
-            "--prior",
-            min=0.0,
-            help="Rows to count in addition for each functional V and J allele.",
-            rich_help_panel=MORE,
-        ),
-    ] = 0.0,
-    iterations: Annotated[
-        int, typer.Option("--iterations", min=1, help="Iterations at most.", rich_help_panel=MORE)
-    ] = 60,
-    tolerance: Annotated[
-        float,
-        typer.Option(
-            "--tolerance", min=0.0, help="Stop when an iteration gains fewer nats per row.", rich_help_panel=MORE
-        ),
-    ] = 1e-5,
-    hold_out: Annotated[
-        float,
-        typer.Option(
-            "--hold-out",
-            metavar="SHARE",
-            help="Share of the rows to set aside; the result is the model that makes them most likely. 0: none.",
-            rich_help_panel=MORE,
-        ),
-    ] = 0.1,
-    bootstrap: Annotated[
-        int,
-        typer.Option(
-            "--bootstrap",
-            min=0,
-            metavar="N",
-            help="Standard errors, from N draws of the rows; each is searched anew from the result.",
-            rich_help_panel=MORE,
-        ),
-    ] = 0,
-    seed: Annotated[
-        int, typer.Option("--seed", min=0, max=(1 << 63) - 1, help="Seed of what is drawn: rows held out, bootstrap.")
-    ] = 0,
-    errors: Annotated[
-        bool,
-        typer.Option(
-            "--errors",
-            help="Infer the rate of sequencing errors as well: the probability that a base of V, D or J is misread. On "
-            "CPU cores only, and many times slower.",
-            rich_help_panel=MORE,
-        ),
-    ] = False,
-    backend: options.BackendOption = "auto",
-    strict_binding: options.StrictBinding = False,
-    threads: options.Threads = None,
-    resume: options.Resume = False,
-    patience: options.Patience = options.DEFAULT_PATIENCE,
-    overwrite: options.Overwrite = False,
+    backend: BackendName = AUTO,
+    strict_binding: StrictBinding = False,
+    resume: Resume = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Infer a recombination model from junctions: gene usage, deletions and insertions of a cohort or a species.
 
@@ -153,21 +49,14 @@ def command(
 
     Example: hpcvdj infer cohort/ -m human_trb -o my_model
     """
-    run = common.begin(threads, patience)
+    run = common.begin(launch)
     log_if_serial(run.world)
-    from hpcvdj.inference.infer import Plan
-    from hpcvdj.inference.rows import RowChoice
     from hpcvdj.inference.tables import infer_tables, reading_for
     from hpcvdj.recombination.germline import read_germline
     from hpcvdj.recombination.igor import load_model
     from hpcvdj.repertoires.inputs import tables_of
 
-    plan = run.from_root(
-        lambda: Plan(
-            RowChoice(rows, duplicates, likely_errors), genes, start, tuple(only or ()), tuple(fix or ()), prior,
-            iterations, tolerance, hold_out, bootstrap, seed, errors,
-        )
-    )  # fmt: skip
+    plan = replace(plan, rows=choice)
 
     def loaded() -> Any:
         if (model is None) == (germline is None):
@@ -178,8 +67,8 @@ def command(
 
     with run.request:
         reference = run.from_root(loaded)
-        opening = run.from_root(lambda: options.opening(table_format, columns))
-        inputs = run.from_root(lambda: tables_of(junctions, replace(reading_for(plan), opening=opening)))
+        opened = run.from_root(opening.opening)
+        inputs = run.from_root(lambda: tables_of(junctions, replace(reading_for(plan), opening=opened)))
         target = run.to(output, resume=resume, overwrite=overwrite)
         found = infer_tables(inputs, reference, plan, target, backend, strict_binding=strict_binding)
     if found is not None:

@@ -3,10 +3,13 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from hpcvdj.chance.settings import Checks, Force, KeepMisfits
 from hpcvdj.cli import common, options
+from hpcvdj.inference.settings import SelectionPlan
+from hpcvdj.kernels.backends import AUTO, BackendName
+from hpcvdj.repertoires.settings import TableSettings
 from hpcvdj.runs.ranks import log_if_serial
+from hpcvdj.runs.settings import Launch, Overwrite
 
 if TYPE_CHECKING:
     from hpcvdj.inference.selection_tables import InferredSelection
@@ -15,30 +18,14 @@ if TYPE_CHECKING:
 def command(
     junctions: options.Tables,
     model: options.ModelName,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o", metavar="FOLDER", help="Folder to write: the model with its factor.", show_default=False
-        ),
-    ],
-    table_format: options.TableFormat = None,
-    columns: options.Columns = None,
-    rows: Annotated[
-        int,
-        typer.Option(
-            "--rows",
-            min=1,
-            metavar="N",
-            help="Take at most this many of the distinct real junctions, drawn at random.",
-        ),
-    ] = 300_000,
-    seed: Annotated[int, typer.Option("--seed", min=0, max=(1 << 63) - 1, help="Seed of what is drawn.")] = 0,
-    keep_misfits: options.KeepMisfits = False,
-    force: options.Force = False,
-    backend: options.BackendOption = "auto",
-    threads: options.Threads = None,
-    patience: options.Patience = options.DEFAULT_PATIENCE,
-    overwrite: options.Overwrite = False,
+    output: Annotated[Path, options.valued("--output -o", "FOLDER", "Folder to write: the model with its factor.")],
+    plan: SelectionPlan,
+    opening: TableSettings,
+    launch: Launch,
+    keep_misfits: KeepMisfits = False,
+    force: Force = False,
+    backend: BackendName = AUTO,
+    overwrite: Overwrite = False,
 ) -> None:
     """Infer the selection factor Q of a model: by how much selection makes junctions more common than recombination.
 
@@ -54,19 +41,16 @@ def command(
 
     Example: hpcvdj infer-selection cohort/ -m my_model -o my_model_selected
     """
-    run = common.begin(threads, patience)
+    run = common.begin(launch)
     log_if_serial(run.world)
-    from hpcvdj.chance.check import Checks
-    from hpcvdj.inference.selection import SelectionPlan
     from hpcvdj.inference.selection_tables import infer_selection_of_tables
 
-    plan = run.from_root(lambda: SelectionPlan(rows, seed))
-    checks = run.from_root(lambda: Checks(keep_misfits=keep_misfits, force=force))
-    opening = run.from_root(lambda: options.opening(table_format, columns))
+    checks = Checks(keep_misfits=keep_misfits, force=force)
     with run.request:
+        opened = run.from_root(opening.opening)
         target = run.to(output, overwrite=overwrite)
         loaded = run.from_root(lambda: options.used_model(model))
-        found = infer_selection_of_tables(junctions, loaded, plan, target, backend, opening, checks)
+        found = infer_selection_of_tables(junctions, loaded, plan, target, backend, opened, checks)
     if found is not None:
         _report(found, output)
 

@@ -5,16 +5,17 @@ import platform
 import socket
 from itertools import groupby
 
-from hpcvdj.cli import common, options
+from hpcvdj.cli import common
 from hpcvdj.runs.ranks import usable_cores
+from hpcvdj.runs.settings import Launch, Threads
 
 
-def command(threads: options.Threads = None) -> None:
+def command(threads: Threads = None) -> None:
     """Print what this installation would use: versions, ranks and where they run, threads, HDF5.
 
     Start it as you would start count (mpiexec -n 4 hpcvdj info) to see that launcher and MPI library match.
     """
-    run = common.begin(threads)
+    run = common.begin(Launch(threads))
     from hpcvdj.kernels.backends import gpu_count, open_backend
     from hpcvdj.runs.provenance import library_versions
 

@@ -3,25 +3,23 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from hpcvdj.cli import common, options
-from hpcvdj.cli.common import Command
+from hpcvdj.cli.declared import App
 from hpcvdj.errors import few, installing
+from hpcvdj.options import Option
+from hpcvdj.runs.settings import Overwrite
 
 if TYPE_CHECKING:
     from hpcvdj.recombination.comparison import Unshared
     from hpcvdj.recombination.models import Model
     from hpcvdj.recombination.plot import Inferred
 
-app = typer.Typer(
-    help="Recombination models: what there is, what is in one, and how different two are.", no_args_is_help=True
-)
+app = App(help="Recombination models: what there is, what is in one, and how different two are.")
 
-_MODEL = "Name that `hpcvdj models list` shows, or folder in IGoR's format."
+_MODEL = "Name that hpcvdj models list shows, or folder in IGoR's format."
 
 
-@app.command("list", cls=Command)
+@app.command("list")
 def list_models() -> None:
     """List the models that can be named, how many rows they were inferred from, and what they are good for.
 
@@ -43,16 +41,16 @@ def list_models() -> None:
         common.answer(f"not installed: {', '.join(OLGA_FOLDERS)}: {installing('models')}")
 
 
-@app.command("show", cls=Command)
+@app.command("show")
 def show(
-    model: Annotated[str, typer.Argument(help=_MODEL, metavar="MODEL", show_default=False)],
+    model: Annotated[str, options.argument("MODEL", _MODEL)],
     output: Annotated[
         Path | None,
-        options.option(
+        options.valued(
             "--output -o", "FIG", "Draw the model's distributions on a page: .png or .svg; needs matplotlib."
         ),
     ] = None,
-    overwrite: options.Overwrite = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Show what a model has: its genes, how often they are chosen, and the lengths of insertions.
 
@@ -155,28 +153,26 @@ def _inferred(folder: Path) -> "Inferred | None":
     return Inferred(evaluations, facts["result_of_iteration"], read_errors(folder), said)
 
 
-@app.command("compare", cls=Command)
+@app.command("compare")
 def compare(
-    a: Annotated[str, typer.Argument(help=_MODEL, metavar="A", show_default=False)],
-    b: Annotated[str, typer.Argument(help="The other model.", metavar="B", show_default=False)],
+    a: Annotated[str, options.argument("A", _MODEL)],
+    b: Annotated[str, options.argument("B", "The other model.")],
     output: Annotated[
         Path | None,
-        options.option(
+        options.valued(
             "--output -o",
             "OUT",
             "Table of all divergences, also of single alleles and bases: .tsv, .tsv.gz or .parquet.",
         ),
     ] = None,
-    junctions: Annotated[
+    likelihood_of: Annotated[
         Path | None,
-        typer.Option(
-            "--rows",
+        Option(
+            "table of junctions that neither model was inferred from: also say how likely they are under each",
             metavar="JUNCTIONS",
-            help="Table of junctions that neither model was inferred from: also say how likely they are under each.",
-            show_default=False,
         ),
     ] = None,
-    overwrite: options.Overwrite = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Say how different two models of one locus are: divergences of each of their distributions, in bits.
 
@@ -186,8 +182,8 @@ def compare(
     that depends on an allele or a base is compared for each, and the mean is shown: KL(A‖B) weighted by the
     probabilities of A, KL(B‖A) by those of B, JS by the mean of both.
 
-    With --rows, the log-likelihood of a model is the mean of ln(Pgen / P(a junction is made)) of the rows, with their
-    V and J, over the rows that both models can make.
+    With --likelihood-of, the log-likelihood of a model is the mean of ln(Pgen / P(a junction is made)) of the rows,
+    with their V and J, over the rows that both models can make.
 
     Example: hpcvdj models compare human_trb my_model -o divergences.tsv
     """
@@ -203,7 +199,7 @@ def compare(
         require_writable(output, overwrite=overwrite)
     models = {"A": load_model(a), "B": load_model(b)}
     comparison = compare_models(*models.values())
-    likelihoods = [] if junctions is None else _likelihoods(junctions, models)
+    likelihoods = [] if likelihood_of is None else _likelihoods(likelihood_of, models)
     if output is not None:
         write_table(output, comparison.to_table().to_batches(), overwrite=overwrite)
     for letter, model in models.items():

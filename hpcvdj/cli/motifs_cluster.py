@@ -1,13 +1,12 @@
 """`hpcvdj motifs cluster`."""
 
 import logging
-from typing import Annotated
 
-import typer
-
-from hpcvdj.cli import common, motifs_options, options
-from hpcvdj.motifs.clusters import Clustering, Method, Singletons, cluster, further_columns
+from hpcvdj.cli import common, options
+from hpcvdj.motifs.clusters import Clustering, cluster, further_columns
 from hpcvdj.motifs.edges import EdgeFilter
+from hpcvdj.motifs.settings import ClusterSettings
+from hpcvdj.runs.settings import Overwrite
 from hpcvdj.storage.plots import require_networkx
 
 log = logging.getLogger(__name__)
@@ -17,40 +16,13 @@ MOST_SHOWN = 10
 
 
 def command(
-    result: motifs_options.ResultFile,
+    result: options.MotifResultFile,
     output: options.OutputTable,
-    method: Annotated[
-        Method,
-        typer.Option(
-            "--method",
-            help="louvain: clusters of high modularity; components: sequences that a path of edges connects; "
-            "label-propagation: each sequence takes the cluster with the largest weight among its neighbours. All but "
-            "components need networkx.",
-        ),
-    ] = "louvain",
-    resolution: Annotated[
-        float,
-        typer.Option(
-            "--resolution", metavar="R", help="For louvain: above 1 gives smaller clusters, below 1 larger ones."
-        ),
-    ] = 1.0,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same clusters.")] = 1,
-    min_score: motifs_options.MinScore = None,
-    top: motifs_options.Top = None,
-    strand: motifs_options.Strand = "both",
-    min_size: Annotated[
-        int,
-        typer.Option("--min-size", min=1, metavar="N", help="Put clusters of fewer than N sequences into cluster 0."),
-    ] = 1,
-    singletons: Annotated[
-        Singletons,
-        typer.Option(
-            "--singletons",
-            help="Sequences without edges: none puts them in cluster 0, own gives each its own cluster.",
-        ),
-    ] = "none",
-    sequences: motifs_options.Moved = None,
-    overwrite: options.Overwrite = False,
+    settings: ClusterSettings,
+    edge_filter: EdgeFilter,
+    strand: options.Strand = "both",
+    sequences: options.Moved = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Cluster the similarity graph.
 
@@ -75,14 +47,14 @@ def command(
 
     table_suffix(output)
     require_writable(output, overwrite=overwrite)
-    if method != "components":
+    if settings.algorithm != "components":
         require_networkx()
     with MotifResult(result) as source:
-        edges = selected_edges(source, EdgeFilter(min_score, top), strands_of(source, strand))
+        edges = selected_edges(source, edge_filter, strands_of(source, strand))
         matrix = score_matrix(edges, len(source))
         names, tables = source.names, source.tables
         read = read_again(source.compared, names, sequences)
-    clustering = cluster(matrix, method, resolution=resolution, seed=seed, min_size=min_size, singletons=singletons)
+    clustering = cluster(matrix, settings)
     clustering.write(names, output, further=further_columns(clustering, tables, read), overwrite=overwrite)
     _report(clustering)
     common.say(f"written    {output}")

@@ -1,85 +1,29 @@
 """`hpcvdj motifs compare`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from hpcvdj.cli import common, motifs_options, options
-from hpcvdj.cli.helping import MORE
-from hpcvdj.errors import InputError, choices
-from hpcvdj.kernels.kmers.methods import AUTO, KmerMethod
+from hpcvdj.cli import common, options
 from hpcvdj.motifs.edges import EdgeFilter
-from hpcvdj.motifs.scores import Score
+from hpcvdj.motifs.settings import Memory, MotifConfig, Strands
+from hpcvdj.runs.settings import Launch, Overwrite, Resume
 
 if TYPE_CHECKING:
     from hpcvdj.motifs.comparison import MotifSummary
     from hpcvdj.motifs.sequences import Input
 
-    MethodName: TypeAlias = str
-    ScoreName: TypeAlias = str
-else:
-    MethodName = Literal[(AUTO, *choices(KmerMethod))]
-    ScoreName = Literal[tuple(choices(Score))]
-
 
 def command(
-    sequences: motifs_options.Sequences,
-    output: Annotated[
-        Path,
-        options.option("--output -o", "OUT.h5", "Result file (HDF5) to write."),
-    ],
-    k: motifs_options.K = 12,
-    d: motifs_options.D = 2,
-    strands: motifs_options.Strands = "one",
-    distinct: Annotated[
-        bool, typer.Option(
-            "--distinct", help="Count a k-mer once, however often it occurs in a sequence.",
-            rich_help_panel=MORE,
-        )
-    ] = False,
-    min_score: motifs_options.MinScore = None,
-    top: motifs_options.Top = None,
-    score: Annotated[
-        ScoreName | None,
-        typer.Option(
-            "--score", help=f"How to score pairs. {options.listed(Score)}.",
-            show_default="cosine for tables, weights for FASTA",
-        ),
-    ] = None,
-    weights: Annotated[
-        str | None,
-        typer.Option(
-            "--weights", metavar="W0,W1…", help="Weights of the distances.", show_default="1/(C(k,h) 3^h)",
-            rich_help_panel=MORE,
-        ),
-    ] = None,
-    method: Annotated[
-        MethodName,
-        typer.Option(
-            "--method", help=f"How to compare. {options.listed(KmerMethod)}; auto: the fastest that was measured "
-            "for this k, d and backend.", rich_help_panel=MORE),
-    ] = AUTO,
-    blocks: Annotated[
-        int, typer.Option(
-            "--blocks", min=0, help="Blocks that pigeonhole cuts a k-mer into; 0 chooses the number.",
-            rich_help_panel=MORE,
-        )
-    ] = 0,
-    backend: options.BackendOption = "auto",
-    sequence_field: motifs_options.SequenceField = "junction",
-    rows: motifs_options.RowsOption = "productive",
-    memory: Annotated[
-        float,
-        typer.Option("--memory", min=0.0, help="Gigabytes of memory for the tables of a rank; 0: a quarter of the "
-        "host's memory, divided among the ranks, or half of the GPU's free memory.", rich_help_panel=MORE),
-    ] = 0.0,
-    strict_binding: options.StrictBinding = False,
-    threads: options.Threads = None,
-    resume: options.Resume = False,
-    patience: options.Patience = options.DEFAULT_PATIENCE,
-    overwrite: options.Overwrite = False,
-) -> None:  # fmt: skip
+    sequences: options.Sequences,
+    output: Annotated[Path, options.valued("--output -o", "OUT.h5", "Result file (HDF5) to write.")],
+    config: MotifConfig,
+    edge_filter: EdgeFilter,
+    launch: Launch,
+    strands: Strands = "one",
+    memory: Memory = 0.0,
+    resume: Resume = False,
+    overwrite: Overwrite = False,
+) -> None:
     """Compare all sequences of a set with all others by their common k-mers within a Hamming distance.
 
     For each pair of sequences and each distance h up to d, counts the pairs of k-mers that differ in exactly h bases.
@@ -93,42 +37,16 @@ def command(
 
     Example: hpcvdj motifs compare inputs/mouse_trb/small.tsv -k 8 -d 1 -o motifs.h5
     """
-    run = common.begin(threads, patience)
-    from hpcvdj.motifs.comparison import MotifConfig, compare_sequences
+    run = common.begin(launch)
+    from hpcvdj.motifs.comparison import compare_sequences
     from hpcvdj.motifs.sequences import inputs_of
 
-    config = run.from_root(
-        lambda: MotifConfig(
-            k=k,
-            d=d,
-            strands=2 if strands == "both" else 1,
-            distinct=distinct,
-            method=method,
-            blocks=blocks,
-            backend=backend,
-            score=score,
-            weights=_parse_weights(weights),
-            edges=None if min_score is None and top is None else EdgeFilter(min_score, top),
-            memory=int(memory * 1e9),
-            sequence_field=sequence_field,
-            rows=rows,
-            strict_binding=strict_binding,
-        )
-    )
+    config = config.of_command(strands, memory, edge_filter)
     with run.request:
         target = run.to(output, resume=resume, overwrite=overwrite)
         summary = compare_sequences(run.from_root(lambda: inputs_of(sequences)), config, target)
     if run.is_root:
         _report(summary, output)
-
-
-def _parse_weights(text: str | None) -> tuple[float, ...] | None:
-    if text is None:
-        return None
-    try:
-        return tuple(float(part) for part in text.split(","))
-    except ValueError:
-        raise InputError(f"--weights {text!r}: give numbers such as 1,0.5,0.1") from None
 
 
 def _rows_of(own: "Input", rows: str) -> str:

@@ -3,34 +3,30 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from hpcvdj.cli import common, motifs_options, options
+from hpcvdj.cli import common, options
 from hpcvdj.motifs.edges import EdgeFilter
+from hpcvdj.options import Option
+from hpcvdj.runs.settings import Overwrite
 
 
 def command(
-    result: motifs_options.ResultFile,
+    result: options.MotifResultFile,
     output: Annotated[
         Path,
-        options.option(
+        options.valued(
             "--output -o",
             "OUT",
             "File to write: a table (.tsv, .tsv.gz, .parquet), a graph (.graphml), which needs networkx, or the matrix "
             "of scores (.npz), for scipy.sparse.load_npz.",
         ),
     ],
-    min_score: motifs_options.MinScore = None,
-    top: motifs_options.Top = None,
-    strand: motifs_options.Strand = "both",
+    edge_filter: EdgeFilter,
+    strand: options.Strand = "both",
     raw: Annotated[
         bool,
-        typer.Option(
-            "--raw",
-            help="Add columns r0 ... rd: the counters of the thesis's meta-tables, where a match counts several times.",
-        ),
+        Option("add columns r0 ... rd: the counters of the thesis's meta-tables, where a match counts several times"),
     ] = False,
-    overwrite: options.Overwrite = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Write the edges of the similarity graph for other programs.
 
@@ -46,7 +42,7 @@ def command(
     from hpcvdj.motifs.results import MotifResult
 
     with MotifResult(result) as source:
-        edges = export(source, output, EdgeFilter(min_score, top), strand=strand, raw=raw, overwrite=overwrite)
+        edges = export(source, output, edge_filter, strand=strand, raw=raw, overwrite=overwrite)
         common.say(f"sequences  {len(source):,}")
     common.say(f"edges      {edges:,}")
     common.say(f"written    {output}")

@@ -3,48 +3,36 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
-
-from hpcvdj.cli import common, motifs_options, options
-from hpcvdj.errors import InputError
+from hpcvdj.cli import common, options
+from hpcvdj.errors import InputError, option
 from hpcvdj.motifs.edges import EdgeFilter
+from hpcvdj.options import Option
+from hpcvdj.runs.settings import Overwrite
 
 
 def command(
-    result: motifs_options.ResultFile,
-    output: Annotated[
-        Path, options.option("--output -o", "FIG", "Figure to write: .png or .svg.")
-    ],
+    result: options.MotifResultFile,
+    output: Annotated[Path, options.valued("--output -o", "FIG", "Figure to write: .png or .svg.")],
+    edge_filter: EdgeFilter,
     kind: Annotated[
         Literal["network", "logos", "heatmap", "degree", "scores"] | None,
-        typer.Option(
-            "--kind",
-            help="network: the graph, its largest clusters coloured; logos: of the largest clusters; heatmap: scores "
-            "of pairs; degree: distribution of the number of neighbours; scores: distribution of the scores.",
-            show_default="network for a result with edges, heatmap for one with all pairs",
-        ),
+        Option("network: the graph, its largest clusters coloured; logos: of the largest clusters; heatmap: scores of "
+               "pairs; degree: distribution of the number of neighbours; scores: distribution of the scores",
+               unset="network for a result with edges, heatmap for one with all pairs"),
     ] = None,
     clusters: Annotated[
         Path | None,
-        typer.Option(
-            "--clusters", "--order", metavar="CLUSTERS.tsv",
-            help="Clusters of `hpcvdj motifs cluster`: the colours of a network, what logos are of, the order of a "
-            "heatmap.",
-            show_default="those of `hpcvdj motifs cluster`; a heatmap by average linkage, or by component",
-        ),
+        Option("clusters of hpcvdj motifs cluster: the colours of a network, what logos are of, the order of a heatmap",
+               flags="--clusters --order", metavar="CLUSTERS.tsv",
+               unset="those of hpcvdj motifs cluster; a heatmap by average linkage, or by component"),
     ] = None,
     letters: Annotated[
         Literal["amino-acids", "nucleotides"] | None,
-        typer.Option(
-            "--letters", help="Letters of logos and consensus sequences.",
-            show_default="amino-acids of junctions, else nucleotides",
-        ),
+        Option("letters of logos and consensus sequences", unset="amino-acids of junctions, else nucleotides"),
     ] = None,
-    sequences: motifs_options.Moved = None,
-    min_score: motifs_options.MinScore = None,
-    top: motifs_options.Top = None,
-    strand: motifs_options.Strand = "both",
-    overwrite: options.Overwrite = False,
+    sequences: options.Moved = None,
+    strand: options.Strand = "both",
+    overwrite: Overwrite = False,
 ) -> None:  # fmt: skip
     """Draw a result: its clusters as a network, their sequences as logos, scores as a heatmap, degrees or scores as a
     distribution. Needs matplotlib; the network also networkx, logos also logomaker.
@@ -72,10 +60,13 @@ def command(
     with MotifResult(result) as source:
         settled = kind_of(source, kind)
         if clusters is not None and settled in ("degree", "scores"):
-            raise InputError(f"--clusters {clusters}: applies to --kind heatmap, network and logos; leave it out")
+            raise InputError(
+                f"{option('clusters', clusters)}: applies to {option('kind', 'heatmap')}, network and logos; leave it "
+                "out"
+            )
         wanted = Wanted(
             settled,
-            EdgeFilter(min_score, top),
+            edge_filter,
             strand,
             clusters=None if clusters is None else read_clusters(clusters, source.names),
             read=read_again(source.compared, source.names, sequences) if settled in ("network", "logos") else None,

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
-from hpcvdj.cli import common, motifs_options
-from hpcvdj.errors import InputError, few
+from hpcvdj.cli import common, options
+from hpcvdj.errors import InputError, few, option
+from hpcvdj.motifs.settings import D, K, RowsOption, SequenceField, Strands
 from hpcvdj.motifs.shared import Region, Shared, find, shared_kmers
+from hpcvdj.options import Option
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -19,26 +19,22 @@ LINE = 60
 
 
 def command(
-    sequences: motifs_options.Sequences,
-    a: Annotated[
-        str, typer.Argument(help="Name of a sequence, or its number (from 1).", metavar="A", show_default=False)
-    ],
-    b: Annotated[str, typer.Argument(help="Name or number of the other sequence.", metavar="B", show_default=False)],
-    k: motifs_options.K = 12,
-    d: motifs_options.D = 2,
-    strands: motifs_options.Strands = "one",
+    sequences: options.Sequences,
+    a: Annotated[str, options.argument("A", "Name of a sequence, or its number (from 1).")],
+    b: Annotated[str, options.argument("B", "Name or number of the other sequence.")],
+    k: K = 12,
+    d: D = 2,
+    strands: Strands = "one",
     output_format: Annotated[
         Literal["table", "json", "tsv"],
-        typer.Option("--format", help="table: totals and alignments to read; json; tsv: one row per region."),
+        Option("table: totals and alignments to read; json; tsv: one row per region"),
     ] = "table",
-    top: Annotated[
+    most: Annotated[
         int,
-        typer.Option(
-            "--top", min=0, max=100_000, help="How many of the longest regions to list; the totals cover all."
-        ),
+        Option("how many of the longest regions to list; the totals cover all", flags="--list", least=0, most=100_000),
     ] = 20,
-    sequence_field: motifs_options.SequenceField = "junction",
-    rows: motifs_options.RowsOption = "productive",
+    sequence_field: SequenceField = "junction",
+    rows: RowsOption = "productive",
 ) -> None:
     """Show the k-mers that two sequences share, and where they are.
 
@@ -60,9 +56,9 @@ def command(
         numbers = find(read.sequences, a), find(read.sequences, b)
     except InputError as error:
         left = sum(own.not_productive for own in read.inputs)
-        remedy = f"; {left:,} rows that are not productive were left out (--rows all)" if left else ""
+        remedy = f"; {left:,} rows that are not productive were left out ({option('rows', 'all')})" if left else ""
         raise InputError(f"{few(map(str, read.inputs))}: {error}{remedy}") from None
-    shared = shared_kmers(read.sequences, *numbers, k, d, strands=2 if strands == "both" else 1, top=top)
+    shared = shared_kmers(read.sequences, *numbers, k, d, strands=2 if strands == "both" else 1, top=most)
     if tables := read.tables:
         shared = replace(shared, tables=(tables[numbers[0]], tables[numbers[1]]))
     if output_format == "json":

@@ -3,14 +3,15 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from hpcvdj.chance import DRAWS
+from hpcvdj.chance.settings import Checks
 from hpcvdj.cli import common, options
 from hpcvdj.cli.streams import written_with_facts
-from hpcvdj.cohorts import Unit
+from hpcvdj.cohorts.settings import Naming, SharingSettings
+from hpcvdj.options import Option
+from hpcvdj.repertoires.settings import TableSettings
 from hpcvdj.runs.progress import told_if_slow
 from hpcvdj.runs.ranks import log_if_serial
+from hpcvdj.runs.settings import Launch, Overwrite
 
 if TYPE_CHECKING:
     from hpcvdj.cohorts.sharing import Sharing
@@ -23,46 +24,19 @@ def command(
     tables: options.Tables,
     model: options.ModelName,
     output: Annotated[
-        Path, options.option("--output -o", "OUT", "Table of shared sequences to write: .tsv, .tsv.gz or .parquet.")
+        Path,
+        Option("table of shared sequences to write: .tsv, .tsv.gz or .parquet", flags="--output -o", metavar="OUT"),
     ],
-    unit: Annotated[
-        Unit,
-        typer.Option(
-            "--unit",
-            help="What counts as one sequence: nt, nucleotides with V and J genes; vj-aa, amino acids with V and J "
-            "genes; aa, amino acids alone.",
-        ),
-    ] = "vj-aa",
-    individual: options.IndividualColumn = None,
-    metadata: options.Metadata = None,
-    group: options.GroupColumn = None,
-    subject: options.SubjectColumn = None,
+    naming: Naming,
+    settings: SharingSettings,
+    opening: TableSettings,
+    checks: Checks,
+    launch: Launch,
     overlap: Annotated[
-        Path | None,
-        options.option("--overlap", "OUT", "Table to write of the sequences that each two individuals share."),
+        Path | None, Option("table to write of the sequences that each two individuals share", metavar="OUT")
     ] = None,
-    plot: Annotated[
-        Path | None, options.option("--plot", "FIGURE", "Figure to draw: .png or .svg; needs matplotlib.")
-    ] = None,
-    min_individuals: Annotated[
-        int, typer.Option("--min-individuals", min=1, help="Write sequences of at least so many individuals.")
-    ] = 2,
-    q: Annotated[
-        float | None,
-        typer.Option("--q", help="The share of sequences that survive selection.", show_default="fitted"),
-    ] = None,
-    draws: options.Draws = DRAWS,
-    seed: options.Seed = 0,
-    table_format: options.TableFormat = None,
-    columns: options.Columns = None,
-    ties: options.TiesOption = "none",
-    keep_misfits: options.KeepMisfits = False,
-    force: options.Force = False,
-    backend: options.BackendOption = "auto",
-    strict_binding: options.StrictBinding = False,
-    threads: options.Threads = None,
-    patience: options.Patience = options.DEFAULT_PATIENCE,
-    overwrite: options.Overwrite = False,
+    plot: options.Plot = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Find the sequences that individuals share, and those that are shared by more of them than chance explains.
 
@@ -77,26 +51,18 @@ def command(
 
     Example: hpcvdj sharing donors/ -m human_trb -o shared.tsv --plot shared.png
     """
-    run = common.begin(threads, patience)
+    run = common.begin(launch)
     log_if_serial(run.world)
-    from hpcvdj.chance.check import Checks
     from hpcvdj.cohorts.commands import share_files
-    from hpcvdj.cohorts.files import Naming
-    from hpcvdj.cohorts.shared_table import SharingSettings
     from hpcvdj.storage.plots import require_plottable
 
-    settings = run.from_root(
-        lambda: SharingSettings(unit, min_individuals, q, draws, seed, backend, strict_binding=strict_binding)
-    )
-    naming = run.from_root(lambda: Naming(individual, metadata, group, subject))
-    checks = run.from_root(lambda: Checks(ties, keep_misfits=keep_misfits, force=force))
-    opening = run.from_root(lambda: options.opening(table_format, columns))
     if plot is not None:
         run.on_root(lambda: require_plottable(plot, overwrite=overwrite))
     with run.request:
+        opened = run.from_root(opening.opening)
         loaded = run.from_root(lambda: options.used_model(model))
         target = run.to(output, overwrite=overwrite)
-        found = share_files(tables, loaded, settings, naming, checks, target, opening, overlap)
+        found = share_files(tables, loaded, settings, naming, checks, target, opened, overlap)
     if found is None:
         return
     if plot is not None:

@@ -1,47 +1,18 @@
 """`hpcvdj simulate`."""
 
-from typing import Annotated, Literal
-
-import typer
-
 from hpcvdj.cli import common, options
 from hpcvdj.cli.drawing import write_drawn
-from hpcvdj.cli.helping import MORE
+from hpcvdj.generation.settings import Simulation
+from hpcvdj.recombination.germline import GermlineSettings
+from hpcvdj.runs.settings import Overwrite
 
 
 def command(
     germline: options.GermlineTables,
     output: options.OutputTable,
-    number: options.Number = 101_822,
-    seed: options.Seed = 0,
-    n_lengths: Annotated[str, typer.Option("--n-lengths", metavar="A-B", help="n-lengths to draw from.")] = "0-10",
-    weighting: Annotated[
-        Literal["uniform", "pathways"],
-        typer.Option(
-            "--weighting", help="Each n-length equally likely, or as likely as it has pathways.", rich_help_panel=MORE
-        ),
-    ] = "uniform",
-    largest_share: Annotated[
-        float,
-        typer.Option(
-            "--largest-share",
-            help="Share of the largest V-J pair.",
-            show_default="3249 of 101822, as in the paper",
-            rich_help_panel=MORE,
-        ),
-    ] = 3_249 / 101_822,
-    max_length: Annotated[
-        int, typer.Option("--max-length", min=0, help="Longest CDR3 in nucleotides.", rich_help_panel=MORE)
-    ] = 60,
-    productive: Annotated[
-        bool, typer.Option("--productive", help="Only junctions in frame without stop codon.")
-    ] = False,
-    orf: Annotated[
-        bool, typer.Option("--orf", help="Use ORF genes beside the functional ones.", rich_help_panel=MORE)
-    ] = False,
-    d_alleles: options.DAllelesOption = "first",
-    max_p: options.MaxP = 4,
-    overwrite: options.Overwrite = False,
+    plan: Simulation,
+    alleles: GermlineSettings,
+    overwrite: Overwrite = False,
 ) -> None:
     """Make in silico junctions: V, D and J forms and n-nucleotides drawn at random.
 
@@ -55,12 +26,6 @@ def command(
     run = common.begin()
     if not run.is_root:
         return
-    from hpcvdj.generation.simulate import Simulation, simulate
-    from hpcvdj.recombination.germline import read_germline
+    from hpcvdj.generation.simulate import simulate
 
-    plan = Simulation(
-        count=number, seed=seed, n_lengths=options.parse_range("--n-lengths", n_lengths), weighting=weighting,
-        largest_share=largest_share, max_length=max_length, productive=productive, orf=orf,
-    )  # fmt: skip
-    table = read_germline(germline, max_p=max_p, d_alleles=d_alleles)
-    write_drawn(run, simulate(table, plan), output, seed, overwrite=overwrite)
+    write_drawn(run, simulate(alleles.read(germline), plan), output, plan.seed, overwrite=overwrite)

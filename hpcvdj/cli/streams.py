@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from hpcvdj.errors import InputError, option_named
+from hpcvdj.errors import InputError, option
 from hpcvdj.runs.launcher import launched_ranks
 
 DASH = Path("-")
@@ -67,7 +67,7 @@ def standard_streams(values: dict[str, Any], outputs: Iterable[str], tables: Ite
         (writes if name in outputs else reads).extend([name] * times)
     wrong = next((name for name in writes if name not in tables), None)
     if wrong is not None:
-        raise InputError(f"{option_named(wrong)} -: only a table can be written to standard output; name a file")
+        raise InputError(f"{option(wrong, DASH)}: only a table can be written to standard output; name a file")
     if not reads and not writes:
         yield
         return

@@ -8,52 +8,67 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from hpcvdj.cli import common, options
-from hpcvdj.counting.config import Config
+from hpcvdj.cli.declared import App
+from hpcvdj.counting.config import Config, ThreadsPerBlock
 from hpcvdj.errors import InputError, choice, choices
+from hpcvdj.generation.settings import range_of
+from hpcvdj.kernels.backends import AUTO, BackendName
 from hpcvdj.kernels.kmers.methods import KmerMethod
+from hpcvdj.kernels.method import THREADS_PER_BLOCK
 from hpcvdj.kernels.pathways.methods import PathwayMethod
+from hpcvdj.motifs.settings import D
+from hpcvdj.options import Option
+from hpcvdj.runs.settings import Launch, Threads
 
 if TYPE_CHECKING:
     from hpcvdj.recombination.repertoire import Problem
     from hpcvdj.runs.run import Run
 
-app = typer.Typer(
-    help="The tables and figures of the paper and the thesis on your machine: raw rows, a page with tables, plots.",
-    no_args_is_help=True,
+app = App(
+    help="The tables and figures of the paper and the thesis on your machine: raw rows, a page with tables, plots."
 )
 
 _PATHWAYS = "Counting pathways"
 _MOTIFS = "Comparing sequences by k-mers"
 _RENDER = "Make tables and plots again"
 
-StudyFolder = Annotated[Path, options.option("--output -o", "DIR", "Folder of the study.")]
-Folder = Annotated[Path, typer.Argument(help="Folder of the study.", metavar="DIR", show_default=False)]
-Lengths = Annotated[str, typer.Option("--n-lengths", metavar="A-B", help="n-lengths to measure.")]
-Repeats = Annotated[int, typer.Option("--repeats", min=1, help="Measured repeats of each.")]
-Sample = Annotated[
-    int | None, typer.Option("--sample", min=1, help="Measure a random sample of this size.", show_default="all")
+StudyFolder = Annotated[Path, options.valued("--output -o", "DIR", "Folder of the study.")]
+Folder = Annotated[Path, options.argument("DIR", "Folder of the study.")]
+Lengths = Annotated[
+    range,
+    Option("n-lengths to measure", metavar="A-B", parse=range_of, remedy="give a range such as 0-10, or one number"),
 ]
-Label = Annotated[str, typer.Option("--label", help="Added to the name of the raw file.")]
+Repeats = Annotated[int, Option("measured repeats of each", least=1)]
+Sample = Annotated[int | None, Option("measure a random sample of this size", unset="all", least=1)]
+Label = Annotated[str, Option("added to the name of the raw file")]
 Longest = Annotated[
     float,
-    typer.Option(
-        "--longest",
-        min=0.01,
-        help="Seconds. A pass that is expected to take longer is measured on part of the n-nucleotide strings and "
-        "marked.",
-    ),
-]
-Fasta = Annotated[
-    Path | None, typer.Argument(help="Sequences; random ones without a file.", metavar="FASTA", show_default=False)
-]
-Number = Annotated[int, typer.Option("--number", "-n", min=2, help="Sequences to compare.")]
-Length = Annotated[int, typer.Option("--length", min=32, help="Bases of a random sequence.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the random sequences.")]
-BothStrands = Annotated[bool, typer.Option("--both-strands", help="Compare also the reverse complements.")]
-Distance = Annotated[int, typer.Option("--d", min=0, max=3, help="Largest Hamming distance.")]
+    Option("seconds. A pass that is expected to take longer is measured on part of the n-nucleotide strings and marked",
+           least=0.01),
+]  # fmt: skip
+Fasta = Annotated[Path | None, options.argument("FASTA", "Sequences; random ones without a file.")]
+Number = Annotated[int, Option("sequences to compare", flags="--number -n", least=2)]
+Length = Annotated[int, Option("bases of a random sequence", least=32)]
+Seed = Annotated[int, Option("seed of the random sequences", least=0)]
+BothStrands = Annotated[bool, Option("compare also the reverse complements")]
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """`32,64` as numbers; ValueError for other texts."""
+    numbers = tuple(int(part) for part in text.split(","))
+    if not all(1 <= number <= 1024 for number in numbers):
+        raise ValueError(text)
+    return numbers
+
+
+def numbers(text: str, flags: str = "", unset: str = "") -> Option:
+    """An option that is several numbers."""
+    remedy = "give numbers from 1 to 1024, such as 32,64,128"
+    return Option(text, flags=flags, unset=unset, metavar="N,N,...", parse=_numbers, remedy=remedy)
+
+
+Several = tuple[int, ...]
 
 
 def problem_of(
@@ -81,7 +96,7 @@ def problem_of(
 
 def begin_alone(name: str, threads: int | None) -> Run:
     """Start a study of one process; InputError, on every rank, if there are more."""
-    run = common.begin(threads)
+    run = common.begin(Launch(threads))
 
     def require_one() -> None:
         if run.ranks > 1:
@@ -113,27 +128,26 @@ def methods(
     junctions: options.Junctions,
     germline: options.GermlineTables,
     output: StudyFolder,
-    n_lengths: Lengths = "0-6",
-    names: Annotated[str, typer.Option("--methods", help="Methods to measure.")] = "baseline,bitwise,direct",
-    backend: options.BackendOption = "auto",
+    n_lengths: Lengths = range(7),
+    methods: Annotated[str, Option("methods to measure")] = "baseline,bitwise,direct",
+    backend: BackendName = AUTO,
     repeats: Repeats = 2,
     longest: Longest = 20.0,
     sample: Sample = None,
-    threads_per_block: options.ThreadsPerBlock = options.DEFAULT_THREADS_PER_BLOCK,
+    threads_per_block: ThreadsPerBlock = THREADS_PER_BLOCK,
     label: Label = "",
-    threads: options.Threads = None,
+    threads: Threads = None,
 ) -> None:
     """Table IV: the methods side by side, n-length by n-length."""
-    run = common.begin(threads)
+    run = common.begin(Launch(threads))
     from hpcvdj.studies.measuring import measure
 
-    lengths = run.from_root(lambda: options.parse_range("--n-lengths", n_lengths))
-    chosen = run.from_root(lambda: [choice(PathwayMethod, name.strip(), "--methods").name for name in names.split(",")])
-    configs = [Config(max(lengths), name, backend, threads_per_block=threads_per_block) for name in chosen]
+    chosen = run.from_root(lambda: [choice(PathwayMethod, name.strip(), "methods").name for name in methods.split(",")])
+    configs = [Config(max(n_lengths), name, backend, threads_per_block=threads_per_block) for name in chosen]
     with recording(run, "methods", output, f"methods-{run.ranks}", label) as rows:
-        problem, of = problem_of(run, junctions, germline, max(lengths), sample)
+        problem, of = problem_of(run, junctions, germline, max(n_lengths), sample)
         for config in configs:
-            rows += measure(problem, of, config, run, lengths, repeats, longest)
+            rows += measure(problem, of, config, run, n_lengths, repeats, longest)
 
 
 @app.command(rich_help_panel=_PATHWAYS)
@@ -141,26 +155,24 @@ def blocks(
     junctions: options.Junctions,
     germline: options.GermlineTables,
     output: StudyFolder,
-    n_lengths: Lengths = "4-7",
-    sizes: Annotated[str, typer.Option("--sizes", help="Threads per block to compare.")] = "32,64,128,256",
-    backend: options.BackendOption = "auto",
+    n_lengths: Lengths = range(4, 8),
+    sizes: Annotated[Several, numbers("threads per block to compare")] = (32, 64, 128, 256),
+    backend: BackendName = AUTO,
     repeats: Repeats = 2,
     longest: Longest = 5.0,
     sample: Sample = None,
     label: Label = "",
-    threads: options.Threads = None,
+    threads: Threads = None,
 ) -> None:
     """Figure 4: the bitwise enumeration by threads per block."""
-    run = common.begin(threads)
+    run = common.begin(Launch(threads))
     from hpcvdj.studies.measuring import measure
 
-    lengths = run.from_root(lambda: options.parse_range("--n-lengths", n_lengths))
-    chosen = run.from_root(lambda: _numbers("--sizes", sizes))
-    configs = [Config(max(lengths), "bitwise", backend, threads_per_block=size) for size in chosen]
+    configs = [Config(max(n_lengths), "bitwise", backend, threads_per_block=size) for size in sizes]
     with recording(run, "blocks", output, f"blocks-{run.ranks}", label) as rows:
-        problem, of = problem_of(run, junctions, germline, max(lengths), sample)
+        problem, of = problem_of(run, junctions, germline, max(n_lengths), sample)
         for config in configs:
-            rows += measure(problem, of, config, run, lengths, repeats, longest)
+            rows += measure(problem, of, config, run, n_lengths, repeats, longest)
 
 
 @app.command(rich_help_panel=_PATHWAYS)
@@ -190,18 +202,18 @@ def memory(junctions: options.Junctions, germline: options.GermlineTables, outpu
 def throughput(
     germline: options.GermlineTables,
     output: StudyFolder,
-    number: Annotated[int, typer.Option("--number", "-n", min=1, help="In silico junctions to count.")] = 10_000_000,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the junctions.")] = 1,
-    max_n: Annotated[int, typer.Option("--max-n", min=0, max=60, help="Largest number of n-nucleotides.")] = 10,
-    backend: options.BackendOption = "auto",
+    number: Annotated[int, Option("in silico junctions to count", flags="--number -n", least=1)] = 10_000_000,
+    seed: Annotated[int, Option("seed of the junctions", least=0)] = 1,
+    max_n: Annotated[int, Option("largest number of n-nucleotides", least=0, most=60)] = 10,
+    backend: BackendName = AUTO,
     repeats: Repeats = 3,
-    threads: options.Threads = None,
+    threads: Threads = None,
 ) -> None:
     """Count many in silico junctions with direct; each rank makes its own in memory.
 
     Example: for n in 1 2 4 8; do mpiexec -n $n hpcvdj study throughput -g GERMLINE.tsv -n 1000000000 -o DIR; done
     """
-    run = common.begin(threads)
+    run = common.begin(Launch(threads))
     from hpcvdj.recombination.germline import read_germline
     from hpcvdj.studies.throughput import PackedSet, measure
 
@@ -220,21 +232,17 @@ def motif_tables(
     both_strands: BothStrands = False,
     parts: Annotated[
         str,
-        typer.Option(
-            "--parts", help="Parts to measure: construction (figure 5), settings (6, 7), speedup (8), lengths (9)."
-        ),
+        Option("parts to measure: construction (figure 5), settings (6, 7), speedup (8), lengths (9)"),
     ] = "construction,settings,speedup,lengths",
-    k: Annotated[str, typer.Option("--k", help="k-mer lengths of construction and speedup.")] = "8,12,16,20",
-    settings_k: Annotated[int, typer.Option("--settings-k", min=4, help="k of settings and lengths.")] = 12,
-    d: Distance = 2,
-    bucket_counts: Annotated[
-        str | None, typer.Option("--buckets", help="Buckets of construction.", show_default="1 to 256")
-    ] = None,
-    cpu_number: Annotated[int, typer.Option("--cpu-number", min=2, help="Sequences that CPU cores compare.")] = 256,
+    k: Annotated[Several, numbers("k-mer lengths of construction and speedup", flags="-k")] = (8, 12, 16, 20),
+    settings_k: Annotated[int, Option("k of settings and lengths", least=4)] = 12,
+    d: D = 2,
+    buckets: Annotated[Several | None, numbers("buckets of construction", unset="1 to 256")] = None,
+    cpu_number: Annotated[int, Option("sequences that CPU cores compare", least=2)] = 256,
     repeats: Repeats = 3,
-    backend: options.BackendOption = "auto",
+    backend: BackendName = AUTO,
     label: Label = "",
-    threads: options.Threads = None,
+    threads: Threads = None,
 ) -> None:
     """The motif thesis's figures 5 to 9: hash tables, their construction and comparison, setting by setting.
 
@@ -245,9 +253,8 @@ def motif_tables(
     from hpcvdj.studies.motifs import Source
 
     source = Source(fasta, number, length, seed, both_strands)
-    buckets = _numbers("--buckets", bucket_counts) if bucket_counts else CONSTRUCTION_BUCKETS
     chosen = [name.strip() for name in parts.split(",")]
-    plan = Plan(chosen, _numbers("--k", k), settings_k, d, cpu_number, repeats, backend, buckets)
+    plan = Plan(chosen, k, settings_k, d, cpu_number, repeats, backend, buckets or CONSTRUCTION_BUCKETS)
     with recording(run, "motif_tables", output, "motif_tables-1", label) as rows:
         rows += measure(source, plan, common.say)
 
@@ -260,19 +267,19 @@ def motifs(
     length: Length = 500,
     seed: Seed = 1,
     both_strands: BothStrands = False,
-    k: Annotated[str, typer.Option("--k", help="k-mer lengths.")] = "8,12,16,20",
-    d: Distance = 2,
-    methods: Annotated[
-        str, typer.Option("--methods", help="Methods; NAME:N measures a method on the first N sequences only.")
-    ] = ",".join((*choices(KmerMethod), "tables:256")),
+    k: Annotated[Several, numbers("k-mer lengths", flags="-k")] = (8, 12, 16, 20),
+    d: D = 2,
+    methods: Annotated[str, Option("methods; NAME:N measures a method on the first N sequences only")] = ",".join(
+        (*choices(KmerMethod), "tables:256")
+    ),
     repeats: Repeats = 3,
-    backend: options.BackendOption = "auto",
+    backend: BackendName = AUTO,
     label: Label = "",
-    threads: options.Threads = None,
+    threads: Threads = None,
 ) -> None:
     """Motif comparison, method by method: sequences in, counters of all pairs out.
 
-    Example: hpcvdj study motifs --k 12,20 -o DIR
+    Example: hpcvdj study motifs -k 12,20 -o DIR
     """
     run = begin_alone("motifs", threads)
     from hpcvdj.studies.motifs import Plan, Source, measure
@@ -281,7 +288,7 @@ def motifs(
     limits = {name: int(limit) if limit.isdigit() else None for name, _, limit in named}
     source = Source(fasta, number, length, seed, both_strands)
     with recording(run, "motifs", output, "motifs-1", label) as rows:
-        rows += measure(source, Plan(_numbers("--k", k), d, limits, repeats, backend), common.say)
+        rows += measure(source, Plan(k, d, limits, repeats, backend), common.say)
 
 
 @app.command(rich_help_panel=_RENDER)
@@ -293,11 +300,3 @@ def render(folder: Folder) -> None:
 
         pages.render(folder)
         common.say(f"written    {folder / pages.PAGE}")
-
-
-def _numbers(option: str, text: str) -> list[int]:
-    """`32,64` as numbers from 1 to 1024."""
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdigit() and 1 <= int(part) <= 1024 for part in parts):
-        raise InputError(f"{option} {text!r}: give numbers from 1 to 1024, such as 32,64,128")
-    return [int(part) for part in parts]

@@ -6,32 +6,25 @@ from typing import Annotated
 import typer
 
 from hpcvdj.cli import common, options
-from hpcvdj.cli.helping import MORE
+from hpcvdj.options import Option
+from hpcvdj.recombination.germline import DForms, GermlineSettings, PaperDForms
+from hpcvdj.repertoires.settings import RowSettings
+from hpcvdj.runs.settings import Launch, Threads
 
 
 def command(
     junctions: options.Junctions,
     germline: options.GermlineTables,
-    sample: Annotated[int, typer.Option("--sample", min=1, help="Junctions to check, drawn at random.")] = 20,
-    max_n: Annotated[int, typer.Option("--max-n", min=0, max=10, help="Largest n-length to check.")] = 4,
+    rows: RowSettings,
+    alleles: GermlineSettings,
+    sample: Annotated[int, Option("junctions to check, drawn at random", least=1)] = 20,
+    max_n: Annotated[int, Option("largest n-length to check", least=0, most=10)] = 4,
     literal_max_n: Annotated[
-        int,
-        typer.Option(
-            "--literal-max-n",
-            min=0,
-            max=4,
-            help="Run Algorithm 1 literally, in plain Python, up to this n-length.",
-            rich_help_panel=MORE,
-        ),
+        int, Option("run Algorithm 1 literally, in plain Python, up to this n-length", least=0, most=4, more=True)
     ] = 1,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the sample.", rich_help_panel=MORE)] = 0,
-    d_forms: options.DForms = "paper",
-    d_alleles: options.DAllelesOption = "first",
-    max_p: options.MaxP = 4,
-    sequence_field: options.Field = "junction",
-    ambiguous_calls: options.AmbiguousCalls = "exclude",
-    unlisted_alleles: options.UnlistedAlleles = "exclude",
-    threads: options.Threads = None,
+    seed: Annotated[int, Option("seed of the sample", more=True)] = 0,
+    d_forms: DForms = PaperDForms.name,
+    threads: Threads = None,
 ) -> None:
     """Check every method against the reference, sequence by sequence.
 
@@ -41,16 +34,13 @@ def command(
     Example: hpcvdj verify inputs/mouse_trb/small.tsv -g mouse_trb_paper --max-n 3
     """
     # Root alone computes the reference, which may take long.
-    run = common.begin(threads, patience=math.inf)
+    run = common.begin(Launch(threads, math.inf))
     from hpcvdj.counting.verify import sampled_problem, verify
-    from hpcvdj.recombination.calls import CallPolicy
-    from hpcvdj.recombination.germline import read_germline
     from hpcvdj.recombination.repertoire import PAPER_LONGEST_CDR3
     from hpcvdj.repertoires.inputs import Inputs
-    from hpcvdj.repertoires.reading import Reading
 
-    table = run.from_root(lambda: read_germline(germline, max_p=max_p, d_alleles=d_alleles))
-    reading = Reading(sequence_field, CallPolicy(ambiguous_calls, unlisted_alleles), longest=PAPER_LONGEST_CDR3)
+    table = run.from_root(lambda: alleles.read(germline))
+    reading = rows.reading(longest=PAPER_LONGEST_CDR3)
     inputs = run.from_root(lambda: Inputs.of_file(junctions, reading))
     problem, _ = sampled_problem(run, inputs, table, max_n, sample, seed, d_forms)
     checks = verify(problem, run, literal_max_n=literal_max_n)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hpcvdj.cohorts import Unit
-from hpcvdj.errors import InputError, few
+from hpcvdj.errors import InputError, few, option
 from hpcvdj.kernels.neighbours.blocks import groups as groups_of
 from hpcvdj.recombination.exclusions import ExcludedRows
 from hpcvdj.recombination.models import Model
@@ -188,7 +188,8 @@ def cohort_of(junctions: Junctions, model: Model, people: People | None = None) 
         people_left = few([name for name, size in zip(names, has.sizes.tolist(), strict=True) if size]) or "nobody"
         raise InputError(
             f"only {people_left} has productive junctions of the model's genes, and two individuals or more are "
-            "compared: give tables of others, whose repertoire_id differs, or name individuals with --individual COLUMN"
+            "compared: give tables of others, whose repertoire_id differs, or name individuals with "
+            f"{option('individual', 'COLUMN')}"
         )
     left_out = _left_out(junctions.excluded, people, names)
     for name, size, read in zip(names, has.sizes.tolist(), np.bincount(individual).tolist(), strict=False):

@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hpcvdj.chance.check import Checks, ModelFit
+from hpcvdj.chance.check import ModelFit
+from hpcvdj.chance.settings import Checks
 from hpcvdj.cohorts.cohort import Cohort
-from hpcvdj.cohorts.contamination import Contamination, ContaminationSettings, contaminate
-from hpcvdj.cohorts.files import Naming, cohort_of_files
+from hpcvdj.cohorts.contamination import Contamination, contaminate
+from hpcvdj.cohorts.files import cohort_of_files
 from hpcvdj.cohorts.improbable import COMMON, SEEN, SELECTION, Improbable, Pairs
-from hpcvdj.cohorts.shared_table import SharingSettings
+from hpcvdj.cohorts.settings import ContaminationSettings, Naming, SharingSettings
 from hpcvdj.cohorts.sharing import Sharing, share
-from hpcvdj.errors import InputError, few
+from hpcvdj.errors import InputError, few, option
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.filtering import require_filterable, write_without
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
@@ -271,13 +272,16 @@ def _require_clean(inputs: Inputs, cohort: Cohort | None, folder: Path) -> None:
     require_apart(folder, *inputs.files)
     if cohort.has.reads is None:
         raise InputError(
-            "--write-clean: keeps the largest clone of copies, and not all tables have a column duplicate_count"
+            f"{option('write_clean')}: keeps the largest clone of copies, and not all tables have a column "
+            "duplicate_count"
         )
     first: dict[str, Path] = {}
     for table in inputs.tables:
         require_filterable(table)
         if table.path.name in first:
-            raise InputError(f"--write-clean: {first[table.path.name]} and {table.path} have one name; rename one")
+            raise InputError(
+                f"{option('write_clean')}: {first[table.path.name]} and {table.path} have one name; rename one"
+            )
         first[table.path.name] = table.path
 
 

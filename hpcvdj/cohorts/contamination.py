@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hpcvdj.chance import DRAWS
 from hpcvdj.chance.check import UNCHECKED, ModelFit
 from hpcvdj.chance.depth import Counts, Draws, Floats, recombinations_of
-from hpcvdj.chance.draws import MOST_DRAWS, Chance
+from hpcvdj.chance.draws import Chance
 from hpcvdj.chance.fit import at_least
 from hpcvdj.cohorts.cohort import Cohort, names_of_holders
 from hpcvdj.cohorts.improbable import COMMON, SEEN, Improbable, Pairs, improbable_of, more_reads, people_of
-from hpcvdj.errors import InputError, few, require_between
-from hpcvdj.kernels.backends import AUTO
+from hpcvdj.cohorts.settings import ContaminationSettings
+from hpcvdj.errors import InputError, few, option
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
@@ -29,35 +28,6 @@ CLONES = (1, 2, 4, 10, 30, 100, 1000)
 
 MOST_ZERO, FEWEST_JUDGED = 0.05, 100
 """The largest share of junctions that the model cannot make, of an individual with so many or more."""
-
-
-@dataclass(frozen=True)
-class ContaminationSettings:
-    """How contamination is found.
-
-    max_pgen        junctions with a smaller probability, among productive recombinations, are improbable; None chooses
-                    it so that contamination can be seen
-    min_low         improbable junctions that each individual must have; None takes those that have enough for pairs to
-                    be judged, and names the others
-    draws           productive sequences to draw from the model
-    seed            of these
-    backend         where probabilities are computed
-    strict_binding  two ranks on one GPU are an error, not a warning
-    """
-
-    max_pgen: float | None = None
-    min_low: int | None = None
-    draws: int = DRAWS
-    seed: int = 0
-    backend: str = AUTO
-    strict_binding: bool = False
-
-    def __post_init__(self) -> None:
-        if self.max_pgen is not None and not 0 < self.max_pgen <= 1e-6:
-            raise InputError(f"--max-pgen {self.max_pgen}: give a number above 0, at most 1e-6")
-        if self.min_low is not None and self.min_low < 1:
-            raise InputError(f"--min-low {self.min_low}: give at least 1")
-        require_between("draws", self.draws, 1000, MOST_DRAWS)
 
 
 @dataclass(frozen=True)
@@ -216,7 +186,7 @@ def _require_possible(cohort: Cohort, zero: Counts) -> None:
         raise InputError(
             f"{cohort.names[worst]}: the model cannot make {zero[worst]:,} of its {sizes[worst]:,} junctions, so a "
             "small probability means nothing; is the model that of the species and locus, with its alleles? Leave it "
-            "out, or go on with --force"
+            f"out, or go on with {option('force', True)}"
         )
 
 
@@ -229,12 +199,12 @@ def _require_power(cohort: Cohort, improbable: Improbable, settings: Contaminati
     if settings.min_low is not None and low.min() < settings.min_low:
         lacking = [text for text, number in zip(listed, low.tolist(), strict=True) if number < settings.min_low]
         raise InputError(
-            f"--min-low {settings.min_low}: {few(lacking)} junctions with {name}; leave these out, or lower it"
+            f"{option('min_low', settings.min_low)}: {few(lacking)} junctions with {name}; leave these out, or lower it"
         )
     if settings.min_low is None and pairs.any() and (improbable.pairs.detectable[pairs] > SEEN).all():
         raise InputError(
             f"no individual has junctions enough with {name} to see copies of {100 * SEEN:.0f} % of them "
-            f"({few(listed)}); give deeper samples, or --min-low 1 to compare them all the same"
+            f"({few(listed)}); give deeper samples, or {option('min_low', 1)} to compare them all the same"
         )
 
 

@@ -14,11 +14,9 @@ from functools import cached_property
 import numpy as np
 
 from hpcvdj.chance.depth import GRID, POINTS, Counts, Draws, Floats, on_grid
-from hpcvdj.errors import InputError
+from hpcvdj.cohorts.settings import SMALLEST_Q
+from hpcvdj.errors import InputError, option
 from hpcvdj.kernels.carriers import numbers_of_carriers, products_of_pairs, weighted_sums
-
-SMALLEST_Q = 1e-3
-"""A smaller share of survivors is not believed."""
 
 BOOTSTRAPS = 200
 
@@ -128,7 +126,7 @@ def survivors_share(observed: Counts, numbers: Numbers, draws: Draws) -> tuple[f
         raise InputError(
             f"more sequences are shared than selection explains, even if it left only {SMALLEST_Q:g} of all sequences: "
             "are the cells sorted by what they bind, is the model that of the species and locus, is each individual "
-            "given once? --q sets the share, and then tests against it"
+            f"given once? {option('q')} sets the share, and then tests against it"
         )
     low, high = tried[max(0, best - 1)], tried[min(len(tried) - 1, best + 1)]
     found = minimize_scalar(deficit, bounds=(low, high), method="bounded", options={"xatol": 1e-7})

@@ -2,22 +2,22 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from hpcvdj.chance.check import Checks, ModelFit, check_tables, sample_of_table
-from hpcvdj.cohorts.cohort import Cohort, People, cohort_of
+from hpcvdj.chance.check import ModelFit, check_model, check_tables, sample_of_table
+from hpcvdj.chance.settings import Checks
+from hpcvdj.cohorts.cohort import Cohort, cohort_of
+from hpcvdj.cohorts.settings import Naming
 from hpcvdj.counting.slices import surveyed
 from hpcvdj.counting.species import species_warning
 from hpcvdj.counting.summary import log_exclusions, tally_of
 from hpcvdj.counting.tables import productive_reading
-from hpcvdj.errors import InputError, few, option_named
+from hpcvdj.errors import InputError, few, option
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import Inputs, tables_of
 from hpcvdj.repertoires.junctions import REPERTOIRE, read_table
-from hpcvdj.repertoires.metadata import column_of
 from hpcvdj.repertoires.read_counts import READS
 from hpcvdj.repertoires.tables import as_arrow, table_columns
 from hpcvdj.runs.run import Run
@@ -27,52 +27,6 @@ log = logging.getLogger(__name__)
 
 SEVERAL_GENES = 0.05
 """From which share of rows on it is said that calls name several genes."""
-
-
-@dataclass(frozen=True)
-class Naming:
-    """Who is an individual, and of which group.
-
-    individual  the column that names the individual of each row; by default each table is one, or, if it has the column
-                repertoire_id, each of these
-    metadata    a table with a row for each individual, whose name is in one of its columns
-    group       the column of the metadata that has the groups
-    subject     the column of the metadata that says whose each sample is: samples of one subject are one individual
-    """
-
-    individual: str | None = None
-    metadata: Any = None
-    group: str | None = None
-    subject: str | None = None
-
-    def __post_init__(self) -> None:
-        for name, column in (("group", self.group), ("subject", self.subject)):
-            if column is not None and self.metadata is None:
-                raise InputError(f"{option_named(name)} {column!r}: needs --metadata, the table that has this column")
-        if self.metadata is not None and self.group is None and self.subject is None:
-            raise InputError("--metadata: needs --group, or --subject, the column that has them")
-
-    def opening(self, given: Opening = BY_HEADER) -> Opening:
-        """How tables are opened: the individual is their repertoire."""
-        if self.individual in (None, REPERTOIRE):
-            return given
-        return replace(given, columns=(*given.columns, (REPERTOIRE, str(self.individual))))
-
-    def people(self, names: Sequence[str]) -> "People":
-        """The subject and the group of each sample; InputError as of `column_of`."""
-        subject = {name: name for name in names}
-        if self.subject is not None:
-            subject = column_of(self.metadata, self.subject, names, "subject")
-        if self.group is None:
-            return People(subject)
-        groups: dict[str, str] = {}
-        for name, group in column_of(self.metadata, self.group, names).items():
-            if groups.setdefault(subject[name], group) != group:
-                raise InputError(
-                    f"{subject[name]}: its samples are of the groups {groups[subject[name]]} and {group}; correct the "
-                    f"column {self.group}, or leave --subject out"
-                )
-        return People(subject, groups)
 
 
 def cohort_of_files(
@@ -86,7 +40,8 @@ def cohort_of_files(
         for table in inputs.tables:
             if naming.individual is not None and table.unnamed:
                 raise InputError(
-                    f"{table.path}: {table.unnamed:,} rows have no {naming.individual} (--individual); fill it"
+                    f"{table.path}: {table.unnamed:,} rows have no {naming.individual} ({option('individual')}); "
+                    "fill it"
                 )
         naming.people(inputs.repertoires)
 
@@ -121,7 +76,8 @@ def cohort_of_table(
     opening = naming.opening()
     if REPERTOIRE not in table_columns(as_arrow(table), opening):
         raise InputError(
-            "the table does not name the individuals of its rows; --individual COLUMN says which column does"
+            f"the table does not name the individuals of its rows; {option('individual', 'COLUMN')} says which "
+            "column does"
         )
     junctions = read_table(table, model, productive_reading(opening, reads=True), together=True)
     tally = tally_of(junctions)
@@ -129,7 +85,7 @@ def cohort_of_table(
         warn(message)
     cohort = cohort_of(junctions, model, naming.people(junctions.repertoire_ids or []))
     _say(cohort, warn)
-    return cohort, checks.check(sample_of_table(table, model, productive_reading(opening)), model, warn)
+    return cohort, check_model(checks, sample_of_table(table, model, productive_reading(opening)), model, warn)
 
 
 def _say(cohort: Cohort, warn: Callable[[str], None]) -> None:

@@ -10,7 +10,8 @@ from hpcvdj.chance import DRAWS
 from hpcvdj.chance.depth import Draws, recombinations_of
 from hpcvdj.chance.draws import Chance, log_factors
 from hpcvdj.cohorts.cohort import Cohort
-from hpcvdj.generation.generate import Generation, generate
+from hpcvdj.generation.generate import generate
+from hpcvdj.generation.settings import Generation
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 from hpcvdj.repertoires.genes import amino_acids
@@ -25,7 +26,7 @@ def cohort_like(
     """Productive rows, as of `generate`, of individuals like root's; on root, while the other ranks draw.
 
     Each individual has as many recombinations as its distinct junctions take; with `repertoire_id`, and with
-    `duplicate_count`, drawn from its own, if the cohort has reads.  The `count` of the plan does not matter.
+    `duplicate_count`, drawn from its own, if the cohort has reads.  The `number` of the plan does not matter.
     """
     chance = Chance(model, min(DRAWS, 100_000), plan.seed, backend, strict_binding=False)
     drawn = chance.drawn(run)
@@ -43,7 +44,7 @@ def cohort_like(
     numbers = run.from_root(sizes)
     # Another seed than that of the draws above.
     seed = int(np.random.SeedSequence([plan.seed, 3]).generate_state(1, np.uint64)[0])
-    plan = replace(plan, count=max(1, sum(numbers)), seed=seed, productive=True)
+    plan = replace(plan, number=max(1, sum(numbers)), seed=seed, productive=True)
     owner = np.repeat(np.arange(len(numbers)), numbers)
     first = 0
     for batch in generate(model, plan, run.bind(backend, sharing_pays=True), run):

@@ -1,22 +1,19 @@
 """The table of sequences that individuals share, with the test of each."""
 
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hpcvdj.chance import DRAWS
 from hpcvdj.chance.check import BROKEN_GENE, CONTRADICTED_CALL, IMPOSSIBLE, OF_RARE_ALLELE, ModelFit
 from hpcvdj.chance.depth import Counts, Floats
-from hpcvdj.chance.draws import MOST_DRAWS, SelectionFactor
-from hpcvdj.cohorts import Unit
+from hpcvdj.chance.draws import SelectionFactor
 from hpcvdj.cohorts.cohort import Cohort, Sequences, names_of_holders
 from hpcvdj.cohorts.copies import Copies
-from hpcvdj.cohorts.expected import SMALLEST_Q, Numbers
-from hpcvdj.errors import InputError, require_between, require_choice
-from hpcvdj.kernels.backends import AUTO
+from hpcvdj.cohorts.expected import Numbers
+from hpcvdj.cohorts.settings import SharingSettings
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.repertoires.genes import as_text, kinds_of, sequences
@@ -26,37 +23,6 @@ HIT = 0.05
 
 NOT_TESTED = ("", IMPOSSIBLE, BROKEN_GENE, CONTRADICTED_CALL, OF_RARE_ALLELE)
 """Why a sequence is not tested; the first for one that is."""
-
-
-@dataclass(frozen=True)
-class SharingSettings:
-    """How sharing is tested.
-
-    unit               what counts as one sequence: `nt`, nucleotides with V and J genes; `vj-aa`, amino acids with V
-                       and J genes; `aa`, amino acids alone
-    min_individuals    the table has sequences of at least so many individuals
-    q                  the share of sequences that survive selection; None fits it
-    draws              productive sequences to draw from the model
-    seed               of these
-    backend            where probabilities are computed
-    strict_binding     two ranks on one GPU are an error, not a warning
-    """
-
-    unit: Unit = "vj-aa"
-    min_individuals: int = 2
-    q: float | None = None
-    draws: int = DRAWS
-    seed: int = 0
-    backend: str = AUTO
-    strict_binding: bool = False
-
-    def __post_init__(self) -> None:
-        require_choice("--unit", self.unit, get_args(Unit))
-        if self.min_individuals < 1:
-            raise InputError(f"--min-individuals {self.min_individuals}: give at least 1")
-        if self.q is not None and not SMALLEST_Q <= self.q <= 1:
-            raise InputError(f"--q {self.q}: give a number from {SMALLEST_Q:g} to 1")
-        require_between("draws", self.draws, 1000, MOST_DRAWS)
 
 
 @dataclass(frozen=True)

@@ -23,15 +23,15 @@ from hpcvdj.cohorts.copies import copies_of
 from hpcvdj.cohorts.expected import Numbers, band, survivors_share
 from hpcvdj.cohorts.improbable import Improbable, Pairs, improbable_of
 from hpcvdj.cohorts.ranking import Auc, auc
+from hpcvdj.cohorts.settings import SharingSettings
 from hpcvdj.cohorts.shared_table import (
     HIT,
     NOT_TESTED,
     Asked,
-    SharingSettings,
     Tests,
     shared_table,
 )
-from hpcvdj.errors import InputError, few
+from hpcvdj.errors import InputError, few, option
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 from hpcvdj.repertoires.genes import amino_acids, without_genes
@@ -350,5 +350,5 @@ def _require_different_people(cohort: Cohort, pairs: Pairs) -> None:
         listed = [f"{cohort.names[i]} and {cohort.names[j]} ({pairs.verdicts[i, j]})" for i, j in same]
         raise InputError(
             f"{few(listed)}: samples of one person share far more than two people; leave one out, or take them "
-            "together: --metadata TABLE --subject COLUMN"
+            f"together: {option('metadata', 'TABLE')} {option('subject', 'COLUMN')}"
         )

@@ -1,19 +1,29 @@
 """What to count and how."""
 
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from hpcvdj.errors import InputError, choice, require_choice, require_integer
-from hpcvdj.kernels.backends import AUTO
+from hpcvdj.errors import InputError, choice, choices, option
+from hpcvdj.kernels.backends import AUTO, BackendName, StrictBinding
 from hpcvdj.kernels.method import THREADS_PER_BLOCK, Method
 from hpcvdj.kernels.pathways.methods import Direct, PathwayMethod
 from hpcvdj.kernels.pgen.method import ForwardSum, SelectedSum
+from hpcvdj.options import Option, Settings
 from hpcvdj.recombination.calls import Genes
 from hpcvdj.recombination.exclusions import ExclusionKind
-from hpcvdj.recombination.germline import Germline, PaperDForms
-from hpcvdj.recombination.models import Model
+from hpcvdj.recombination.germline import DForms, Germline, PaperDForms
+from hpcvdj.recombination.models import Joint, Model
 from hpcvdj.recombination.productive import given_productive
-from hpcvdj.recombination.repertoire import PGEN_COLUMNS, SELECTION_COLUMNS, PgenProblem, Problem, Repertoire
+from hpcvdj.recombination.repertoire import (
+    LONGEST_CDR3,
+    PGEN_COLUMNS,
+    SELECTION_COLUMNS,
+    JunctionField,
+    PgenProblem,
+    Problem,
+    Repertoire,
+)
 
 if TYPE_CHECKING:
     # Slow to import, and the help needs the defaults of this module.
@@ -61,17 +71,26 @@ class Plan:
         return asdict(self)  # type: ignore[call-overload,no-any-return]
 
 
-@dataclass(frozen=True)
-class Config(Plan):
-    """How to count pathways.
+MaxN = Annotated[
+    int | Literal["all"],
+    Option("the largest number of n-nucleotides; `all` goes up to the longest CDR3's length", metavar="N|all", least=0,
+           most=LONGEST_CDR3),
+]  # fmt: skip
+MethodName = Annotated[
+    str,
+    Option("`direct`; `bitwise` and `baseline` enumerate as the paper does and return the same counters",
+           choices=lambda: choices(PathwayMethod), more=True),
+]  # fmt: skip
+ThreadsPerBlock = Annotated[
+    int,
+    Option("tasks per block; each rank gets whole blocks (the paper's equation 2). Changes only the speed of bitwise "
+           "and baseline on a GPU", least=1, most=1024, more=True, python=False),
+]  # fmt: skip
 
-    max_n              the largest n-length, or `all`: up to the longest CDR3's length
-    method             the name of a `PathwayMethod`
-    backend            the name of a `Backend`, or `auto`
-    d_forms            the name of a `DFormConvention`
-    threads_per_block  tasks in a block; ranks share work in whole blocks
-    strict_binding     two ranks on one GPU are an error, not a warning
-    """
+
+@dataclass(frozen=True)
+class Config(Settings, Plan):
+    """How to count pathways."""
 
     identity: ClassVar[tuple[str, ...]] = (
         "germline_sha256",
@@ -83,12 +102,12 @@ class Config(Plan):
         "calls",
     )
 
-    max_n: int | Literal["all"] = DEFAULT_MAX_N
-    method: str = Direct.name
-    backend: str = AUTO
-    d_forms: str = PaperDForms.name
-    threads_per_block: int = THREADS_PER_BLOCK
-    strict_binding: bool = False
+    max_n: MaxN = DEFAULT_MAX_N
+    method: MethodName = Direct.name
+    backend: BackendName = AUTO
+    d_forms: DForms = PaperDForms.name
+    threads_per_block: ThreadsPerBlock = THREADS_PER_BLOCK
+    strict_binding: StrictBinding = False
 
     def method_class(self) -> PathwayMethod:
         """The method; InputError if there is none of that name."""
@@ -96,7 +115,7 @@ class Config(Plan):
 
     def resolve_max_n(self, longest: int) -> int:
         """The largest n-length as a number, `longest` nt being the longest CDR3; InputError if the method cannot."""
-        max_n = longest if self.max_n == "all" else require_integer("max_n", self.max_n, "give a number, or all")
+        max_n = longest if self.max_n == "all" else int(self.max_n)
         self.method_class().require(max_n)
         return max_n
 
@@ -112,11 +131,14 @@ class Config(Plan):
         """Not an enumeration, and not up to a length that is known only once all rows are read."""
         method = self.method_class()
         if not method.disjoint:
-            raise InputError(f"--batch-rows needs --method direct; {method.name} counts a repertoire as a whole")
+            raise InputError(
+                f"{option('batch_rows')} needs {option('method', 'direct')}; {method.name} counts a repertoire as a "
+                "whole"
+            )
         if not isinstance(self.max_n, int):
             raise InputError(
-                "--max-n all needs the longest sequence before counting begins; with slices give a number, or count "
-                "all rows at once with --batch-rows 0"
+                f"{option('max_n', 'all')} needs the longest sequence before counting begins; with slices give a "
+                f"number, or count all rows at once with {option('batch_rows', 0)}"
             )
         method.require(self.max_n)
 
@@ -135,27 +157,69 @@ PGEN_THREADS = 256
 """Threads per block of the kernels on a GPU, at most; each kernel has its own number."""
 
 
-def pgen_names(
-    sequence: str | None, mismatches: int, *, amino_acids: bool = False, selection: bool = False
-) -> tuple[str, ...]:
-    """The columns for `sequence` (`nt`, `aa` or `both`, None for what there is) and 0 or 1 `mismatches`.
+@dataclass(frozen=True)
+class PgenSettings(Settings):
+    """Which probabilities are computed, of what."""
 
-    amino_acids  the sequences are amino acids, without nucleotides
-    selection    with those of the model's selection factor
+    sequence: Annotated[
+        Literal["nt", "aa", "both"] | None,
+        Option("the probability of the nucleotides, `nt`, of their amino acids, `aa`, or `both`",
+               unset="all that there is"),
+    ] = None  # fmt: skip
+    sequence_field: Annotated[
+        JunctionField | None,
+        Option("the AIRR field to read: `junction`, or `junction_aa`, amino acids in which X, B, J and Z are several",
+               unset="`junction`; `junction_aa` if the table has only that"),
+    ] = None  # fmt: skip
+    alphabet: Annotated[
+        Any,
+        Option('more symbols of amino acids: for each the symbols and codons that it stands for, as in {"x": ["D", "E",'
+               ' "AAA"]}; or the file that defines them',
+               shell="more symbols of amino acids or codons in junction_aa: a file with lines such as 'x: D, E, AAA', "
+               "as OLGA reads them", metavar="FILE", parse=Path, more=True),
+    ] = None  # fmt: skip
+    mismatches: Annotated[
+        int, Option("1: also of all amino-acid sequences within one mismatch, added up", least=0, most=1)
+    ] = 0
+    genes: Annotated[
+        Genes, Option("`call`: of scenarios with the V and J alleles that the calls name; `any`: of all scenarios")
+    ] = "call"
+    normalize: Annotated[
+        Normalize,
+        Option("the probability among `productive` recombinations (other junctions are excluded), or, `none`, among "
+               "all"),
+    ] = "none"  # fmt: skip
+    selection: Annotated[
+        bool,
+        Option("also the model's selection factor (hpcvdj infer-selection), `q_factor`, and the probability among "
+               "productive junctions after selection, `p_post`; `q_excluded` says why a junction has none",
+               shell="also the model's selection factor (hpcvdj infer-selection) of each productive junction, and its "
+               "probability after selection"),
+    ] = False  # fmt: skip
+    joint: Joint = False
+    backend: BackendName = AUTO
+    strict_binding: StrictBinding = False
 
-    InputError for other values, and for nucleotides of amino acids.
-    """
-    asked = sequence or ("aa" if amino_acids else "both")
-    require_choice("sequence", asked, ("nt", "aa", "both"))
-    if mismatches not in (0, 1):
-        raise InputError(f"mismatches {mismatches}: give 0 or 1")
-    if amino_acids and asked != "aa":
-        raise InputError(f"sequence {asked}: amino acids (junction_aa) are read, no nucleotides; give aa")
-    if selection and asked == "nt":
-        raise InputError("--selection: the factor is one of amino acids; give --sequence aa or both")
-    wanted_columns = (asked != "aa", asked != "nt", mismatches == 1)
-    names = tuple(name for name, wanted in zip(PGEN_COLUMNS, wanted_columns, strict=True) if wanted)
-    return names + SELECTION_COLUMNS * selection
+    def config(self, *, amino_acids: bool) -> "PgenConfig":
+        """What is computed; InputError for what cannot be.
+
+        amino_acids  the sequences are amino acids, without nucleotides
+        """
+        asked = self.sequence or ("aa" if amino_acids else "both")
+        if amino_acids and asked != "aa":
+            raise InputError(
+                f"{option('sequence', asked)}: amino acids (junction_aa) are read, no nucleotides; give aa"
+            )
+        if self.selection and asked == "nt":
+            raise InputError(
+                f"{option('selection')}: the factor is one of amino acids; give {option('sequence', 'aa')} or both"
+            )
+        wanted_columns = (asked != "aa", asked != "nt", self.mismatches == 1)
+        names = tuple(name for name, wanted in zip(PGEN_COLUMNS, wanted_columns, strict=True) if wanted)
+        return PgenConfig(
+            names + SELECTION_COLUMNS * self.selection, self.genes, self.backend, strict_binding=self.strict_binding,
+            normalize=self.normalize, joint=self.joint,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -182,15 +246,17 @@ class PgenConfig(Plan):
     method: str = field(default=ForwardSum.name, init=False)
 
     def __post_init__(self) -> None:
-        require_choice("normalize", self.normalize, get_args(Normalize))
         if self.normalize == "productive" and "pgen_aa_1mm" in self.names:
             raise InputError(
-                "--normalize productive: --mismatches 1 adds up sequences that are not productive, too; leave one out"
+                f"{option('normalize', 'productive')}: {option('mismatches', 1)} adds up sequences that are not "
+                "productive, too; leave one out"
             )
 
         if self.selected and (self.genes == "any" or self.joint):
-            option = "--joint" if self.joint else "--genes any"
-            raise InputError(f"--selection: the factor is one of V and J genes that are called; leave {option} out")
+            other = option("joint") if self.joint else option("genes", "any")
+            raise InputError(
+                f"{option('selection')}: the factor is one of V and J genes that are called; leave {other} out"
+            )
 
     @property
     def selected(self) -> bool:
@@ -211,7 +277,7 @@ class PgenConfig(Plan):
     def reads(self, reading: "Reading") -> "Reading":
         """With the codons of Cys 104 and Phe/Trp 118, which are part of what recombination makes."""
         if reading.sequence_field == "cdr3":
-            raise InputError("--sequence-field cdr3: a probability is that of a junction")
+            raise InputError(f"{option('sequence_field', 'cdr3')}: a probability is that of a junction")
         if reading.alphabet is not None and "pgen_aa_1mm" in self.names:
             reading.alphabet.require_mismatches()
         productive = ExclusionKind.NOT_PRODUCTIVE if self.normalize == "productive" else None

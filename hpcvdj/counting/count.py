@@ -12,7 +12,7 @@ from hpcvdj.counting.compute import compute, shared_repertoire
 from hpcvdj.counting.config import Plan
 from hpcvdj.counting.slices import count_in_slices, surveyed
 from hpcvdj.counting.summary import STAGES, Summary, attributes_of, facts_of, summary_of
-from hpcvdj.errors import CompleteError, InputError
+from hpcvdj.errors import CompleteError, InputError, option
 from hpcvdj.kernels.method import Method, Missing
 from hpcvdj.recombination.germline import Germline
 from hpcvdj.repertoires.inputs import Inputs
@@ -80,7 +80,7 @@ def _require_undamaged(target: Path | None) -> None:
         for path in files:
             parts.require_readable(path)
     except InputError as error:
-        raise InputError(f"{error}; --overwrite starts again") from None
+        raise InputError(f"{error}; {option('overwrite', True)} starts again") from None
 
 
 def _slice_rows(inputs: Inputs, method: Method, asked: int | None) -> int:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hpcvdj.counting.compute import compute
 from hpcvdj.counting.config import Plan
 from hpcvdj.counting.summary import STAGES, Summary, attributes_of, facts_of, summary_of
-from hpcvdj.errors import HpcvdjError, InputError
+from hpcvdj.errors import HpcvdjError, InputError, option
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.repertoires.inputs import Inputs, Slice, cut, dealt, numbered, read_slices, survey
 from hpcvdj.repertoires.junctions import Reference
@@ -97,7 +97,7 @@ def count_in_slices(
     run.each(
         dealt(saved, run.rank, run.ranks),
         lambda part: parts.require_readable(parts.part_path(folder, part.index)),
-        f"with the part files in {folder.path} saved; --resume continues",
+        f"with the part files in {folder.path} saved; {option('resume', True)} continues",
     )
     # Slices are mostly read and written, so ranks may share a GPU.
     backend = run.bind(config.backend, strict=config.strict_binding, sharing_pays=True)
@@ -112,7 +112,9 @@ def count_in_slices(
 
         read = read_slices(inputs, own, run.raise_if_stopping)
         try:
-            run.each(read, count_slice, f"with the part files in {folder.path} saved; --resume continues")
+            run.each(
+                read, count_slice, f"with the part files in {folder.path} saved; {option('resume', True)} continues"
+            )
         except HpcvdjError:
             if run.is_root:
                 folder.leave(parts.PART)
@@ -126,7 +128,9 @@ def count_in_slices(
         found = summary_of(sorted(folder.path.glob(parts.PART)), inputs, backend, run, folder.identity)
         missing = sum(part.rows for part in slices) - found.rows_read
         if missing:
-            raise InputError(f"{folder.path}: its parts lack {missing:,} rows of the run; --overwrite starts again")
+            raise InputError(
+                f"{folder.path}: its parts lack {missing:,} rows of the run; {option('overwrite', True)} starts again"
+            )
         facts = found.rows_read, found.excluded, found.substituted
         joint = {
             **attributes,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from hpcvdj.counting.summary import Tally
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, option
 from hpcvdj.recombination.exclusions import ExclusionKind
 from hpcvdj.recombination.germline import Germline, SegmentType, read_germline
 from hpcvdj.recombination.igor import model_folders, read_model
@@ -65,7 +65,7 @@ def species_warning(summary: Tally, reference: Reference) -> str | None:
         has = "a pathway" if isinstance(reference, Germline) else "a probability above 0"
         return (
             f"only {reached:,} of {counted:,} junctions have {has}: are they of another species or locus than "
-            f"{reference.name}, or cut elsewhere than at Cys 104 and Phe/Trp 118 (--sequence-field)?"
+            f"{reference.name}, or cut elsewhere than at Cys 104 and Phe/Trp 118 ({option('sequence_field')})?"
         )
     return None
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcvdj.counting.config import Plan
-from hpcvdj.errors import InputError, few
+from hpcvdj.errors import InputError, few, option
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.quantities import Pathways, Quantity
 from hpcvdj.recombination.exclusions import Exclusion, added, by_summary, counts_json
@@ -128,10 +128,11 @@ def summary_of(
             facts = part.provenance
             changes = differences(json.loads(facts["identity"]), identity) if identity else ""
             if changes:
-                raise InputError(f"{path}: is of another run ({changes}); start again with --overwrite")
+                raise InputError(f"{path}: is of another run ({changes}); start again with {option('overwrite', True)}")
             if int(facts.get("first_row", 0)) != rows:
                 raise InputError(
-                    f"{path}: is of another run, or a part before it is missing; start again with --overwrite"
+                    f"{path}: is of another run, or a part before it is missing; start again with "
+                    f"{option('overwrite', True)}"
                 )
             rows += int(facts["rows_read"])
             counted += len(part)

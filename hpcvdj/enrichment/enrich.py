@@ -11,7 +11,6 @@ After ALICE (Pogorelyy et al., PLoS Biology 17:e3000314, 2019), with three diffe
 on V and J, the clonotype itself is not counted, and q-values are over all clonotypes.
 """
 
-import math
 from dataclasses import dataclass
 from pkgutil import resolve_name
 from typing import Any
@@ -33,9 +32,10 @@ from hpcvdj.counting.compute import count_in_memory, shared_repertoire
 from hpcvdj.counting.config import PgenConfig
 from hpcvdj.enrichment import statistics
 from hpcvdj.enrichment.clonotypes import Clonotypes, Counts
+from hpcvdj.enrichment.settings import Settings
 from hpcvdj.enrichment.statistics import Floats, Kappa
 from hpcvdj.errors import InputError
-from hpcvdj.kernels.backends import AUTO, Backend
+from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.neighbours.blocks import groups
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_choice
@@ -43,9 +43,6 @@ from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem
 from hpcvdj.recombination.selection import Selection
 from hpcvdj.repertoires.genes import letter_words, without_genes
 from hpcvdj.runs.run import Run
-
-FEWEST_NEIGHBOURS = 2
-"""By default, clonotypes with fewer neighbours are not tested: their p-value counts as 1."""
 
 SAMPLE = 20_000
 """Clonotypes drawn to estimate κ, and to compare p-values with uniform ones."""
@@ -64,36 +61,6 @@ DEGREES = {
     "cuda": "hpcvdj.kernels.neighbours.degrees_cuda.degrees",
 }
 """The function that counts neighbours, for each backend."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How neighbourhoods are tested.
-
-    kappa              the selection factor; None estimates it, for each length
-    min_neighbours  clonotypes with fewer are not tested
-    max_q              the false discovery rate of hits, which form clusters
-    seed               of the clonotypes that are drawn to estimate κ, and of randomised p-values
-    selection          expected numbers take the model's selection factor into account, if it has one
-    backend            where probabilities are computed
-    strict_binding     two ranks on one GPU are an error, not a warning
-    """
-
-    kappa: float | None = None
-    min_neighbours: int = FEWEST_NEIGHBOURS
-    max_q: float = 0.001
-    seed: int = 0
-    selection: bool = True
-    backend: str = AUTO
-    strict_binding: bool = False
-
-    def __post_init__(self) -> None:
-        if self.kappa is not None and not 0 < self.kappa < math.inf:
-            raise InputError(f"--kappa {self.kappa}: give a finite number above 0")
-        if self.min_neighbours < 1:
-            raise InputError(f"--min-neighbours {self.min_neighbours}: give at least 1")
-        if not 0 < self.max_q < 1:
-            raise InputError(f"--max-q {self.max_q}: give a number between 0 and 1")
 
 
 @dataclass(frozen=True)

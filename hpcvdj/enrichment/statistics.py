@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, option
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -115,7 +115,7 @@ def selection_factor(neighbours: Counts, expected: Floats) -> Kappa:
     if len(neighbours) < FEWEST:
         raise InputError(
             f"{len(neighbours):,} clonotypes, too few to estimate selection (at least {FEWEST}); give more rows, or "
-            "--kappa"
+            f"{option('kappa')}"
         )
     alone = int((neighbours == 0).sum())
     if alone < len(neighbours):
@@ -125,7 +125,7 @@ def selection_factor(neighbours: Counts, expected: Floats) -> Kappa:
     if not SMALLEST_KAPPA < value < LARGEST_KAPPA:
         raise InputError(
             f"{alone:,} of {len(neighbours):,} clonotypes have no neighbour, which no selection factor explains; is "
-            "the model that of the species and locus? --kappa gives a factor"
+            f"the model that of the species and locus? {option('kappa')} gives a factor"
         )
     if alone == len(neighbours):
         return Kappa(value, 0.0, value)

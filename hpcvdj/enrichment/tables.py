@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import hpcvdj
-from hpcvdj.chance.check import CHECKS, Checks, ModelFit, check_tables, sample_of_table
+from hpcvdj.chance.check import ModelFit, check_model, check_tables, sample_of_table
+from hpcvdj.chance.settings import CHECKS, Checks
 from hpcvdj.counting.slices import surveyed
 from hpcvdj.counting.species import species_warning
 from hpcvdj.counting.summary import log_exclusions, tally_of
 from hpcvdj.counting.tables import productive_reading
 from hpcvdj.enrichment.clonotypes import Clonotypes, DistinctJunctions, distinct_junctions
-from hpcvdj.enrichment.enrich import Enrichment, ReadOnce, Settings, enrich, enrich_over
-from hpcvdj.errors import InputError, few
+from hpcvdj.enrichment.enrich import Enrichment, ReadOnce, enrich, enrich_over
+from hpcvdj.enrichment.settings import ClonotypeChoice, Settings
+from hpcvdj.errors import InputError, few, option
 from hpcvdj.recombination.exclusions import counts_json
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
@@ -28,22 +30,6 @@ from hpcvdj.runs.stopping import NOTHING_YET
 from hpcvdj.storage.inputs import file_digest
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class ClonotypeChoice:
-    """Which junctions take part.
-
-    min_reads   that a nucleotide junction must have
-    likely_errors  likely sequencing errors take part as well
-    """
-
-    min_reads: int = 1
-    likely_errors: bool = False
-
-    def __post_init__(self) -> None:
-        if self.min_reads < 1:
-            raise InputError(f"--min-reads {self.min_reads}: give at least 1")
 
 
 @dataclass(frozen=True)
@@ -82,7 +68,7 @@ def enrich_table(
             warn(message)
         return _distinct(junctions, model, choice, warn)
 
-    fit = checks.check(sample_of_table(table, model, productive_reading()), model, warn)
+    fit = check_model(checks, sample_of_table(table, model, productive_reading()), model, warn)
     own = [read(given) for given in (table, control) if given is not None]
     found = _tested(own, model, settings, choice, Run(), fit)
     assert found is not None
@@ -217,7 +203,9 @@ def _distinct(
     warn: Callable[[str], None] = log.warning,
 ) -> DistinctJunctions:
     if junctions.reads is None and choice.min_reads > 1:
-        raise InputError(f"--min-reads {choice.min_reads}: the table has no column duplicate_count; leave it out")
+        raise InputError(
+            f"{option('min_reads', choice.min_reads)}: the table has no column duplicate_count; leave it out"
+        )
     if junctions.reads is None and not choice.likely_errors:
         warn("no column duplicate_count: likely sequencing errors cannot be told, and take part")
     return distinct_junctions(junctions, model, errors=choice.likely_errors)
@@ -267,5 +255,5 @@ def said_of_read_once(own: ReadOnce, junctions: int) -> str:
     """What users hear if most of their junctions have one read."""
     said = f"most junctions ({own.junctions:,} of {junctions:,}) have one read, as many sequencing errors do"
     if own.hits_without is None:
-        return f"{said}; the others alone (--min-reads 2) cannot be tested"
-    return f"{said}; consider --min-reads 2, with which there are {own.hits_without:,} hits"
+        return f"{said}; the others alone ({option('min_reads', 2)}) cannot be tested"
+    return f"{said}; consider {option('min_reads', 2)}, with which there are {own.hits_without:,} hits"

@@ -7,7 +7,7 @@ its generation probability, divided by the probability that a recombination make
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pkgutil import resolve_name
 from typing import Any
@@ -16,8 +16,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError, require_between, require_integer
+from hpcvdj.errors import InputError, option
 from hpcvdj.generation.ids import sequence_ids
+from hpcvdj.generation.settings import Generation
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.generation.draw_cpu import Drawn
 from hpcvdj.kernels.generation.letters import RESIDUES, productive_rows, unpack_spans
@@ -31,9 +32,6 @@ from hpcvdj.runs.run import Run
 
 SLICE = 1 << 16
 """Sequences that a rank draws at a time; fewer where fewer are asked for."""
-
-MOST_JUNCTIONS = 10**10
-"""Junctions to draw at most: 1 TB of text.  A larger number is a slip, and would fill the disk."""
 
 SMALLEST_SLICE = 1 << 10
 
@@ -53,30 +51,6 @@ MANY_DRAWS = 100
 """From how many productive draws for each kept one on it is said that drawing takes long."""
 
 
-@dataclass(frozen=True)
-class Generation:
-    """What to draw.
-
-    count       rows
-    seed        a number from 0 to 2^64 - 1; sequence number i depends on the model, the seed and i alone
-    productive  keep only productive junctions: in frame, without a stop codon, from Cys 104 to Phe, Trp or Val 118;
-                sequences keep the numbers that they were drawn with
-    scenarios   add the columns of the scenario that made each junction
-    selection   keep productive junctions in proportion to the model's selection factor
-    """
-
-    count: int
-    seed: int = 0
-    productive: bool = False
-    scenarios: bool = False
-    selection: bool = False
-
-    def __post_init__(self) -> None:
-        require_between("number", self.count, 1, MOST_JUNCTIONS)
-        if not 0 <= require_integer("seed", self.seed, "give a whole number") < 1 << 64:
-            raise InputError(f"seed {self.seed}: must be a number from 0 to 2^64 - 1")
-
-
 def generate(model: Model, plan: Generation, backend: Backend, run: Run) -> Iterator[pa.RecordBatch]:
     """The rows as AIRR record batches, in the order of their numbers, on root; all ranks draw.
 
@@ -92,25 +66,25 @@ def generate(model: Model, plan: Generation, backend: Backend, run: Run) -> Iter
                 "as many times as long", model.name, f"{largest:,.0f}",
             )  # fmt: skip
     if plan.productive and productive_probability(model) == 0:
-        raise InputError(f"{model.name}: makes no productive junction; leave out --productive")
+        raise InputError(f"{model.name}: makes no productive junction; leave out {option('productive')}")
     sampler = resolve_name(SAMPLERS[backend.name])(DrawTables.of(model))
     rows = _Rows(model, plan)
     # The same for any number of ranks: Parquet files have a row group for each slice.
-    size = min(SLICE, max(plan.count, SMALLEST_SLICE))
+    size = min(SLICE, max(plan.number, SMALLEST_SLICE))
     workers = min(run.ranks, MOST_RANKS)
     first = made = 0
-    with Progress(plan.count, "junctions", shown=run.shown, what="drawing") as progress:
-        while made < plan.count:
+    with Progress(plan.number, "junctions", shown=run.shown, what="drawing") as progress:
+        while made < plan.number:
             begin = first + run.rank * size
-            count = size if plan.productive else min(size, plan.count - begin)
+            count = size if plan.productive else min(size, plan.number - begin)
             own = rows.batch(begin, sampler(begin, count, plan.seed)) if run.rank < workers and count > 0 else None
             for batch in run.gather(own) or []:
-                if batch is not None and batch.num_rows and made < plan.count:
-                    yield batch.slice(0, plan.count - made)
+                if batch is not None and batch.num_rows and made < plan.number:
+                    yield batch.slice(0, plan.number - made)
                     made += batch.num_rows
             made = run.from_root(partial(int, made))
             first += workers * size
-            progress.advance(min(made, plan.count) - progress.done)
+            progress.advance(min(made, plan.number) - progress.done)
 
 
 class _Rows:

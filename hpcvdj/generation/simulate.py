@@ -5,74 +5,25 @@ cut, each uniform over all there are, so that every pathway of one n-length is e
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice, product
-from typing import Literal, get_args
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError, require_between, require_choice
+from hpcvdj.errors import InputError
 from hpcvdj.generation.ids import sequence_ids
+from hpcvdj.generation.settings import Simulation
 from hpcvdj.recombination.alphabet import BASES, translate
 from hpcvdj.recombination.germline import Germline, Segment, d_forms, first_alleles, j_forms, v_forms
-from hpcvdj.recombination.repertoire import LONGEST_CDR3, PAPER_LONGEST_CDR3
 from hpcvdj.runs.progress import Progress
-
-PAPER_SEQUENCES = 101_822
-"""In vivo sequences of the paper's mouse data set."""
-
-PAPER_LARGEST_PAIR = 3_249
-"""In vivo sequences of its largest V–J pair (section VI)."""
 
 CYS, PHE = "TGT", "TTT"
 """The anchor codons written around each CDR3; counts do not depend on these codons."""
 
 _LETTERS = np.frombuffer(BASES.encode(), dtype=np.uint8)
-MOST_SIMULATED = 10**9
-"""Junctions to simulate at most: all are kept in memory, 150 GB of them."""
-
 _MOST_ROUNDS = 200
 _BATCH = 1 << 17
-
-
-Weighting = Literal["uniform", "pathways"]
-"""How n-lengths are drawn."""
-
-
-@dataclass(frozen=True)
-class Simulation:
-    """What to simulate.
-
-    count          junctions, distinct within each V–J pair
-    seed           the same seed gives the same junctions
-    n_lengths      the n-lengths to draw from
-    weighting      `uniform`: each n-length equally likely; `pathways`: as likely as it has pathways
-    largest_share  share of the largest V–J pair; the others fall off as a power of their rank
-    max_length     longest CDR3 in nucleotides; longer draws are thrown away
-    productive     keep only productive junctions
-    orf            use V and J genes that IMGT calls ORF beside the functional ones
-    """
-
-    count: int = PAPER_SEQUENCES
-    seed: int = 0
-    n_lengths: range = range(11)
-    weighting: Weighting = "uniform"
-    largest_share: float = PAPER_LARGEST_PAIR / PAPER_SEQUENCES
-    max_length: int = PAPER_LONGEST_CDR3
-    productive: bool = False
-    orf: bool = False
-
-    def __post_init__(self) -> None:
-        require_between("number", self.count, 1, MOST_SIMULATED)
-        if not 0 < self.largest_share <= 1:
-            raise InputError(f"--largest-share {self.largest_share}: give a share above 0 and at most 1")
-        if not 0 <= self.max_length <= LONGEST_CDR3:
-            raise InputError(f"--max-length {self.max_length}: give a number from 0 to {LONGEST_CDR3}")
-        require_choice("weighting", self.weighting, get_args(Weighting))
-        if not (isinstance(self.n_lengths, range) and len(self.n_lengths) and min(self.n_lengths) >= 0):
-            raise InputError(f"n_lengths {self.n_lengths!r}: give a range of n-lengths, such as range(11)")
 
 
 def simulate(germline: Germline, plan: Simulation) -> Iterator[pa.RecordBatch]:
@@ -84,16 +35,16 @@ def simulate(germline: Germline, plan: Simulation) -> Iterator[pa.RecordBatch]:
     """
     rng = np.random.default_rng(plan.seed)
     pairs = usable_pairs(germline, ("F", "ORF") if plan.orf else ("F",))
-    sizes = rng.permutation(pair_sizes(plan.count, len(pairs), plan.largest_share))
+    sizes = rng.permutation(pair_sizes(plan.number, len(pairs), plan.largest_share))
     drawn = []
-    with Progress(plan.count, "junctions", shown=True, what="drawing") as progress:
+    with Progress(plan.number, "junctions", shown=True, what="drawing") as progress:
         for (v, j), size in zip(pairs, sizes.tolist(), strict=True):
             drawn.append(_draw_pair(germline, plan, rng, v, j, size))
             progress.advance(size)
     rows = np.concatenate(drawn)
     drawn.clear()
-    order = rng.permutation(plan.count)
-    for first in range(0, plan.count, _BATCH):
+    order = rng.permutation(plan.number)
+    for first in range(0, plan.number, _BATCH):
         chosen = rows[order[first : first + _BATCH]]
         columns = {
             "sequence_id": sequence_ids(np.arange(first, first + len(chosen))),

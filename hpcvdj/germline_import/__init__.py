@@ -6,7 +6,7 @@ docs/germline_import.md says what is read, how segments are cut, and why alleles
 from collections.abc import Sequence
 from pathlib import Path
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, option
 from hpcvdj.germline_import.anchors import apply_entry
 from hpcvdj.germline_import.genes import Gene, Reason, RefusalKind
 from hpcvdj.germline_import.sources import AUTO, Source, source_kind, summaries
@@ -46,7 +46,7 @@ def import_germline(
     by_species = {gene.species.lower(): gene.species for gene in genes if gene.species}
     if len(by_species) > 1 and species is None:
         files, names = ", ".join(map(str, paths)), ", ".join(by_species.values())
-        raise InputError(f"{files}: alleles of {names}; choose one species with --species")
+        raise InputError(f"{files}: alleles of {names}; choose one species with {option('species')}")
     wanted = [locus.upper() for locus in loci]
     for gene in genes:
         notes = [gene.source if source_note is None else source_note, species_note or ""]

@@ -2,6 +2,7 @@
 
 import re
 
+from hpcvdj.errors import option
 from hpcvdj.germline_import.genes import CODON, CYS, Gene, Reason, RefusalKind
 from hpcvdj.recombination.anchors import AnchorEntry
 
@@ -18,7 +19,7 @@ def ungapped(sequence: str) -> str:
 
 def no_anchor(why: str) -> Reason:
     """The reason of an allele whose anchor was not found."""
-    return Reason(RefusalKind.NO_ANCHOR, f"{why}; give its anchor with --anchors")
+    return Reason(RefusalKind.NO_ANCHOR, f"{why}; give its anchor with {option('anchors')}")
 
 
 def v_anchor(gapped: str, function: str) -> int | Reason:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
+from hpcvdj.errors import told
 from hpcvdj.recombination.germline import FUNCTIONS, Segment, SegmentType
 
 CODON = 3
@@ -54,7 +55,7 @@ class RefusalKind(Enum):
     OTHER_SPECIES = "of another species", True
     OTHER_LOCUS = "of another locus", True
     OTHER_REGION = "not a V, D or J region", True
-    NO_LOCUS = "its name does not tell the locus; give --locus", True
+    NO_LOCUS = "its name does not tell the locus; give {locus}", True
     NOT_IN_SOURCES = "the anchors file lists it, but no source has it", True
 
     def __init__(self, text: str, outside: bool = False) -> None:
@@ -68,7 +69,7 @@ class Reason(NamedTuple):
     detail: str = ""
 
     def __str__(self) -> str:
-        return ": ".join(filter(None, (self.kind.text, self.detail)))
+        return ": ".join(filter(None, (told(self.kind.text), self.detail)))
 
 
 @dataclass

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any, ClassVar
 
-from hpcvdj.errors import InputError, choice, choices
+from hpcvdj.errors import InputError, choice, choices, option
 from hpcvdj.germline_import.anchors import apply_entry, j_anchor, ungapped, v_anchor
 from hpcvdj.germline_import.genes import CODON, CYS, PHE_TRP, Gene, Reason, RefusalKind, named_locus
 from hpcvdj.recombination.anchors import AnchorEntry, allele_in, read_anchors
@@ -79,7 +79,7 @@ class GappedFasta(Source):
         """One allele for each record."""
         before, *records = ("\n" + source_text(path)).replace("\r", "\n").split("\n>")
         if before:
-            raise InputError(f"{path}: not a FASTA file, which begins with >; choose another --format")
+            raise InputError(f"{path}: not a FASTA file, which begins with >; choose another {option('source_format')}")
         return [_fasta_gene(path, number, *record.split("\n", 1)) for number, record in enumerate(records, start=1)]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, option
 from hpcvdj.germline_import.genes import EVIDENCE, Gene, RefusalKind, cut, natural_key
 from hpcvdj.recombination.germline import COLUMNS, FUNCTIONS, Germline, Segment
 from hpcvdj.storage.files import atomic_path, require_writable
@@ -39,7 +39,7 @@ class Imported:
         refused = f" ({len(alike):,} refused, most with: {reason})" if alike else ""
         raise InputError(
             f"{name}: no {segment_type} allele{locus and ' of locus ' + locus} could be used{refused}; name the file "
-            f"with its {segment_type} genes as another SOURCE, or give only the other loci with --locus"
+            f"with its {segment_type} genes as another SOURCE, or give only the other loci with {option('locus')}"
         )
 
     def texts(self, name: str) -> tuple[str, str]:

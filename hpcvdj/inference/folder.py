@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hpcvdj.errors import CompleteError, InputError
+from hpcvdj.errors import CompleteError, InputError, option
 from hpcvdj.inference.infer import Fit
 from hpcvdj.inference.search import Evaluated
 from hpcvdj.recombination.corrections import checked
@@ -167,7 +167,9 @@ def raise_if_inferred(target: Path, identity: Identity) -> None:
         raise InputError(f"{target}: exists, and is not the folder of an inferred model; give another name")
     changes = differences(dict(facts.get("identity", {})), json.loads(json.dumps(identity)))
     if changes:
-        raise InputError(f"{target}: is the model of another run ({changes}); give another name, or --overwrite")
+        raise InputError(
+            f"{target}: is the model of another run ({changes}); give another name, or {option('overwrite', True)}"
+        )
     require_unchanged_folder(target)
     raise CompleteError(f"{target}: is complete already; there is nothing to resume")
 

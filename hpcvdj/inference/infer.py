@@ -5,11 +5,10 @@ step, and all ranks go on from its model.  So the model is the same to the bit f
 """
 
 import logging
-import math
 import time
 from collections.abc import Callable, Mapping
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -17,16 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.counting.compute import shared_repertoire
-from hpcvdj.errors import InputError, StoppedError, few, option_named
+from hpcvdj.errors import InputError, StoppedError, few, option
 from hpcvdj.inference.parameters import GENE_USAGE, free_parameters, parameters, with_parameters
-from hpcvdj.inference.rows import ChosenRows, RowChoice
+from hpcvdj.inference.rows import ChosenRows
 from hpcvdj.inference.search import Evaluated, Search, Settings
-from hpcvdj.inference.start import Start, started
+from hpcvdj.inference.settings import Plan
+from hpcvdj.inference.start import started
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.inference.layout import Expected
 from hpcvdj.kernels.inference.method import Expectation, ExpectationWithErrors, InferenceProblem
 from hpcvdj.kernels.kernel import Unit
-from hpcvdj.recombination.calls import Genes
 from hpcvdj.recombination.models import Array, Model
 from hpcvdj.recombination.origin import FEW_ROWS
 from hpcvdj.recombination.repertoire import Repertoire
@@ -50,47 +49,6 @@ FIRST_ERROR_RATE = 1e-3
 """With which the inference of a rate of sequencing errors starts."""
 
 THREADS_PER_BLOCK = 256
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How to infer a model.
-
-    rows        which rows take part
-    genes       `call`: V and J are those that a row's calls name; `any`: they are not known
-    start       where to start; by default `mixed` from a model, `uniform` from a germline table
-    only, fix  parameters by name: those that are inferred, by default all, and those that are not
-    prior       counted in addition for each functional V and J allele
-    iterations  evaluations of the likelihood at most
-    tolerance   nats per junction: the search ends when an evaluation gains less
-    hold_out    share of the rows that are not counted: the result is the model that makes them most likely
-    bootstrap   samples of the rows for standard errors; 0 for none
-    seed        of what is drawn: the rows that are held out, and samples
-    errors      bases of V, D and J may be misread; the rate is inferred with the other parameters
-    """
-
-    rows: RowChoice = field(default_factory=RowChoice)
-    genes: Genes = "call"
-    start: Start | None = None
-    only: tuple[str, ...] = ()
-    fix: tuple[str, ...] = ()
-    prior: float = 0.0
-    iterations: int = 60
-    tolerance: float = 1e-5
-    hold_out: float = 0.1
-    bootstrap: int = 0
-    seed: int = 0
-    errors: bool = False
-
-    def __post_init__(self) -> None:
-        for name, least, remedy in (
-            ("prior", 0.0, "0 or more"), ("tolerance", 0.0, "0 or more"), ("iterations", 1, "at least 1"),
-            ("bootstrap", 0, "0 or more"), ("seed", 0, "0 or more"),
-        ):  # fmt: skip
-            if not least <= getattr(self, name) < math.inf:
-                raise InputError(f"{option_named(name)} {getattr(self, name)}: give {remedy}")
-        if not 0 <= self.hold_out < 1:
-            raise InputError(f"--hold-out {self.hold_out}: give a share from 0 to less than 1, such as 0.1")
 
 
 @dataclass(frozen=True)
@@ -204,7 +162,9 @@ def infer(
     while not run.from_root(lambda: kept.search.done):
         own = kept.search
         before = time.perf_counter()
-        expected = evaluate(own.model if run.is_root else None, f"after iteration {len(own.trace)}; --resume continues")
+        expected = evaluate(
+            own.model if run.is_root else None, f"after iteration {len(own.trace)}; {option('resume', True)} continues"
+        )
         if expected is not None:
             found = own.take(expected, time.perf_counter() - before)
             _report(found, own)
@@ -218,7 +178,7 @@ def infer(
     if 2 * best.lost > search.rows:
         warnings.append(
             f"{best.lost:,} of {search.rows:,} rows have probability 0: are they of another species or locus than "
-            f"{given.name}, or do they have many sequencing errors (--errors)?"
+            f"{given.name}, or do they have many sequencing errors ({option('errors', True)})?"
         )
     warnings += _changed_alleles(given, search.best, free)
     return Fit(search.best, best, tuple(search.trace), (search.rows, search.held), errors, tuple(warnings))
@@ -233,8 +193,8 @@ def _after(kept: "_Kept", plan: Plan, save: Callable[[bytes], None]) -> None:
     search = kept.search
     possible = search.rows - search.trace[-1].lost
     if possible < max(1, FEWEST_POSSIBLE * search.rows):
-        mixture = ", or start from a mixture with --start mixed" if plan.start == "model" else ""
-        errors = "" if plan.errors else ", or infer sequencing errors as well, with --errors"
+        mixture = f", or start from a mixture with {option('start', 'mixed')}" if plan.start == "model" else ""
+        errors = "" if plan.errors else f", or infer sequencing errors as well, with {option('errors', True)}"
         subject = f"only {possible:,} of {search.rows:,} junctions have" if possible else "no junction has"
         raise InputError(
             f"{subject} a probability above 0 under the model that inference starts from, {search.model.name}; give "
@@ -256,12 +216,12 @@ def _changed_alleles(start: Model, found: Model, free: frozenset[str]) -> list[s
     if lost:
         warnings.append(
             f"{len(lost):,} alleles of {start.name} have probability 0 in the result, because no row has them: "
-            f"{few(lost, 8)}; --prior 1 keeps functional V and J"
+            f"{few(lost, 8)}; {option('prior', 1)} keeps functional V and J"
         )
     if unknown:
         warnings.append(
             f"{len(unknown):,} alleles that are rare in {start.name} are common in the result, but their deletions "
-            f"were not inferred: {few(unknown, 8)}; give more rows, or infer the deletions with --only"
+            f"were not inferred: {few(unknown, 8)}; give more rows, or infer the deletions with {option('only')}"
         )
     return warnings
 
@@ -273,11 +233,13 @@ def _free(chosen: ChosenRows | None, model: Model, plan: Plan) -> tuple[frozense
     if rows < FEWEST_ROWS and not only and plan.start != "uniform":
         only = GENE_USAGE
         warnings.append(
-            f"{rows:,} rows are too few to infer deletions and insertions, so only P(V) and P(J) are inferred; --only "
-            "PARAMETER asks for others"
+            f"{rows:,} rows are too few to infer deletions and insertions, so only P(V) and P(J) are inferred; "
+            f"{option('only')} PARAMETER asks for others"
         )
     elif rows < FEW_ROWS:
-        warnings.append(f"{rows:,} rows are few: what is rare is not known well; compare it with --bootstrap 20")
+        warnings.append(
+            f"{rows:,} rows are few: what is rare is not known well; compare it with {option('bootstrap', 20)}"
+        )
     return free_parameters(model, only, plan.fix), warnings
 
 
@@ -354,7 +316,9 @@ def _bootstrapped(
         evaluate.weigh(run.share_arrays(weights)["weights"])
         own = Search(kept.search.settings, len(rows), 0, kept.search.best or kept.search.model)
         while not run.from_root(lambda own=own: own.done):  # type: ignore[misc]
-            expected = evaluate(own.model if run.is_root else None, f"after {sample} samples; --resume continues")
+            expected = evaluate(
+                own.model if run.is_root else None, f"after {sample} samples; {option('resume', True)} continues"
+            )
             if expected is not None:
                 own.take(expected, 0.0)
         if run.is_root:

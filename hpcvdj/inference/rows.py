@@ -1,40 +1,18 @@
 """The rows that a model is inferred from: rearrangements that selection has not seen, each once."""
 
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError, require_choice
+from hpcvdj.errors import InputError, option
+from hpcvdj.inference.settings import RowChoice, Rows
 from hpcvdj.kernels.generation.letters import productive_rows
 from hpcvdj.kernels.neighbours.blocks import groups
 from hpcvdj.kernels.neighbours.counted import Counted
 from hpcvdj.kernels.neighbours.likely_errors import likely_errors
 from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.repertoires.junctions import Junctions
-
-Rows = Literal["out-of-frame", "nonproductive", "all"]
-"""Which rows take part: those whose length is no multiple of three; these and those in frame that are not productive;
-or all."""
-
-
-@dataclass(frozen=True)
-class RowChoice:
-    """Which rows take part.
-
-    rows           `out-of-frame`: rows whose length is no multiple of three; `nonproductive`: these and those in frame
-                   that are not productive; or `all`
-    duplicates     a junction that several rows of a repertoire have counts for each of them, not once
-    likely_errors  rows that are likely sequencing errors take part as well
-    """
-
-    rows: Rows = "out-of-frame"
-    duplicates: bool = False
-    likely_errors: bool = False
-
-    def __post_init__(self) -> None:
-        require_choice("rows", self.rows, get_args(Rows))
 
 
 @dataclass(frozen=True)
@@ -76,7 +54,7 @@ def choose(junctions: Junctions, choice: RowChoice) -> ChosenRows:
     rows = np.flatnonzero(keep)
     if not len(rows):
         said = ", ".join(f"{number:,} {reason}" for reason, number in left_out.items() if number)
-        raise InputError(f"no row to infer a model from ({said or 'no row could be read'}); see --rows")
+        raise InputError(f"no row to infer a model from ({said or 'no row could be read'}); see {option('rows')}")
     return ChosenRows(own.subset(rows), junctions.row[rows], left_out)
 
 

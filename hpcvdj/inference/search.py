@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, option
 from hpcvdj.inference.parameters import extrapolated, log_prior, maximised, parameters, with_fixed, with_parameters
 from hpcvdj.kernels.inference.layout import LEAST, Expected
 from hpcvdj.recombination.models import Array, Model, require_probabilities
@@ -185,7 +185,8 @@ class Search:
             search = replace(self, model=model, fallback=fallback, best=best, points=kept, trace=trace, **meta)
         except (*DAMAGED_STATE, InputError) as error:
             raise InputError(
-                f"state.npz in the folder of the unfinished run is damaged ({error}); --overwrite starts again"
+                f"state.npz in the folder of the unfinished run is damaged ({error}); {option('overwrite', True)} "
+                "starts again"
             ) from None
         return search, arrays
 

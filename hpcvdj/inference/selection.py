@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from hpcvdj.chance.check import UNCHECKED, ModelFit
 from hpcvdj.chance.depth import Draws, Holders, recombinations_of
 from hpcvdj.chance.draws import Chance
-from hpcvdj.errors import InputError, require_integer
+from hpcvdj.errors import InputError
 from hpcvdj.inference.distinct import DistinctJunctions, of_individuals
 from hpcvdj.inference.regression import Regression, fit
+from hpcvdj.inference.settings import FEWEST_JUNCTIONS, SelectionPlan
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
@@ -28,12 +29,6 @@ from hpcvdj.repertoires.junctions import Junctions
 from hpcvdj.runs.run import Run
 
 log = logging.getLogger(__name__)
-
-MOST_ROWS = 300_000
-"""Real junctions that take part, by default: more change little, and take longer."""
-
-FEWEST_ROWS = 1_000
-"""Real junctions without which no factor is inferred."""
 
 MOST_UNCERTAINTY = 0.1
 """Nats per junction that the uncertainty of the weights may cost without a penalty before there is a warning.
@@ -55,24 +50,6 @@ HELD_OUT, JUDGING = 0, 1
 
 SMALLEST = 1e-300
 """What counts as the probability of a junction that the model cannot make."""
-
-
-@dataclass(frozen=True)
-class SelectionPlan:
-    """How a selection factor is inferred.
-
-    rows  real junctions that take part at most
-    seed  of the junctions that are drawn
-    """
-
-    rows: int = MOST_ROWS
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if require_integer("rows", self.rows, "give a whole number") < FEWEST_ROWS:
-            raise InputError(f"--rows {self.rows}: give at least {FEWEST_ROWS:,}")
-        if not 0 <= require_integer("seed", self.seed, "give a whole number") < 1 << 63:
-            raise InputError(f"--seed {self.seed}: must be a number from 0 to 2^63 - 1")
 
 
 @dataclass(frozen=True)
@@ -157,13 +134,13 @@ def infer_selection(
 def _real(junctions: Junctions | None, model: Model, plan: SelectionPlan, broken: frozenset[str]) -> _Real:
     assert junctions is not None
     own, of_individual, left_out = of_individuals(junctions, model, broken)
-    if len(own) < FEWEST_ROWS:
+    if len(own) < FEWEST_JUNCTIONS:
         said = "".join(f", {number:,} {reason}" for reason, number in left_out.items() if number)
         raise InputError(
             f"{len(own):,} distinct productive junctions{said}: too few to infer selection, which needs "
-            f"{FEWEST_ROWS:,}, better 100,000; give more tables"
+            f"{FEWEST_JUNCTIONS:,}, better 100,000; give more tables"
         )
-    chosen = np.sort(np.random.default_rng([plan.seed, 3]).permutation(len(own))[: plan.rows])
+    chosen = np.sort(np.random.default_rng([plan.seed, 3]).permutation(len(own))[: plan.max_junctions])
     return _Real(own.take(chosen), len(own), of_individual, junctions.repertoire_ids or ["the table"], left_out)
 
 

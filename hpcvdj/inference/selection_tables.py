@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from hpcvdj.chance.check import CHECKS, Checks, ModelFit, check_tables, sample_of_table
+from hpcvdj.chance.check import ModelFit, check_model, check_tables, sample_of_table
+from hpcvdj.chance.settings import CHECKS, Checks
 from hpcvdj.counting.slices import surveyed
 from hpcvdj.counting.summary import log_exclusions, tally_of
 from hpcvdj.counting.tables import productive_reading
 from hpcvdj.errors import few
 from hpcvdj.inference.folder import write_with_selection
-from hpcvdj.inference.selection import SelectionFit, SelectionPlan, infer_selection
+from hpcvdj.inference.selection import SelectionFit, infer_selection
+from hpcvdj.inference.settings import SelectionPlan
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.recombination.exclusions import counts_json
 from hpcvdj.recombination.igor import model_folder
@@ -115,7 +117,7 @@ def infer_selection_in_memory(
     """
     if isinstance(tables, pa.Table):
         reading = productive_reading()
-        fits = checks.check(sample_of_table(tables, model, reading), model, warn)
+        fits = check_model(checks, sample_of_table(tables, model, reading), model, warn)
         junctions: Junctions | None = read_table(tables, model, reading, together=True)
     else:
         _, junctions, fits = _read(tables, model, checks, Run(), warn)

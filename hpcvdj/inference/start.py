@@ -2,20 +2,18 @@
 
 from collections import Counter
 from dataclasses import replace
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, require_choice
 from hpcvdj.inference.parameters import mixed, uniform, with_fixed
+from hpcvdj.inference.settings import Start
 from hpcvdj.recombination.alphabet import AMINO_ACIDS, BASES, BASES_PER_WORD
 from hpcvdj.recombination.germline import Germline, Segment, SegmentType, extended_d, extended_j, extended_v
 from hpcvdj.recombination.models import Insertion, Model, Template
 from hpcvdj.recombination.repertoire import Repertoire
-
-Start = Literal["model", "uniform", "mixed"]
-"""The model itself, what is equally likely, or 95 % of the one and 5 % of the other."""
 
 UNIFORM_SHARE = 0.05
 """Of the mixture: probabilities of 0 never become larger."""

@@ -13,10 +13,11 @@ from hpcvdj.counting.config import PgenConfig
 from hpcvdj.counting.slices import surveyed
 from hpcvdj.counting.species import species_warning
 from hpcvdj.counting.summary import log_exclusions, tally_of
-from hpcvdj.errors import InputError, few
+from hpcvdj.errors import InputError, few, option
 from hpcvdj.inference.folder import fit_facts, named, raise_if_inferred, write_folder
-from hpcvdj.inference.infer import Fit, Plan, infer
+from hpcvdj.inference.infer import Fit, infer
 from hpcvdj.inference.rows import ChosenRows, choose
+from hpcvdj.inference.settings import Plan
 from hpcvdj.inference.start import from_germline, with_anchors
 from hpcvdj.kernels.backends import AUTO, Backend, CpuBackend
 from hpcvdj.kernels.inference.layout import LEAST
@@ -75,7 +76,9 @@ def reference_of(start: Model | Germline, plan: Plan) -> tuple[Model, Plan]:
     if isinstance(start, Model):
         return start, replace(plan, start=plan.start or "mixed")
     if plan.start not in (None, "uniform"):
-        raise InputError(f"--start {plan.start} needs a model to start from: give -m MODEL, or leave --start out")
+        raise InputError(
+            f"{option('start', plan.start)} needs a model to start from: give a model, or leave {option('start')} out"
+        )
     return from_germline(start), replace(plan, start="uniform")
 
 
@@ -84,7 +87,10 @@ def _backend_name(plan: Plan, name: str) -> str:
     if not plan.errors:
         return name
     if name not in (AUTO, CpuBackend.name):
-        raise InputError(f"--errors runs on CPU cores only, not with --backend {name}; use --backend cpu")
+        raise InputError(
+            f"{option('errors', True)} runs on CPU cores only, not with {option('backend', name)}; use "
+            f"{option('backend', 'cpu')}"
+        )
     return CpuBackend.name
 
 

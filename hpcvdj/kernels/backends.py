@@ -8,15 +8,27 @@ import shutil
 import tempfile
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 from uuid import UUID
 
-from hpcvdj.errors import InputError, MachineError, choices, installing, require_choice
+from hpcvdj.errors import InputError, MachineError, choices, installing, option, require_choice
 from hpcvdj.kernels.kernel import Kernel, Unit
 from hpcvdj.kernels.method import Method
+from hpcvdj.options import Option
 
 AUTO = "auto"
 """The name that means a GPU if there is one, else the CPU."""
+
+BackendName = Annotated[
+    str,
+    Option(
+        "`auto` takes a GPU if there is one, `cuda` requires one, for each rank, `cpu` does not use it",
+        choices=lambda: (AUTO, *choices(Backend)), more=True,
+    ),
+]  # fmt: skip
+"""Where something is computed."""
+
+StrictBinding = Annotated[bool, Option("fail, not warn, if two ranks have the same GPU", more=True, python=False)]
 
 
 class Backend:
@@ -48,7 +60,8 @@ class Backend:
         """The kernel of a method, compiled, with the problem's data where the kernel needs them; InputError if none."""
         if self.name not in method.kernels:
             raise InputError(
-                f"--method {method.name} has no kernel for --backend {self.name}; choose another of the two"
+                f"{option('method', method.name)} has no kernel for {option('backend', self.name)}; choose another "
+                "of the two"
             )
         kernel: Kernel = resolve_name(method.kernels[self.name])(problem, threads_per_block)
         return kernel
@@ -66,12 +79,12 @@ class CudaBackend(Backend):
             import cupy
         except ImportError as error:
             raise MachineError(
-                f"--backend cuda needs cupy ({error}): {installing('cuda13')}, or cuda12 for a driver "
+                f"{option('backend', 'cuda')} needs cupy ({error}): {installing('cuda13')}, or cuda12 for a driver "
                 "older than CUDA 13"
             ) from None
         gpus = gpu_count()
         if gpus == 0:
-            raise MachineError("--backend cuda: no GPU, or no driver for one; nvidia-smi should list it")
+            raise MachineError(f"{option('backend', 'cuda')}: no GPU, or no driver for one; nvidia-smi should list it")
         self.device = local_rank % gpus
         if "SLURM_JOB_ID" in os.environ and "CUPY_CACHE_DIR" not in os.environ:
             # cupy's cache is in the home folder, which on a cluster many ranks would write at once over the network.

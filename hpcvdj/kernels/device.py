@@ -9,7 +9,7 @@ import cupyx
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import MachineError
+from hpcvdj.errors import MachineError, option
 from hpcvdj.kernels.kernel import Pending
 from hpcvdj.kernels.source import OPTIONS, source
 
@@ -39,7 +39,7 @@ def gpu_errors() -> Iterator[None]:
     except cupy.cuda.memory.OutOfMemoryError as error:
         raise MachineError(
             f"the GPU has too little memory ({_memory()}; {error}): stop other programs on it, use smaller "
-            "--batch-rows, or use --backend cpu"
+            f"{option('batch_rows')}, or use {option('backend', 'cpu')}"
         ) from None
     except (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError) as error:
         raise MachineError(f"the GPU failed ({error}): check it with nvidia-smi, then start again") from None
@@ -144,6 +144,6 @@ def shrinking(work: Callable[[int], None], size: int, smallest: int = 1024) -> i
             if size <= smallest:
                 raise MachineError(
                     f"the GPU has {_memory()}, too little for {size:,} sequences; "
-                    "stop other programs on it, or use --backend cpu"
+                    f"stop other programs on it, or use {option('backend', 'cpu')}"
                 ) from None
             size = max(smallest, size // 2)

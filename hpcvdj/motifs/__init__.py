@@ -23,7 +23,7 @@ def __getattr__(name: str) -> Any:
     # For users; the package itself imports its modules.
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from hpcvdj.border import public
+    from hpcvdj.public import public
 
     return public(globals(), name, _HOMES[name])
 

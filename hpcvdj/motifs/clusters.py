@@ -11,19 +11,17 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, option
+from hpcvdj.motifs.settings import ClusterSettings
 from hpcvdj.storage.plots import require_networkx
 
 if TYPE_CHECKING:
     from hpcvdj.motifs.sequences import InputSet  # slow to import
-
-Method = Literal["louvain", "components", "label-propagation"]
-Singletons = Literal["none", "own"]
 
 LARGEST_SCORE = 1e100
 """Modularity squares sums of scores."""
@@ -117,40 +115,24 @@ def majority(sequences: Sequence[str], unknown: str) -> str:
     return "".join(letter if 2 * number > len(chosen) else unknown for letter, number in most)
 
 
-def cluster(
-    matrix: Any,
-    method: Method = "louvain",
-    *,
-    resolution: float = 1.0,
-    seed: int = 1,
-    min_size: int = 1,
-    singletons: Singletons = "none",
-) -> Clustering:
+_BY_DEFAULT = ClusterSettings()
+
+
+def cluster(matrix: Any, settings: ClusterSettings = _BY_DEFAULT) -> Clustering:
     """Cluster the graph of a symmetric sparse matrix of scores (`graph.score_matrix`), the same way for the same seed.
 
     Edges without a positive score are left out, as they do not show similarity.
-
-    method      `louvain`: clusters of high modularity; `components`: sequences that a path of edges connects;
-                `label-propagation`; all but components need networkx
-    resolution  of louvain: above 1 gives smaller clusters
-    seed        the same seed gives the same clusters
-    min_size    clusters of fewer sequences are dissolved: cluster 0
-    singletons  `none` puts sequences without edges in cluster 0, `own` gives each its own cluster
     """
-    if singletons == "own" and min_size > 1:
-        raise InputError(
-            f"--singletons own keeps clusters of one sequence, and --min-size {min_size} removes them; give only one"
-        )
-    if not resolution > 0 or not np.isfinite(resolution):
-        raise InputError(f"--resolution {resolution}: give a number above 0")
     positive, left_out = positive_scores(matrix)
     if not positive.data.max(initial=0.0) < LARGEST_SCORE:
-        raise InputError(f"scores of {LARGEST_SCORE:g} and more cannot be added up; compare with smaller --weights")
+        raise InputError(
+            f"scores of {LARGEST_SCORE:g} and more cannot be added up; compare with smaller {option('weights')}"
+        )
     degree = np.diff(positive.indptr).astype(np.int32)
-    label = _labels(positive, method, resolution, seed)
-    if singletons == "none":
+    label = _labels(positive, settings)
+    if settings.singletons == "none":
         label[degree == 0] = -1
-    clusters = _numbered(label, min_size)
+    clusters = _numbered(label, settings.min_size)
     weighted = np.asarray(positive.sum(axis=1), dtype=np.float64).ravel()
     return Clustering(clusters, degree, weighted, modularity(positive, clusters), left_out)
 
@@ -164,9 +146,9 @@ def positive_scores(matrix: Any) -> tuple[Any, int]:
     return positive, left_out
 
 
-def _labels(matrix: Any, method: Method, resolution: float, seed: int) -> NDArray[np.int64]:
+def _labels(matrix: Any, settings: ClusterSettings) -> NDArray[np.int64]:
     """A label for each sequence, int64 [sequences]."""
-    if method == "components":
+    if settings.algorithm == "components":
         from scipy.sparse.csgraph import connected_components
 
         return np.asarray(connected_components(matrix, directed=False)[1], dtype=np.int64)
@@ -175,7 +157,8 @@ def _labels(matrix: Any, method: Method, resolution: float, seed: int) -> NDArra
     # Nodes are numbers, in order: the algorithms iterate over sets, and the order of texts changes from run to run.
     graph = nx.from_scipy_sparse_array(matrix)
     graph.remove_nodes_from(list(nx.isolates(graph)))
-    if method == "louvain":
+    seed, resolution = settings.seed, settings.resolution
+    if settings.algorithm == "louvain":
         groups = nx.community.louvain_communities(graph, weight="weight", resolution=resolution, seed=seed)
     else:
         groups = nx.community.fast_label_propagation_communities(graph, weight="weight", seed=seed)

@@ -10,25 +10,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import MachineError, few
-from hpcvdj.kernels.backends import AUTO, Backend
-from hpcvdj.kernels.kmers.methods import Comparison, KmerMethod, array_module, choose
+from hpcvdj.errors import MachineError, few, option
+from hpcvdj.kernels.backends import Backend
+from hpcvdj.kernels.kmers.methods import Comparison, KmerMethod, array_module
 from hpcvdj.kernels.kmers.profile import Profile, profile
 from hpcvdj.kernels.kmers.sequences import SequenceSet
-from hpcvdj.motifs.edges import EdgeFilter, EdgeFinder, Edges, edge_type, edges_of, joined
+from hpcvdj.motifs.edges import EdgeFinder, Edges, edge_type, edges_of, joined
 from hpcvdj.motifs.results import MotifWriter
 from hpcvdj.motifs.scores import (
     Score,
     Scoring,
     Terms,
-    Weights,
     base_frequencies,
     default_score,
     kmer_totals,
-    make_score,
     terms_of,
 )
 from hpcvdj.motifs.sequences import Input, InputSet, inputs_of, read_inputs
+from hpcvdj.motifs.settings import MotifConfig
 from hpcvdj.motifs.tiles import TILES, Shape, Tile, TileFiles, layout_of, plan, tiles_of_rank
 from hpcvdj.recombination.productive import Rows
 from hpcvdj.runs.folder import Identity, RunFolder, save_failure
@@ -44,51 +43,6 @@ _KEPT_EDGES = 1 << 24
 """Edges that wait to be sorted and written."""
 
 _RESULT = "result.part"
-
-
-@dataclass(frozen=True)
-class MotifConfig:
-    """What to compare and how.
-
-    k, d            bases of a k-mer; the largest Hamming distance
-    strands         1: sequences as given; 2: also against the reverse complements
-    distinct        count a k-mer once, however often it occurs in a sequence
-    method          `auto` or the name of a method: `pigeonhole`, `index`, `matrix`, …
-    blocks          of `pigeonhole`, 0 for the best number
-    backend         `auto` takes a GPU if there is one, `cuda` requires one, `cpu` does not use it
-    score, weights  the name of a score, by default `cosine` for tables, else `weights`; a weight for each distance, by
-                    default 1 / (C(k, h) 3^h)
-    edges           None: the counters of all pairs; else the edges that this filter keeps
-    memory          bytes that a rank's tables may take; 0: a quarter of the host's memory, divided by the ranks, or
-                    half of the GPU's
-    sequence_field  the column of a table that has the sequences
-    rows            of a table: `productive` takes rows whose column `productive` is true or, without that column, whose
-                    junction is productive; `all` takes every row
-    """
-
-    k: int = 12
-    d: int = 2
-    strands: int = 1
-    distinct: bool = False
-    method: str = AUTO
-    blocks: int = 0
-    backend: str = AUTO
-    score: str | None = None
-    weights: tuple[float, ...] | None = None
-    edges: EdgeFilter | None = None
-    memory: int = 0
-    sequence_field: str = "junction"
-    rows: Rows = "productive"
-    strict_binding: bool = False
-
-    def make_score(self) -> Score:
-        """The score; InputError for an unknown name or wrong weights."""
-        return make_score(self.score or Weights.name, self.weights, self.k, self.d)
-
-    def choose(self, backend: str, profile: Profile, name: str = "") -> KmerMethod:
-        """The method, or another one; InputError for an unknown one, or one that does not take such k-mers."""
-        kmers = float(profile.windows.sum() / max(1, len(profile)))
-        return choose(name or self.method, self.k, self.d, backend, blocks=self.blocks, kmers=kmers)
 
 
 @dataclass(frozen=True)
@@ -172,7 +126,7 @@ def compare_sequences(source: Path | SequenceSet | Sequence[Input], config: Moti
             attributes = {**run.provenance(), **facts, "blocks": task.method.blocks, "identity": identity}
             pairs, edges = run.root_works(
                 lambda: _put_together(task, read_set, tiles, folder, run, attributes, ranks),
-                "while the result was put together; --resume does that",
+                f"while the result was put together; {option('resume', True)} does that",
             )
         finally:
             if run.is_root:
@@ -287,7 +241,7 @@ class _TileWork:
                 self.compute(tile)
                 progress.advance(tile.pairs)
 
-            run.each(own, compute, "with the finished tiles saved; --resume continues")
+            run.each(own, compute, f"with the finished tiles saved; {option('resume', True)} continues")
 
     def compute(self, tile: Tile) -> None:
         """Compare the sequences of one tile and write its file."""

@@ -1,16 +1,15 @@
 """Edges of the similarity graph: the pairs of sequences that a filter keeps."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError
 from hpcvdj.kernels.kmers.methods import array_module
 from hpcvdj.motifs.scores import Scoring
+from hpcvdj.options import Option, Settings
 
 STRANDS = ("+", "-")
 """The relation of a pair: both as given, or one of them reverse-complemented."""
@@ -41,21 +40,13 @@ def joined(parts: Sequence[Edges]) -> Edges:
 
 
 @dataclass(frozen=True)
-class EdgeFilter:
-    """Which pairs become edges: those with a score of at least `min_score`, and of each sequence the `top` best.
+class EdgeFilter(Settings):
+    """Which pairs become edges: those with a score of at least `min_score`, and of each sequence the `top` best."""
 
-    min_score  the least score; by default every pair with a common k-mer is kept
-    top        keep a pair if it is among so many best of either sequence
-    """
-
-    min_score: float | None = None
-    top: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.min_score is not None and math.isnan(self.min_score):
-            raise InputError("--min-score nan: give a number")
-        if self.top is not None and self.top < 1:
-            raise InputError(f"--top {self.top}: give at least 1")
+    min_score: Annotated[float | None, Option("keep pairs with a score of at least this", unset="all")] = None
+    top: Annotated[
+        int | None, Option("keep a pair if it is among so many best of either sequence", unset="all", least=1)
+    ] = None
 
     def allows(self, score: Any) -> Any:
         """Which scores are numbers, and not below the minimum."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, option
 from hpcvdj.kernels.kmers.masks import raw_from_exact
 from hpcvdj.motifs.edges import STRANDS, EdgeFilter, Edges, edge_type
 from hpcvdj.motifs.graph import score_matrix, selected_edges, strands_of
@@ -44,7 +44,9 @@ def export(
     if ending is None:
         raise InputError(f"{target}: the name must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")
     if raw and ending == ".npz":
-        raise InputError(f"{target}: a matrix has scores alone; leave out --raw, or write a table or .graphml")
+        raise InputError(
+            f"{target}: a matrix has scores alone; leave out {option('raw')}, or write a table or .graphml"
+        )
     require_writable(target, overwrite=overwrite)
     if ending == ".graphml":
         require_networkx()

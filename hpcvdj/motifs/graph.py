@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, option
 from hpcvdj.motifs.edges import STRANDS, EdgeFilter, EdgeFinder, Edges, edge_type, joined
 from hpcvdj.motifs.results import CHUNK, MotifResult
 
@@ -20,7 +20,9 @@ def strands_of(result: MotifResult, strand: str = "both") -> list[int]:
         return list(range(result.strands))
     number = STRANDS.index(strand)
     if number >= result.strands:
-        raise InputError(f"{result.path}: opposite strands were not compared; compare again with --strands both")
+        raise InputError(
+            f"{result.path}: opposite strands were not compared; compare again with {option('strands', 'both')}"
+        )
     return [number]
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, option
 from hpcvdj.motifs.clusters import cluster, majority, positive_scores
 from hpcvdj.motifs.edges import STRANDS, EdgeFilter
 from hpcvdj.motifs.graph import score_matrix, selected_edges, strands_of, tiles
@@ -87,7 +87,7 @@ def draw(result: MotifResult, target: Path, wanted: Wanted, *, overwrite: bool =
     kind = kind_of(result, wanted.kind)
     strands = strands_of(result, wanted.strand)
     if kind == "network":
-        require_networkx(", or draw --kind heatmap")
+        require_networkx(f", or draw {option('kind', 'heatmap')}")
     if kind == "logos":
         require_logomaker()
         figure = pyplot().figure(figsize=(9, 7), layout="constrained")
@@ -113,7 +113,7 @@ def _clustered(result: MotifResult, wanted: Wanted, strands: list[int]) -> tuple
     matrix = score_matrix(selected_edges(result, wanted.edge_filter, strands), len(result))
     positive, _ = positive_scores(matrix)
     if not positive.nnz:
-        raise InputError(f"{result.path}: has no edge to draw; give a lower --min-score")
+        raise InputError(f"{result.path}: has no edge to draw; give a lower {option('min_score')}")
     clusters = wanted.clusters
     return positive, cluster(positive).cluster.astype(np.int64) if clusters is None else clusters
 
@@ -162,7 +162,9 @@ def _draw_network(axes: Any, result: MotifResult, wanted: Wanted, strands: list[
 
 def _draw_logos(figure: Any, result: MotifResult, wanted: Wanted, strands: list[int]) -> str:
     if wanted.read is None:
-        raise InputError(f"{result.path}: logos need the compared sequences; --sequences says where their file is")
+        raise InputError(
+            f"{result.path}: logos need the compared sequences; {option('sequences')} says where their file is"
+        )
     _, clusters = _clustered(result, wanted, strands)
     alignments: dict[str, list[str]] = {}
     for number in _largest(clusters, len(clusters)):
@@ -176,7 +178,7 @@ def _draw_logos(figure: Any, result: MotifResult, wanted: Wanted, strands: list[
     if not alignments:
         raise InputError(
             f"{result.path}: no cluster has two sequences of one length, at most {LONGEST} letters long; draw another "
-            "--kind"
+            f"{option('kind')}"
         )
     draw_logos(figure, alignments, letters)
     return f"{letters.replace('-', ' ')} of {len(alignments)} clusters, their sequences of the most frequent length"
@@ -199,7 +201,7 @@ def heatmap(
     matrix = score_matrix(selected_edges(result, edge_filter, strands), len(result))
     linked = np.flatnonzero(np.diff(matrix.indptr))
     if not len(linked):
-        raise InputError(f"{result.path}: has no edge to draw; give a lower --min-score")
+        raise InputError(f"{result.path}: has no edge to draw; give a lower {option('min_score')}")
     inner = matrix[linked][:, linked]
     if clusters is not None:
         order, words = _by_cluster(clusters[linked]), "by cluster"
@@ -291,7 +293,7 @@ def _draw_degree(axes: Any, result: MotifResult, edge_filter: EdgeFilter, strand
     degree = np.diff(matrix.indptr)
     values, counts = np.unique(degree[degree > 0], return_counts=True)
     if not len(values):
-        raise InputError(f"{result.path}: has no edge to draw; give a lower --min-score")
+        raise InputError(f"{result.path}: has no edge to draw; give a lower {option('min_score')}")
     share = np.cumsum(counts[::-1])[::-1] / len(degree)
     axes.plot(values, share, marker=".", linestyle="none", color=COLOURS[0])
     axes.set(xscale="log", yscale="log", xlabel="neighbours, x", ylabel="share of sequences with x or more")
@@ -303,7 +305,7 @@ def _draw_scores(axes: Any, result: MotifResult, edge_filter: EdgeFilter, strand
     edges, counts = histogram(lambda: _scores(result, edge_filter, strands), strands)
     total = int(counts.sum())
     if not total:
-        raise InputError(f"{result.path}: has no pair to draw; give a lower --min-score")
+        raise InputError(f"{result.path}: has no pair to draw; give a lower {option('min_score')}")
     for strand, of_strand, colour in zip(strands, counts, COLOURS, strict=False):
         axes.stairs(of_strand, edges, color=colour, label=f"strand {STRANDS[strand]}", linewidth=1.2)
     what = "pairs with a common k-mer" if _all_pairs(result, edge_filter) else "edges"

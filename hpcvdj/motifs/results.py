@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, option
 from hpcvdj.kernels.kmers.kmers import require_parameters
 from hpcvdj.kernels.kmers.sequences import SequenceSet
 from hpcvdj.motifs.edges import STRANDS, Edges, edge_type, edges_of
@@ -247,7 +247,9 @@ class MotifResult:
     def counters(self, strand: int = 0, rows: slice = slice(None), columns: slice = slice(None)) -> NDArray[np.uint32]:
         """D of a rectangle of pairs, uint32 [d + 1, rows, columns].  InputError if the file has edges."""
         if not self.dense:
-            raise InputError(f"{self.path}: has edges only; compare without --min-score and --top for all pairs")
+            raise InputError(
+                f"{self.path}: has edges only; compare without {option('min_score')} and {option('top')} for all pairs"
+            )
         data = self._file["counters"]
         r0, r1, _ = rows.indices(len(self))
         c0, c1, _ = columns.indices(len(self))
@@ -268,7 +270,9 @@ class MotifResult:
     def edges(self, rows: int = 1 << 20) -> Iterator[Edges]:
         """The stored edges, by strand and tile, `rows` at a time; InputError if the file has all pairs."""
         if self.dense:
-            raise InputError(f"{self.path}: has all pairs, not edges; choose some with --min-score or --top")
+            raise InputError(
+                f"{self.path}: has all pairs, not edges; choose some with {option('min_score')} or {option('top')}"
+            )
         group = self._file["edges"]
         for first in range(0, len(group["row"]), rows):
             edges = edges_of({name: group[name][first : first + rows] for name in edge_type(self.d).names or ()})

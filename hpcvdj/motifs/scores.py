@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError, choices, require_choice
+from hpcvdj.errors import InputError, choices, option, require_choice
 from hpcvdj.kernels.kmers.methods import array_module
 from hpcvdj.kernels.kmers.profile import Profile
 from hpcvdj.recombination.alphabet import BASES, INVALID
@@ -186,11 +186,11 @@ def make_score(name: str, weights: Sequence[float] | None, k: int, d: int) -> Sc
     >>> make_score("cosine", None, 4, 1).weights
     (1.0, 0.08333333333333333)
     """
-    require_choice("--score", name, choices(Score))
+    require_choice("score", name, choices(Score))
     if weights is None:
         weights = [1 / (comb(k, h) * 3**h) for h in range(d + 1)]
     if len(weights) != d + 1 or not np.isfinite(weights).all():
-        raise InputError(f"--weights: {len(weights)} given; give a finite number for each distance 0 … {d}")
+        raise InputError(f"{option('weights')}: {len(weights)} given; give a finite number for each distance 0 … {d}")
     return choices(Score)[name](weights)
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError, few, require_choice
+from hpcvdj.errors import InputError, few, option, require_choice
 from hpcvdj.kernels.kmers.sequences import SequenceSet, sequence_set
 from hpcvdj.motifs.fasta import begins_as_fasta, fasta_name, read_fasta
 from hpcvdj.recombination.productive import Rows
@@ -154,7 +154,7 @@ def read_inputs(
 
     InputError if an input cannot be read, if there is no sequence, or if there are tables and FASTA files.
     """
-    require_choice("--rows", rows, ("productive", "all"))
+    require_choice("rows", rows, ("productive", "all"))
     for own in inputs:
         if own.path is not None:
             require_regular(own.path, "file", "give a FASTA file or an AIRR table")
@@ -194,18 +194,22 @@ def read_again(compared: Compared, names: Sequence[str], moved: Path | None = No
     gone = next((own for own in inputs if not own.path.is_file()), None)  # type: ignore[union-attr]
     if gone is not None and moved is None:
         if compared.sequence_field:
-            log.warning("%s: not there, so clusters have no genes and no consensus; --sequences says where it is", gone)
+            log.warning(
+                "%s: not there, so clusters have no genes and no consensus; %s says where it is",
+                gone,
+                option("sequences"),
+            )
         return None
     for own, was in zip(inputs, compared.inputs, strict=True):
         if own.path is not None and file_digest(own.path) != was.sha256:
             raise InputError(
-                f"{own.path}: is not what was compared (its SHA-256 differs); name that file with --sequences"
+                f"{own.path}: is not what was compared (its SHA-256 differs); name that file with {option('sequences')}"
             )
     found = read_inputs(inputs, compared.sequence_field, compared.rows, further=GENES)
     if found.sequences.names != list(names):
         raise InputError(
             f"{few(map(str, inputs))}: does not have the sequences that were compared; name their table with "
-            "--sequences"
+            f"{option('sequences')}"
         )
     return found
 
@@ -216,7 +220,9 @@ def _now(own: Input, moved: Path | None, *, several: bool) -> Path | None:
     if moved.is_dir():
         return moved / own.path.name
     if several:
-        raise InputError(f"--sequences {moved}: is one file, but several were compared; name the folder that has them")
+        raise InputError(
+            f"{option('sequences', moved)}: is one file, but several were compared; name the folder that has them"
+        )
     return moved
 
 
@@ -250,7 +256,9 @@ class _Tables:
         if not self._first:
             left = sum(own.not_productive for own in read)
             remedy = (
-                f"{left:,} rows are not productive; --rows all takes them" if left else "give a file with at least one"
+                f"{left:,} rows are not productive; {option('rows', 'all')} takes them"
+                if left
+                else "give a file with at least one"
             )
             raise InputError(f"{few(map(str, read))}: has no sequences; {remedy}")
         ids, *columns, texts = map(list, zip(*self._first, strict=True))

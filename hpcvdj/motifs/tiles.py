@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError, MachineError
+from hpcvdj.errors import InputError, MachineError, option
 from hpcvdj.kernels.kmers.methods import KmerMethod
 from hpcvdj.kernels.kmers.profile import Profile
 from hpcvdj.runs.folder import Identity, save_failure
@@ -153,7 +153,9 @@ class TileFiles:
                     raise ValueError(f"{name} is of type {arrays[name].dtype}, shape {arrays[name].shape}")
             return arrays
         except DAMAGED_STATE as error:
-            raise InputError(f"{path}: is damaged ({error}); remove it, and --resume compares it again") from None
+            raise InputError(
+                f"{path}: is damaged ({error}); remove it, and {option('resume', True)} compares it again"
+            ) from None
 
     def missing(self, tiles: list[Tile]) -> list[Tile]:
         """Those of `tiles` that have no file."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import few
+from hpcvdj.errors import few, told
 
 
 class ExclusionKind(Enum):
@@ -52,7 +52,7 @@ class ExclusionKind(Enum):
     NOT_PRODUCTIVE = (
         "{field} is not productive: not whole codons from C to F, V or W without a stop",
         "{field} that is not productive",
-        "--normalize none",
+        "{normalize=none}",
     )
     UNPRODUCTIVE = (
         "{field} is not productive: not whole codons from C to F, V or W without a stop, which this needs",
@@ -81,7 +81,7 @@ class ExclusionKind(Enum):
         "read in which amino acids do not show where the junction is",
     )
     NO_CALL = "no {segment} call", "no {segment} call"
-    AMBIGUOUS_CALL = "ambiguous {segment} call {call}", "ambiguous {segment} call", "--ambiguous-calls first"
+    AMBIGUOUS_CALL = "ambiguous {segment} call {call}", "ambiguous {segment} call", "{ambiguous_calls=first}"
     FAMILY_CALL = (
         "{segment} call {family} is a family of several genes; pathways are those of one gene",
         "{segment} call of a family of several genes",
@@ -93,7 +93,7 @@ class ExclusionKind(Enum):
     UNLISTED_ALLELE = (
         "{segment} allele {allele} is not in the germline table, other alleles of {gene} are",
         "{segment} allele that is not in the germline table, though other alleles of the gene are",
-        "--unlisted-alleles first",
+        "{unlisted_alleles=first}",
     )
     NOT_IN_MODEL = "{segment} gene {name} is not in the model", "{segment} gene that is not in the model"
     ALLELE_NOT_IN_MODEL = (
@@ -115,14 +115,14 @@ class ExclusionKind(Enum):
         "the junction cannot be cut out of the read: it does not have junction_aa exactly once",
         "junction that cannot be cut out of the read",
     )
-    NOT_A_CELL = "contig is not of a cell", "contig that is not of a cell", "--format 10x_all"
-    LOW_CONFIDENCE = "contig of low confidence", "contig of low confidence", "--format 10x_all"
+    NOT_A_CELL = "contig is not of a cell", "contig that is not of a cell", "{format=10x_all}"
+    LOW_CONFIDENCE = "contig of low confidence", "contig of low confidence", "{format=10x_all}"
     SEVERAL_CHAINS = "contig of several chains", "contig of several chains"
     TWO_LOCI = "V is of locus {v_locus}, J of {j_locus}", "V and J of different loci"
     REPEATED_ID = (
         "sequence_id repeats that of data row {data_row}{table}",
         "sequence_id that repeats that of an earlier row",
-        "--together",
+        "{together}",
         False,
         "those that have another repertoire_id",
     )
@@ -135,7 +135,7 @@ class ExclusionKind(Enum):
     @property
     def remedy(self) -> str:
         """What keeps such rows, in words; empty if nothing does."""
-        return f"{self.option} keeps {self.kept}" if self.option else ""
+        return f"{told(self.option)} keeps {self.kept}" if self.option else ""
 
 
 @dataclass(frozen=True)

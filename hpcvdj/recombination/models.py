@@ -16,11 +16,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, option
+from hpcvdj.options import Option
 from hpcvdj.recombination.calls import is_orphon, locus_of, meant_by, other_locus
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
 from hpcvdj.recombination.germline import SEGMENT_TYPES, SegmentType
@@ -29,6 +31,10 @@ from hpcvdj.recombination.origin import Origin
 from hpcvdj.recombination.selection import Selection
 
 Array = NDArray[np.float64]
+
+Joint = Annotated[
+    bool, Option("take P(V, D, J) as a model of IGH has it; by default P(V) P(D, J), as in OLGA", more=True)
+]
 
 ALLOWED_ERROR = 1e-3
 """How far the sum of a distribution may be from 1: files have six digits."""
@@ -151,7 +157,7 @@ class Model:
     def with_joint_choice(self) -> "Model":
         """The model with its own P(V, D, J); InputError if it has none."""
         if self.p_vdj is None:
-            raise InputError(f"{self.name}: has no P(V, D, J), only P(V) and P(D, J); leave out --joint")
+            raise InputError(f"{self.name}: has no P(V, D, J), only P(V) and P(D, J); leave out {option('joint')}")
         return replace(self, joint=True)
 
     def with_ties(self) -> "Model":
@@ -162,7 +168,8 @@ class Model:
         """Its selection factor; InputError if it has none."""
         if self.selection is None:
             raise InputError(
-                f"{self.name}: has no selection factor; infer one with hpcvdj infer-selection, or leave out --selection"
+                f"{self.name}: has no selection factor; infer one with hpcvdj infer-selection, or leave out "
+                f"{option('selection')}"
             )
         return self.selection
 

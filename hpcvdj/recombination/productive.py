@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, option
 from hpcvdj.recombination.alphabet import AMINO_ACIDS
 from hpcvdj.recombination.models import Array, Insertion, Model
 from hpcvdj.recombination.scenarios import BASES
@@ -63,7 +63,7 @@ def given_productive(model: Model) -> Model:
     """
     chance = productive_probability(model)
     if chance == 0:
-        raise InputError(f"{model.name}: makes no productive junction; leave out --normalize productive")
+        raise InputError(f"{model.name}: makes no productive junction; leave out {option('normalize', 'productive')}")
     p_vdj = None if model.p_vdj is None else model.p_vdj / chance
     return replace(model, p_v=model.p_v / chance, p_vj=model.p_vj / chance, p_vdj=p_vdj)
 

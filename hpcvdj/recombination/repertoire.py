@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError, choices, require_choice
+from hpcvdj.errors import InputError, choices, option, require_choice
 from hpcvdj.recombination.alphabet import NUCLEOTIDES, Letters, decode, unpack
 from hpcvdj.recombination.germline import DFormConvention, DistinctDForms, Germline, PaperDForms
 from hpcvdj.recombination.models import Model
@@ -119,7 +119,7 @@ class Problem:
     def __post_init__(self) -> None:
         require_choice("d_forms", self.d_forms, choices(DFormConvention))
         if not 0 <= self.max_n <= LONGEST_CDR3:
-            raise InputError(f"--max-n {self.max_n}: give a number from 0 to {LONGEST_CDR3}, or all")
+            raise InputError(f"{option('max_n', self.max_n)}: give a number from 0 to {LONGEST_CDR3}, or all")
 
     @property
     def columns(self) -> int:

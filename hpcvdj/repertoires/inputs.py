@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hpcvdj.errors import InputError, few
+from hpcvdj.errors import InputError, few, option
 from hpcvdj.repertoires.batches import ahead, with_columns
 from hpcvdj.repertoires.formats import BY_HEADER, REASON, Opening
 from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions, Reference, read_junctions
@@ -93,20 +93,21 @@ def targets_of(
     *,
     suffix: str = ".h5",
     require: Callable[[Path], object] = require_result,
-    alone: str = "--together for one result",
+    alone: str = "",
 ) -> list[tuple[Path, Path]]:
     """(table, its output) for each of several repertoires that are computed one after another.
 
     One file goes to the file `output`; several, or a folder, go to the folder `output`, as NAME and `suffix`.
 
     require  raises InputError unless a file may have that name
-    alone    what else to do with several repertoires
+    alone    what else to do with several repertoires; by default, take them together
 
     InputError if two would go to the same file, or if `output` is a file or called like one.
     """
     if len(paths) == 1 and not paths[0].is_dir():
         require(output)
         return [(paths[0], output)]
+    alone = alone or f"{option('together', True)} for one result"
     if output.exists() and not output.is_dir():
         raise InputError(f"{output}: is a file; several repertoires need an output folder, or {alone}")
     if (output.suffix in RESULT_SUFFIXES or is_table(output)) and not output.exists():

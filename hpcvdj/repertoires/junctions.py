@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, option
 from hpcvdj.kernels import text
 from hpcvdj.kernels.generation.letters import productive_rows_of_thread
 from hpcvdj.recombination.alphabet import Letters
@@ -166,7 +166,8 @@ def read_junctions(
         source, data_row = builder.place(int(junctions.excluded.row[0]))
         raise InputError(
             f"{source.path}, data row {data_row} ({junctions.excluded.sequence_id[0]}): "
-            f"{junctions.excluded.exclusion(0)}; correct the row, or leave --strict out to exclude and list such rows"
+            f"{junctions.excluded.exclusion(0)}; correct the row, or leave {option('strict')} out to exclude and "
+            "list such rows"
         )
     return junctions
 

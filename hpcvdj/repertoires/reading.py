@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import get_args
 
-from hpcvdj.errors import InputError, require_choice
+from hpcvdj.errors import InputError, option, require_choice
 from hpcvdj.recombination.alphabet import NUCLEOTIDES, Letters
 from hpcvdj.recombination.calls import CallPolicy, Genes
 from hpcvdj.recombination.exclusions import ExclusionKind
@@ -88,7 +88,7 @@ def reading_of(
         return Reading(name, strict=strict, alphabet=alphabet or Alphabet.of(), opening=opening)
     if alphabet is not None:
         raise InputError(
-            "an alphabet is for amino acids, but nucleotides are read; choose --sequence-field junction_aa, or leave "
-            "--alphabet out"
+            "an alphabet is for amino acids, but nucleotides are read; choose "
+            f"{option('sequence_field', 'junction_aa')}, or leave {option('alphabet')} out"
         )
     return Reading(name, strict=strict, opening=opening)

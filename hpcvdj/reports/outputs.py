@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hpcvdj.errors import InputError, few
+from hpcvdj.errors import InputError, few, option
 from hpcvdj.repertoires.inputs import RESULT_SUFFIXES
 from hpcvdj.repertoires.metadata import listed_in
 from hpcvdj.repertoires.readers import open_table, table_suffixes
@@ -74,9 +74,13 @@ def read_outputs(
     """
     paths = each_file(paths)
     if names and len(names) != len(paths):
-        raise InputError(f"{len(names)} names for {len(paths)} files; give --name once for each, or not at all")
+        raise InputError(
+            f"{len(names)} names for {len(paths)} files; give {option('name')} once for each, or not at all"
+        )
     if (metadata is None) != (group is None):
-        raise InputError("--metadata and --group belong together: a table, and its column that names the groups")
+        raise InputError(
+            f"{option('metadata')} and {option('group')} belong together: a table, and its column that names the groups"
+        )
     surveys, findings = list[Survey](), list[Finding]()
     for k, path in enumerate(paths):
         finding = _finding(path)

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
@@ -11,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import hpcvdj
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, option
 from hpcvdj.reports.elements import Section
 from hpcvdj.reports.outputs import Outputs, each_file, read_outputs
+from hpcvdj.reports.settings import Grouping
 from hpcvdj.results.facts import facts_path
 from hpcvdj.results.frames import require
 from hpcvdj.storage.files import atomic_path, require_distinct, require_writable
@@ -22,18 +22,7 @@ from hpcvdj.storage.opening import MISREAD, damage
 LIBRARIES = ("altair", "itables", "jinja2", "networkx", "vl_convert")
 
 
-@dataclass(frozen=True)
-class Grouping:
-    """What samples are called, and their groups.
-
-    name      what the sample of each file is called; by default as the table that was read
-    metadata  a table with a row for each sample: of its columns, the one with most of their names names the samples
-    group     the column of `metadata` that has the groups
-    """
-
-    name: Sequence[str] = ()
-    metadata: str | Path | None = None
-    group: str | None = None
+_UNGROUPED = Grouping()
 
 
 def write_report(
@@ -41,7 +30,7 @@ def write_report(
     target: str | Path,
     *,
     figures: str | Path | None = None,
-    grouping: Grouping = Grouping(),
+    grouping: Grouping = _UNGROUPED,
     overwrite: bool = False,
 ) -> int:
     """Write the report of `files` to `target`, and its figures into the folder `figures`; returns their number."""
@@ -56,7 +45,9 @@ def write_report(
         if folder:
             folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{folder}: cannot be made ({error.strerror}); name another folder with --figures") from None
+        raise InputError(
+            f"{folder}: cannot be made ({error.strerror}); name another folder with {option('figures')}"
+        ) from None
     outputs = read_outputs(paths, grouping.name, metadata, grouping.group)
     # Altair takes time to import, and may be missing.
     from hpcvdj.reports.charts import png, svg

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, speaking_shell, told
 from hpcvdj.kernels.quantities import Pathways
 from hpcvdj.recombination.alphabet import AMINO_ACIDS
-from hpcvdj.recombination.exclusions import by_summary
+from hpcvdj.recombination.exclusions import ExclusionKind, by_summary
 from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.repertoires.readers import open_table
 from hpcvdj.repertoires.tables import repertoire_name
@@ -163,6 +163,12 @@ class _Source:
     """Rows of each sample that have no value."""
 
 
+def _keeping(kind: ExclusionKind) -> str:
+    """The option of the command that keeps such rows, empty if there is none."""
+    with speaking_shell():
+        return told(kind.option or "")
+
+
 def survey(path: str | Path) -> Survey:
     """Read a result or a table of `count` or `pgen`; InputError if it is another file, damaged or incomplete."""
     path = Path(path)
@@ -173,7 +179,7 @@ def survey(path: str | Path) -> Survey:
             raise InputError(f"{path}: has {result.quantity.name}, not pathways or probabilities, which a report shows")
         seen = _surveyed(path, _result_source(result))
         seen.excluded = [
-            (reason, rows, group[0][0].kind.option or "", "; ".join(f"{each} ({often:,})" for each, often in group[:5]))
+            (reason, rows, _keeping(group[0][0].kind), "; ".join(f"{each} ({often:,})" for each, often in group[:5]))
             for reason, rows, group in by_summary(result.excluded_counts)
         ]
         left_out = sum(rows for _, rows, *_ in seen.excluded)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, option
 from hpcvdj.repertoires.batches import ahead, with_columns
 from hpcvdj.repertoires.formats import REQUIRED
 from hpcvdj.repertoires.inputs import columns_of_all, in_columns
@@ -107,11 +107,11 @@ def _found(result: Result, table: Table, moved: Path | None) -> Table:
             else moved
         )
         path = same if same.is_file() else moved / table.path.name
-    require_regular(path, "counted table", "say where it is with --junctions")
+    require_regular(path, "counted table", f"say where it is with {option('junctions')}")
     state = file_state(path)
     if file_digest(path, state) != table.sha256:
         raise InputError(
             f"{path}: is not the table that {result.path} counts (its SHA-256 differs); name that table with "
-            "--junctions, or count again"
+            f"{option('junctions')}, or count again"
         )
     return replace(table, path=path, state=state)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hpcvdj.errors import CompleteError, InputError
+from hpcvdj.errors import CompleteError, InputError, option
 from hpcvdj.repertoires.tables import fill_table, table_suffix
 from hpcvdj.runs.folder import Identity, differences
 from hpcvdj.storage.files import atomic_path, require_distinct, require_writable
@@ -76,7 +76,7 @@ def require_described(table: Path, facts: Facts) -> None:
     if digest is not None and digest != file_digest(table):
         raise InputError(
             f"{table}: is not the table that {path.name} describes (its SHA-256 differs); write both again with the "
-            "command that made them and --overwrite"
+            f"command that made them and {option('overwrite', True)}"
         )
 
 
@@ -125,7 +125,9 @@ class Targets:
         if self.table.exists() and not changes and all(path.exists() for path in self.further):
             raise CompleteError(f"{self.table}: is complete already; there is nothing to resume")
         if changes and not overwrite:
-            raise InputError(f"{self.table}: is of another run ({changes}); give another name, or --overwrite")
+            raise InputError(
+                f"{self.table}: is of another run ({changes}); give another name, or {option('overwrite', True)}"
+            )
         return True
 
     def write(

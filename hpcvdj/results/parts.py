@@ -20,7 +20,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from hpcvdj.errors import InputError, MachineError
+from hpcvdj.errors import InputError, MachineError, option
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.results.schema import FORMAT, LAYOUT, VERSION, WRITTEN_BY, read_group, strings, values_of, write_group
@@ -233,7 +233,8 @@ def _require_all(path: Path, parts: list[Path], file: h5py.File) -> None:
             raise InputError(f"{path}: its part {error}") from None
     if parts and not (right and rows == [len(dataset) for dataset in _row_datasets(file)]):
         raise InputError(
-            f"{path}: the files in {parts[0].parent} are not the parts of this result; count again with --overwrite"
+            f"{path}: the files in {parts[0].parent} are not the parts of this result; count again with "
+            f"{option('overwrite', True)}"
         )
 
 
@@ -246,6 +247,6 @@ def _allow_files(path: Path, held: int, parts: int) -> None:
     if hard != resource.RLIM_INFINITY and hard < needed:
         raise MachineError(
             f"{path}: has {parts:,} parts, and a process may open {hard:,} files here; raise the limit "
-            f"(ulimit -n {needed}), or count again with larger --batch-rows"
+            f"(ulimit -n {needed}), or count again with larger {option('batch_rows')}"
         )
     resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))

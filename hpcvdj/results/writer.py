@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError, MachineError
+from hpcvdj.errors import InputError, MachineError, option
 from hpcvdj.kernels.kernel import Unit
 from hpcvdj.kernels.method import Method, Missing
 from hpcvdj.repertoires.inputs import Inputs
@@ -116,7 +116,7 @@ class ResultWriter:
                     begun = Partial(Unit(pairs, rows, n_lengths, meta["tasks"]), meta["tasks_done"], partial)
                     self._require_own(begun)
             except DAMAGED_STATE as error:
-                raise InputError(f"{path}: is damaged ({error}); --overwrite starts again") from None
+                raise InputError(f"{path}: is damaged ({error}); {option('overwrite', True)} starts again") from None
             self.save(begun)
         for other in self._path.parent.glob(_DATA):
             if other != self._path:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcvdj.errors import option
 from hpcvdj.kernels.kernel import Kernel, Pending, Unit
 from hpcvdj.kernels.method import Method
 from hpcvdj.runs.pacing import STEP_SECONDS, Pacer
@@ -122,7 +123,7 @@ class Driver:
                 if stop and not (last.ends_unit and last.index + 1 == len(units)):
                     self.run.on_root(lambda: self._save(last))
                     share = 100 * self._progress.share
-                    raise self.run.stopped(f"with {share:.1f} % done and saved; --resume continues")
+                    raise self.run.stopped(f"with {share:.1f} % done and saved; {option('resume', True)} continues")
         slowest, own = self.run.world.maximum(self._seconds), self._seconds.sum(axis=1)
         by_rank = np.array(self.run.gather(own) or [own])
         return Timings(list(units), slowest[0], slowest[1], slowest[2], by_rank[:, 0], by_rank[:, 1])

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from hpcvdj.errors import CompleteError, InputError, MachineError, few
+from hpcvdj.errors import CompleteError, InputError, MachineError, few, option
 from hpcvdj.storage.files import atomic_path
 from hpcvdj.storage.opening import MISREAD, root_attributes
 
@@ -43,19 +43,19 @@ class RunFolder:
             if record and any(self.path.glob(items)) and not overwrite:
                 if not resume:
                     raise InputError(
-                        f"{self.path}: has the work of an unfinished run; --resume continues it, --overwrite starts "
-                        "again"
+                        f"{self.path}: has the work of an unfinished run; {option('resume', True)} continues it, "
+                        f"{option('overwrite', True)} starts again"
                     )
                 changes = differences(record["identity"], self.identity)
                 if changes:
                     raise InputError(
                         f"{self.path}: belongs to another run ({changes}); start that run with its own options, or "
-                        "--overwrite"
+                        f"{option('overwrite', True)}"
                     )
                 if any(type(record["facts"].get(name)) is not type(value) for name, value in facts.items()) or any(
                     isinstance(value, int) and value < 1 for value in record["facts"].values()
                 ):
-                    raise InputError(f"{self.path}: its {_RUN} is damaged; --overwrite starts again")
+                    raise InputError(f"{self.path}: its {_RUN} is damaged; {option('overwrite', True)} starts again")
                 for unfinished in self.path.glob(".*"):
                     unfinished.unlink()
                 return dict(record["facts"])
@@ -124,13 +124,16 @@ def raise_if_complete(target: Path, folder: RunFolder, items: str) -> None:
         identity = dict(json.loads(root_attributes(target)["identity"]))
     except MISREAD:
         raise InputError(
-            f"{target}: exists, and is not the result of a run that can be resumed; give another name, or --overwrite"
+            f"{target}: exists, and is not the result of a run that can be resumed; give another name, or "
+            f"{option('overwrite', True)}"
         ) from None
     changes = differences(identity, folder.identity)
     if changes:
         if folder.is_same() and any(folder.path.glob(items)):
             return
-        raise InputError(f"{target}: is the result of another run ({changes}); give another name, or --overwrite")
+        raise InputError(
+            f"{target}: is the result of another run ({changes}); give another name, or {option('overwrite', True)}"
+        )
     if folder.is_same():
         folder.remove()
     raise CompleteError(f"{target}: is complete already; there is nothing to resume")
@@ -173,4 +176,6 @@ def _of_lists(name: str, was: Sequence[Sequence[str]], now: Sequence[Sequence[st
 
 def save_failure(error: MachineError) -> MachineError:
     """The error to raise when saving into a run's folder failed with `error`."""
-    return MachineError(f"{error}. What was saved before is complete: free space, then continue with --resume")
+    return MachineError(
+        f"{error}. What was saved before is complete: free space, then continue with {option('resume', True)}"
+    )

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import HpcvdjError, LostRankError, MachineError, StoppedError
+from hpcvdj.errors import HpcvdjError, LostRankError, MachineError, StoppedError, option
 from hpcvdj.kernels.backends import Backend, open_backend
 from hpcvdj.runs.folder import Identity, RunFolder, raise_if_complete
 from hpcvdj.runs.pacing import SAVE_SECONDS
@@ -230,5 +230,5 @@ def _check_binding(uuids: list[str], *, strict: bool) -> None:
         if uuid and len(ranks) > 1:
             shared = f"ranks {', '.join(map(str, ranks))} share one GPU ({uuid}); start one rank per GPU"
             if strict:
-                raise MachineError(shared + ", or leave --strict-binding out")
+                raise MachineError(shared + f", or leave {option('strict_binding')} out")
             log.warning("%s", shared)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from hpcvdj.errors import InputError, MachineError
+from hpcvdj.errors import InputError, MachineError, option
 
 
 @contextmanager
@@ -114,7 +114,7 @@ def require_writable(target: Path, *, overwrite: bool) -> None:
     if target.exists() and not target.is_file():
         raise InputError(f"{target}: is not a regular file, and would be replaced by one; name a file")
     if target.exists() and not overwrite:
-        raise InputError(f"{target}: exists already; give another name, or --overwrite to replace it")
+        raise InputError(f"{target}: exists already; give another name, or {option('overwrite', True)} to replace it")
     folder = target.parent
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder; create it first, or write elsewhere")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hpcvdj.errors import InputError, few
+from hpcvdj.errors import InputError, few, option
 from hpcvdj.storage.files import exclusive_lock, require_apart, require_text_name, sync, write_failure
 from hpcvdj.storage.inputs import file_digest
 from hpcvdj.storage.opening import MISREAD
@@ -85,7 +85,8 @@ def require_unchanged_folder(folder: Path) -> None:
     changed = [name for name, digest in files.items() if not _is(folder / name, digest)]
     if changed:
         raise InputError(
-            f"{folder}: {few(changed)} changed since hpcvdj wrote it; move the folder away, and run without --resume"
+            f"{folder}: {few(changed)} changed since hpcvdj wrote it; move the folder away, and run without "
+            f"{option('resume', True)}"
         )
 
 
@@ -113,7 +114,9 @@ def _discard(folder: Path) -> None:
 def _require_replaceable(target: Path, *, overwrite: bool) -> None:
     if target.exists() or target.is_symlink():
         if not overwrite:
-            raise InputError(f"{target}: exists already; give another name, or --overwrite to replace it")
+            raise InputError(
+                f"{target}: exists already; give another name, or {option('overwrite', True)} to replace it"
+            )
         _require_own(target)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from hpcvdj.errors import MachineError
+from hpcvdj.errors import MachineError, option
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.method import THREADS_PER_BLOCK
 from hpcvdj.kernels.pathways.methods import Baseline, Bitwise
@@ -86,7 +86,8 @@ def memory_rows(problem: Problem, backend: Backend) -> list[MemoryRow]:
     kernels = [backend.load(method, problem, THREADS_PER_BLOCK) for method in (Baseline(), Bitwise())]
     if not all(hasattr(kernel, "memory") for kernel in kernels):
         raise MachineError(
-            f"--backend {backend.name} uploads nothing: run this on a GPU, or `hpcvdj forms` for the bytes of the bases"
+            f"{option('backend', backend.name)} uploads nothing: run this on a GPU, or `hpcvdj forms` for the bytes "
+            "of the bases"
         )
     wide, packed = (kernel.memory() for kernel in kernels)  # type: ignore[attr-defined]
     n = len(problem.repertoire)

@@ -122,7 +122,7 @@ class Plan:
 def measure(source: Source, plan: Plan, say: Callable[[str], None] = print) -> list[TableRow]:
     """The rows of a plan; InputError for an unknown part, or k and d out of range."""
     for part in plan.parts:
-        require_choice("--parts", part, PARTS)
+        require_choice("parts", part, PARTS)
     study = _Measuring(source, plan)
     for part in PARTS:
         for row in getattr(study, part)() if part in plan.parts else ():

@@ -139,7 +139,7 @@ def measure(source: Source, plan: Plan, say: Callable[[str], None] = print) -> l
     backend = open_backend(plan.backend)
     known = choices(KmerMethod)
     for name in plan.methods:
-        require_choice("--methods", name, (*known, TABLES))
+        require_choice("methods", name, (*known, TABLES))
     sequences, _ = source.read()
     rows: list[MotifRow] = []
     for k, name in product(plan.k, plan.methods):

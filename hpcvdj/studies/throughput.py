@@ -14,7 +14,8 @@ from numba import njit, prange
 from numpy.typing import NDArray
 
 from hpcvdj.counting.config import Config
-from hpcvdj.generation.simulate import PAPER_LARGEST_PAIR, PAPER_SEQUENCES, pair_sizes, usable_pairs
+from hpcvdj.generation.settings import PAPER_LARGEST_PAIR, PAPER_SEQUENCES
+from hpcvdj.generation.simulate import pair_sizes, usable_pairs
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.kernel import Unit
 from hpcvdj.kernels.method import THREADS_PER_BLOCK

@@ -8,11 +8,13 @@ import pytest
 
 import hpcvdj
 from hpcvdj.chance import check as checking
-from hpcvdj.chance.check import OF_RARE_ALLELE, Checks, check_fit, check_tables, sample_of_table
+from hpcvdj.chance.check import OF_RARE_ALLELE, check_fit, check_model, check_tables, sample_of_table
 from hpcvdj.chance.fit import BROKEN, MISFIT, Side, at_least, compare, truncated_genes
+from hpcvdj.chance.settings import Checks
 from hpcvdj.counting.config import PgenConfig
-from hpcvdj.enrichment.enrich import Settings as EnrichSettings
-from hpcvdj.enrichment.tables import ClonotypeChoice, enrich_table
+from hpcvdj.enrichment.settings import ClonotypeChoice
+from hpcvdj.enrichment.settings import Settings as EnrichSettings
+from hpcvdj.enrichment.tables import enrich_table
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.alphabet import reverse_complement
 from hpcvdj.recombination.igor import OLGA_FOLDERS, load_model, model_folders
@@ -143,7 +145,7 @@ def test_genes_called_by_habit():
     fit = fit_of(table, model)
     assert findings(fit) == {"TRBV12-4": "habit"}
     assert fit.genes[0].twins == ("TRBV12-3",)
-    assert "(--ties auto takes them together)" in fit.lines()[0]
+    assert "(ties='auto' takes them together)" in fit.lines()[0]
     tied = Checks(ties="auto").model(model)
     assert findings(fit_of(table, tied)) == {}
     rows = table.slice(0, 400)
@@ -174,9 +176,11 @@ def test_another_species():
     table, model = rows_of(load_model("human_trb"), productive=True), load_model("mouse_trb")
     sample = sample_of_table(table, model, PgenConfig().reads(Reading()))
     said = []
-    with pytest.raises(InputError, match=r"mouse_trb cannot make \d+ % of .* rows: .* or better -m human_trb; --force"):
-        Checks().check(sample, model, said.append)
-    fit = Checks(force=True).check(sample, model, said.append)
+    with pytest.raises(
+        InputError, match=r"mouse_trb cannot make \d+ % of .* rows: .* or better model='human_trb'; force=True"
+    ):
+        check_model(Checks(), sample, model, said.append)
+    fit = check_model(Checks(force=True), sample, model, said.append)
     assert fit.impossible > 0.5
     assert fit.better[0] == "human_trb"
     assert 1 <= len(said) <= 2
@@ -191,7 +195,7 @@ def test_one_table_of_another_species(tmp_path):
     for name, table in tables.items():
         write_table(tmp_path / name, table.to_batches(), overwrite=False)
     inputs = tables_of([tmp_path], PgenConfig().reads(Reading()))
-    with pytest.raises(InputError, match=r"^mouse.tsv: human_trb cannot make half or more of their rows.*--force"):
+    with pytest.raises(InputError, match=r"^mouse.tsv: human_trb cannot make half or more of their rows.*force=True"):
         check_tables(Checks(), [inputs], model, [].append)
     fit = check_tables(Checks(force=True), [inputs], model, [].append)
     assert fit.tables == ("mouse.tsv",)
@@ -211,11 +215,11 @@ def test_few_rows_are_not_judged(model):
     assert fit.rows == 150
     wrong = renamed(table, "junction", lambda text: "TGC" + text[3:-3].replace("T", "G") + "GGG")
     said = []
-    few = Checks().check(sample_of_table(wrong.slice(0, 99), model, reading), model, said.append)
+    few = check_model(Checks(), sample_of_table(wrong.slice(0, 99), model, reading), model, said.append)
     assert few.impossible == 1
     assert any("100 % of" in line and "are impossible under the model" in line for line in said)
     with pytest.raises(InputError, match="100 % of"):
-        Checks().check(sample_of_table(wrong, model, reading), model, said.append)
+        check_model(Checks(), sample_of_table(wrong, model, reading), model, said.append)
     assert fit_of(wrong.slice(0, 19), model) == checking.UNCHECKED
 
 
@@ -299,7 +303,7 @@ def test_messages_have_an_end(model, monkeypatch):
     rare = ("TRBV5-1*01", "TRBV20-1*01", "TRBV7-2*01", "TRBV6-5*01", "TRBV7-3*01")
     few = pa.array([v not in rare or k % 40 == 0 for k, v in enumerate(table["v_call"].to_pylist())])
     said = []
-    Checks().check(sample_of_table(table.filter(few), model, PgenConfig().reads(Reading())), model, said.append)
+    check_model(Checks(), sample_of_table(table.filter(few), model, PgenConfig().reads(Reading())), model, said.append)
     assert len(said) == 3
     assert said[-1].startswith("and ")
 

@@ -191,5 +191,5 @@ def test_wrong_usage(tmp_path, model, table, nucleotides):
     assert "is an input of this run" in error_line(err)
     assert alphabet.read_text() == "x: A"
     assert not target.exists()
-    with pytest.raises(hpcvdj.InputError, match="sequence nt"):
+    with pytest.raises(hpcvdj.InputError, match="sequence='nt'"):
         hpcvdj.pgen(pa.table({"junction_aa": ["CF"]}), model, genes="any", sequence="nt")

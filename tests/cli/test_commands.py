@@ -16,7 +16,7 @@ from tests.conftest import GERMLINE, ROOT, SMALL
 
 COMMANDS = (
     "count", "explain", "verify", "forms", "simulate", "export", "report", "info", "scaling", "study",
-    "germline", "motifs", "pgen", "models", "generate", "infer", "convert", "enrich", "sharing",
+    "germline", "motifs", "pgen", "models", "generate", "infer", "convert", "formats", "enrich", "sharing",
     "contamination",
 )  # fmt: skip
 
@@ -87,7 +87,7 @@ def test_a_command_loads_what_it_uses(tmp_path):
 def test_each_command_explains_itself(name):
     out, _ = hpcvdj_command(name, "--help")
     assert "Usage" in out
-    assert len(out.splitlines()) > 8
+    assert len(out.splitlines()) > 6
 
 
 def test_version():
@@ -199,14 +199,14 @@ BAD = {
     "missing file": (["count", "none.tsv", "-g", GERMLINE, "-o", "o.h5"], "none.tsv: no such file"),
     "missing germline": (["count", SMALL, "-g", "none.tsv", "-o", "o.h5"], "none.tsv: no such germline table"),
     "no folder": (["count", SMALL, "-g", GERMLINE, "-o", "none/o.h5"], "none: no such folder"),
-    "max n": (["count", SMALL, "-g", GERMLINE, "-o", "o.h5", "--max-n", "many"], "--max-n 'many'"),
+    "max n": (["count", SMALL, "-g", GERMLINE, "-o", "o.h5", "--max-n", "many"], "--max-n many"),
     "too long n": (
         ["count", SMALL, "-g", GERMLINE, "-o", "o.h5", "--max-n", "99", "--method", "bitwise"],
         "use --method direct",
     ),
     "wrong table": (["count", GERMLINE, "-g", GERMLINE, "-o", "o.h5"], "no column v_call, j_call, junction; --columns"),
     "simulate name": (["simulate", "-g", GERMLINE, "-o", "o.csv"], "must end in .tsv"),
-    "simulate range": (["simulate", "-g", GERMLINE, "-o", "o.tsv", "--n-lengths", "a-b"], "--n-lengths 'a-b'"),
+    "simulate range": (["simulate", "-g", GERMLINE, "-o", "o.tsv", "--n-lengths", "a-b"], "--n-lengths a-b"),
     "export result": (["export", GERMLINE, "-o", "o.tsv"], "not a result file, or a damaged one"),
     "forms": (["forms", SMALL], "line 1: no column"),
 }  # fmt: skip
@@ -375,7 +375,7 @@ def test_the_studies_on_cpu_cores(tmp_path):
         text = (tmp_path / folder / "README.md").read_text()
         assert "DIFFER" not in text
         assert len(list((tmp_path / folder).glob("*.png"))) == 1
-    tables = ("-n", 8, "--length", 60, "--k", "8", "--settings-k", 8, "--buckets", "1,8", "--repeats", 1)
+    tables = ("-n", 8, "--length", 60, "-k", "8", "--settings-k", 8, "--buckets", "1,8", "--repeats", 1)
     hpcvdj_command("study", "motif-tables", "-o", tmp_path / "tables", "--backend", "cpu", *tables)
     hpcvdj_command("study", "render", tmp_path / "tables")
     assert "counters identical for all" in (tmp_path / "tables" / "README.md").read_text()
@@ -385,4 +385,4 @@ def test_the_studies_on_cpu_cores(tmp_path):
     _, err = hpcvdj_command("study", "render", tmp_path, code=2)
     assert "its raw files are of cooking" in error_line(err)
     wrong = hpcvdj_command("study", "blocks", SMALL, "-g", GERMLINE, "-o", tmp_path, "--sizes", "0", code=2)
-    assert "--sizes '0'" in error_line(wrong[1])
+    assert "--sizes 0" in error_line(wrong[1])

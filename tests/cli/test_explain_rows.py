@@ -27,7 +27,7 @@ def test_a_row_is_explained_as_it_was_counted(counted):
         counters = result.counters[:].tolist()
     for place in (0, 7, 499):
         row = rows[place]
-        out, _ = hpcvdj_command("explain", counted, "--id", row["sequence_id"], "--format", "json")
+        out, _ = hpcvdj_command("explain", counted, "--id", row["sequence_id"], "--output-format", "json")
         found = json.loads(out)
         assert found["pathways_by_n_length"] == counters[place]
         assert row["v_call"] in out
@@ -42,7 +42,7 @@ def test_a_row_of_probabilities(tmp_path):
     hpcvdj_command("pgen", SMALL, "-m", "mouse_trb", "-o", tmp_path / "p.h5", "--force")
     with Result(tmp_path / "p.h5") as result:
         row = result.to_table().slice(0, 1).to_pylist()[0]
-    out, _ = hpcvdj_command("explain", tmp_path / "p.h5", "--id", row["sequence_id"], "--format", "json")
+    out, _ = hpcvdj_command("explain", tmp_path / "p.h5", "--id", row["sequence_id"], "--output-format", "json")
     assert json.loads(out)["pgen_nt"] == pytest.approx(row["pgen_nt"], rel=1e-9)
     assert row["cdr3"] in json.loads(out)["junction"]
 
@@ -56,7 +56,7 @@ def test_the_junction_of_a_row_keeps_its_anchors(model, tmp_path):
     with Result(tmp_path / "p.h5") as result:
         values = result.counters[:, 0].tolist()
     for place, own in enumerate((junction, other)):
-        out, _ = hpcvdj_command("explain", tmp_path / "p.h5", "--id", f"s{place}", "--format", "json")
+        out, _ = hpcvdj_command("explain", tmp_path / "p.h5", "--id", f"s{place}", "--output-format", "json")
         assert json.loads(out)["junction"] == own
         assert json.loads(out)["pgen_nt"] == pytest.approx(values[place], rel=1e-9)
 
@@ -96,7 +96,7 @@ def test_no_width_cuts_data(counted, columns):
 
 def test_a_long_junction_is_drawn_in_blocks(counted):
     junction = "TGTGCCAGCAGT" + "ACGT" * 12 + "AACCAAGACACCCAGTACTTT"
-    words = ("--v", "TRBV26", "--j", "TRBJ2-5", "-g", GERMLINE, "--max-n", "all", "--top", 1)
+    words = ("--v", "TRBV26", "--j", "TRBJ2-5", "-g", GERMLINE, "--max-n", "all", "--list", 1)
     out, _ = hpcvdj_command("explain", junction, *words, columns=60)
     tracks = [line[3:].strip() for line in out.splitlines() if re.match(r"1  [·VvnDdJj]+", line)]
     assert sum(map(len, tracks)) == len(junction)

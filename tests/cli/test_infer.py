@@ -281,7 +281,7 @@ BAD = {
     "all fixed": (["--only", "v_choice", "--fix", "v_choice"], "nothing to infer"),
     "hold-out": (["--hold-out", "1"], "hold-out 1.0"),
     "hold-out nan": (["--hold-out", "nan"], "hold-out nan"),
-    "prior inf": (["--prior", "inf"], "prior inf"),
+    "prior inf": (["--prior", "inf"], "--prior inf: give at least 0"),
     "germline too": (["-g", GERMLINE], "one of the two"),
 }
 
@@ -400,28 +400,28 @@ def test_models_are_compared_on_rows(inferred, model, table, tmp_path):
         found.append(hpcvdj.pgen(frame, own, sequence="nt")["pgen_nt"].to_numpy(float) / Possible.of(own).probability)
     both = (found[0] > 0) & (found[1] > 0)
     gain = np.log(found[1][both] / found[0][both]).mean()
-    out, _ = hpcvdj_command("models", "compare", model, inferred, "--rows", table)
+    out, _ = hpcvdj_command("models", "compare", model, inferred, "--likelihood-of", table)
     assert f"rows       {len(frame):,} read, {both.sum():,} that both models can make" in out
     assert f"likelihood A: {np.log(found[0][both]).mean():.5f} nats per row; {(found[0] == 0).sum()} with" in out
     assert f"B - A: {gain:+.5f} ±" in out
     assert f"{table} is what model B was inferred from" in out
     other = tmp_path / "other.tsv"
     frame.iloc[1:].to_csv(other, sep="\t", index=False)
-    assert "was inferred from" not in hpcvdj_command("models", "compare", model, inferred, "--rows", other)[0]
+    assert "was inferred from" not in hpcvdj_command("models", "compare", model, inferred, "--likelihood-of", other)[0]
 
 
 def test_rows_in_frame_are_warned_of(inferred, model, table, tmp_path):
     frame = pd.read_csv(table, sep="\t")
     frame[frame["junction"].str.len() % 3 == 0].head(20).to_csv(tmp_path / "in.tsv", sep="\t", index=False)
-    out, _ = hpcvdj_command("models", "compare", model, inferred, "--rows", tmp_path / "in.tsv")
+    out, _ = hpcvdj_command("models", "compare", model, inferred, "--likelihood-of", tmp_path / "in.tsv")
     assert "warning    20 of 20 junctions are in frame" in out
     # A row without a junction is not in frame.
     rows = frame[frame["junction"].str.len() % 3 > 0].head(4)
     rows = pd.concat([rows, rows.assign(junction="", sequence_id=[f"e{k}" for k in range(len(rows))])] * 2)
     rows.assign(sequence_id=range(len(rows))).to_csv(tmp_path / "out.tsv", sep="\t", index=False)
-    out, _ = hpcvdj_command("models", "compare", model, inferred, "--rows", tmp_path / "out.tsv")
+    out, _ = hpcvdj_command("models", "compare", model, inferred, "--likelihood-of", tmp_path / "out.tsv")
     assert "are in frame" not in out
-    out, _ = hpcvdj_command("models", "compare", model, inferred, "--rows", table)
+    out, _ = hpcvdj_command("models", "compare", model, inferred, "--likelihood-of", table)
     assert "are in frame" not in out
 
 

@@ -189,21 +189,21 @@ def test_verbose_before_and_after_the_command(monkeypatch, words):
 
 @pytest.mark.parametrize("columns", [60, 80, 120])
 def test_help_has_two_parts_and_fits(columns):
-    out, _ = hpcvdj_command("count", "--help", columns=columns)
+    out, _ = hpcvdj_command("count", "--help-all", columns=columns)
     needed, more = out.split("\nMore options\n")
     assert "--germline" in needed
-    assert "--quiet" in needed
+    assert "--quiet" in more
     assert "--patience" in more
     assert max(map(len, out.splitlines())) <= columns
     # Nothing is cut, and descriptions get most of the width.
     assert "…" not in out
-    assert "junction=cdr3nt,v_call=v,j_call=j" in out
+    assert "junction=cdr3nt,v_call=v" in out
     widest = max(len(line.strip()) for line in more.splitlines() if line.startswith("      "))
     assert widest > 0.6 * min(columns, 110)
 
 
 def test_each_option_is_in_the_help_once():
-    out, _ = hpcvdj_command("pgen", "--help")
+    out, _ = hpcvdj_command("pgen", "--help-all")
     options = re.findall(r"^  (?:-\w, )?(--[\w-]+)", out, re.MULTILINE)
     assert sorted(options) == sorted(set(options))
     assert {"--model", "--output", "--mismatches", "--alphabet", "--help", "--verbose"} <= {*options}

@@ -10,7 +10,8 @@ from tests.commands import error_line, hpcvdj_command
 from tests.conftest import ROOT
 
 OTHERS = {
-    "--install-completion", "--show-completion", "--help", "--mpi", "--signal",  # of typer, srun and sbatch
+    "install-completion", "show-completion", "help", "mpi", "signal", "kill-on-bad-exit",  # of typer, srun and sbatch
+    "on", "kind", "no",  # of Python alone, and the first part of a name
 }  # fmt: skip
 
 
@@ -20,24 +21,22 @@ def options(command):
     return found.union(*(options(own) for own in getattr(command, "commands", {}).values()))
 
 
-def texts(path):
-    """The texts of a module; those that are joined by values in braces as one."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.JoinedStr):
-            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
+def named_in(path):
+    """The options that a module names: in calls of `option`, in texts as `{name=value}`, and as `--name`."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "option" and node.args:
+            if isinstance(node.args[0], ast.Constant):
+                yield node.args[0].value.replace("_", "-")
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.value
+            yield from re.findall(r"(?<![\w-])--([a-zA-Z][\w-]*\w)", node.value)
+            yield from (name.replace("_", "-") for name in re.findall(r"\{(\w+)=\w", node.value))
 
 
 def test_options_in_messages_exist():
-    known = options(typer.main.get_command(program())) | OTHERS
-    named = {
-        (name, path.name)
-        for path in sorted((ROOT / "hpcvdj").rglob("*.py"))
-        for text in texts(path)
-        for name in re.findall(r"(?<![\w-])--[a-zA-Z][\w-]*\w(?!\{)", text)
-    }
-    assert len(named) > 50
+    known = {name.lstrip("-") for name in options(typer.main.get_command(program()))} | OTHERS
+    named = {(name, path.name) for path in sorted((ROOT / "hpcvdj").rglob("*.py")) for name in named_in(path)}
+    assert len(named) > 150
     assert {own for own in named if own[0] not in known} == set()
 
 

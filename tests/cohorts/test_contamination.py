@@ -14,8 +14,9 @@ from scipy import stats
 
 import hpcvdj
 from hpcvdj.chance.check import UNCHECKED, ModelFit
-from hpcvdj.cohorts.contamination import ContaminationSettings, contaminate
+from hpcvdj.cohorts.contamination import contaminate
 from hpcvdj.cohorts.improbable import SELECTION
+from hpcvdj.cohorts.settings import ContaminationSettings
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.packaged import model_paths
@@ -180,12 +181,12 @@ def test_of_equal_copies_the_first_stays(table, model):
 
 
 def test_refused(table, model):
-    with pytest.raises(InputError, match=r"--min-low 10000: a has 2,\d+, b has .* a probability below 1e-11; leave"):
+    with pytest.raises(InputError, match=r"min_low=10000: a has 2,\d+, b has .* a probability below 1e-11; leave"):
         compared(table, model, min_low=10_000)
     # No J of human TRB ends with G, and each keeps a base at least.
     texts = table["junction"].to_pylist()
     spoiled = [text if k % 5 else text[:-3] + "TGG" for k, text in enumerate(texts)]
-    with pytest.raises(InputError, match=r"b: the model cannot make .* of its .* junctions.*--force"):
+    with pytest.raises(InputError, match=r"b: the model cannot make .* of its .* junctions.*force=True"):
         compared(table.set_column(3, "junction", pa.array(spoiled)), model)
     found = compared(table.set_column(3, "junction", pa.array(spoiled)), model, fit=ModelFit(force=True))
     assert found.zero.min() > 100

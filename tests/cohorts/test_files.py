@@ -5,8 +5,9 @@ import logging
 import pyarrow as pa
 import pytest
 
-from hpcvdj.chance.check import CHECKS, Checks
-from hpcvdj.cohorts.files import Naming, cohort_of_files, cohort_of_table
+from hpcvdj.chance.settings import CHECKS, Checks
+from hpcvdj.cohorts.files import cohort_of_files, cohort_of_table
+from hpcvdj.cohorts.settings import Naming
 from hpcvdj.errors import InputError, StoppedError
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import Inputs
@@ -117,7 +118,7 @@ def test_a_column_names_the_individuals(few, model, tmp_path):
     other = named.rename_columns(["nt" if name == "junction" else name for name in named.column_names])
     write_table(path, other.combine_chunks().to_batches(), overwrite=True)
     assert contents(read([path], model, Naming("who"), opening=Opening(columns=(("junction", "nt"),)))[1]) == expected
-    with pytest.raises(InputError, match=r"^the table does not name .*; --individual COLUMN says which column does$"):
+    with pytest.raises(InputError, match=r"^the table does not name .*; individual='COLUMN' says which column does$"):
         in_memory(named, model)
 
 
@@ -125,7 +126,7 @@ def test_rows_without_an_individual(few, model, tmp_path):
     path = tmp_path / "all.tsv"
     blank = renamed(few, "repertoire_id", lambda name: "" if name == "b" else name)
     write_table(path, blank.combine_chunks().to_batches(), overwrite=False)
-    with pytest.raises(InputError, match=r"all\.tsv: 18 rows have no repertoire_id \(--individual\); fill it"):
+    with pytest.raises(InputError, match=r"all\.tsv: 18 rows have no repertoire_id \(individual\); fill it"):
         read([path], model, Naming("repertoire_id"))
 
 
@@ -143,7 +144,7 @@ def test_groups_and_subjects(few, model, tmp_path):
             assert [(own.name, own.group, own.rows) for own in cohort.individuals] == expected
     mixed = METADATA.set_column(1, "batch", pa.array(["x", "y", "z"]))
     naming = Naming(metadata=mixed, group="batch", subject="person")
-    message = "^q: its samples are of the groups y and z; correct the column batch, or leave --subject out$"
+    message = "^q: its samples are of the groups y and z; correct the column batch, or leave subject out$"
     with pytest.raises(InputError, match=message):
         naming.people(NAMES)
     # Before any row is read.
@@ -159,9 +160,9 @@ def test_groups_and_subjects(few, model, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"group": "g"}, "^--group 'g': needs --metadata, the table that has this column$"),
-        ({"subject": "s"}, "^--subject 's': needs --metadata, the table that has this column$"),
-        ({"metadata": METADATA}, "^--metadata: needs --group, or --subject, the column that has them$"),
+        ({"group": "g"}, "^group='g': needs metadata, the table that has this column$"),
+        ({"subject": "s"}, "^subject='s': needs metadata, the table that has this column$"),
+        ({"metadata": METADATA}, "^metadata: needs group, or subject, the column that has them$"),
     ],
 )
 def test_options_that_need_each_other(options, message):

@@ -8,8 +8,9 @@ from scipy import stats
 from scipy.special import gammainc, gammaincinv
 
 import hpcvdj
-from hpcvdj.cohorts.contamination import ContaminationSettings, contaminate
+from hpcvdj.cohorts.contamination import contaminate
 from hpcvdj.cohorts.improbable import COMMON, MAX_Q, MOST_NEEDED, SEEN, SELECTION, _needed
+from hpcvdj.cohorts.settings import ContaminationSettings
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.igor import OLGA_FOLDERS, load_model, model_folders
 from hpcvdj.runs.run import Run

@@ -11,7 +11,7 @@ from scipy import stats
 import hpcvdj
 from hpcvdj.cohorts.cohort import sequences_of
 from hpcvdj.cohorts.expected import Numbers
-from hpcvdj.cohorts.shared_table import SharingSettings
+from hpcvdj.cohorts.settings import SharingSettings
 from hpcvdj.cohorts.sharing import share
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.alphabet import translate
@@ -350,7 +350,7 @@ def test_a_sequence_that_the_model_cannot_make(model, table, tested):
 def test_one_sample_twice(model, table):
     copy = table.filter(pc.equal(table["repertoire_id"], "c"))
     copy = copy.set_column(5, "repertoire_id", pa.array(["z"] * len(copy)))
-    with pytest.raises(InputError, match=r"^c and z \(same sample\): samples of one person .* --subject COLUMN"):
+    with pytest.raises(InputError, match=r"^c and z \(same sample\): samples of one person .* subject='COLUMN'"):
         shared_in(pa.concat_tables([table, copy]), model)
 
 

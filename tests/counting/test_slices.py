@@ -135,7 +135,7 @@ def test_an_interrupted_run_continues_with_its_parts(tables, paper_germline, tmp
         count_to(*arguments, Config(6), rows=ROWS, run=run)
     assert counted == [0]
     assert not target.exists()
-    with pytest.raises(InputError, match="has the work of an unfinished run; --resume"):
+    with pytest.raises(InputError, match="has the work of an unfinished run; resume=True"):
         count_to(*arguments, Config(6), rows=ROWS)
     with pytest.raises(InputError, match="max_n was 6, is 5"):
         count_to(*arguments, Config(5), rows=ROWS, resume=True)
@@ -189,8 +189,8 @@ def test_a_result_in_parts_stays_until_it_is_replaced(tables, paper_germline, tm
     ("name", "step", "said"),
     [
         ("t.tsv", 3, "stopped before any result; start again"),
-        ("t.tsv", 60, "stopped with the part files in .* saved; --resume"),
-        ("t.parquet", 3, "stopped with the part files in .* saved; --resume"),
+        ("t.tsv", 60, "stopped with the part files in .* saved; resume=True"),
+        ("t.parquet", 3, "stopped with the part files in .* saved; resume=True"),
     ],
 )
 def test_a_signal_while_a_slice_is_read(tables, paper_germline, tmp_path, monkeypatch, name, step, said):
@@ -278,7 +278,7 @@ def test_one_file_in_place_of_parts_removes_them(tables, paper_germline, tmp_pat
 
 def test_what_slices_are_not_for(tables, paper_germline, tmp_path):
     arguments = tmp_path / "o.h5", tables / "t.tsv", paper_germline
-    with pytest.raises(InputError, match="--method direct"):
+    with pytest.raises(InputError, match="method='direct'"):
         count_to(*arguments, Config(2, "bitwise"), rows=ROWS)
     with pytest.raises(InputError, match="give a number"):
         count_to(*arguments, Config("all"), rows=ROWS)

@@ -129,7 +129,7 @@ def test_enumerating_methods_count_together_too(folder, expected, paper_germline
         table = result.to_pandas().set_index("row").sort_index()
     there = expected[expected.pathways_total.notna()]
     assert table[COUNTERS].to_numpy().tolist() == there[COUNTERS].to_numpy().tolist()
-    with pytest.raises(InputError, match="--batch-rows needs --method direct"):
+    with pytest.raises(InputError, match="batch_rows needs method='direct'"):
         counted_together([folder], paper_germline, tmp_path / "p.h5", config=Config(MAX_N, "bitwise"), rows=40)
 
 

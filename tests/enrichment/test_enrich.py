@@ -16,8 +16,9 @@ import hpcvdj
 from hpcvdj.chance.check import IMPOSSIBLE
 from hpcvdj.counting.tables import productive_reading
 from hpcvdj.enrichment.clonotypes import distinct_junctions
-from hpcvdj.enrichment.enrich import COLUMNS, Settings, enrich
-from hpcvdj.enrichment.tables import ClonotypeChoice, enrich_table
+from hpcvdj.enrichment.enrich import COLUMNS, enrich
+from hpcvdj.enrichment.settings import ClonotypeChoice, Settings
+from hpcvdj.enrichment.tables import enrich_table
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.backends import open_backend
 from hpcvdj.recombination.alphabet import translate

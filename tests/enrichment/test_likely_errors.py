@@ -13,8 +13,9 @@ import hpcvdj
 from hpcvdj.api.tables import model_of
 from hpcvdj.counting.tables import productive_reading
 from hpcvdj.enrichment.clonotypes import distinct_junctions
-from hpcvdj.enrichment.enrich import ReadOnce, Settings
-from hpcvdj.enrichment.tables import ClonotypeChoice, enrich_table
+from hpcvdj.enrichment.enrich import ReadOnce
+from hpcvdj.enrichment.settings import ClonotypeChoice, Settings
+from hpcvdj.enrichment.tables import enrich_table
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.igor import load_model

@@ -6,9 +6,10 @@ import pyarrow as pa
 import pytest
 
 import hpcvdj
-from hpcvdj.chance.check import BROKEN_GENE, CONTRADICTED_CALL, Checks
-from hpcvdj.enrichment.enrich import Settings
-from hpcvdj.enrichment.tables import ClonotypeChoice, enrich_table
+from hpcvdj.chance.check import BROKEN_GENE, CONTRADICTED_CALL
+from hpcvdj.chance.settings import Checks
+from hpcvdj.enrichment.settings import ClonotypeChoice, Settings
+from hpcvdj.enrichment.tables import enrich_table
 from hpcvdj.recombination.alphabet import reverse_complement
 from hpcvdj.recombination.igor import OLGA_FOLDERS, model_folders
 from hpcvdj.repertoires.tables import write_table

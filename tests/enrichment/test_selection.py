@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 
 import hpcvdj
-from hpcvdj.enrichment.enrich import Settings
-from hpcvdj.enrichment.tables import ClonotypeChoice, enrich_table
+from hpcvdj.enrichment.settings import ClonotypeChoice, Settings
+from hpcvdj.enrichment.tables import enrich_table
 from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 from hpcvdj.repertoires.tables import write_table
@@ -137,7 +137,7 @@ def test_a_result_file_with_the_factor(selected, model, tmp_path):
     [
         ({"sequence": "nt"}, "the factor is one of amino acids"),
         ({"genes": "any"}, "leave genes='any' out"),
-        ({"joint": True}, "leave joint=True out"),
+        ({"joint": True}, "leave joint out"),
     ],
 )
 def test_what_has_no_factor_is_refused(selected, model, options, message):

@@ -134,7 +134,7 @@ def test_the_fewest_clonotypes_of_a_length():
 
 @pytest.mark.parametrize("neighbours", [np.zeros(500), np.ones(500), np.zeros(199)])
 def test_no_factor(neighbours):
-    with pytest.raises(InputError, match="--kappa"):
+    with pytest.raises(InputError, match="kappa"):
         selection_factor(neighbours.astype(np.int64), np.full(len(neighbours), 1e-9))
 
 

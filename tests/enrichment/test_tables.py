@@ -10,9 +10,11 @@ import pyarrow as pa
 import pytest
 
 import hpcvdj
-from hpcvdj.chance.check import Checks, check_fit, sample_of_table
+from hpcvdj.chance.check import check_fit, sample_of_table
+from hpcvdj.chance.settings import Checks
 from hpcvdj.counting.tables import productive_reading
-from hpcvdj.enrichment.enrich import ReadOnce, Settings
+from hpcvdj.enrichment.enrich import ReadOnce
+from hpcvdj.enrichment.settings import Settings
 from hpcvdj.enrichment.tables import ClonotypeChoice, enrich_file, enrich_table, said_of_read_once
 from hpcvdj.errors import CompleteError, InputError, StoppedError
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
@@ -233,13 +235,13 @@ def test_without_read_counts(table, control, model, tmp_path, caplog):
             assert [own.startswith(line) and own.endswith(" be told, and take part") for own in lines] == [
                 True
             ] * expected
-    message = "^--min-reads 2: the table has no column duplicate_count; leave it out$"
+    message = "^min_reads=2: the table has no column duplicate_count; leave it out$"
     with pytest.raises(InputError, match=message):
         in_memory(unknown, model, ClonotypeChoice(2))
     with pytest.raises(InputError, match=message):
         of_files(paths, model, tmp_path / "p.tsv", ClonotypeChoice(2))
     for reads in (0, -1):
-        with pytest.raises(InputError, match=f"^--min-reads {reads}: give at least 1$"):
+        with pytest.raises(InputError, match=f"^min_reads={reads}: give at least 1$"):
             ClonotypeChoice(reads)
 
 
@@ -305,7 +307,7 @@ def test_most_junctions_have_one_read(table, control, model, tmp_path, with_cont
     hits = in_memory(once, model, ClonotypeChoice(2), other, settings)[0].hits
     assert found.read_once == ReadOnce(60, hits)
     assert hits > 0
-    line = "most junctions (60 of 99) have one read, as many sequencing errors do; consider --min-reads 2, with which"
+    line = "most junctions (60 of 99) have one read, as many sequencing errors do; consider min_reads=2, with which"
     assert said == [f"{line} there are {hits} hits"]
     target = tmp_path / "o.tsv"
     own = of_files(written([once, few][: 1 + with_control], tmp_path), model, target, settings=settings)
@@ -325,7 +327,7 @@ def test_the_others_cannot_be_tested(table, model, caplog):
     found, said = in_memory(once, model)
     assert found.read_once == ReadOnce(99, None)
     line = (
-        "most junctions (99 of 99) have one read, as many sequencing errors do; the others alone (--min-reads 2) cannot"
+        "most junctions (99 of 99) have one read, as many sequencing errors do; the others alone (min_reads=2) cannot"
     )
     assert said == [f"{line} be tested"]
     assert "of two reads or more: no clonotype is left (99 fewer than 2 reads)" in caplog.text
@@ -333,7 +335,7 @@ def test_the_others_cannot_be_tested(table, model, caplog):
 
 def test_numbers_have_separators():
     assert said_of_read_once(ReadOnce(2_000, 1_234), 3_000) == (
-        "most junctions (2,000 of 3,000) have one read, as many sequencing errors do; consider --min-reads 2, with "
+        "most junctions (2,000 of 3,000) have one read, as many sequencing errors do; consider min_reads=2, with "
         "which there are 1,234 hits"
     )
 

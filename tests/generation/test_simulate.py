@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from hpcvdj.counting.verify import reference
 from hpcvdj.errors import InputError
-from hpcvdj.generation.simulate import PAPER_LARGEST_PAIR, PAPER_SEQUENCES, Simulation, pair_sizes, simulate
+from hpcvdj.generation.settings import PAPER_LARGEST_PAIR, PAPER_SEQUENCES, Simulation
+from hpcvdj.generation.simulate import pair_sizes, simulate
 from hpcvdj.recombination.germline import from_sequences, read_germline
 from hpcvdj.recombination.repertoire import Problem
 from hpcvdj.repertoires.junctions import read_junctions
@@ -47,13 +48,13 @@ def test_the_papers_sizes():
 
 
 def test_same_seed_same_rows(paper_germline):
-    first = table(paper_germline, count=300, seed=3)
-    assert first.equals(table(paper_germline, count=300, seed=3))
-    assert not first.equals(table(paper_germline, count=300, seed=4))
+    first = table(paper_germline, number=300, seed=3)
+    assert first.equals(table(paper_germline, number=300, seed=3))
+    assert not first.equals(table(paper_germline, number=300, seed=4))
 
 
 def test_rows_are_distinct_within_pairs_and_have_pathways(paper_germline):
-    made = table(paper_germline, count=400, seed=1, orf=True)
+    made = table(paper_germline, number=400, seed=1, orf=True)
     rows = made.select(["v_call", "j_call", "junction"]).to_pylist()
     assert len({tuple(row.values()) for row in rows}) == 400
     assert len(set(made["sequence_id"].to_pylist())) == 400
@@ -72,7 +73,7 @@ def test_every_pathway_is_equally_likely():
     forms = 2 * 2 * 2
     # Distinct within pairs, so a draw of one is a draw: repeat it under many seeds.
     drawn = collections.Counter(
-        table(germline, count=1, seed=seed, n_lengths=range(1), largest_share=1.0)["junction"][0].as_py()
+        table(germline, number=1, seed=seed, n_lengths=range(1), largest_share=1.0)["junction"][0].as_py()
         for seed in range(1600)
     )
     sequences = sorted(drawn)
@@ -88,18 +89,18 @@ def test_every_pathway_is_equally_likely():
 
 
 def test_productive(paper_germline):
-    made = table(paper_germline, count=300, seed=2, productive=True)
+    made = table(paper_germline, number=300, seed=2, productive=True)
     stops = {"TAA", "TAG", "TGA"}
     for junction in made["junction"].to_pylist():
         assert len(junction) % 3 == 0
         assert not stops & {junction[k : k + 3] for k in range(0, len(junction), 3)}
-    mixed = table(paper_germline, count=300, seed=2)["productive"].to_pylist()
+    mixed = table(paper_germline, number=300, seed=2)["productive"].to_pylist()
     assert {"T", "F"} == set(mixed)
 
 
 def test_n_lengths_and_weighting(paper_germline):
     def lengths(**plan):
-        made = table(paper_germline, count=600, seed=2, n_lengths=range(2, 6), **plan)
+        made = table(paper_germline, number=600, seed=2, n_lengths=range(2, 6), **plan)
         parts = [made[name].to_pylist() for name in ("n1_length", "n2_length")]
         return [int(a) + int(b) for a, b in zip(*parts, strict=True)]
 
@@ -111,14 +112,14 @@ def test_n_lengths_and_weighting(paper_germline):
 
 def test_a_locus_without_d():
     germline = read_germline(ROOT / "inputs" / "germline" / "mouse_igl.tsv")
-    made = table(germline, count=50, seed=1)
+    made = table(germline, number=50, seed=1)
     assert set(made["d_call"].to_pylist()) == {""}
     assert set(made["n2_length"].to_pylist()) == {"0"}
 
 
 def test_impossible_plans(paper_germline):
     with pytest.raises(InputError, match="does not give"):
-        table(from_sequences(["A"], ["G"], ["C"]), count=100, n_lengths=range(1))
+        table(from_sequences(["A"], ["G"], ["C"]), number=100, n_lengths=range(1))
     for plan in ({"largest_share": 0.0}, {"max_length": 1000}):
         with pytest.raises(InputError):
             table(paper_germline, **plan)
@@ -129,7 +130,7 @@ def test_impossible_plans(paper_germline):
 )
 def test_the_shipped_examples_are_what_their_readme_says(path, count):
     germline = read_germline(GERMLINE)
-    plan = Simulation(count=count, seed=2019, productive=True, orf=True)
+    plan = Simulation(number=count, seed=2019, productive=True, orf=True)
     lines = ["\t".join(row.values()) for batch in simulate(germline, plan) for row in batch.to_pylist()]
     raw = path.read_bytes()
     text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode()

@@ -10,7 +10,7 @@ import re
 
 import pytest
 
-from hpcvdj.errors import InputError, choices
+from hpcvdj.errors import InputError, choices, speaking_shell, told
 from hpcvdj.germline_import import Source, import_germline, source_kind
 from hpcvdj.germline_import.anchors import j_anchor, v_anchor
 from hpcvdj.germline_import.genes import Gene, Reason, RefusalKind
@@ -153,7 +153,8 @@ def test_the_page_has_every_kind_of_source_and_of_refusal():
     for kind in choices(Source).values():
         assert f"| `{kind.name}` | {kind.summary}" in page
     for refusal in RefusalKind:
-        assert f"`{refusal.text}`" in page or not refusal.text, refusal
+        with speaking_shell():
+            assert f"`{told(refusal.text)}`" in page or not refusal.text, refusal
 
 
 def test_the_kind_is_detected_by_content(tmp_path):
@@ -291,7 +292,7 @@ def test_v_genes_of_two_loci(tmp_path):
 
 def test_names_that_tell_no_locus(tmp_path):
     text = GOOD.replace("TRBV1*01", "var7*01")
-    assert reasons(imported_of(tmp_path, text)) == {"var7*01": "its name does not tell the locus; give --locus"}
+    assert reasons(imported_of(tmp_path, text)) == {"var7*01": "its name does not tell the locus; give locus"}
     assert [row.locus for row in imported_of(tmp_path, text, loci=["TRB"]).rows] == ["TRB"] * 3
 
 
@@ -301,14 +302,14 @@ def test_species_of_germline_sets_are_not_mixed(tmp_path):
     entries[1]["species"] = {"label": "Mus musculus"}
     path = tmp_path / "s.json"
     path.write_text(json.dumps({"allele_descriptions": entries}))
-    with pytest.raises(InputError, match="alleles of Homo sapiens, Mus musculus; choose one species with --species"):
+    with pytest.raises(InputError, match="alleles of Homo sapiens, Mus musculus; choose one species with species"):
         import_germline(path)
     assert alleles(import_germline(path, species="mus MUSCULUS")) == [J1.allele]
 
 
 def test_species_are_not_mixed(tmp_path):
     text = fasta([V1, J1], "Homo sapiens") + fasta([V2, J2], "Mus musculus_129/Sv")
-    message = r"s\.fasta: alleles of Homo sapiens, Mus musculus; choose one species with --species"
+    message = r"s\.fasta: alleles of Homo sapiens, Mus musculus; choose one species with species"
     with pytest.raises(InputError, match=message):
         imported_of(tmp_path, text)
     paths = [tmp_path / "v.fasta", tmp_path / "j.fasta"]

@@ -172,7 +172,7 @@ def test_when_a_model_is_complete(tmp_path, fit):
     with pytest.raises(CompleteError, match="m: is complete already; there is nothing to resume"):
         raise_if_inferred(target, IDENTITY)
     with pytest.raises(
-        InputError, match=r"m: is the model of another run \(seed was 3, is 4\); give another name, or --"
+        InputError, match=r"m: is the model of another run \(seed was 3, is 4\); give another name, or overwrite=True"
     ):
         raise_if_inferred(target, {**IDENTITY, "seed": 4})
     (target / ITERATIONS).write_text("other")

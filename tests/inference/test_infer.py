@@ -9,11 +9,13 @@ import pyarrow as pa
 import pytest
 
 from hpcvdj.errors import InputError
-from hpcvdj.generation.generate import Generation, generate
-from hpcvdj.inference.infer import Expectations, Fit, Plan, infer
+from hpcvdj.generation.generate import generate
+from hpcvdj.generation.settings import Generation
+from hpcvdj.inference.infer import Expectations, Fit, infer
 from hpcvdj.inference.parameters import GENE_USAGE, parameter_names, parameters, uniform
-from hpcvdj.inference.rows import ChosenRows, RowChoice, choose
+from hpcvdj.inference.rows import ChosenRows, choose
 from hpcvdj.inference.search import Search, Settings
+from hpcvdj.inference.settings import Plan, RowChoice
 from hpcvdj.inference.tables import reading_for
 from hpcvdj.kernels.inference.method import InferenceProblem
 from hpcvdj.recombination.igor import load_model, olga_folder

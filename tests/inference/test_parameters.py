@@ -27,7 +27,8 @@ from hpcvdj.inference.parameters import (
     with_fixed,
     with_parameters,
 )
-from hpcvdj.inference.start import Start, started
+from hpcvdj.inference.settings import Start
+from hpcvdj.inference.start import started
 from hpcvdj.kernels.inference.layout import Expected
 from hpcvdj.recombination.models import Model, stationary
 from tests.kernels.pgen.models import random_model

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from hpcvdj.errors import InputError
-from hpcvdj.inference.rows import RowChoice, choose
+from hpcvdj.inference.rows import choose
+from hpcvdj.inference.settings import RowChoice
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.exclusions import ExcludedRows
 from hpcvdj.recombination.models import Alleles
@@ -84,5 +85,5 @@ def test_the_rows_that_take_part(choice, bounds):
 
 def test_no_row_left_is_an_input_error():
     junctions = junctions_of([("TGTGCCTTT", 0, 0, 1)], np.random.default_rng(1))
-    with pytest.raises(InputError, match=r"no row to infer a model from \(1 not out-of-frame\); see --rows"):
+    with pytest.raises(InputError, match=r"no row to infer a model from \(1 not out-of-frame\); see rows"):
         choose(junctions, RowChoice())

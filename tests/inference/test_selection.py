@@ -16,7 +16,8 @@ from hpcvdj.counting.tables import productive_reading
 from hpcvdj.errors import InputError
 from hpcvdj.inference import selection as module
 from hpcvdj.inference.distinct import of_individuals
-from hpcvdj.inference.selection import SelectionPlan, design, infer_selection
+from hpcvdj.inference.selection import design, infer_selection
+from hpcvdj.inference.settings import SelectionPlan
 from hpcvdj.recombination.igor import load_model, read_model
 from hpcvdj.recombination.selection import FILE, RESIDUES, Selection, features, read_selection
 from hpcvdj.repertoires.junctions import read_table
@@ -198,7 +199,7 @@ def test_order_and_repeated_rows_change_no_byte(fit, selected, model):
 
 
 def test_rows_are_drawn(selected, model):
-    fit = fitted(selected, model, rows=2_000)
+    fit = fitted(selected, model, max_junctions=2_000)
     assert sum(fit.rows) == 2_000
     assert fit.rows[1] == pytest.approx(200, abs=60)
     assert any("too few rows" in warning for warning in fit.warnings)
@@ -280,9 +281,9 @@ def test_a_model_changed_by_hand_loses_its_factor(folder, tmp_path):
 def test_too_few_rows(drawn, model):
     with pytest.raises(InputError, match=r"900 distinct productive junctions.*too few"):
         fitted(drawn.slice(0, 900), model)
-    with pytest.raises(InputError, match="--rows 999: give at least"):
-        SelectionPlan(rows=999)
-    with pytest.raises(InputError, match="--seed -1"):
+    with pytest.raises(InputError, match="max_junctions=999: give at least"):
+        SelectionPlan(max_junctions=999)
+    with pytest.raises(InputError, match="seed=-1"):
         SelectionPlan(seed=-1)
 
 

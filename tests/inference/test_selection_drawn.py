@@ -8,7 +8,8 @@ import pytest
 import hpcvdj
 from hpcvdj.counting.tables import productive_reading
 from hpcvdj.inference import selection as module
-from hpcvdj.inference.selection import SelectionPlan, infer_selection
+from hpcvdj.inference.selection import infer_selection
+from hpcvdj.inference.settings import SelectionPlan
 from hpcvdj.recombination.igor import OLGA_FOLDERS, load_model, model_folders
 from hpcvdj.recombination.selection import RESIDUES
 from hpcvdj.repertoires.junctions import read_table
@@ -47,7 +48,7 @@ def test_no_selection_is_invented(name):
     model = load_model(name)
     table = with_individuals(drawn(model, sum(SIZES), 11), SIZES)
     for rows in (300_000, 5_000) if name == "human_igk" else (300_000,):
-        fit = fitted(table, model, rows=rows)
+        fit = fitted(table, model, max_junctions=rows)
         assert abs(fit.gain) < 3 * fit.error
         # Four standard errors of an area of so many junctions.
         assert fit.auc == pytest.approx(0.5, abs=4 / np.sqrt(12 * fit.rows[1]))

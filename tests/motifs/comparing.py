@@ -7,8 +7,9 @@ import numpy as np
 
 from hpcvdj.motifs import comparison as module
 from hpcvdj.motifs import results
-from hpcvdj.motifs.comparison import MotifConfig, compare_sequences
+from hpcvdj.motifs.comparison import compare_sequences
 from hpcvdj.motifs.results import MotifResult
+from hpcvdj.motifs.settings import MotifConfig
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import StopRequest
 from tests.kernels.kmers.cases import hostile, random_text

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
 from typer.testing import CliRunner
 
+from hpcvdj.cli.declared import App
+from hpcvdj.errors import speaking_shell
 from hpcvdj.kernels.kmers.methods import choose
 from hpcvdj.kernels.kmers.profile import Profile, profile
 from hpcvdj.kernels.kmers.sequences import SequenceSet, sequence_set
@@ -101,9 +102,10 @@ def run():
     """Run a subcommand of `hpcvdj motifs`; its stdout.  What it raises is raised."""
 
     def invoke(module, *arguments):
-        app = typer.Typer()
+        app = App()
         app.command()(module.command)
-        done = CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
+        with speaking_shell():
+            done = CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
         assert done.exit_code == 0, done.output
         return done.output
 

@@ -14,6 +14,7 @@ from hpcvdj.motifs.clusters import cluster, modularity, read_clusters
 from hpcvdj.motifs.edges import EdgeFilter
 from hpcvdj.motifs.graph import score_matrix, selected_edges
 from hpcvdj.motifs.results import MotifResult
+from hpcvdj.motifs.settings import ClusterSettings
 from tests.commands import error_line, hpcvdj_command
 from tests.conftest import ROOT
 
@@ -47,7 +48,7 @@ def cliques(*sizes, apart=0.1):
 @pytest.mark.parametrize("method", METHODS)
 def test_cliques_are_clusters_the_largest_first(method):
     matrix = cliques(4, 7, 5, apart=0 if method == "components" else 0.1)
-    found = cluster(matrix, method)
+    found = cluster(matrix, ClusterSettings(method))
     assert found.cluster.tolist() == [0] + [3] * 4 + [1] * 7 + [2] * 5
     assert found.sizes.tolist() == [7, 5, 4]
     assert found.degree[:3].tolist() == [0, 3, 3]
@@ -55,7 +56,7 @@ def test_cliques_are_clusters_the_largest_first(method):
 
 
 def test_components_follow_paths():
-    found = cluster(cliques(3, 4, apart=0.01), "components")
+    found = cluster(cliques(3, 4, apart=0.01), ClusterSettings("components"))
     assert found.cluster.tolist() == [0] + [1] * 7
 
 
@@ -68,7 +69,9 @@ def test_resolution_splits():
     chance = np.where(near, 0.8, np.where(half, 0.3, 0.02))
     full = np.triu(rng.random((n, n)) < chance, 1) * 1.0
     matrix = csr_array(full + full.T)
-    assert len(cluster(matrix, resolution=0.5).sizes) < len(cluster(matrix, resolution=2.0).sizes)
+    assert len(cluster(matrix, ClusterSettings(resolution=0.5)).sizes) < len(
+        cluster(matrix, ClusterSettings(resolution=2.0)).sizes
+    )
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -77,7 +80,7 @@ def test_modularity_is_networkx_s(method, results):
 
     with MotifResult(results[False, 2].path) as result:
         matrix = score_matrix(selected_edges(result), len(result))
-    found = cluster(matrix, method, singletons="own")
+    found = cluster(matrix, ClusterSettings(method, singletons="own"))
     groups = [set(np.flatnonzero(found.cluster == c + 1).tolist()) for c in range(len(found.sizes))]
     expected = nx.community.modularity(nx.from_scipy_sparse_array(matrix), groups)
     assert found.modularity == pytest.approx(expected, abs=1e-12)
@@ -88,8 +91,12 @@ def test_families_are_found_on_both_strands(results):
     """Each fifth sequence of a family lies on the other strand: only two strands bring it in."""
     names = results[False, 2].sequences.names
     with MotifResult(results[False, 2].path) as result:
-        both = cluster(score_matrix(selected_edges(result, EdgeFilter(0.25)), len(result)), "components")
-        same = cluster(score_matrix(selected_edges(result, EdgeFilter(0.25), [0]), len(result)), "components")
+        both = cluster(
+            score_matrix(selected_edges(result, EdgeFilter(0.25)), len(result)), ClusterSettings("components")
+        )
+        same = cluster(
+            score_matrix(selected_edges(result, EdgeFilter(0.25), [0]), len(result)), ClusterSettings("components")
+        )
     assert both.sizes.tolist() == [5] * 12
     for family in range(0, 60, 5):
         members = [names.index(f"gene{i}") for i in range(family, family + 5)]
@@ -100,16 +107,16 @@ def test_families_are_found_on_both_strands(results):
 
 def test_small_clusters_are_dissolved_and_lone_sequences_kept():
     matrix = cliques(2, 4, apart=0)
-    assert cluster(matrix, min_size=3).cluster.tolist() == [0, 0, 0, 1, 1, 1, 1]
-    assert cluster(matrix, singletons="own").cluster.tolist() == [3, 2, 2, 1, 1, 1, 1]
-    with pytest.raises(InputError, match="--min-size 2"):
-        cluster(matrix, singletons="own", min_size=2)
+    assert cluster(matrix, ClusterSettings(min_size=3)).cluster.tolist() == [0, 0, 0, 1, 1, 1, 1]
+    assert cluster(matrix, ClusterSettings(singletons="own")).cluster.tolist() == [3, 2, 2, 1, 1, 1, 1]
+    with pytest.raises(InputError, match="min_size=2"):
+        ClusterSettings(singletons="own", min_size=2)
 
 
 def test_edges_that_speak_against_similarity_are_left_out():
     matrix = graph_of(5, [(0, 1, 1.0), (1, 2, -2.0), (2, 3, 0.5)])
     for method in METHODS:
-        found = cluster(matrix, method)
+        found = cluster(matrix, ClusterSettings(method))
         assert found.cluster.tolist() == [1, 1, 2, 2, 0]
         assert found.left_out == 1
         assert found.weighted_degree.tolist() == [1, 1, 0.5, 0.5, 0]
@@ -119,7 +126,7 @@ def test_edges_that_speak_against_similarity_are_left_out():
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("n", [0, 1, 3])
 def test_a_graph_without_edges(method, n):
-    found = cluster(csr_array((n, n)), method)
+    found = cluster(csr_array((n, n)), ClusterSettings(method))
     assert found.cluster.tolist() == [0] * n
     assert np.isnan(found.modularity)
 
@@ -128,15 +135,17 @@ def test_a_graph_without_edges(method, n):
 def test_the_same_seed_gives_the_same_file(results, run, tmp_path, method):
     written = results[True, 2]
     text = run(
-        motifs_cluster, written.path, "-o", tmp_path / "a.tsv", "--method", method, "--min-score", 0.02, "--seed", 7
+        motifs_cluster, written.path, "-o", tmp_path / "a.tsv", "--algorithm", method, "--min-score", 0.02, "--seed", 7
     )
     code = (
         "import sys; from pathlib import Path; from hpcvdj.motifs.clusters import cluster\n"
         "from hpcvdj.motifs.edges import EdgeFilter; from hpcvdj.motifs.graph import score_matrix, selected_edges\n"
         "from hpcvdj.motifs.results import MotifResult\n"
+        "from hpcvdj.motifs.settings import ClusterSettings\n"
         f"with MotifResult({str(written.path)!r}) as result:\n"
         "    matrix = score_matrix(selected_edges(result, EdgeFilter(0.02)), len(result))\n"
-        f"    cluster(matrix, {method!r}, seed=7).write(result.names, Path({str(tmp_path / 'b.tsv')!r}))\n"
+        f"    found = cluster(matrix, ClusterSettings({method!r}, seed=7))\n"
+        f"    found.write(result.names, Path({str(tmp_path / 'b.tsv')!r}))\n"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "12345", "PYTHONPATH": str(ROOT)}
     subprocess.run([sys.executable, "-c", code], check=True, env=environment)
@@ -154,9 +163,9 @@ def test_the_table_is_read_back(results, run, tmp_path):
     written = results[False, 1]
     for ending in ("tsv.gz", "parquet"):
         out = tmp_path / f"c.{ending}"
-        run(motifs_cluster, written.path, "-o", out, "--method", "components")
+        run(motifs_cluster, written.path, "-o", out, "--algorithm", "components")
         with MotifResult(written.path) as result:
-            expected = cluster(score_matrix(selected_edges(result), len(result)), "components").cluster
+            expected = cluster(score_matrix(selected_edges(result), len(result)), ClusterSettings("components")).cluster
             assert read_clusters(out, result.names).tolist() == expected.tolist()
         with pytest.raises(InputError, match="no row for 'nobody'"):
             read_clusters(out, ["gene1", "nobody"])
@@ -175,7 +184,7 @@ def test_wrong_usage_is_said_in_a_line(results, run, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "networkx", None)
     with pytest.raises(InputError, match=r"hpcvdj\[graphs\]"):
         run(motifs_cluster, results[False, 1].path, "-o", tmp_path / "c.tsv")
-    run(motifs_cluster, results[False, 1].path, "-o", tmp_path / "c.tsv", "--method", "components")
+    run(motifs_cluster, results[False, 1].path, "-o", tmp_path / "c.tsv", "--algorithm", "components")
 
 
 def test_clusters_of_a_repertoire_have_genes_and_a_consensus(tmp_path):
@@ -187,7 +196,7 @@ def test_clusters_of_a_repertoire_have_genes_and_a_consensus(tmp_path):
     table.write_text("".join("\t".join(line) + "\n" for line in lines))
     hpcvdj_command("motifs", "compare", table, "-k", 8, "-d", 0, "--min-score", 0.1, "--rows", "all", "-o",
                    tmp_path / "m.h5")  # fmt: skip
-    words = ("motifs", "cluster", tmp_path / "m.h5", "-o", tmp_path / "c.tsv", "--method", "components")
+    words = ("motifs", "cluster", tmp_path / "m.h5", "-o", tmp_path / "c.tsv", "--algorithm", "components")
     hpcvdj_command(*words)
     head, *found = [line.split("\t") for line in (tmp_path / "c.tsv").read_text().splitlines()]
     assert head[5:] == ["v_call", "j_call", "junction", "consensus"]

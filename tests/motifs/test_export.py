@@ -176,10 +176,10 @@ def test_a_score_of_zero_keeps_its_place():
 @pytest.mark.parametrize(
     ("kind", "name", "options", "message"),
     [
-        ((True, 1), "x.tsv", {}, "--min-score or --top"),
+        ((True, 1), "x.tsv", {}, "min_score or top"),
         ((False, 1), "x.csv", {}, "must end in .tsv"),
-        ((False, 1), "x.tsv", {"strand": "-"}, "--strands both"),
-        ((False, 1), "x.npz", {"raw": True}, "leave out --raw"),
+        ((False, 1), "x.tsv", {"strand": "-"}, "strands='both'"),
+        ((False, 1), "x.npz", {"raw": True}, "leave out raw"),
         ((False, 1), "none/x.tsv", {}, "no such folder"),
     ],
 )

@@ -13,9 +13,10 @@ import pytest
 import hpcvdj
 from hpcvdj.cli import motifs_export, motifs_plot, motifs_show
 from hpcvdj.errors import InputError
-from hpcvdj.motifs.comparison import MotifConfig, compare_sequences
+from hpcvdj.motifs.comparison import compare_sequences
 from hpcvdj.motifs.results import MotifResult
 from hpcvdj.motifs.sequences import inputs_of, read_inputs
+from hpcvdj.motifs.settings import MotifConfig
 from hpcvdj.runs.run import Run
 from tests.cli.test_mpiexec import MPIEXEC, launch
 from tests.commands import error_line, hpcvdj_command
@@ -150,7 +151,7 @@ def test_every_command_says_the_tables(tables, run, tmp_path):
     assert np.load(tmp_path / "e.npz")["tables"].tolist() == list(expected.values())
     run(motifs_plot, result, "-o", tmp_path / "n.svg")
     a, b = edges[0]["name_1"], edges[0]["name_2"]
-    options = (*tables, a, b, "-k", 5, "-d", 1, "--format")
+    options = (*tables, a, b, "-k", 5, "-d", 1, "--output-format")
     assert f"of {expected[b]}\n" in run(motifs_show, *options, "table")
     facts = json.loads(run(motifs_show, *options, "json"))
     assert [own["tables"] for own in facts["sequences"]] == [expected[a], expected[b]]
@@ -159,7 +160,7 @@ def test_every_command_says_the_tables(tables, run, tmp_path):
     (tmp_path / "moved").mkdir()
     for path in tables:
         path.rename(tmp_path / "moved" / path.name)
-    words = ("motifs", "cluster", result, "-o", tmp_path / "c.tsv", "--overwrite", "--method", "components")
+    words = ("motifs", "cluster", result, "-o", tmp_path / "c.tsv", "--overwrite", "--algorithm", "components")
     assert "--sequences says where it is" in hpcvdj_command(*words)[1]
     assert [row["tables"] for row in rows_of(tmp_path / "c.tsv")] == list(expected.values())
     hpcvdj_command(*words, "--sequences", tmp_path / "moved")
@@ -212,7 +213,7 @@ def test_results_of_one_input_as_before(tables, tmp_path):
     with MotifResult(tmp_path / "o.h5") as result:
         assert result.tables == []
         assert (result.compared.inputs[0].path, result.compared.rows) == (tables[0], "all")
-        found = hpcvdj.motifs.cluster(result, min_score=0.3, method="components")
+        found = hpcvdj.motifs.cluster(result, min_score=0.3, algorithm="components")
     assert found.column_names[5:] == ["v_call", "junction", "consensus"]
 
 
@@ -238,7 +239,7 @@ def test_python_takes_lists_and_dicts(tables):
         assert files.to_table().equals(named.to_table())
         assert {re.sub("^2:", "two:", name) for name in mixed.names} == set(files.names)
         assert set(mixed.tables) == {"one", "2", "one,2"}
-        assert hpcvdj.motifs.cluster(named, method="components")["tables"].to_pylist() == files.tables
+        assert hpcvdj.motifs.cluster(named, algorithm="components")["tables"].to_pylist() == files.tables
     for wrong, message in (
         (["ACGT", pa.table({})], "item 2 of the list is a Table, others are sequences"),
         (["ACGTACGT", str(tables[0])], "item 2 of the list is the file"),

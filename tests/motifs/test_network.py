@@ -90,7 +90,7 @@ def test_the_same_figure_each_time(results, run, tmp_path):
 def test_the_figure_counts_what_it_leaves_out(run, tmp_path, monkeypatch):
     written = write_result(tmp_path / "r.h5", families().part(0, 60), strands=2, dense=False)
     monkeypatch.setattr(module, "MOST_NODES", 12)
-    run(motifs_cluster, written.path, "-o", tmp_path / "c.tsv", "--method", "components", "--min-score", 0.25)
+    run(motifs_cluster, written.path, "-o", tmp_path / "c.tsv", "--algorithm", "components", "--min-score", 0.25)
     words = ("-o", tmp_path / "f.svg", "--min-score", 0.25, "--clusters", tmp_path / "c.tsv")
     text = run(motifs_plot, written.path, *words)
     assert "10 of 60 sequences, " in text

@@ -136,7 +136,7 @@ def test_figures_are_drawn(results, run, tmp_path, kind, figure):
 
 def test_the_clusters_of_the_command_order_the_figure(results, run, tmp_path):
     path = results[False, 2].path
-    run(motifs_cluster, path, "-o", tmp_path / "c.tsv", "--method", "components", "--min-score", 0.25)
+    run(motifs_cluster, path, "-o", tmp_path / "c.tsv", "--algorithm", "components", "--min-score", 0.25)
     words = ("-o", tmp_path / "f.png", "--kind", "heatmap", "--order", tmp_path / "c.tsv", "--min-score", 0.25)
     text = run(motifs_plot, path, *words)
     assert "60 of 64 sequences, by cluster" in text

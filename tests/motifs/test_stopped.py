@@ -27,11 +27,11 @@ def test_stopped_and_resumed(fasta, tmp_path, monkeypatch, edges):
     options = {"edges": edges, "layout": (6, 4), "monkeypatch": monkeypatch, "strands": 2}
     compare(fasta, whole, **options)
     folder = tmp_path / "o.h5.checkpoint"
-    with pytest.raises(StoppedError, match="SIGTERM: stopped with the finished tiles saved; --resume"):
+    with pytest.raises(StoppedError, match="SIGTERM: stopped with the finished tiles saved; resume=True"):
         compare(fasta, target, request=StopWhen(folder, "tile-*.npz", 5), **options)
     assert not target.exists()
     assert len(list(folder.glob("tile-*.npz"))) == 5
-    with pytest.raises(InputError, match="--resume continues it"):
+    with pytest.raises(InputError, match="resume=True continues it"):
         compare(fasta, target, **options)
     with pytest.raises(InputError, match="distinct was False, is True"):
         compare(fasta, target, resume=True, distinct=True, **options)
@@ -135,7 +135,9 @@ def test_a_full_disk_while_storing_loses_nothing(fasta, tmp_path, monkeypatch):
 
     with monkeypatch.context() as full:
         full.setattr(hdf5._SafeFile, "write", failing)
-        with pytest.raises(MachineError, match=r"the disk is full; .* What was saved before is complete: .* --resume"):
+        with pytest.raises(
+            MachineError, match=r"the disk is full; .* What was saved before is complete: .* resume=True"
+        ):
             compare(fasta, target)
     assert not target.exists()
     monkeypatch.setattr(KmerMethod, "load", None)

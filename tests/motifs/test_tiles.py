@@ -5,7 +5,7 @@ import pytest
 
 from hpcvdj.kernels.kmers.profile import profile
 from hpcvdj.kernels.kmers.sequences import sequence_set
-from hpcvdj.motifs.comparison import MotifConfig
+from hpcvdj.motifs.settings import MotifConfig
 from hpcvdj.motifs.tiles import layout_of
 from tests.kernels.kmers.cases import random_text
 

@@ -10,15 +10,16 @@ import pyarrow as pa
 import pytest
 
 from hpcvdj.cohorts.cohort import cohort_of
-from hpcvdj.cohorts.contamination import ContaminationSettings, contaminate
-from hpcvdj.cohorts.shared_table import SharingSettings
+from hpcvdj.cohorts.contamination import contaminate
+from hpcvdj.cohorts.settings import ContaminationSettings, SharingSettings
 from hpcvdj.cohorts.sharing import share
 from hpcvdj.counting.compute import ArrayStore, compute, shared_repertoire
 from hpcvdj.counting.config import Config
 from hpcvdj.counting.tables import productive_reading
 from hpcvdj.counting.verify import reference
 from hpcvdj.errors import InputError, LostRankError
-from hpcvdj.generation.generate import Generation, generate
+from hpcvdj.generation.generate import generate
+from hpcvdj.generation.settings import Generation
 from hpcvdj.kernels.backends import open_backend
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.packaged import model_paths

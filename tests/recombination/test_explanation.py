@@ -166,7 +166,7 @@ def test_same_as_counting_a_table(paper_germline):
 
 
 def test_the_command_prints_tables(tmp_path):
-    out, _ = hpcvdj_command("explain", JUNCTION, "--v", "TRBV26", "--j", "TRBJ2-5", "-g", GERMLINE, "--top", 4)
+    out, _ = hpcvdj_command("explain", JUNCTION, "--v", "TRBV26", "--j", "TRBJ2-5", "-g", GERMLINE, "--list", 4)
     assert re.search(r"pathways +15,943, n-lengths 0-10", out)
     assert re.search(r"TRBD1\*01 +3,649 +1 +3,920 +7,569", out)
     lines = out.splitlines()
@@ -177,7 +177,7 @@ def test_the_command_prints_tables(tmp_path):
 
 
 def test_a_terminal_gets_colours():
-    arguments = ("--v", "TRBV26", "--j", "TRBJ2-5", "-g", GERMLINE, "--top", 1)
+    arguments = ("--v", "TRBV26", "--j", "TRBJ2-5", "-g", GERMLINE, "--list", 1)
     out, _ = new_process("explain", JUNCTION, *arguments, env={"FORCE_COLOR": "1", "TERM": "xterm-256color"})
     track = next(line for line in out.splitlines() if "VVVVVVVV" in line)
     assert re.findall(r"\x1b\[[\d;]+m([^\x1b]+)", track) == [
@@ -187,8 +187,8 @@ def test_a_terminal_gets_colours():
 
 
 def test_the_command_prints_json():
-    arguments = ("--v", "TRBV26*01", "--j", "TRBJ2-5*01", "-g", GERMLINE, "--format", "json")
-    out, _ = hpcvdj_command("explain", JUNCTION[3:-3], *arguments, "--sequence-field", "cdr3", "--top", 100_000)
+    arguments = ("--v", "TRBV26*01", "--j", "TRBJ2-5*01", "-g", GERMLINE, "--output-format", "json")
+    out, _ = hpcvdj_command("explain", JUNCTION[3:-3], *arguments, "--sequence-field", "cdr3", "--list", 100_000)
     found = json.loads(out)
     by_n = np.zeros(11, dtype=int)
     for one in found["listed"]:
@@ -207,7 +207,7 @@ def test_the_command_prints_json():
         (JUNCTION, "TRBV99", (), "V gene TRBV99 is not in the germline table"),
         (JUNCTION, "TRBV26*07", (), "V allele TRBV26*07 is not in the germline table, other alleles of TRBV26 are"),
         (JUNCTION, "TRBV26,TRBV5", (), "ambiguous V call"),
-        (JUNCTION, "TRBV26", ("--max-n", "many"), "give a number such as 10, or all"),
+        (JUNCTION, "TRBV26", ("--max-n", "many"), "give a number from 0 to 128, or all"),
         ("TGT" + "A" * 129 + "TTT", "TRBV26", (), "CDR3 of 129 nt is longer than 128 nt"),
     ],
 )
@@ -217,7 +217,7 @@ def test_bad_input_is_one_line(junction, v, extra, message):
 
 
 def test_calls_are_read_by_the_policies_of_count():
-    arguments = ("--j", "TRBJ2-5", "-g", GERMLINE, "--format", "json")
+    arguments = ("--j", "TRBJ2-5", "-g", GERMLINE, "--output-format", "json")
     plain, _ = hpcvdj_command("explain", JUNCTION, "--v", "TRBV26", *arguments)
     several, _ = hpcvdj_command("explain", JUNCTION, "--v", "TRBV26,TRBV5", *arguments, "--ambiguous-calls", "first")
     other, _ = hpcvdj_command("explain", JUNCTION, "--v", "TRBV26*07", *arguments, "--unlisted-alleles", "first")

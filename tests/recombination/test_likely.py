@@ -101,9 +101,9 @@ def test_genes_that_are_chosen_together(tmp_path):
             assert found.posterior(scenario) == pytest.approx(every[identity(scenario)] / total, rel=1e-13, abs=0)
         apart = hpcvdj.likely_scenarios(junction, folder, number=10**6, **calls)
         differ += abs(apart.pgen / found.pgen - 1) > 0.01
-        words = "explain", junction, "--v", row["v_call"], "--j", row["j_call"], "-m", folder, "--format", "json"
-        assert json.loads(hpcvdj_command(*words, "--joint", "--top", 10**5)[0]) == found.as_json()
-        assert json.loads(hpcvdj_command(*words, "--top", 10**5)[0]) == apart.as_json()
+        words = "explain", junction, "--v", row["v_call"], "--j", row["j_call"], "-m", folder, "--output-format", "json"
+        assert json.loads(hpcvdj_command(*words, "--joint", "--list", 10**5)[0]) == found.as_json()
+        assert json.loads(hpcvdj_command(*words, "--list", 10**5)[0]) == apart.as_json()
     assert differ > 6
     _, err = hpcvdj_command("explain", junction, "-m", mouse_files().write(tmp_path / "mouse"), "--joint", code=2)
     assert "has no P(V, D, J), only P(V) and P(D, J); leave out --joint" in error_line(err)
@@ -182,12 +182,12 @@ def test_the_command(tmp_path):
     found = [hpcvdj.likely_scenarios(text, folder, v_call=v, j_call=j, number=3) for v, j, text in rows]
     best = max(range(len(rows)), key=lambda k: found[k].pgen)
     (v, j, junction), expected = rows[best], found[best]
-    arguments = "explain", junction, "--v", v, "--j", j, "-m", folder, "--top", 3
+    arguments = "explain", junction, "--v", v, "--j", j, "-m", folder, "--list", 3
     out, _ = hpcvdj_command(*arguments)
     assert f"pgen_nt    {expected.pgen:.6g}" in out
     assert f"3 scenario(s) with {100 * expected.shown:.2f} % of the posterior probability" in out
     for number, scenario in enumerate(expected.scenarios, start=1):
         assert f"\n{number}  {expected.track(scenario)}\n" in out
-    assert json.loads(hpcvdj_command(*arguments, "--format", "json")[0]) == expected.as_json()
+    assert json.loads(hpcvdj_command(*arguments, "--output-format", "json")[0]) == expected.as_json()
     never = hpcvdj_command("explain", "TGTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTT", "-m", folder)[0]
     assert "No scenario makes this junction." in never

@@ -63,7 +63,7 @@ def test_targets_that_are_refused(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="need an output folder"):
         targets_of([Path("a.tsv"), Path("b.tsv")], tmp_path / "file")
-    with pytest.raises(InputError, match=r"o\.h5: the results of several repertoires go to a folder.*--together"):
+    with pytest.raises(InputError, match=r"o\.h5: the results of several repertoires go to a folder.*together=True"):
         targets_of([Path("a.tsv"), Path("b.tsv")], tmp_path / "o.h5")
     (tmp_path / "o.h5").mkdir()
     assert len(targets_of([Path("a.tsv"), Path("b.tsv")], tmp_path / "o.h5")) == 2, "it is a folder already"

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import hpcvdj
-from hpcvdj.errors import InputError, choices
+from hpcvdj.errors import InputError, choices, told
 from hpcvdj.recombination.exclusions import Exclusion
 from hpcvdj.repertoires.formats import REASON, Format, Opening, names_of_headerless, readable
 from hpcvdj.repertoires.readers import open_table
@@ -250,14 +250,14 @@ def test_tables_that_cannot_be_read_say_what_to_give(name, tmp_path):
     kind = choices(Format)[name]
     with pytest.raises(InputError) as raised:
         rows_of(path)
-    assert str(raised.value) == f"{path}, line 1: {kind.summary}; {kind.refusal}"
+    assert str(raised.value) == f"{path}, line 1: {kind.summary}; {told(kind.refusal)}"
     assert not open_table(path).recognised
 
 
 @pytest.mark.parametrize("name", ["migec", "tcr", "rtcr", "tcrdist3_pairs"])
 def test_the_columns_that_a_refusal_names_can_be_read(name, tmp_path):
     path = written(tmp_path, name)
-    named = choices(Format)[name].refusal.partition("--columns ")[2].partition(" or the like")[0].strip("'")
+    named = choices(Format)[name].refusal.partition("{columns=")[2].partition("}")[0]
     columns = tuple(tuple(pair.split("=")) for pair in named.split(","))
     assert rows_of(path, columns=columns)[0]["junction"] == NT
 

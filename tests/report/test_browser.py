@@ -9,7 +9,8 @@ import zlib
 
 import pytest
 
-from hpcvdj.reports.page import Grouping, write_report
+from hpcvdj.reports.page import write_report
+from hpcvdj.reports.settings import Grouping
 from tests.report import examples
 from tests.report.test_page import EVIL
 

@@ -9,7 +9,7 @@ from hpcvdj.errors import InputError
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.reports import charts
 from hpcvdj.reports.elements import Figure, Table
-from hpcvdj.reports.page import Grouping
+from hpcvdj.reports.settings import Grouping
 from tests.commands import error_line, hpcvdj_command
 from tests.report import examples
 

@@ -17,7 +17,8 @@ from hpcvdj.recombination.germline import read_germline
 from hpcvdj.reports import elements, findings, sections
 from hpcvdj.reports.elements import shown
 from hpcvdj.reports.outputs import read_outputs
-from hpcvdj.reports.page import Grouping, write_report
+from hpcvdj.reports.page import write_report
+from hpcvdj.reports.settings import Grouping
 from hpcvdj.results.reader import Result
 from tests.commands import error_line, hpcvdj_command
 from tests.conftest import GERMLINE, SMALL
@@ -354,7 +355,7 @@ def test_what_is_refused(tmp_path, small, findings):
     bad.with_name("s.tsv.json").write_text("{")
     cases = [
         (([small], target, {"grouping": Grouping(name=["a", "b"])}), "2 names for 1 files"),
-        (([small], target, {"grouping": Grouping(group="x")}), "--metadata and --group belong together"),
+        (([small], target, {"grouping": Grouping(group="x")}), "metadata and group belong together"),
         (
             ([small], target, {"grouping": Grouping(metadata=table, group="x")}),
             r"no column x \(--group\); there are name, group",
@@ -383,7 +384,7 @@ def test_facts_of_another_layout_are_refused(tmp_path, report, damage):
 def test_nothing_is_half_written(tmp_path, small, monkeypatch):
     target = tmp_path / "r.html"
     target.write_text("before")
-    with pytest.raises(InputError, match="--overwrite"):
+    with pytest.raises(InputError, match="overwrite=True"):
         write_report([small], target)
     figures = tmp_path / "figures"
     figures.mkdir()

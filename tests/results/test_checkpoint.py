@@ -158,7 +158,7 @@ def test_a_damaged_state_is_named(writer, tmp_path, damage):
         np.savez(path, meta=np.array([{}], dtype=object))
     elif damage == "other names":
         np.savez(path, x=np.zeros(3))
-    with pytest.raises(InputError, match=r"state\.npz: is damaged .*--overwrite starts again"), writer() as result:
+    with pytest.raises(InputError, match=r"state\.npz: is damaged .*overwrite=True starts again"), writer() as result:
         result.restore()
 
 

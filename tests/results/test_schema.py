@@ -101,7 +101,7 @@ def test_one_declaration_adds_a_column_everywhere(tmp_path, paper_germline, toy_
     assert exported[toy_column].to_pylist() == [str(by_row[row]) for row in range(500)]
     export(tmp_path / "o.h5", tmp_path / "o.parquet")
     assert f"| `/sequences/{toy_column}` | uint8 | [S] | length of the CDR3 in nucleotides |" in markdown()
-    assert toy_column in hpcvdj_command("export", "--help")[0]
+    assert toy_column in hpcvdj_command("export", "--help-all")[0]
 
 
 @pytest.mark.parametrize("name", ["whole", "parts", "together"])

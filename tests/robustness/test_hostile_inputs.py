@@ -123,7 +123,7 @@ GERMLINE_SETS = [
 @pytest.mark.parametrize("text", GERMLINE_SETS)
 def test_a_germline_set_of_other_types(tmp_path, text):
     (tmp_path / "s.json").write_text(text)
-    line = refused("germline", "import", tmp_path / "s.json", "-o", tmp_path / "g.tsv", "--format", "airr")
+    line = refused("germline", "import", tmp_path / "s.json", "-o", tmp_path / "g.tsv", "--source-format", "airr")
     assert "s.json: " in line
     assert nothing_left(tmp_path, "s.json")
 

@@ -40,7 +40,7 @@ def test_a_new_folder_says_which_run_it_is_of(tmp_path):
 def test_a_folder_with_work_is_continued_only_if_asked(tmp_path):
     folder = with_item(tmp_path)
     (folder.path / ".item-2.77.part").write_text("half")
-    with pytest.raises(InputError, match="has the work of an unfinished run; --resume continues it, --overwrite"):
+    with pytest.raises(InputError, match="has the work of an unfinished run; resume=True continues it, overwrite=True"):
         opened(tmp_path)
     _, facts = opened(tmp_path, facts={"layout": 2}, resume=True)
     assert facts == {"layout": 1}, "the layout of the first run holds"

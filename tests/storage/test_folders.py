@@ -49,7 +49,7 @@ def test_a_folder_appears_whole_or_not_at_all(target, place):
     assert names(place) == []
     written(target)
     assert names(target) == [MARK, "a"]
-    with pytest.raises(InputError, match="exists already; give another name, or --overwrite"):
+    with pytest.raises(InputError, match="exists already; give another name, or overwrite=True"):
         written(target)
     with pytest.raises(ZeroDivisionError), writing(target, overwrite=True) as folder:
         raise ZeroDivisionError

@@ -6,7 +6,7 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import MachineError
+from hpcvdj.errors import MachineError, option
 from hpcvdj.kernels.device import DeviceClock, HostArrays, compile_kernels, fitting_threads, gpu_errors, on_gpu
 from hpcvdj.kernels.inference.layout import LEAST
 from hpcvdj.kernels.inference.method import InferenceProblem
@@ -51,8 +51,8 @@ class ExpectationKernel(Kernel):
         own, layout = problem.repertoire, problem.layout
         if own.longest > LONGEST_CDR3:
             raise MachineError(
-                f"a junction has {own.longest} bases, and --backend cuda takes at most {LONGEST_CDR3}: leave longer "
-                "ones out, or use --backend cpu"
+                f"a junction has {own.longest} bases, and {option('backend', 'cuda')} takes at most {LONGEST_CDR3}: "
+                f"leave longer ones out, or use {option('backend', 'cpu')}"
             )
         self.problem, self.layout, self.clock = problem, layout, DeviceClock()
         self._host = HostArrays(sum(layout.sizes))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, option
 from hpcvdj.recombination.alphabet import BASES_PER_WORD
 
 MIN_K, MAX_K = 4, BASES_PER_WORD
@@ -52,6 +52,6 @@ class Kmers:
 def require_parameters(k: int, d: int) -> None:
     """Raise InputError unless 4 ≤ k ≤ 32 and 0 ≤ d ≤ 3."""
     if not MIN_K <= k <= MAX_K:
-        raise InputError(f"-k {k}: a k-mer has {MIN_K} to {MAX_K} bases")
+        raise InputError(f"{option('k', k)}: a k-mer has {MIN_K} to {MAX_K} bases")
     if not 0 <= d <= MAX_D:
-        raise InputError(f"-d {d}: the largest Hamming distance is 0 to {MAX_D}")
+        raise InputError(f"{option('d', d)}: the largest Hamming distance is 0 to {MAX_D}")

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError, MachineError, choices, require_choice
+from hpcvdj.errors import InputError, MachineError, choices, option, require_choice
 from hpcvdj.kernels.kmers.kmers import MAX_D, MAX_K
 from hpcvdj.kernels.kmers.masks import JoinTables, index_tables, pigeonhole_tables
 from hpcvdj.kernels.kmers.profile import Profile
@@ -55,7 +55,7 @@ def require_numbered(entries: int) -> None:
     if entries > MOST_ENTRIES:
         raise MachineError(
             f"a join would have {entries:,} k-mers in a table, and {MOST_ENTRIES:,} can be numbered; compare fewer "
-            "sequences, or take --method matrix"
+            f"sequences, or take {option('method', 'matrix')}"
         )
 
 
@@ -122,11 +122,14 @@ class KmerMethod:
     def __init__(self, k: int, d: int, backend: str, blocks: int = 0) -> None:
         """InputError if it has no kernel for the backend, or none for such long k-mers."""
         if backend not in self.comparisons:
-            raise InputError(f"--method {self.name} has no kernel for --backend {backend}; give another method")
+            raise InputError(
+                f"{option('method', self.name)} has no kernel for {option('backend', backend)}; give another method"
+            )
         longest = self.longest_k.get(backend, MAX_K)
         if k > longest:
             raise InputError(
-                f"--method {self.name} with --backend {backend} takes k up to {longest}, not {k}; give another method"
+                f"{option('method', self.name)} with {option('backend', backend)} takes k up to {longest}, not {k}; "
+                "give another method"
             )
         self.k, self.d, self.backend = k, d, backend
 
@@ -221,7 +224,7 @@ class Pigeonhole(JoinMethod):
 
     def __init__(self, k: int, d: int, backend: str, blocks: int = 0) -> None:
         if not d < blocks <= k:
-            raise InputError(f"--blocks {blocks}: give a number from d + 1 = {d + 1} to k = {k}")
+            raise InputError(f"{option('blocks', blocks)}: give a number from d + 1 = {d + 1} to k = {k}")
         super().__init__(k, d, backend, pigeonhole_tables(k, d, blocks))
         self.blocks = blocks
 
@@ -268,7 +271,7 @@ def choose(name: str, k: int, d: int, backend: str, *, blocks: int = 0, kmers: f
     InputError for an unknown name, or a method that does not take such k-mers.
     """
     known = choices(KmerMethod)
-    require_choice("--method", name, (AUTO, *known))
+    require_choice("method", name, (AUTO, *known))
     if name == AUTO:
         fastest = (other for other, kind in known.items() if k <= kind.fastest_k.get(backend, NEVER)[d])
         name = next(fastest, Pigeonhole.name)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, option
 from hpcvdj.recombination.alphabet import encode
 from hpcvdj.recombination.germline import extended_d
 from hpcvdj.recombination.repertoire import Problem
@@ -51,7 +51,7 @@ class DTable:
             if len(text) > WORD_BITS:
                 raise InputError(
                     f"{problem.germline.name}: {segment.allele} with its P-nucleotides has {len(text)} bases, and "
-                    f"method direct takes at most {WORD_BITS}; use --method bitwise"
+                    f"method direct takes at most {WORD_BITS}; use {option('method', 'bitwise')}"
                 )
             room = next((w for w in words if sum(map(len, w)) + len(w) + len(text) <= WORD_BITS), None)
             if room is None:

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, option
 from hpcvdj.kernels.kernel import Unit
 from hpcvdj.kernels.method import Method, Missing
 from hpcvdj.kernels.quantities import Pathways, Quantity
@@ -33,8 +33,9 @@ class PathwayMethod(Method):
         """Raise InputError if this method cannot count n-lengths up to `max_n`."""
         if max_n > self.longest_n:
             raise InputError(
-                f"--max-n {max_n} with --method {self.name} enumerates 4^{max_n} n-nucleotide strings, which takes too "
-                f"long; use --method direct, or at most --max-n {self.longest_n}"
+                f"{option('max_n', max_n)} with {option('method', self.name)} enumerates 4^{max_n} n-nucleotide "
+                "strings, which takes too "
+                f"long; use {option('method', 'direct')}, or at most {option('max_n', self.longest_n)}"
             )
 
 

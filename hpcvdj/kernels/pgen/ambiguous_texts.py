@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, option
 from hpcvdj.recombination.alphabet import AMINO_ACIDS
 from hpcvdj.recombination.repertoire import PgenProblem
 from hpcvdj.recombination.symbols import ANY_RESIDUE, Alphabet
@@ -84,8 +84,8 @@ class Ambiguous:
         if size > MOST_BYTES:
             raise InputError(
                 f"the tables of amino acids for these V and J calls and {len(self.symbols):,} sequences with ambiguous "
-                f"symbols need more than {MOST_BYTES / 1e9:.1f} GB; take fewer rows at a time (--batch-rows), or leave "
-                "out mismatches"
+                f"symbols need more than {MOST_BYTES / 1e9:.1f} GB; take fewer rows at a time "
+                f"({option('batch_rows')}), or leave out mismatches"
             )
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from hpcvdj.errors import InputError, choices, require_choice
+from hpcvdj.errors import InputError, choices, require_choice, told
 
 REASON = "reader_excluded"
 """A column beside the AIRR fields: why a format cannot give a row its junction, as `Exclusion.text`; else empty."""
@@ -131,7 +131,7 @@ def format_of(columns: Sequence[str], opening: Opening, place: str) -> type[Form
         return kinds[opening.format]
     kind = next((kind for kind in kinds.values() if kind.recognises(columns)), None)
     if kind is not None and kind.refusal and not opening.columns:
-        raise InputError(f"{place}: {kind.summary}; {kind.refusal}")
+        raise InputError(f"{place}: {kind.summary}; {told(kind.refusal)}")
     return kind if kind is None or not kind.refusal else None
 
 

@@ -8,7 +8,7 @@ class Migec(Format):
 
     name = "migec"
     summary = "MiGEC clonotypes"
-    refusal = "read them with --columns 'junction=CDR3 nucleotide sequence,v_call=V segments,j_call=J segments'"
+    refusal = "read them with {columns=junction=CDR3 nucleotide sequence,v_call=V segments,j_call=J segments}"
     marks = (frozenset({"CDR3 nucleotide sequence", "V segments", "J segments"}),)
 
 
@@ -17,7 +17,7 @@ class TcR(Format):
 
     name = "tcr"
     summary = "tcR clonotypes"
-    refusal = "read them with --columns junction=CDR3.nucleotide.sequence,v_call=V.gene,j_call=J.gene"
+    refusal = "read them with {columns=junction=CDR3.nucleotide.sequence,v_call=V.gene,j_call=J.gene}"
     marks = (frozenset({"CDR3.nucleotide.sequence", "V.gene", "J.gene"}),)
 
 
@@ -26,7 +26,7 @@ class Rtcr(Format):
 
     name = "rtcr"
     summary = "RTCR clonotypes"
-    refusal = "read them with --columns 'junction=Junction nucleotide sequence,v_call=V gene,j_call=J gene'"
+    refusal = "read them with {columns=junction=Junction nucleotide sequence,v_call=V gene,j_call=J gene}"
     marks = (frozenset({"Junction nucleotide sequence", "V gene", "J gene"}),)
 
 

@@ -93,7 +93,7 @@ class TcrdistPairs(Format):
     name = "tcrdist3_pairs"
     summary = "tcrdist3 table of two chains a row"
     refusal = (
-        "read one chain after the other, with --columns junction=cdr3_b_nucseq,v_call=v_b_gene,j_call=j_b_gene or "
+        "read one chain after the other, with {columns=junction=cdr3_b_nucseq,v_call=v_b_gene,j_call=j_b_gene} or "
         "the like (junction_aa=cdr3_b_aa if it has no cdr3_b_nucseq)"
     )
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from hpcvdj.errors import InputError, few
+from hpcvdj.errors import InputError, few, option
 from hpcvdj.repertoires.formats import AIRR, BY_HEADER, REASON, Opening, Translation, format_of, resembled
 from hpcvdj.repertoires.formats.format import ROW_ID
 from hpcvdj.storage.inputs import changed
@@ -130,8 +130,8 @@ class TableReader:
             if len(self.own_columns) == 1 and delimiter in self.own_columns[0]:
                 return f"{message}; its columns are separated by {word}, as some spreadsheets do: save it with tabs"
         if missing == ["junction"] and "cdr3" in self.columns:
-            return f"{message}; --sequence-field cdr3 reads the column cdr3"
-        renamed = "--columns " + ",".join(f"{name}=COLUMN" for name in missing)
+            return f"{message}; {option('sequence_field', 'cdr3')} reads the column cdr3"
+        renamed = option("columns", dict.fromkeys(missing, "COLUMN"))
         if self.resembles:
             return f"{self.path}, line 1: {self.resembles}; export the table with it, or say with {renamed} what it has"
         return f"{message}; {renamed} says which they are (this table has {few(self.own_columns, 12)})"

@@ -132,7 +132,7 @@ def test_nothing_to_count(host):
 
 def test_junctions_that_are_too_long(host):
     own = problem_with(small_model(3), "both", extra=("ACGTTGCA" * 16 + "A",))
-    with pytest.raises(MachineError, match=r"129 bases.*at most 128.*--backend cpu"):
+    with pytest.raises(MachineError, match=r"129 bases.*at most 128.*backend='cpu'"):
         kernel_of(own)
 
 

@@ -118,13 +118,13 @@ def test_windows_without_an_ambiguous_base():
 
 
 def test_wrong_parameters():
-    with pytest.raises(InputError, match="--method matrix has no kernel for --backend tpu"):
+    with pytest.raises(InputError, match="method='matrix' has no kernel for backend='tpu'"):
         choose("matrix", 8, 2, "tpu")
-    with pytest.raises(InputError, match=r"--method matrix with --backend cpu takes k up to 11, not 16"):
+    with pytest.raises(InputError, match=r"method='matrix' with backend='cpu' takes k up to 11, not 16"):
         choose("matrix", 16, 2, "cpu")
-    with pytest.raises(InputError, match="--method must be one of auto, matrix, pigeonhole, index"):
+    with pytest.raises(InputError, match="method must be one of auto, matrix, pigeonhole, index"):
         choose("magic", 16, 2, "cpu")
-    with pytest.raises(InputError, match=r"--blocks 2: give a number from d \+ 1 = 3 to k = 16"):
+    with pytest.raises(InputError, match=r"blocks=2: give a number from d \+ 1 = 3 to k = 16"):
         choose("pigeonhole", 16, 2, "cpu", blocks=2)
     with pytest.raises(InputError, match="-k 33: a k-mer has 4 to 32 bases"):
         profile(sequence_set(["ACGT"]), 33, 2)

@@ -139,7 +139,7 @@ def test_direct_cuts_large_repertoires_into_units(paper_germline, monkeypatch):
 def test_a_d_segment_too_long_for_a_word_is_refused():
     germline = from_sequences(["A"], ["ACGT" * 15], ["C"])
     problem = Problem(repertoire_of_rows(germline, [("V1", "J1", "AC")]), germline, 2)
-    with pytest.raises(InputError, match=r"D1\*01 .* has 68 bases.*--method bitwise"):
+    with pytest.raises(InputError, match=r"D1\*01 .* has 68 bases.*method='bitwise'"):
         count_with(problem, "direct")
 
 
@@ -177,7 +177,7 @@ def test_an_empty_repertoire(method, paper_germline):
 
 
 def test_enumeration_stops_where_task_numbers_do():
-    with pytest.raises(InputError, match=r"--max-n 16 .* use --method direct"):
+    with pytest.raises(InputError, match=r"max_n=16 .* use method='direct'"):
         Config(16, "bitwise").resolve_max_n(3)
     assert Config(16, "direct").resolve_max_n(3) == 16
     assert Config("all").resolve_max_n(3) == 3
@@ -187,5 +187,5 @@ def test_enumeration_stops_where_task_numbers_do():
 
 @pytest.mark.parametrize("max_n", [-1, 129])
 def test_n_lengths_that_cannot_be(paper_germline, max_n):
-    with pytest.raises(InputError, match=f"--max-n {max_n}: give a number from 0 to 128, or all"):
+    with pytest.raises(InputError, match=f"max_n={max_n}: give a number from 0 to 128, or all"):
         Problem(repertoire_of_rows(paper_germline, []), paper_germline, max_n)

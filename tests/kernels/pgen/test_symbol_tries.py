@@ -65,7 +65,7 @@ def test_needed_texts_are_in_order_and_each_is_there_once(ball):
 def test_trees_that_are_too_large_are_refused(monkeypatch, trees):
     for module in (ambiguous_texts, symbol_tries, form_trie):
         monkeypatch.setattr(module, "MOST_BYTES", 1000)
-    with pytest.raises(InputError, match=r"2 sequences with ambiguous symbols need more .* \(--batch-rows\)"):
+    with pytest.raises(InputError, match=r"2 sequences with ambiguous symbols need more .* \(batch_rows\)"):
         trees.of(tables_of(1), ALPHABET, ambiguous(["CXXXF", "CBF"], ball=True))
 
 

@@ -1,0 +1,103 @@
+"""Options of commands, made of what settings declare: a command is handed the settings among its parameters."""
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from hpcvdj.cli.common import Command, Group
+from hpcvdj.cli.helping import MORE
+from hpcvdj.errors import HpcvdjError
+from hpcvdj.options import REQUIRED, Declared, Settings, declaration, declared
+
+VALUES = {int: "N", float: "X", Path: "PATH"}
+"""What stands for a value of a type."""
+
+
+class App(typer.Typer):
+    """A group of commands whose parameters are settings."""
+
+    def __init__(self, **about: Any) -> None:
+        super().__init__(cls=Group, no_args_is_help=True, **about)
+
+    def command(  # type: ignore[override]
+        self, name: str | None = None, **about: Any
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Add a command."""
+        add = super().command(name, cls=Command, **about)
+
+        def adding(function: Callable[..., Any]) -> Callable[..., Any]:
+            add(unfolded(function))
+            return function
+
+        return adding
+
+
+def unfolded(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A command with an option for each field of its settings, which it is handed made of them."""
+    hints = get_type_hints(function, include_extras=True)
+    settings: dict[str, type[Settings]] = {}
+    alone: list[Declared] = []
+    parameters: dict[str, inspect.Parameter] = {}
+    for name, own in inspect.signature(function).parameters.items():
+        if inspect.isclass(hints[name]) and issubclass(hints[name], Settings):
+            settings[name] = hints[name]
+            for option in declared(hints[name]).values():
+                parameters.setdefault(option.name, _parameter(option))
+        elif found := declaration(name, hints[name], own.default):
+            alone.append(found)
+            parameters[name] = _parameter(found)
+        else:
+            parameters[name] = own.replace(kind=own.KEYWORD_ONLY, annotation=hints[name])
+
+    @wraps(function)
+    def called(**values: Any) -> Any:
+        try:
+            for option in alone:
+                option.require(values[option.name])
+            made = {name: kind.of(values) for name, kind in settings.items()}
+        except HpcvdjError as error:
+            error.on_every_rank = True
+            raise
+        return function(**{name: own for name, own in values.items() if name in hints}, **made)
+
+    called.__signature__ = inspect.Signature(list(parameters.values()))  # type: ignore[attr-defined]
+    called.__annotations__ = {name: own.annotation for name, own in parameters.items()}
+    return called
+
+
+def _parameter(own: Declared) -> inspect.Parameter:
+    """An option of the command line; what its value can be is checked once the settings are made."""
+    option, words = own.option, own.choices
+    flags = option.flags.split() or [f"--{own.name.replace('_', '-')}"]
+    if own.type is bool and own.default is True:
+        flags = [f"{flags[0]}/--no-{flags[0][2:]}"]
+    about: dict[str, Any] = {
+        "help": option.sentence(), "rich_help_panel": MORE if option.more else None, "show_default": _default(own),
+    }  # fmt: skip
+    kind: Any = own.type if own.type in (bool, Path) else str
+    if own.type is not bool:
+        about["metavar"] = option.metavar or "|".join(words) or VALUES.get(own.type, "TEXT")
+        about["autocompletion"] = lambda incomplete: [word for word in words if word.startswith(incomplete)]
+    if kind is str:
+        about["parser"] = lambda given: own.parsed(given) if isinstance(given, str) else given
+    default = own.default
+    if option.several:
+        kind, default = list[kind], list(default) if isinstance(default, tuple) else default
+    info = typer.Option(*flags, **about)
+    info.limits = own.limits() if own.type in (int, float) else ""
+    hint: Any = Annotated[kind | None if own.optional else kind, info]  # type: ignore[valid-type]
+    return inspect.Parameter(own.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+
+
+def _default(own: Declared) -> str | bool:
+    """What the help shows as the default; False for nothing."""
+    default = own.default
+    if default is REQUIRED or default is None or default is False or default == ():
+        return own.option.unset.replace("`", "") or False
+    if isinstance(default, range):
+        return f"{default[0]}-{default[-1]}"
+    return ",".join(map(str, default)) if isinstance(default, tuple) else str(default)

@@ -1,0 +1,128 @@
+"""What users choose of cohorts: who is an individual, and how sharing and contamination are tested."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from hpcvdj.chance import DRAWS
+from hpcvdj.chance.settings import Draws
+from hpcvdj.cohorts import Unit
+from hpcvdj.errors import InputError, option
+from hpcvdj.kernels.backends import AUTO, BackendName, StrictBinding
+from hpcvdj.options import Option, Settings
+
+if TYPE_CHECKING:
+    # Slow to import, and the help needs this module.
+    from hpcvdj.cohorts.cohort import People
+    from hpcvdj.repertoires.formats import Opening
+
+SMALLEST_Q = 1e-3
+"""A smaller share of survivors is not believed."""
+
+Seed = Annotated[int, Option("seed of what is drawn", least=0)]
+
+
+@dataclass(frozen=True)
+class SharingSettings(Settings):
+    """How sharing is tested."""
+
+    unit: Annotated[
+        Unit,
+        Option("what counts as one sequence: `nt`, nucleotides with V and J genes; `vj-aa`, amino acids with V and J "
+               "genes; `aa`, amino acids alone"),
+    ] = "vj-aa"  # fmt: skip
+    min_individuals: Annotated[int, Option("the table has sequences of at least so many individuals", least=1)] = 2
+    q: Annotated[
+        float | None,
+        Option("the share of sequences that survive selection", unset="fitted", least=SMALLEST_Q, most=1),
+    ] = None
+    draws: Draws = DRAWS
+    seed: Seed = 0
+    backend: BackendName = AUTO
+    strict_binding: StrictBinding = False
+
+
+@dataclass(frozen=True)
+class ContaminationSettings(Settings):
+    """How contamination is found."""
+
+    max_pgen: Annotated[
+        float | None,
+        Option("junctions with a smaller probability, among productive ones, are improbable",
+               unset="1e-11, or more where that leaves too few", above=0, most=1e-6),
+    ] = None  # fmt: skip
+    min_low: Annotated[
+        int | None,
+        Option("improbable junctions that each individual must have",
+               unset="as many as copies of 1 % of a sample need to be seen, or the pair has no power", least=1,
+               more=True),
+    ] = None  # fmt: skip
+    draws: Draws = DRAWS
+    seed: Seed = 0
+    backend: BackendName = AUTO
+    strict_binding: StrictBinding = False
+
+
+IndividualColumn = Annotated[
+    str | None,
+    Option("the column that names the individual of each row", metavar="COLUMN",
+           unset="`repertoire_id`, or each table is one"),
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Naming(Settings):
+    """Who is an individual, and of which group."""
+
+    individual: IndividualColumn = None
+    metadata: Annotated[
+        Any,
+        Option("a table with a row for each individual: its name, or that of its file, in one column, its group in "
+               "another", metavar="TABLE", parse=Path),
+    ] = None  # fmt: skip
+    group: Annotated[str | None, Option("the column of the metadata that has the groups", metavar="COLUMN")] = None
+    subject: Annotated[
+        str | None,
+        Option("the column of the metadata that says whose each sample is: samples of one subject are one individual",
+               metavar="COLUMN"),
+    ] = None  # fmt: skip
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, column in (("group", self.group), ("subject", self.subject)):
+            if column is not None and self.metadata is None:
+                raise InputError(f"{option(name, column)}: needs {option('metadata')}, the table that has this column")
+        if self.metadata is not None and self.group is None and self.subject is None:
+            raise InputError(
+                f"{option('metadata')}: needs {option('group')}, or {option('subject')}, the column that has them"
+            )
+
+    def opening(self, given: "Opening | None" = None) -> "Opening":
+        """How tables are opened: the individual is their repertoire."""
+        from hpcvdj.repertoires.formats import BY_HEADER
+        from hpcvdj.repertoires.junctions import REPERTOIRE
+
+        given = given or BY_HEADER
+        if self.individual in (None, REPERTOIRE):
+            return given
+        return replace(given, columns=(*given.columns, (REPERTOIRE, str(self.individual))))
+
+    def people(self, names: Sequence[str]) -> "People":
+        """The subject and the group of each sample; InputError as of `column_of`."""
+        from hpcvdj.cohorts.cohort import People
+        from hpcvdj.repertoires.metadata import column_of
+
+        subject = {name: name for name in names}
+        if self.subject is not None:
+            subject = column_of(self.metadata, self.subject, names, "subject")
+        if self.group is None:
+            return People(subject, None)
+        groups: dict[str, str] = {}
+        for name, group in column_of(self.metadata, self.group, names).items():
+            if groups.setdefault(subject[name], group) != group:
+                raise InputError(
+                    f"{subject[name]}: its samples are of the groups {groups[subject[name]]} and {group}; correct the "
+                    f"column {self.group}, or leave {option('subject')} out"
+                )
+        return People(subject, groups)

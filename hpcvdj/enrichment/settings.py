@@ -1,0 +1,49 @@
+"""What users choose of enrichment: how neighbourhoods are tested, and which junctions take part."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from hpcvdj import options
+from hpcvdj.kernels.backends import AUTO, BackendName, StrictBinding
+from hpcvdj.options import Option
+
+FEWEST_NEIGHBOURS = 2
+"""By default, clonotypes with fewer neighbours are not tested: their p-value counts as 1."""
+
+
+@dataclass(frozen=True)
+class Settings(options.Settings):
+    """How neighbourhoods are tested."""
+
+    kappa: Annotated[
+        float | None,
+        Option("by how much selection makes neighbourhoods denser than recombination alone: 1 for generated junctions",
+               unset="estimated for each length", above=0),
+    ] = None  # fmt: skip
+    min_neighbours: Annotated[int, Option("test clonotypes with at least so many neighbours", least=1)] = (
+        FEWEST_NEIGHBOURS
+    )
+    max_q: Annotated[
+        float, Option("the false discovery rate up to which clonotypes are hits, which form clusters", above=0, below=1)
+    ] = 0.001
+    seed: Annotated[
+        int, Option("seed of the clonotypes that are drawn to estimate kappa, and of randomised p-values", least=0)
+    ] = 0
+    selection: Annotated[
+        bool, Option("take the model's selection factor (hpcvdj infer-selection) into account, if it has one")
+    ] = True
+    backend: BackendName = AUTO
+    strict_binding: StrictBinding = False
+
+
+@dataclass(frozen=True)
+class ClonotypeChoice(options.Settings):
+    """Which junctions take part."""
+
+    min_reads: Annotated[int, Option("leave out nucleotide junctions with fewer reads", least=1)] = 1
+    likely_errors: Annotated[
+        bool,
+        Option("keep likely sequencing errors: junctions that differ in one base from another one of any V and J with "
+               "20 times as many reads (duplicate_count), in two bases from one with 400 times, or in three from one "
+               "with 8,000 times", shell="keep likely sequencing errors, as docs/enrich.md defines them"),
+    ] = False  # fmt: skip

@@ -1,0 +1,90 @@
+"""What users choose of in silico junctions."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from hpcvdj.errors import OptionError
+from hpcvdj.options import Option, Settings
+from hpcvdj.recombination.repertoire import LONGEST_CDR3, PAPER_LONGEST_CDR3
+
+MOST_JUNCTIONS = 10**10
+"""Junctions to draw at most: 1 TB of text.  A larger number is a slip, and would fill the disk."""
+
+MOST_SIMULATED = 10**9
+"""Junctions to simulate at most: all are kept in memory, 150 GB of them."""
+
+PAPER_SEQUENCES = 101_822
+"""In vivo sequences of the paper's mouse data set."""
+
+PAPER_LARGEST_PAIR = 3_249
+"""In vivo sequences of its largest V–J pair (section VI)."""
+
+Weighting = Literal["uniform", "pathways"]
+"""How n-lengths are drawn."""
+
+_SEED = "the same seed gives the same junctions"
+
+
+@dataclass(frozen=True)
+class Generation(Settings):
+    """What to draw."""
+
+    number: Annotated[
+        int, Option("junctions to draw", flags="--number -n", metavar="N", least=1, most=MOST_JUNCTIONS)
+    ] = 100_000
+    seed: Annotated[int, Option(_SEED, least=0, most=(1 << 64) - 1)] = 0
+    productive: Annotated[
+        bool,
+        Option("only productive junctions: in frame, without a stop codon, from Cys 104 to Phe, Trp or Val 118; they "
+               "keep the numbers that they were drawn with"),
+    ] = False  # fmt: skip
+    scenarios: Annotated[
+        bool, Option("add the columns of the scenario that made each junction: trims, P- and n-nucleotides")
+    ] = False
+    selection: Annotated[
+        bool,
+        Option("only productive junctions, in proportion to the model's selection factor (hpcvdj infer-selection)"),
+    ] = False
+
+
+def range_of(text: str) -> range:
+    """`0-10`, or one number, as the range from the first to the last, both included; ValueError for other texts."""
+    first, _, last = text.partition("-")
+    found = range(int(first), int(last or first) + 1)
+    if not found or not first.isdigit():
+        raise ValueError(text)
+    return found
+
+
+@dataclass(frozen=True)
+class Simulation(Settings):
+    """What to simulate: junctions that are distinct within each V–J pair."""
+
+    number: Annotated[
+        int, Option("junctions to make", flags="--number -n", metavar="N", least=1, most=MOST_SIMULATED)
+    ] = PAPER_SEQUENCES
+    seed: Annotated[int, Option(_SEED, least=0)] = 0
+    n_lengths: Annotated[
+        range,
+        Option("the n-lengths to draw from, as in range(11)", shell="n-lengths to draw from", metavar="A-B",
+               parse=range_of, remedy="give a range such as 0-10, or one number"),
+    ] = range(11)  # fmt: skip
+    weighting: Annotated[
+        Weighting,
+        Option("`uniform`: each n-length equally likely; `pathways`: as likely as it has pathways", more=True),
+    ] = "uniform"
+    largest_share: Annotated[
+        float,
+        Option("share of the largest V-J pair, 3,249 of 101,822 in the paper; the others fall off as a power of their "
+               "rank", above=0, most=1, more=True),
+    ] = PAPER_LARGEST_PAIR / PAPER_SEQUENCES  # fmt: skip
+    max_length: Annotated[
+        int, Option("longest CDR3 in nucleotides; longer draws are thrown away", least=0, most=LONGEST_CDR3, more=True)
+    ] = PAPER_LONGEST_CDR3
+    productive: Annotated[bool, Option("only junctions in frame without a stop codon")] = False
+    orf: Annotated[bool, Option("use V and J genes that IMGT calls ORF beside the functional ones", more=True)] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (isinstance(self.n_lengths, range) and len(self.n_lengths) and min(self.n_lengths) >= 0):
+            raise OptionError.of("n_lengths", self.n_lengths, "give a range of n-lengths, such as range(11)")

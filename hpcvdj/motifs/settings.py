@@ -1,0 +1,122 @@
+"""What users choose of a comparison of sequences and of clusters."""
+
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal
+
+from hpcvdj.errors import InputError, choices, option
+from hpcvdj.kernels.backends import AUTO, BackendName, StrictBinding
+from hpcvdj.kernels.kmers.kmers import MAX_D, MAX_K
+from hpcvdj.kernels.kmers.methods import KmerMethod, choose
+from hpcvdj.kernels.kmers.profile import Profile
+from hpcvdj.motifs.edges import EdgeFilter
+from hpcvdj.motifs.scores import Score, Weights, make_score
+from hpcvdj.options import Option, Settings
+from hpcvdj.recombination.productive import Rows
+
+Strands = Annotated[
+    Literal["one", "both"],
+    Option("`one`: sequences as given; `both`: also against the reverse complements"),
+]
+Memory = Annotated[
+    float,
+    Option("gigabytes of memory for the tables of a rank; 0: a quarter of the host's memory, divided among the ranks, "
+           "or half of the GPU's free memory", least=0, more=True),
+]  # fmt: skip
+K = Annotated[int, Option("bases of a k-mer", flags="-k", least=4, most=MAX_K)]
+D = Annotated[int, Option("largest Hamming distance between k-mers", flags="-d", least=0, most=MAX_D)]
+SequenceField = Annotated[str, Option("the column of a table that has the sequences", metavar="COLUMN")]
+RowsOption = Annotated[
+    Rows,
+    Option("of a table: `productive` rows, by its column productive or, without that, by the junction; or `all` rows"),
+]
+
+
+def _weights(text: str) -> tuple[float, ...]:
+    """`1,0.5,0.1` as numbers; ValueError for other texts."""
+    return tuple(float(part) for part in text.split(","))
+
+
+@dataclass(frozen=True)
+class MotifConfig(Settings):
+    """What to compare and how.
+
+    strands  1: sequences as given; 2: also against the reverse complements
+    edges    None: the counters of all pairs; else the edges that this filter keeps
+    memory   bytes that a rank's tables may take; 0: as of `Memory`
+    """
+
+    k: K = 12
+    d: D = 2
+    strands: int = 1
+    distinct: Annotated[bool, Option("count a k-mer once, however often it occurs in a sequence", more=True)] = False
+    method: Annotated[
+        str,
+        Option("`auto`, the fastest that was measured for this k, d and backend, or the name of a method, which "
+               "docs/motifs.md describes", choices=lambda: (AUTO, *choices(KmerMethod)), more=True),
+    ] = AUTO  # fmt: skip
+    blocks: Annotated[
+        int, Option("blocks that `pigeonhole` cuts a k-mer into; 0 chooses the number", least=0, more=True)
+    ] = 0
+    backend: BackendName = AUTO
+    score: Annotated[
+        str | None,
+        Option("how to score pairs, as docs/motifs.md describes", choices=lambda: choices(Score),
+               unset="`cosine` for tables, `weights` for FASTA"),
+    ] = None  # fmt: skip
+    weights: Annotated[
+        tuple[float, ...] | None,
+        Option("a weight for each distance", metavar="W0,W1…", unset="1 / (C(k, h) 3^h)", parse=_weights,
+               remedy="give numbers such as 1,0.5,0.1", more=True),
+    ] = None  # fmt: skip
+    edges: EdgeFilter | None = None
+    memory: int = 0
+    sequence_field: SequenceField = "junction"
+    rows: RowsOption = "productive"
+    strict_binding: StrictBinding = False
+
+    def of_command(self, strands: str, memory: float, edges: EdgeFilter) -> "MotifConfig":
+        """With `Strands`, `Memory`, and a filter, which all pairs pass unless it says something."""
+        chosen = None if edges == EdgeFilter() else edges
+        return replace(self, strands=2 if strands == "both" else 1, memory=int(memory * 1e9), edges=chosen)
+
+    def make_score(self) -> Score:
+        """The score; InputError for an unknown name or wrong weights."""
+        return make_score(self.score or Weights.name, self.weights, self.k, self.d)
+
+    def choose(self, backend: str, profile: Profile, name: str = "") -> KmerMethod:
+        """The method, or another one; InputError for an unknown one, or one that does not take such k-mers."""
+        kmers = float(profile.windows.sum() / max(1, len(profile)))
+        return choose(name or self.method, self.k, self.d, backend, blocks=self.blocks, kmers=kmers)
+
+
+Algorithm = Literal["louvain", "components", "label-propagation"]
+Singletons = Literal["none", "own"]
+
+
+@dataclass(frozen=True)
+class ClusterSettings(Settings):
+    """How a graph is clustered."""
+
+    algorithm: Annotated[
+        Algorithm,
+        Option("`louvain`: clusters of high modularity; `components`: sequences that a path of edges connects; "
+               "`label-propagation`: each sequence takes the cluster with the largest weight among its neighbours; all "
+               "but components need networkx"),
+    ] = "louvain"  # fmt: skip
+    resolution: Annotated[float, Option("of louvain: above 1 gives smaller clusters, below 1 larger ones", above=0)] = (
+        1.0
+    )
+    seed: Annotated[int, Option("the same seed gives the same clusters", least=0)] = 1
+    min_size: Annotated[int, Option("put clusters of fewer sequences into cluster 0", least=1)] = 1
+    singletons: Annotated[
+        Singletons,
+        Option("sequences without edges: `none` puts them in cluster 0, `own` gives each its own cluster"),
+    ] = "none"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.singletons == "own" and self.min_size > 1:
+            raise InputError(
+                f"{option('singletons', 'own')} keeps clusters of one sequence, and "
+                f"{option('min_size', self.min_size)} removes them; give only one"
+            )

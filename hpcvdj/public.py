@@ -1,0 +1,82 @@
+"""What users of `import hpcvdj` meet: names that are imported when first used, and warnings of the line that called."""
+
+import inspect
+import logging
+import sys
+import warnings
+from collections.abc import Callable
+from functools import wraps
+from pkgutil import resolve_name
+from typing import Any
+
+from hpcvdj.errors import HpcvdjWarning
+
+
+def public(namespace: dict[str, Any], name: str, home: str) -> Any:
+    """The object at `home` (`hpcvdj.api.counting.count`) as `name` of a package, which keeps it in its `namespace`."""
+    found = resolve_name(home)
+    if inspect.isfunction(found):
+        found = _warning(found)
+        # So that the name is where the function is from: pickle looks there for it.
+        found.__module__, found.__qualname__ = namespace["__name__"], name
+    namespace[name] = found
+    return found
+
+
+def _warning(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def warning(*args: Any, **options: Any) -> Any:
+        if _collectors:
+            return function(*args, **options)
+        told = _Collector()
+        _collectors.append(told)
+        _LOG.addHandler(told)
+        try:
+            return function(*args, **options)
+        finally:
+            _LOG.removeHandler(told)
+            _collectors.remove(told)
+            for message in told.messages():
+                warnings.warn(message, HpcvdjWarning, stacklevel=2)
+
+    return warning
+
+
+class _Collector(logging.Handler):
+    """What is logged as a warning while a function runs: the commands print it, and scripts get Python's warnings."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._lines: list[str] = []
+        self.warned: set[str] = set()
+        """What the function itself has warned of."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._lines.append(record.getMessage())
+
+    def messages(self) -> list[str]:
+        """The messages; indented lines belong to the one before them."""
+        found: list[list[str]] = []
+        for line in self._lines:
+            if line.startswith(" ") and found:
+                found[-1].append(" ".join(line.split()))
+            else:
+                found.append([line])
+        joined = [f"{head} {', '.join(rest)}" if rest else head for head, *rest in found]
+        return [message for message in dict.fromkeys(joined) if message not in self.warned]
+
+
+_LOG = logging.getLogger("hpcvdj")
+
+_collectors: list[_Collector] = []
+"""That of the function which a script has called, while it runs."""
+
+
+def warn(message: str) -> None:
+    """Warn of the line that called hpcvdj."""
+    for collector in _collectors:
+        collector.warned.add(message)
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "hpcvdj":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, HpcvdjWarning, stacklevel=level)

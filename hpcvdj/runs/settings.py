@@ -1,0 +1,42 @@
+"""How a run starts and ends: only the command line chooses this."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from hpcvdj.options import Option, Settings
+from hpcvdj.runs.pacing import SAVE_SECONDS
+from hpcvdj.runs.ranks import PATIENCE_SECONDS
+
+Overwrite = Annotated[bool, Option("replace the output if it exists", python=False)]
+Resume = Annotated[bool, Option("continue an unfinished run, if there is one", python=False)]
+Threads = Annotated[
+    int | None,
+    Option("CPU threads per rank", unset="the host's cores over its ranks", least=1, more=True, python=False),
+]
+
+
+@dataclass(frozen=True)
+class Launch(Settings):
+    """How ranks start."""
+
+    threads: Threads = None
+    patience: Annotated[
+        float, Option("seconds to wait for a rank that hangs before giving up", least=1, more=True, python=False)
+    ] = PATIENCE_SECONDS
+
+
+@dataclass(frozen=True)
+class Started(Settings):
+    """How a run begins, and how it is saved."""
+
+    resume: Resume = False
+    batch_rows: Annotated[
+        int | None,
+        Option("take slices of this many rows, each read, computed and written by one rank, for tables larger than "
+               "memory; 0: all rows at once. Not for bitwise and baseline", least=0, more=True, python=False,
+               unset="all rows at once; 4,194,304 if Parquet, or tables together, have over 16,777,216"),
+    ] = None  # fmt: skip
+    checkpoint_every: Annotated[
+        float, Option("seconds after which finished work is saved", least=0, more=True, python=False)
+    ] = SAVE_SECONDS
+    overwrite: Overwrite = False
