@@ -31,7 +31,7 @@ def test_a_few_cases(script):
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("script", CAMPAIGNS)
 def test_more_cases(script):
-    campaign(script, 40)
+    campaign(script, 20)
 
 
 @pytest.mark.slow
