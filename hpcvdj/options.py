@@ -35,6 +35,7 @@ class Option:
     choices  the values that there are, of a text
     parse    the value of what is typed, where its type does not tell
     remedy   what else to type where that fails
+    infinite whether a number can be infinite
     several  it may be repeated: its values are the items of a tuple
     more     it is in the second part of the help
     python   whether Python functions have it
@@ -52,6 +53,7 @@ class Option:
     choices: Callable[[], Iterable[str]] | None = None
     parse: Callable[[str], Any] | None = None
     remedy: str = ""
+    infinite: bool = False
     several: bool = False
     more: bool = False
     python: bool = True
@@ -129,7 +131,7 @@ class Declared(NamedTuple):
     def _within(self, value: Any) -> bool:
         own = self.option
         return (
-            math.isfinite(value)
+            (math.isfinite(value) or (own.infinite and value > 0))
             and (own.least is None or value >= own.least)
             and (own.most is None or value <= own.most)
             and (own.above is None or value > own.above)

@@ -214,7 +214,7 @@ def check_model(
     for line in lines[:MOST_LINES]:
         warn(line)
     if lines[MOST_LINES:]:
-        warn(f"and {len(lines) - MOST_LINES} more findings about how {model.name} fits the rows")
+        warn(f"findings about how {model.name} fits the rows that are not shown: {len(lines) - MOST_LINES}")
     return found
 
 

@@ -202,11 +202,12 @@ def _distinct(
     choice: ClonotypeChoice,
     warn: Callable[[str], None] = log.warning,
 ) -> DistinctJunctions:
-    if junctions.reads is None and choice.min_reads > 1:
+    unknown = junctions.reads is None and len(junctions.row) > 0
+    if unknown and choice.min_reads > 1:
         raise InputError(
             f"{option('min_reads', choice.min_reads)}: the table has no column duplicate_count; leave it out"
         )
-    if junctions.reads is None and not choice.likely_errors:
+    if unknown and not choice.likely_errors:
         warn("no column duplicate_count: likely sequencing errors cannot be told, and take part")
     return distinct_junctions(junctions, model, errors=choice.likely_errors)
 

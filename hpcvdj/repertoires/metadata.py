@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from hpcvdj.errors import InputError, few
+from hpcvdj.errors import InputError, few, option
 from hpcvdj.repertoires.batches import as_strings
+from hpcvdj.repertoires.formats.format import otherwise_separated
 from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.repertoires.readers import open_table
 from hpcvdj.repertoires.tables import as_arrow, repertoire_name
@@ -37,10 +38,8 @@ def listed_in(metadata: object, group: str, names: Sequence[str], what: str = "g
     place = _place(metadata)
     table = _text(metadata)
     if group not in table.column_names:
-        fault = f"no column {group} (--{what}); there are {few(table.column_names, 40)}"
-        if len(table.column_names) == 1 and ";" in table.column_names[0]:
-            fault = "its columns are separated by semicolons, as some spreadsheets do; save it with tabs or commas"
-        raise InputError(f"{place}: {fault}")
+        there = otherwise_separated(table.column_names) or f"there are {few(table.column_names, 40)}"
+        raise InputError(f"{place}: no column {group} ({option(what)}); {there}")
     # AIRR's own column first.
     columns = sorted((name for name in table.column_names if name != group), key=lambda name: name != REPERTOIRE)
     values = {name: [_plain(value, names) for value in table[name].to_pylist()] for name in columns}

@@ -21,8 +21,10 @@ class Launch(Settings):
 
     threads: Threads = None
     patience: Annotated[
-        float, Option("seconds to wait for a rank that hangs before giving up", least=1, more=True, python=False)
-    ] = PATIENCE_SECONDS
+        float,
+        Option("seconds to wait for a rank that hangs before giving up", least=1, infinite=True, more=True,
+               python=False),
+    ] = PATIENCE_SECONDS  # fmt: skip
 
 
 @dataclass(frozen=True)

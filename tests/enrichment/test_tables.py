@@ -235,6 +235,14 @@ def test_without_read_counts(table, control, model, tmp_path, caplog):
             assert [own.startswith(line) and own.endswith(" be told, and take part") for own in lines] == [
                 True
             ] * expected
+    place = table.column_names.index("duplicate_count")
+    caplog.clear()
+    (tmp_path / "invalid").mkdir()
+    invalid = written([table.set_column(place, "duplicate_count", pa.array(["4,5e+07"] * 99))], tmp_path / "invalid")
+    with pytest.raises(InputError, match="no clonotype is left"):
+        of_files(invalid, model, tmp_path / "i.tsv")
+    assert "99 of 99 rows excluded" in caplog.text
+    assert "no column" not in caplog.text
     message = "^min_reads=2: the table has no column duplicate_count; leave it out$"
     with pytest.raises(InputError, match=message):
         in_memory(unknown, model, ClonotypeChoice(2))

@@ -169,7 +169,7 @@ def test_what_is_refused(tmp_path):
         (("-m", folder, "--sequence-field", "cdr3"), "--sequence-field: for --germline only"),
         (("-m", folder, "--max-n", "10", "--d-forms", "paper"), "--max-n, --d-forms: for --germline only"),
         (("-g", "t.tsv"), "give --v and --j"),
-        (("-g", "t.tsv", "--v", v, "--j", j, "--joint"), "--joint: for --model only"),
+        (("-g", "t.tsv", "--v", v, "--j", j, "--joint"), "--joint: for -m only"),
     ):
         _, err = hpcvdj_command("explain", junction, *extra, code=2)
         assert message in error_line(err)

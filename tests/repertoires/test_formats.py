@@ -38,9 +38,13 @@ def test_the_fields_come_first_then_the_other_columns(vdjtools):
     assert rows_of(vdjtools, ["sequence_id"]) == [{"sequence_id": "1"}, {"sequence_id": "2"}]
 
 
-def test_columns_that_are_named_replace_those_of_the_format(vdjtools):
+def test_columns_that_are_named_replace_those_of_the_format(vdjtools, tmp_path):
     named = rows_of(vdjtools, ["junction", "v_call"], columns=(("junction", "cdr3aa"),))
     assert named[0] == {"junction": "CAF", "v_call": "TRBV1"}
+    (tmp_path / "s.csv").write_text("V gene;CDR3 (nt)\nTRBV1;TGT\n")
+    named = Opening(columns=(("junction", "CDR3 (nt)"),))
+    with pytest.raises(InputError, match=r"no column CDR3 \(nt\); its columns are separated by semicolons, .* tabs$"):
+        open_table(tmp_path / "s.csv", named).columns  # noqa: B018
     with pytest.raises(InputError, match="no column nosuch; there are count, freq"):
         rows_of(vdjtools, columns=(("junction", "nosuch"),))
 

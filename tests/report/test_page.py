@@ -358,7 +358,7 @@ def test_what_is_refused(tmp_path, small, findings):
         (([small], target, {"grouping": Grouping(group="x")}), "metadata and group belong together"),
         (
             ([small], target, {"grouping": Grouping(metadata=table, group="x")}),
-            r"no column x \(--group\); there are name, group",
+            r"no column x \(group\); there are name, group",
         ),
         (([small], target, {"grouping": Grouping(metadata=table, group="group")}), "no column names the samples"),
         (([small], small, {"overwrite": True}), "is an input of this run"),

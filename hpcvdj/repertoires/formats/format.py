@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from hpcvdj.errors import InputError, choices, require_choice, told
+from hpcvdj.errors import InputError, choices, few, require_choice, told
 
 REASON = "reader_excluded"
 """A column beside the AIRR fields: why a format cannot give a row its junction, as `Exclusion.text`; else empty."""
@@ -165,6 +165,14 @@ def resembled(columns: Sequence[str]) -> str:
     return f"looks like {summary}, but has no column {', '.join(sorted(lacks))}"
 
 
+def otherwise_separated(columns: Sequence[str]) -> str:
+    """What to say of a table whose `columns` no tab separates, nor a comma; empty for others."""
+    for delimiter, word in ((";", "semicolons"), (" ", "blanks")):
+        if len(columns) == 1 and delimiter in columns[0]:
+            return f"its columns are separated by {word}, as some spreadsheets do: save it with tabs"
+    return ""
+
+
 class Translation:
     """A table's columns as AIRR fields.  A table without ids can be asked for `ROW_ID`, the numbers of its rows.
 
@@ -194,7 +202,8 @@ class Translation:
         fields |= {field: Field((column,)) for field, column in opening.columns}
         lacking = [name for field in fields.values() for name in field.sources if name not in own]
         if lacking:
-            raise InputError(f"{place}: no column {lacking[0]}; there are {', '.join(own[:40])}")
+            there = otherwise_separated(own) or f"there are {few(own, 40)}"
+            raise InputError(f"{place}: no column {lacking[0]}; {there}")
         known = kind is not None or bool(fields)
         return Translation(own, fields, known=known) if fields or ROW_ID not in own else None
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from hpcvdj.errors import InputError, few, option
 from hpcvdj.repertoires.formats import AIRR, BY_HEADER, REASON, Opening, Translation, format_of, resembled
-from hpcvdj.repertoires.formats.format import ROW_ID
+from hpcvdj.repertoires.formats.format import ROW_ID, otherwise_separated
 from hpcvdj.storage.inputs import changed
 
 log = logging.getLogger(__name__)
@@ -126,9 +126,8 @@ class TableReader:
 
     def _missing_message(self, missing: list[str]) -> str:
         message = f"{self.path}, line 1: no column {', '.join(missing)}"
-        for delimiter, word in ((";", "semicolons"), (" ", "blanks")):
-            if len(self.own_columns) == 1 and delimiter in self.own_columns[0]:
-                return f"{message}; its columns are separated by {word}, as some spreadsheets do: save it with tabs"
+        if separated := otherwise_separated(self.own_columns):
+            return f"{message}; {separated}"
         if missing == ["junction"] and "cdr3" in self.columns:
             return f"{message}; {option('sequence_field', 'cdr3')} reads the column cdr3"
         renamed = option("columns", dict.fromkeys(missing, "COLUMN"))

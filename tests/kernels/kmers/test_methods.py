@@ -126,9 +126,9 @@ def test_wrong_parameters():
         choose("magic", 16, 2, "cpu")
     with pytest.raises(InputError, match=r"blocks=2: give a number from d \+ 1 = 3 to k = 16"):
         choose("pigeonhole", 16, 2, "cpu", blocks=2)
-    with pytest.raises(InputError, match="-k 33: a k-mer has 4 to 32 bases"):
+    with pytest.raises(InputError, match="k=33: a k-mer has 4 to 32 bases"):
         profile(sequence_set(["ACGT"]), 33, 2)
-    with pytest.raises(InputError, match="-d 4: the largest Hamming distance is 0 to 3"):
+    with pytest.raises(InputError, match="d=4: the largest Hamming distance is 0 to 3"):
         profile(sequence_set(["ACGT"]), 8, 4)
     with pytest.raises(InputError, match="cut it into parts"):
         profile(sequence_set(["ACGT" * 20_000]), 8, 2).kmers.key.sum()
@@ -192,9 +192,9 @@ def test_a_method_is_one_class(tmp_path):
 
     page = tmp_path / "page.md"
     program = TOY.replace("PAGE", repr(str(page)))
-    shown, compared, too_long = run(program, ("motifs", "compare", "--help"), words(6, "o.h5"), words(8, "p.h5"))
+    shown, compared, too_long = run(program, ("motifs", "compare", "--help-all"), words(6, "o.h5"), words(8, "p.h5"))
     assert "| `toy` | as index | 7 (cpu) |" in page.read_text()
-    assert "toy: the toy of a test" in " ".join(succeeded(*shown).replace("│", "").split())
+    assert "|toy" in succeeded(*shown)
     assert "method     toy on" in succeeded(*compared)
     assert "--method toy with --backend cpu takes k up to 7, not 8" in refused(*too_long)
 
