@@ -9,11 +9,40 @@ import numpy as np
 
 
 def json_text(facts: Any) -> str:
-    """Facts as indented JSON that ends with a newline.
+    """Facts as indented JSON that ends with a newline; a list of numbers or of texts is one line.
 
     JSON has no NaN and no infinity, which other programs refuse: they become null.  NumPy's arrays become lists.
     """
-    return json.dumps(_finite(facts), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return _text(facts, "\n") + "\n"
+
+
+def _text(value: Any, line: str) -> str:
+    """The value as JSON; `line` is the end of a line, and what the next one begins with."""
+    inner = f"{line} "
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, Mapping) and value:
+        items = (f"{_dumped(str(key))}: {_text(own, inner)}" for key, own in value.items())
+        return f"{{{inner}{f',{inner}'.join(items)}{line}}}"
+    if isinstance(value, list | tuple) and value and isinstance(value[0], Mapping | list | tuple | np.ndarray):
+        return f"[{inner}{f',{inner}'.join(_text(own, inner) for own in value)}{line}]"
+    try:
+        return _dumped(value)
+    except ValueError:
+        return _dumped(_finite(value))
+
+
+def _dumped(value: Any) -> str:
+    # Without an indent json is some ten times as fast: a cohort of 3,000 has millions of pairs.
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} has no form in JSON")
 
 
 def _finite(value: Any) -> Any:

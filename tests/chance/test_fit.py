@@ -305,7 +305,8 @@ def test_messages_have_an_end(model, monkeypatch):
     said = []
     check_model(Checks(), sample_of_table(table.filter(few), model, PgenConfig().reads(Reading())), model, said.append)
     assert len(said) == 3
-    assert said[-1].startswith("and ")
+    hidden = len(check_fit(sample_of_table(table.filter(few), model, PgenConfig().reads(Reading())), model).lines()) - 1
+    assert said[-1] == f"findings about how {model.name} fits the rows that are not shown: {hidden}"
 
 
 def test_wrong_options():
