@@ -174,7 +174,7 @@ class ModelFit:
             )
         found += [
             f"{name}: only this allele makes {100 * rows / of:.2g} % of the {of:,} rows of its gene, and the model "
-            f"hardly ever chooses it{REMEDIES['broken']}"
+            f"hardly ever chooses it: the probabilities of these rows are too low{REMEDIES['broken']}"
             for name, rows, of in self.rare_alleles
         ]
         found += [line for finding, line in of_genes if finding not in ("broken", "truncated")]
