@@ -84,7 +84,8 @@ def require_text_name(path: Path) -> None:
 
 def _beside(target: Path) -> tuple[Path, Path, Path]:
     """The hidden files of a run that writes `target`: the unfinished file, the probe, the lock."""
-    part, probe, lock = (target.with_name(f".{target.name}.{kind}") for kind in ("part", "probe", "lock"))
+    # Not `with_name`, which "." does not have.
+    part, probe, lock = (target.parent / f".{target.name}.{kind}" for kind in ("part", "probe", "lock"))
     return part, probe, lock
 
 

@@ -92,7 +92,7 @@ def require_unchanged_folder(folder: Path) -> None:
 
 def _beside(target: Path) -> tuple[Path, Path]:
     """Where a folder is written, and where the old one is while the new one gets its name."""
-    return target.with_name(f".{target.name}.part"), target.with_name(f".{target.name}.old")
+    return target.parent / f".{target.name}.part", target.parent / f".{target.name}.old"
 
 
 def _recover(target: Path) -> None:

@@ -142,6 +142,8 @@ def ended(case: Case, words: Sequence[str], work: Path) -> list[str]:
         case.fault = f"ended by signal {-case.exit_code}"
     elif "Traceback" in said or "unexpected" in said or case.exit_code not in (0, 1, 2):
         case.fault = "unexpected error"
+    elif "No such option" in said:
+        case.fault = "an option that the command has no more"
     return lines
 
 

@@ -74,7 +74,7 @@ COMMANDS = {
     ),
     "contamination": Command(
         ("contamination", "cohort", *MODEL, *ON_CPU, *METADATA, "--draws", "1000", "--min-low", "1"),
-        {"-o": "o.tsv", "--junctions": "j.parquet", "--plot": "p.svg", "--write-clean": "clean"},
+        {"-o": "o.tsv", "--junctions-out": "j.parquet", "--plot": "p.svg", "--write-clean": "clean"},
     ),
     "enrich": Command(
         ("enrich", "y.tsv", "--control", "c.tsv", *mutate.ENRICH[2:], *MODEL), {"-o": "o.tsv", "--plot": "p.png"},
@@ -87,7 +87,7 @@ COMMANDS = {
     "infer from germline": Command(
         ("infer", "n.tsv", "-g", "h.tsv", *ON_CPU, "--iterations", "1"), {"-o": "folder"}, options=BOTH
     ),
-    "infer-selection": Command(("infer-selection", "many.tsv", *MODEL, *ON_CPU, "--rows", "1000"), {"-o": "folder"}),
+    "infer-selection": Command(("infer-selection", "many.tsv", *MODEL, *ON_CPU, "--max-junctions", "1000"), {"-o": "folder"}),
     "generate": Command(("generate", *MODEL, "-n", "10", *ON_CPU), {"-o": "o.tsv.gz"}),
     "generate --like": Command(("generate", *MODEL, "--like", "cohort", *ON_CPU), {"-o": "o.tsv"}),
     "simulate": Command(("simulate", "-g", "g.tsv", "-n", "10"), {"-o": "o.parquet"}),
@@ -111,7 +111,7 @@ COMMANDS = {
     "motifs cluster": Command(("motifs", "cluster", "m.h5", "--sequences", "s.fasta"), {"-o": "o.tsv"}),
     "motifs plot": Command(("motifs", "plot", "m.h5", "--kind", "heatmap", "--clusters", "l.tsv"), {"-o": "o.svg"}),
     "models show": Command(("models", "show", "model"), {"-o": "o.svg"}),
-    "models compare": Command(("models", "compare", "model", "model2", "--rows", "n.tsv"), {"-o": "o.tsv"}),
+    "models compare": Command(("models", "compare", "model", "model2", "--likelihood-of", "n.tsv"), {"-o": "o.tsv"}),
 }  # fmt: skip
 
 FOLDERS = {"folder", "clean", "figures", "out"}

@@ -161,7 +161,7 @@ def test_a_padded_gzip_stream_is_read(tmp_path):
     assert "500 read = 500 counted" in out
 
 
-def big_table(path, seed, rows=30_000):
+def big_table(path, seed, rows=12_000):
     """A table of as many bytes for every seed."""
     rng = np.random.default_rng(seed)
     letters = np.array(list("ACGT"))

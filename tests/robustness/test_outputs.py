@@ -80,6 +80,19 @@ def test_no_command_overwrites_what_it_reads(tmp_path, result, edges):
     assert before == {path: path.read_bytes() for path in before}
 
 
+def test_the_folder_where_one_is(tmp_path, result, monkeypatch):
+    """"." has no name, of which hidden files could be named."""
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    commands = [
+        ("count", SMALL, "-g", GERMLINE), ("export", result, "--junctions", SMALL), ("report", result),
+        ("infer", SMALL, "-m", "human_trb_m15"), ("simulate", "-g", GERMLINE, "-n", 3),
+    ]  # fmt: skip
+    for line in all_refused(*((*own, "-o", place, "--overwrite") for own in commands for place in (".", "/"))):
+        assert any(said in line for said in ("name a file", "the name must end in", "another")), line
+    assert not list(Path().iterdir())
+
+
 def test_a_tab_in_an_id(tmp_path):
     pq.write_table(table_of(sequence_id=["a\tb", "c"]), tmp_path / "t.parquet")
     code, err, _ = ended("count", tmp_path / "t.parquet", "-g", GERMLINE, "-o", tmp_path / "o.h5")
