@@ -78,7 +78,10 @@ RUNS = {
     "pgen, in slices": Run(
         ("pgen", "y.tsv", *MODEL, "--batch-rows", "20"), ("--genes", "any"), "o.h5", "y.tsv",
         (ResultWriter, "finish", 2),
-        (("explain", "TARGET", "--id", "ID", *MODEL[:2], "--output-format", "json"), ("export", "TARGET", "-o", "page.tsv")),
+        (
+            ("explain", "TARGET", "--id", "ID", *MODEL[:2], "--output-format", "json"),
+            ("export", "TARGET", "-o", "page.tsv"),
+        ),
     ),
     "enrich": Run(
         ("enrich", "y.tsv", *mutate.ENRICH, "--keep-misfits"), ("--kappa", "2"), "o.tsv", "y.tsv", readers=(REPORT,)

@@ -87,7 +87,9 @@ COMMANDS = {
     "infer from germline": Command(
         ("infer", "n.tsv", "-g", "h.tsv", *ON_CPU, "--iterations", "1"), {"-o": "folder"}, options=BOTH
     ),
-    "infer-selection": Command(("infer-selection", "many.tsv", *MODEL, *ON_CPU, "--max-junctions", "1000"), {"-o": "folder"}),
+    "infer-selection": Command(
+        ("infer-selection", "many.tsv", *MODEL, *ON_CPU, "--max-junctions", "1000"), {"-o": "folder"}
+    ),
     "generate": Command(("generate", *MODEL, "-n", "10", *ON_CPU), {"-o": "o.tsv.gz"}),
     "generate --like": Command(("generate", *MODEL, "--like", "cohort", *ON_CPU), {"-o": "o.tsv"}),
     "simulate": Command(("simulate", "-g", "g.tsv", "-n", "10"), {"-o": "o.parquet"}),

@@ -81,7 +81,7 @@ def test_no_command_overwrites_what_it_reads(tmp_path, result, edges):
 
 
 def test_the_folder_where_one_is(tmp_path, result, monkeypatch):
-    """"." has no name, of which hidden files could be named."""
+    """ "." has no name, of which hidden files could be named."""
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
     commands = [
