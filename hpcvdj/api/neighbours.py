@@ -26,6 +26,7 @@ def enrich(
     max_q: float = 0.001,
     seed: int = 0,
     selection: bool = True,
+    genes: Genes = "call",
     backend: str = AUTO,
     min_reads: int = 1,
     likely_errors: bool = False,

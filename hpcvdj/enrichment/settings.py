@@ -6,6 +6,7 @@ from typing import Annotated
 from hpcvdj import options
 from hpcvdj.kernels.backends import AUTO, BackendName, StrictBinding
 from hpcvdj.options import Option
+from hpcvdj.recombination.calls import Genes
 
 FEWEST_NEIGHBOURS = 2
 """By default, clonotypes with fewer neighbours are not tested: their p-value counts as 1."""
@@ -32,6 +33,11 @@ class Settings(options.Settings):
     selection: Annotated[
         bool, Option("take the model's selection factor (hpcvdj infer-selection) into account, if it has one")
     ] = True
+    genes: Annotated[
+        Genes,
+        Option("`call`: neighbours have the V and J genes of a clonotype; `any`: calls are not read, as of a list of "
+               "CDR3s, and all junctions are of one class, without a selection factor"),
+    ] = "call"  # fmt: skip
     backend: BackendName = AUTO
     strict_binding: StrictBinding = False
 
