@@ -11,7 +11,7 @@ from hpcvdj.enrichment.settings import FEWEST_NEIGHBOURS, ClonotypeChoice, Setti
 from hpcvdj.enrichment.tables import enrich_table
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.public import warn
-from hpcvdj.recombination.calls import Ties
+from hpcvdj.recombination.calls import Genes, Ties
 from hpcvdj.recombination.models import Model
 
 

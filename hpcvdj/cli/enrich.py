@@ -63,8 +63,8 @@ def command(
 
     Takes productive junctions with V and J calls, of one individual in each table, in nucleotides or, of tables that
     have only these, in amino acids; each clonotype then counts as one junction, and likely sequencing errors are not
-    known. The numbers are the same for any number of ranks and threads. enriched.tsv.json, beside enriched.tsv, says what was read, kappa of each
-    length, and how many hits there are.
+    known. The numbers are the same for any number of ranks and threads. enriched.tsv.json, beside enriched.tsv, says
+    what was read, kappa of each length, and how many hits there are.
 
     Examples: hpcvdj enrich sample.tsv -m human_trb -o enriched.tsv;
     hpcvdj enrich samples/ -m human_trb -o enriched/

@@ -47,7 +47,8 @@ def command(
 
     Each table is one individual, or each repertoire_id of a table that has several. Takes productive junctions with V
     and J calls, in nucleotides or, of tables that have only these, in amino acids; copies and nucleotide variants are
-    then not known. Run hpcvdj contamination first: copies between samples look like sharing. OUT.json has the numbers of the summary and the overlap of all pairs.
+    then not known. Run hpcvdj contamination first: copies between samples look like sharing. OUT.json has the numbers
+    of the summary and the overlap of all pairs.
 
     Example: hpcvdj sharing donors/ -m human_trb -o shared.tsv --plot shared.png
     """

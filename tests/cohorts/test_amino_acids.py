@@ -13,11 +13,11 @@ from scipy import stats
 
 import hpcvdj
 from hpcvdj.cohorts.sharing import WITHOUT_NUCLEOTIDES
-from hpcvdj.errors import HpcvdjWarning, InputError
+from hpcvdj.errors import InputError
 from hpcvdj.recombination.igor import OLGA_FOLDERS, load_model, model_folders
 from hpcvdj.repertoires.tables import write_table
 from tests.cohorts.drawn import drawn, with_individuals
-from tests.cohorts.test_sharing import DRAWS, HOSTILE, planted, randomised
+from tests.cohorts.test_sharing import DRAWS, HOSTILE, gene, planted, randomised
 from tests.commands import error_line, hpcvdj_command
 
 LOCI = ["human_tra", "human_trb", "human_igk", "human_igh", "mouse_tra", "mouse_trb"]
@@ -44,13 +44,11 @@ def without_nucleotides(table):
 
 
 def test_where_each_has_one_spelling_all_is_as_with_nucleotides(rows, model):
-    """Sizes, spectrum and tests; but the draws of sizes are of amino acids, so 4 digits are equal."""
+    """Who has what, and the tests; so many distinct amino acids are of a few recombinations more, by 0.2 % here."""
     part = rows.slice(0, 20_000)
-    keys = pa.array(
-        ["|".join(own) for own in zip(*(part[n].to_pylist() for n in ("v_call", "j_call", "junction_aa")), strict=True)]
-    )
-    first = pc.index_in(keys, pc.unique(keys))
-    _, places = np.unique(first.to_numpy(zero_copy_only=False), return_index=True)
+    columns = [part[name].to_pylist() for name in ("v_call", "j_call", "junction_aa")]
+    keys = ["|".join([gene(v), gene(j), text]) for v, j, text in zip(*columns, strict=True)]
+    places = np.unique(keys, return_index=True)[1]
     part = part.take(np.sort(places))
     one = with_individuals(part, [4_000] * 4)
     # The most probable ones are given to others, with the same nucleotides.
@@ -59,12 +57,13 @@ def test_where_each_has_one_spelling_all_is_as_with_nucleotides(rows, model):
     for unit in ("vj-aa", "aa"):
         nt, aa = (shared_in(own, model, unit=unit, q=0.05) for own in (table, without_nucleotides(table)))
         assert nt.cohort.has.sizes.tolist() == aa.cohort.has.sizes.tolist()
-        np.testing.assert_allclose(aa.sizes, nt.sizes, rtol=1e-3)
+        assert (aa.sizes > nt.sizes).all()
+        np.testing.assert_allclose(aa.sizes, nt.sizes, rtol=5e-3)
         assert aa.observed.tolist() == nt.observed.tolist()
         own, other = (found.table.sort_by("junction_aa") for found in (nt, aa))
         same = ["junction_aa", "n_individuals", "individuals", "pgen"]
         assert own.select(same).equals(other.select(same))
-        np.testing.assert_allclose(other["p_value"], own["p_value"], rtol=2e-3)
+        np.testing.assert_allclose(other["p_value"], own["p_value"], rtol=1e-2)
 
 
 @pytest.mark.parametrize("name", slow_but(LOCI, "human_igk"))
@@ -95,10 +94,10 @@ def test_calibrated_on_what_recombination_makes(name):
 def test_distinct_sequences_taken_for_recombinations_would_expect_too_little():
     """The test above can fail: kappa has so little diversity that distinct sequences are a third fewer."""
     model = load_model("human_igk")
-    table = without_nucleotides(with_individuals(drawn(model, 12_000, 13), [6_000, 6_000]))
+    table = without_nucleotides(with_individuals(drawn(model, 24_000, 13), [6_000] * 4))
     found = shared_in(table, model, unit="aa", q=1.0, min_individuals=1)
     assert (found.cohort.has.sizes < 0.85 * 6_000).all()
-    assert stats.kstest(randomised(found, found.cohort.has.sizes.astype(float)), "uniform").pvalue < 1e-6
+    assert stats.kstest(randomised(found, found.cohort.has.sizes.astype(float)), "uniform").pvalue < 1e-4
 
 
 def test_what_is_planted_is_found(model, rows, table):
@@ -137,9 +136,9 @@ def test_what_is_not_known_is_said(model, table, tmp_path):
     assert facts["sequence_field"] == "junction_aa"
     assert facts["not_available"] == list(WITHOUT_NUCLEOTIDES)
     assert [facts[name] for name in ("likely_copies", "max_pgen", "standing_out", "common_source")] == [None] * 4
-    written = pd.read_csv(target, sep="\t")
+    written = pd.read_csv(target, sep="\t", float_precision="round_trip")
     assert written[list(NULL)].isna().all(axis=None)
-    assert len(written) > 5
+    assert len(written) > 0
     found = shared_in(part, model, draws=2_000, q=0.5)
     assert found.not_available == WITHOUT_NUCLEOTIDES
     assert found.likely_copies is None
@@ -159,37 +158,24 @@ def hostile():
     from hpcvdj.recombination.alphabet import translate
 
     rows = [(who, v, j, translate([t.upper()])[0] or "CAS_F", n) for who, v, j, t, n in HOSTILE if t]
-    rows += [
-        ("a", "TRBV9", "TRBJ2-1", text, 1)
-        for text in (
-            "CASXEQFF",
-            "casseeff",
-            "CAS~F",
-            "CASS?F",
-            "ASSEEF",
-            "CASSEE",
-            "",
-            "CASS EF",
-            "CBSSF",
-            "C" * 65,
-            "é",
-        )
-    ]
+    others = ["CASXEQFF", "casseeff", "CAS~F", "CASS?F", "ASSEEF", "CASSEE", "CBSSF", "é"]
+    rows += [("a", "TRBV9", "TRBJ2-1", text, 1) for text in (*others, "", "CASS EF", "C" * 65)]
     names = ("repertoire_id", "v_call", "j_call", "junction_aa", "duplicate_count")
     return pa.table(dict(zip(names, zip(*rows, strict=True), strict=True)))
 
 
 def test_hostile_rows(model):
-    with pytest.warns(HpcvdjWarning) as warned:
-        found = shared_in(hostile(), model, min_individuals=1, q=0.5, draws=1_000)
-    said = " ".join(str(one.message) for one in warned)
-    for reason in (
-        "junction_aa with a symbol for several amino acids", "of a junction that is out of frame",
-        "junction_aa that is not productive", "no junction_aa", "junction_aa longer than 64 amino acids",
-        "other letters than amino acids",
-    ):  # fmt: skip
-        assert reason in said, reason
+    found = shared_in(hostile(), model, min_individuals=1, q=0.5, draws=1_000)
     by_name = {own.name: own for own in found.cohort.individuals}
+    assert by_name["a"].left_out == {
+        "junction_aa with a symbol for several amino acids": 2,
+        "junction_aa that is not productive": 2,
+        "junction_aa with other letters than amino acids and symbols of the alphabet": 3,
+        "junction_aa of a junction that is out of frame": 1,
+        "no junction_aa": 1,
+        "junction_aa longer than 64 amino acids": 1,
+        "junction that another row of the individual has": 1,
+    }
     assert by_name["a"].rows == 2
     given = hostile()["repertoire_id"].to_pylist()
     assert all(own.facts()["rows_read"] == given.count(name) for name, own in by_name.items())
@@ -231,10 +217,7 @@ def test_individuals_in_memory(model, table):
     }
     found = shared_in(own, model, draws=1_000, q=0.5)
     assert found.not_available == WITHOUT_NUCLEOTIDES
-    lists = {
-        name: pa.table(one)["junction_aa"].to_pylist() if name == "b" else one["junction_aa"]
-        for name, one in own.items()
-    }
+    lists = {"a": own["a"]["junction_aa"], "b": own["b"]["junction_aa"].to_pylist()}
     without = shared_in(lists, model, draws=1_000, q=0.5, unit="aa", genes="any")
     assert without.table.column_names[0] == "junction_aa"
     assert without.cohort.has.sizes.tolist() == [len({*texts}) for texts in lists.values()]
