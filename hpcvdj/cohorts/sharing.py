@@ -199,7 +199,10 @@ def share(
 
 def _require_nucleotides(asked: Asked) -> None:
     if asked.settings.unit == "nt" and not asked.nucleotides:
-        raise InputError("--unit nt: the tables have amino acids only; give --unit vj-aa or --unit aa")
+        raise InputError(
+            f"{option('unit', 'nt')}: the tables have amino acids only; give {option('unit', 'vj-aa')} or "
+            f"{option('unit', 'aa')}"
+        )
 
 
 def _draw(cohort: Cohort | None, chance: Chance, asked: Asked, run: Run) -> _Drawn | None:

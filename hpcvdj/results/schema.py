@@ -107,7 +107,7 @@ LAYOUT: dict[str, list[Column]] = {
         Column(
             "anchors", TEXT, "S",
             "what the junction has around the CDR3: the codon of Cys 104, then that of Phe/Trp 118; two amino acids if "
-            "`sequence_field` is `junction_aa`; C and X if it is `cdr3_aa`",
+            "`sequence_field` is `junction_aa`, C and X if it is `cdr3_aa`",
             Junctions.anchor_bytes,
             only=ANCHORED,
         ),
