@@ -118,7 +118,7 @@ def test_stored_results_of_cdr3s(tmp_path):
     target = tmp_path / "o.h5"
     hpcvdj_command("pgen", tmp_path / "b.txt", "-m", "human_trb", "--genes", "any", "-o", target)
     with hpcvdj.Result(target) as result:
-        assert result.to_table()["cdr3_aa"].to_pylist()[: len(CDR3S)] == CDR3S
+        assert result.to_table()["cdr3"].to_pylist()[: len(CDR3S)] == CDR3S
     hpcvdj_command("export", target, "-o", tmp_path / "o.tsv")
     assert "cdr3_aa contains '?'" in (tmp_path / "o.tsv").read_text()
 
@@ -130,7 +130,7 @@ def test_a_list_has_no_calls(tmp_path):
         _, err = hpcvdj_command(command, path, "-m", "human_trb", "-o", tmp_path / "o.tsv", code=2)
         assert "a.txt: a list of junction_aa has no v_call, j_call; give a table that has them" in error_line(err)
     _, err = hpcvdj_command("contamination", path, "-m", "human_trb", "-o", tmp_path / "o.tsv", code=2)
-    assert "a.txt: a list of junction_aa has no v_call, j_call, junction; " in error_line(err)
+    assert "the table has amino acids only (junction_aa), and this needs nucleotides" in error_line(err)
     assert not (tmp_path / "o.tsv").exists()
 
 
