@@ -44,7 +44,7 @@ def test_sharing_of_paths(cohort, capfd):
 def test_pgen_of_amino_acids():
     table = pa.table({"v_call": ["TRBV6-5"], "j_call": ["TRBJ2-7"], "junction_aa": ["CASSYSYEQYF"]})
     said = warned(hpcvdj.pgen, table, "human_trb_m15", backend="cpu")
-    assert "no column junction: amino acids are read, from junction_aa" in said
+    assert "no junction in nucleotides: amino acids are read, from junction_aa" in said
 
 
 def test_motifs(tmp_path):

@@ -22,7 +22,7 @@ from hpcvdj.cohorts.sharing import Sharing, share
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.public import warn
-from hpcvdj.recombination.calls import Ties
+from hpcvdj.recombination.calls import Genes, Ties
 from hpcvdj.recombination.models import Model
 from hpcvdj.runs.run import Run
 
@@ -39,6 +39,7 @@ def sharing(
     unit: Unit = "vj-aa",
     min_individuals: int = 2,
     q: float | None = None,
+    genes: Genes = "call",
     draws: int = DRAWS,
     seed: int = 0,
     backend: str = AUTO,
@@ -62,7 +63,7 @@ def sharing(
     """
     naming, settings, checks = Naming.of(locals()), SharingSettings.of(locals()), Checks.of(locals())
     loaded = checks.model(used_model(model))
-    cohort, fit = cohort_of(tables, loaded, naming, checks)
+    cohort, fit = cohort_of(tables, loaded, naming, checks, settings.genes)
     found = share(cohort, loaded, settings, Run(), loaded.selection, fit)
     assert found is not None
     if found.refuted:
@@ -114,12 +115,15 @@ def contamination(
     return found
 
 
-def cohort_of(tables: Any, model: Model, naming: Naming, checks: Checks) -> tuple[Cohort, ModelFit]:
+def cohort_of(
+    tables: Any, model: Model, naming: Naming, checks: Checks, genes: Genes | None = None
+) -> tuple[Cohort, ModelFit]:
+    """The cohort of tables, and how a model fits them; `genes` as of `cohort_of_files`."""
     if isinstance(tables, Mapping) and naming.individual is not None:
         raise InputError(f"individual={naming.individual!r}: the keys of a dict name its individuals; leave it out")
     given = paths_or_table(tables)
     if isinstance(given, pa.Table):
-        return cohort_of_table(given, model, naming, checks, warn)
-    _, cohort, fit = cohort_of_files(given, model, naming, checks, Run())
+        return cohort_of_table(given, model, naming, checks, warn, genes)
+    _, cohort, fit = cohort_of_files(given, model, naming, checks, Run(), genes=genes)
     assert cohort is not None
     return cohort, fit

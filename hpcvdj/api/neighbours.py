@@ -11,7 +11,7 @@ from hpcvdj.enrichment.settings import FEWEST_NEIGHBOURS, ClonotypeChoice, Setti
 from hpcvdj.enrichment.tables import enrich_table
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.public import warn
-from hpcvdj.recombination.calls import Ties
+from hpcvdj.recombination.calls import Genes, Ties
 from hpcvdj.recombination.models import Model
 
 
@@ -26,6 +26,7 @@ def enrich(
     max_q: float = 0.001,
     seed: int = 0,
     selection: bool = True,
+    genes: Genes = "call",
     backend: str = AUTO,
     min_reads: int = 1,
     likely_errors: bool = False,

@@ -9,7 +9,7 @@ import pyarrow as pa
 from hpcvdj.api.cohorts import cohort_of
 from hpcvdj.api.counting import warn_of
 from hpcvdj.api.parameters import documented
-from hpcvdj.api.tables import Given, is_column, model_of, typed, used_model
+from hpcvdj.api.tables import Given, is_column, listed, model_of, typed, used_model
 from hpcvdj.api.tables import germline as germline_of
 from hpcvdj.chance.check import check_model, sample_of_table
 from hpcvdj.chance.settings import Checks
@@ -31,7 +31,7 @@ from hpcvdj.recombination.models import Alleles, Model
 from hpcvdj.recombination.repertoire import PAPER_LONGEST_CDR3, JunctionField
 from hpcvdj.recombination.symbols import Alphabet, read_alphabet
 from hpcvdj.repertoires.reading import reading_of
-from hpcvdj.repertoires.tables import table_columns
+from hpcvdj.repertoires.sequence_fields import fields_of_table
 from hpcvdj.runs.run import Run
 
 
@@ -75,12 +75,12 @@ def pgen(
             raise InputError(
                 'junctions alone have no V and J calls; give genes="any", or a table with v_call and j_call'
             )
-        junctions = pa.table({sequence_field or "junction": pa.array(list(junctions), pa.string())})
+        junctions = listed(junctions, sequence_field)
     symbols = None
     if alphabet is not None:
         symbols = Alphabet.of(alphabet) if isinstance(alphabet, Mapping) else read_alphabet(Path(alphabet))
     given = Given.of(junctions)
-    reading = reading_of(table_columns(given.arrow), sequence_field, symbols, strict=strict)
+    reading = reading_of(fields_of_table(given.arrow), sequence_field, symbols, strict=strict)
     config = settings.config(amino_acids=reading.alphabet is not None)
     reference = config.model(checks.model(used_model(model)))
     given.require(config.reads(reading).columns)

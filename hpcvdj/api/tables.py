@@ -9,15 +9,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hpcvdj.api.parameters import documented
+from hpcvdj.errors import InputError
 from hpcvdj.public import warn
 from hpcvdj.recombination.germline import MAX_P, DAlleles, Germline, GermlineSettings, Tables, read_germline
 from hpcvdj.recombination.igor import load_model, model_folders
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.packaged import germline_paths
+from hpcvdj.recombination.repertoire import JunctionField
 from hpcvdj.repertoires.convert import Converted
 from hpcvdj.repertoires.convert import convert as convert_tables
-from hpcvdj.repertoires.formats import REASON
+from hpcvdj.repertoires.formats import REASON, RowError
 from hpcvdj.repertoires.formats.format import ROW_ID
+from hpcvdj.repertoires.formats.listed import field_of, has_amino_acids
 from hpcvdj.repertoires.readers import TableReader, open_table
 from hpcvdj.repertoires.settings import TableSettings
 from hpcvdj.repertoires.tables import as_arrow, made_fields, table_batches
@@ -129,6 +132,21 @@ def convert(
 def is_column(given: Any) -> bool:
     """Whether sequences are given alone: a list, or a column (Series) of any library."""
     return isinstance(given, list | tuple) or len(getattr(given, "shape", ())) == 1
+
+
+def listed(column: Any, field: JunctionField | None = None) -> pa.Table:
+    """A table of sequences alone: by default `field` is what they are, nucleotides unless they have amino acids.
+
+    InputError if some are nucleotides and others amino acids.
+    """
+    texts = pa.array(list(column), pa.string())
+    if field is None:
+        given = texts.fill_null("")
+        try:
+            field = field_of(given) if has_amino_acids(given) else "junction"
+        except RowError as error:
+            raise InputError(f"sequence {error.row + 1}: {error.text}") from None
+    return pa.table({field: texts})
 
 
 def typed(table: pa.Table) -> pa.Table:

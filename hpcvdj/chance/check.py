@@ -34,15 +34,14 @@ from hpcvdj.generation.generate import generate
 from hpcvdj.generation.settings import Generation
 from hpcvdj.kernels.generation.letters import productive_rows
 from hpcvdj.kernels.neighbours.blocks import groups
-from hpcvdj.recombination.alphabet import NUCLEOTIDES
 from hpcvdj.recombination.calls import Genes, locus_of
 from hpcvdj.recombination.exclusions import ExclusionKind
 from hpcvdj.recombination.germline import SegmentType
 from hpcvdj.recombination.igor import model_folders, read_model
-from hpcvdj.recombination.models import Alleles, Model
-from hpcvdj.recombination.productive import productive_probability
-from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem, Repertoire
-from hpcvdj.repertoires.genes import by_gene, kinds_of, sequences
+from hpcvdj.recombination.models import ANY, Alleles, Model
+from hpcvdj.recombination.productive import FIRST, LAST, productive_probability
+from hpcvdj.recombination.repertoire import CDR3_ENDS, PGEN_COLUMNS, PgenProblem, Repertoire
+from hpcvdj.repertoires.genes import amino_acids, by_gene, has_nucleotides, kinds_of, sequences
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import Junctions, read_table
 from hpcvdj.repertoires.reading import Reading
@@ -240,11 +239,11 @@ def check_fit(sample: Junctions, model: Model, name: str = "") -> ModelFit:
     sample  read with the codons of Cys 104 and Phe/Trp 118, rows out of frame and all
     name    as of `check_model`
     """
-    of_read = PGEN_COLUMNS[0] if sample.repertoire.letters is NUCLEOTIDES else PGEN_COLUMNS[1]
+    of_read = PGEN_COLUMNS[0] if has_nucleotides(sample.repertoire) else PGEN_COLUMNS[1]
     names = (name or of_read,)
     if len(sample) < FEWEST_TO_SAY:
         return UNCHECKED
-    named = sample.repertoire.pairs[0][0].allele != "any"
+    named = sample.repertoire.pairs[0][0].allele != ANY
     own, order = by_gene(sample.repertoire, model) if named else (sample.repertoire, np.arange(len(sample)))
     distinct = _distinct(own)
     own, table_of = own.subset(distinct), sample.repertoire_of[order[distinct]]
@@ -309,11 +308,14 @@ def _distinct(own: Repertoire) -> Counts:
 
 
 def _in_frames(own: Repertoire, p: Floats) -> dict[Frame, Side]:
-    if own.letters is NUCLEOTIDES:
-        productive = np.empty(len(own), dtype=bool)
+    productive = np.empty(len(own), dtype=bool)
+    if has_nucleotides(own):
         productive_rows(own.words, own.lengths.astype(np.uint16), productive)
     else:
-        productive = np.ones(len(own), dtype=bool)
+        # No stop can be read, so the ends alone decide.
+        letters, lengths = amino_acids(own, np.arange(len(own)))
+        ends = letters[:, 0], letters[np.arange(len(own)), np.maximum(lengths, 1) - 1]
+        productive = np.isin(ends[0], list(FIRST.encode())) & np.isin(ends[1], list((LAST + CDR3_ENDS[1]).encode()))
     rows: dict[Frame, Any] = {"productive": productive, "out-of-frame": own.lengths % 3 > 0}
     return {frame: Side(own.subset(np.flatnonzero(kept)), p[kept]) for frame, kept in rows.items()}
 
@@ -431,7 +433,7 @@ def _log_likelihoods(p: Floats, model: Model) -> Floats:
 
 def _of_other(other: Model, segment: SegmentType, own: Alleles) -> Alleles:
     """The genes of a pair as another model has them; none if it lacks one."""
-    if own.allele == "any":
+    if own.allele == ANY:
         return other.alleles(segment)
     found = [other.find(segment, name) for name in own.allele.split(",")]
     return other.alleles(segment, [] if None in found else {place for places in found for place in places or ()})

@@ -78,6 +78,7 @@ class Command(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; InputError, on every rank, if it would write one of the files that it reads."""
+        _make_paths(self.params, ctx.params)
         tables = [param.name for param in self.params if param.name in OUTPUTS and param.metavar == TABLE_OUT]
         with standard_streams(ctx.params, OUTPUTS, tables):
             _require_distinct(ctx.params, [param.name for param in self.params if param.metavar == FOLDER_OUT])
@@ -155,6 +156,14 @@ def _manners() -> list[Any]:
     alone = typer.Typer(add_completion=False)
     alone.command()(declared)
     return list(typer.main.get_command(alone).params)
+
+
+def _make_paths(parameters: list[Any], values: dict[str, Any]) -> None:
+    """Make paths of the values that are paths: older versions of typer leave them text until the command is called."""
+    for parameter in parameters:
+        given = values.get(parameter.name)
+        if getattr(getattr(parameter, "type", None), "name", "") == "path" and given is not None:
+            values[parameter.name] = [Path(own) for own in given] if isinstance(given, list | tuple) else Path(given)
 
 
 def _require_distinct(values: dict[str, Any], folders: list[str]) -> None:

@@ -61,9 +61,10 @@ def command(
     without neighbours tell. P-values are Poisson, q-values are those of Benjamini and Hochberg over all clonotypes,
     hits that are neighbours form clusters.
 
-    Needs productive nucleotide junctions with V and J calls, of one individual in each table. The numbers are the
-    same for any number of ranks and threads. enriched.tsv.json, beside enriched.tsv, says what was read, kappa of each
-    length, and how many hits there are.
+    Takes productive junctions with V and J calls, of one individual in each table, in nucleotides or, of tables that
+    have only these, in amino acids; each clonotype then counts as one junction, and likely sequencing errors are not
+    known. The numbers are the same for any number of ranks and threads. enriched.tsv.json, beside enriched.tsv, says
+    what was read, kappa of each length, and how many hits there are.
 
     Examples: hpcvdj enrich sample.tsv -m human_trb -o enriched.tsv;
     hpcvdj enrich samples/ -m human_trb -o enriched/
@@ -141,6 +142,8 @@ def _report(found: "Enriched", written: list[Path], max_q: float) -> None:
     for reason, number in own.not_tested.items():
         if number:
             common.say(f"           {number:,} more are not tested: {reason}")
+    if own.not_available:
+        common.say(f"not known  for want of nucleotides: {', '.join(own.not_available)}")
     if own.kappa is not None:
         lengths = "".join(f", {length}: {kappa:.2f}" for length, kappa in own.by_length.items())
         estimate = own.estimate

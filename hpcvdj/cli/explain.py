@@ -189,7 +189,7 @@ def _rows(
 
 def _require_junctions(result: Result) -> None:
     """Raise InputError unless a result has the nucleotides of its junctions with their anchors: scenarios make both."""
-    if result.provenance.get("sequence_field") == "junction_aa":
+    if str(result.provenance.get("sequence_field")).endswith("_aa"):
         raise InputError(
             f"{result.path}: has amino acids, and scenarios make nucleotides; give JUNCTION and -m instead"
         )

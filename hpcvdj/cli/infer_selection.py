@@ -29,10 +29,11 @@ def command(
 ) -> None:
     """Infer the selection factor Q of a model: by how much selection makes junctions more common than recombination.
 
-    Takes the distinct productive junctions of each individual, with V and J calls, and compares them with those that
-    individuals of the same sizes would have without selection: which genes, lengths and residues are more common? Each
-    table is one individual, or, if it has the column repertoire_id, each of these. A tenth of the junctions is held
-    out, to say how much of real repertoires the factor explains.
+    Takes the distinct productive junctions of each individual, with V and J calls (in nucleotides, or in amino acids of
+    tables that have only these), and compares them with those that individuals of the same sizes would have without
+    selection: which genes, lengths and residues are more common? Each table is one individual, or, if it has the column
+    repertoire_id, each of these. A tenth of the junctions is held out, to say how much of real repertoires the factor
+    explains.
 
     Writes a copy of the model's folder with the factor in selection.tsv, which other programs ignore. hpcvdj enrich
     takes a model's factor into account, hpcvdj pgen and hpcvdj generate with --selection.

@@ -57,11 +57,11 @@ def command(
 
     def settled() -> "tuple[Model, PgenConfig, Reading]":
         from hpcvdj.recombination.symbols import read_alphabet
-        from hpcvdj.repertoires.inputs import columns_at
         from hpcvdj.repertoires.reading import reading_of
+        from hpcvdj.repertoires.sequence_fields import first_fields
 
         symbols, opened = read_alphabet(settings.alphabet) if settings.alphabet else None, opening.opening()
-        reading = reading_of(columns_at(junctions, opened), settings.sequence_field, symbols, opened, strict=strict)
+        reading = reading_of(first_fields(junctions, opened), settings.sequence_field, symbols, opened, strict=strict)
         config = settings.config(amino_acids=reading.alphabet is not None)
         return config.model(checks.model(options.used_model(model))), config, config.reads(reading)
 

@@ -45,9 +45,10 @@ def command(
     everybody; it is fitted. The p-value of a sequence is the probability that so many individuals have it if one has.
     Also prints how well generation probability and length predict which sequences are shared (AUC).
 
-    Each table is one individual, or each repertoire_id of a table that has several. Needs productive nucleotide
-    junctions with V and J calls. Run hpcvdj contamination first: copies between samples look like sharing. OUT.json
-    has the numbers of the summary and the overlap of all pairs.
+    Each table is one individual, or each repertoire_id of a table that has several. Takes productive junctions with V
+    and J calls, in nucleotides or, of tables that have only these, in amino acids; copies and nucleotide variants are
+    then not known. Run hpcvdj contamination first: copies between samples look like sharing. OUT.json has the numbers
+    of the summary and the overlap of all pairs.
 
     Example: hpcvdj sharing donors/ -m human_trb -o shared.tsv --plot shared.png
     """
@@ -108,6 +109,8 @@ def _report(found: "Sharing", written: list[Path]) -> None:
     for reason, number in found.not_tested.items():
         if number:
             common.say(f"not tested  {number:,} shared sequences: {reason}")
-    copies = f"; {found.hits - found.likely_copies:,} without likely copies" if found.likely_copies else ""
+    if found.not_available:
+        common.say(f"not known   for want of nucleotides: {', '.join(found.not_available)}")
+    copies = f"; {found.hits - (found.likely_copies or 0):,} without likely copies" if found.likely_copies else ""
     common.say(f"hits        {found.hits:,} with q_value <= 0.05{copies}")
     common.say(f"written     {', '.join(map(str, written))}")

@@ -233,7 +233,7 @@ class Sequences:
     repertoire  one junction that spells each
     has         who has which
     spelled     int64 [junctions of the cohort]: the sequence that each spells; -1 for one of those left out
-    variants    int64 [sequences]: its distinct junctions
+    variants    int64 [sequences]: its distinct junctions, as they are read
     letters, lengths  amino acids, as of `hpcvdj.repertoires.genes.amino_acids`
     """
 

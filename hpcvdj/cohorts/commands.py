@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hpcvdj.chance.check import ModelFit
 from hpcvdj.chance.settings import Checks
 from hpcvdj.cohorts.cohort import Cohort
 from hpcvdj.cohorts.contamination import Contamination, contaminate
@@ -49,15 +48,17 @@ def share_files(
     assert run.target is not None
     targets = Targets(run.target, (overlap,) if overlap is not None else ())
     model = checks.model(model)
-    inputs, cohort, fit = _cohort(paths, model, naming, checks, run, opening, targets)
+    run.on_root(lambda: targets.require(paths, overwrite=run.overwrite))
+    inputs, cohort, fit = cohort_of_files(paths, model, naming, checks, run, opening, settings.genes)
+    _begin(inputs, run, targets)
     found = share(cohort, model, settings, run, model.selection, fit)
 
     def finish() -> Sharing:
         assert found is not None
         facts = {
             "command": "sharing", **run.provenance(), **model.facts(), "tables": inputs.recorded,
-            "settings": asdict(settings), "checks": asdict(checks), **fit.facts(),
-            **sharing_facts(found, settings),
+            "sequence_field": inputs.reading.sequence_field, "settings": asdict(settings), "checks": asdict(checks),
+            **fit.facts(), **sharing_facts(found, settings),
         }  # fmt: skip
         tables = {targets.table: found.table} | ({overlap: overlap_table(found)} if overlap is not None else {})
         targets.write(facts, tables, overwrite=run.overwrite)
@@ -99,7 +100,9 @@ def contaminate_files(
         if clean is not None:
             own = exclusive_folder(clean, *paths, overwrite=run.overwrite)
             run.on_root(lambda: stack.enter_context(own))
-        inputs, cohort, fit = _cohort(paths, model, naming, checks, run, opening, targets)
+        run.on_root(lambda: targets.require(paths, overwrite=run.overwrite))
+        inputs, cohort, fit = cohort_of_files(paths, model, naming, checks, run, opening)
+        _begin(inputs, run, targets)
         if clean is not None:
             run.on_root(lambda: _require_clean(inputs, cohort, clean))
         found = contaminate(cohort, model, settings, run, fit)
@@ -121,15 +124,10 @@ def contaminate_files(
         return run.on_root(finish)
 
 
-def _cohort(
-    paths: Sequence[Path], model: Model, naming: Naming, checks: Checks, run: Run, opening: Opening, targets: Targets
-) -> tuple[Inputs, Cohort | None, ModelFit]:
-    run.on_root(lambda: targets.require(paths, overwrite=run.overwrite))
-    inputs, cohort, fit = cohort_of_files(paths, model, naming, checks, run, opening)
+def _begin(inputs: Inputs, run: Run, targets: Targets) -> None:
     # A folder of tables may have a target that is one of them.
     run.on_root(lambda: targets.require(inputs.files, overwrite=run.overwrite))
     run.request.begin()
-    return inputs, cohort, fit
 
 
 def sharing_facts(found: Sharing, settings: SharingSettings) -> dict[str, Any]:
@@ -157,9 +155,10 @@ def sharing_facts(found: Sharing, settings: SharingSettings) -> dict[str, Any]:
         "not_tested": found.not_tested,
         "hits": found.hits,
         "likely_copies": found.likely_copies,
-        "max_pgen": found.improbable.max_pgen,
-        "standing_out": found.pairs.standing_out,
-        "common_source": len(found.improbable.common),
+        "max_pgen": found.improbable.max_pgen if found.improbable is not None else None,
+        "standing_out": found.improbable.pairs.standing_out if found.improbable is not None else None,
+        "common_source": len(found.improbable.common) if found.improbable is not None else None,
+        "not_available": found.not_available,
     }
 
 
@@ -235,8 +234,10 @@ def left_out_text(cohort: Cohort) -> str:
     return f"{reasons.total():,} left out{f' ({listed})' if reasons.total() else ''}"
 
 
-def pairs_text(cohort: Cohort, improbable: Improbable, most: int = 5) -> list[str]:
+def pairs_text(cohort: Cohort, improbable: Improbable | None, most: int = 5) -> list[str]:
     """Pairs that stand out, a line for each, and how many more there are; and junctions of a common source."""
+    if improbable is None:
+        return []
     pairs = improbable.pairs
     found = pairs.standing_out
     lines = [

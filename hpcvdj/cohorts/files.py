@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,27 +15,41 @@ from hpcvdj.counting.species import species_warning
 from hpcvdj.counting.summary import log_exclusions, tally_of
 from hpcvdj.counting.tables import productive_reading
 from hpcvdj.errors import InputError, few, option
+from hpcvdj.recombination.calls import Genes
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import Inputs, tables_of
 from hpcvdj.repertoires.junctions import REPERTOIRE, read_table
 from hpcvdj.repertoires.read_counts import READS
+from hpcvdj.repertoires.sequence_fields import common_fields, fields_of_table
 from hpcvdj.repertoires.tables import as_arrow, table_columns
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET
 
 log = logging.getLogger(__name__)
 
+NUCLEOTIDES_ONLY = ("junction",)
+"""The field of tables that need nucleotides."""
+
 SEVERAL_GENES = 0.05
 """From which share of rows on it is said that calls name several genes."""
 
 
 def cohort_of_files(
-    paths: Sequence[Path], model: Model, naming: Naming, checks: Checks, run: Run, opening: Opening = BY_HEADER
-) -> tuple[Inputs, Cohort | None, ModelFit]:
-    """The inputs, root's cohort, and how the model fits the tables; InputError for bad input."""
-    reading = productive_reading(naming.opening(opening), reads=True)
-    inputs = surveyed(run.from_root(lambda: tables_of(paths, reading)), run)
+    paths: Sequence[Path], model: Model, naming: Naming, checks: Checks, run: Run, opening: Opening = BY_HEADER,
+    genes: Genes | None = None,
+) -> tuple[Inputs, Cohort | None, ModelFit]:  # fmt: skip
+    """The inputs, root's cohort, and how the model fits the tables; InputError for bad input.
+
+    genes  as of `Reading`, of tables that may have amino acids only; None: they need nucleotides
+    """
+    own = naming.opening(opening)
+
+    def opened() -> Inputs:
+        fields = common_fields(paths, own) if genes is not None else NUCLEOTIDES_ONLY
+        return tables_of(paths, productive_reading(fields, own, reads=True, genes=genes or "call"))
+
+    inputs = surveyed(run.from_root(opened), run)
 
     def named() -> None:
         for table in inputs.tables:
@@ -67,11 +82,17 @@ def cohort_of_files(
 
 
 def cohort_of_table(
-    table: Any, model: Model, naming: Naming, checks: Checks, warn: Callable[[str], None]
+    table: Any,
+    model: Model,
+    naming: Naming,
+    checks: Checks,
+    warn: Callable[[str], None],
+    genes: Genes | None = None,
 ) -> tuple[Cohort, ModelFit]:
     """The cohort of a table in memory whose rows name their individuals, and how the model fits it.
 
-    warn  called with each warning
+    warn   called with each warning
+    genes  as of `cohort_of_files`
     """
     opening = naming.opening()
     if REPERTOIRE not in table_columns(as_arrow(table), opening):
@@ -79,13 +100,15 @@ def cohort_of_table(
             f"the table does not name the individuals of its rows; {option('individual', 'COLUMN')} says which "
             "column does"
         )
-    junctions = read_table(table, model, productive_reading(opening, reads=True), together=True)
+    fields = fields_of_table(table, opening) if genes is not None else NUCLEOTIDES_ONLY
+    reading = productive_reading(fields, opening, reads=True, genes=genes or "call")
+    junctions = read_table(table, model, reading, together=True)
     tally = tally_of(junctions)
     for message in filter(None, (tally.substitutions, tally.exclusions, species_warning(tally, model))):
         warn(message)
     cohort = cohort_of(junctions, model, naming.people(junctions.repertoire_ids or []))
     _say(cohort, warn)
-    return cohort, check_model(checks, sample_of_table(table, model, productive_reading(opening)), model, warn)
+    return cohort, check_model(checks, sample_of_table(table, model, replace(reading, reads=False)), model, warn)
 
 
 def _say(cohort: Cohort, warn: Callable[[str], None]) -> None:

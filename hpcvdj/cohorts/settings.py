@@ -11,6 +11,7 @@ from hpcvdj.cohorts import Unit
 from hpcvdj.errors import InputError, option
 from hpcvdj.kernels.backends import AUTO, BackendName, StrictBinding
 from hpcvdj.options import Option, Settings
+from hpcvdj.recombination.calls import Genes
 
 if TYPE_CHECKING:
     # Slow to import, and the help needs this module.
@@ -37,10 +38,21 @@ class SharingSettings(Settings):
         float | None,
         Option("the share of sequences that survive selection", unset="fitted", least=SMALLEST_Q, most=1),
     ] = None
+    genes: Annotated[
+        Genes,
+        Option("`any`: V and J calls are not read, as of a list of CDR3s; for the unit `aa`"),
+    ] = "call"
     draws: Draws = DRAWS
     seed: Seed = 0
     backend: BackendName = AUTO
     strict_binding: StrictBinding = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.genes == "any" and self.unit != "aa":
+            raise InputError(
+                f"{option('genes', 'any')}: the unit {self.unit} has V and J genes; give {option('unit', 'aa')}"
+            )
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from hpcvdj.cohorts.expected import Numbers
 from hpcvdj.cohorts.settings import SharingSettings
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_probability
-from hpcvdj.repertoires.genes import as_text, kinds_of, sequences
+from hpcvdj.recombination.repertoire import PGEN_COLUMNS
+from hpcvdj.repertoires.genes import amino_acid_column, has_nucleotides, kinds_of, sequences
 
 HIT = 0.05
 """The q-value up to which a sequence is a hit."""
@@ -29,14 +30,31 @@ NOT_TESTED = ("", IMPOSSIBLE, BROKEN_GENE, CONTRADICTED_CALL, OF_RARE_ALLELE)
 class Asked:
     """What is tested against what.
 
-    factor  of selection, if there is one
-    fit     how the model fits the tables: sequences of genes that it makes wrongly are not tested
+    factor       of selection, if there is one
+    fit          how the model fits the tables: sequences of genes that it makes wrongly are not tested
+    nucleotides  whether they are known of the junctions
     """
 
     model: Model
     settings: SharingSettings
     factor: SelectionFactor | None
     fit: ModelFit
+    nucleotides: bool = True
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """The probability of `PGEN_COLUMNS` of what is read."""
+        return PGEN_COLUMNS[:1] if self.nucleotides else PGEN_COLUMNS[1:2]
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """That of the unit."""
+        return PGEN_COLUMNS[:1] if self.settings.unit == "nt" else PGEN_COLUMNS[1:2]
+
+    @property
+    def without_calls(self) -> bool:
+        """Whether the unit has no genes, and what is read has."""
+        return self.settings.unit == "aa" and self.settings.genes == "call"
 
 
 @dataclass(frozen=True)
@@ -48,7 +66,7 @@ class Tests:
     q           the share of survivors
     numbers     of individuals that have a sequence, by its probability
     not_tested  int8 [sequences]: the place of the reason in `NOT_TESTED`
-    copies      what speaks for copies
+    copies      what speaks for copies; None without nucleotides
     number      sequences that were seen, these and others of one individual: the family of the q-values
     """
 
@@ -57,7 +75,7 @@ class Tests:
     q: float
     numbers: Numbers
     not_tested: NDArray[np.int8]
-    copies: Copies
+    copies: Copies | None
     number: int
 
     @property
@@ -92,12 +110,18 @@ def shared_table(cohort: Cohort, chosen: Sequences, tests: Tests, asked: Asked) 
         "effect": pa.array(np.exp(of_number - log_p[rows]), mask=impossible),
         "p_value": pa.array(p_values[rows], mask=untested),
         "q_value": pa.array(q_values[rows], mask=untested),
-        "same_nt": tests.copies.same_nt[rows],
-        "p_same_nt": tests.copies.p_same[rows],
-        "likely_copy": tests.copies.likely[rows],
+        **_copies(tests.copies, rows),
         "not_tested": pa.array([NOT_TESTED[reason] for reason in tests.not_tested[rows].tolist()], pa.string()),
     }
     return pa.table(columns)
+
+
+def _copies(copies: Copies | None, rows: Counts) -> dict[str, Any]:
+    """The columns about copies; null without nucleotides."""
+    if copies is None:
+        kinds = {"same_nt": pa.int64(), "p_same_nt": pa.float64(), "likely_copy": pa.bool_()}
+        return {name: pa.nulls(len(rows), kind) for name, kind in kinds.items()}
+    return {"same_nt": copies.same_nt[rows], "p_same_nt": copies.p_same[rows], "likely_copy": copies.likely[rows]}
 
 
 def _identity(cohort: Cohort, chosen: Sequences, rows: Counts, settings: SharingSettings) -> dict[str, Any]:
@@ -112,7 +136,7 @@ def _identity(cohort: Cohort, chosen: Sequences, rows: Counts, settings: Sharing
     if settings.unit == "nt":
         columns["junction"] = sequences(chosen.repertoire, rows)
     columns |= {
-        "junction_aa": as_text(chosen.letters[rows], chosen.lengths[rows]),
+        **amino_acid_column(chosen.repertoire, chosen.letters[rows], chosen.lengths[rows]),
         "n_individuals": held[rows],
         "individuals": names_of_holders(cohort, has.only(rows)),
     }
@@ -120,5 +144,6 @@ def _identity(cohort: Cohort, chosen: Sequences, rows: Counts, settings: Sharing
         of_group = has.sequence[group_of[has.individual] == place]
         columns[f"n_{group}"] = np.bincount(of_group, minlength=len(held))[rows]
     if settings.unit != "nt":
-        columns["nt_variants"] = chosen.variants[rows]
+        known = has_nucleotides(chosen.repertoire)
+        columns["nt_variants"] = chosen.variants[rows] if known else pa.nulls(len(rows), pa.int64())
     return columns

@@ -34,7 +34,7 @@ from hpcvdj.cohorts.shared_table import (
 from hpcvdj.errors import InputError, few, option
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
-from hpcvdj.repertoires.genes import amino_acids, without_genes
+from hpcvdj.repertoires.genes import amino_acids, as_read, has_nucleotides, without_genes
 from hpcvdj.runs.run import Run
 
 MOST_STEPS, SETTLED = 20, 1e-6
@@ -43,6 +43,9 @@ them."""
 
 REFUTED = 1e-6
 """The chance of so many shared sequences below which a share q that was given is not believed."""
+
+WITHOUT_NUCLEOTIDES = ("nucleotide variants", "likely copies", "pairs that share improbable junctions")
+"""What is not known of individuals of whom only amino acids are."""
 
 PRIVATE = 200_000
 """Sequences of one individual that the AUC takes, at most: the error of the AUC is that of the fewer shared ones."""
@@ -68,7 +71,7 @@ class Sharing:
     curves      the scores of the predictors, and whether a sequence is shared, for the figure
     tested      sequences that were seen: the family of the q-values
     not_tested  shared sequences that are not tested, by the reason
-    improbable  junctions, and pairs of individuals
+    improbable  junctions, and pairs of individuals; None without nucleotides
     fit         how the model fits the tables
     """
 
@@ -89,7 +92,7 @@ class Sharing:
     curves: tuple[dict[str, Floats], Any]
     tested: int
     not_tested: dict[str, int]
-    improbable: Improbable
+    improbable: Improbable | None
     fit: ModelFit
 
     def __repr__(self) -> str:
@@ -99,9 +102,14 @@ class Sharing:
         return f"<Sharing of {len(self.cohort.individuals):,} individuals: {shared}>"
 
     @property
-    def pairs(self) -> Pairs:
-        """Improbable junctions of each two individuals."""
-        return self.improbable.pairs
+    def pairs(self) -> Pairs | None:
+        """Improbable junctions of each two individuals; None without nucleotides."""
+        return self.improbable.pairs if self.improbable is not None else None
+
+    @property
+    def not_available(self) -> tuple[str, ...]:
+        """What is not known without nucleotides; nothing with them."""
+        return WITHOUT_NUCLEOTIDES if self.improbable is None else ()
 
     @property
     def hits(self) -> int:
@@ -118,15 +126,17 @@ class Sharing:
         return shared > 0 and bool(gammainc(shared, self.expected[2:].sum()) < REFUTED)
 
     @property
-    def likely_copies(self) -> int:
-        """The hits that are likely copies."""
+    def likely_copies(self) -> int | None:
+        """The hits that are likely copies; None without nucleotides."""
+        if self.improbable is None:
+            return None
         hits = pc.less_equal(self.table["q_value"], HIT)
         return int(pc.sum(pc.and_(hits, self.table["likely_copy"])).as_py() or 0)
 
 
 @dataclass(frozen=True)
 class _Drawn:
-    """What a model makes by chance: draws of junctions, and of the unit that is compared; their probabilities."""
+    """What a model makes by chance: draws of junctions as they are read, and of the unit; their probabilities."""
 
     junctions: Draws
     unit: Draws
@@ -141,7 +151,7 @@ class _Found:
     everything   all its sequences
     chosen       those whose probability is known: `p`, among productive recombinations
     spelling     amino-acid sequences, and their probabilities: of nucleotides, those that they spell
-    p_junctions  float64 [junctions]
+    p_junctions  float64 [junctions]; not computed without nucleotides
     doubtful     int64: those of `chosen` whose calls may contradict their bases
     with_others  them with other genes, and their probabilities; none for amino acids without genes
     """
@@ -150,7 +160,7 @@ class _Found:
     everything: Sequences
     chosen: Sequences
     p: Floats
-    p_junctions: Floats
+    p_junctions: Floats | None
     spelling: Sequences
     p_spelling: Floats
     doubtful: Counts
@@ -173,8 +183,10 @@ def share(
     InputError as of `survivors_share`, and if two individuals are of one person.
     """
     chance = Chance(model, settings.draws, settings.seed, settings.backend, settings.strict_binding)
-    asked = Asked(model, settings, factor if settings.unit != "aa" else None, fit)
-    drawn = _draw(chance, asked, run)
+    known = run.from_root(lambda: cohort is not None and has_nucleotides(cohort.repertoire))
+    asked = Asked(model, settings, factor if settings.unit != "aa" else None, fit, known)
+    run.on_root(lambda: _require_nucleotides(asked))
+    drawn = _draw(cohort, chance, asked, run)
     found = _probabilities(cohort, drawn, chance, asked, run)
 
     def tested() -> Sharing:
@@ -185,14 +197,27 @@ def share(
     return run.on_root(tested)
 
 
-def _draw(chance: Chance, asked: Asked, run: Run) -> _Drawn | None:
-    """The draws, on root."""
+def _require_nucleotides(asked: Asked) -> None:
+    if asked.settings.unit == "nt" and not asked.nucleotides:
+        raise InputError(
+            f"{option('unit', 'nt')}: the tables have amino acids only; give {option('unit', 'vj-aa')} or "
+            f"{option('unit', 'aa')}"
+        )
+
+
+def _draw(cohort: Cohort | None, chance: Chance, asked: Asked, run: Run) -> _Drawn | None:
+    """The draws, on root: junctions like those of the cohort."""
     drawn = chance.drawn(run)
-    p = chance.among_productive(drawn, PGEN_COLUMNS[:1], run)
+    if drawn is not None and cohort is not None:
+        drawn = as_read(drawn, cohort.repertoire)
+        if asked.settings.genes == "any":
+            drawn = with_any_genes(drawn, np.arange(len(drawn)), chance.model)
+    p = chance.among_productive(drawn, asked.read, run)
     spelled = drawn
-    if drawn is not None and asked.settings.unit == "aa":
+    if drawn is not None and asked.without_calls:
         spelled = with_any_genes(drawn, np.arange(len(drawn)), chance.model)
-    p_unit = p if asked.settings.unit == "nt" else chance.among_productive(spelled, PGEN_COLUMNS[1:2], run)
+    alike = asked.compared == asked.read and not asked.without_calls
+    p_unit = p if alike else chance.among_productive(spelled, asked.compared, run)
     if drawn is None:
         return None
     assert p is not None
@@ -208,13 +233,15 @@ def _probabilities(
 ) -> _Found | None:
     """The cohort's sequences with their probabilities, on root."""
     model, unit = chance.model, asked.settings.unit
-    name = PGEN_COLUMNS[:1] if unit == "nt" else PGEN_COLUMNS[1:2]
+    name = asked.compared
 
-    def among_productive(own: Sequences | None, names: tuple[str, ...]) -> Any:
+    def among_productive(own: Cohort | Sequences | None, names: tuple[str, ...]) -> Any:
         values = chance.among_productive(own.repertoire if own is not None else None, names, run)
         return None if values is None else values[:, 0]
 
-    p_junctions = chance.among_productive(cohort.repertoire if cohort is not None else None, PGEN_COLUMNS[:1], run)
+    p_junctions = None
+    if asked.nucleotides:
+        p_junctions = among_productive(cohort, PGEN_COLUMNS[:1])
     everything = run.on_root(lambda: sequences_of(cohort, unit, model))  # type: ignore[arg-type]
     chosen = everything.only(_computed(everything, asked.settings)) if everything is not None else None
     p = among_productive(chosen, name)
@@ -234,9 +261,9 @@ def _probabilities(
         values = chance.among_productive(others[place].repertoire if others else None, name, run)
         if values is not None:
             with_others.append((others[place], values[:, 0]))
-    if cohort is None or everything is None or chosen is None or spelling is None or p_junctions is None:
+    if cohort is None or everything is None or chosen is None or spelling is None:
         return None
-    return _Found(cohort, everything, chosen, p, p_junctions[:, 0], spelling, p_spelling, doubtful, with_others)  # type: ignore[arg-type]
+    return _Found(cohort, everything, chosen, p, p_junctions, spelling, p_spelling, doubtful, with_others)  # type: ignore[arg-type]
 
 
 def _computed(everything: Sequences, settings: SharingSettings) -> Counts:
@@ -265,25 +292,29 @@ def _tested(found: _Found, drawn: _Drawn, asked: Asked) -> Sharing:
     not_tested = _not_tested(found, drawn, asked)
     observed = np.bincount(found.everything.has.numbers, minlength=len(cohort.individuals) + 1)
     observed -= np.bincount(held[public & (not_tested > 0)], minlength=len(observed))
-    improbable = improbable_of(
-        cohort, found.p_junctions, _recombinations(cohort, drawn, 1.0), drawn.p, None,
-        without_genes(cohort.repertoire, asked.fit.broken),
-    )  # fmt: skip
-    _require_different_people(cohort, improbable.pairs)
+    improbable = None
+    if found.p_junctions is not None:
+        improbable = improbable_of(
+            cohort, found.p_junctions, _recombinations(cohort, drawn, 1.0), drawn.p, None,
+            without_genes(cohort.repertoire, asked.fit.broken),
+        )  # fmt: skip
+        _require_different_people(cohort, improbable.pairs)
     q, at_bound, sizes = _fitted(cohort, observed, drawn, settings.q)
     numbers, weights = Numbers(sizes), drawn.unit.on_grid(np.log(q))
     low, high = band(numbers, drawn.unit, np.log(q), settings.seed)
     log_q = log_factors(asked.factor, chosen.repertoire, chosen.letters, chosen.lengths)
     shared_only = found.everything.has.only(np.flatnonzero(found.everything.has.numbers >= 2)).overlap()
     np.fill_diagonal(shared_only, found.everything.has.sizes)
-    copies = copies_of(
-        cohort.has,
-        found.p_junctions,
-        found.spelling.spelled,
-        found.p_spelling,
-        chosen.spelled,
-        improbable.pairs.verdicts == "contaminated",
-    )
+    copies = None
+    if improbable is not None and found.p_junctions is not None:
+        copies = copies_of(
+            cohort.has,
+            found.p_junctions,
+            found.spelling.spelled,
+            found.p_spelling,
+            chosen.spelled,
+            improbable.pairs.verdicts == "contaminated",
+        )
     tests = Tests(found.p, log_q, q, numbers, not_tested, copies, len(found.everything.variants))
     scores = {"pgen": np.log(np.where(found.p > 0, found.p, 1e-300))}
     if asked.factor is not None:

@@ -168,8 +168,8 @@ class PgenSettings(Settings):
     ] = None  # fmt: skip
     sequence_field: Annotated[
         JunctionField | None,
-        Option("the AIRR field to read: `junction`, or `junction_aa`, amino acids in which X, B, J and Z are several",
-               unset="`junction`; `junction_aa` if the table has only that"),
+        Option("the AIRR field to read: `junction`; or `junction_aa`, amino acids in which X, B, J and Z are several; "
+               "or `cdr3_aa`, without the conserved C and F/W", unset="the first of them that the table has"),
     ] = None  # fmt: skip
     alphabet: Annotated[
         Any,

@@ -1,4 +1,7 @@
-"""Clonotypes: the amino-acid junctions of each V and J gene, and the nucleotide junctions that spell them."""
+"""Clonotypes: the amino-acid junctions of each V and J gene, and the nucleotide junctions that spell them.
+
+Of tables that have amino acids only, each clonotype counts as one junction: how many spell it is not known.
+"""
 
 from dataclasses import dataclass
 
@@ -12,7 +15,7 @@ from hpcvdj.kernels.neighbours.counted import Counted
 from hpcvdj.kernels.neighbours.likely_errors import likely_errors
 from hpcvdj.recombination.models import Alleles, Model
 from hpcvdj.recombination.repertoire import Repertoire
-from hpcvdj.repertoires.genes import amino_acids, as_text, by_gene, kinds_of, letter_words
+from hpcvdj.repertoires.genes import amino_acid_column, amino_acids, by_gene, has_nucleotides, kinds_of, letter_words
 from hpcvdj.repertoires.junctions import Junctions
 
 Counts = NDArray[np.int64]
@@ -26,9 +29,9 @@ class Clonotypes:
     kind      int64 [clonotypes]: the class
     letters   uint8 [clonotypes, width]: the amino acids as ASCII
     lengths   int64 [clonotypes]: how many
-    variants  int64 [clonotypes]: distinct nucleotide junctions
+    variants  int64 [clonotypes]: distinct nucleotide junctions; 1 of amino acids
     reads     int64 [clonotypes]: their reads added up; None if the input does not say
-    repertoire one of the nucleotide junctions of each clonotype
+    repertoire one of the nucleotide junctions of each clonotype, or its amino acids
     left_out  rows that take no part, by the reason
     """
 
@@ -44,14 +47,20 @@ class Clonotypes:
     def __len__(self) -> int:
         return len(self.kind)
 
-    def texts(self, rows: Counts) -> pa.StringArray:
-        """The amino acids of some clonotypes."""
-        return as_text(self.letters[rows], self.lengths[rows]).cast(pa.string())
+    @property
+    def nucleotides(self) -> bool:
+        """Whether nucleotide junctions are known."""
+        return has_nucleotides(self.repertoire)
+
+    def texts(self, rows: Counts) -> dict[str, pa.StringArray]:
+        """The amino acids of some clonotypes, as a column."""
+        found = amino_acid_column(self.repertoire, self.letters[rows], self.lengths[rows])
+        return {name: column.cast(pa.string()) for name, column in found.items()}
 
 
 @dataclass(frozen=True)
 class DistinctJunctions:
-    """The distinct nucleotide junctions of each V and J gene of an individual.
+    """The distinct junctions, as they are read, of each V and J gene of an individual.
 
     own       the junctions of all rows, by their genes
     rows      int64 [junctions]: of `own`, one for each, in blocks
@@ -101,7 +110,7 @@ def distinct_junctions(junctions: Junctions, model: Model, *, errors: bool = Fal
     of_row = junctions.reads[order[same]]
     summed = np.add.reduceat(of_row, first) if len(first) else of_row
     wrong = None
-    if not errors:
+    if not errors and has_nucleotides(own):
         every = Counted(own.words[rows], own.lengths[rows], summed, np.zeros(len(rows), dtype=np.int64))
         wrong = likely_errors(every, kind[rows], np.arange(len(rows)))
     return DistinctJunctions(own, rows, summed, wrong, repeated)

@@ -20,8 +20,11 @@ from hpcvdj.errors import InputError, few, option
 from hpcvdj.recombination.exclusions import counts_json
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
+from hpcvdj.repertoires.genes import has_nucleotides
 from hpcvdj.repertoires.inputs import Inputs, tables_of
 from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions, read_table
+from hpcvdj.repertoires.reading import Reading
+from hpcvdj.repertoires.sequence_fields import common_fields, fields_of_table
 from hpcvdj.repertoires.tables import as_arrow
 from hpcvdj.results.facts import Targets
 from hpcvdj.runs.folder import Identity
@@ -62,14 +65,17 @@ def enrich_table(
         names = as_arrow(given).column_names
         if REPERTOIRE in names and len(found := set(map(str, as_arrow(given)[REPERTOIRE].to_pylist()))) > 1:
             raise _several("the table", sorted(found))
-        junctions = read_table(given, model, productive_reading(reads=True))
+        junctions = read_table(given, model, reading)
         tally = tally_of(junctions)
         for message in filter(None, (tally.substitutions, tally.exclusions, species_warning(tally, model))):
             warn(message)
         return _distinct(junctions, model, choice, warn)
 
-    fit = check_model(checks, sample_of_table(table, model, productive_reading()), model, warn)
-    own = [read(given) for given in (table, control) if given is not None]
+    tables = [given for given in (table, control) if given is not None]
+    has = [fields_of_table(given) for given in tables]
+    reading = productive_reading([name for name in has[0] if name in has[-1]], reads=True, genes=settings.genes)
+    fit = check_model(checks, sample_of_table(table, model, replace(reading, reads=False)), model, warn)
+    own = [read(given) for given in tables]
     found = _tested(own, model, settings, choice, Run(), fit)
     assert found is not None
     if found[1].read_once is not None:
@@ -101,18 +107,21 @@ def enrich_file(
     def check() -> bool:
         replaces = run.overwrite
         if run.resume and targets.facts.exists():
-            tables = [table.path for own in given for table in tables_of([own], productive_reading(opening)).tables]
+            tables = [table.path for own in given for table in tables_of([own], reading).tables]
             replaces = targets.resume(identity([[own.name, file_digest(own)] for own in tables]), overwrite=replaces)
         targets.require(given, overwrite=replaces)
         return replaces
 
+    reading = run.from_root(
+        lambda: productive_reading(common_fields(given, opening), opening, reads=True, genes=settings.genes)
+    )
     overwrite = run.from_root(check)
-    inputs, junctions, own = _read(path, model, choice, run, opening)
+    inputs, junctions, own = _read(path, model, choice, run, reading)
     fit = run.from_root(lambda: check_tables(checks, [inputs], model, log.warning))
     run.request.begin()
     of_control, others = None, []
     if control is not None:
-        of_control, _, distinct = _read(control, model, choice, run, opening)
+        of_control, _, distinct = _read(control, model, choice, run, reading)
         others = [distinct]
         same = set(of_control.repertoires) & set(inputs.repertoires)
 
@@ -129,6 +138,7 @@ def enrich_file(
         own, found = tested
         facts = {
             "command": "enrich",
+            "sequence_field": reading.sequence_field,
             **run.provenance(),
             "tables": inputs.recorded,
             "control": of_control.recorded if of_control is not None else [],
@@ -152,6 +162,7 @@ def enrich_file(
             "qq": found.qq,
             "hits": found.hits,
             "clusters": found.clusters,
+            "not_available": found.not_available,
             "read_once": asdict(found.read_once) if found.read_once is not None else None,
         }
         targets.write(facts, {target: found.table}, overwrite=overwrite)
@@ -168,10 +179,10 @@ def _numbers(model: Model, settings: Settings, choice: ClonotypeChoice, checks: 
 
 
 def _read(
-    path: Path, model: Model, choice: ClonotypeChoice, run: Run, opening: Opening
+    path: Path, model: Model, choice: ClonotypeChoice, run: Run, reading: Reading
 ) -> tuple[Inputs, Junctions | None, DistinctJunctions | None]:
     """The inputs, and root's junctions of all rows and distinct ones."""
-    inputs = surveyed(run.from_root(lambda: tables_of([path], productive_reading(opening, reads=True))), run)
+    inputs = surveyed(run.from_root(lambda: tables_of([path], reading)), run)
 
     def one_individual() -> None:
         if len(inputs.repertoires) > 1:
@@ -207,7 +218,9 @@ def _distinct(
         raise InputError(
             f"{option('min_reads', choice.min_reads)}: the table has no column duplicate_count; leave it out"
         )
-    if unknown and not choice.likely_errors:
+    if not choice.likely_errors and not has_nucleotides(junctions.repertoire):
+        warn("amino acids only: likely sequencing errors cannot be told, and take part")
+    elif unknown and not choice.likely_errors:
         warn("no column duplicate_count: likely sequencing errors cannot be told, and take part")
     return distinct_junctions(junctions, model, errors=choice.likely_errors)
 

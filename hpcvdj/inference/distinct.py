@@ -8,11 +8,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcvdj.counting.config import LONGEST_JUNCTION
 from hpcvdj.kernels.neighbours.blocks import groups
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.recombination.selection import Counts, Floats, Genes, Selection
-from hpcvdj.repertoires.genes import amino_acids, by_gene, kinds_of, without_genes
+from hpcvdj.repertoires.genes import amino_acids, by_gene, has_nucleotides, kinds_of, without_genes
 from hpcvdj.repertoires.junctions import Junctions
 
 
@@ -76,7 +77,11 @@ class DistinctJunctions:
         """A number from 0 to number - 1 for each, int64 [junctions]: the same for a junction wherever it comes from."""
         mixed = np.array([zlib.crc32(",".join(own).encode()) for own in self.genes], dtype=np.uint64)[self.pair]
         factor = np.random.default_rng([seed, 2]).integers(1 << 63, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-        for part in (self.repertoire.lengths.astype(np.uint64), *self.repertoire.words.T):
+        words = self.repertoire.words
+        if not has_nucleotides(self.repertoire):
+            # The same words, whatever else is in the repertoire.
+            words = np.pad(words, ((0, 0), (0, LONGEST_JUNCTION // 24 - words.shape[1])))
+        for part in (self.repertoire.lengths.astype(np.uint64), *words.T):
             # The upper half of a product depends on all bits of its factors.
             mixed = (mixed ^ part) * factor
             mixed ^= mixed >> np.uint64(32)

@@ -1,6 +1,7 @@
 """Inferring the selection factor of a model: regression of real against generated productive junctions.
 
-An individual has a distinct junction once, however often its cells made it.  So the real junctions are the distinct
+An individual has a distinct junction once, however often its cells made it; in nucleotides, or in amino acids if no
+more is known.  So the real junctions are the distinct
 ones of each individual, and generated ones count as often as individuals of the same sizes would have them if nothing
 was selected.  See `hpcvdj.inference.regression`.  A constant makes the mean of Q over further draws 1.
 """
@@ -25,6 +26,7 @@ from hpcvdj.kernels.backends import AUTO
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 from hpcvdj.recombination.selection import Counts, Floats, Selection, features
+from hpcvdj.repertoires.genes import as_read, has_nucleotides
 from hpcvdj.repertoires.junctions import Junctions
 from hpcvdj.runs.run import Run
 
@@ -111,14 +113,18 @@ def infer_selection(
     # Other seeds than that of `hpcvdj generate`, so that generated tables are never compared with themselves.
     seeds = np.random.SeedSequence([plan.seed, 1]).generate_state(2, np.uint64).tolist()
     chances = [Chance(model, number, seed, backend_name, strict_binding=False) for seed in seeds]
+    known = run.from_root(lambda: real is None or has_nucleotides(real.taken.repertoire))
     generated, fresh = (
-        DistinctJunctions.drawn(own, fits.broken) if own is not None else None
+        DistinctJunctions.drawn(as_read(own, real.taken.repertoire), fits.broken)
+        if own is not None and real is not None
+        else None
         for own in (chance.drawn(run) for chance in chances)
     )
     held = fresh.take(np.flatnonzero(fresh.lots(PARTS, plan.seed) == HELD_OUT)) if fresh is not None else None
     parts = [real.taken if real is not None else None, generated, held]
     spelled = [own.repertoire if own is not None else None for own in parts]
-    p = [chances[0].among_productive(own, PGEN_COLUMNS[:1], run) for own in spelled]
+    names = PGEN_COLUMNS[:1] if known else PGEN_COLUMNS[1:2]
+    p = [chances[0].among_productive(own, names, run) for own in spelled]
 
     def fitted() -> SelectionFit:
         assert real is not None

@@ -24,6 +24,7 @@ from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import Inputs, tables_of
 from hpcvdj.repertoires.junctions import Junctions, read_table
+from hpcvdj.repertoires.sequence_fields import common_fields, fields_of_table
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET
 from hpcvdj.storage.folders import exclusive_folder
@@ -77,6 +78,7 @@ def infer_selection_of_tables(
                 **model.facts(),
                 **fits.facts(),
                 "options": asdict(plan),
+                "sequence_field": inputs.reading.sequence_field,
                 "rows_read": junctions.rows_read,
                 "rows_excluded": counts_json(junctions.excluded.counts()),
                 "rows_left_out": fit.left_out,
@@ -96,7 +98,9 @@ def _read(
     opening: Opening = BY_HEADER,
 ) -> tuple[Inputs, Junctions | None, ModelFit]:
     """The tables, root's junctions of them, and how the model fits them."""
-    inputs = surveyed(run.from_root(lambda: tables_of(paths, productive_reading(opening))), run)
+    inputs = surveyed(
+        run.from_root(lambda: tables_of(paths, productive_reading(common_fields(paths, opening), opening))), run
+    )
     fits = run.from_root(lambda: check_tables(checks, [inputs], model, warn))
     return inputs, run.root_steps(lambda: inputs.read(model, between=run.raise_if_stopping), NOTHING_YET), fits
 
@@ -116,7 +120,7 @@ def infer_selection_in_memory(
     warn    is told what was excluded, and what to know of the factor
     """
     if isinstance(tables, pa.Table):
-        reading = productive_reading()
+        reading = productive_reading(fields_of_table(tables))
         fits = check_model(checks, sample_of_table(tables, model, reading), model, warn)
         junctions: Junctions | None = read_table(tables, model, reading, together=True)
     else:

@@ -41,6 +41,10 @@ class ExclusionKind(Enum):
         "{field} contains {letter!r}, no amino acid and no symbol of the alphabet",
         "{field} with other letters than amino acids and symbols of the alphabet",
     )
+    SEVERAL_RESIDUES = (
+        "{field} contains {letter!r}, which stands for several amino acids; this needs each",
+        "{field} with a symbol for several amino acids",
+    )
     OUT_OF_FRAME = (
         "{field} contains {letter!r}, as of a junction that is out of frame",
         "{field} of a junction that is out of frame",

@@ -69,6 +69,10 @@ class Template:
         return letter.lower() * self.p5 + letter * len(self.segment) + letter.lower() * p3
 
 
+ANY = "any"
+"""What the set of all V or J alleles is called: that of rows without calls."""
+
+
 @dataclass(frozen=True)
 class Alleles:
     """A set of V or J alleles of a model.
@@ -258,7 +262,7 @@ class Model:
     def alleles(self, segment: SegmentType, places: Iterable[int] | None = None) -> Alleles:
         """The alleles at some places, all by default; those that cannot contribute have a name, but no place."""
         if places is None:
-            return Alleles("any", self.contributing(segment))
+            return Alleles(ANY, self.contributing(segment))
         found = sorted(set(places))
         names = ",".join(self.templates(segment)[place].allele for place in found)
         return Alleles(names, tuple(place for place in found if place in self.contributing(segment)))

@@ -25,10 +25,14 @@ PAPER_LONGEST_CDR3 = 60
 
 SequenceField = Literal["junction", "cdr3"]
 
-JunctionField = Literal["junction", "junction_aa"]
-"""AIRR's fields that have the anchors: nucleotides, amino acids."""
+JunctionField = Literal["junction", "junction_aa", "cdr3_aa"]
+"""AIRR's fields that junctions are read from, in the order in which they are looked for: nucleotides; amino acids;
+amino acids without the two conserved residues, which are added as `CDR3_ENDS`."""
 
-ANCHOR_LETTERS = {"junction": 3, "cdr3": 0, "junction_aa": 1}
+CDR3_ENDS = ("C", "X")
+"""The ends of a junction of which only the CDR3 is known, in amino acids: Cys 104, and any residue at 118."""
+
+ANCHOR_LETTERS = {"junction": 3, "cdr3": 0, "junction_aa": 1, "cdr3_aa": 0}
 """Letters to remove from both ends of the AIRR field to get the CDR3."""
 
 

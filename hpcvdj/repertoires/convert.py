@@ -15,6 +15,7 @@ from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
 from hpcvdj.repertoires.batches import ahead, with_columns
 from hpcvdj.repertoires.formats import BY_HEADER, REASON, REQUIRED, Opening
 from hpcvdj.repertoires.formats.format import ROW_ID
+from hpcvdj.repertoires.formats.listed import Listed
 from hpcvdj.repertoires.inputs import columns_of_all, files_of, in_columns
 from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.repertoires.tables import Table, table_at, table_suffix, write_table
@@ -75,13 +76,14 @@ def convert(paths: Sequence[Path], target: Path, opening: Opening = BY_HEADER, *
 
 
 def _require_junctions(tables: Sequence[Table]) -> None:
-    """Raise InputError, which names all of them, for tables that cannot be read, or without calls or sequences."""
+    """Raise InputError, which names all of them, for tables that cannot be read, or lack what rows need."""
     faults = []
     for table in tables:
         try:
             reader = table.open()
             has_sequences = not {"junction", "junction_aa", "cdr3", "cdr3_aa"}.isdisjoint(reader.columns)
-            reader.require(["v_call", "j_call", *["junction"] * (not has_sequences)])
+            has_calls = not Listed.recognises(reader.own_columns)
+            reader.require([*["v_call", "j_call"] * has_calls, *["junction"] * (not has_sequences)])
         except InputError as error:
             faults.append(str(error))
     if len(faults) > 1:

@@ -64,14 +64,6 @@ def _tables_in(folder: Path, opening: Opening, *, warn: bool) -> list[Path]:
     return files
 
 
-def columns_at(paths: Sequence[Path], opening: Opening = BY_HEADER) -> list[str]:
-    """The columns of the first of the tables at `paths` that can be read; none if no table can."""
-    for file in files_of(paths, opening, warn=False):
-        with suppress(InputError):
-            return open_table(file, opening).columns
-    return []
-
-
 SAMPLED_TABLES = 16
 """Tables of which a sample has rows, at most."""
 

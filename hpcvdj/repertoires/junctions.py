@@ -25,17 +25,14 @@ from hpcvdj.recombination.calls import is_replaced
 from hpcvdj.recombination.exclusions import ExcludedRows, Exclusion, ExclusionKind
 from hpcvdj.recombination.germline import SEGMENT_TYPES, Germline, Segment, SegmentType
 from hpcvdj.recombination.models import Alleles, Model
-from hpcvdj.recombination.repertoire import (
-    ANCHOR_LETTERS,
-    Repertoire,
-)
+from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.repertoires.batches import in_threads
 from hpcvdj.repertoires.formats import REASON
 from hpcvdj.repertoires.productive import productive_rows
 from hpcvdj.repertoires.read_counts import READS, UNKNOWN, read_counts
 from hpcvdj.repertoires.reading import Reading
 from hpcvdj.repertoires.tables import Table, table_batches, table_columns
-from hpcvdj.repertoires.unfit import unfit_row
+from hpcvdj.repertoires.unfit import ambiguous_rows, unfit_row, with_ends
 
 log = logging.getLogger(__name__)
 
@@ -359,6 +356,8 @@ class _Builder:
         }  # fmt: skip
 
     def _pack(self, column: pa.Array) -> tuple[NDArray[np.uint64], NDArray[np.uint8], dict[int, Exclusion]]:
+        several = {} if self.reading.ambiguous else ambiguous_rows(self.reading, column)
+        column = with_ends(self.reading, column)
         offsets, data = text.text_buffers(column)
         rows, letters = len(column), self.reading.letters
         longest = self.reading.longest // letters.bases
@@ -370,14 +369,15 @@ class _Builder:
         lengths *= np.uint8(letters.bases)
         bad = np.flatnonzero(status != text.OK)
         unfit = {int(r): unfit_row(self.reading, int(status[r]), int(detail[r]), column[r].as_py()) for r in bad}
-        return words, lengths, self._not_productive(column, words, lengths) | unfit
+        return words, lengths, self._not_productive(column, words, lengths) | unfit | several
 
     def _not_productive(
         self, column: pa.Array, words: NDArray[np.uint64], lengths: NDArray[np.uint8]
     ) -> dict[int, Exclusion]:
         """The rows that are not productive, or could not be packed."""
         kind = self.reading.productive
-        if kind is None:
+        if kind is None or self.reading.ends[0]:
+            # What is completed has the ends of a productive junction, and no stop can be packed.
             return {}
         name = self.reading.sequence_field
         if name == "junction" and not self.reading.trim:
@@ -417,7 +417,7 @@ class _Builder:
             rows_read=self.rows_read,
             repertoire_ids=list(self._repertoire) if self._together else None,
             repertoire_of=repertoire_of[order],
-            anchor_letters=ANCHOR_LETTERS[self.reading.sequence_field] - self.reading.trim,
+            anchor_letters=self.reading.anchor_letters,
             reads=reads[order] if known else None,
         )
 

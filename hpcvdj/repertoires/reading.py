@@ -9,7 +9,7 @@ from hpcvdj.errors import InputError, option, require_choice
 from hpcvdj.recombination.alphabet import NUCLEOTIDES, Letters
 from hpcvdj.recombination.calls import CallPolicy, Genes
 from hpcvdj.recombination.exclusions import ExclusionKind
-from hpcvdj.recombination.repertoire import ANCHOR_LETTERS, LONGEST_CDR3, JunctionField, SequenceField
+from hpcvdj.recombination.repertoire import ANCHOR_LETTERS, CDR3_ENDS, LONGEST_CDR3, JunctionField, SequenceField
 from hpcvdj.recombination.symbols import Alphabet
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
 
@@ -21,7 +21,7 @@ class Reading:
     """How junctions are read.
 
     sequence_field  the AIRR field that has the sequence: `junction`, or `cdr3` without the two anchor codons; with an
-                    alphabet `junction_aa`
+                    alphabet `junction_aa`, or `cdr3_aa` without the two conserved residues
     calls           what happens to calls that do not name one listed allele
     strict          the first row that cannot be counted is an InputError
     longest         nucleotides of the longest sequence
@@ -31,6 +31,7 @@ class Reading:
     productive      why rows whose junction is not productive are excluded; None: they are not
     opening         how tables are opened
     reads           read counts are read, too, of tables that have them
+    ambiguous       amino acids may have symbols that stand for several
     """
 
     sequence_field: SequenceField | JunctionField = "junction"
@@ -43,9 +44,10 @@ class Reading:
     productive: ExclusionKind | None = None
     opening: Opening = BY_HEADER
     reads: bool = False
+    ambiguous: bool = True
 
     def __post_init__(self) -> None:
-        fields = get_args(SequenceField) if self.alphabet is None else ("junction_aa",)
+        fields = get_args(SequenceField) if self.alphabet is None else get_args(JunctionField)[1:]
         require_choice("sequence_field", self.sequence_field, fields)
 
     @property
@@ -64,6 +66,16 @@ class Reading:
         """Letters that are removed from both ends."""
         return 0 if self.anchors else ANCHOR_LETTERS[self.sequence_field]
 
+    @property
+    def ends(self) -> tuple[str, str]:
+        """What is added before and behind each sequence."""
+        return CDR3_ENDS if self.sequence_field == "cdr3_aa" else ("", "")
+
+    @property
+    def anchor_letters(self) -> int:
+        """Letters of each anchor that packed sequences have."""
+        return ANCHOR_LETTERS[self.sequence_field] - self.trim + len(self.ends[0])
+
 
 def reading_of(
     columns: Sequence[str],
@@ -75,16 +87,16 @@ def reading_of(
 ) -> Reading:
     """How junctions of tables with these columns are read for generation probabilities.
 
-    sequence_field  by default `junction`, or `junction_aa` of a table that has only that
+    sequence_field  by default the first `JunctionField` that is one of the columns
     alphabet        of amino acids; by default the standard one
 
     InputError for an alphabet of nucleotides.
     """
-    has_only_amino_acids = "junction" not in columns and "junction_aa" in columns
-    name = sequence_field or ("junction_aa" if has_only_amino_acids else "junction")
-    if has_only_amino_acids and sequence_field is None:
-        log.warning("no column junction: amino acids are read, from junction_aa")
-    if name == "junction_aa":
+    present: list[JunctionField] = [field for field in get_args(JunctionField) if field in columns]
+    name = sequence_field or (present or ["junction"])[0]
+    if name != "junction" and sequence_field is None:
+        log.warning("no junction in nucleotides: amino acids are read, from %s", name)
+    if name != "junction":
         return Reading(name, strict=strict, alphabet=alphabet or Alphabet.of(), opening=opening)
     if alphabet is not None:
         raise InputError(

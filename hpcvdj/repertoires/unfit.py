@@ -1,9 +1,13 @@
-"""Why the sequence of a row could not be packed."""
+"""Why the sequence of a row could not be packed; and what is done to amino acids before they are."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from hpcvdj.kernels import text
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
 from hpcvdj.recombination.repertoire import ANCHOR_LETTERS
-from hpcvdj.recombination.symbols import STOP
+from hpcvdj.recombination.symbols import AMBIGUOUS, STOP
 from hpcvdj.repertoires.reading import Reading
 
 SHIFTED = "_~"
@@ -42,3 +46,26 @@ def _unfit_amino_acids(reading: Reading, status: int, detail: int, sequence: str
         return Exclusion.of(ExclusionKind.STOP_CODON, field=name)
     kind = ExclusionKind.OUT_OF_FRAME if sequence[detail] in SHIFTED else ExclusionKind.OTHER_SYMBOL
     return Exclusion.of(kind, field=name, letter=sequence[detail])
+
+
+def ambiguous_rows(reading: Reading, column: pa.Array) -> dict[int, Exclusion]:
+    """The rows, by their place, whose amino acids have a symbol for several, and why they take no part."""
+    if reading.alphabet is None:
+        return {}
+    symbols = "".join(AMBIGUOUS)
+    place = pc.find_substring_regex(column, f"[{symbols}]", ignore_case=True).to_numpy(zero_copy_only=False)
+    rows = np.flatnonzero(place >= 0).tolist()
+    letters = {row: column[row].as_py().encode()[place[row]] for row in rows}
+    return {
+        row: Exclusion.of(ExclusionKind.SEVERAL_RESIDUES, field=reading.sequence_field, letter=chr(letter))
+        for row, letter in letters.items()
+    }
+
+
+def with_ends(reading: Reading, column: pa.Array) -> pa.Array:
+    """The sequences with the ends that the field does not have; missing ones stay so."""
+    first, last, between = (pa.scalar(text, column.type) for text in (*reading.ends, ""))
+    if not reading.ends[0]:
+        return column
+    completed = pc.binary_join_element_wise(first, column, last, between)
+    return pc.if_else(pc.equal(column, ""), column, completed)

@@ -136,7 +136,7 @@ def contamination(outputs: Outputs, finding: Finding, number: int) -> Section:
 def pairs_standing_out(finding: Finding) -> str:
     """The pairs that share more than chance explains, in a sentence."""
     names = [own["name"] for own in finding.individuals]
-    pairs = [f"{names[i]} and {names[j]}" for i, j in finding.facts.get("standing_out", [])]
+    pairs = [f"{names[i]} and {names[j]}" for i, j in finding.facts.get("standing_out") or []]
     total = len(names) * (len(names) - 1) // 2
     same = [f"{names[i]} and {names[j]}" for i, j in finding.facts.get("of_one_person", [])]
     of_one = f" Samples of one person: {'; '.join(same[:5])}{'; …' if len(same) > 5 else ''}." if same else ""

@@ -101,13 +101,13 @@ LAYOUT: dict[str, list[Column]] = {
         Column(
             "cdr3", TEXT, "S",
             "the CDR3 that was counted, in upper case, without anchor codons; amino acids if `sequence_field` is "
-            "`junction_aa`",
+            "`junction_aa` or `cdr3_aa`",
             Junctions.cdr3_bytes,
         ),
         Column(
             "anchors", TEXT, "S",
             "what the junction has around the CDR3: the codon of Cys 104, then that of Phe/Trp 118; two amino acids if "
-            "`sequence_field` is `junction_aa`",
+            "`sequence_field` is `junction_aa`, C and X if it is `cdr3_aa`",
             Junctions.anchor_bytes,
             only=ANCHORED,
         ),

@@ -1,10 +1,13 @@
 """Outputs over inputs: commands that write a folder refuse one that is, has or is in what they read."""
 
 import shutil
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import hpcvdj
+from hpcvdj.cli import common
 from hpcvdj.storage.folders import exclusive_folder
 from tests.commands import error_line, hpcvdj_command
 from tests.conftest import SMALL
@@ -59,3 +62,12 @@ def test_two_runs_do_not_write_the_same_clean_tables(donors, tmp_path):
     with exclusive_folder(tmp_path / "clean", overwrite=False):
         assert "clean: another run is writing it" in refused(*words, tmp_path / "clean")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cohort"]
+
+
+def test_paths_are_paths_with_older_versions_of_typer():
+    """These leave them text until the command is called: what is compared before would not be seen."""
+    kinds = {"output": "path", "tables": "path", "plot": "path", "genes": "choice"}
+    parameters = [SimpleNamespace(name=name, type=SimpleNamespace(name=kind)) for name, kind in kinds.items()]
+    values = {"output": "o", "tables": ["a", "b"], "plot": None, "genes": "any"}
+    common._make_paths([*parameters, SimpleNamespace(name="without_type")], values)
+    assert values == {"output": Path("o"), "tables": [Path("a"), Path("b")], "plot": None, "genes": "any"}

@@ -103,10 +103,11 @@ def test_files_and_tables_have_the_same_results(table, control, model, tmp_path,
     facts = json.loads(target.with_name("o.tsv.json").read_text())
     fit = facts.pop("fit")
     assert fit["rows"] == 99
-    settings = {"kappa": 1.0, "min_neighbours": 1, "max_q": 0.001, "seed": 0, "selection": True}
+    settings = {"kappa": 1.0, "min_neighbours": 1, "max_q": 0.001, "seed": 0, "selection": True, "genes": "call"}
     chosen = {"min_reads": choice.min_reads, "likely_errors": choice.likely_errors}
     expected = {
         "command": "enrich",
+        "sequence_field": "junction",
         "tables": [[str(paths[0]), digest(paths[0]), 99]],
         "control": [[str(path), digest(path), 400] for path in paths[1:]],
         "settings": {**settings, "backend": "cpu", "strict_binding": False},
@@ -124,6 +125,7 @@ def test_files_and_tables_have_the_same_results(table, control, model, tmp_path,
         "qq": found.qq,
         "hits": found.hits,
         "clusters": found.clusters,
+        "not_available": [],
         "read_once": None,
         **model.facts(),
     }

@@ -15,6 +15,9 @@ def table(*rows: str, sep: str = "\t", end: str = "\n") -> str:
 
 CONTIGS = "barcode|is_cell|contig_id|high_confidence|length|chain|v_gene|d_gene|j_gene|c_gene|full_length|productive"
 
+LISTS: dict[str, tuple[str, str]] = {"list": ("a.txt", f"{NT}\n{OUT}\n")}
+"""Formats without calls and ids."""
+
 TABLES: dict[str, tuple[str, str]] = {
     "airr": ("a.tsv", table(
         "sequence_id|rev_comp|productive|v_call|d_call|j_call|junction|junction_aa|duplicate_count",

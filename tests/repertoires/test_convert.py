@@ -9,8 +9,9 @@ import hpcvdj
 from hpcvdj.errors import InputError
 from hpcvdj.repertoires.convert import convert
 from hpcvdj.repertoires.formats import REASON, REQUIRED, Opening
-from hpcvdj.repertoires.inputs import columns_at, targets_of
+from hpcvdj.repertoires.inputs import targets_of
 from hpcvdj.repertoires.readers import open_table
+from hpcvdj.repertoires.sequence_fields import first_fields
 from hpcvdj.repertoires.tables import Table
 from tests.commands import hpcvdj_command
 from tests.repertoires.program_tables import NT, TABLES, written
@@ -131,7 +132,7 @@ def test_files_that_are_left_out_are_named_once_in_a_run(tmp_path, caplog):
     (tmp_path / "a.txt").write_text(TABLES["vdjtools"][1])
     (tmp_path / "notes.txt").write_text("no table\n")
     # What hpcvdj pgen asks of a folder before it computes.
-    assert "junction" in columns_at([tmp_path])
+    assert "junction" in first_fields([tmp_path])
     assert [table.name for table, _ in targets_of([tmp_path], tmp_path / "out")] == ["a.txt"]
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert warnings == [f"{tmp_path}: notes.txt: not tables of junctions, left out"]

@@ -15,7 +15,7 @@ from hpcvdj.repertoires.formats import REASON, Format, Opening, names_of_headerl
 from hpcvdj.repertoires.readers import open_table
 from tests.commands import hpcvdj_command
 from tests.conftest import ROOT
-from tests.repertoires.program_tables import AA, NT, OUT, REFUSED, TABLES, written
+from tests.repertoires.program_tables import AA, LISTS, NT, OUT, REFUSED, TABLES, written
 
 EXAMPLES = ROOT.parent / "shared" / "formats" / "examples"
 
@@ -33,14 +33,14 @@ def rows_of(path, **opening):
 
 
 def columns_of(name):
-    file, text = (TABLES | REFUSED)[name]
+    file, text = (TABLES | LISTS | REFUSED)[name]
     header = text.splitlines()[0].split("," if file.endswith(".csv") else "\t")
     return names_of_headerless(header, Opening()) or header
 
 
 def test_every_format_has_a_table():
-    assert set(TABLES) >= set(readable())
-    assert set(TABLES | REFUSED) == set(choices(Format))
+    assert {*TABLES, *LISTS} >= set(readable())
+    assert {*TABLES, *LISTS, *REFUSED} == set(choices(Format))
 
 
 def test_the_page_names_every_format():
@@ -48,7 +48,7 @@ def test_the_page_names_every_format():
     assert all(f"| `{name}` |" in page for name in readable())
 
 
-@pytest.mark.parametrize("name", [*TABLES, *REFUSED])
+@pytest.mark.parametrize("name", [*TABLES, *LISTS, *REFUSED])
 def test_a_header_is_recognised_by_its_format_alone(name):
     recognised = {other for other, kind in choices(Format).items() if kind.recognises(columns_of(name))}
     assert recognised == {NAMED_ONLY.get(name, name)}

@@ -7,6 +7,7 @@ from hpcvdj.repertoires.formats import airr as airr
 from hpcvdj.repertoires.formats import adaptive as adaptive
 from hpcvdj.repertoires.formats import changeo as changeo
 from hpcvdj.repertoires.formats import immunarch as immunarch
+from hpcvdj.repertoires.formats import listed as listed
 from hpcvdj.repertoires.formats import mixcr as mixcr
 from hpcvdj.repertoires.formats import olga as olga
 from hpcvdj.repertoires.formats import refused as refused
@@ -22,6 +23,7 @@ from hpcvdj.repertoires.formats.format import (
     Field,
     Format,
     Opening,
+    RowError,
     Translation,
     format_of,
     may_lack_from,
@@ -38,6 +40,7 @@ __all__ = [
     "Field",
     "Format",
     "Opening",
+    "RowError",
     "Translation",
     "format_of",
     "may_lack_from",

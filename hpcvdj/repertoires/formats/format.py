@@ -19,6 +19,14 @@ ROW_ID = "sequence_id"
 """The AIRR field that is the number of the data row, from 1, if a format has no ids."""
 
 
+class RowError(Exception):
+    """A row of which a format cannot make AIRR fields: its place among the rows that were given, from 0, and why."""
+
+    def __init__(self, row: int, text: str) -> None:
+        super().__init__(text)
+        self.row, self.text = row, text
+
+
 def same(column: pa.Array) -> pa.Array:
     """The column as it is."""
     return column

@@ -4,13 +4,15 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, get_args
 
 import pyarrow as pa
 
 from hpcvdj.errors import InputError, few, option
-from hpcvdj.repertoires.formats import AIRR, BY_HEADER, REASON, Opening, Translation, format_of, resembled
+from hpcvdj.recombination.repertoire import JunctionField
+from hpcvdj.repertoires.formats import AIRR, BY_HEADER, REASON, Opening, RowError, Translation, format_of, resembled
 from hpcvdj.repertoires.formats.format import ROW_ID, otherwise_separated
+from hpcvdj.repertoires.formats.listed import Listed
 from hpcvdj.storage.inputs import changed
 
 log = logging.getLogger(__name__)
@@ -89,7 +91,17 @@ class TableReader:
             _say_once(self.path, f"read as {kind.summary}")
         if kind is not None and (notice := kind.notice(self.own_columns)):
             _say_once(self.path, notice, logging.WARNING)
-        return Translation.of(self.own_columns, self.opening, place, self._first_rows)
+        try:
+            return Translation.of(self.own_columns, self.opening, place, self._first_rows)
+        except RowError as error:
+            raise self._at(error) from None
+
+    def _at(self, error: RowError, first_row: int = 0) -> InputError:
+        return InputError(f"{self.path}, {self.row_name(first_row + error.row)}: {error.text}")
+
+    def row_name(self, row: int) -> str:
+        """Where a data row, from 0, is in the file, in words."""
+        return f"data row {row + 1}"
 
     def _first_rows(self, columns: Sequence[str]) -> pa.RecordBatch | None:
         return next(self.own_batches(list(columns)), None)
@@ -128,8 +140,17 @@ class TableReader:
         message = f"{self.path}, line 1: no column {', '.join(missing)}"
         if separated := otherwise_separated(self.own_columns):
             return f"{message}; {separated}"
+        amino = [name for name in get_args(JunctionField)[1:] if name in self.columns]
+        if "junction" in missing and amino:
+            return f"{message}; the table has amino acids only ({few(amino)}), and this needs nucleotides"
         if missing == ["junction"] and "cdr3" in self.columns:
             return f"{message}; {option('sequence_field', 'cdr3')} reads the column cdr3"
+        without = f"{option('genes', 'any')} does without calls, where a command has it"
+        if Listed.recognises(self.own_columns):
+            given = few([name for name in self.columns if name not in (ROW_ID, *self.own_columns)])
+            return f"{self.path}: a list of {given} has no {few(missing)}; give a table that has them, or {without}"
+        if missing == ["v_call", "j_call"]:
+            message += f"; {without}"
         renamed = option("columns", dict.fromkeys(missing, "COLUMN"))
         if self.resembles:
             return f"{self.path}, line 1: {self.resembles}; export the table with it, or say with {renamed} what it has"
@@ -144,6 +165,12 @@ class TableReader:
         self.require(wanted)
         return self._translated(self.own_batches(self._sources(wanted)), wanted)
 
+    def first_batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The first rows with these `columns`, as one batch of strings; none of a table without rows."""
+        self.require(columns)
+        rows = self._first_rows(self._sources(columns))
+        return self._translated([rows] if rows is not None else [], columns)
+
     def _sources(self, wanted: Sequence[str]) -> list[str]:
         return self.translation.sources(wanted) if self.translation else list(wanted)
 
@@ -151,7 +178,11 @@ class TableReader:
         self, batches: Iterable[pa.RecordBatch], wanted: Sequence[str], first_row: int = 0
     ) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield self.translation.apply(batch, wanted, first_row) if self.translation else batch
+            try:
+                translated = self.translation.apply(batch, wanted, first_row) if self.translation else batch
+            except RowError as error:
+                raise self._at(error, first_row) from None
+            yield translated
             first_row += batch.num_rows
 
     def ranges(self, columns: Sequence[str], ranges: Sequence[range]) -> Iterator[Iterable[pa.RecordBatch]]:

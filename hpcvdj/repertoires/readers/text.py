@@ -5,6 +5,7 @@ import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -171,6 +172,13 @@ class TextReader(TableReader):
     def lines_before_rows(self) -> int:
         """The lines before the first data row: the header, if there is one, and what comes before it."""
         return self._layout.skipped
+
+    def row_name(self, row: int) -> str:
+        """The line of a data row; empty lines are no rows."""
+        with self._stream() as stream:
+            lines = enumerate(iter(lambda: stream.readline(BLOCK_BYTES + 1), b""), start=1)
+            numbers = (number for number, line in lines if number > self._layout.skipped and line.strip(b"\r\n"))
+            return f"line {next(islice(numbers, row, None), row + 1)}"
 
     def own_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         def stream() -> pa.NativeFile:

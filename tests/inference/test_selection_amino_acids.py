@@ -1,0 +1,115 @@
+"""`hpcvdj infer-selection` of tables that have amino acids only."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import hpcvdj
+from hpcvdj.counting.tables import productive_reading
+from hpcvdj.errors import InputError
+from hpcvdj.inference import selection as module
+from hpcvdj.inference.distinct import DistinctJunctions
+from hpcvdj.inference.selection import SelectionPlan, infer_selection
+from hpcvdj.recombination.igor import OLGA_FOLDERS, load_model, model_folders
+from hpcvdj.repertoires.genes import as_read, by_gene
+from hpcvdj.repertoires.junctions import read_table
+from hpcvdj.repertoires.tables import write_table
+from hpcvdj.runs.run import Run
+from tests.cohorts.drawn import drawn, with_individuals
+from tests.commands import error_line, hpcvdj_command
+from tests.inference.test_selection_drawn import LOCI, SIZES, slow_but, weights_of
+from tests.selected import distinct, with_factor
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::hpcvdj.errors.HpcvdjWarning"),
+    pytest.mark.skipif(not OLGA_FOLDERS.keys() <= model_folders().keys(), reason="olga is not installed"),
+]
+
+
+@pytest.fixture(autouse=True)
+def fewer_draws(monkeypatch):
+    monkeypatch.setattr(module, "FRESH", 60_000)
+
+
+def fitted(table, model):
+    junctions = read_table(table.drop_columns("junction"), model, productive_reading(["junction_aa"]), together=True)
+    return infer_selection(junctions, model, SelectionPlan(), Run(), "cpu")
+
+
+@pytest.mark.parametrize("name", slow_but(LOCI, "human_igk"))
+def test_no_selection_is_invented(name):
+    model = load_model(name)
+    fit = fitted(with_individuals(drawn(model, sum(SIZES), 11), SIZES), model)
+    assert abs(fit.gain) < 3 * fit.error
+    # Four standard errors of an area of so many junctions.
+    assert fit.auc == pytest.approx(0.5, abs=4 / np.sqrt(12 * fit.rows[1]))
+    assert np.exp(fit.selection.largest - fit.selection.smallest) < 2
+
+
+@pytest.mark.parametrize("name", slow_but(LOCI, "human_igk"))
+def test_a_planted_factor_is_recovered(name):
+    """As well as from nucleotides (`test_selection_drawn`)."""
+    model = load_model(name)
+    true = with_factor(model, weights_of(model), draws=30_000)
+    sizes = [60_000, 10_000] if name == "human_igk" else [24_000, 8_000]
+    rows = hpcvdj.generate(true, sum(sizes), seed=3, selection=True, backend="cpu")
+    fit = fitted(with_individuals(rows, sizes), model)
+    fresh = distinct(drawn(model, 20_000, 12), model)
+    logs, found = (fresh.log_factor(own) for own in (true.selection, fit.selection))
+    slope, _ = np.polyfit(logs, found, 1, w=np.sqrt(fresh.times))
+    assert slope == pytest.approx(1, abs=0.15)
+    of_selected = fresh.times * np.exp(logs)
+    gains = [np.average(own, weights=of_selected) for own in (logs, found)]
+    assert gains[1] > 0.8 * gains[0] > 0.12
+    assert fit.gain > 5 * fit.error
+
+
+def test_lots_do_not_depend_on_what_else_there_is():
+    """A sequence is held out, or not, among real and among drawn ones: short ones among long ones are packed wider."""
+    model = load_model("human_igh")
+    rows = drawn(model, 4_000, 3)
+    reading = productive_reading(["junction_aa"])
+    table = rows.drop_columns("junction")
+    short = table.filter(pa.array([len(text) <= 15 for text in table["junction_aa"].to_pylist()]))
+
+    def lots_of(own):
+        found = DistinctJunctions.of(own, np.zeros(len(own), dtype=np.int64), 1)[0]
+        letters, lengths = found.amino_acids
+        texts = [bytes(row[:size]) for row, size in zip(letters, lengths, strict=True)]
+        keys = [(*found.genes[pair], text) for pair, text in zip(found.pair, texts, strict=True)]
+        return dict(zip(keys, found.lots(10, 5).tolist(), strict=True))
+
+    few, many = (by_gene(read_table(own, model, reading).repertoire, model)[0] for own in (short, table))
+    assert few.words.shape[1] < many.words.shape[1]
+    nucleotides = by_gene(read_table(rows, model, productive_reading()).repertoire, model)[0]
+    own, every, made = lots_of(few), lots_of(many), lots_of(as_read(nucleotides, few))
+    assert every == made
+    assert own.items() <= every.items()
+
+
+def test_the_command_and_the_function(tmp_path):
+    model = load_model("human_igk")
+    table = with_individuals(drawn(model, 8_000, 4), [4_000, 4_000]).drop_columns("junction")
+    path, target = tmp_path / "t.tsv", tmp_path / "m"
+    write_table(path, table.to_batches(), overwrite=False)
+    out, err = hpcvdj_command("infer-selection", path, "-m", "human_igk", "-o", target)
+    assert "amino acids are read, from junction_aa" in err
+    texts = {
+        *zip(*(table[name].to_pylist() for name in ("repertoire_id", "v_call", "j_call", "junction_aa")), strict=True)
+    }
+    assert "8,000 read, 0 excluded" in out
+    found = hpcvdj.infer_selection(table, "human_igk", backend="cpu")
+    assert found.selection.digest == hpcvdj.load_model(str(target)).selection.digest
+    assert sum(found.rows) <= len(texts)
+    facts = [json.loads(path.read_text()) for path in target.glob("*.json")]
+    assert any(own.get("sequence_field") == "junction_aa" for own in facts)
+    with pytest.raises(InputError, match="no column v_call, j_call"):
+        hpcvdj.infer_selection(table.select(["junction_aa"]), "human_igk")
+    (tmp_path / "a.txt").write_text("\n".join(table["junction_aa"].to_pylist()))
+    _, err = hpcvdj_command("infer-selection", tmp_path / "a.txt", "-m", "human_igk", "-o", tmp_path / "n", code=2)
+    assert "a list of junction_aa has no v_call, j_call" in error_line(err)
+    assert not (tmp_path / "n").exists()
