@@ -30,7 +30,7 @@ def test_cases(script):
 @pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
 def test_ranks_that_differ():
     pytest.importorskip("mpi4py")
-    campaign("differing_ranks.py", 23)
+    campaign("differing_ranks.py", 12)
 
 
 @pytest.mark.slow
