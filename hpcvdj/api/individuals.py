@@ -41,5 +41,8 @@ def _named(table: Any, name: str) -> pa.Table:
     """What is read of a table in memory, in any format, or of a file, as AIRR fields; all of one individual."""
     given = Given.of(listed(table) if is_column(table) else table).arrow
     wanted = ("v_call", "j_call", *fields_of_table(given), "sequence_id", READS, REASON)
-    own = pa.Table.from_batches(table_batches(given, [name for name in wanted if name in table_columns(given)]))
+    names = [name for name in wanted if name in table_columns(given)]
+    batches = list(table_batches(given, names))
+    # A table without rows may have no batch that tells the columns.
+    own = pa.Table.from_batches(batches, None if batches else pa.schema([(name, pa.large_string()) for name in names]))
     return own.append_column(REPERTOIRE, pa.array([name] * len(own), pa.large_string()))

@@ -185,7 +185,7 @@ def cohort_of(junctions: Junctions, model: Model, people: People | None = None) 
     of_row = None if junctions.reads is None else junctions.reads[order]
     has = Holding.of(sequence, individual, len(first), max(1, len(names)), of_row, np.add)
     if (has.sizes > 0).sum() < 2:
-        people_left = few([name for name, size in zip(names, has.sizes.tolist(), strict=True) if size]) or "nobody"
+        people_left = few([names[k] for k in np.flatnonzero(has.sizes)]) or "nobody"
         raise InputError(
             f"only {people_left} has productive junctions of the model's genes, and two individuals or more are "
             "compared: give tables of others, whose repertoire_id differs, or name individuals with "

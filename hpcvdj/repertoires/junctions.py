@@ -356,6 +356,8 @@ class _Builder:
         }  # fmt: skip
 
     def _pack(self, column: pa.Array) -> tuple[NDArray[np.uint64], NDArray[np.uint8], dict[int, Exclusion]]:
+        # A table in memory without rows has columns without a type.
+        column = column.cast(pa.large_string())
         several = {} if self.reading.ambiguous else ambiguous_rows(self.reading, column)
         column = with_ends(self.reading, column)
         offsets, data = text.text_buffers(column)

@@ -151,6 +151,17 @@ def test_sequences_in_memory_of_two_kinds(sequences):
         hpcvdj.pgen(sequences, "human_trb", genes="any")
 
 
+@pytest.mark.parametrize("field", ["junction", "junction_aa", "cdr3_aa"])
+def test_a_table_without_rows_or_types(field):
+    empty = pa.table({name: pa.nulls(0) for name in ("v_call", "j_call", field)})
+    for genes in ("call", "any"):
+        assert len(hpcvdj.pgen(empty, "human_trb", genes=genes, sequence_field=field)) == 0
+    with pytest.raises(InputError, match="no clonotype is left"):
+        hpcvdj.enrich(empty, "human_trb")
+    with pytest.raises(InputError, match="only nobody has productive junctions"):
+        hpcvdj.sharing({"a": empty, "b": empty}, "human_trb")
+
+
 def test_a_folder_takes_lists(tmp_path):
     (tmp_path / "a.txt").write_text("\n".join(JUNCTIONS))
     (tmp_path / "notes.txt").write_text("these are notes\n")
