@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,11 @@ SMALL = ROOT / "inputs" / "mouse_trb" / "small.tsv"
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # As a run of the command sets it: OpenMP's threads would spin while they wait, in each of the processes on few cores.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+
+def pytest_runtest_setup(item):
+    if item.get_closest_marker("olga") and find_spec("olga") is None:
+        pytest.skip("olga is not installed")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from tests.kernels.pgen import olga_peer
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 
@@ -67,12 +66,11 @@ def require_what_is_shown(blocks, folder):
         assert OMITTED in expected or not lines, f"{commands}\nprints more than the page shows:\n{lines}"
 
 
+@pytest.mark.olga
 @pytest.mark.timeout(240)
 def test_the_tutorial_prints_what_it_shows(tmp_path):
     pytest.importorskip("jinja2")
     pytest.importorskip("matplotlib")
-    if not olga_peer.INSTALLED:
-        pytest.skip("the models of olga are not installed")
     install, *rest = steps(TUTORIAL.read_text())
     assert "pip install" in install[0]
     assert len(rest) > 8
@@ -80,10 +78,9 @@ def test_the_tutorial_prints_what_it_shows(tmp_path):
     assert not (tmp_path / "tutorial").exists()
 
 
+@pytest.mark.olga
 @pytest.mark.timeout(240)
 def test_a_species_without_a_model_from_germline_table_to_probabilities(tmp_path):
-    if not olga_peer.INSTALLED:
-        pytest.skip("the models of olga are not installed")
     section = INFERENCE.read_text().split("\n## A species without a model\n")[1].split("\n## ")[0]
     blocks = list(steps(section))
     assert [len(expected) > 2 for _, expected in blocks] == [True] * 3

@@ -17,7 +17,7 @@ from hpcvdj.enrichment.settings import Settings as EnrichSettings
 from hpcvdj.enrichment.tables import enrich_table
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.alphabet import reverse_complement
-from hpcvdj.recombination.igor import OLGA_FOLDERS, load_model, model_folders
+from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.models import Template, twin_genes
 from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.repertoires.inputs import tables_of
@@ -27,8 +27,6 @@ from hpcvdj.repertoires.tables import write_table
 from tests.chance.test_calls import with_allele
 
 COLUMNS = ["v_call", "j_call", "junction"]
-
-needs_olga = pytest.mark.skipif(not OLGA_FOLDERS.keys() <= model_folders().keys(), reason="olga is not installed")
 
 
 def rows_of(model, number=20_000, seed=5, *, productive=False):
@@ -56,14 +54,14 @@ TRUNCATED = {
 """Genes of which OLGA's models know no deletions: of truncated sequences, and of some that are hardly ever chosen."""
 
 
-@needs_olga
+@pytest.mark.olga
 @pytest.mark.parametrize("name", TRUNCATED)
 def test_truncated_genes(name):
     model = load_model(name)
     assert truncated_genes(model, "V") | truncated_genes(model, "J") == TRUNCATED[name]
 
 
-@needs_olga
+@pytest.mark.olga
 @pytest.mark.parametrize("name", TRUNCATED)
 def test_what_a_model_makes_fits_it(name):
     model = load_model(name)
@@ -108,7 +106,7 @@ def test_a_gene_that_is_reversed(model):
     assert replace(fit, keep_misfits=True).broken == frozenset()
 
 
-@needs_olga
+@pytest.mark.olga
 def test_deletions_that_the_model_lacks():
     """Many of the junctions of a gene are improbable: it fails, and takes part."""
     model = load_model("human_trb")
@@ -136,7 +134,7 @@ def test_usage_and_lengths(model):
     assert {own.frame for own in fit.genes} == {"productive"}
 
 
-@needs_olga
+@pytest.mark.olga
 def test_genes_called_by_habit():
     model = load_model("human_trb")
     assert ("TRBV12-3", "TRBV12-4") in twin_genes(model.v)
@@ -163,7 +161,7 @@ def test_genes_called_by_habit():
     assert model.names_several("TRBV12-3,TRBV12-4")
 
 
-@needs_olga
+@pytest.mark.olga
 def test_another_model_fits_better(model):
     fit = fit_of(rows_of(load_model("human_trb"), productive=True), model)
     assert fit.better[0] == "human_trb"
@@ -171,7 +169,7 @@ def test_another_model_fits_better(model):
     assert fit.lines()[0].startswith("human_trb fits better")
 
 
-@needs_olga
+@pytest.mark.olga
 def test_another_species():
     table, model = rows_of(load_model("human_trb"), productive=True), load_model("mouse_trb")
     sample = sample_of_table(table, model, PgenConfig().reads(Reading()))
@@ -186,7 +184,7 @@ def test_another_species():
     assert 1 <= len(said) <= 2
 
 
-@needs_olga
+@pytest.mark.olga
 def test_one_table_of_another_species(tmp_path):
     """It is named, though most rows of the cohort fit."""
     model = load_model("human_trb")
@@ -324,9 +322,9 @@ def test_a_large_table_is_sampled(model, monkeypatch):
     assert check_fit(whole, model).rows == 500
 
 
+@pytest.mark.olga
 def test_an_allele_that_the_model_hardly_chooses(model):
     """A donor with TRBJ2-7*02, whose junctions end with Val: the model chooses it for 0.03 % of the gene."""
-    pytest.importorskip("olga")
     olga = load_model("human_trb")
     rows = rows_of(with_allele(olga, "J", "TRBJ2-7*02"), 6_000, productive=True)
     rows = renamed(rows, "j_call", lambda call: call.partition("*")[0])

@@ -37,8 +37,8 @@ def test_a_row_is_explained_as_it_was_counted(counted):
     assert "n-lengths 0-4," not in out
 
 
+@pytest.mark.olga
 def test_a_row_of_probabilities(tmp_path):
-    pytest.importorskip("olga")
     hpcvdj_command("pgen", SMALL, "-m", "mouse_trb", "-o", tmp_path / "p.h5", "--force")
     with Result(tmp_path / "p.h5") as result:
         row = result.to_table().slice(0, 1).to_pylist()[0]

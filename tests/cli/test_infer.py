@@ -15,7 +15,7 @@ import pytest
 
 import hpcvdj
 from hpcvdj.inference.folder import ERRORS, FACTS, ITERATIONS, UNEXPLAINED
-from hpcvdj.recombination.igor import FILES, load_model, olga_folder
+from hpcvdj.recombination.igor import FILES, load_model
 from hpcvdj.recombination.possible import Possible
 from hpcvdj.storage.folders import MARK
 from tests.cli.test_mpiexec import MPIEXEC
@@ -23,7 +23,7 @@ from tests.cli.test_resume import end
 from tests.commands import error_line, hpcvdj_command
 from tests.conftest import GERMLINE, TABLES
 from tests.kernels.pgen.models import pgens
-from tests.kernels.pgen.olga_peer import INSTALLED, Olga
+from tests.kernels.pgen.olga_peer import Olga
 from tests.recombination.igor_files import mouse_files, mouse_junctions
 
 ROWS = 900
@@ -124,7 +124,7 @@ def test_a_run_from_a_germline_table(tmp_path, table):
     assert (probabilities > 0).mean() > 0.9
 
 
-@pytest.mark.skipif(not INSTALLED or olga_folder() is None, reason="olga is not installed")
+@pytest.mark.olga
 def test_olga_reads_it_and_gives_the_same_probabilities(tmp_path, table, model, monkeypatch):
     hpcvdj_command(*words(table, model, tmp_path / "m", *FEW))
     monkeypatch.setattr("tests.kernels.pgen.olga_peer.olga_folder", lambda: tmp_path)

@@ -14,7 +14,7 @@ from scipy import stats
 import hpcvdj
 from hpcvdj.cohorts.sharing import WITHOUT_NUCLEOTIDES
 from hpcvdj.errors import InputError
-from hpcvdj.recombination.igor import OLGA_FOLDERS, load_model, model_folders
+from hpcvdj.recombination.igor import load_model
 from hpcvdj.repertoires.tables import write_table
 from tests.cohorts.drawn import drawn, with_individuals
 from tests.cohorts.test_sharing import DRAWS, HOSTILE, gene, planted, randomised
@@ -67,7 +67,7 @@ def test_where_each_has_one_spelling_all_is_as_with_nucleotides(rows, model):
 
 
 @pytest.mark.parametrize("name", slow_but(LOCI, "human_igk"))
-@pytest.mark.skipif(not OLGA_FOLDERS.keys() <= model_folders().keys(), reason="olga is not installed")
+@pytest.mark.olga
 def test_calibrated_on_what_recombination_makes(name):
     """Sizes are the recombinations, p-values uniform, the spectrum that of the draws, and there is no hit."""
     model = load_model(name)
@@ -91,6 +91,7 @@ def test_calibrated_on_what_recombination_makes(name):
         assert found.hits <= 1
 
 
+@pytest.mark.olga
 def test_distinct_sequences_taken_for_recombinations_would_expect_too_little():
     """The test above can fail: kappa has so little diversity that distinct sequences are a third fewer."""
     model = load_model("human_igk")
@@ -110,7 +111,7 @@ def test_what_is_planted_is_found(model, rows, table):
 
 
 @pytest.mark.parametrize("name", slow_but(LOCI, "mouse_tra"))
-@pytest.mark.skipif(not OLGA_FOLDERS.keys() <= model_folders().keys(), reason="olga is not installed")
+@pytest.mark.olga
 def test_planted_of_every_locus_without_calls(name):
     """Rare sequences that four people have, as a list of CDR3s for each person."""
     model = load_model(name)

@@ -13,7 +13,7 @@ from hpcvdj.cohorts.copies import BOTH, PERHAPS_SAME, SAME, copies_of
 from hpcvdj.counting.config import PgenConfig
 from hpcvdj.counting.tables import values_of_table
 from hpcvdj.recombination.alphabet import AMINO_ACIDS
-from hpcvdj.recombination.igor import OLGA_FOLDERS, load_model, model_folders
+from hpcvdj.recombination.igor import load_model
 from tests.cohorts.drawn import drawn
 
 
@@ -140,7 +140,7 @@ def convergent(model, individuals, number, seed):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not OLGA_FOLDERS.keys() <= model_folders().keys(), reason="olga is not installed")
+@pytest.mark.olga
 @pytest.mark.parametrize("name", ["human_tra", "human_trb", "human_igk", "mouse_tra", "mouse_trb"])
 def test_planted_copies_and_honest_sequences(name):
     """Of clones that were carried over, most hits are called copies; of honest sequences, hardly any."""

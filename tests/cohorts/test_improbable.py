@@ -12,7 +12,7 @@ from hpcvdj.cohorts.contamination import contaminate
 from hpcvdj.cohorts.improbable import COMMON, MAX_Q, MOST_NEEDED, SEEN, SELECTION, _needed
 from hpcvdj.cohorts.settings import ContaminationSettings
 from hpcvdj.errors import InputError
-from hpcvdj.recombination.igor import OLGA_FOLDERS, load_model, model_folders
+from hpcvdj.recombination.igor import load_model
 from hpcvdj.runs.run import Run
 from tests.cohorts.drawn import cohort_in, drawn, with_individuals
 
@@ -173,7 +173,7 @@ def test_power(model, clean):
     assert found_in(few, model, min_low=1).table.num_rows == 1
 
 
-@pytest.mark.skipif(not OLGA_FOLDERS.keys() <= model_folders().keys(), reason="olga is not installed")
+@pytest.mark.olga
 def test_the_threshold_is_raised_where_it_leaves_too_few():
     """Hardly a junction of kappa is as improbable as most of TRB are."""
     model = load_model("human_igk")

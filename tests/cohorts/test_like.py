@@ -6,7 +6,7 @@ import pyarrow.compute as pc
 import pytest
 
 import hpcvdj
-from hpcvdj.recombination.igor import OLGA_FOLDERS, load_model, model_folders
+from hpcvdj.recombination.igor import load_model
 from hpcvdj.repertoires.readers import read_batches
 from hpcvdj.repertoires.tables import write_table
 from tests.cohorts.drawn import cohort_in, drawn, with_individuals
@@ -42,7 +42,7 @@ def test_sizes_and_reads(model, cohort):
     assert found.pairs.standing_out == []
 
 
-@pytest.mark.skipif(not OLGA_FOLDERS.keys() <= model_folders().keys(), reason="olga is not installed")
+@pytest.mark.olga
 def test_recombinations_that_are_made_again():
     """Of kappa, more recombinations are drawn than distinct junctions, so that there are as many of these."""
     model = load_model("human_igk")

@@ -19,7 +19,7 @@ from hpcvdj.enrichment.clonotypes import distinct_junctions
 from hpcvdj.enrichment.enrich import COLUMNS, WITHOUT_NUCLEOTIDES, Settings
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.backends import open_backend
-from hpcvdj.recombination.igor import OLGA_FOLDERS, load_model, model_folders
+from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.repertoire import PgenProblem
 from hpcvdj.repertoires.junctions import read_table
 from hpcvdj.repertoires.tables import write_table
@@ -35,7 +35,7 @@ NAMES = ["sequence_id", "v_call", "j_call", "junction"]
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::hpcvdj.errors.HpcvdjWarning"),
-    pytest.mark.skipif(not OLGA_FOLDERS.keys() <= model_folders().keys(), reason="olga is not installed"),
+    pytest.mark.olga,
 ]
 
 

@@ -124,10 +124,10 @@ def test_misread_copies_with_other_genes_are_no_hits(model, drawn, with_copies, 
     assert facts["hits"] == 0
 
 
+@pytest.mark.olga
 @pytest.mark.parametrize(("name", "most"), [("human_trb", 0.0005), ("mouse_tra", 0.02), ("human_igk", 0.06)])
 def test_few_junctions_without_errors_are_taken_for_errors(name, most):
     """Three in four junctions have one read, 1 % have 20 or more, as of a donor; results/likely_errors has more."""
-    pytest.importorskip("olga")
     model = model_of(name)
     read = read_table(hpcvdj.generate(model, 20_000, seed=1, productive=True), model, productive_reading())
     uniform = np.random.default_rng(7).random(20_000)

@@ -11,7 +11,6 @@ from hpcvdj.chance.settings import Checks
 from hpcvdj.enrichment.settings import ClonotypeChoice, Settings
 from hpcvdj.enrichment.tables import enrich_table
 from hpcvdj.recombination.alphabet import reverse_complement
-from hpcvdj.recombination.igor import OLGA_FOLDERS, model_folders
 from hpcvdj.repertoires.tables import write_table
 from tests.chance.test_fit import rows_of, with_segment
 from tests.commands import error_line, hpcvdj_command
@@ -73,7 +72,7 @@ def test_selection_is_inferred_without_wrong_genes(table, reversed_gene):
     assert any("TRBV5-1" in name for name in kept.selection.weights)
 
 
-@pytest.mark.skipif(not OLGA_FOLDERS.keys() <= model_folders().keys(), reason="olga is not installed")
+@pytest.mark.olga
 @pytest.mark.parametrize("command", ["enrich", "infer-selection"])
 def test_another_species(command, table, tmp_path):
     rows = tmp_path / "rows.tsv"

@@ -14,7 +14,7 @@ from hpcvdj.errors import InputError
 from hpcvdj.inference import selection as module
 from hpcvdj.inference.distinct import DistinctJunctions
 from hpcvdj.inference.selection import SelectionPlan, infer_selection
-from hpcvdj.recombination.igor import OLGA_FOLDERS, load_model, model_folders
+from hpcvdj.recombination.igor import load_model
 from hpcvdj.repertoires.genes import as_read, by_gene
 from hpcvdj.repertoires.junctions import read_table
 from hpcvdj.repertoires.tables import write_table
@@ -26,7 +26,7 @@ from tests.selected import distinct, with_factor
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::hpcvdj.errors.HpcvdjWarning"),
-    pytest.mark.skipif(not OLGA_FOLDERS.keys() <= model_folders().keys(), reason="olga is not installed"),
+    pytest.mark.olga,
 ]
 
 

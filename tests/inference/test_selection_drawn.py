@@ -10,14 +10,14 @@ from hpcvdj.counting.tables import productive_reading
 from hpcvdj.inference import selection as module
 from hpcvdj.inference.selection import infer_selection
 from hpcvdj.inference.settings import SelectionPlan
-from hpcvdj.recombination.igor import OLGA_FOLDERS, load_model, model_folders
+from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.selection import RESIDUES
 from hpcvdj.repertoires.junctions import read_table
 from hpcvdj.runs.run import Run
 from tests.cohorts.drawn import drawn, with_individuals
 from tests.selected import distinct, with_factor
 
-pytestmark = pytest.mark.skipif(not OLGA_FOLDERS.keys() <= model_folders().keys(), reason="olga is not installed")
+pytestmark = pytest.mark.olga
 
 SIZES = [12_000, 6_000, 3_000, 1_000]
 """Recombinations of each individual."""

@@ -103,8 +103,10 @@ def test_codon_118_is_that_of_the_model():
     assert {name: end_of_j("human", name) for name in ends} == ends
 
 
+@pytest.mark.olga
 def test_codon_118_of_mouse_is_that_of_olga():
-    olga = pytest.importorskip("olga")
+    import olga
+
     folder = Path(olga.__file__).parent / "default_models" / "mouse_T_beta"
     with open(folder / "J_gene_CDR3_anchors.csv") as file:
         anchors = {row["gene"]: int(row["anchor_index"]) for row in csv.DictReader(file)}

@@ -20,15 +20,12 @@ from hpcvdj.recombination.igor import (
     folder_texts,
     load_model,
     model_digest,
-    olga_folder,
     read_model,
 )
 from hpcvdj.recombination.packaged import anchors_paths
 from hpcvdj.recombination.scenarios import pgen
 from tests.commands import error_line, hpcvdj_command
 from tests.recombination.igor_files import Event, vdj_files, vj_files
-
-needs_olga = pytest.mark.skipif(olga_folder() is None, reason="olga is not installed")
 
 REVERSED, EARLY, RIGHT = "TRBV31*01", "TRBV4-3*02", "TRBV2*01"
 V31, V43 = "TGTGCCTGGAGTCT", "TGCGCCAGCAGCCAAGA"
@@ -319,7 +316,7 @@ def test_every_entry_says_what_is_wrong():
 # --- OLGA's models
 
 
-@needs_olga
+@pytest.mark.olga
 @pytest.mark.parametrize("name", OLGA_FOLDERS)
 def test_the_models_of_olga(name):
     model, kept = load_model(name, pseudogenes=True), load_model(f"{name}:published", pseudogenes=True)
@@ -332,7 +329,7 @@ def test_the_models_of_olga(name):
         assert np.array_equal(getattr(model, array), getattr(kept, array))
 
 
-@needs_olga
+@pytest.mark.olga
 def test_what_stays_wrong_in_olgas_models():
     assert "TRAJ24*01" in load_model("mouse_tra").faults
     assert {"TRAJ32*02", "TRAV13-2*02"} <= load_model("human_tra").faults.keys()
@@ -344,14 +341,14 @@ def test_what_stays_wrong_in_olgas_models():
     assert not load_model("human_trb_m15").faults
 
 
-@needs_olga
+@pytest.mark.olga
 def test_junctions_of_mouse_trbv31_are_plain_sums():
     model = load_model("mouse_trb")
     shortest = sorted(drawn_with(model, REVERSED), key=lambda row: len(row[1]))[:3]
     require_reference(model, REVERSED, shortest)
 
 
-@needs_olga
+@pytest.mark.olga
 def test_other_rows_keep_every_bit(shared_data):
     """Mouse beta chains of Dash et al. 2017: TRBV31 was 10^7 times too improbable, all other rows are as they were."""
     rows = dash(shared_data)
@@ -375,7 +372,7 @@ def dash(shared_data):
     return {name: [row[name] for row in rows] for name in ("v_call", "j_call", "junction")}
 
 
-@needs_olga
+@pytest.mark.olga
 def test_inference_starts_from_the_corrected_alleles_and_writes_them(tmp_path):
     drawn = hpcvdj.generate("mouse_trb", 600, seed=2, backend="cpu")
     fit = hpcvdj.infer(drawn, "mouse_trb", rows="all", iterations=1, backend="cpu")

@@ -9,7 +9,6 @@ from hpcvdj.errors import InputError
 from hpcvdj.recombination.alphabet import AMINO_ACIDS, INVALID, NUCLEOTIDES
 from hpcvdj.recombination.symbols import AMBIGUOUS, Alphabet, read_alphabet
 from tests.kernels.pgen.models import OTHERS, codons_of
-from tests.kernels.pgen.olga_peer import INSTALLED
 
 
 def test_the_standard_alphabet():
@@ -67,7 +66,7 @@ def test_symbols_of_a_file(tmp_path):
     assert Alphabet.of().definitions() == read(tmp_path, "B: N, D").definitions() == {}
 
 
-@pytest.mark.skipif(not INSTALLED, reason="no olga")
+@pytest.mark.olga
 @pytest.mark.parametrize("name", FILES)
 def test_olga_reads_the_same_symbols(tmp_path, name):
     from olga.utils import construct_codons_dict

@@ -166,8 +166,8 @@ def test_nothing_is_written_for_what_is_no_table(tmp_path):
     assert path.read_text().startswith("v_call")
 
 
+@pytest.mark.olga
 def test_a_table_that_olga_writes(tmp_path):
-    pytest.importorskip("olga")
     import subprocess
     import sys
 

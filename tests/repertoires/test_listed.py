@@ -92,23 +92,23 @@ def test_values_are_those_of_a_table(tmp_path):
         (tmp_path / name).write_text("\n".join(lines))
 
     def pgen(*arguments):
-        return hpcvdj_command("pgen", *arguments, "-m", "human_trb", "--genes", "any", "-o", "-")[0]
+        return hpcvdj_command("pgen", *arguments, "-m", "human_trb_m15", "--genes", "any", "-o", "-")[0]
 
     out = pgen(tmp_path / "a.txt")
 
     def values_of(text):
         return [float(line.split("\t")[-2]) for line in text.splitlines()[1:]]
 
-    table = hpcvdj.pgen(pa.table({"junction_aa": JUNCTIONS}), "human_trb", genes="any")
+    table = hpcvdj.pgen(pa.table({"junction_aa": JUNCTIONS}), "human_trb_m15", genes="any")
     assert values_of(out) == table["pgen_aa"].to_pylist()
-    assert hpcvdj.pgen(JUNCTIONS, "human_trb", genes="any").equals(table)
+    assert hpcvdj.pgen(JUNCTIONS, "human_trb_m15", genes="any").equals(table)
     without = pgen(tmp_path / "b.txt")
-    open_ends = hpcvdj.pgen(pa.table({"junction_aa": [f"C{text}X" for text in CDR3S]}), "human_trb", genes="any")
+    open_ends = hpcvdj.pgen(pa.table({"junction_aa": [f"C{text}X" for text in CDR3S]}), "human_trb_m15", genes="any")
     assert values_of(without) == open_ends["pgen_aa"].to_pylist()
     assert without.split("\t")[:2] == ["sequence_id", "cdr3_aa"]
-    assert hpcvdj.pgen(CDR3S, "human_trb", genes="any")["pgen_aa"].equals(open_ends["pgen_aa"])
+    assert hpcvdj.pgen(CDR3S, "human_trb_m15", genes="any")["pgen_aa"].equals(open_ends["pgen_aa"])
     piped = hpcvdj_command(
-        "pgen", "-", "-m", "human_trb", "--genes", "any", "-o", "-", stdin="\n".join(JUNCTIONS).encode()
+        "pgen", "-", "-m", "human_trb_m15", "--genes", "any", "-o", "-", stdin="\n".join(JUNCTIONS).encode()
     )[0]
     assert piped == out
 
@@ -116,7 +116,7 @@ def test_values_are_those_of_a_table(tmp_path):
 def test_stored_results_of_cdr3s(tmp_path):
     (tmp_path / "b.txt").write_text("\n".join([*CDR3S, "AS?F"]))
     target = tmp_path / "o.h5"
-    hpcvdj_command("pgen", tmp_path / "b.txt", "-m", "human_trb", "--genes", "any", "-o", target)
+    hpcvdj_command("pgen", tmp_path / "b.txt", "-m", "human_trb_m15", "--genes", "any", "-o", target)
     with hpcvdj.Result(target) as result:
         assert result.to_table()["cdr3"].to_pylist()[: len(CDR3S)] == CDR3S
     hpcvdj_command("export", target, "-o", tmp_path / "o.tsv")
@@ -127,9 +127,9 @@ def test_a_list_has_no_calls(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("\n".join(JUNCTIONS))
     for command in ("pgen", "enrich", "infer-selection"):
-        _, err = hpcvdj_command(command, path, "-m", "human_trb", "-o", tmp_path / "o.tsv", code=2)
+        _, err = hpcvdj_command(command, path, "-m", "human_trb_m15", "-o", tmp_path / "o.tsv", code=2)
         assert "a.txt: a list of junction_aa has no v_call, j_call; give a table that has them" in error_line(err)
-    _, err = hpcvdj_command("contamination", path, "-m", "human_trb", "-o", tmp_path / "o.tsv", code=2)
+    _, err = hpcvdj_command("contamination", path, "-m", "human_trb_m15", "-o", tmp_path / "o.tsv", code=2)
     assert "the table has amino acids only (junction_aa), and this needs nucleotides" in error_line(err)
     assert not (tmp_path / "o.tsv").exists()
 
@@ -141,25 +141,25 @@ def test_lists_become_tables(tmp_path):
     assert table["junction_aa"].to_pylist() == JUNCTIONS
     assert set(table["junction"].to_pylist()) == {""}
     # The column junction is there, and has no values: amino acids are read.
-    values = hpcvdj.pgen(tmp_path / "o.tsv", "human_trb", genes="any")
-    assert values["pgen_aa"].equals(hpcvdj.pgen(JUNCTIONS, "human_trb", genes="any")["pgen_aa"])
+    values = hpcvdj.pgen(tmp_path / "o.tsv", "human_trb_m15", genes="any")
+    assert values["pgen_aa"].equals(hpcvdj.pgen(JUNCTIONS, "human_trb_m15", genes="any")["pgen_aa"])
 
 
 @pytest.mark.parametrize("sequences", [[*JUNCTIONS, NT], [NT, JUNCTIONS[0]]])
 def test_sequences_in_memory_of_two_kinds(sequences):
     with pytest.raises(InputError, match=r"^sequence [25]: .*, and other lines are "):
-        hpcvdj.pgen(sequences, "human_trb", genes="any")
+        hpcvdj.pgen(sequences, "human_trb_m15", genes="any")
 
 
 @pytest.mark.parametrize("field", ["junction", "junction_aa", "cdr3_aa"])
 def test_a_table_without_rows_or_types(field):
     empty = pa.table({name: pa.nulls(0) for name in ("v_call", "j_call", field)})
     for genes in ("call", "any"):
-        assert len(hpcvdj.pgen(empty, "human_trb", genes=genes, sequence_field=field)) == 0
+        assert len(hpcvdj.pgen(empty, "human_trb_m15", genes=genes, sequence_field=field)) == 0
     with pytest.raises(InputError, match="no clonotype is left"):
-        hpcvdj.enrich(empty, "human_trb")
+        hpcvdj.enrich(empty, "human_trb_m15")
     with pytest.raises(InputError, match="only nobody has productive junctions"):
-        hpcvdj.sharing({"a": empty, "b": empty}, "human_trb")
+        hpcvdj.sharing({"a": empty, "b": empty}, "human_trb_m15")
 
 
 def test_a_folder_takes_lists(tmp_path):

@@ -36,6 +36,7 @@ def test_ranks_that_differ():
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_many_individuals():
-    words = [sys.executable, "tests/robustness/many_individuals.py", "--individuals", "60", "180", "--commands", "sharing"]
+    script = ROOT / "tests/robustness/many_individuals.py"
+    words = [sys.executable, str(script), "--individuals", "60", "180", "--commands", "sharing"]
     done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr

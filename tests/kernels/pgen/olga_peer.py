@@ -9,7 +9,6 @@ never as long.  Three more zeros after the lengths complete the loop.
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,6 @@ import numpy as np
 from hpcvdj.recombination.igor import OLGA_FOLDERS, olga_folder
 
 VERSION = "1.3.0"
-
-INSTALLED = find_spec("olga") is not None
 
 
 class Olga:

@@ -9,7 +9,7 @@ from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.symbols import Alphabet, read_alphabet
 from tests.kernels.pgen.make_golden import GOLDEN, TEXTS
 from tests.kernels.pgen.models import MASKS, Query, ambiguous_queries, queries, values_of
-from tests.kernels.pgen.olga_peer import INSTALLED, Olga
+from tests.kernels.pgen.olga_peer import Olga
 
 LARGEST_DIFFERENCE = 1e-12
 """Relative, between OLGA and hpcvdj: the bound that hpcvdj promises.  The largest that was measured is 9.5e-15."""
@@ -84,7 +84,7 @@ def test_where_olga_as_shipped_is_too_small(golden):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not INSTALLED, reason="no olga")
+@pytest.mark.olga
 @pytest.mark.parametrize("name", OLGA_FOLDERS)
 def test_olga_itself(name):
     """Junctions that are not stored."""
@@ -100,7 +100,7 @@ def test_olga_itself(name):
 ALPHABET = "x: D, E, AAA\n%: x, B, tgg, L\n#: C, W, *\nZ: S, AGA\n"
 
 
-@pytest.mark.skipif(not INSTALLED, reason="no olga")
+@pytest.mark.olga
 @pytest.mark.parametrize("custom", [False, True], ids=["standard", "custom"])
 @pytest.mark.parametrize(
     "name", ["mouse_trb", "human_tra", *(pytest.param(other, marks=pytest.mark.slow) for other in OTHERS)]
@@ -118,7 +118,7 @@ def test_ambiguous_symbols(tmp_path, name, custom):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not INSTALLED, reason="no olga")
+@pytest.mark.olga
 @pytest.mark.parametrize("name", OLGA_FOLDERS)
 def test_names_mean_what_they_mean_to_olga(name):
     """Every allele, gene, family, and first member of a gene without one."""
