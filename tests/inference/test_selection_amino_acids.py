@@ -55,7 +55,7 @@ def test_a_planted_factor_is_recovered(name):
     """As well as from nucleotides (`test_selection_drawn`)."""
     model = load_model(name)
     true = with_factor(model, weights_of(model), draws=30_000)
-    sizes = [60_000, 10_000] if name == "human_igk" else [24_000, 8_000]
+    sizes = [60_000, 10_000] if name == "human_igk" else [36_000, 12_000]
     rows = hpcvdj.generate(true, sum(sizes), seed=3, selection=True, backend="cpu")
     fit = fitted(with_individuals(rows, sizes), model)
     fresh = distinct(drawn(model, 20_000, 12), model)
