@@ -8,7 +8,7 @@ import pytest
 from tests.cli.test_mpiexec import MPIEXEC
 from tests.conftest import ROOT
 
-CASES = {"over_inputs.py": 12, "changed_results.py": 8, "counts_as_written.py": 4}
+CASES = {"over_inputs.py": 8, "changed_results.py": 6, "counts_as_written.py": 4}
 
 
 def campaign(script, cases):

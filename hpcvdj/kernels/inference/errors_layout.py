@@ -76,11 +76,13 @@ class Weights:
     @staticmethod
     def of(model: Model) -> "Weights":
         """The numbers of a model."""
-        sides = model.v_deletions, model.j_deletions
+        # As the model is read, some are transposed; numba would compile the kernel once more for each layout.
+        sides = np.ascontiguousarray(model.v_deletions), np.ascontiguousarray(model.j_deletions)
         vd = Chain.of(model.insertions[0])
         if model.has_d:
             dj = Chain.of(model.insertions[1])
-            return Weights(model.p_v[None], model.p_dj, *sides, model.d_deletions, vd, dj)
+            choices = model.p_v[None], np.ascontiguousarray(model.p_dj)
+            return Weights(*choices, *sides, np.ascontiguousarray(model.d_deletions), vd, dj)
         alleles = len(model.j)
         p_v = np.ascontiguousarray(model.p_vj.T)
         return Weights(p_v, np.eye(alleles), *sides, np.ones((alleles, 1, 1)), vd, NO_INSERTION)
