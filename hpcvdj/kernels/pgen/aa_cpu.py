@@ -15,7 +15,7 @@ from hpcvdj.kernels.pgen.ambiguous_texts import Ambiguous
 from hpcvdj.kernels.pgen.codons import CodonForms
 from hpcvdj.kernels.pgen.form_trie import CUTS, FormTrie
 from hpcvdj.kernels.pgen.symbol_tries import NO_WEIGHT, NOT_MADE, SymbolTries
-from hpcvdj.kernels.pgen.tables import Groups, Tables
+from hpcvdj.kernels.pgen.tables import Tables
 from hpcvdj.recombination.models import Array
 from hpcvdj.recombination.symbols import Alphabet
 
@@ -26,11 +26,17 @@ CONTRACT: dict[str, Any] = {"fastmath": {"contract"}}
 """A product and a sum may be rounded once."""
 
 
-class Side(NamedTuple):
-    """Segments with the insertions behind them: see `SymbolTries`, and of the steps `CodonSteps`; one is [1, 4, 4].
+class Groups(NamedTuple):
+    """The groups of each pair: see `Tables`.  `v` and `j` are rows in `child` of a `Side`."""
 
-    forwards  of V, which is read so
-    """
+    first: NDArray[np.int64]
+    v: NDArray[np.int64]
+    j: NDArray[np.int64]
+    d: NDArray[np.int64]
+
+
+class Side(NamedTuple):
+    """Segments with the insertions behind them: see `SymbolTries`, and of the steps `CodonSteps`; one is [1, 4, 4]."""
 
     child: NDArray[np.int32]
     after: NDArray[np.int32]
@@ -39,17 +45,14 @@ class Side(NamedTuple):
     one: Array
     two: Array
     whole: Array
-    forwards: bool
 
     @staticmethod
-    def of(tries: SymbolTries, *, forwards: bool) -> "Side":
+    def of(tries: SymbolTries) -> "Side":
         """The trees of one side."""
         own, steps = tries, tries.steps
-        arrays = own.ended, own.beyond, steps.one[None], steps.two, steps.whole
+        arrays = own.child, own.after, own.ended, own.beyond, steps.one[None], steps.two, steps.whole
         # einsum leaves the order of axes to itself; numba would compile each layout, for half a minute.
-        ended, beyond, one, two, whole = map(np.ascontiguousarray, arrays)
-        child, after = np.ascontiguousarray(own.child), np.ascontiguousarray(own.after)
-        return Side(child, after, ended, beyond, one, two, whole, forwards)
+        return Side(*map(np.ascontiguousarray, arrays))
 
 
 class Forms(NamedTuple):
@@ -112,12 +115,12 @@ def by_rows(w, a, b, c, d):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, **CONTRACT)
-def _side(symbols, codons, row, side, out):  # type: ignore[no-untyped-def]
+def _side(symbols, codons, forwards, row, side, out):  # type: ignore[no-untyped-def]
     """Segments with the insertions behind them, into out [3 codons + 1, 4]; whether there is any.
 
     row  in `child`, of the tree's root
     """
-    child, after, ended, beyond, one, two, whole, forwards = side
+    child, after, ended, beyond, one, two, whole = side
     last, k = 3 * codons, 0
     for c in range(4):
         out[0 if forwards else last, c] = 0.0
@@ -236,48 +239,37 @@ def _form_sum(first, last, t, forms, before, after):  # type: ignore[no-untyped-
     return total
 
 
-# Apart from the loop over threads: numba would look for more loops to split in it.
-@njit(cache=True, nogil=True)
-def _rows(symbols, codons, offsets, begin, end, out, groups, v, j, forms):  # type: ignore[no-untyped-def]
-    """The probabilities of sequences begin … end-1 into `out` [end - begin]."""
-    places = 3 * symbols.shape[1] + 1
-    left, right = np.empty((places, 4)), np.empty((places, 4))
-    before, after = np.empty(CUTS), np.empty(CUTS)
-    pair = np.searchsorted(offsets, begin, side="right") - 1
-    for row in range(begin, end):
-        while offsets[pair + 1] <= row:
-            pair += 1
-        n, text = np.int64(codons[row]), symbols[row]
-        total, made = np.nan if n == 0 else 0.0, np.int64(-1)
-        for group in range(groups.first[pair], groups.first[pair + 1]):
-            if not _side(text, n, groups.j[group], j, right):
-                continue
-            if groups.v[group] != made:
-                made = groups.v[group]
-                if not _side(text, n, made, v, left):
-                    # Nor is there any in another group with this V.
-                    continue
-            total += _middle(text, n, groups.d[group], left, right, before, after, forms)
-        out[row - begin] = total
-
-
 @njit(cache=True, nogil=True, parallel=True)
-def amino_acid_rows(symbols, codons, offsets, out, groups, v, j, forms):  # type: ignore[no-untyped-def]
-    """The probabilities of sequences `symbols` [rows, codons] into `out` [rows].
+def amino_acid_rows(symbols, codons, offsets, first, last, out, groups, v, j, forms):  # type: ignore[no-untyped-def]
+    """The probabilities of sequences first … last-1 of `symbols` [sequences, codons] into `out` [last - first].
 
     A sequence of no codons has no value: NaN.
-
-    codons   of each sequence
-    offsets  [pairs + 1]: where the rows of each pair begin
     """
-    for chunk in prange((len(out) + CHUNK - 1) // CHUNK):
-        begin = chunk * CHUNK
-        end = min(len(out), begin + CHUNK)
-        _rows(symbols, codons, offsets, begin, end, out[begin:end], groups, v, j, forms)
+    places = 3 * symbols.shape[1] + 1
+    for chunk in prange((last - first + CHUNK - 1) // CHUNK):
+        left, right = np.empty((2, places, 4))
+        before, after = np.empty((2, CUTS))
+        start = first + chunk * CHUNK
+        pair = np.searchsorted(offsets, start, side="right") - 1
+        for row in range(start, min(last, start + CHUNK)):
+            while offsets[pair + 1] <= row:
+                pair += 1
+            n, text = np.int64(codons[row]), symbols[row]
+            total, made = np.nan if n == 0 else 0.0, np.int64(-1)
+            for group in range(groups.first[pair], groups.first[pair + 1]):
+                if not _side(text, n, False, groups.j[group], j, right):
+                    continue
+                if groups.v[group] != made:
+                    made = groups.v[group]
+                    if not _side(text, n, True, made, v, left):
+                        # Nor is there any in another group with this V.
+                        continue
+                total += _middle(text, n, groups.d[group], left, right, before, after, forms)
+            out[row - first] = total
 
 
 def arguments(tables: Tables, alphabet: Alphabet, ambiguous: Ambiguous) -> tuple[Groups, Side, Side, Forms]:
     """The tables as `amino_acid_rows` takes them, and `hpcvdj.kernels.pgen.ball_cpu`."""
     v, j = SymbolTries.of(tables, alphabet, ambiguous)
     groups = Groups(tables.first_group, v.row_of(tables.group_v), j.row_of(tables.group_j), tables.group_d)
-    return groups, Side.of(v, forwards=True), Side.of(j, forwards=False), Forms.of(tables, alphabet, ambiguous)
+    return groups, Side.of(v), Side.of(j), Forms.of(tables, alphabet, ambiguous)

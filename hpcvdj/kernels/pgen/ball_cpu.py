@@ -89,7 +89,7 @@ def _further(far, width, s, x, side, one, two, three):  # type: ignore[no-untype
 
 
 @njit(cache=True, nogil=True, **CONTRACT)
-def _side(symbols, codons, x, row, side, texts, far, out):  # type: ignore[no-untyped-def]
+def _side(symbols, codons, x, forwards, row, side, texts, far, out):  # type: ignore[no-untyped-def]
     """Segments with the insertions behind them, into out [3 codons + 1, BOTH].
 
     x      the symbol of any residue
@@ -97,7 +97,6 @@ def _side(symbols, codons, x, row, side, texts, far, out):  # type: ignore[no-un
     texts  [codons + 1], scratch: rows in `child`, of the texts with an X in the place of a symbol
     far    [codons, 3, BOTH], scratch: as `beyond`, of the insertions behind all leaves so far, from the next codon on
     """
-    forwards = side.forwards
     last, width, k, alive = 3 * codons, min(codons, side.beyond.shape[1]), 0, 0
     for c in range(BOTH):
         out[0 if forwards else last, c] = 0.0
@@ -297,51 +296,47 @@ def _with_codons(symbols, codons, x, t, left, right, forms, before, afters, node
     return value, slope
 
 
-# Apart from the loop over threads: numba would look for more loops to split in it.
-@njit(cache=True, nogil=True)
-def _rows(symbols, codons, offsets, begin, end, x, stop, out, groups, v, j, forms):  # type: ignore[no-untyped-def]
-    """The sums over all within one mismatch of sequences begin … end-1 into `out` [end - begin]."""
-    places = symbols.shape[1] + 1
-    left, right = np.empty((3 * places, BOTH)), np.empty((3 * places, BOTH))
-    far, before, afters = np.empty((places, 3, BOTH)), np.empty((2, CUTS)), np.empty((places, 2, CUTS))
-    texts = np.empty(places, dtype=np.int64)
-    pair = np.searchsorted(offsets, begin, side="right") - 1
-    for row in range(begin, end):
-        while offsets[pair + 1] <= row:
-            pair += 1
-        n, text, made = np.int64(codons[row]), symbols[row], np.int64(-1)
-        value = slope = np.nan if n == 0 else 0.0
-        for group in range(groups.first[pair], groups.first[pair + 1]):
-            t = groups.d[group]
-            _side(text, n, x, groups.j[group], j, texts, far, right)
-            if groups.v[group] != made:
-                made = groups.v[group]
-                _side(text, n, x, made, v, texts, far, left)
-            more, grown = _without_d(n, left, right)
-            value += forms.empty[t] * more
-            slope += forms.empty[t] * grown
-            if len(forms.before) > 0:
-                more, grown = _within_codons(text, n, x, t, left, right, forms)
-                value += more
-                slope += grown
-                more, grown = _with_codons(text, n, x, t, left, right, forms, before, afters, texts)
-                value += more
-                slope += grown
-        # Where there is no stop, the sequence itself is one of those with an X.
-        for k in range(n):
-            if text[k] != stop:
-                slope -= value
-        # Nothing but rounding makes it negative.
-        out[row - begin] = value + (0.0 if slope < 0.0 else slope)
-
-
 @njit(cache=True, nogil=True, parallel=True)
-def ball_rows(symbols, codons, offsets, x, stop, out, groups, v, j, forms):  # type: ignore[no-untyped-def]
-    """The sums over all within one mismatch of each sequence of `symbols` into `out`, as `aa_cpu.amino_acid_rows`.
+def ball_rows(  # type: ignore[no-untyped-def]
+    symbols, codons, offsets, first, last, x, stop, out, groups, v, j, forms
+):
+    """The sums over all within one mismatch of sequences first … last-1 of `symbols` into `out` [last - first].
+
+    A sequence of no codons has no value: NaN.
 
     x, stop  the symbols of any residue and of a stop
     """
-    for chunk in prange((len(out) + CHUNK - 1) // CHUNK):
-        begin = chunk * CHUNK
-        end = min(len(out), begin + CHUNK)
-        _rows(symbols, codons, offsets, begin, end, x, stop, out[begin:end], groups, v, j, forms)
+    places = symbols.shape[1] + 1
+    for chunk in prange((last - first + CHUNK - 1) // CHUNK):
+        left, right = np.empty((2, 3 * places, BOTH))
+        far, before, afters = np.empty((places, 3, BOTH)), np.empty((2, CUTS)), np.empty((places, 2, CUTS))
+        texts = np.empty(places, dtype=np.int64)
+        start = first + chunk * CHUNK
+        pair = np.searchsorted(offsets, start, side="right") - 1
+        for row in range(start, min(last, start + CHUNK)):
+            while offsets[pair + 1] <= row:
+                pair += 1
+            n, text, made = np.int64(codons[row]), symbols[row], np.int64(-1)
+            value = slope = np.nan if n == 0 else 0.0
+            for group in range(groups.first[pair], groups.first[pair + 1]):
+                t = groups.d[group]
+                _side(text, n, x, False, groups.j[group], j, texts, far, right)
+                if groups.v[group] != made:
+                    made = groups.v[group]
+                    _side(text, n, x, True, made, v, texts, far, left)
+                more, grown = _without_d(n, left, right)
+                value += forms.empty[t] * more
+                slope += forms.empty[t] * grown
+                if len(forms.before) > 0:
+                    more, grown = _within_codons(text, n, x, t, left, right, forms)
+                    value += more
+                    slope += grown
+                    more, grown = _with_codons(text, n, x, t, left, right, forms, before, afters, texts)
+                    value += more
+                    slope += grown
+            # Where there is no stop, the sequence itself is one of those with an X.
+            for k in range(n):
+                if text[k] != stop:
+                    slope -= value
+            # Nothing but rounding makes it negative.
+            out[row - first] = value + (0.0 if slope < 0.0 else slope)

@@ -7,40 +7,17 @@ those that begin there.  D forms are read from the place where Left ends: those 
 table, longer ones are walked, where the first five bases begin one.
 """
 
-from typing import Any, NamedTuple
+from itertools import chain
+from typing import Any
 
 import numpy as np
 from numba import njit, prange
-from numpy.typing import NDArray
 
-from hpcvdj.kernels.pgen.tables import ROW_BASES, ROWS, Groups, Tables
+from hpcvdj.kernels.pgen.tables import ROW_BASES, ROWS, Tables
 from hpcvdj.recombination.alphabet import BASES_PER_WORD
-from hpcvdj.recombination.models import Array
 
 CHUNK = 512
 """Sequences that a thread takes at a time."""
-
-
-class Side(NamedTuple):
-    """Segments with the insertions behind them: see `Tries` and `Chain`; `forwards` of V, which is read so."""
-
-    child: NDArray[np.int32]
-    alone: Array
-    ended: Array
-    beyond: Array
-    lengths: Array
-    step: Array
-    first: Array
-    forwards: bool
-
-
-class Forms(NamedTuple):
-    """D forms: see `Tables`."""
-
-    child: NDArray[np.int32]
-    weights: Array
-    rows: Array
-    longer: NDArray[np.int32]
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -53,12 +30,11 @@ def base_codes(packed, length, codes):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _side(codes, length, root, side, out):  # type: ignore[no-untyped-def]
+def _side(codes, length, forwards, root, child, alone, ended, beyond, lengths, step, first, out):  # type: ignore[no-untyped-def]
     """The weight of all forms and insertions that end after q bases, q = 1 … length; for how many q there is any.
 
     Forwards they go into out[q]; else the codes are read from the end, and they go into out[length - q].
     """
-    child, alone, ended, beyond, lengths, step, first, forwards = side
     node, last = root, root
     q: Any = 0
     while q < length:
@@ -84,12 +60,11 @@ def _side(codes, length, root, side, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _middle(codes, length, t, left, most, right, forms):  # type: ignore[no-untyped-def]
+def _middle(codes, length, t, left, most, right, child, weights, rows, longer):  # type: ignore[no-untyped-def]
     """The sum over q and e of left[q] x the D forms, of table t, equal to the bases q … e-1 x right[e].
 
     right  zero from `length` on, for as many places as a row has
     """
-    child, weights, rows, longer = forms
     total = 0.0
     empty = weights[t, 0]
     if len(child) == 1:
@@ -117,49 +92,54 @@ def _middle(codes, length, t, left, most, right, forms):  # type: ignore[no-unty
     return total
 
 
-# Apart from the loop over threads: numba would look for more loops to split in it.
-@njit(cache=True, nogil=True)
-def _rows(packed, lengths, offsets, begin, end, longest, out, groups, v, j, forms):  # type: ignore[no-untyped-def]
-    """The probabilities of sequences begin … end-1 into `out` [end - begin]."""
-    codes = np.zeros(longest + ROW_BASES, dtype=np.uint8)
-    left, right = np.empty(longest + 1), np.empty(longest + 1 + ROW_BASES)
-    pair = np.searchsorted(offsets, begin, side="right") - 1
-    for row in range(begin, end):
-        while offsets[pair + 1] <= row:
-            pair += 1
-        length = np.int64(lengths[row])
-        base_codes(packed[row], length, codes)
-        total = 0.0
-        most, root = 0, np.int64(-1)
-        for group in range(groups.first[pair], groups.first[pair + 1]):
-            if j.child[groups.j[group], codes[length - 1]] < 0:
-                continue
-            right[: length + 1 + ROW_BASES] = 0.0
-            _side(codes, length, groups.j[group], j, right)
-            # Without an insertion before J, most J alleles have no form that fits.
-            if len(j.lengths) == 1 and not right[1:length].any():
-                continue
-            if groups.v[group] != root:
-                root = groups.v[group]
-                most = _side(codes, length, root, v, left)
-            total += _middle(codes, length, groups.d[group], left, min(most, length - 1), right, forms)
-        out[row - begin] = total
-
-
 @njit(cache=True, nogil=True, parallel=True)
-def nucleotide_rows(packed, lengths, offsets, longest, out, groups, v, j, forms):  # type: ignore[no-untyped-def]
-    """The probabilities of sequences grouped by pairs, whose rows begin at `offsets` [pairs + 1], into `out` [rows]."""
-    for chunk in prange((len(out) + CHUNK - 1) // CHUNK):
-        begin = chunk * CHUNK
-        end = min(len(out), begin + CHUNK)
-        _rows(packed, lengths, offsets, begin, end, longest, out[begin:end], groups, v, j, forms)
+def nucleotide_rows(  # type: ignore[no-untyped-def]
+    packed, lengths, offsets, first, last, longest, out, first_group, group_v, group_j, group_d,
+    v_child, v_alone, v_ended, v_beyond, j_child, j_alone, j_ended, j_beyond,
+    vd_lengths, vd_step, vd_first, dj_lengths, dj_step, dj_first, d_child, weights, rows, longer,
+):  # fmt: skip
+    """The probabilities of sequences first … last-1 into `out` float64 [last - first]."""
+    chunks = (last - first + CHUNK - 1) // CHUNK
+    for chunk in prange(chunks):
+        codes = np.zeros(longest + ROW_BASES, dtype=np.uint8)
+        left, right = np.empty(longest + 1), np.empty(longest + 1 + ROW_BASES)
+        begin = first + chunk * CHUNK
+        pair = np.searchsorted(offsets, begin, side="right") - 1
+        for row in range(begin, min(last, begin + CHUNK)):
+            while offsets[pair + 1] <= row:
+                pair += 1
+            length = np.int64(lengths[row])
+            base_codes(packed[row], length, codes)
+            total = 0.0
+            most, root = 0, np.int64(-1)
+            for group in range(first_group[pair], first_group[pair + 1]):
+                if j_child[group_j[group], codes[length - 1]] < 0:
+                    continue
+                right[: length + 1 + ROW_BASES] = 0.0
+                _side(
+                    codes, length, False, group_j[group], j_child, j_alone, j_ended, j_beyond,
+                    dj_lengths, dj_step, dj_first, right,
+                )  # fmt: skip
+                # Without an insertion before J, most J alleles have no form that fits.
+                if len(dj_lengths) == 1 and not right[1:length].any():
+                    continue
+                if group_v[group] != root:
+                    root = group_v[group]
+                    most = _side(
+                        codes, length, True, root, v_child, v_alone, v_ended, v_beyond,
+                        vd_lengths, vd_step, vd_first, left,
+                    )  # fmt: skip
+                total += _middle(
+                    codes, length, group_d[group], left, min(most, length - 1), right, d_child, weights, rows, longer
+                )
+            out[row - first] = total
 
 
-def arguments(tables: Tables) -> tuple[Groups, Side, Side, Forms]:
+def arguments(tables: Tables) -> tuple[Any, ...]:
     """The tables as `nucleotide_rows` takes them."""
-    v, j = (
-        Side(side.child, side.alone, side.ended, side.beyond, chain.lengths, chain.step, chain.first, forwards)
-        for side, chain, forwards in ((tables.v, tables.vd, True), (tables.j, tables.dj, False))
-    )
-    groups = Groups(tables.first_group, tables.group_v, tables.group_j, tables.group_d)
-    return groups, v, j, Forms(tables.forms.child, tables.weights, tables.rows, tables.longer)
+    sides = ((side.child, side.alone, side.ended, side.beyond) for side in (tables.v, tables.j))
+    insertions = ((own.lengths, own.step, own.first) for own in (tables.vd, tables.dj))
+    return (
+        tables.first_group, tables.group_v, tables.group_j, tables.group_d, *chain(*sides), *chain(*insertions),
+        tables.forms.child, tables.weights, tables.rows, tables.longer,
+    )  # fmt: skip

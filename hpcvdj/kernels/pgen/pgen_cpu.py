@@ -41,16 +41,16 @@ class PgenKernel(Kernel):
         values = np.empty((rows, len(self.names)))
         out = np.empty(rows)
         if self.nt is not None:
-            nt_cpu.nucleotide_rows(words, lengths, offsets, self.repertoire.longest, out, *self.nt)
+            nt_cpu.nucleotide_rows(words, lengths, offsets, 0, rows, self.repertoire.longest, out, *self.nt)
             values[:, self.names.index("pgen_nt")] = out
         if self.aa:
             symbols, codons = self._amino_acids(words, lengths)
         for name in self.aa:
             if name == "pgen_aa_1mm":
                 x, stop = map(self.alphabet.symbols.index, (ANY_RESIDUE, STOP))
-                ball_cpu.ball_rows(symbols, codons, offsets, x, stop, out, *self.aa_tables)
+                ball_cpu.ball_rows(symbols, codons, offsets, 0, rows, x, stop, out, *self.aa_tables)
             else:
-                aa_cpu.amino_acid_rows(symbols, codons, offsets, out, *self.aa_tables)
+                aa_cpu.amino_acid_rows(symbols, codons, offsets, 0, rows, out, *self.aa_tables)
             values[:, self.names.index(name)] = out
         return values
 

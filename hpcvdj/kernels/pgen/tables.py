@@ -16,7 +16,7 @@ Bases have the codes of `hpcvdj.recombination.alphabet`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -197,15 +197,6 @@ class DForms:
             if node >= 0:
                 found[:, *codes] = weights[:, node]
         return found
-
-
-class Groups(NamedTuple):
-    """The groups of each pair, as kernels take them: int64 [pairs + 1], where they begin, and [groups] of `Tables`."""
-
-    first: NDArray[np.int64]
-    v: NDArray[np.int64]
-    j: NDArray[np.int64]
-    d: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
