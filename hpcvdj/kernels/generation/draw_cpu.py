@@ -75,78 +75,66 @@ def pick(high, low, distribution, slots, first):  # type: ignore[no-untyped-def]
     return np.int64(outcomes & LOW if remainder < slots[slot, 0] else outcomes >> HALF)
 
 
-# Apart from the loop over threads: numba would look for more loops to split in it.
-@njit(cache=True, nogil=True)
-def _rows(begin, seed, slots, first, choices, bases, text, text_first, v_alleles, d_alleles, words, lengths, events):  # type: ignore[no-untyped-def]
-    """Draw sequences begin …, as many as there is room for."""
-    width = words.shape[1]
-    k0, k1 = seed & LOW, seed >> HALF
-    lengths_of = len(first) - 3
-    codes = np.zeros(width * BASES_PER_WORD, dtype=np.uint8)
-    numbers = np.empty(4, dtype=np.uint64)
-    for row in range(len(lengths)):
-        index = begin + np.uint64(row)
-        i0, i1, zero = index & LOW, index >> HALF, np.uint64(0)
-        a, b, c, e = philox(i0, i1, zero, zero, k0, k1)
-        choice = pick(a, b, 0, slots, first)
-        v, d, j = np.int64(choices[choice, 0]), np.int64(choices[choice, 1]), np.int64(choices[choice, 2])
-        v_deleted = pick(c, e, 1 + v, slots, first)
-        d_text, j_text = v_alleles + d, v_alleles + d_alleles + j
-        a, b, c, e = philox(i0, i1, np.uint64(1), zero, k0, k1)
-        d_deleted = pick(a, b, 1 + d_text, slots, first)
-        j_deleted = pick(c, e, 1 + j_text, slots, first)
-        a, b, c, e = philox(i0, i1, np.uint64(2), zero, k0, k1)
-        n1, n2 = pick(a, b, lengths_of, slots, first), pick(c, e, lengths_of + 1, slots, first)
-        left, right = d_deleted // PAIR, d_deleted % PAIR
-
-        size = 0
-        for k in range(text_first[v], text_first[v + 1] - v_deleted):
-            codes[size] = text[k]
-            size += 1
-        d_size = text_first[d_text + 1] - text_first[d_text] - left - right
-        end = size + n1 + d_size + n2
-        last = FIRST_BASE
-        for k in range(n1 + n2):
-            if k % 4 == 0:
-                block = np.uint64(BASE_BLOCK + k // 4)
-                numbers[0], numbers[1], numbers[2], numbers[3] = philox(i0, i1, block, zero, k0, k1)
-            number, insertion = numbers[k % 4], np.int64(k >= n1)
-            if k == n1:
-                last = FIRST_BASE
-            below = bases[insertion, last]
-            base = int(number >= below[0]) + int(number >= below[1]) + int(number >= below[2])
-            last = base
-            # The second insertion is read from J leftwards.
-            codes[size + k if k < n1 else end - 1 - (k - n1)] = base
-        size += n1
-        for k in range(text_first[d_text] + left, text_first[d_text + 1] - right):
-            codes[size] = text[k]
-            size += 1
-        size = end
-        for k in range(text_first[j_text] + j_deleted, text_first[j_text + 1]):
-            codes[size] = text[k]
-            size += 1
-
-        for place in range(width):
-            word = np.uint64(0)
-            for k in range(place * BASES_PER_WORD, min(size, (place + 1) * BASES_PER_WORD)):
-                word |= np.uint64(codes[k]) << np.uint64(62 - 2 * (k % BASES_PER_WORD))
-            words[row, place] = word
-        lengths[row] = size
-        events[row, 0], events[row, 1], events[row, 2], events[row, 3] = v, d, j, v_deleted
-        events[row, 4], events[row, 5], events[row, 6], events[row, 7] = left, right, j_deleted, n1
-        events[row, 8] = n2
-
-
 @njit(cache=True, nogil=True, parallel=True)
 def draw_rows(  # type: ignore[no-untyped-def]
     begin, seed, slots, first, choices, bases, text, text_first, v_alleles, d_alleles, words, lengths, events
 ):
     """Draw sequences begin … into `words` [rows, width], `lengths` [rows] and `events` [rows, EVENTS]."""
-    for chunk in prange((len(words) + CHUNK - 1) // CHUNK):
-        k = chunk * CHUNK
-        end = min(len(words), k + CHUNK)
-        _rows(
-            begin + np.uint64(k), seed, slots, first, choices, bases, text, text_first, v_alleles, d_alleles,
-            words[k:end], lengths[k:end], events[k:end],
-        )  # fmt: skip
+    rows, width = words.shape
+    k0, k1 = seed & LOW, seed >> HALF
+    lengths_of = len(first) - 3
+    for chunk in prange((rows + CHUNK - 1) // CHUNK):
+        codes = np.zeros(width * BASES_PER_WORD, dtype=np.uint8)
+        numbers = np.empty(4, dtype=np.uint64)
+        for row in range(chunk * CHUNK, min(rows, (chunk + 1) * CHUNK)):
+            index = begin + np.uint64(row)
+            i0, i1, zero = index & LOW, index >> HALF, np.uint64(0)
+            a, b, c, e = philox(i0, i1, zero, zero, k0, k1)
+            choice = pick(a, b, 0, slots, first)
+            v, d, j = np.int64(choices[choice, 0]), np.int64(choices[choice, 1]), np.int64(choices[choice, 2])
+            v_deleted = pick(c, e, 1 + v, slots, first)
+            d_text, j_text = v_alleles + d, v_alleles + d_alleles + j
+            a, b, c, e = philox(i0, i1, np.uint64(1), zero, k0, k1)
+            d_deleted = pick(a, b, 1 + d_text, slots, first)
+            j_deleted = pick(c, e, 1 + j_text, slots, first)
+            a, b, c, e = philox(i0, i1, np.uint64(2), zero, k0, k1)
+            n1, n2 = pick(a, b, lengths_of, slots, first), pick(c, e, lengths_of + 1, slots, first)
+            left, right = d_deleted // PAIR, d_deleted % PAIR
+
+            size = 0
+            for k in range(text_first[v], text_first[v + 1] - v_deleted):
+                codes[size] = text[k]
+                size += 1
+            d_size = text_first[d_text + 1] - text_first[d_text] - left - right
+            end = size + n1 + d_size + n2
+            last = FIRST_BASE
+            for k in range(n1 + n2):
+                if k % 4 == 0:
+                    block = np.uint64(BASE_BLOCK + k // 4)
+                    numbers[0], numbers[1], numbers[2], numbers[3] = philox(i0, i1, block, zero, k0, k1)
+                number, insertion = numbers[k % 4], np.int64(k >= n1)
+                if k == n1:
+                    last = FIRST_BASE
+                below = bases[insertion, last]
+                base = int(number >= below[0]) + int(number >= below[1]) + int(number >= below[2])
+                last = base
+                # The second insertion is read from J leftwards.
+                codes[size + k if k < n1 else end - 1 - (k - n1)] = base
+            size += n1
+            for k in range(text_first[d_text] + left, text_first[d_text + 1] - right):
+                codes[size] = text[k]
+                size += 1
+            size = end
+            for k in range(text_first[j_text] + j_deleted, text_first[j_text + 1]):
+                codes[size] = text[k]
+                size += 1
+
+            for place in range(width):
+                word = np.uint64(0)
+                for k in range(place * BASES_PER_WORD, min(size, (place + 1) * BASES_PER_WORD)):
+                    word |= np.uint64(codes[k]) << np.uint64(62 - 2 * (k % BASES_PER_WORD))
+                words[row, place] = word
+            lengths[row] = size
+            events[row, 0], events[row, 1], events[row, 2], events[row, 3] = v, d, j, v_deleted
+            events[row, 4], events[row, 5], events[row, 6], events[row, 7] = left, right, j_deleted, n1
+            events[row, 8] = n2

@@ -7,7 +7,7 @@ by it, the counts and the derivatives by Left and Right.  The loops over q are t
 several q at a time.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import get_num_threads, njit, prange
@@ -15,55 +15,12 @@ from numpy.typing import NDArray
 
 from hpcvdj.kernels.inference.errors_layout import Weights
 from hpcvdj.kernels.inference.expectation_cpu import CHUNK, _back
-from hpcvdj.kernels.inference.layout import LEAST, Ints
+from hpcvdj.kernels.inference.layout import LEAST
 from hpcvdj.kernels.inference.method import InferenceProblem
 from hpcvdj.kernels.kernel import Kernel, Pending, Unit
 from hpcvdj.kernels.pgen.nt_cpu import base_codes
 from hpcvdj.kernels.pgen.tables import ROW_BASES
-from hpcvdj.recombination.models import Array, Model
-
-
-class Arguments(NamedTuple):
-    """What the kernel reads.
-
-    packed, lengths, offsets, row_weights  the junctions, grouped by pairs of sets of alleles: uint64 [rows, words],
-                                           uint8 [rows], int64 [pairs + 1], uint32 [rows]
-    v_first … j_places                     the alleles of each pair: see `Masks`
-    v_codes … j_sizes                      the templates: see `Texts`
-    sizes                                  of each kind of count: see `ErrorsLayout.sizes`
-    v_choice … dj_first                    the model: see `Weights`
-    most_v, most_j                         alleles of a set, the most
-    """
-
-    packed: NDArray[np.uint64]
-    lengths: NDArray[np.uint8]
-    offsets: Ints
-    row_weights: NDArray[np.uint32]
-    v_first: Ints
-    v_places: Ints
-    j_first: Ints
-    j_places: Ints
-    v_codes: NDArray[np.uint8]
-    v_sizes: Ints
-    d_codes: NDArray[np.uint8]
-    d_sizes: Ints
-    j_codes: NDArray[np.uint8]
-    j_sizes: Ints
-    sizes: Ints
-    v_choice: Array
-    j_choice: Array
-    v_deletions: Array
-    j_deletions: Array
-    d_deletions: Array
-    vd_lengths: Array
-    vd_step: Array
-    vd_first: Array
-    dj_lengths: Array
-    dj_step: Array
-    dj_first: Array
-    most_v: int
-    most_j: int
-    error_rate: float
+from hpcvdj.recombination.models import Model
 
 
 @njit(cache=True, nogil=True)
@@ -234,145 +191,144 @@ def _turned(values, length, out):  # type: ignore[no-untyped-def]
         out[q] = values[length - q]
 
 
-# Apart from the loop over threads: numba would look for more loops to split in it, and compile it twice as long.
-@njit(cache=True, nogil=True)
-def _count_part(part, parts, begin, stop, longest, units, a, own):  # type: ignore[no-untyped-def]
-    """Counts of every `parts`-th chunk of the junctions begin … stop-1 from `part` on into `own` int64 [counts]."""
-    unit, log_unit = units
-    hit, miss = 1.0 - a.error_rate, a.error_rate / 3.0
-    starts = np.zeros(len(a.sizes) + 1, dtype=np.int64)
-    for k in range(len(a.sizes)):
-        starts[k + 1] = starts[k] + a.sizes[k]
-    genes, lefts, columns = a.d_deletions.shape
-    alleles_v, alleles_j, v_rows = a.v_choice.shape[1], a.j_choice.shape[1], len(a.v_choice)
-    chunks = (stop - begin + CHUNK - 1) // CHUNK
-    at_v_choice = own[starts[0] : starts[1]].reshape(v_rows, alleles_v)
-    at_j_choice = own[starts[1] : starts[2]].reshape(genes, alleles_j)
-    at_v = own[starts[2] : starts[3]].reshape(alleles_v, a.v_deletions.shape[1])
-    at_j = own[starts[3] : starts[4]].reshape(alleles_j, a.j_deletions.shape[1])
-    at_d = own[starts[4] : starts[5]].reshape(genes, lefts, columns)
-    vd_at_lengths, dj_at_lengths = own[starts[5] : starts[6]], own[starts[6] : starts[7]]
-    vd_at_first, dj_at_first = own[starts[7] :], own[starts[8] :]
-    vd_at_step, dj_at_step = own[starts[9] :], own[starts[10] :]
-    at_misread, logs, lost = own[starts[11] :], own[starts[12] :], own[starts[13] :]
-    wide = longest + 2
-    deepest_v, deepest_j = min(a.v_codes.shape[1], longest), min(a.j_codes.shape[1], longest)
-    codes = np.zeros(longest + ROW_BASES, dtype=np.uint8)
-    back = np.zeros(longest + ROW_BASES, dtype=np.uint8)
-    factors, wrong = np.zeros((4, wide)), np.zeros((4, wide))
-    v_values, v_misread = np.zeros((a.most_v, deepest_v + 1)), np.zeros((a.most_v, deepest_v + 1))
-    j_values, j_misread = np.zeros((a.most_j, deepest_j + 1)), np.zeros((a.most_j, deepest_j + 1))
-    v_by_form, j_by_form = np.zeros((a.most_v, deepest_v + 1)), np.zeros((a.most_j, deepest_j + 1))
-    v_chances = np.zeros((deepest_v + 1, len(a.vd_lengths)))
-    j_chances = np.zeros((deepest_j + 1, len(a.dj_lengths)))
-    v_ended, j_ended = np.zeros_like(v_chances), np.zeros_like(j_chances)
-    v_ends, j_ends = np.zeros((v_rows, deepest_v + 1)), np.zeros((genes, deepest_j + 1))
-    left, begun = np.zeros((v_rows, wide)), np.zeros((v_rows, wide))
-    right, rbar, bar = np.zeros((genes, wide)), np.zeros((genes, wide)), np.zeros(wide)
-    used = np.zeros(genes, dtype=np.bool_)
-    counts = np.zeros((genes, lefts, columns))
-    misread, buffers, scale = np.zeros(wide), np.zeros((3, wide)), np.zeros(wide)
-    # For `_back`, which counts insertions; of the forms, it has no nodes.
-    nodes, at_node = np.zeros(wide, dtype=np.int64), np.zeros(1, dtype=np.int64)
-    by_length, cover = np.zeros(max(len(a.vd_lengths), len(a.dj_lengths))), np.zeros(wide)
-    for chunk in range(part, chunks, parts):
-        low = begin + chunk * CHUNK
-        pair = np.searchsorted(a.offsets, low, side="right") - 1
-        for row in range(low, min(stop, low + CHUNK)):
-            while a.offsets[pair + 1] <= row:
-                pair += 1
-            vs = a.v_places[a.v_first[pair] : a.v_first[pair + 1]]
-            js = a.j_places[a.j_first[pair] : a.j_first[pair + 1]]
-            length = np.int64(a.lengths[row])
-            base_codes(a.packed[row], length, codes)
-            for k in range(length):
-                back[k] = codes[length - 1 - k]
-                for base in range(4):
-                    factors[base, k] = hit if codes[k] == base else miss
-                    wrong[base, k] = 0.0 if codes[k] == base else 1.0
-            v_depth, j_depth = min(deepest_v, length), min(deepest_j, length)
-            _forms(codes, v_depth, vs, a.v_codes, a.v_sizes, a.v_deletions, (hit, miss), v_values, v_misread)
-            _forms(back, j_depth, js, a.j_codes, a.j_sizes, a.j_deletions, (hit, miss), j_values, j_misread)
-            _insertions(codes, length, v_depth, a.vd_lengths, a.vd_step, a.vd_first, v_chances)
-            _insertions(back, length, j_depth, a.dj_lengths, a.dj_step, a.dj_first, j_chances)
-            misread[: length + 1] = 0.0
-            total = 0.0
-            for g in range(genes):
-                used[g] = _ends(js, a.j_choice[g], j_values, j_depth, length, j_chances, j_ends[g], bar)
-                if g < v_rows and (used[g] or v_rows == 1):
-                    _ends(vs, a.v_choice[g], v_values, v_depth, length, v_chances, v_ends[g], left[g])
-                    begun[g, : length + 1] = 0.0
-                if not used[g]:
-                    continue
-                _turned(bar, length, right[g])
-                rbar[g, : length + 1] = 0.0
-                counts[g] = 0.0
-                v = g % v_rows
-                _middle(
-                    length, a.d_sizes[g], a.d_codes[g], a.d_deletions[g], factors, wrong, left[v], right[g], begun[v],
-                    rbar[g], misread, counts[g], buffers,
-                )  # fmt: skip
-                total += _sum(counts[g].reshape(-1))
-            held = 0 if a.row_weights[row] > 0 else 1
-            weight = np.int64(a.row_weights[row]) if held == 0 else np.int64(1)
-            logs[held] += np.int64(-np.log(max(total, LEAST)) * log_unit + 0.5) * weight
-            if total < LEAST:
-                lost[held] += weight
-            if held or total < LEAST:
-                continue
-            over = 1.0 / total
-            errors = _sum(misread[:length]) * over
-            v_by_form[: len(vs)] = 0.0
-            j_by_form[: len(js)] = 0.0
-            v_ended[:] = 0.0
-            j_ended[:] = 0.0
-            for g in range(genes):
-                if not used[g]:
-                    continue
-                for k in range(lefts):
-                    for b in range(columns):
-                        if counts[g, k, b] > 0.0:
-                            at_d[g, k, b] += np.int64(counts[g, k, b] * over * unit + 0.5) * weight
-                _turned(rbar[g], length, bar)
-                errors += _ends_back(
-                    js, a.j_choice[g], j_values, j_misread, j_depth, length, j_chances, j_ends[g], bar, over, unit,
-                    weight, at_j_choice[g], j_ended, j_by_form,
-                )  # fmt: skip
-            for v in range(v_rows):
-                if v_rows == 1 or used[v]:
-                    for q in range(1, length):
-                        bar[q] = begun[v, q] / left[v, q] if left[v, q] > 0.0 else 0.0
-                    bar[length] = 0.0
-                    errors += _ends_back(
-                        vs, a.v_choice[v], v_values, v_misread, v_depth, length, v_chances, v_ends[v], bar, over,
-                        unit, weight, at_v_choice[v], v_ended, v_by_form,
-                    )  # fmt: skip
-            _count_deletions(vs, a.v_sizes, v_depth, v_by_form, unit, weight, at_v)
-            _count_deletions(js, a.j_sizes, j_depth, j_by_form, unit, weight, at_j)
-            at_misread[0] += np.int64(errors * unit + 0.5) * weight
-            scale[: length + 1] = over
-            _back(
-                codes, length, v_depth, nodes, v_ended, scale, unit, weight, at_node, vd_at_lengths, vd_at_first,
-                vd_at_step, by_length, cover,
-            )  # fmt: skip
-            _back(
-                back, length, j_depth, nodes, j_ended, scale, unit, weight, at_node, dj_at_lengths, dj_at_first,
-                dj_at_step, by_length, cover,
-            )  # fmt: skip
-
-
 @njit(cache=True, nogil=True, parallel=True)
-def expected_counts(begin, stop, units, a, out):  # type: ignore[no-untyped-def]
+def expected_counts(  # type: ignore[no-untyped-def]
+    packed, lengths, offsets, row_weights, begin, stop, units, parts, error_rate,
+    v_first, v_places, j_first, j_places, most, v_codes, v_sizes, d_codes, d_sizes, j_codes, j_sizes, sizes,
+    v_choice, j_choice, v_deletions, j_deletions, d_deletions,
+    vd_lengths, vd_step, vd_first, dj_lengths, dj_step, dj_first, out,
+):  # fmt: skip
     """Counts of the junctions begin … stop-1 into `out` int64 [parts, counts], one row for each thread.
 
     units  what one is in counts, and in log-likelihoods
-    a      `Arguments`
+    most   alleles of a set, V and J
     """
+    unit, log_unit = units
+    hit, miss = 1.0 - error_rate, error_rate / 3.0
+    starts = np.zeros(len(sizes) + 1, dtype=np.int64)
+    for k in range(len(sizes)):
+        starts[k + 1] = starts[k] + sizes[k]
+    genes, lefts, columns = d_deletions.shape
+    alleles_v, alleles_j, v_rows = v_choice.shape[1], j_choice.shape[1], len(v_choice)
+    chunks = (stop - begin + CHUNK - 1) // CHUNK
     longest: Any = 0
     for row in range(begin, stop):
-        longest = max(longest, np.int64(a.lengths[row]))
-    for part in prange(len(out)):
-        _count_part(part, len(out), begin, stop, longest, units, a, out[part])
+        longest = max(longest, np.int64(lengths[row]))
+    for part in prange(parts):
+        own = out[part]
+        at_v_choice = own[starts[0] : starts[1]].reshape(v_rows, alleles_v)
+        at_j_choice = own[starts[1] : starts[2]].reshape(genes, alleles_j)
+        at_v = own[starts[2] : starts[3]].reshape(alleles_v, v_deletions.shape[1])
+        at_j = own[starts[3] : starts[4]].reshape(alleles_j, j_deletions.shape[1])
+        at_d = own[starts[4] : starts[5]].reshape(genes, lefts, columns)
+        vd_at_lengths, dj_at_lengths = own[starts[5] : starts[6]], own[starts[6] : starts[7]]
+        vd_at_first, dj_at_first = own[starts[7] :], own[starts[8] :]
+        vd_at_step, dj_at_step = own[starts[9] :], own[starts[10] :]
+        at_misread, logs, lost = own[starts[11] :], own[starts[12] :], own[starts[13] :]
+        wide = longest + 2
+        deepest_v, deepest_j = min(v_codes.shape[1], longest), min(j_codes.shape[1], longest)
+        codes = np.zeros(longest + ROW_BASES, dtype=np.uint8)
+        back = np.zeros(longest + ROW_BASES, dtype=np.uint8)
+        factors, wrong = np.zeros((4, wide)), np.zeros((4, wide))
+        v_values, v_misread = np.zeros((most[0], deepest_v + 1)), np.zeros((most[0], deepest_v + 1))
+        j_values, j_misread = np.zeros((most[1], deepest_j + 1)), np.zeros((most[1], deepest_j + 1))
+        v_by_form, j_by_form = np.zeros((most[0], deepest_v + 1)), np.zeros((most[1], deepest_j + 1))
+        v_chances = np.zeros((deepest_v + 1, len(vd_lengths)))
+        j_chances = np.zeros((deepest_j + 1, len(dj_lengths)))
+        v_ended, j_ended = np.zeros_like(v_chances), np.zeros_like(j_chances)
+        v_ends, j_ends = np.zeros((v_rows, deepest_v + 1)), np.zeros((genes, deepest_j + 1))
+        left, begun = np.zeros((v_rows, wide)), np.zeros((v_rows, wide))
+        right, rbar, bar = np.zeros((genes, wide)), np.zeros((genes, wide)), np.zeros(wide)
+        used = np.zeros(genes, dtype=np.bool_)
+        counts = np.zeros((genes, lefts, columns))
+        misread, buffers, scale = np.zeros(wide), np.zeros((3, wide)), np.zeros(wide)
+        # For `_back`, which counts insertions; of the forms, it has no nodes.
+        nodes, at_node = np.zeros(wide, dtype=np.int64), np.zeros(1, dtype=np.int64)
+        by_length, cover = np.zeros(max(len(vd_lengths), len(dj_lengths))), np.zeros(wide)
+        for chunk in range(part, chunks, parts):
+            low = begin + chunk * CHUNK
+            pair = np.searchsorted(offsets, low, side="right") - 1
+            for row in range(low, min(stop, low + CHUNK)):
+                while offsets[pair + 1] <= row:
+                    pair += 1
+                vs = v_places[v_first[pair] : v_first[pair + 1]]
+                js = j_places[j_first[pair] : j_first[pair + 1]]
+                length = np.int64(lengths[row])
+                base_codes(packed[row], length, codes)
+                for k in range(length):
+                    back[k] = codes[length - 1 - k]
+                    for base in range(4):
+                        factors[base, k] = hit if codes[k] == base else miss
+                        wrong[base, k] = 0.0 if codes[k] == base else 1.0
+                v_depth, j_depth = min(deepest_v, length), min(deepest_j, length)
+                _forms(codes, v_depth, vs, v_codes, v_sizes, v_deletions, (hit, miss), v_values, v_misread)
+                _forms(back, j_depth, js, j_codes, j_sizes, j_deletions, (hit, miss), j_values, j_misread)
+                _insertions(codes, length, v_depth, vd_lengths, vd_step, vd_first, v_chances)
+                _insertions(back, length, j_depth, dj_lengths, dj_step, dj_first, j_chances)
+                misread[: length + 1] = 0.0
+                total = 0.0
+                for g in range(genes):
+                    used[g] = _ends(js, j_choice[g], j_values, j_depth, length, j_chances, j_ends[g], bar)
+                    if g < v_rows and (used[g] or v_rows == 1):
+                        _ends(vs, v_choice[g], v_values, v_depth, length, v_chances, v_ends[g], left[g])
+                        begun[g, : length + 1] = 0.0
+                    if not used[g]:
+                        continue
+                    _turned(bar, length, right[g])
+                    rbar[g, : length + 1] = 0.0
+                    counts[g] = 0.0
+                    v = g % v_rows
+                    _middle(
+                        length, d_sizes[g], d_codes[g], d_deletions[g], factors, wrong, left[v], right[g], begun[v],
+                        rbar[g], misread, counts[g], buffers,
+                    )  # fmt: skip
+                    total += _sum(counts[g].reshape(-1))
+                held = 0 if row_weights[row] > 0 else 1
+                weight = np.int64(row_weights[row]) if held == 0 else np.int64(1)
+                logs[held] += np.int64(-np.log(max(total, LEAST)) * log_unit + 0.5) * weight
+                if total < LEAST:
+                    lost[held] += weight
+                if held or total < LEAST:
+                    continue
+                over = 1.0 / total
+                errors = _sum(misread[:length]) * over
+                v_by_form[: len(vs)] = 0.0
+                j_by_form[: len(js)] = 0.0
+                v_ended[:] = 0.0
+                j_ended[:] = 0.0
+                for g in range(genes):
+                    if not used[g]:
+                        continue
+                    for a in range(lefts):
+                        for b in range(columns):
+                            if counts[g, a, b] > 0.0:
+                                at_d[g, a, b] += np.int64(counts[g, a, b] * over * unit + 0.5) * weight
+                    _turned(rbar[g], length, bar)
+                    errors += _ends_back(
+                        js, j_choice[g], j_values, j_misread, j_depth, length, j_chances, j_ends[g], bar, over, unit,
+                        weight, at_j_choice[g], j_ended, j_by_form,
+                    )  # fmt: skip
+                for v in range(v_rows):
+                    if v_rows == 1 or used[v]:
+                        for q in range(1, length):
+                            bar[q] = begun[v, q] / left[v, q] if left[v, q] > 0.0 else 0.0
+                        bar[length] = 0.0
+                        errors += _ends_back(
+                            vs, v_choice[v], v_values, v_misread, v_depth, length, v_chances, v_ends[v], bar, over,
+                            unit, weight, at_v_choice[v], v_ended, v_by_form,
+                        )  # fmt: skip
+                _count_deletions(vs, v_sizes, v_depth, v_by_form, unit, weight, at_v)
+                _count_deletions(js, j_sizes, j_depth, j_by_form, unit, weight, at_j)
+                at_misread[0] += np.int64(errors * unit + 0.5) * weight
+                scale[: length + 1] = over
+                _back(
+                    codes, length, v_depth, nodes, v_ended, scale, unit, weight, at_node, vd_at_lengths, vd_at_first,
+                    vd_at_step, by_length, cover,
+                )  # fmt: skip
+                _back(
+                    back, length, j_depth, nodes, j_ended, scale, unit, weight, at_node, dj_at_lengths, dj_at_first,
+                    dj_at_step, by_length, cover,
+                )  # fmt: skip
 
 
 class ErrorsKernel(Kernel):
@@ -397,13 +353,13 @@ class ErrorsKernel(Kernel):
         out: NDArray[np.int64] = np.zeros((parts, sum(layout.sizes)), dtype=np.int64)
         if last > first:
             v_masks, j_masks, vd, dj = layout.v_masks, layout.j_masks, weights.vd, weights.dj
-            arguments = Arguments(
-                own.words, own.lengths, own.offsets, self.problem.row_weights, v_masks.first, v_masks.places,
-                j_masks.first, j_masks.places, layout.v.codes, layout.v.lengths, layout.d.codes, layout.d.lengths,
-                layout.j.codes, layout.j.lengths, np.array(layout.sizes), weights.v_choice, weights.j_choice,
-                weights.v, weights.j, weights.d, vd.lengths, vd.step, vd.first, dj.lengths, dj.step, dj.first,
-                v_masks.most, j_masks.most, self._error_rate,
+            expected_counts(
+                own.words, own.lengths, own.offsets, self.problem.row_weights, first, last,
+                layout.unit(self.problem.rows), parts, self._error_rate, v_masks.first, v_masks.places, j_masks.first,
+                j_masks.places, (v_masks.most, j_masks.most), layout.v.codes, layout.v.lengths, layout.d.codes,
+                layout.d.lengths, layout.j.codes, layout.j.lengths, np.array(layout.sizes), weights.v_choice,
+                weights.j_choice, weights.v, weights.j, weights.d, vd.lengths, vd.step, vd.first, dj.lengths, dj.step,
+                dj.first, out,
             )  # fmt: skip
-            expected_counts(first, last, layout.unit(self.problem.rows), arguments, out)
         total = out.sum(axis=0, keepdims=True)
         return lambda: total

@@ -5,18 +5,18 @@ derivatives by Left and Right give every count: those of a side go back through 
 that end at q.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import get_num_threads, njit, prange
 from numpy.typing import NDArray
 
-from hpcvdj.kernels.inference.layout import LEAST, Ints
+from hpcvdj.kernels.inference.layout import LEAST
 from hpcvdj.kernels.inference.method import InferenceProblem
 from hpcvdj.kernels.kernel import Kernel, Pending, Unit
 from hpcvdj.kernels.pgen.nt_cpu import base_codes
 from hpcvdj.kernels.pgen.tables import ROW_BASES
-from hpcvdj.recombination.models import Array, Model
+from hpcvdj.recombination.models import Model
 
 CHUNK = 256
 """Junctions that a thread takes at a time."""
@@ -147,149 +147,110 @@ def _middle_back(codes, length, left, right, child, weights, over, unit, weight,
             e += 1
 
 
-class Arguments(NamedTuple):
-    """What the kernel reads.
-
-    packed, lengths, offsets, row_weights  the junctions, grouped by pairs of sets of alleles: uint64 [rows, words],
-                                           uint8 [rows], int64 [pairs + 1], uint32 [rows]
-    first_group … sizes                    of the `Layout`: the groups of each pair, the children of trees of V and J
-                                           and of D forms, the longest text of a tree, and how many counts of a kind
-    v_alone … dj_first                     the model: see `Layout.weights`
-    most_groups                            of a pair
-    """
-
-    packed: NDArray[np.uint64]
-    lengths: NDArray[np.uint8]
-    offsets: Ints
-    row_weights: NDArray[np.uint32]
-    first_group: Ints
-    group_v: Ints
-    group_j: Ints
-    group_d: Ints
-    v_child: NDArray[np.int32]
-    j_child: NDArray[np.int32]
-    forms: NDArray[np.int32]
-    sizes: Ints
-    v_alone: Array
-    j_alone: Array
-    d_weights: Array
-    vd_lengths: Array
-    vd_step: Array
-    vd_first: Array
-    dj_lengths: Array
-    dj_step: Array
-    dj_first: Array
-    depth: int
-    most_groups: int
-
-
-# Apart from the loop over threads: numba would look for more loops to split in it, and compile it twice as long.
-@njit(cache=True, nogil=True)
-def _count_part(part, parts, begin, stop, longest, units, a, own):  # type: ignore[no-untyped-def]
-    """Counts of every `parts`-th chunk of the junctions begin … stop-1 from `part` on into `own` int64 [counts]."""
-    unit, log_unit = units
-    starts = np.zeros(len(a.sizes) + 1, dtype=np.int64)
-    for k in range(len(a.sizes)):
-        starts[k + 1] = starts[k] + a.sizes[k]
-    nodes_d = len(a.forms)
-    chunks = (stop - begin + CHUNK - 1) // CHUNK
-    at_v, at_j, at_d = own[starts[0] :], own[starts[1] :], own[starts[2] :]
-    vd_at_lengths, dj_at_lengths = own[starts[3] : starts[4]], own[starts[4] : starts[5]]
-    vd_at_first, dj_at_first = own[starts[5] :], own[starts[6] :]
-    vd_at_step, dj_at_step = own[starts[7] :], own[starts[8] :]
-    logs, lost = own[starts[9] :], own[starts[10] :]
-    deepest = min(a.depth, longest) + 1
-    lags = max(len(a.vd_lengths), len(a.dj_lengths))
-    codes = np.zeros(longest + ROW_BASES, dtype=np.uint8)
-    back = np.zeros(longest + ROW_BASES, dtype=np.uint8)
-    v_nodes = np.zeros((a.most_groups, deepest), dtype=np.int64)
-    j_nodes = np.zeros((a.most_groups, deepest), dtype=np.int64)
-    v_ended = np.zeros((a.most_groups, deepest, len(a.vd_lengths)))
-    j_ended = np.zeros((a.most_groups, deepest, len(a.dj_lengths)))
-    left, right = np.zeros((a.most_groups, longest + 1)), np.zeros((a.most_groups, longest + 1))
-    lbar, rbar = np.zeros((a.most_groups, longest + 1)), np.zeros(longest + 1)
-    v_depth, j_depth = np.zeros(a.most_groups, dtype=np.int64), np.zeros(a.most_groups, dtype=np.int64)
-    # The group that has the V side of a group: groups of one set of V alleles share it.
-    v_of = np.zeros(a.most_groups, dtype=np.int64)
-    by_length, cover = np.zeros(lags), np.zeros(longest + 2)
-    for chunk in range(part, chunks, parts):
-        low = begin + chunk * CHUNK
-        pair = np.searchsorted(a.offsets, low, side="right") - 1
-        for row in range(low, min(stop, low + CHUNK)):
-            while a.offsets[pair + 1] <= row:
-                pair += 1
-            length = np.int64(a.lengths[row])
-            base_codes(a.packed[row], length, codes)
-            for k in range(length):
-                back[k] = codes[length - 1 - k]
-            begun, count = a.first_group[pair], a.first_group[pair + 1] - a.first_group[pair]
-            total = 0.0
-            for g in range(count):
-                group = begun + g
-                j_depth[g] = 0
-                if length == 0 or a.j_child[a.group_j[group], back[0]] < 0:
-                    continue
-                j_depth[g] = _forward(
-                    back, length, a.group_j[group], a.j_child, a.j_alone, a.dj_lengths, a.dj_step, a.dj_first,
-                    j_nodes[g], j_ended[g], right[g],
-                )  # fmt: skip
-                v_of[g] = g
-                for other in range(g):
-                    if j_depth[other] and a.group_v[begun + other] == a.group_v[group]:
-                        v_of[g] = v_of[other]
-                        break
-                if v_of[g] == g:
-                    v_depth[g] = _forward(
-                        codes, length, a.group_v[group], a.v_child, a.v_alone, a.vd_lengths, a.vd_step, a.vd_first,
-                        v_nodes[g], v_ended[g], left[g],
-                    )  # fmt: skip
-                    lbar[g, : length + 1] = 0.0
-                total += _middle(
-                    codes, length, left[v_of[g]], right[g], a.forms, a.d_weights[a.group_d[group]], lbar[v_of[g]]
-                )
-            held = 0 if a.row_weights[row] > 0 else 1
-            weight = np.int64(a.row_weights[row]) if held == 0 else np.int64(1)
-            logs[held] += np.int64(-np.log(max(total, LEAST)) * log_unit + 0.5) * weight
-            if total < LEAST:
-                lost[held] += weight
-            if held or total < LEAST:
-                continue
-            over = 1.0 / total
-            for g in range(count):
-                if j_depth[g] == 0:
-                    continue
-                group = begun + g
-                table = a.group_d[group]
-                rbar[: length + 1] = 0.0
-                _middle_back(
-                    codes, length, left[v_of[g]], right[g], a.forms, a.d_weights[table], over, unit, weight,
-                    at_d[table * nodes_d :], rbar,
-                )  # fmt: skip
-                _back(
-                    back, length, j_depth[g], j_nodes[g], j_ended[g], rbar, unit, weight, at_j, dj_at_lengths,
-                    dj_at_first, dj_at_step, by_length, cover,
-                )  # fmt: skip
-                if v_of[g] == g:
-                    for q in range(length + 1):
-                        lbar[g, q] *= over
-                    _back(
-                        codes, length, v_depth[g], v_nodes[g], v_ended[g], lbar[g], unit, weight, at_v,
-                        vd_at_lengths, vd_at_first, vd_at_step, by_length, cover,
-                    )  # fmt: skip
-
-
 @njit(cache=True, nogil=True, parallel=True)
-def expected_counts(begin, stop, units, a, out):  # type: ignore[no-untyped-def]
+def expected_counts(  # type: ignore[no-untyped-def]
+    packed, lengths, offsets, row_weights, begin, stop, units, parts,
+    first_group, group_v, group_j, group_d, v_child, j_child, forms, depth, most_groups, sizes,
+    v_alone, j_alone, d_weights, vd_lengths, vd_step, vd_first, dj_lengths, dj_step, dj_first, out,
+):  # fmt: skip
     """Counts of the junctions begin … stop-1 into `out` int64 [parts, counts], one row for each thread.
 
     units  what one is in counts, and in log-likelihoods
-    a      `Arguments`
     """
+    unit, log_unit = units
+    starts = np.zeros(len(sizes) + 1, dtype=np.int64)
+    for k in range(len(sizes)):
+        starts[k + 1] = starts[k] + sizes[k]
+    nodes_d = len(forms)
+    chunks = (stop - begin + CHUNK - 1) // CHUNK
     longest: Any = 0
     for row in range(begin, stop):
-        longest = max(longest, np.int64(a.lengths[row]))
-    for part in prange(len(out)):
-        _count_part(part, len(out), begin, stop, longest, units, a, out[part])
+        longest = max(longest, np.int64(lengths[row]))
+    for part in prange(parts):
+        own = out[part]
+        at_v, at_j, at_d = own[starts[0] :], own[starts[1] :], own[starts[2] :]
+        vd_at_lengths, dj_at_lengths = own[starts[3] : starts[4]], own[starts[4] : starts[5]]
+        vd_at_first, dj_at_first = own[starts[5] :], own[starts[6] :]
+        vd_at_step, dj_at_step = own[starts[7] :], own[starts[8] :]
+        logs, lost = own[starts[9] :], own[starts[10] :]
+        deepest = min(depth, longest) + 1
+        lags = max(len(vd_lengths), len(dj_lengths))
+        codes = np.zeros(longest + ROW_BASES, dtype=np.uint8)
+        back = np.zeros(longest + ROW_BASES, dtype=np.uint8)
+        v_nodes = np.zeros((most_groups, deepest), dtype=np.int64)
+        j_nodes = np.zeros((most_groups, deepest), dtype=np.int64)
+        v_ended = np.zeros((most_groups, deepest, len(vd_lengths)))
+        j_ended = np.zeros((most_groups, deepest, len(dj_lengths)))
+        left, right = np.zeros((most_groups, longest + 1)), np.zeros((most_groups, longest + 1))
+        lbar, rbar = np.zeros((most_groups, longest + 1)), np.zeros(longest + 1)
+        v_depth, j_depth = np.zeros(most_groups, dtype=np.int64), np.zeros(most_groups, dtype=np.int64)
+        # The group that has the V side of a group: groups of one set of V alleles share it.
+        v_of = np.zeros(most_groups, dtype=np.int64)
+        by_length, cover = np.zeros(lags), np.zeros(longest + 2)
+        for chunk in range(part, chunks, parts):
+            low = begin + chunk * CHUNK
+            pair = np.searchsorted(offsets, low, side="right") - 1
+            for row in range(low, min(stop, low + CHUNK)):
+                while offsets[pair + 1] <= row:
+                    pair += 1
+                length = np.int64(lengths[row])
+                base_codes(packed[row], length, codes)
+                for k in range(length):
+                    back[k] = codes[length - 1 - k]
+                begun, count = first_group[pair], first_group[pair + 1] - first_group[pair]
+                total = 0.0
+                for g in range(count):
+                    group = begun + g
+                    j_depth[g] = 0
+                    if length == 0 or j_child[group_j[group], back[0]] < 0:
+                        continue
+                    j_depth[g] = _forward(
+                        back, length, group_j[group], j_child, j_alone, dj_lengths, dj_step, dj_first,
+                        j_nodes[g], j_ended[g], right[g],
+                    )  # fmt: skip
+                    v_of[g] = g
+                    for other in range(g):
+                        if j_depth[other] and group_v[begun + other] == group_v[group]:
+                            v_of[g] = v_of[other]
+                            break
+                    if v_of[g] == g:
+                        v_depth[g] = _forward(
+                            codes, length, group_v[group], v_child, v_alone, vd_lengths, vd_step, vd_first,
+                            v_nodes[g], v_ended[g], left[g],
+                        )  # fmt: skip
+                        lbar[g, : length + 1] = 0.0
+                    total += _middle(
+                        codes, length, left[v_of[g]], right[g], forms, d_weights[group_d[group]], lbar[v_of[g]]
+                    )
+                held = 0 if row_weights[row] > 0 else 1
+                weight = np.int64(row_weights[row]) if held == 0 else np.int64(1)
+                logs[held] += np.int64(-np.log(max(total, LEAST)) * log_unit + 0.5) * weight
+                if total < LEAST:
+                    lost[held] += weight
+                if held or total < LEAST:
+                    continue
+                over = 1.0 / total
+                for g in range(count):
+                    if j_depth[g] == 0:
+                        continue
+                    group = begun + g
+                    table = group_d[group]
+                    rbar[: length + 1] = 0.0
+                    _middle_back(
+                        codes, length, left[v_of[g]], right[g], forms, d_weights[table], over, unit, weight,
+                        at_d[table * nodes_d :], rbar,
+                    )  # fmt: skip
+                    _back(
+                        back, length, j_depth[g], j_nodes[g], j_ended[g], rbar, unit, weight, at_j, dj_at_lengths,
+                        dj_at_first, dj_at_step, by_length, cover,
+                    )  # fmt: skip
+                    if v_of[g] == g:
+                        for q in range(length + 1):
+                            lbar[g, q] *= over
+                        _back(
+                            codes, length, v_depth[g], v_nodes[g], v_ended[g], lbar[g], unit, weight, at_v,
+                            vd_at_lengths, vd_at_first, vd_at_step, by_length, cover,
+                        )  # fmt: skip
 
 
 class ExpectationKernel(Kernel):
@@ -316,11 +277,11 @@ class ExpectationKernel(Kernel):
         out: NDArray[np.int64] = np.zeros((parts, sum(layout.sizes)), dtype=np.int64)
         groups = max(1, int(np.diff(layout.first_group).max(initial=0)))
         if last > first:
-            arguments = Arguments(
-                own.words, own.lengths, own.offsets, self.problem.row_weights, layout.first_group, layout.group_v,
-                layout.group_j, layout.group_d, layout.v.child, layout.j.child, layout.forms, np.array(layout.sizes),
-                *self._weights, layout.depth, groups,
+            expected_counts(
+                own.words, own.lengths, own.offsets, self.problem.row_weights, first, last,
+                layout.unit(self.problem.rows), parts, layout.first_group, layout.group_v, layout.group_j,
+                layout.group_d, layout.v.child, layout.j.child, layout.forms, layout.depth, groups,
+                np.array(layout.sizes), *self._weights, out,
             )  # fmt: skip
-            expected_counts(first, last, layout.unit(self.problem.rows), arguments, out)
         total = out.sum(axis=0, keepdims=True)
         return lambda: total
