@@ -19,15 +19,11 @@ from hpcvdj.repertoires.tables import write_table
 from tests.cohorts.drawn import drawn, with_individuals
 from tests.cohorts.test_sharing import DRAWS, HOSTILE, gene, planted, randomised
 from tests.commands import error_line, hpcvdj_command
+from tests.loci import LOCI, slow_but
 
-LOCI = ["human_tra", "human_trb", "human_igk", "human_igh", "mouse_tra", "mouse_trb"]
 NULL = ("nt_variants", "same_nt", "p_same_nt", "likely_copy")
 
 pytestmark = pytest.mark.filterwarnings("ignore::hpcvdj.errors.HpcvdjWarning")
-
-
-def slow_but(loci, *quick):
-    return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in loci]
 
 
 @pytest.fixture(autouse=True)

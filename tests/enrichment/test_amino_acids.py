@@ -26,9 +26,10 @@ from hpcvdj.repertoires.tables import write_table
 from hpcvdj.runs.run import Run
 from tests.commands import error_line, hpcvdj_command
 from tests.enrichment.test_enrich import planted
+from tests.loci import LOCI, slow_but
 
-LOCI = {"human_tra": 20_000, "human_trb": 40_000, "human_igk": 5_000, "human_igh": 40_000, "mouse_tra": 20_000,
-        "mouse_trb": 20_000}  # fmt: skip
+RECOMBINATIONS = {"human_tra": 20_000, "human_trb": 40_000, "human_igk": 5_000, "human_igh": 40_000,
+                  "mouse_tra": 20_000, "mouse_trb": 20_000}  # fmt: skip
 """Recombinations of each locus."""
 
 NAMES = ["sequence_id", "v_call", "j_call", "junction"]
@@ -37,10 +38,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::hpcvdj.errors.HpcvdjWarning"),
     pytest.mark.olga,
 ]
-
-
-def slow_but(loci, *quick):
-    return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in loci]
 
 
 def drawn(model, number, seed=11):
@@ -98,7 +95,7 @@ def test_calibrated_on_what_recombination_makes(name, genes):
     """P-values are uniform, or, where one recombination in many is repeated, too large."""
     model = load_model(name)
     reading = productive_reading(["junction_aa"], genes=genes)
-    own = distinct_junctions(read_table(drawn(model, LOCI[name]), model, reading), model).clonotypes()
+    own = distinct_junctions(read_table(drawn(model, RECOMBINATIONS[name]), model, reading), model).clonotypes()
     assert not own.nucleotides
     size, neighbours, _, _ = module._counted(own, Settings(kappa=1.0), open_backend("cpu"))
     some = np.sort(np.random.default_rng(2).permutation(len(own))[:2_000])

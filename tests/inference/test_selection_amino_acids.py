@@ -21,8 +21,8 @@ from hpcvdj.repertoires.tables import write_table
 from hpcvdj.runs.run import Run
 from tests.cohorts.drawn import drawn, with_individuals
 from tests.commands import error_line, hpcvdj_command
-from tests.inference.test_selection_drawn import LOCI, SIZES, slow_but, weights_of
-from tests.selected import distinct, with_factor
+from tests.inference.test_selection_drawn import SIZES, require_recovered
+from tests.loci import LOCI, slow_but
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::hpcvdj.errors.HpcvdjWarning"),
@@ -53,19 +53,7 @@ def test_no_selection_is_invented(name):
 @pytest.mark.parametrize("name", slow_but(LOCI, "human_igk"))
 def test_a_planted_factor_is_recovered(name):
     """As well as from nucleotides (`test_selection_drawn`)."""
-    model = load_model(name)
-    true = with_factor(model, weights_of(model), draws=30_000)
-    sizes = [60_000, 10_000] if name == "human_igk" else [36_000, 12_000]
-    rows = hpcvdj.generate(true, sum(sizes), seed=3, selection=True, backend="cpu")
-    fit = fitted(with_individuals(rows, sizes), model)
-    fresh = distinct(drawn(model, 20_000, 12), model)
-    logs, found = (fresh.log_factor(own) for own in (true.selection, fit.selection))
-    slope, _ = np.polyfit(logs, found, 1, w=np.sqrt(fresh.times))
-    assert slope == pytest.approx(1, abs=0.15)
-    of_selected = fresh.times * np.exp(logs)
-    gains = [np.average(own, weights=of_selected) for own in (logs, found)]
-    assert gains[1] > 0.8 * gains[0] > 0.12
-    assert fit.gain > 5 * fit.error
+    require_recovered(name, fitted)
 
 
 def test_lots_do_not_depend_on_what_else_there_is():

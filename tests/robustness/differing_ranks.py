@@ -165,7 +165,7 @@ def run(case: Case, work: Path, chance: random.Random, expected: dict[str, Any])
     case.exit_code, said, case.seconds = launched(line)
     ours = [own for own in said if own.startswith("hpcvdj: ") and "do not trust its tests" not in own]
     errors = [own for own in ours if "error:" in own]
-    case.said = (errors or said[-1:] or [""])[-1].replace(str(work.parent), "")[:200]
+    case.said = (errors or said[-1:] or [""])[-1].replace(f"{work}/", "").replace(f"{work.parent}/", "")[:200]
     written = (work / target).exists()
     if case.exit_code is None:
         case.exit_code, case.fault = -1, f"not ended after {LIMIT} s"

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from hpcvdj.inference.parameters import PARAMETERS, maximised, mixed
 from hpcvdj.kernels.inference.errors_cpu import ErrorsKernel
+from hpcvdj.kernels.inference.errors_layout import Weights
 from hpcvdj.kernels.inference.layout import Expected
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.scenarios import pgen, scenarios
@@ -106,3 +107,16 @@ def test_the_likelihood_never_falls(seed, has_d):
         rates.add(model.error_rate)
         model = maximised(model, found, frozenset(PARAMETERS))
     assert len(rates) == 8
+
+
+@pytest.mark.parametrize("has_d", [True, False])
+def test_the_kernel_is_compiled_once(has_d):
+    """Arrays of one layout, however the model's were read: each other layout takes 30 s of compiling."""
+    model = random_model(5, has_d)
+    sides = {name: np.asfortranarray(getattr(model, name)) for name in ("v_deletions", "j_deletions", "d_deletions")}
+    if has_d:
+        sides["p_dj"] = np.asfortranarray(model.p_dj)
+    own = Weights.of(replace(model, **sides))
+    for name in ("v_choice", "j_choice", "v", "j", "d"):
+        array = getattr(own, name)
+        assert (array.dtype, array.flags.c_contiguous) == (np.dtype(np.float64), True), name
