@@ -16,6 +16,9 @@ from hpcvdj.recombination.selection import Counts, Floats, Genes, Selection
 from hpcvdj.repertoires.genes import amino_acids, by_gene, has_nucleotides, kinds_of, without_genes
 from hpcvdj.repertoires.junctions import Junctions
 
+AMINO_ACID_WORDS = LONGEST_JUNCTION // (3 * 8)
+"""Words of eight amino acids of the longest junction."""
+
 
 @dataclass(frozen=True)
 class DistinctJunctions:
@@ -80,7 +83,7 @@ class DistinctJunctions:
         words = self.repertoire.words
         if not has_nucleotides(self.repertoire):
             # The same words, whatever else is in the repertoire.
-            words = np.pad(words, ((0, 0), (0, LONGEST_JUNCTION // 24 - words.shape[1])))
+            words = np.pad(words, ((0, 0), (0, AMINO_ACID_WORDS - words.shape[1])))
         for part in (self.repertoire.lengths.astype(np.uint64), *words.T):
             # The upper half of a product depends on all bits of its factors.
             mixed = (mixed ^ part) * factor

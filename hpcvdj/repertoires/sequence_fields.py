@@ -32,18 +32,22 @@ def common_fields(paths: Sequence[Path], opening: Opening = BY_HEADER) -> list[J
 
     InputError if tables have sequences, and no field in common.
     """
-    common, first = list(FIELDS), None
+    common: list[JunctionField] = []
+    first = None
     for file in files_of(paths, opening, warn=False):
         with suppress(InputError):
-            own = _fields_at(file, opening)
-            kept = [field for field in common if field in own]
-            if own and not kept and first is not None:
-                break
-            common, first = kept or common, first or file
+            fields = _fields_at(file, opening)
+            if not common:
+                common, first = fields, file
+            elif fields:
+                kept = [field for field in common if field in fields]
+                if not kept:
+                    break
+                common = kept
     else:
-        return common if first is not None else []
+        return common
     raise InputError(
-        f"{file}: has {', '.join(own)}, and {first} has {', '.join(common)}: give tables that all have nucleotides "
+        f"{file}: has {', '.join(fields)}, and {first} has {', '.join(common)}: give tables that all have nucleotides "
         "(junction), or all amino acids (junction_aa)"
     )
 

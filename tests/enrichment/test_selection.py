@@ -150,7 +150,7 @@ def test_what_has_no_factor_is_refused(selected, model, options, message):
 @pytest.mark.slow
 @pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
 def test_ranks(selected, model, tmp_path):
-    """No command that takes the factor into account writes other bytes on two or three ranks."""
+    """No command that takes the factor into account writes other bytes on three ranks."""
     hpcvdj.write_model(model, tmp_path / "model")
     write_table(tmp_path / "t.tsv", selected.slice(0, 3_000).to_batches(), overwrite=False)
     given = ["-m", tmp_path / "model", "--backend", "cpu"]
@@ -160,7 +160,7 @@ def test_ranks(selected, model, tmp_path):
         ["generate", *given, "--selection", "-n", "5000"],
     ):
         written = []
-        for ranks in (1, 2, 3):
+        for ranks in (1, 3):
             target = tmp_path / f"{words[0]}_{ranks}.tsv"
             done = launch(ranks, "-m", "hpcvdj", *words, "-o", target)
             assert done.returncode == 0, done.stderr
