@@ -31,7 +31,7 @@ from _common import LOCI, record
 
 import hpcvdj
 from hpcvdj.chance.check import check_fit, sample_of_table
-from hpcvdj.counting.config import PgenConfig
+from hpcvdj.probabilities.settings import PgenConfig
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.repertoires.reading import Reading
 

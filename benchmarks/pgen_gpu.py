@@ -23,9 +23,9 @@ from _common import record, timed
 from numpy.typing import NDArray
 
 import hpcvdj
-from hpcvdj.counting.config import PgenConfig
 from hpcvdj.kernels.kernel import Unit
 from hpcvdj.kernels.pgen import pgen_cpu
+from hpcvdj.probabilities.settings import PgenConfig
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem, Repertoire
 from hpcvdj.repertoires.junctions import read_table

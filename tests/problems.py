@@ -10,8 +10,6 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from hpcvdj.counting.config import Config
-from hpcvdj.counting.count import count_tables
-from hpcvdj.counting.summary import Summary
 from hpcvdj.errors import choice, choices
 from hpcvdj.kernels.backends import open_backend
 from hpcvdj.kernels.method import everything
@@ -24,6 +22,8 @@ from hpcvdj.repertoires.reading import Reading
 from hpcvdj.repertoires.tables import Table
 from hpcvdj.runs.partition import block_range
 from hpcvdj.runs.run import Run
+from hpcvdj.values.summary import Summary
+from hpcvdj.values.tables import count_tables
 
 METHODS = list(choices(PathwayMethod))
 

@@ -8,9 +8,6 @@ from hpcvdj.api.parameters import documented
 from hpcvdj.api.tables import Given
 from hpcvdj.api.tables import germline as germline_of
 from hpcvdj.counting.config import DEFAULT_MAX_N, Config
-from hpcvdj.counting.species import species_warning
-from hpcvdj.counting.summary import Tally
-from hpcvdj.counting.tables import values_of_table
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.kernels.pathways.methods import Direct
@@ -23,6 +20,9 @@ from hpcvdj.recombination.germline import Germline, PaperDForms, Tables
 from hpcvdj.recombination.repertoire import SequenceField
 from hpcvdj.repertoires.junctions import Reference, read_table
 from hpcvdj.repertoires.settings import RowSettings
+from hpcvdj.repertoires.species import species_warning
+from hpcvdj.repertoires.tally import Tally
+from hpcvdj.values.memory import values_of_table
 
 
 @documented(Config, RowSettings)

@@ -15,14 +15,13 @@ from hpcvdj.chance.check import check_model, sample_of_table
 from hpcvdj.chance.settings import Checks
 from hpcvdj.cohorts.like import cohort_like
 from hpcvdj.cohorts.settings import Naming
-from hpcvdj.counting.config import Normalize, PgenConfig, PgenSettings
-from hpcvdj.counting.tables import values_of_table
 from hpcvdj.errors import InputError
 from hpcvdj.generation.generate import generate as draw
 from hpcvdj.generation.settings import PAPER_LARGEST_PAIR, PAPER_SEQUENCES, Generation, Simulation, Weighting
 from hpcvdj.generation.simulate import simulate as make
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.kernels.quantities import Pgen
+from hpcvdj.probabilities.settings import Normalize, PgenConfig, PgenSettings
 from hpcvdj.public import warn
 from hpcvdj.recombination.calls import Genes, Ties
 from hpcvdj.recombination.germline import Germline, Tables
@@ -33,6 +32,7 @@ from hpcvdj.recombination.symbols import Alphabet, read_alphabet
 from hpcvdj.repertoires.reading import reading_of
 from hpcvdj.repertoires.sequence_fields import fields_of_table
 from hpcvdj.runs.run import Run
+from hpcvdj.values.memory import values_of_table
 
 
 @documented(PgenSettings, Checks, without=("keep_misfits",))

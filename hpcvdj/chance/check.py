@@ -27,13 +27,12 @@ from hpcvdj.chance.calls import (
 from hpcvdj.chance.depth import Counts, Floats
 from hpcvdj.chance.fit import TAIL, Frame, GeneFit, LengthFit, Side, at_least, compare, times_text
 from hpcvdj.chance.settings import Checks
-from hpcvdj.counting.compute import count_in_memory
-from hpcvdj.counting.config import PgenConfig
 from hpcvdj.errors import InputError, few, option, told
 from hpcvdj.generation.generate import generate
 from hpcvdj.generation.settings import Generation
 from hpcvdj.kernels.generation.letters import productive_rows
 from hpcvdj.kernels.neighbours.blocks import groups
+from hpcvdj.probabilities.settings import PgenConfig
 from hpcvdj.recombination.calls import Genes, locus_of
 from hpcvdj.recombination.exclusions import ExclusionKind
 from hpcvdj.recombination.germline import SegmentType
@@ -47,6 +46,7 @@ from hpcvdj.repertoires.junctions import Junctions, read_table
 from hpcvdj.repertoires.reading import Reading
 from hpcvdj.repertoires.tables import as_arrow
 from hpcvdj.runs.run import Run
+from hpcvdj.values.compute import count_in_memory
 
 SAMPLE = 100_000
 """Rows of the tables that are compared, at most."""

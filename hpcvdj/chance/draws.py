@@ -7,17 +7,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hpcvdj.counting.compute import count_in_memory, shared_repertoire
-from hpcvdj.counting.config import PgenConfig
-from hpcvdj.counting.tables import productive_reading
 from hpcvdj.generation.generate import generate
 from hpcvdj.generation.settings import Generation
+from hpcvdj.probabilities.settings import PgenConfig
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.recombination.repertoire import PgenProblem, Repertoire
 from hpcvdj.repertoires.genes import by_gene, kinds_of
 from hpcvdj.repertoires.junctions import read_table
+from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.runs.run import Run
+from hpcvdj.values.compute import count_in_memory, shared_repertoire
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]

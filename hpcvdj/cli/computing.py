@@ -12,13 +12,13 @@ from hpcvdj.runs.settings import Started
 from hpcvdj.runs.stopping import stopped_by
 
 if TYPE_CHECKING:
-    from hpcvdj.counting.config import Plan
-    from hpcvdj.counting.summary import Summary
     from hpcvdj.repertoires.inputs import Inputs
     from hpcvdj.repertoires.junctions import Reference
     from hpcvdj.repertoires.reading import Reading
     from hpcvdj.runs.folder import Identity
     from hpcvdj.runs.run import Run
+    from hpcvdj.values.plan import Plan
+    from hpcvdj.values.summary import Summary
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ def compute_each(
 
     InputError at the end, with their names, if some could not be computed, or had no row that could be.
     """
-    from hpcvdj.counting.summary import total_of
+    from hpcvdj.values.summary import total_of
 
     with run.request:
         work = run.from_root(plan)
@@ -121,12 +121,12 @@ def _computed(
 
     None if an earlier run was stopped between the two.
     """
-    from hpcvdj.counting.count import count_tables
-    from hpcvdj.counting.summary import identity_of
     from hpcvdj.repertoires.tables import is_table
     from hpcvdj.results.export import export
     from hpcvdj.results.facts import Targets
     from hpcvdj.results.parts import discard_parts, discard_result
+    from hpcvdj.values.summary import identity_of
+    from hpcvdj.values.tables import count_tables
 
     def to(path: Path) -> "Run":
         return run.to(path, resume=started.resume, overwrite=started.overwrite, save_seconds=started.checkpoint_every)
@@ -203,8 +203,8 @@ def _report_line(summary: "Summary", inputs: "Inputs", output: Path) -> None:
 
 def report(summary: "Summary", output: Path) -> None:
     """Print the summary."""
-    from hpcvdj.counting.summary import STAGES
     from hpcvdj.repertoires.tables import is_table
+    from hpcvdj.values.summary import STAGES
 
     excluded = summary.rows_read - summary.counted
     seconds = summary.seconds
@@ -254,8 +254,9 @@ def warn(computed: "list[tuple[Inputs, Summary]]", reference: "Reference") -> No
 
     Reasons are those of all tables together.
     """
-    from hpcvdj.counting.species import species_warning
-    from hpcvdj.counting.summary import log_exclusions, total_of
+    from hpcvdj.repertoires.species import species_warning
+    from hpcvdj.repertoires.tally import log_exclusions
+    from hpcvdj.values.summary import total_of
 
     total = total_of([summary for _, summary in computed])
     name = computed[0][0].path.name if len(computed) == 1 else f"{len(computed):,} tables"

@@ -22,8 +22,8 @@ def command(
     run = common.begin()
     if not run.is_root:
         return
-    from hpcvdj.counting.summary import reason_lines
     from hpcvdj.repertoires.convert import convert
+    from hpcvdj.repertoires.tally import reason_lines
 
     done = convert(junctions, output, opening.opening(), overwrite=overwrite)
     if done.tables > 1:

@@ -224,10 +224,10 @@ def _likelihoods(path: Path, models: "dict[str, Model]") -> list[str]:
     import numpy as np
     import pyarrow as pa
 
-    from hpcvdj.counting.config import PgenConfig
-    from hpcvdj.counting.tables import values_of_table
+    from hpcvdj.probabilities.settings import PgenConfig
     from hpcvdj.recombination.possible import Possible
     from hpcvdj.repertoires.readers import open_table
+    from hpcvdj.values.memory import values_of_table
 
     table = pa.Table.from_batches(open_table(path).batches(["v_call", "j_call", "junction"]))
     # Alleles that are not functional make no junction, and models differ in how often they are chosen.

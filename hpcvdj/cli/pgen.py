@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from hpcvdj.chance.settings import Checks, Force, TiesOption
 from hpcvdj.cli import common, options
 from hpcvdj.cli.computing import compute_each, planned
-from hpcvdj.counting.config import PgenSettings
+from hpcvdj.probabilities.settings import PgenSettings
 from hpcvdj.repertoires.settings import Strict, TableSettings
 from hpcvdj.runs.ranks import log_if_serial
 from hpcvdj.runs.settings import Launch, Started
 
 if TYPE_CHECKING:
-    from hpcvdj.counting.config import PgenConfig
+    from hpcvdj.probabilities.settings import PgenConfig
     from hpcvdj.recombination.models import Model
     from hpcvdj.repertoires.inputs import Inputs
     from hpcvdj.repertoires.reading import Reading

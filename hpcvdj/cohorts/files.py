@@ -10,10 +10,6 @@ from hpcvdj.chance.check import ModelFit, check_model, check_tables, sample_of_t
 from hpcvdj.chance.settings import Checks
 from hpcvdj.cohorts.cohort import Cohort, cohort_of
 from hpcvdj.cohorts.settings import Naming
-from hpcvdj.counting.slices import surveyed
-from hpcvdj.counting.species import species_warning
-from hpcvdj.counting.summary import log_exclusions, tally_of
-from hpcvdj.counting.tables import productive_reading
 from hpcvdj.errors import InputError, few, option
 from hpcvdj.recombination.calls import Genes
 from hpcvdj.recombination.models import Model
@@ -21,8 +17,12 @@ from hpcvdj.repertoires.formats import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import Inputs, tables_of
 from hpcvdj.repertoires.junctions import REPERTOIRE, read_table
 from hpcvdj.repertoires.read_counts import READS
+from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.repertoires.sequence_fields import common_fields, fields_of_table
+from hpcvdj.repertoires.species import species_warning
 from hpcvdj.repertoires.tables import as_arrow, table_columns
+from hpcvdj.repertoires.tally import log_exclusions, tally_of
+from hpcvdj.runs.inputs import surveyed
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.counting.compute import count_in_memory, shared_repertoire
 from hpcvdj.counting.config import Config
 from hpcvdj.errors import choices
 from hpcvdj.kernels.pathways.methods import PathwayMethod
@@ -16,6 +15,7 @@ from hpcvdj.recombination.repertoire import Problem
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.runs.progress import Progress, told_if_slow
 from hpcvdj.runs.run import Run
+from hpcvdj.values.compute import count_in_memory, shared_repertoire
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,6 @@ from hpcvdj.chance.check import (
     ModelFit,
     contradicting,
 )
-from hpcvdj.counting.compute import count_in_memory, shared_repertoire
-from hpcvdj.counting.config import PgenConfig
 from hpcvdj.enrichment import statistics
 from hpcvdj.enrichment.clonotypes import Clonotypes, Counts
 from hpcvdj.enrichment.settings import Settings
@@ -41,12 +39,14 @@ from hpcvdj.enrichment.statistics import Floats, Kappa
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.neighbours.blocks import groups
+from hpcvdj.probabilities.settings import PgenConfig
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_choice
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem
 from hpcvdj.recombination.selection import Selection
 from hpcvdj.repertoires.genes import letter_words, without_genes
 from hpcvdj.runs.run import Run
+from hpcvdj.values.compute import count_in_memory, shared_repertoire
 
 WITHOUT_NUCLEOTIDES = ("likely sequencing errors", "nucleotide variants")
 """What is not known of clonotypes of which only amino acids are."""

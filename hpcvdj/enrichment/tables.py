@@ -9,10 +9,6 @@ from typing import Any
 import hpcvdj
 from hpcvdj.chance.check import ModelFit, check_model, check_tables, sample_of_table
 from hpcvdj.chance.settings import CHECKS, Checks
-from hpcvdj.counting.slices import surveyed
-from hpcvdj.counting.species import species_warning
-from hpcvdj.counting.summary import log_exclusions, tally_of
-from hpcvdj.counting.tables import productive_reading
 from hpcvdj.enrichment.clonotypes import Clonotypes, DistinctJunctions, distinct_junctions
 from hpcvdj.enrichment.enrich import Enrichment, ReadOnce, enrich, enrich_over
 from hpcvdj.enrichment.settings import ClonotypeChoice, Settings
@@ -23,11 +19,14 @@ from hpcvdj.repertoires.formats import BY_HEADER, Opening
 from hpcvdj.repertoires.genes import has_nucleotides
 from hpcvdj.repertoires.inputs import Inputs, tables_of
 from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions, read_table
-from hpcvdj.repertoires.reading import Reading
+from hpcvdj.repertoires.reading import Reading, productive_reading
 from hpcvdj.repertoires.sequence_fields import common_fields, fields_of_table
+from hpcvdj.repertoires.species import species_warning
 from hpcvdj.repertoires.tables import as_arrow
+from hpcvdj.repertoires.tally import log_exclusions, tally_of
 from hpcvdj.results.facts import Targets
 from hpcvdj.runs.folder import Identity
+from hpcvdj.runs.inputs import surveyed
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET
 from hpcvdj.storage.inputs import file_digest

@@ -8,10 +8,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.counting.config import LONGEST_JUNCTION
 from hpcvdj.kernels.neighbours.blocks import groups
 from hpcvdj.recombination.models import Model
-from hpcvdj.recombination.repertoire import Repertoire
+from hpcvdj.recombination.repertoire import LONGEST_JUNCTION, Repertoire
 from hpcvdj.recombination.selection import Counts, Floats, Genes, Selection
 from hpcvdj.repertoires.genes import amino_acids, by_gene, has_nucleotides, kinds_of, without_genes
 from hpcvdj.repertoires.junctions import Junctions

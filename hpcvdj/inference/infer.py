@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.counting.compute import shared_repertoire
 from hpcvdj.errors import InputError, StoppedError, few, option
 from hpcvdj.inference.parameters import GENE_USAGE, free_parameters, parameters, with_parameters
 from hpcvdj.inference.rows import ChosenRows
@@ -32,6 +31,7 @@ from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.runs.driver import Driver, Partial
 from hpcvdj.runs.progress import COMPILING, told_if_slow
 from hpcvdj.runs.run import Run
+from hpcvdj.values.compute import shared_repertoire
 
 log = logging.getLogger(__name__)
 

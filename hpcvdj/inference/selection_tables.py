@@ -10,9 +10,6 @@ import pyarrow as pa
 
 from hpcvdj.chance.check import ModelFit, check_model, check_tables, sample_of_table
 from hpcvdj.chance.settings import CHECKS, Checks
-from hpcvdj.counting.slices import surveyed
-from hpcvdj.counting.summary import log_exclusions, tally_of
-from hpcvdj.counting.tables import productive_reading
 from hpcvdj.errors import few
 from hpcvdj.inference.folder import write_with_selection
 from hpcvdj.inference.selection import SelectionFit, infer_selection
@@ -24,7 +21,10 @@ from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import Inputs, tables_of
 from hpcvdj.repertoires.junctions import Junctions, read_table
+from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.repertoires.sequence_fields import common_fields, fields_of_table
+from hpcvdj.repertoires.tally import log_exclusions, tally_of
+from hpcvdj.runs.inputs import surveyed
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET
 from hpcvdj.storage.folders import exclusive_folder

@@ -9,10 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from hpcvdj.counting.config import PgenConfig
-from hpcvdj.counting.slices import surveyed
-from hpcvdj.counting.species import species_warning
-from hpcvdj.counting.summary import log_exclusions, tally_of
 from hpcvdj.errors import InputError, few, option
 from hpcvdj.inference.folder import fit_facts, named, raise_if_inferred, write_folder
 from hpcvdj.inference.infer import Fit, infer
@@ -22,6 +18,7 @@ from hpcvdj.inference.start import from_germline, with_anchors
 from hpcvdj.kernels.backends import AUTO, Backend, CpuBackend
 from hpcvdj.kernels.inference.layout import LEAST
 from hpcvdj.kernels.inference.method import ExpectationWithErrors, InferenceProblem
+from hpcvdj.probabilities.settings import PgenConfig
 from hpcvdj.recombination.alphabet import decode, unpack
 from hpcvdj.recombination.exclusions import counts_json
 from hpcvdj.recombination.germline import Germline
@@ -31,7 +28,10 @@ from hpcvdj.recombination.repertoire import LONGEST_CDR3, PgenProblem
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import Junctions, read_table
 from hpcvdj.repertoires.reading import Reading
+from hpcvdj.repertoires.species import species_warning
+from hpcvdj.repertoires.tally import log_exclusions, tally_of
 from hpcvdj.runs.folder import RunFolder
+from hpcvdj.runs.inputs import surveyed
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET
 from hpcvdj.storage.files import atomic_path

@@ -20,6 +20,9 @@ from hpcvdj.recombination.symbols import Alphabet
 LONGEST_CDR3 = 128
 """The longest CDR3 in nucleotides that any method takes: four 64-bit words."""
 
+LONGEST_JUNCTION = 192
+"""The longest junction in nucleotides whose probability is computed."""
+
 PAPER_LONGEST_CDR3 = 60
 """The longest in vivo sequence of the paper, in nucleotides (section V-A)."""
 

@@ -2,14 +2,21 @@
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import get_args
 
-from hpcvdj.errors import InputError, option, require_choice
+from hpcvdj.errors import InputError, OptionError, option, require_choice
 from hpcvdj.recombination.alphabet import NUCLEOTIDES, Letters
 from hpcvdj.recombination.calls import CallPolicy, Genes
 from hpcvdj.recombination.exclusions import ExclusionKind
-from hpcvdj.recombination.repertoire import ANCHOR_LETTERS, CDR3_ENDS, LONGEST_CDR3, JunctionField, SequenceField
+from hpcvdj.recombination.repertoire import (
+    ANCHOR_LETTERS,
+    CDR3_ENDS,
+    LONGEST_CDR3,
+    LONGEST_JUNCTION,
+    JunctionField,
+    SequenceField,
+)
 from hpcvdj.recombination.symbols import Alphabet
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
 
@@ -66,6 +73,17 @@ class Reading:
         """Letters that are removed from both ends."""
         return 0 if self.anchors else ANCHOR_LETTERS[self.sequence_field]
 
+    def of_junctions(self, genes: Genes, productive: ExclusionKind | None = None) -> "Reading":
+        """The same for probabilities: with the codons of Cys 104 and Phe/Trp 118, which recombination makes, too.
+
+        genes, productive  of the class
+
+        OptionError if CDR3s are read.
+        """
+        if self.sequence_field == "cdr3":
+            raise OptionError.of("sequence_field", "cdr3", "a probability is that of a junction")
+        return replace(self, longest=LONGEST_JUNCTION, anchors=True, genes=genes, productive=productive)
+
     @property
     def ends(self) -> tuple[str, str]:
         """What is added before and behind each sequence."""
@@ -104,3 +122,17 @@ def reading_of(
             f"{option('sequence_field', 'junction_aa')}, or leave {option('alphabet')} out"
         )
     return Reading(name, strict=strict, opening=opening)
+
+
+def productive_reading(
+    fields: Sequence[str] = ("junction",), opening: Opening = BY_HEADER, *, reads: bool = False, genes: Genes = "call"
+) -> Reading:
+    """How junctions are read, with their anchors, if all must be productive.
+
+    fields  those of `JunctionField` that the tables have: nucleotides are read if they have them, else amino acids,
+            without symbols for several
+    reads   with the read counts of tables that have them
+    genes   `any` does without calls
+    """
+    reading = replace(reading_of(fields, None, None, opening, strict=False), reads=reads, ambiguous=False)
+    return reading.of_junctions(genes, ExclusionKind.UNPRODUCTIVE)

@@ -18,13 +18,13 @@ from hpcvdj.chance.calls import (
     with_other_genes,
 )
 from hpcvdj.chance.draws import Chance
-from hpcvdj.counting.tables import productive_reading
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.recombination.igor import OLGA_FOLDERS, load_model, model_folders
 from hpcvdj.recombination.packaged import model_paths
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 from hpcvdj.repertoires.genes import by_gene, kinds_of, sequences
 from hpcvdj.repertoires.junctions import read_table
+from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.runs.run import Run
 from tests.cohorts.drawn import drawn
 

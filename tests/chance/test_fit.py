@@ -11,11 +11,11 @@ from hpcvdj.chance import check as checking
 from hpcvdj.chance.check import OF_RARE_ALLELE, check_fit, check_model, check_tables, sample_of_table
 from hpcvdj.chance.fit import BROKEN, MISFIT, Side, at_least, compare, truncated_genes
 from hpcvdj.chance.settings import Checks
-from hpcvdj.counting.config import PgenConfig
 from hpcvdj.enrichment.settings import ClonotypeChoice
 from hpcvdj.enrichment.settings import Settings as EnrichSettings
 from hpcvdj.enrichment.tables import enrich_table
 from hpcvdj.errors import InputError
+from hpcvdj.probabilities.settings import PgenConfig
 from hpcvdj.recombination.alphabet import reverse_complement
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.models import Template, twin_genes

@@ -3,9 +3,9 @@
 import pytest
 
 from hpcvdj.cli import computing
-from hpcvdj.counting import compute
 from hpcvdj.counting.config import Config
 from hpcvdj.errors import StoppedError
+from hpcvdj.values import compute
 from tests.commands import hpcvdj_command
 from tests.conftest import GERMLINE, SMALL
 from tests.problems import signalled_run

@@ -10,10 +10,10 @@ import pytest
 import hpcvdj
 from hpcvdj.cohorts.cohort import Holding
 from hpcvdj.cohorts.copies import BOTH, PERHAPS_SAME, SAME, copies_of
-from hpcvdj.counting.config import PgenConfig
-from hpcvdj.counting.tables import values_of_table
+from hpcvdj.probabilities.settings import PgenConfig
 from hpcvdj.recombination.alphabet import AMINO_ACIDS
 from hpcvdj.recombination.igor import load_model
+from hpcvdj.values.memory import values_of_table
 from tests.cohorts.drawn import drawn
 
 

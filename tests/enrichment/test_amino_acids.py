@@ -11,19 +11,19 @@ import pytest
 from scipy import stats
 
 import hpcvdj
-from hpcvdj.counting.compute import count_in_memory
-from hpcvdj.counting.config import PgenConfig
-from hpcvdj.counting.tables import productive_reading
 from hpcvdj.enrichment import enrich as module
 from hpcvdj.enrichment.clonotypes import distinct_junctions
 from hpcvdj.enrichment.enrich import COLUMNS, WITHOUT_NUCLEOTIDES, Settings
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.backends import open_backend
+from hpcvdj.probabilities.settings import PgenConfig
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.repertoire import PgenProblem
 from hpcvdj.repertoires.junctions import read_table
+from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.repertoires.tables import write_table
 from hpcvdj.runs.run import Run
+from hpcvdj.values.compute import count_in_memory
 from tests.commands import error_line, hpcvdj_command
 from tests.enrichment.test_enrich import planted
 from tests.loci import LOCI, slow_but

@@ -14,7 +14,6 @@ from scipy import stats
 
 import hpcvdj
 from hpcvdj.chance.check import IMPOSSIBLE
-from hpcvdj.counting.tables import productive_reading
 from hpcvdj.enrichment.clonotypes import distinct_junctions
 from hpcvdj.enrichment.enrich import COLUMNS, enrich
 from hpcvdj.enrichment.settings import ClonotypeChoice, Settings
@@ -27,6 +26,7 @@ from hpcvdj.recombination.packaged import model_paths
 from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.repertoires.junctions import read_table
 from hpcvdj.repertoires.readers import read_batches
+from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.repertoires.tables import write_table
 from hpcvdj.runs.run import Run
 from tests.cli.test_mpiexec import MPIEXEC
@@ -66,10 +66,10 @@ def everything(own, model):
     """Neighbours and expected numbers of all clonotypes of a sample, tested or not."""
     rng = np.random.default_rng(2)
     rows = np.sort(rng.choice(len(own), 5_000, replace=False))
-    from hpcvdj.counting.compute import count_in_memory
-    from hpcvdj.counting.config import PgenConfig
     from hpcvdj.enrichment import enrich as module
+    from hpcvdj.probabilities.settings import PgenConfig
     from hpcvdj.recombination.repertoire import PgenProblem
+    from hpcvdj.values.compute import count_in_memory
 
     size, neighbours, _, _ = module._counted(own, Settings(kappa=1.0), open_backend("cpu"))
     problem = PgenProblem(own.repertoire.subset(rows), model, COLUMNS)

@@ -11,7 +11,6 @@ import pytest
 
 import hpcvdj
 from hpcvdj.api.tables import model_of
-from hpcvdj.counting.tables import productive_reading
 from hpcvdj.enrichment.clonotypes import distinct_junctions
 from hpcvdj.enrichment.enrich import ReadOnce
 from hpcvdj.enrichment.settings import ClonotypeChoice, Settings
@@ -21,6 +20,7 @@ from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.packaged import model_paths
 from hpcvdj.repertoires.junctions import read_table
+from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.repertoires.tables import write_table
 from tests.cli.test_mpiexec import MPIEXEC
 from tests.commands import hpcvdj_command

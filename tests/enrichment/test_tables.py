@@ -12,13 +12,13 @@ import pytest
 import hpcvdj
 from hpcvdj.chance.check import check_fit, sample_of_table
 from hpcvdj.chance.settings import Checks
-from hpcvdj.counting.tables import productive_reading
 from hpcvdj.enrichment.enrich import ReadOnce
 from hpcvdj.enrichment.settings import Settings
 from hpcvdj.enrichment.tables import ClonotypeChoice, enrich_file, enrich_table, said_of_read_once
 from hpcvdj.errors import CompleteError, InputError, StoppedError
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import Inputs
+from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.repertoires.tables import write_table
 from hpcvdj.runs.run import Run
 from tests.chance.test_fit import renamed, rows_of

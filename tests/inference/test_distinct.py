@@ -8,11 +8,11 @@ import pytest
 
 import hpcvdj
 from hpcvdj.chance.depth import Holders
-from hpcvdj.counting.tables import productive_reading
 from hpcvdj.inference.distinct import of_individuals
 from hpcvdj.inference.selection import SMALLEST, _auc, _gain, _Sample, _warnings
 from hpcvdj.recombination.selection import Selection
 from hpcvdj.repertoires.junctions import read_table
+from hpcvdj.repertoires.reading import productive_reading
 from tests.selected import distinct, few_genes
 
 

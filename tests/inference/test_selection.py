@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 import hpcvdj
-from hpcvdj.counting.tables import productive_reading
 from hpcvdj.errors import InputError
 from hpcvdj.inference import selection as module
 from hpcvdj.inference.distinct import of_individuals
@@ -21,6 +20,7 @@ from hpcvdj.inference.settings import SelectionPlan
 from hpcvdj.recombination.igor import load_model, read_model
 from hpcvdj.recombination.selection import FILE, RESIDUES, Selection, features, read_selection
 from hpcvdj.repertoires.junctions import read_table
+from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.repertoires.tables import write_table
 from hpcvdj.runs.run import Run
 from tests.cli.test_mpiexec import MPIEXEC

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 import hpcvdj
-from hpcvdj.counting.tables import productive_reading
 from hpcvdj.errors import InputError
 from hpcvdj.inference import selection as module
 from hpcvdj.inference.distinct import DistinctJunctions
@@ -17,6 +16,7 @@ from hpcvdj.inference.selection import SelectionPlan, infer_selection
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.repertoires.genes import as_read, by_gene
 from hpcvdj.repertoires.junctions import read_table
+from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.repertoires.tables import write_table
 from hpcvdj.runs.run import Run
 from tests.cohorts.drawn import drawn, with_individuals

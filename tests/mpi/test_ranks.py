@@ -13,9 +13,7 @@ from hpcvdj.cohorts.cohort import cohort_of
 from hpcvdj.cohorts.contamination import contaminate
 from hpcvdj.cohorts.settings import ContaminationSettings, SharingSettings
 from hpcvdj.cohorts.sharing import share
-from hpcvdj.counting.compute import ArrayStore, compute, shared_repertoire
 from hpcvdj.counting.config import Config
-from hpcvdj.counting.tables import productive_reading
 from hpcvdj.counting.verify import reference
 from hpcvdj.errors import InputError, LostRankError
 from hpcvdj.generation.generate import generate
@@ -26,9 +24,11 @@ from hpcvdj.recombination.packaged import model_paths
 from hpcvdj.recombination.repertoire import Problem
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import read_table
+from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.runs.ranks import usable_cores, world
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import Agreement
+from hpcvdj.values.compute import ArrayStore, compute, shared_repertoire
 from tests.conftest import SMALL
 from tests.problems import METHODS, repertoire_of_file, sample
 

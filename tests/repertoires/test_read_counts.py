@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hpcvdj
-from hpcvdj.counting.slices import surveyed
-from hpcvdj.counting.tables import productive_reading
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.repertoires.inputs import tables_of
 from hpcvdj.repertoires.junctions import read_table
 from hpcvdj.repertoires.read_counts import MOST, UNKNOWN, read_counts
+from hpcvdj.repertoires.reading import productive_reading
+from hpcvdj.runs.inputs import surveyed
 from hpcvdj.runs.run import Run
 from tests.commands import hpcvdj_command
 

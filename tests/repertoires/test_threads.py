@@ -9,7 +9,7 @@ from tests.conftest import ROOT
 READ = """
 import numba, numpy as np, pyarrow as pa
 from hpcvdj.kernels.generation.letters import productive_rows
-from hpcvdj.counting.tables import productive_reading
+from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.repertoires.junctions import read_junctions
 from hpcvdj.repertoires.tables import Table

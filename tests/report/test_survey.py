@@ -8,8 +8,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from hpcvdj.counting.config import Config, PgenConfig
+from hpcvdj.counting.config import Config
 from hpcvdj.errors import InputError
+from hpcvdj.probabilities.settings import PgenConfig
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.exclusions import by_summary
 from hpcvdj.recombination.germline import read_germline

@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import hpcvdj
-from hpcvdj.counting import count, slices
 from hpcvdj.counting.config import Config
 from hpcvdj.errors import CompleteError, InputError, StoppedError
 from hpcvdj.repertoires.inputs import Inputs, tables_of
@@ -21,6 +20,8 @@ from hpcvdj.reports.survey import survey
 from hpcvdj.results.reader import Result
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.inputs import file_digest
+from hpcvdj.values import slices
+from hpcvdj.values import tables as values_tables
 from tests.commands import error_line, hpcvdj_command
 from tests.conftest import GERMLINE, SMALL
 from tests.problems import count_to, method_named
@@ -306,7 +307,7 @@ def test_tables_without_rows(tmp_path, caplog):
 def test_a_table_that_changes_meanwhile_is_refused(folder, paper_germline, tmp_path, monkeypatch, rows, added):
     table, target = tmp_path / "a.tsv", tmp_path / "o.h5"
     table.write_bytes((folder / "a.tsv").read_bytes())
-    right = count.surveyed
+    right = values_tables.surveyed
 
     def change_then(inputs, run):
         found = right(inputs, run)
@@ -314,7 +315,7 @@ def test_a_table_that_changes_meanwhile_is_refused(folder, paper_germline, tmp_p
         os.utime(table, ns=(1, 1))
         return found
 
-    monkeypatch.setattr(count, "surveyed", change_then)
+    monkeypatch.setattr(values_tables, "surveyed", change_then)
     with pytest.raises(InputError, match=r"a\.tsv: changed while it was read"):
         counted_together([table, folder / "b.tsv.gz"], paper_germline, target, rows=rows)
     assert not target.exists()
@@ -396,16 +397,16 @@ def test_added_or_missing_rows_are_noticed(tmp_path):
 
 
 def test_more_rows_than_one_rank_should_hold_are_counted_in_parts():
-    half = count.AUTO_ROWS // 2
+    half = values_tables.AUTO_ROWS // 2
     for sizes, method, asked, rows in (
         ([half, half], "direct", None, 0),
-        ([half, half, 1], "direct", None, count.SLICE_ROWS),
+        ([half, half, 1], "direct", None, values_tables.SLICE_ROWS),
         ([half, half, 1], "bitwise", None, 0),
         ([half, half, 1], "direct", 0, 0),
         ([1, 1], "direct", 7, 7),
     ):
         inputs = Inputs(of_sizes(sizes), together=True)
-        assert count._slice_rows(inputs, method_named(method), asked) == rows
+        assert values_tables._slice_rows(inputs, method_named(method), asked) == rows
 
 
 def test_the_command(folder, tmp_path):

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from hpcvdj.counting.summary import Tally
 from hpcvdj.errors import InputError, option
 from hpcvdj.recombination.exclusions import ExclusionKind
 from hpcvdj.recombination.germline import Germline, SegmentType, read_germline
@@ -10,6 +9,7 @@ from hpcvdj.recombination.igor import model_folders, read_model
 from hpcvdj.recombination.models import Alleles, Model
 from hpcvdj.recombination.packaged import germline_names, germline_paths
 from hpcvdj.repertoires.junctions import Reference
+from hpcvdj.repertoires.tally import Tally
 
 NEARLY_ALL = 0.9
 HALF = 0.5

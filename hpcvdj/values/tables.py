@@ -8,10 +8,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from hpcvdj.counting.compute import compute, shared_repertoire
-from hpcvdj.counting.config import Plan
-from hpcvdj.counting.slices import count_in_slices, surveyed
-from hpcvdj.counting.summary import STAGES, Summary, attributes_of, facts_of, summary_of
 from hpcvdj.errors import CompleteError, InputError, option
 from hpcvdj.kernels.method import Method, Missing
 from hpcvdj.recombination.germline import Germline
@@ -22,9 +18,14 @@ from hpcvdj.results.reader import Result
 from hpcvdj.results.writer import STATE, ResultWriter, result_writer
 from hpcvdj.runs.driver import Partial
 from hpcvdj.runs.folder import RunFolder
+from hpcvdj.runs.inputs import surveyed
 from hpcvdj.runs.progress import told_if_slow
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET
+from hpcvdj.values.compute import compute, shared_repertoire
+from hpcvdj.values.plan import Plan
+from hpcvdj.values.slices import count_in_slices
+from hpcvdj.values.summary import STAGES, Summary, attributes_of, facts_of, summary_of
 
 AUTO_ROWS = 1 << 24
 """Rows above which tables that say how many they have are counted in slices by default."""

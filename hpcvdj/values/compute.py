@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.counting.config import Plan
 from hpcvdj.errors import StoppedError
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.kernel import Unit
@@ -18,6 +17,7 @@ from hpcvdj.runs.driver import Driver, Partial, Store, Timings
 from hpcvdj.runs.progress import COMPILING, told_if_slow
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET
+from hpcvdj.values.plan import Plan
 
 
 class ArrayStore:

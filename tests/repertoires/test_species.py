@@ -1,11 +1,11 @@
-"""hpcvdj.counting.species: when a germline table of another species or locus is suspected, and when not."""
+"""hpcvdj.repertoires.species: when a germline table of another species or locus is suspected, and when not."""
 
 from types import SimpleNamespace
 
-from hpcvdj.counting.species import species_warning
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
 from hpcvdj.recombination.germline import read_germline
 from hpcvdj.recombination.igor import load_model
+from hpcvdj.repertoires.species import species_warning
 from tests.commands import hpcvdj_command
 from tests.conftest import GERMLINE, SMALL
 from tests.recombination.igor_files import mouse_files, vj_files
@@ -86,7 +86,7 @@ def lacking(name, segment="V"):
 
 def test_a_model_of_another_species(tmp_path, monkeypatch):
     mouse = mouse_files().write(tmp_path / "mouse")
-    monkeypatch.setattr("hpcvdj.counting.species.model_folders", lambda: {"mouse": mouse})
+    monkeypatch.setattr("hpcvdj.repertoires.species.model_folders", lambda: {"mouse": mouse})
     known = load_model(mouse).v[0].allele
     model = load_model(vj_files().write(tmp_path / "other"))
     found = SimpleNamespace(excluded=[(lacking(known), 9)], rows_read=10, counted=1, nonzero=1)

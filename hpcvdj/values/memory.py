@@ -1,22 +1,17 @@
 """Tables in memory: their values, beside what became of their rows."""
 
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from hpcvdj.counting.compute import count_in_memory
-from hpcvdj.counting.config import PgenConfig, Plan
-from hpcvdj.counting.summary import Tally
-from hpcvdj.recombination.calls import Genes
-from hpcvdj.recombination.exclusions import ExclusionKind
-from hpcvdj.repertoires.formats import BY_HEADER, Opening
 from hpcvdj.repertoires.junctions import Reference, read_table
-from hpcvdj.repertoires.reading import Reading, reading_of
+from hpcvdj.repertoires.reading import Reading
+from hpcvdj.repertoires.tally import Tally
 from hpcvdj.results.joining import Lookup
 from hpcvdj.runs.run import Run
+from hpcvdj.values.compute import count_in_memory
+from hpcvdj.values.plan import Plan
 
 
 def values_of_table(
@@ -43,17 +38,3 @@ def values_of_table(
     )
     columns = Lookup(method.quantity(), values, read.row, read.excluded).columns(0, read.rows_read)
     return pa.table(columns), tally
-
-
-def productive_reading(
-    fields: Sequence[str] = ("junction",), opening: Opening = BY_HEADER, *, reads: bool = False, genes: Genes = "call"
-) -> Reading:
-    """How junctions are read, with their anchors, if all must be productive.
-
-    fields  those of `JunctionField` that the tables have: nucleotides are read if they have them, else amino acids,
-            without symbols for several
-    reads   with the read counts of tables that have them
-    genes   `any` does without calls
-    """
-    reading = replace(reading_of(fields, None, None, opening, strict=False), reads=reads, ambiguous=False)
-    return replace(PgenConfig(genes=genes).reads(reading), productive=ExclusionKind.UNPRODUCTIVE)

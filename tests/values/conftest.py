@@ -2,8 +2,8 @@
 
 import pytest
 
-from hpcvdj.counting import slices
 from hpcvdj.runs.run import Run
+from hpcvdj.values import slices
 
 
 @pytest.fixture

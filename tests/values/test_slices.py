@@ -8,17 +8,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hpcvdj.counting import slices
 from hpcvdj.counting.config import Config
-from hpcvdj.counting.count import _slice_rows
-from hpcvdj.counting.summary import log_exclusions
 from hpcvdj.errors import CompleteError, InputError, MachineError, StoppedError
 from hpcvdj.repertoires.inputs import Inputs, cut, dealt, numbered, read_slices, survey
 from hpcvdj.repertoires.reading import Reading
+from hpcvdj.repertoires.tally import log_exclusions
 from hpcvdj.results.joining import Lookup
 from hpcvdj.results.reader import Result
 from hpcvdj.runs.run import Run
 from hpcvdj.storage import hdf5
+from hpcvdj.values import slices
+from hpcvdj.values.tables import _slice_rows
 from tests.conftest import SMALL
 from tests.problems import count_to, method_named, signalled_run
 
@@ -120,7 +120,7 @@ def test_exclusions_are_logged_as_of_a_whole_table(tables, paper_germline, tmp_p
 
 
 def test_more_exclusions_than_an_attribute_lists(tables, paper_germline, tmp_path, monkeypatch):
-    monkeypatch.setattr("hpcvdj.counting.summary.MOST_COUNTED", 0)
+    monkeypatch.setattr("hpcvdj.values.summary.MOST_COUNTED", 0)
     summary = count_to(tmp_path / "o.h5", tables / "t.tsv", paper_germline, rows=ROWS)
     assert [rows for _, rows in summary.excluded] == [4]
     with Result(tmp_path / "o.h5") as result:

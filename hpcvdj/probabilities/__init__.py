@@ -1,0 +1,1 @@
+"""Generation probabilities of junctions: what `hpcvdj pgen` computes."""

@@ -1,0 +1,155 @@
+"""Which probabilities are computed, of what."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from hpcvdj.errors import InputError, option
+from hpcvdj.kernels.backends import AUTO, BackendName, StrictBinding
+from hpcvdj.kernels.pgen.method import ForwardSum, SelectedSum
+from hpcvdj.options import Option, Settings
+from hpcvdj.recombination.calls import Genes
+from hpcvdj.recombination.exclusions import ExclusionKind
+from hpcvdj.recombination.models import Joint, Model
+from hpcvdj.recombination.productive import given_productive
+from hpcvdj.recombination.repertoire import PGEN_COLUMNS, SELECTION_COLUMNS, JunctionField, PgenProblem, Repertoire
+from hpcvdj.values.plan import Plan
+
+if TYPE_CHECKING:
+    # Slow to import, and the help needs the defaults of this module.
+    from hpcvdj.repertoires.reading import Reading
+
+Normalize = Literal["productive", "none"]
+"""Among which recombinations a probability is one."""
+
+PGEN_THREADS = 256
+"""Threads per block of the kernels on a GPU, at most; each kernel has its own number."""
+
+
+@dataclass(frozen=True)
+class PgenSettings(Settings):
+    """Which probabilities are computed, of what."""
+
+    sequence: Annotated[
+        Literal["nt", "aa", "both"] | None,
+        Option("the probability of the nucleotides, `nt`, of their amino acids, `aa`, or `both`",
+               unset="all that there is"),
+    ] = None  # fmt: skip
+    sequence_field: Annotated[
+        JunctionField | None,
+        Option("the AIRR field to read: `junction`; or `junction_aa`, amino acids in which X, B, J and Z are several; "
+               "or `cdr3_aa`, without the conserved C and F/W", unset="the first of them that the table has"),
+    ] = None  # fmt: skip
+    alphabet: Annotated[
+        Any,
+        Option('more symbols of amino acids: for each the symbols and codons that it stands for, as in {"x": ["D", "E",'
+               ' "AAA"]}; or the file that defines them',
+               shell="more symbols of amino acids or codons in junction_aa: a file with lines such as 'x: D, E, AAA', "
+               "as OLGA reads them", metavar="FILE", parse=Path, more=True),
+    ] = None  # fmt: skip
+    mismatches: Annotated[
+        int, Option("1: also of all amino-acid sequences within one mismatch, added up", least=0, most=1)
+    ] = 0
+    genes: Annotated[
+        Genes, Option("`call`: of scenarios with the V and J alleles that the calls name; `any`: of all scenarios")
+    ] = "call"
+    normalize: Annotated[
+        Normalize,
+        Option("the probability among `productive` recombinations (other junctions are excluded), or, `none`, among "
+               "all"),
+    ] = "none"  # fmt: skip
+    selection: Annotated[
+        bool,
+        Option("also the model's selection factor (hpcvdj infer-selection), `q_factor`, and the probability among "
+               "productive junctions after selection, `p_post`; `q_excluded` says why a junction has none",
+               shell="also the model's selection factor (hpcvdj infer-selection) of each productive junction, and its "
+               "probability after selection"),
+    ] = False  # fmt: skip
+    joint: Joint = False
+    backend: BackendName = AUTO
+    strict_binding: StrictBinding = False
+
+    def config(self, *, amino_acids: bool) -> "PgenConfig":
+        """What is computed; InputError for what cannot be.
+
+        amino_acids  the sequences are amino acids, without nucleotides
+        """
+        asked = self.sequence or ("aa" if amino_acids else "both")
+        if amino_acids and asked != "aa":
+            raise InputError(
+                f"{option('sequence', asked)}: amino acids (junction_aa) are read, no nucleotides; give aa"
+            )
+        if self.selection and asked == "nt":
+            raise InputError(
+                f"{option('selection')}: the factor is one of amino acids; give {option('sequence', 'aa')} or both"
+            )
+        wanted_columns = (asked != "aa", asked != "nt", self.mismatches == 1)
+        names = tuple(name for name, wanted in zip(PGEN_COLUMNS, wanted_columns, strict=True) if wanted)
+        return PgenConfig(
+            names + SELECTION_COLUMNS * self.selection, self.genes, self.backend, strict_binding=self.strict_binding,
+            normalize=self.normalize, joint=self.joint,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PgenConfig(Plan):
+    """How to compute generation probabilities.
+
+    names      those of `PGEN_COLUMNS` that are computed, and `SELECTION_COLUMNS`
+    genes      `call`: of the V and J alleles that a row's calls name; `any`: of all
+    normalize  `none`: among all recombinations; `productive`: among productive ones
+    joint      take P(V, D, J) as the model has it, not P(V) P(D, J)
+    """
+
+    identity: ClassVar[tuple[str, ...]] = (
+        "model_sha256", "selection_sha256", "ties", "method", "names", "genes", "alphabet", "normalize", "joint",
+    )  # fmt: skip
+
+    names: tuple[str, ...] = PGEN_COLUMNS[:2]
+    genes: Genes = "call"
+    backend: str = AUTO
+    threads_per_block: int = PGEN_THREADS
+    strict_binding: bool = False
+    normalize: Normalize = "none"
+    joint: bool = False
+    method: str = field(default=ForwardSum.name, init=False)
+
+    def __post_init__(self) -> None:
+        if self.normalize == "productive" and "pgen_aa_1mm" in self.names:
+            raise InputError(
+                f"{option('normalize', 'productive')}: {option('mismatches', 1)} adds up sequences that are not "
+                "productive, too; leave one out"
+            )
+
+        if self.selected and (self.genes == "any" or self.joint):
+            other = option("joint") if self.joint else option("genes", "any")
+            raise InputError(
+                f"{option('selection')}: the factor is one of V and J genes that are called; leave {other} out"
+            )
+
+    @property
+    def selected(self) -> bool:
+        """Whether the selection factor is computed."""
+        return SELECTION_COLUMNS[0] in self.names
+
+    def method_class(self) -> ForwardSum:
+        """The only method, with the selection factor or without it."""
+        return (SelectedSum if self.selected else ForwardSum)(self.names)
+
+    def model(self, model: Model) -> Model:
+        """The model whose probabilities are computed; InputError if it has not what is asked for."""
+        chosen = model.with_joint_choice() if self.joint else model
+        if self.selected:
+            model.require_selection()
+        return given_productive(chosen) if self.normalize == "productive" else chosen
+
+    def reads(self, reading: "Reading") -> "Reading":
+        """With the codons of Cys 104 and Phe/Trp 118, which are part of what recombination makes."""
+        if reading.alphabet is not None and "pgen_aa_1mm" in self.names:
+            reading.alphabet.require_mismatches()
+        productive = ExclusionKind.NOT_PRODUCTIVE if self.normalize == "productive" else None
+        return reading.of_junctions(self.genes, productive)
+
+    def problem(self, repertoire: Repertoire, reference: Model) -> PgenProblem:
+        """With a recombination model."""
+        return PgenProblem(repertoire, reference, self.names)

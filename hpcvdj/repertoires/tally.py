@@ -1,0 +1,109 @@
+"""What became of the rows of tables: for messages, summaries and the log."""
+
+import logging
+from dataclasses import dataclass
+
+from hpcvdj.errors import few
+from hpcvdj.recombination.exclusions import Exclusion, by_summary
+from hpcvdj.repertoires.junctions import Junctions
+
+log = logging.getLogger(__name__)
+
+_MOST_LOGGED = 12
+
+_DETAIL = " " * 12
+"""How lines about the details of a reason begin."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tally:
+    """What became of the rows of a table.
+
+    excluded      the exclusions and their rows, the most frequent first
+    substituted   calls that were replaced, by what, and their rows
+    max_n         the largest n-length; 0 for other quantities than pathways
+    nonzero       sequences with a value other than 0
+    """
+
+    rows_read: int
+    counted: int
+    excluded: list[tuple[Exclusion, int]]
+    substituted: list[tuple[str, str, int]]
+    max_n: int = 0
+    nonzero: int = 0
+
+    @property
+    def substitutions(self) -> str:
+        """Which calls were replaced, in one line; empty if none was."""
+        if not self.substituted:
+            return ""
+        call, allele, rows = max(self.substituted, key=lambda item: item[2])
+        total = sum(own_rows for *_, own_rows in self.substituted)
+        return f"{len(self.substituted):,} call(s) replaced in {total:,} rows, such as {call} by {allele} in {rows:,}"
+
+    @property
+    def exclusions(self) -> str:
+        """How many rows were excluded, and why, by kind, in one line; empty if none was."""
+        if not self.excluded:
+            return ""
+        reasons = [f"{rows:,} {_with_remedy(summary, group)}" for summary, rows, group in by_summary(self.excluded)]
+        rows = sum(rows for _, rows in self.excluded)
+        head = "" if self.counted else "no row could be used: "
+        return f"{head}{rows:,} of {self.rows_read:,} rows excluded: {few(reasons, 8)}"
+
+
+def _with_remedy(summary: str, group: list[tuple[Exclusion, int]]) -> str:
+    text = summary if len(group) > 1 else str(group[0][0])
+    remedy = group[0][0].kind.remedy
+    return f"{text} ({remedy})" if remedy else text
+
+
+def tally_of(junctions: Junctions) -> Tally:
+    """What became of the rows; which of them are possible is not known yet."""
+    return Tally(
+        rows_read=junctions.rows_read,
+        counted=len(junctions),
+        excluded=junctions.excluded.counts(),
+        substituted=junctions.substituted,
+        nonzero=len(junctions),
+    )
+
+
+def log_exclusions(
+    name: str,
+    rows_read: int,
+    excluded: list[tuple[Exclusion, int]],
+    substituted: list[tuple[str, str, int]],
+) -> None:
+    """Warn of calls that were replaced and rows that were excluded, by kind, with the option that lets them in.
+
+    name  of the table, or of several
+    """
+    substituted = sorted(substituted, key=lambda item: -item[2])
+    for call, allele, rows in substituted[:_MOST_LOGGED]:
+        log.warning("%s: call %s is counted as %s in %s rows", name, call, allele, f"{rows:,}")
+    if substituted[_MOST_LOGGED:]:
+        more = len(substituted) - _MOST_LOGGED
+        log.warning("and %d more calls; the attribute substituted_calls of the result lists all", more)
+    if not excluded:
+        return
+    log.warning("%s: %s of %s rows excluded:", name, f"{sum(rows for _, rows in excluded):,}", f"{rows_read:,}")
+    for line in reason_lines(excluded):
+        # Who wants warnings only is told the kinds.
+        log.log(logging.INFO if line.startswith(_DETAIL) else logging.WARNING, "%s", line)
+
+
+def reason_lines(excluded: list[tuple[Exclusion, int]]) -> list[str]:
+    """How many rows have which reason, by kind, with the most frequent details and what keeps such rows."""
+    lines: list[str] = []
+    for summary, rows, group in by_summary(excluded):
+        kind = group[0][0].kind
+        lines.append(f"  {rows:8,}  {summary if len(group) > 1 else group[0][0]}")
+        listed = group if kind.listed and len(group) > 1 else []
+        lines += [f"{_DETAIL}{own_rows:8,}  {exclusion.particulars}" for exclusion, own_rows in listed[:_MOST_LOGGED]]
+        if listed[_MOST_LOGGED:]:
+            rest = sum(own_rows for _, own_rows in listed[_MOST_LOGGED:])
+            lines.append(f"{_DETAIL}{rest:8,}  in {len(listed) - _MOST_LOGGED} more")
+        if kind.remedy:
+            lines.append(f"{_DETAIL}{kind.remedy}")
+    return lines

@@ -1,0 +1,1 @@
+"""Values of rows: what `hpcvdj count` and `hpcvdj pgen` share, from tables to a result."""
