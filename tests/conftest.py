@@ -20,6 +20,15 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
+def pytest_configure():
+    # The processes of pytest-xdist would compile the same functions at once.
+    from numba.core import dispatcher
+
+    from hpcvdj.kernels.compiling import compile_once
+
+    compile_once(dispatcher)
+
+
 def pytest_runtest_setup(item):
     if item.get_closest_marker("olga") and find_spec("olga") is None:
         pytest.skip("olga is not installed")

@@ -1,0 +1,58 @@
+"""One process of a machine compiles a function; the others wait for it, and load what it compiled."""
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+PATIENCE = 120.0
+"""Seconds after which a process that waits for another compiles the function itself."""
+
+_POLL = 0.05
+
+
+def compile_once(dispatcher: ModuleType) -> None:
+    """Let processes that share numba's cache compile each function only once.
+
+    numba alone lets all ranks that start at once compile the same functions.
+
+    dispatcher  the module numba.core.dispatcher
+    """
+    compile_alone = dispatcher.Dispatcher.compile
+
+    def compile_or_wait(function: Any, signature: Any) -> Any:
+        folder = function._cache.cache_path
+        if folder is None or tuple(getattr(signature, "args", signature)) in function.overloads:
+            return compile_alone(function, signature)
+        # numba's own lock first: a thread that has it may ask for the file of a function that this one calls.
+        with (
+            dispatcher.global_compiler_lock,
+            _locked(Path(folder) / f"{function.__module__}.{function.__qualname__}.lock"),
+        ):
+            return compile_alone(function, signature)
+
+    dispatcher.Dispatcher.compile = compile_or_wait
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Keep other processes from a file, for at most `PATIENCE` seconds, where the file system can do that."""
+    descriptor = None
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                time.sleep(_POLL)
+    try:
+        yield
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)

@@ -1,0 +1,80 @@
+"""One process compiles a function, the others load it."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from hpcvdj.kernels import compiling
+
+FUNCTION = """
+import sys
+sys.path.insert(0, {folder!r})
+{once}
+from numba import njit
+import sums
+sums.total(1.0)
+print(sum(sums.total.stats.cache_misses.values()), sum(sums.total.stats.cache_hits.values()))
+"""
+
+MODULE = """
+from numba import njit
+
+
+@njit(cache=True)
+def part(x):
+    for k in range(10):
+        x += k * x
+    return x
+
+
+@njit(cache=True)
+def total(x):
+    return part(x) + part(2 * x)
+"""
+
+ONCE = "from numba.core import dispatcher; from hpcvdj.kernels.compiling import compile_once; compile_once(dispatcher)"
+
+
+def started(folder, once):
+    program = FUNCTION.format(folder=str(folder), once=ONCE if once else "")
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
+    return subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env=environment)
+
+
+def misses(processes):
+    outputs = [process.communicate(timeout=120)[0] for process in processes]
+    assert all(process.returncode == 0 for process in processes)
+    return sorted(int(output.splitlines()[-1].split()[0]) for output in outputs)
+
+
+def test_processes_that_start_at_once_compile_once(tmp_path):
+    (tmp_path / "sums.py").write_text(MODULE)
+    assert misses([started(tmp_path, once=True) for _ in range(3)]) == [0, 0, 1]
+    assert misses([started(tmp_path, once=True)]) == [0]
+
+
+def test_a_process_waits_for_another_no_longer_than_its_patience(tmp_path, monkeypatch):
+    monkeypatch.setattr(compiling, "PATIENCE", 0.2)
+    with compiling._locked(tmp_path / "a.lock"):
+        begun = time.monotonic()
+        with compiling._locked(tmp_path / "a.lock"):
+            assert time.monotonic() - begun >= 0.2
+    begun = time.monotonic()
+    with compiling._locked(tmp_path / "a.lock"):
+        assert time.monotonic() - begun < 0.2
+
+
+def test_a_folder_that_cannot_be_written_keeps_nobody_from_compiling():
+    with compiling._locked(Path("/nonexistent/a.lock")):
+        pass
+
+
+@pytest.mark.parametrize("lines", ["f(1)", "f(1); f(1.0); f(1)"])
+def test_functions_that_are_not_cached_are_compiled(lines):
+    program = f"from numba import njit\n{ONCE}\nf = njit(lambda x: x + 1)\n{lines}\nprint(f(2))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout == "3\n"
