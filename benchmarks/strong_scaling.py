@@ -5,7 +5,7 @@ python benchmarks/strong_scaling.py --output results/strong_scaling/raw.csv
 A row for each command and number of GPUs, with its wall seconds, the stages that it prints, and the SHA-256 of what it
 found, which must be the same for all numbers of GPUs.  One rank on each GPU; the step `rows` has `--ranks` in all,
 since reading and writing fill the cores.  `log.txt`, beside the rows, has what the commands printed.  Exit code 1 if
-anything failed or differs.  `hpcvdj scaling` and `hpcvdj study throughput` measure the kernels of pathways.
+anything failed or differs.  `hpcvdj study scaling` and `hpcvdj study throughput` measure the kernels of pathways.
 """
 
 from __future__ import annotations

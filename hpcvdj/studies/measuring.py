@@ -283,7 +283,6 @@ class Scaling(Study):
     warm-up: medians (min…max) of the repeats. Imbalance is (slowest - fastest) / slowest rank, by the GPUs' clocks.
     {PART_NOTE}
     """
-    renderer = "hpcvdj scaling render"
 
     def page(self, rows: list[Measurement]) -> Iterator[Block]:
         """Table V, then a table with efficiencies for each n-length."""

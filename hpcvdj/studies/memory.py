@@ -86,8 +86,8 @@ def memory_rows(problem: Problem, backend: Backend) -> list[MemoryRow]:
     kernels = [backend.load(method, problem, THREADS_PER_BLOCK) for method in (Baseline(), Bitwise())]
     if not all(hasattr(kernel, "memory") for kernel in kernels):
         raise MachineError(
-            f"{option('backend', backend.name)} uploads nothing: run this on a GPU, or `hpcvdj forms` for the bytes "
-            "of the bases"
+            f"{option('backend', backend.name)} uploads nothing: run this on a GPU, or `hpcvdj study forms` for the "
+            "bytes of the bases"
         )
     wide, packed = (kernel.memory() for kernel in kernels)  # type: ignore[attr-defined]
     n = len(problem.repertoire)
