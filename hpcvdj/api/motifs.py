@@ -92,7 +92,7 @@ def _source_of(sequences: Any) -> SequenceSet | list[Input]:
         raise InputError(f"item {k + 1} of the list is {what}, others are sequences; give items of one kind")
     if all(isinstance(item, str | Path) for item in items):
         return inputs_of([Path(item) for item in items])
-    return named([replace(own, name=own.name or str(k)) for k, own in enumerate(map(_input, items), start=1)])
+    return named([replace(source, name=source.name or str(k)) for k, source in enumerate(map(_input, items), start=1)])
 
 
 def _input(table: Any) -> Input:
@@ -140,7 +140,7 @@ def cluster(
 
 def _clustered(result: MotifResult, strand: str, settings: ClusterSettings, edges: EdgeFilter) -> pa.Table:
     pieces = selected_edges(result, edges, strands_of(result, strand))
-    found = cluster_matrix(score_matrix(pieces, len(result)), settings)
-    there = all(own.path is not None and own.path.is_file() for own in result.compared.inputs)
+    clustering = cluster_matrix(score_matrix(pieces, len(result)), settings)
+    there = all(source.path is not None and source.path.is_file() for source in result.compared.inputs)
     read = read_again(result.compared, result.names) if there else None
-    return found.to_table(result.names, further_columns(found, result.tables, read))
+    return clustering.to_table(result.names, further_columns(clustering, result.tables, read))

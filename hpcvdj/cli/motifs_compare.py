@@ -49,17 +49,20 @@ def command(
         _report(summary, output)
 
 
-def _rows_of(own: "Input", rows: str) -> str:
+def _rows_of(source: "Input", rows: str) -> str:
     """How many rows a table has, and which of them are left out."""
-    left_out = f"{own.not_productive:,} not productive by the column {own.told_by} left out"
-    if not own.told_by:
+    left_out = f"{source.not_productive:,} not productive by the column {source.told_by} left out"
+    if not source.told_by:
         left_out = "all used" if rows == "all" else "all used, as no column says which are productive"
-    return f"{own.rows:,} rows, {left_out}" + (f", {own.without:,} without a sequence" if own.without else "")
+    return f"{source.rows:,} rows, {left_out}" + (f", {source.without:,} without a sequence" if source.without else "")
 
 
 def _report(summary: "MotifSummary", output: Path) -> None:
-    for own in summary.inputs:
-        common.say(f"read       {own}: " + (_rows_of(own, summary.rows) if own.is_table else f"{own.rows:,} sequences"))
+    for source in summary.inputs:
+        common.say(
+            f"read       {source}: "
+            + (_rows_of(source, summary.rows) if source.is_table else f"{source.rows:,} sequences")
+        )
     n = summary.sequences
     possible = n * (n - 1) // 2
     common.say(

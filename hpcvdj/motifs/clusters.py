@@ -84,7 +84,7 @@ def consensus(sequences: Sequence[str], clusters: NDArray[np.int32]) -> list[str
     members: dict[int, list[str]] = {}
     for number, sequence in zip(clusters.tolist(), sequences, strict=True):
         members.setdefault(number, []).append(sequence)
-    texts = {number: majority(own, "N") if number else "" for number, own in members.items()}
+    texts = {number: majority(texts_of, "N") if number else "" for number, texts_of in members.items()}
     return [texts[number] for number in clusters.tolist()]
 
 
@@ -104,8 +104,8 @@ def further_columns(clustering: Clustering, tables: list[str], read: "InputSet |
 def most_frequent_length(sequences: Sequence[str]) -> list[str]:
     """Those of the sequences that have the most frequent length; of equally frequent ones the longest."""
     lengths = Counter(map(len, sequences))
-    length = max(lengths, key=lambda own: (lengths[own], own))
-    return [sequence for sequence in sequences if len(sequence) == length]
+    most = max(lengths, key=lambda length: (lengths[length], length))
+    return [sequence for sequence in sequences if len(sequence) == most]
 
 
 def majority(sequences: Sequence[str], unknown: str) -> str:
@@ -186,11 +186,11 @@ def modularity(matrix: Any, label: NDArray[np.int32]) -> float:
     both = float(matrix.sum())
     if not both > 0:
         return float("nan")
-    own = label.astype(np.int64).copy()
-    own[own == 0] = own.max(initial=0) + 1 + np.arange((own == 0).sum())
+    apart = label.astype(np.int64).copy()
+    apart[apart == 0] = apart.max(initial=0) + 1 + np.arange((apart == 0).sum())
     edges = matrix.tocoo()
-    inside = float(edges.data[own[edges.row] == own[edges.col]].sum())
-    strength = np.bincount(own, weights=np.asarray(matrix.sum(axis=1)).ravel())
+    inside = float(edges.data[apart[edges.row] == apart[edges.col]].sum())
+    strength = np.bincount(apart, weights=np.asarray(matrix.sum(axis=1)).ravel())
     return inside / both - float((strength**2).sum()) / both**2
 
 

@@ -155,7 +155,7 @@ class Scoring:
 
     def __init__(self, score: Score, terms: Sequence[Terms]) -> None:
         self.score, self.terms = score, tuple(terms)
-        self._norms = [score.norm(one) if score.normalised else None for one in self.terms]
+        self._norms = [score.norm(terms_of_strand) if score.normalised else None for terms_of_strand in self.terms]
 
     def rectangle(self, counters: Any, strand: int, row: int, column: int) -> Any:
         """Scores float64 [rows, columns] of counters [d + 1, rows, columns] that begin at `row` and `column`."""
