@@ -59,10 +59,8 @@ def _rows_of(source: "Input", rows: str) -> str:
 
 def _report(summary: "MotifSummary", output: Path) -> None:
     for source in summary.inputs:
-        common.say(
-            f"read       {source}: "
-            + (_rows_of(source, summary.rows) if source.is_table else f"{source.rows:,} sequences")
-        )
+        count = _rows_of(source, summary.rows) if source.is_table else f"{source.rows:,} sequences"
+        common.say(f"read       {source}: {count}")
     n = summary.sequences
     possible = n * (n - 1) // 2
     common.say(

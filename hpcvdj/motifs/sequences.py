@@ -209,7 +209,8 @@ def read_again(compared: Compared, names: Sequence[str], moved: Path | None = No
     for source, was in zip(inputs, compared.inputs, strict=True):
         if source.path is not None and file_digest(source.path) != was.sha256:
             raise InputError(
-                f"{source.path}: is not what was compared (its SHA-256 differs); name that file with {option('sequences')}"
+                f"{source.path}: is not what was compared (its SHA-256 differs); name that file with "
+                f"{option('sequences')}"
             )
     read = read_inputs(inputs, compared.sequence_field, compared.rows, further=GENES)
     if read.sequences.names != list(names):

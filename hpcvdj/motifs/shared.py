@@ -90,7 +90,8 @@ class Shared:
         regions = [region.as_json() for region in self.regions]
         totals = {strand: list(counts) for strand, counts in self.totals.items()}
         return {
-            "sequences": sequences, "k": self.k, "d": self.d, "totals": totals, "found": self.region_count, "regions": regions,
+            "sequences": sequences, "k": self.k, "d": self.d, "totals": totals, "found": self.region_count,
+            "regions": regions,
         }  # fmt: skip
 
 
