@@ -333,12 +333,12 @@ def motif_tables(
     Without a GPU only the construction and the CPU comparison are measured.
     """
     run = begin_alone("motif-tables", threads)
-    from hpcvdj.studies.motif_tables import CONSTRUCTION_BUCKETS, Plan, measure
-    from hpcvdj.studies.motifs import Source
+    from hpcvdj.studies.motif_tables import CONSTRUCTION_BUCKETS, TablesPlan, measure
+    from hpcvdj.studies.motifs import SequenceSource
 
-    source = Source(fasta, number, length, seed, both_strands)
+    source = SequenceSource(fasta, number, length, seed, both_strands)
     chosen = [name.strip() for name in parts.split(",")]
-    plan = Plan(chosen, k, settings_k, d, cpu_number, repeats, backend, buckets or CONSTRUCTION_BUCKETS)
+    plan = TablesPlan(chosen, k, settings_k, d, cpu_number, repeats, backend, buckets or CONSTRUCTION_BUCKETS)
     with recording(run, "motif_tables", output, "motif_tables-1", label) as rows:
         rows += measure(source, plan, common.say)
 
@@ -366,13 +366,13 @@ def motifs(
     Example: hpcvdj study motifs -k 12,20 -o DIR
     """
     run = begin_alone("motifs", threads)
-    from hpcvdj.studies.motifs import Plan, Source, measure
+    from hpcvdj.studies.motifs import MethodsPlan, SequenceSource, measure
 
     named = [part.strip().partition(":") for part in methods.split(",")]
     limits = {name: int(limit) if limit.isdigit() else None for name, _, limit in named}
-    source = Source(fasta, number, length, seed, both_strands)
+    source = SequenceSource(fasta, number, length, seed, both_strands)
     with recording(run, "motifs", output, "motifs-1", label) as rows:
-        rows += measure(source, Plan(k, d, limits, repeats, backend), common.say)
+        rows += measure(source, MethodsPlan(k, d, limits, repeats, backend), common.say)
 
 
 @app.command(rich_help_panel=_RENDER)

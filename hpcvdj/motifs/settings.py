@@ -9,7 +9,7 @@ from hpcvdj.kernels.kmers.kmers import MAX_D, MAX_K
 from hpcvdj.kernels.kmers.methods import KmerMethod, choose
 from hpcvdj.kernels.kmers.profile import Profile
 from hpcvdj.motifs.edges import EdgeFilter
-from hpcvdj.motifs.scores import Score, Weights, make_score
+from hpcvdj.motifs.scores import Score, WeightedSum, make_score
 from hpcvdj.options import Option, Settings
 from hpcvdj.recombination.productive import Rows
 
@@ -81,7 +81,7 @@ class MotifConfig(Settings):
 
     def make_score(self) -> Score:
         """The score; InputError for an unknown name or wrong weights."""
-        return make_score(self.score or Weights.name, self.weights, self.k, self.d)
+        return make_score(self.score or WeightedSum.name, self.weights, self.k, self.d)
 
     def choose(self, backend: str, profile: Profile, name: str = "") -> KmerMethod:
         """The method, or another one; InputError for an unknown one, or one that does not take such k-mers."""

@@ -16,7 +16,7 @@ from hpcvdj.recombination.repertoire import Problem
 from hpcvdj.runs.driver import Driver, Partial
 from hpcvdj.runs.partition import block_range, blocks_per_rank
 from hpcvdj.runs.run import Run
-from hpcvdj.studies.pages import Block, Check, Figure, Study
+from hpcvdj.studies.pages import Agreement, Block, Plot, Study
 from hpcvdj.studies.rows import hardware
 from hpcvdj.studies.tables import distinct, grouped, lines, listing, middle, number, pivot, same, spread
 
@@ -200,10 +200,10 @@ class Methods(Study):
         first = rows[0]
         sample = f" (a random sample of {first.of:,})" if first.sequences < first.of else ""
         yield f"{first.sequences:,} sequences{sample}, {first.ranks} rank(s) on {first.hardware}."
-        yield Check(same(rows, *SAME_PATHWAYS), "totals", "methods")
+        yield Agreement(same(rows, *SAME_PATHWAYS), "totals", "methods")
         rows = sorted(rows, key=lambda row: row.m)
         axes = {"xlabel": "n-length", "ylabel": "wall seconds", "yscale": "log"}
-        yield Figure("methods", "seconds by n-length and method", [(lines(rows, "method", "m", seconds), axes)])
+        yield Plot("methods", "seconds by n-length and method", [(lines(rows, "method", "m", seconds), axes)])
         yield _methods_table(rows)
 
 
@@ -261,11 +261,11 @@ class Blocks(Study):
         first = rows[0]
         yield f"`{first.method}`, {first.sequences:,} sequences, {first.ranks} rank(s) on {first.hardware}."
         complete = [row for row in rows if row.parts == 1]
-        yield Check(same(complete, *SAME_PATHWAYS), "totals of complete passes", "block sizes")
+        yield Agreement(same(complete, *SAME_PATHWAYS), "totals of complete passes", "block sizes")
         axes = {"xlabel": "n-length", "ylabel": "time / fastest"}
         sizes = sorted(rows, key=lambda row: row.threads_per_block)
         panel = lines(sizes, "threads_per_block", "m", relative), axes
-        yield Figure("blocks", "time relative to the fastest block size", [panel], legend="threads per block")
+        yield Plot("blocks", "time relative to the fastest block size", [panel], legend="threads per block")
         yield pivot(
             rows, "m", "threads_per_block",
             lambda repeats: f"{seconds(repeats):.4g} ({relative(repeats):.3f}){part_mark(repeats)}", "n-length",
@@ -297,10 +297,10 @@ class Scaling(Study):
             name: {ranks: 100 * wall[1] / wall[ranks] / ranks for ranks in wall} for name, wall in walls.items()
         }
         yield f"Hardware of each rank: {distinct(rows, 'hardware')}."
-        yield Check(same(rows, *SAME_PATHWAYS), "totals", "rank counts")
+        yield Agreement(same(rows, *SAME_PATHWAYS), "totals", "rank counts")
         wall_panel = walls, {"xlabel": "ranks (GPUs)", "ylabel": "wall seconds", "yscale": "log"}
         efficiency_panel = efficiencies, {"xlabel": "ranks (GPUs)", "ylabel": "efficiency, %", "ylim": (0, 110)}
-        yield Figure("scaling", "wall time and efficiency by ranks", [wall_panel, efficiency_panel])
+        yield Plot("scaling", "wall time and efficiency by ranks", [wall_panel, efficiency_panel])
         yield "## Seconds by n-length and ranks (the paper's Table V)"
         yield pivot(rows, "work", "ranks", lambda repeats: f"{seconds(repeats):.4g}{part_mark(repeats)}")
         for name, by_ranks in series.items():

@@ -13,10 +13,17 @@ from hpcvdj.kernels.backends import open_backend
 from hpcvdj.kernels.kmers.kmers import Kmers
 from hpcvdj.kernels.kmers.profile import profile
 from hpcvdj.studies.hash_tables.comparison import load
-from hpcvdj.studies.hash_tables.construction import KERNELS, TableOptions, Tables, bucket_variance, build, merge_buckets
+from hpcvdj.studies.hash_tables.construction import (
+    KERNELS,
+    HashTables,
+    TableOptions,
+    bucket_variance,
+    build,
+    merge_buckets,
+)
 from hpcvdj.studies.hash_tables.encoding import HASHES
-from hpcvdj.studies.motifs import Source
-from hpcvdj.studies.pages import Block, Check, Figure, Study
+from hpcvdj.studies.motifs import SequenceSource
+from hpcvdj.studies.pages import Agreement, Block, Plot, Study
 from hpcvdj.studies.rows import hardware
 from hpcvdj.studies.tables import distinct, grouped, lines, listing, middle, pivot, same
 
@@ -99,7 +106,7 @@ class TableRow:
 
 
 @dataclass(frozen=True)
-class Plan:
+class TablesPlan:
     """What is measured.
 
     parts       of `PARTS`
@@ -119,7 +126,7 @@ class Plan:
     buckets: Sequence[int] = CONSTRUCTION_BUCKETS
 
 
-def measure(source: Source, plan: Plan, say: Callable[[str], None] = print) -> list[TableRow]:
+def measure(source: SequenceSource, plan: TablesPlan, say: Callable[[str], None] = print) -> list[TableRow]:
     """The rows of a plan; InputError for an unknown part, or k and d out of range."""
     for part in plan.parts:
         require_choice("parts", part, PARTS)
@@ -147,7 +154,7 @@ def settings() -> Iterator[TableOptions]:
 class _Measuring:
     """The parts of a plan, as methods that yield rows."""
 
-    def __init__(self, source: Source, plan: Plan) -> None:
+    def __init__(self, source: SequenceSource, plan: TablesPlan) -> None:
         self.source, self.plan = source, plan
         self.backend = open_backend(plan.backend)
         self.rows: list[TableRow] = []
@@ -204,12 +211,12 @@ class _Measuring:
         sequences, of = self.source.read(times)
         return profile(sequences, k, self.plan.d).kmers, of
 
-    def _built(self, k: int, times: int = 1) -> tuple[Tables, int]:
+    def _built(self, k: int, times: int = 1) -> tuple[HashTables, int]:
         kmers, of = self._kmers(k, times)
         return build(kmers, self.plan.d, TableOptions(buckets=BUILT_WITH)), of
 
     def _compare(
-        self, part: str, variants: Iterable[TableOptions], built: Tables, of: int, *, on_cpu: bool = False
+        self, part: str, variants: Iterable[TableOptions], built: HashTables, of: int, *, on_cpu: bool = False
     ) -> Iterator[TableRow]:
         """Compare each pair of `built` once, with each of the options, after a row that warms up."""
         tables, number = built, len(built)
@@ -226,7 +233,7 @@ class _Measuring:
                 if seconds > SLOW_SECONDS:
                     break
 
-    def _row(self, part: str, kernel: str, options: TableOptions, tables: Tables, of: int) -> TableRow:
+    def _row(self, part: str, kernel: str, options: TableOptions, tables: HashTables, of: int) -> TableRow:
         """A row without its measured columns."""
         variant = ("linear" if options.linear else "every") if kernel in KERNELS[:3] else ""
         return TableRow(
@@ -248,7 +255,7 @@ class MotifTables(Study):
         yield f"Hardware: {distinct(rows, 'hardware')}; CPU threads: {distinct(rows, 'cores')}."
         compared = [row for row in rows if row.pairs]
         totals = same(compared, "total", "k", "d", "length", "sequences", "of")
-        yield Check(totals, "sums of all counters", "kernels and settings")
+        yield Agreement(totals, "sums of all counters", "kernels and settings")
         parts = grouped(rows, "part")
         for part, section in zip(PARTS, (_construction, _settings, _speedup, _speedup), strict=True):
             if part in parts:
@@ -276,7 +283,7 @@ def _construction(rows: list[TableRow]) -> Iterator[Block]:
         for label, value in (("seconds", _seconds), ("variance / mean of a bucket", lambda part: part[-1].scatter))
         for name, part in hashes
     ]
-    yield Figure("construction", "construction time and scatter by hash function", panels, len(hashes), "k")
+    yield Plot("construction", "construction time and scatter by hash function", panels, len(hashes), "k")
     yield pivot(
         rows, "buckets", "table", lambda repeats: f"{_seconds(repeats):.3g} ({repeats[-1].scatter:.2f})", "buckets"
     )
@@ -297,7 +304,7 @@ def _settings(rows: list[TableRow]) -> Iterator[Block]:
         panels.append((lines(part, "threads_per_block", across, fastest), axes))
         settings_of = grouped(part, "variant", "threads_per_block", "buckets", "chunk").values()
         repeats += sorted(settings_of, key=_seconds)
-    yield Figure("settings", "kernel time by settings", panels, legend="threads per block")
+    yield Plot("settings", "kernel time by settings", panels, legend="threads per block")
     yield listing(
         repeats,
         {
@@ -342,6 +349,6 @@ def _speedup(rows: list[TableRow]) -> Iterator[Block]:
     )
     axes = {"xlabel": "bases of a sequence" if lengths else "k", "ylabel": "pairs per second / CPU"}
     on_gpu = lines([row for row in rows if row.kernel != CPU], "system", across, speed_up)
-    yield Figure(rows[0].part, "speed-up over the CPU comparison", [(on_gpu, axes)])
+    yield Plot(rows[0].part, "speed-up over the CPU comparison", [(on_gpu, axes)])
     yield pivot(rows, across, "system", cell, across)
     yield "Pairs per second by the median repeat and, in brackets, relative to the CPU's better bucket count."

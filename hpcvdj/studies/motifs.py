@@ -22,7 +22,7 @@ from hpcvdj.motifs.fasta import read_fasta
 from hpcvdj.recombination.alphabet import BASES
 from hpcvdj.studies.hash_tables.comparison import load
 from hpcvdj.studies.hash_tables.construction import TableOptions, build
-from hpcvdj.studies.pages import Block, Check, Figure, Study
+from hpcvdj.studies.pages import Agreement, Block, Plot, Study
 from hpcvdj.studies.rows import hardware
 from hpcvdj.studies.tables import distinct, grouped, lines, middle, pivot, same
 
@@ -37,10 +37,8 @@ _CORNER = 512
 
 def with_other_strands(sequences: SequenceSet) -> SequenceSet:
     """The sequences, then their reverse complements: the thesis's 9,184 from 4,592 (section 5.b)."""
-    other = sequences.reverse_complement()
     names = [f"{name}{strand}" for strand in "+-" for name in sequences.names]
-    offsets = np.concatenate([sequences.offsets, other.offsets[1:] + sequences.offsets[-1]])
-    return SequenceSet(names, np.concatenate([sequences.codes, other.codes]), offsets)
+    return SequenceSet.joined([sequences, sequences.reverse_complement()], names)
 
 
 def joined(sequences: SequenceSet, times: int) -> SequenceSet:
@@ -51,7 +49,7 @@ def joined(sequences: SequenceSet, times: int) -> SequenceSet:
 
 
 @dataclass(frozen=True)
-class Source:
+class SequenceSource:
     """The first `number` sequences of a FASTA file, or random ones of `length` bases; and their other strands.
 
     All four bases are equally likely in random ones.
@@ -121,7 +119,7 @@ class MotifRow:
 
 
 @dataclass(frozen=True)
-class Plan:
+class MethodsPlan:
     """What is compared: `methods` by name, with the number of sequences that each takes at most (None: all)."""
 
     k: Sequence[int]
@@ -131,7 +129,7 @@ class Plan:
     backend: str
 
 
-def measure(source: Source, plan: Plan, say: Callable[[str], None] = print) -> list[MotifRow]:
+def measure(source: SequenceSource, plan: MethodsPlan, say: Callable[[str], None] = print) -> list[MotifRow]:
     """Rows for each k and method; a method that does not take such long k-mers is left out.
 
     InputError for an unknown method, or k and d out of range.
@@ -220,13 +218,13 @@ class Motifs(Study):
         """A table for each source."""
         yield f"Hardware: {distinct(rows, 'hardware')}; CPU threads: {distinct(rows, 'threads')}."
         totals = same(rows, "total", "source", "k", "d", "sequences")
-        yield Check(totals and same(rows, "checksum", "source", "k", "d", "corner"), "counters", "methods")
+        yield Agreement(totals and same(rows, "checksum", "source", "k", "d", "corner"), "counters", "methods")
         by_source = sorted(grouped(rows, "source").items())
         panels = []
         for source, part in by_source:
             seconds = lines(part, "method", "k", lambda repeats: middle(repeats, "whole"))
             panels.append((seconds, {"title": source, "xlabel": "k", "ylabel": "seconds, all pairs", "yscale": "log"}))
-        yield Figure("motifs", "seconds by k", panels)
+        yield Plot("motifs", "seconds by k", panels)
         for source, part in by_source:
             first = part[0]
             yield f"## {first.of:,} sequences of up to {first.length} bases, {source}, d = {first.d}"

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.device import DeviceClock, allow_shared, compile_kernels, gpu_errors, on_gpu, shared_limit
 from hpcvdj.recombination.alphabet import BASES_PER_WORD
-from hpcvdj.studies.hash_tables.construction import TableOptions, Tables, merge_buckets
+from hpcvdj.studies.hash_tables.construction import HashTables, TableOptions, merge_buckets
 
 TEAMS = {"sequential-bucket": 0, "warp-to-bucket": 32, "thread-to-bucket": 1}
 """Threads that share a bucket; 0 for the whole block."""
@@ -33,7 +33,7 @@ class CudaTables:
     """Tables on a GPU, and the kernel that compares their sequences with each other."""
 
     @gpu_errors()
-    def __init__(self, tables: Tables, options: TableOptions) -> None:
+    def __init__(self, tables: HashTables, options: TableOptions) -> None:
         self._by_pair = options.kernel == "thread-to-pair"
         self._tables = tables = merge_buckets(tables, 1) if self._by_pair else tables
         self._threads, self._clock = options.threads_per_block, DeviceClock()

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, MachineError, require_choice
 from hpcvdj.kernels.kmers.kmers import Kmers
+from hpcvdj.kernels.kmers.masks import wildcard_masks
 from hpcvdj.studies.hash_tables.encoding import HASHES, bucket_of, encoding_for
 
 KERNELS = ("sequential-bucket", "warp-to-bucket", "thread-to-bucket", "thread-to-pair")
@@ -54,7 +55,7 @@ class TableOptions:
 
 
 @dataclass(frozen=True)
-class Tables:
+class HashTables:
     """The meta-tables 0 … d of some sequences, as arrays (the lower half of the thesis's Figures 1 and 2).
 
     Sub-table s of sequence i has the first offsets[i, s, buckets] of keys[i, s] and counts[i, s].  Its bucket b is from
@@ -99,13 +100,15 @@ class Tables:
         return np.zeros((self.d + 1, rows, len(self)), np.uint32 if largest < 1 << 32 else np.uint64)
 
 
-def build(kmers: Kmers, d: int, options: TableOptions) -> Tables:
+def build(kmers: Kmers, d: int, options: TableOptions) -> HashTables:
     """The tables of each sequence.
 
     InputError if the k-mers do not fit into the encoding, MachineError if the arrays exceed the memory of the machine.
     """
     encoding = encoding_for(options.encoding, kmers.k)
-    masks = np.array([mask for m in range(d + 1) for mask in encoding.masks(kmers.k, m)], dtype=np.uint64)
+    masks = np.array(
+        [mask for m in range(d + 1) for mask in wildcard_masks(kmers.k, m, encoding.bits)], dtype=np.uint64
+    )
     sizes = np.diff(kmers.offsets)
     places = max(1, -(-int(sizes.max(initial=0)) // ALIGNMENT)) * ALIGNMENT
     most = int(kmers.totals.max(initial=0))
@@ -124,7 +127,7 @@ def build(kmers: Kmers, d: int, options: TableOptions) -> Tables:
     parameters = encoding.hash_parameters(options.hash, kmers.k, options.buckets)
     words = encoding.encode(kmers.key, kmers.k)
     _chain(words, kmers.count, kmers.offsets, steps, masks, parameters, keys, counts, offsets)
-    return Tables(keys, counts, offsets, kmers.k, d, encoding.name, most)
+    return HashTables(keys, counts, offsets, kmers.k, d, encoding.name, most)
 
 
 def _step(size: int) -> int:
@@ -178,7 +181,7 @@ def _chain(words, counts, first, steps, masks, parameters, out_keys, out_counts,
             out_offsets[i, s, buckets] = place
 
 
-def merge_buckets(tables: Tables, buckets: int) -> Tables:
+def merge_buckets(tables: HashTables, buckets: int) -> HashTables:
     """The same tables in fewer buckets: bucket b takes in buckets b, b + buckets, … (section 3.b).
 
     If `buckets` divides the former number, djb2 and 2umt give the same tables when built with `buckets`.
@@ -212,7 +215,7 @@ def _merge(keys, counts, offsets, out_keys, out_counts, out_offsets):  # type: i
             out_offsets[i, s, buckets] = place
 
 
-def bucket_variance(tables: Tables) -> tuple[float, float]:
+def bucket_variance(tables: HashTables) -> tuple[float, float]:
     """(mean, variance) of the k-mers in a bucket over the buckets of a sub-table, averaged over all sub-tables.
 
     A fair function scatters like dice: variance ≈ mean (1 - 1 / buckets) (section 5.c).
