@@ -212,29 +212,29 @@ def _methods_table(rows: list[Measurement]) -> str:
     repeats = grouped(rows, "method", "m")
     lengths = list(grouped(rows, "m"))
 
-    def wall(method: str, some: Sequence[int]) -> float:
+    def wall(method: str, counted: Sequence[int]) -> float:
         # One pass of `direct` counts all n-lengths up to its own.
-        keys = [(method, m) for m in (some[-1:] if method == "direct" else some)]
+        keys = [(method, m) for m in (counted[-1:] if method == "direct" else counted)]
         return sum(seconds(repeats[key]) if key in repeats else math.nan for key in keys)
 
-    def cell(method: str, some: Sequence[int]) -> str:
-        mark = part_mark(repeats[method, some[0]]) if len(some) == 1 and (method, some[0]) in repeats else ""
-        return number(wall(method, some), ".4g") + mark
+    def cell(method: str, counted: Sequence[int]) -> str:
+        mark = part_mark(repeats[method, counted[0]]) if len(counted) == 1 and (method, counted[0]) in repeats else ""
+        return number(wall(method, counted), ".4g") + mark
 
-    def paper(method: str, some: Sequence[int]) -> float:
-        return sum(dict(enumerate(PAPER_MINUTES[method])).get(m, math.nan) for m in some)
+    def paper(method: str, counted: Sequence[int]) -> float:
+        return sum(dict(enumerate(PAPER_MINUTES[method])).get(m, math.nan) for m in counted)
 
     return listing(
         [*([m] for m in lengths), lengths],
         {
-            "n-length": lambda some: some[0] if len(some) == 1 else "**all**",
-            "baseline, s": lambda some: cell("baseline", some),
-            "bitwise, s": lambda some: cell("bitwise", some),
-            "baseline / bitwise": lambda some: number(wall("baseline", some) / wall("bitwise", some), ".2f"),
-            "direct (0 … m), s": lambda some: cell("direct", some),
-            "paper: baseline, min": lambda some: number(paper("baseline", some), ".2f"),
-            "paper: bit-wise, min": lambda some: number(paper("bitwise", some), ".2f"),
-            "paper: ratio": lambda some: number(paper("baseline", some) / paper("bitwise", some), ".2f"),
+            "n-length": lambda counted: counted[0] if len(counted) == 1 else "**all**",
+            "baseline, s": lambda counted: cell("baseline", counted),
+            "bitwise, s": lambda counted: cell("bitwise", counted),
+            "baseline / bitwise": lambda counted: number(wall("baseline", counted) / wall("bitwise", counted), ".2f"),
+            "direct (0 … m), s": lambda counted: cell("direct", counted),
+            "paper: baseline, min": lambda counted: number(paper("baseline", counted), ".2f"),
+            "paper: bit-wise, min": lambda counted: number(paper("bitwise", counted), ".2f"),
+            "paper: ratio": lambda counted: number(paper("baseline", counted) / paper("bitwise", counted), ".2f"),
         },
     )
 

@@ -42,6 +42,6 @@ class PairSizes(Study):
             would work {largest.sequences / mean:.1f} times as long as the mean (the paper, section IV). hpcvdj
             therefore divides n-nucleotide strings or sequences instead.
         """
-        sizes = {place: row.sequences / largest.sequences for place, row in enumerate(ranked, 1)}
+        sizes = {rank: row.sequences / largest.sequences for rank, row in enumerate(ranked, 1)}
         axes = {"xlabel": "V-J pair, by size", "ylabel": "sequences / largest pair", "ylim": 0}
         yield Plot("pairs", "sequences of each pair, relative to the largest", [({"pairs": sizes}, axes)])

@@ -150,9 +150,7 @@ def test_counts_past_16_bits_are_wide():
 
 def test_tables_beyond_memory_are_one_line(monkeypatch):
     monkeypatch.setattr(construction.os, "sysconf", lambda name: 16)
-    with pytest.raises(
-        MachineError, match=r"the hash tables take .* GB \(14 sequences of 64 places in 29 sub-tables\)"
-    ):
+    with pytest.raises(MachineError, match=r"the hash tables take .* GB \(14 sequences of 64 slots in 29 sub-tables\)"):
         build(kmers(hostile(), 7), 2, TableOptions())
 
 
