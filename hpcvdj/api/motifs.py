@@ -54,8 +54,6 @@ def compare(
                     compared; a list of such files or tables, or a dict of them by name, compared as one set; or a list
                     of sequences, which are named 1, 2, …
     output          the result file (HDF5) to write; by default it is kept until the result is closed
-    strands         `one`: sequences as given; `both`: also with reverse complements
-    memory          gigabytes for the tables; 0: a quarter of the host's memory, or half of the GPU's free memory
     overwrite       {overwrite}
     {options}
 
@@ -63,14 +61,13 @@ def compare(
     `to_table()` has as a pyarrow Table.  Use it as a context manager, or `close` it.
     Raises InputError for sequences that cannot be compared.
     """
-    given = {name: value for name, value in locals().items() if name not in ("strands", "memory")}
-    settled = MotifConfig.of(given).of_command(strands, memory, EdgeFilter.of(given))
+    config = MotifConfig.of(locals()).keeping(EdgeFilter.of(locals()))
     source = _source_of(sequences)
     if output is not None:
-        compare_sequences(source, settled, Run().to(Path(output), overwrite=overwrite))
+        compare_sequences(source, config, Run().to(Path(output), overwrite=overwrite))
         return MotifResult(output)
     with TemporaryDirectory(prefix="hpcvdj-") as folder:
-        compare_sequences(source, settled, Run().to(Path(folder) / "motifs.h5"))
+        compare_sequences(source, config, Run().to(Path(folder) / "motifs.h5"))
         # The open file outlives its name.
         return MotifResult(Path(folder) / "motifs.h5")
 

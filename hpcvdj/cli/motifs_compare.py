@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from hpcvdj.cli import common, options
 from hpcvdj.motifs.edges import EdgeFilter
-from hpcvdj.motifs.settings import Memory, MotifConfig, Strands
+from hpcvdj.motifs.settings import MotifConfig
 from hpcvdj.runs.settings import Launch, Overwrite, Resume
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ def command(
     config: MotifConfig,
     edge_filter: EdgeFilter,
     launch: Launch,
-    strands: Strands = "one",
-    memory: Memory = 0.0,
     resume: Resume = False,
     overwrite: Overwrite = False,
 ) -> None:
@@ -41,7 +39,7 @@ def command(
     from hpcvdj.motifs.comparison import compare_sequences
     from hpcvdj.motifs.sequences import inputs_of
 
-    config = config.of_command(strands, memory, edge_filter)
+    config = config.keeping(edge_filter)
     with run.request:
         target = run.to(output, resume=resume, overwrite=overwrite)
         summary = compare_sequences(run.from_root(lambda: inputs_of(sequences)), config, target)

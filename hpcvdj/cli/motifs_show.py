@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from hpcvdj.cli import common, options
 from hpcvdj.errors import InputError, few, option
-from hpcvdj.motifs.settings import D, K, RowsOption, SequenceField, Strands
+from hpcvdj.motifs.settings import D, K, RowsOption, SequenceField, Strands, relations_of
 from hpcvdj.motifs.shared import Region, Shared, find, shared_kmers
 from hpcvdj.options import Option
 
@@ -58,7 +58,7 @@ def command(
         left = sum(source.not_productive for source in read.inputs)
         remedy = f"; {left:,} rows that are not productive were left out ({option('rows', 'all')})" if left else ""
         raise InputError(f"{few(map(str, read.inputs))}: {error}{remedy}") from None
-    shared = shared_kmers(read.sequences, *numbers, k, d, strands=2 if strands == "both" else 1, top=most)
+    shared = shared_kmers(read.sequences, *numbers, k, d, strands=relations_of(strands), top=most)
     if tables := read.tables:
         shared = replace(shared, tables=(tables[numbers[0]], tables[numbers[1]]))
     if output_format == "json":

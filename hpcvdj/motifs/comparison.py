@@ -112,10 +112,10 @@ def compare_sequences(source: Path | SequenceSet | Sequence[Input], config: Moti
                 names = few(map(str, read_set.inputs))
                 log.warning("%s: no sequence has %d bases A, C, G, T in a row, so none has a k-mer", names, config.k)
             identity = _identity(task, read_set)
-        layout = layout_of(task.profile, task.method, config.memory, run.ranks) if run.is_root else {}
+        layout = layout_of(task.profile, task.method, config.memory_bytes, run.ranks) if run.is_root else {}
         folder, layout = run.open_folder("checkpoint", identity, TILES, layout)
         try:
-            tiles = plan(len(task.profile), config.strands, **layout)
+            tiles = plan(len(task.profile), config.relations, **layout)
             work = _TileWork(task, TileFiles(folder.path, run.from_root(lambda: folder.identity)), run)
             work.compute_all(tiles)
             compared = time.perf_counter()
@@ -180,10 +180,10 @@ def _task(sequences: SequenceSet | None, config: MotifConfig, run: Run) -> _Task
 def _terms(forward: Profile, config: MotifConfig, score: Score, run: Run) -> list[Terms]:
     """The terms of each strand, made by the ranks together; only what the score needs.  StoppedError as `Run.each`."""
     if not (score.normalised or score.centred):
-        return [kmer_totals(forward, config.d)] * config.strands
+        return [kmer_totals(forward, config.d)] * config.relations
     import numba
 
-    frequencies = base_frequencies(forward, both_strands=config.strands == 2)
+    frequencies = base_frequencies(forward, both_strands=config.relations == 2)
     part = forward.part(*block_range(len(forward), 1, run.rank, run.ranks))
     pacer = Pacer(between=run.raise_if_stopping)
     terms: list[Terms] = []
@@ -195,21 +195,23 @@ def _terms(forward: Profile, config: MotifConfig, score: Score, run: Run) -> lis
         parts = [terms_of(side.part(a, b), config.d, frequencies) for a, b in steps]
         terms.append(Terms.joined(parts or [terms_of(side, config.d, frequencies)]))
 
-    run.each(range(config.strands), compute, "before anything was compared; start again with the same command")
+    run.each(range(config.relations), compute, "before anything was compared; start again with the same command")
     return [Terms.joined(parts) for parts in zip(*run.gather_everywhere(terms), strict=True)]
 
 
 def _identity(task: _Task, read: InputSet) -> Identity:
     """What two runs must have in common; ranks, method, tiles and backend may differ."""
     config, score = task.config, task.scoring.score
-    parameters = {name: getattr(config, name) for name in ("k", "d", "strands", "distinct")}
     digests = [[source.name, source.sha256] for source in read.inputs if source.sha256]
     digest = {"sequences_sha256": digests[0][1] if digests else read.sequences.digest}
     return {
         **({"inputs": digests} if len(digests) > 1 else digest),
         "sequence_field": config.sequence_field,
         "rows": config.rows,
-        **parameters,
+        "k": config.k,
+        "d": config.d,
+        "strands": config.relations,
+        "distinct": config.distinct,
         "score": score.name,
         "weights": list(score.weights),
         "edges": asdict(config.edges) if config.edges else "all pairs",
@@ -303,7 +305,7 @@ def _put_together(
     config, files, tiles = task.config, TileFiles(folder.path, folder.identity), sorted(tiles)
     assert run.target is not None
     assert read_set is not None
-    pairs = np.zeros((config.strands, config.d + 1), dtype=np.int64)
+    pairs = np.zeros((config.relations, config.d + 1), dtype=np.int64)
     number: int | None = None
     pieces: Iterable[Edges] = ()
     if config.edges is not None:

@@ -60,7 +60,7 @@ class Tile:
 
 
 def layout_of(profile: Profile, method: KmerMethod, memory: int, ranks: int) -> dict[str, int]:
-    """Columns of a load, and rows of a tile (its height); `memory` as of `compare.MotifConfig`."""
+    """Columns of a load, and rows of a tile (its height); `memory` in bytes, as of `MotifConfig`."""
     n, backend = max(1, len(profile)), method.backend
     memory = memory or _memory(backend) // (ranks if backend == "cpu" else 1)
     per_sequence = max(1.0, profile.windows.sum() / n) * method.bytes_per_kmer + method.bytes_per_sequence
