@@ -63,14 +63,6 @@ class Clustering:
         columns = dict(zip(COLUMNS, values, strict=True)) | (further or {})
         return pa.table({name: pa.array(column) for name, column in columns.items()})
 
-    def write(
-        self, names: list[str], target: Path, *, further: dict[str, list[str]] | None = None, overwrite: bool = False
-    ) -> None:
-        """Write `to_table` to a file."""
-        from hpcvdj.repertoires.tables import write_table
-
-        write_table(target, self.to_table(names, further).to_batches(), overwrite=overwrite)
-
 
 def consensus(sequences: Sequence[str], clusters: NDArray[np.int32]) -> list[str]:
     """For each sequence the consensus of its cluster; empty for cluster 0.
