@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 from hpcvdj.cli import common, options
 from hpcvdj.cli.declared import App
 from hpcvdj.counting.config import Config, MethodName, ThreadsPerBlock
-from hpcvdj.errors import InputError, choice, choices
+from hpcvdj.errors import InputError, choice
 from hpcvdj.generation.settings import range_of
 from hpcvdj.kernels.backends import AUTO, BackendName, StrictBinding
-from hpcvdj.kernels.kmers.methods import KmerMethod
 from hpcvdj.kernels.method import THREADS_PER_BLOCK
 from hpcvdj.kernels.pathways.methods import PathwayMethod
-from hpcvdj.motifs.settings import D
 from hpcvdj.options import Option
 from hpcvdj.recombination.germline import DForms, GermlineSettings, PaperDForms
 from hpcvdj.runs.settings import Launch, Threads
+from hpcvdj.studies.settings import MethodsPlan, Repeats, Several, TablesPlan, numbers
 
 if TYPE_CHECKING:
     from hpcvdj.recombination.repertoire import Problem
@@ -41,7 +40,6 @@ Lengths = Annotated[
     range,
     Option("n-lengths to measure", metavar="A-B", parse=range_of, remedy="give a range such as 0-10, or one number"),
 ]
-Repeats = Annotated[int, Option("measured repeats of each", least=1)]
 Sample = Annotated[int | None, Option("measure a random sample of this size", unset="all", least=1)]
 Label = Annotated[str, Option("added to the name of the raw file")]
 Longest = Annotated[
@@ -54,23 +52,6 @@ Number = Annotated[int, Option("sequences to compare", flags="--number -n", leas
 Length = Annotated[int, Option("bases of a random sequence", least=32)]
 Seed = Annotated[int, Option("seed of the random sequences", least=0)]
 BothStrands = Annotated[bool, Option("compare also the reverse complements")]
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    """`32,64` as numbers; ValueError for other texts."""
-    numbers = tuple(int(part) for part in text.split(","))
-    if not all(1 <= number <= 1024 for number in numbers):
-        raise ValueError(text)
-    return numbers
-
-
-def numbers(text: str, flags: str = "", unset: str = "") -> Option:
-    """An option that is several numbers."""
-    remedy = "give numbers from 1 to 1024, such as 32,64,128"
-    return Option(text, flags=flags, unset=unset, metavar="N,N,...", parse=_numbers, remedy=remedy)
-
-
-Several = tuple[int, ...]
 
 
 def problem_of(
@@ -309,22 +290,12 @@ def throughput(
 @app.command("motif-tables", rich_help_panel=_MOTIFS)
 def motif_tables(
     output: StudyFolder,
+    plan: TablesPlan,
     fasta: Fasta = None,
     number: Number = 1024,
     length: Length = 500,
     seed: Seed = 1,
     both_strands: BothStrands = False,
-    parts: Annotated[
-        str,
-        Option("parts to measure: construction (figure 5), settings (6, 7), speedup (8), lengths (9)"),
-    ] = "construction,settings,speedup,lengths",
-    k: Annotated[Several, numbers("k-mer lengths of construction and speedup", flags="-k")] = (8, 12, 16, 20),
-    settings_k: Annotated[int, Option("k of settings and lengths", least=4)] = 12,
-    d: D = 2,
-    buckets: Annotated[Several | None, numbers("buckets of construction", unset="1 to 256")] = None,
-    cpu_number: Annotated[int, Option("sequences that CPU cores compare", least=2)] = 256,
-    repeats: Repeats = 3,
-    backend: BackendName = AUTO,
     label: Label = "",
     threads: Threads = None,
 ) -> None:
@@ -333,12 +304,10 @@ def motif_tables(
     Without a GPU only the construction and the CPU comparison are measured.
     """
     run = begin_alone("motif-tables", threads)
-    from hpcvdj.studies.motif_tables import CONSTRUCTION_BUCKETS, TablesPlan, measure
+    from hpcvdj.studies.motif_tables import measure
     from hpcvdj.studies.motifs import SequenceSource
 
     source = SequenceSource(fasta, number, length, seed, both_strands)
-    chosen = [name.strip() for name in parts.split(",")]
-    plan = TablesPlan(chosen, k, settings_k, d, cpu_number, repeats, backend, buckets or CONSTRUCTION_BUCKETS)
     with recording(run, "motif_tables", output, "motif_tables-1", label) as rows:
         rows += measure(source, plan, common.say)
 
@@ -346,18 +315,12 @@ def motif_tables(
 @app.command(rich_help_panel=_MOTIFS)
 def motifs(
     output: StudyFolder,
+    plan: MethodsPlan,
     fasta: Fasta = None,
     number: Number = 9184,
     length: Length = 500,
     seed: Seed = 1,
     both_strands: BothStrands = False,
-    k: Annotated[Several, numbers("k-mer lengths", flags="-k")] = (8, 12, 16, 20),
-    d: D = 2,
-    methods: Annotated[str, Option("methods; NAME:N measures a method on the first N sequences only")] = ",".join(
-        (*choices(KmerMethod), "tables:256")
-    ),
-    repeats: Repeats = 3,
-    backend: BackendName = AUTO,
     label: Label = "",
     threads: Threads = None,
 ) -> None:
@@ -366,13 +329,11 @@ def motifs(
     Example: hpcvdj study motifs -k 12,20 -o DIR
     """
     run = begin_alone("motifs", threads)
-    from hpcvdj.studies.motifs import MethodsPlan, SequenceSource, measure
+    from hpcvdj.studies.motifs import SequenceSource, measure
 
-    named = [part.strip().partition(":") for part in methods.split(",")]
-    limits = {name: int(limit) if limit.isdigit() else None for name, _, limit in named}
     source = SequenceSource(fasta, number, length, seed, both_strands)
     with recording(run, "motifs", output, "motifs-1", label) as rows:
-        rows += measure(source, MethodsPlan(k, d, limits, repeats, backend), common.say)
+        rows += measure(source, plan, common.say)
 
 
 @app.command(rich_help_panel=_RENDER)

@@ -1,7 +1,7 @@
 """The thesis's hash tables, measured again: its figures 5 to 9 (section 5), on given or random sequences."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -25,12 +25,9 @@ from hpcvdj.studies.hash_tables.encoding import HASHES
 from hpcvdj.studies.motifs import SequenceSource
 from hpcvdj.studies.pages import Agreement, Block, Plot, Study
 from hpcvdj.studies.rows import hardware
+from hpcvdj.studies.settings import PARTS, TablesPlan
 from hpcvdj.studies.tables import distinct, grouped, lines, listing, middle, pivot, same
 
-PARTS = ("construction", "settings", "speedup", "lengths")
-"""Figure 5; figures 6 and 7; figure 8; figure 9."""
-
-CONSTRUCTION_BUCKETS = (1, 2, 4, 6, 8, 10, 11, 12, 13, 14, 15, 16, 20, 24, 32, 64, 128, 256)
 BLOCKS = (32, 64, 128, 256, 512)
 BUCKETS = (1, 8, 32, 64, 128, 256, 512)
 CHUNKS = (2, 4, 6, 8, 10, 12)
@@ -103,27 +100,6 @@ class TableRow:
     def scatter(self) -> float:
         """Variance over mean of the k-mers in a bucket: about 1 for a fair hash function."""
         return self.variance / self.mean if self.mean else 0.0
-
-
-@dataclass(frozen=True)
-class TablesPlan:
-    """What is measured.
-
-    parts       of `PARTS`
-    k           lengths of k-mers of construction and speedup; settings_k: of settings and lengths
-    d           the largest Hamming distance
-    buckets     of construction
-    cpu_number  sequences that CPU cores compare
-    """
-
-    parts: Sequence[str]
-    k: Sequence[int]
-    settings_k: int
-    d: int
-    cpu_number: int
-    repeats: int
-    backend: str
-    buckets: Sequence[int] = CONSTRUCTION_BUCKETS
 
 
 def measure(source: SequenceSource, plan: TablesPlan, say: Callable[[str], None] = print) -> list[TableRow]:

@@ -2,7 +2,7 @@
 
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -24,10 +24,8 @@ from hpcvdj.studies.hash_tables.comparison import load
 from hpcvdj.studies.hash_tables.construction import TableOptions, build
 from hpcvdj.studies.pages import Agreement, Block, Plot, Study
 from hpcvdj.studies.rows import hardware
+from hpcvdj.studies.settings import TABLES, MethodsPlan
 from hpcvdj.studies.tables import distinct, grouped, lines, middle, pivot, same
-
-TABLES = "tables"
-"""The thesis's system, beside the methods of `hpcvdj motifs compare`."""
 
 _PANEL = 2048
 """Rows whose counters are held at a time on CPU cores."""
@@ -118,33 +116,22 @@ class MotifRow:
         return min(_CORNER, self.sequences)
 
 
-@dataclass(frozen=True)
-class MethodsPlan:
-    """What is compared: `methods` by name, with the number of sequences that each takes at most (None: all)."""
-
-    k: Sequence[int]
-    d: int
-    methods: Mapping[str, int | None]
-    repeats: int
-    backend: str
-
-
 def measure(source: SequenceSource, plan: MethodsPlan, say: Callable[[str], None] = print) -> list[MotifRow]:
     """Rows for each k and method; a method that does not take such long k-mers is left out.
 
     InputError for an unknown method, or k and d out of range.
     """
     backend = open_backend(plan.backend)
-    known = choices(KmerMethod)
-    for name in plan.methods:
+    known, limits = choices(KmerMethod), plan.limits
+    for name in limits:
         require_choice("methods", name, (*known, TABLES))
     sequences, _ = source.read()
     rows: list[MotifRow] = []
-    for k, name in product(plan.k, plan.methods):
+    for k, name in product(plan.k, limits):
         if name in known and k > known[name].longest_k.get(backend.name, MAX_K):
             continue
         blocks = choose(name, k, plan.d, backend.name).blocks if name in known else 0
-        part = sequences.part(0, min(len(sequences), plan.methods[name] or len(sequences)))
+        part = sequences.part(0, min(len(sequences), limits[name] or len(sequences)))
         _measure_once(name, part.part(0, min(16, len(part))), k, plan.d, backend.name)  # compiles
         for repeat in range(plan.repeats):
             measured = _measure_once(name, part, k, plan.d, backend.name)

@@ -120,9 +120,7 @@ def test_tables_that_cannot_be_measured(parts, changes, message):
 
 
 def motif_rows(**changes):
-    plan = motifs.MethodsPlan(
-        k=[6, 12], d=1, methods={"matrix": None, "pigeonhole": None, "tables": 4}, repeats=2, backend="cpu"
-    )
+    plan = motifs.MethodsPlan(k=[6, 12], d=1, methods="matrix,pigeonhole,tables:4", repeats=2, backend="cpu")
     return motifs.measure(SOURCE, replace(plan, **changes), quiet)
 
 
@@ -141,7 +139,7 @@ def test_methods_of_comparing():
     assert "6 sequences of up to 60 bases, random, seed 1, d = 1" in text
     assert text.count("†4 |") == 2
     with pytest.raises(InputError, match=r"methods must be one of .*matrix"):
-        motif_rows(methods={"bitslice": None})
+        motif_rows(methods="bitslice")
     with pytest.raises(InputError, match=r"^k=3: "):
         motif_rows(k=[3])
 
