@@ -7,7 +7,6 @@ it is measured, below comment lines with the command, the machine and the versio
 from __future__ import annotations
 
 import argparse
-import csv
 import os
 import shlex
 import statistics
@@ -57,11 +56,12 @@ def record(
     rows: list[dict[str, Any]] = []
     if not options.render:
         target = options.output / "raw.csv" if study else options.output
-        target.parent.mkdir(parents=True, exist_ok=True)
         facts = _facts(options, study)
+        from hpcvdj.studies.rows import write_rows
+
         for row in measured(options):
             rows.append(asdict(row) if is_dataclass(row) else row)
-            _write(target, facts, rows)
+            write_rows(target, facts, list(map(_rounded, rows)))
             print(*rows[-1].values(), sep=", ", flush=True)
     if study:
         from hpcvdj.studies.pages import render
@@ -108,17 +108,9 @@ def _facts(options: argparse.Namespace, study: Any) -> dict[str, str]:
     return facts | {name: metadata.version(name) for name in PEERS if find_spec(name)}
 
 
-def _write(target: Path, facts: dict[str, str], rows: list[dict[str, Any]]) -> None:
-    """All rows until now; numbers with six digits, and empty what a row lacks."""
-    columns = dict.fromkeys(name for row in rows for name in row)
-    with open(target, "w", newline="") as stream:
-        stream.writelines(f"# {name}: {' '.join(value.split())}\n" for name, value in facts.items())
-        writer = csv.DictWriter(stream, columns, lineterminator="\n")
-        writer.writeheader()
-        for row in rows:
-            writer.writerow(
-                {name: f"{value:.6g}" if isinstance(value, float) else value for name, value in row.items()}
-            )
+def _rounded(row: dict[str, Any]) -> dict[str, Any]:
+    """Numbers with six digits."""
+    return {name: f"{value:.6g}" if isinstance(value, float) else value for name, value in row.items()}
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:

@@ -22,8 +22,8 @@ import numpy as np
 from _common import ROOT, record, run, say, timed
 
 from hpcvdj.recombination.alphabet import INVALID
-from hpcvdj.studies.motifs import Source
-from hpcvdj.studies.pages import Block, Check, Study
+from hpcvdj.studies.motifs import SequenceSource
+from hpcvdj.studies.pages import Agreement, Block, Study
 from hpcvdj.studies.tables import grouped, listing, middle, spread
 
 PANEL = 2048
@@ -160,11 +160,11 @@ def measured(options: argparse.Namespace) -> Iterator[Row]:
     """Random sequences, and those of the file; ends the benchmark if FastSK is not installed."""
     if not find_spec("fastsk"):
         sys.exit("FastSK is not installed; CONTRIBUTING.md says how to install it")
-    yield from measure_source(options, Source(None, options.number, seed=options.seed), "random")
+    yield from measure_source(options, SequenceSource(None, options.number, seed=options.seed), "random")
     if options.fasta is not None:
         half = options.number // 2
         name = f"{Path(options.fasta).name}, first {half:,}, both strands"
-        yield from measure_source(options, Source(ROOT / options.fasta, half, both_strands=True), name)
+        yield from measure_source(options, SequenceSource(ROOT / options.fasta, half, both_strands=True), name)
 
 
 class Motifs(Study):
@@ -193,7 +193,7 @@ class Motifs(Study):
         compared = [row for row in rows if not math.isnan(row.different)]
         if compared:
             worst, most = (max(getattr(row, name) for row in compared) for name in ("different", "sequences"))
-            yield Check(worst <= MOST_DIFFERENT, "values of the kernels (to rounding)", "programs")
+            yield Agreement(worst <= MOST_DIFFERENT, "values of the kernels (to rounding)", "programs")
             yield f"{len(compared)} kernel(s), up to {most:,} sequences; largest relative difference {worst:.1e}."
         for source, part in grouped(rows, "source").items():
             yield f"## {part[0].of:,} sequences of up to {part[0].bases} bases: {source}"

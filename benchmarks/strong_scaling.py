@@ -5,7 +5,7 @@ python benchmarks/strong_scaling.py --output results/strong_scaling/raw.csv
 A row for each command and number of GPUs, with its wall seconds, the stages that it prints, and the SHA-256 of what it
 found, which must be the same for all numbers of GPUs.  One rank on each GPU; the step `rows` has `--ranks` in all,
 since reading and writing fill the cores.  `log.txt`, beside the rows, has what the commands printed.  Exit code 1 if
-anything failed or differs.  `hpcvdj scaling` and `hpcvdj study throughput` measure the kernels of pathways.
+anything failed or differs.  `hpcvdj study scaling` and `hpcvdj study throughput` measure the kernels of pathways.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import numpy as np
 from _common import HPCVDJ, record, run
 
 from hpcvdj.recombination.alphabet import BASES
-from hpcvdj.studies.motifs import Source
+from hpcvdj.studies.motifs import SequenceSource
 
 MODEL = "human_trb_m15"
 STEPS = ["pgen", "infer", "motifs", "rows"]
@@ -74,7 +74,7 @@ def tables(options: argparse.Namespace, work: Path) -> tuple[Path, Path, Path]:
     junctions, sequences, copies = (work / name for name in ("drawn.parquet", "sequences.fasta", "copies"))
     run([*HPCVDJ, "generate", "-m", MODEL, "-n", options.rows, "--productive", "--overwrite", "-o", junctions])
     if "motifs" in options.steps:
-        codes = Source(None, options.sequences).read()[0].codes.reshape(options.sequences, -1)
+        codes = SequenceSource(None, options.sequences).read()[0].codes.reshape(options.sequences, -1)
         texts = np.frombuffer(BASES.encode(), np.uint8)[codes].view(f"S{codes.shape[1]}").ravel().tolist()
         sequences.write_bytes(b"".join(b">s%d\n%b\n" % each for each in enumerate(texts)))
     if "rows" in options.steps:

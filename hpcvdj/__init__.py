@@ -1,4 +1,4 @@
-"""hpcvdj counts, exactly, how many V(D)J recombination pathways produce each observed junction.
+"""Compute probabilities, pathways and models of V(D)J recombination, and test repertoires against chance.
 
 From Python, three lines count a table::
 

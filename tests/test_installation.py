@@ -10,7 +10,16 @@ from shutil import copy
 import pytest
 
 import hpcvdj
+from tests.commands import hpcvdj_command
 from tests.conftest import ROOT
+
+
+def test_one_sentence_says_what_hpcvdj_does():
+    said = hpcvdj.__doc__.partition("\n")[0]
+    assert f"description = {said}\n" in (ROOT / "setup.cfg").read_text()
+    assert f"site_description: {said}\n" in (ROOT / "mkdocs.yml").read_text()
+    assert f"  {said}\n" in (ROOT / "CITATION.cff").read_text()
+    assert said in " ".join(hpcvdj_command("--help")[0].split())
 
 
 @pytest.mark.parametrize("package", [hpcvdj, hpcvdj.motifs], ids=lambda package: package.__name__)

@@ -54,8 +54,6 @@ def compare(
                     compared; a list of such files or tables, or a dict of them by name, compared as one set; or a list
                     of sequences, which are named 1, 2, …
     output          the result file (HDF5) to write; by default it is kept until the result is closed
-    strands         `one`: sequences as given; `both`: also with reverse complements
-    memory          gigabytes for the tables; 0: a quarter of the host's memory, or half of the GPU's free memory
     overwrite       {overwrite}
     {options}
 
@@ -63,14 +61,13 @@ def compare(
     `to_table()` has as a pyarrow Table.  Use it as a context manager, or `close` it.
     Raises InputError for sequences that cannot be compared.
     """
-    given = {name: value for name, value in locals().items() if name not in ("strands", "memory")}
-    settled = MotifConfig.of(given).of_command(strands, memory, EdgeFilter.of(given))
+    config = MotifConfig.of(locals()).keeping(EdgeFilter.of(locals()))
     source = _source_of(sequences)
     if output is not None:
-        compare_sequences(source, settled, Run().to(Path(output), overwrite=overwrite))
+        compare_sequences(source, config, Run().to(Path(output), overwrite=overwrite))
         return MotifResult(output)
     with TemporaryDirectory(prefix="hpcvdj-") as folder:
-        compare_sequences(source, settled, Run().to(Path(folder) / "motifs.h5"))
+        compare_sequences(source, config, Run().to(Path(folder) / "motifs.h5"))
         # The open file outlives its name.
         return MotifResult(Path(folder) / "motifs.h5")
 
@@ -92,7 +89,7 @@ def _source_of(sequences: Any) -> SequenceSet | list[Input]:
         raise InputError(f"item {k + 1} of the list is {what}, others are sequences; give items of one kind")
     if all(isinstance(item, str | Path) for item in items):
         return inputs_of([Path(item) for item in items])
-    return named([replace(own, name=own.name or str(k)) for k, own in enumerate(map(_input, items), start=1)])
+    return named([replace(source, name=source.name or str(k)) for k, source in enumerate(map(_input, items), start=1)])
 
 
 def _input(table: Any) -> Input:
@@ -140,7 +137,7 @@ def cluster(
 
 def _clustered(result: MotifResult, strand: str, settings: ClusterSettings, edges: EdgeFilter) -> pa.Table:
     pieces = selected_edges(result, edges, strands_of(result, strand))
-    found = cluster_matrix(score_matrix(pieces, len(result)), settings)
-    there = all(own.path is not None and own.path.is_file() for own in result.compared.inputs)
+    clustering = cluster_matrix(score_matrix(pieces, len(result)), settings)
+    there = all(source.path is not None and source.path.is_file() for source in result.compared.inputs)
     read = read_again(result.compared, result.names) if there else None
-    return found.to_table(result.names, further_columns(found, result.tables, read))
+    return clustering.to_table(result.names, further_columns(clustering, result.tables, read))

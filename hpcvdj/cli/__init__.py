@@ -12,7 +12,7 @@ from importlib import import_module
 
 import typer
 
-from hpcvdj import __version__
+import hpcvdj
 from hpcvdj.cli.common import QUIET, VERBOSE, complain, mute_nonroot_ranks, set_logging, unmute
 from hpcvdj.cli.declared import App
 from hpcvdj.errors import HpcvdjError, speaking_shell
@@ -27,16 +27,16 @@ PANELS = {
     "More than chance": ("enrich", "sharing", "contamination"),
     "See and use the counters": ("report", "export", "explain"),
     "Junction tables": ("convert", "formats"),
-    "Germline tables": ("germline", "forms"),
+    "Germline tables": ("germline",),
     "Compare sequences by k-mers": ("motifs",),
-    "Measure on this machine": ("scaling", "study"),
+    "Measure on this machine": ("study",),
 }
 """The subcommands; each is the `command`, or the `app`, of the module of that name."""
 
 
 def _print_version(asked: bool) -> None:
     if asked:
-        typer.echo(f"hpcvdj {__version__}")
+        typer.echo(f"hpcvdj {hpcvdj.__version__}")
         raise typer.Exit
 
 
@@ -47,7 +47,7 @@ def common_options(
         False, "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
     ),
 ) -> None:
-    """Count, exactly, how many V(D)J recombination pathways produce each observed junction."""
+    """What every command takes."""
     set_logging(quiet=quiet, verbose=verbose)
 
 
@@ -55,7 +55,7 @@ def program(words: list[str] | None = None) -> typer.Typer:
     """The commands; if the first of `words` that is no option is one of them, that alone, which loads faster."""
     app = App(
         name="hpcvdj",
-        help="Count, exactly, how many V(D)J recombination pathways produce each observed junction.",
+        help=(hpcvdj.__doc__ or "").partition("\n")[0],
         epilog="First look: hpcvdj count inputs/mouse_trb/small.tsv -g mouse_trb_paper -o out.h5",
         pretty_exceptions_enable=False,
         rich_markup_mode="markdown",

@@ -42,7 +42,7 @@ def command(
     from hpcvdj.motifs.graph import score_matrix, selected_edges, strands_of
     from hpcvdj.motifs.results import MotifResult
     from hpcvdj.motifs.sequences import read_again
-    from hpcvdj.repertoires.tables import table_suffix
+    from hpcvdj.repertoires.tables import table_suffix, write_table
     from hpcvdj.storage.files import require_writable
 
     table_suffix(output)
@@ -55,7 +55,8 @@ def command(
         names, tables = source.names, source.tables
         read = read_again(source.compared, names, sequences)
     clustering = cluster(matrix, settings)
-    clustering.write(names, output, further=further_columns(clustering, tables, read), overwrite=overwrite)
+    table = clustering.to_table(names, further_columns(clustering, tables, read))
+    write_table(output, table.to_batches(), overwrite=overwrite)
     _report(clustering)
     common.say(f"written    {output}")
 

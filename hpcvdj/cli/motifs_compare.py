@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from hpcvdj.cli import common, options
 from hpcvdj.motifs.edges import EdgeFilter
-from hpcvdj.motifs.settings import Memory, MotifConfig, Strands
+from hpcvdj.motifs.settings import MotifConfig
 from hpcvdj.runs.settings import Launch, Overwrite, Resume
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ def command(
     config: MotifConfig,
     edge_filter: EdgeFilter,
     launch: Launch,
-    strands: Strands = "one",
-    memory: Memory = 0.0,
     resume: Resume = False,
     overwrite: Overwrite = False,
 ) -> None:
@@ -41,7 +39,7 @@ def command(
     from hpcvdj.motifs.comparison import compare_sequences
     from hpcvdj.motifs.sequences import inputs_of
 
-    config = config.of_command(strands, memory, edge_filter)
+    config = config.keeping(edge_filter)
     with run.request:
         target = run.to(output, resume=resume, overwrite=overwrite)
         summary = compare_sequences(run.from_root(lambda: inputs_of(sequences)), config, target)
@@ -49,17 +47,18 @@ def command(
         _report(summary, output)
 
 
-def _rows_of(own: "Input", rows: str) -> str:
+def _rows_of(source: "Input", rows: str) -> str:
     """How many rows a table has, and which of them are left out."""
-    left_out = f"{own.not_productive:,} not productive by the column {own.told_by} left out"
-    if not own.told_by:
+    left_out = f"{source.not_productive:,} not productive by the column {source.told_by} left out"
+    if not source.told_by:
         left_out = "all used" if rows == "all" else "all used, as no column says which are productive"
-    return f"{own.rows:,} rows, {left_out}" + (f", {own.without:,} without a sequence" if own.without else "")
+    return f"{source.rows:,} rows, {left_out}" + (f", {source.without:,} without a sequence" if source.without else "")
 
 
 def _report(summary: "MotifSummary", output: Path) -> None:
-    for own in summary.inputs:
-        common.say(f"read       {own}: " + (_rows_of(own, summary.rows) if own.is_table else f"{own.rows:,} sequences"))
+    for source in summary.inputs:
+        count = _rows_of(source, summary.rows) if source.is_table else f"{source.rows:,} sequences"
+        common.say(f"read       {source}: {count}")
     n = summary.sequences
     possible = n * (n - 1) // 2
     common.say(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from hpcvdj.cli import common, options
 from hpcvdj.errors import InputError, few, option
-from hpcvdj.motifs.settings import D, K, RowsOption, SequenceField, Strands
+from hpcvdj.motifs.settings import D, K, RowsOption, SequenceField, Strands, relations_of
 from hpcvdj.motifs.shared import Region, Shared, find, shared_kmers
 from hpcvdj.options import Option
 
@@ -55,10 +55,10 @@ def command(
     try:
         numbers = find(read.sequences, a), find(read.sequences, b)
     except InputError as error:
-        left = sum(own.not_productive for own in read.inputs)
+        left = sum(source.not_productive for source in read.inputs)
         remedy = f"; {left:,} rows that are not productive were left out ({option('rows', 'all')})" if left else ""
         raise InputError(f"{few(map(str, read.inputs))}: {error}{remedy}") from None
-    shared = shared_kmers(read.sequences, *numbers, k, d, strands=2 if strands == "both" else 1, top=most)
+    shared = shared_kmers(read.sequences, *numbers, k, d, strands=relations_of(strands), top=most)
     if tables := read.tables:
         shared = replace(shared, tables=(tables[numbers[0]], tables[numbers[1]]))
     if output_format == "json":
@@ -85,13 +85,13 @@ def _positions(region: Region) -> list[Any]:
 
 def _report(shared: Shared) -> None:
     console = common.console()
-    of_tables = [f", of {own}" for own in shared.tables] if shared.tables else ["", ""]
-    for letter, name, length, own in zip("AB", shared.names, shared.lengths, of_tables, strict=True):
-        console.print(f"{letter}          {name}, {length:,} bases{own}", markup=False)
+    of_tables = [f", of {listed_in}" for listed_in in shared.tables] if shared.tables else ["", ""]
+    for letter, name, length, listed_in in zip("AB", shared.names, shared.lengths, of_tables, strict=True):
+        console.print(f"{letter}          {name}, {length:,} bases{listed_in}", markup=False)
     for strand, totals in shared.totals.items():
         counts = ", ".join(f"{count:,} at distance {h}" for h, count in enumerate(totals))
         console.print(f"strand {strand}   pairs of {shared.k}-mers: {counts}")
-    console.print(f"regions    {shared.found:,}, listed {len(shared.regions):,}", end="\n\n")
+    console.print(f"regions    {shared.region_count:,}, listed {len(shared.regions):,}", end="\n\n")
     if not shared.regions:
         return
     heads = ["", "strand", "in A", "in B", "length", "mismatches", "nearest"]

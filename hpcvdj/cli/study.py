@@ -10,20 +10,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from hpcvdj.cli import common, options
 from hpcvdj.cli.declared import App
-from hpcvdj.counting.config import Config, ThreadsPerBlock
-from hpcvdj.errors import InputError, choice, choices
+from hpcvdj.counting.config import Config, MethodName, ThreadsPerBlock
+from hpcvdj.errors import InputError, choice
 from hpcvdj.generation.settings import range_of
-from hpcvdj.kernels.backends import AUTO, BackendName
-from hpcvdj.kernels.kmers.methods import KmerMethod
+from hpcvdj.kernels.backends import AUTO, BackendName, StrictBinding
 from hpcvdj.kernels.method import THREADS_PER_BLOCK
 from hpcvdj.kernels.pathways.methods import PathwayMethod
-from hpcvdj.motifs.settings import D
 from hpcvdj.options import Option
+from hpcvdj.recombination.germline import DForms, GermlineSettings, PaperDForms
 from hpcvdj.runs.settings import Launch, Threads
+from hpcvdj.studies.settings import MethodsPlan, Repeats, Several, TablesPlan, numbers
 
 if TYPE_CHECKING:
     from hpcvdj.recombination.repertoire import Problem
     from hpcvdj.runs.run import Run
+    from hpcvdj.studies.memory import FormsRow
 
 app = App(
     help="The tables and figures of the paper and the thesis on your machine: raw rows, a page with tables, plots."
@@ -39,7 +40,6 @@ Lengths = Annotated[
     range,
     Option("n-lengths to measure", metavar="A-B", parse=range_of, remedy="give a range such as 0-10, or one number"),
 ]
-Repeats = Annotated[int, Option("measured repeats of each", least=1)]
 Sample = Annotated[int | None, Option("measure a random sample of this size", unset="all", least=1)]
 Label = Annotated[str, Option("added to the name of the raw file")]
 Longest = Annotated[
@@ -52,23 +52,6 @@ Number = Annotated[int, Option("sequences to compare", flags="--number -n", leas
 Length = Annotated[int, Option("bases of a random sequence", least=32)]
 Seed = Annotated[int, Option("seed of the random sequences", least=0)]
 BothStrands = Annotated[bool, Option("compare also the reverse complements")]
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    """`32,64` as numbers; ValueError for other texts."""
-    numbers = tuple(int(part) for part in text.split(","))
-    if not all(1 <= number <= 1024 for number in numbers):
-        raise ValueError(text)
-    return numbers
-
-
-def numbers(text: str, flags: str = "", unset: str = "") -> Option:
-    """An option that is several numbers."""
-    remedy = "give numbers from 1 to 1024, such as 32,64,128"
-    return Option(text, flags=flags, unset=unset, metavar="N,N,...", parse=_numbers, remedy=remedy)
-
-
-Several = tuple[int, ...]
 
 
 def problem_of(
@@ -84,7 +67,7 @@ def problem_of(
     longest  nucleotides of the longest CDR3; by default the paper's
     """
     from hpcvdj.counting.verify import sampled_problem
-    from hpcvdj.recombination.germline import PaperDForms, read_germline
+    from hpcvdj.recombination.germline import read_germline
     from hpcvdj.recombination.repertoire import PAPER_LONGEST_CDR3
     from hpcvdj.repertoires.inputs import Inputs
     from hpcvdj.repertoires.reading import Reading
@@ -176,6 +159,37 @@ def blocks(
 
 
 @app.command(rich_help_panel=_PATHWAYS)
+def scaling(
+    junctions: options.Junctions,
+    germline: options.GermlineTables,
+    output: StudyFolder,
+    n_lengths: Lengths = range(7),
+    method: MethodName = "bitwise",
+    backend: BackendName = AUTO,
+    repeats: Repeats = 3,
+    sample: Sample = None,
+    threads_per_block: ThreadsPerBlock = THREADS_PER_BLOCK,
+    label: Label = "",
+    strict_binding: StrictBinding = False,
+    threads: Threads = None,
+) -> None:
+    """Table V: strong scaling of a method, a launch for each number of ranks; writes DIR/raw-METHOD-RANKS.csv.
+
+    Example: for n in 1 2 4 8; do mpiexec -n $n hpcvdj study scaling … ; done; hpcvdj study render DIR
+    """
+    run = common.begin(Launch(threads))
+    from hpcvdj.studies.measuring import measure
+
+    config = Config(max(n_lengths), method, backend, threads_per_block=threads_per_block, strict_binding=strict_binding)
+    longest = config.method_class().longest_cdr3
+    with recording(run, "scaling", output, f"{method}-{run.ranks}", label) as rows:
+        problem, of = problem_of(run, junctions, germline, max(n_lengths), sample, longest)
+        rows += measure(problem, of, config, run, n_lengths, repeats)
+    for row in rows if run.is_root else []:
+        common.say(f"{row.work}, {row.ranks} rank(s), repeat {row.repeat}: {row.wall:.4f} s")
+
+
+@app.command(rich_help_panel=_PATHWAYS)
 def pairs(junctions: options.Junctions, germline: options.GermlineTables, output: StudyFolder) -> None:
     """Figure 2: in vivo sequences of each V-J pair."""
     run = common.begin()
@@ -196,6 +210,57 @@ def memory(junctions: options.Junctions, germline: options.GermlineTables, outpu
     with recording(run, "memory", output, "memory") as rows:
         problem, _ = problem_of(run, junctions, germline)
         rows += run.on_root(lambda: memory_rows(problem, open_backend())) or []
+
+
+@app.command(rich_help_panel=_PATHWAYS)
+def forms(
+    germline: Annotated[Path, options.argument("GERMLINE", "Germline table, name or file.")],
+    alleles: GermlineSettings,
+    in_vivo: Annotated[int | None, Option("also the bytes of this many in vivo sequences", least=0)] = None,
+    d_forms: DForms = PaperDForms.name,
+) -> None:
+    """Table III, computed: forms of each segment type and their bytes.
+
+    Baseline is one byte a base, bit-wise two bits a base with every form padded to whole bytes. Every V and J allele
+    of the table is counted; of the D alleles, those that take part in recombination.
+    """
+    from hpcvdj.studies.memory import IN_VIVO_BYTES, IN_VIVO_PACKED_BYTES, forms_tables
+
+    common.begin()
+    table = alleles.read(germline)
+    for locus, rows in forms_tables(table, d_forms).items():
+        _report_forms(locus, rows)
+    if in_vivo is not None:
+        wide, packed = in_vivo * IN_VIVO_BYTES, in_vivo * IN_VIVO_PACKED_BYTES
+        common.answer(
+            f"in vivo, {in_vivo:,} sequences: {wide:,} bytes at {IN_VIVO_BYTES} each, {packed:,} at "
+            f"{IN_VIVO_PACKED_BYTES}"
+        )
+
+
+def _report_forms(locus: str, rows: list[FormsRow]) -> None:
+    from hpcvdj.studies.memory import PAPER_TABLE_3
+
+    common.answer(locus)
+    common.answer("  type  segments    forms  baseline (bytes)  bit-wise (bytes)  reduction")
+    for row in rows:
+        common.answer(
+            f"  {row.segment_type:4} {row.segments:9,} {row.forms:8,} {row.baseline_bytes:17,} {row.bitwise_bytes:17,}"
+            f" {row.reduction:9.2f} %"
+        )
+    v, d, j = rows
+    common.answer(
+        f"  in silico sequences per n-nucleotide string (V x J x D forms): {v.forms * j.forms * max(1, d.forms):,}"
+    )
+    common.answer(f"  threads of the V-J alternative (V x J forms): {v.forms * j.forms:,}")
+    if (v.bytes, j.bytes) == (PAPER_TABLE_3["J"], PAPER_TABLE_3["D"]):
+        left, counted = (" and ".join(f"{size:,}" for size in sizes) for sizes in (PAPER_TABLE_3["V"], d.bytes))
+        common.answer(
+            "  The paper's Table III prints these V bytes in its row J and these J bytes in its row D: its rows are "
+            "one\n"
+            f"  line off. The figures that remain, {left} in its row V, must be D's; the D forms counted here have\n"
+            f"  {counted}, and no convention tried gives the paper's."
+        )
 
 
 @app.command(rich_help_panel=_PATHWAYS)
@@ -225,22 +290,12 @@ def throughput(
 @app.command("motif-tables", rich_help_panel=_MOTIFS)
 def motif_tables(
     output: StudyFolder,
+    plan: TablesPlan,
     fasta: Fasta = None,
     number: Number = 1024,
     length: Length = 500,
     seed: Seed = 1,
     both_strands: BothStrands = False,
-    parts: Annotated[
-        str,
-        Option("parts to measure: construction (figure 5), settings (6, 7), speedup (8), lengths (9)"),
-    ] = "construction,settings,speedup,lengths",
-    k: Annotated[Several, numbers("k-mer lengths of construction and speedup", flags="-k")] = (8, 12, 16, 20),
-    settings_k: Annotated[int, Option("k of settings and lengths", least=4)] = 12,
-    d: D = 2,
-    buckets: Annotated[Several | None, numbers("buckets of construction", unset="1 to 256")] = None,
-    cpu_number: Annotated[int, Option("sequences that CPU cores compare", least=2)] = 256,
-    repeats: Repeats = 3,
-    backend: BackendName = AUTO,
     label: Label = "",
     threads: Threads = None,
 ) -> None:
@@ -249,12 +304,10 @@ def motif_tables(
     Without a GPU only the construction and the CPU comparison are measured.
     """
     run = begin_alone("motif-tables", threads)
-    from hpcvdj.studies.motif_tables import CONSTRUCTION_BUCKETS, Plan, measure
-    from hpcvdj.studies.motifs import Source
+    from hpcvdj.studies.motif_tables import measure
+    from hpcvdj.studies.motifs import SequenceSource
 
-    source = Source(fasta, number, length, seed, both_strands)
-    chosen = [name.strip() for name in parts.split(",")]
-    plan = Plan(chosen, k, settings_k, d, cpu_number, repeats, backend, buckets or CONSTRUCTION_BUCKETS)
+    source = SequenceSource(fasta, number, length, seed, both_strands)
     with recording(run, "motif_tables", output, "motif_tables-1", label) as rows:
         rows += measure(source, plan, common.say)
 
@@ -262,18 +315,12 @@ def motif_tables(
 @app.command(rich_help_panel=_MOTIFS)
 def motifs(
     output: StudyFolder,
+    plan: MethodsPlan,
     fasta: Fasta = None,
     number: Number = 9184,
     length: Length = 500,
     seed: Seed = 1,
     both_strands: BothStrands = False,
-    k: Annotated[Several, numbers("k-mer lengths", flags="-k")] = (8, 12, 16, 20),
-    d: D = 2,
-    methods: Annotated[str, Option("methods; NAME:N measures a method on the first N sequences only")] = ",".join(
-        (*choices(KmerMethod), "tables:256")
-    ),
-    repeats: Repeats = 3,
-    backend: BackendName = AUTO,
     label: Label = "",
     threads: Threads = None,
 ) -> None:
@@ -282,13 +329,11 @@ def motifs(
     Example: hpcvdj study motifs -k 12,20 -o DIR
     """
     run = begin_alone("motifs", threads)
-    from hpcvdj.studies.motifs import Plan, Source, measure
+    from hpcvdj.studies.motifs import SequenceSource, measure
 
-    named = [part.strip().partition(":") for part in methods.split(",")]
-    limits = {name: int(limit) if limit.isdigit() else None for name, _, limit in named}
-    source = Source(fasta, number, length, seed, both_strands)
+    source = SequenceSource(fasta, number, length, seed, both_strands)
     with recording(run, "motifs", output, "motifs-1", label) as rows:
-        rows += measure(source, Plan(k, d, limits, repeats, backend), common.say)
+        rows += measure(source, plan, common.say)
 
 
 @app.command(rich_help_panel=_RENDER)

@@ -63,14 +63,6 @@ class Clustering:
         columns = dict(zip(COLUMNS, values, strict=True)) | (further or {})
         return pa.table({name: pa.array(column) for name, column in columns.items()})
 
-    def write(
-        self, names: list[str], target: Path, *, further: dict[str, list[str]] | None = None, overwrite: bool = False
-    ) -> None:
-        """Write `to_table` to a file."""
-        from hpcvdj.repertoires.tables import write_table
-
-        write_table(target, self.to_table(names, further).to_batches(), overwrite=overwrite)
-
 
 def consensus(sequences: Sequence[str], clusters: NDArray[np.int32]) -> list[str]:
     """For each sequence the consensus of its cluster; empty for cluster 0.
@@ -84,7 +76,7 @@ def consensus(sequences: Sequence[str], clusters: NDArray[np.int32]) -> list[str
     members: dict[int, list[str]] = {}
     for number, sequence in zip(clusters.tolist(), sequences, strict=True):
         members.setdefault(number, []).append(sequence)
-    texts = {number: majority(own, "N") if number else "" for number, own in members.items()}
+    texts = {number: majority(texts_of, "N") if number else "" for number, texts_of in members.items()}
     return [texts[number] for number in clusters.tolist()]
 
 
@@ -104,8 +96,8 @@ def further_columns(clustering: Clustering, tables: list[str], read: "InputSet |
 def most_frequent_length(sequences: Sequence[str]) -> list[str]:
     """Those of the sequences that have the most frequent length; of equally frequent ones the longest."""
     lengths = Counter(map(len, sequences))
-    length = max(lengths, key=lambda own: (lengths[own], own))
-    return [sequence for sequence in sequences if len(sequence) == length]
+    most = max(lengths, key=lambda length: (lengths[length], length))
+    return [sequence for sequence in sequences if len(sequence) == most]
 
 
 def majority(sequences: Sequence[str], unknown: str) -> str:
@@ -186,11 +178,11 @@ def modularity(matrix: Any, label: NDArray[np.int32]) -> float:
     both = float(matrix.sum())
     if not both > 0:
         return float("nan")
-    own = label.astype(np.int64).copy()
-    own[own == 0] = own.max(initial=0) + 1 + np.arange((own == 0).sum())
+    apart = label.astype(np.int64).copy()
+    apart[apart == 0] = apart.max(initial=0) + 1 + np.arange((apart == 0).sum())
     edges = matrix.tocoo()
-    inside = float(edges.data[own[edges.row] == own[edges.col]].sum())
-    strength = np.bincount(own, weights=np.asarray(matrix.sum(axis=1)).ravel())
+    inside = float(edges.data[apart[edges.row] == apart[edges.col]].sum())
+    strength = np.bincount(apart, weights=np.asarray(matrix.sum(axis=1)).ravel())
     return inside / both - float((strength**2).sum()) / both**2
 
 

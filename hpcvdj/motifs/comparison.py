@@ -109,13 +109,13 @@ def compare_sequences(source: Path | SequenceSet | Sequence[Input], config: Moti
         identity: Identity = {}
         if read_set is not None:
             if not task.profile.windows.any():
-                place = few(map(str, read_set.inputs))
-                log.warning("%s: no sequence has %d bases A, C, G, T in a row, so none has a k-mer", place, config.k)
+                names = few(map(str, read_set.inputs))
+                log.warning("%s: no sequence has %d bases A, C, G, T in a row, so none has a k-mer", names, config.k)
             identity = _identity(task, read_set)
-        layout = layout_of(task.profile, task.method, config.memory, run.ranks) if run.is_root else {}
+        layout = layout_of(task.profile, task.method, config.memory_bytes, run.ranks) if run.is_root else {}
         folder, layout = run.open_folder("checkpoint", identity, TILES, layout)
         try:
-            tiles = plan(len(task.profile), config.strands, **layout)
+            tiles = plan(len(task.profile), config.relations, **layout)
             work = _TileWork(task, TileFiles(folder.path, run.from_root(lambda: folder.identity)), run)
             work.compute_all(tiles)
             compared = time.perf_counter()
@@ -150,15 +150,14 @@ def compare_sequences(source: Path | SequenceSet | Sequence[Input], config: Moti
 
 
 def _files(source: SequenceSet | Sequence[Input]) -> list[Path]:
-    return [] if isinstance(source, SequenceSet) else [own.path for own in source if own.path is not None]
+    return [] if isinstance(source, SequenceSet) else [given.path for given in source if given.path is not None]
 
 
 def _read(source: SequenceSet | Sequence[Input], config: MotifConfig, run: Run) -> InputSet:
     """The sequences; InputError if they cannot be compared like that."""
     config.make_score()
     if isinstance(source, SequenceSet):
-        alone = Input("", rows=len(source))
-        return InputSet(source, (alone,), np.ones((len(source), 1), dtype=np.bool_), {})
+        return InputSet.in_memory(source)
     return read_inputs(source, config.sequence_field, config.rows, between=run.raise_if_stopping)
 
 
@@ -181,36 +180,38 @@ def _task(sequences: SequenceSet | None, config: MotifConfig, run: Run) -> _Task
 def _terms(forward: Profile, config: MotifConfig, score: Score, run: Run) -> list[Terms]:
     """The terms of each strand, made by the ranks together; only what the score needs.  StoppedError as `Run.each`."""
     if not (score.normalised or score.centred):
-        return [kmer_totals(forward, config.d)] * config.strands
+        return [kmer_totals(forward, config.d)] * config.relations
     import numba
 
-    frequencies = base_frequencies(forward, both_strands=config.strands == 2)
+    frequencies = base_frequencies(forward, both_strands=config.relations == 2)
     part = forward.part(*block_range(len(forward), 1, run.rank, run.ranks))
     pacer = Pacer(between=run.raise_if_stopping)
-    own: list[Terms] = []
+    terms: list[Terms] = []
 
     def compute(strand: int) -> None:
         side = part.reverse_complement() if strand else part
         side.kmers  # noqa: B018 (once for all steps; on one rank also for the comparison)
         steps = pacer.steps(len(side), numba.get_num_threads())
         parts = [terms_of(side.part(a, b), config.d, frequencies) for a, b in steps]
-        own.append(Terms.joined(parts or [terms_of(side, config.d, frequencies)]))
+        terms.append(Terms.joined(parts or [terms_of(side, config.d, frequencies)]))
 
-    run.each(range(config.strands), compute, "before anything was compared; start again with the same command")
-    return [Terms.joined(parts) for parts in zip(*run.gather_everywhere(own), strict=True)]
+    run.each(range(config.relations), compute, "before anything was compared; start again with the same command")
+    return [Terms.joined(parts) for parts in zip(*run.gather_everywhere(terms), strict=True)]
 
 
 def _identity(task: _Task, read: InputSet) -> Identity:
     """What two runs must have in common; ranks, method, tiles and backend may differ."""
     config, score = task.config, task.scoring.score
-    parameters = {name: getattr(config, name) for name in ("k", "d", "strands", "distinct")}
-    digests = [[own.name, own.sha256] for own in read.inputs if own.sha256]
-    one = {"sequences_sha256": digests[0][1] if digests else read.sequences.digest}
+    digests = [[source.name, source.sha256] for source in read.inputs if source.sha256]
+    digest = {"sequences_sha256": digests[0][1] if digests else read.sequences.digest}
     return {
-        **({"inputs": digests} if len(digests) > 1 else one),
+        **({"inputs": digests} if len(digests) > 1 else digest),
         "sequence_field": config.sequence_field,
         "rows": config.rows,
-        **parameters,
+        "k": config.k,
+        "d": config.d,
+        "strands": config.relations,
+        "distinct": config.distinct,
         "score": score.name,
         "weights": list(score.weights),
         "edges": asdict(config.edges) if config.edges else "all pairs",
@@ -234,14 +235,14 @@ class _TileWork:
         run, task = self._run, self._task
         # Root decides, as ranks may differ in their backends, and all must share the tiles alike.
         few_loads = run.from_root(lambda: not task.method.rows_need_tables)
-        own = self._files.missing(tiles_of_rank(tiles, run.rank, run.ranks, few_loads=few_loads))
-        with Progress(sum(tile.pairs for tile in own), "pairs", shown=run.shown, what="comparing") as progress:
+        unfinished = self._files.missing(tiles_of_rank(tiles, run.rank, run.ranks, few_loads=few_loads))
+        with Progress(sum(tile.pairs for tile in unfinished), "pairs", shown=run.shown, what="comparing") as progress:
 
             def compute(tile: Tile) -> None:
                 self.compute(tile)
                 progress.advance(tile.pairs)
 
-            run.each(own, compute, f"with the finished tiles saved; {option('resume', True)} continues")
+            run.each(unfinished, compute, f"with the finished tiles saved; {option('resume', True)} continues")
 
     def compute(self, tile: Tile) -> None:
         """Compare the sequences of one tile and write its file."""
@@ -304,7 +305,7 @@ def _put_together(
     config, files, tiles = task.config, TileFiles(folder.path, folder.identity), sorted(tiles)
     assert run.target is not None
     assert read_set is not None
-    pairs = np.zeros((config.strands, config.d + 1), dtype=np.int64)
+    pairs = np.zeros((config.relations, config.d + 1), dtype=np.int64)
     number: int | None = None
     pieces: Iterable[Edges] = ()
     if config.edges is not None:
@@ -313,8 +314,7 @@ def _put_together(
         with atomic_hdf5(
             run.target, overwrite=run.overwrite or run.resume, temporary=folder.path / _RESULT
         ) as file:  # fmt: skip
-            writer = MotifWriter(file, task.profile.sequences, task.scoring, number)
-            writer.put_inputs(read_set)
+            writer = MotifWriter(file, read_set, task.scoring, number)
             for piece in pieces:
                 writer.put_edges(piece)
             for tile in tiles:

@@ -99,12 +99,12 @@ class EdgeFinder:
         from hpcvdj.kernels.kmers.tile_cpu import clear_lower, list_pairs  # compiled by numba, slow to import
 
         i, j = list_pairs(counters, row, column, clear_lower(counters, row, column)[1] if pairs is None else pairs)
-        own, i, j = counters[:, i, j], i + row, j + column
-        score = self._scoring.pairs(own, strand, i, j)
+        listed, i, j = counters[:, i, j], i + row, j + column
+        score = self._scoring.pairs(listed, strand, i, j)
         kept = self._filter.allows(score)
         if self._top:
             kept &= score >= np.minimum(self._best[i, 0], self._best[j, 0])
-        columns = {"row": i[kept], "column": j[kept], "counters": own[:, kept].T, "score": score[kept]}
+        columns = {"row": i[kept], "column": j[kept], "counters": listed[:, kept].T, "score": score[kept]}
         return edges_of({**columns, "strand": strand})
 
     def _on_gpu(self, counters: Any, strand: int, row: int, column: int, _: NDArray[np.int64] | None) -> Edges:

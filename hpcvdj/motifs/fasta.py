@@ -49,16 +49,12 @@ def read_fasta(path: Path, between: Callable[[], None] = lambda: None) -> Sequen
                     between()
     except (dnaio.FileFormatError, *DAMAGE) as error:  # type: ignore[misc]
         raise InputError(f"{path}: not a readable FASTA file ({_first_line(error)}); a record begins with >") from None
-    return _checked(path, texts, names)
-
-
-def _checked(place: Path | str, texts: list[str], names: list[str]) -> SequenceSet:
     if not texts:
-        raise InputError(f"{place}: has no sequences; give a file with at least one")
+        raise InputError(f"{path}: has no sequences; give a file with at least one")
     try:
         return sequence_set(texts, names)
     except InputError as error:
-        raise InputError(f"{place}: {error}") from None
+        raise InputError(f"{path}: {error}") from None
 
 
 def begins_as_fasta(path: Path) -> bool:

@@ -54,7 +54,7 @@ def network(matrix: Any, clusters: NDArray[Any]) -> Network:
     parts = [np.flatnonzero(label == component) for component in order.tolist()]
     positions = np.empty((len(nodes), 2))
     layouts = [_layout(inner[part][:, part]) for part in parts]
-    for part, corner, layout in zip(parts, packed([own.max(axis=0) for own in layouts]), layouts, strict=True):
+    for part, corner, layout in zip(parts, packed([layout.max(axis=0) for layout in layouts]), layouts, strict=True):
         positions[part] = corner + layout
     ends = inner.tocoo()
     upper = ends.row < ends.col
@@ -101,25 +101,25 @@ def packed(sizes: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
     return corners
 
 
-def draw_network(axes: Any, own: Network, clusters: NDArray[Any], labels: dict[int, str]) -> None:
+def draw_network(axes: Any, graph: Network, clusters: NDArray[Any], labels: dict[int, str]) -> None:
     """Draw the nodes and edges; the clusters that have a label in their colour, with their number.
 
     clusters  of all sequences
     """
     from matplotlib.collections import LineCollection
 
-    many = len(own.edges) > _RASTER
-    segments = list(own.positions[own.edges])
+    many = len(graph.edges) > _RASTER
+    segments = list(graph.positions[graph.edges])
     lines = LineCollection(segments, colors="0.5", alpha=0.15 if many else 0.35, linewidths=0.5, zorder=0)
     lines.set_rasterized(many)
     axes.add_collection(lines)
-    inside = clusters[own.nodes]
-    area = 12.0 if len(own.nodes) > 300 else 25.0
+    inside = clusters[graph.nodes]
+    area = 12.0 if len(graph.nodes) > 300 else 25.0
     others = ~np.isin(inside, list(labels))
-    axes.scatter(*own.positions[others].T, s=area, color=_OTHERS, linewidths=0)
-    for place, (number, label) in enumerate(labels.items()):
-        members = own.positions[inside == number]
-        axes.scatter(*members.T, s=area, color=COLOURS[place % len(COLOURS)], linewidths=0, label=label)
+    axes.scatter(*graph.positions[others].T, s=area, color=_OTHERS, linewidths=0)
+    for rank, (number, label) in enumerate(labels.items()):
+        members = graph.positions[inside == number]
+        axes.scatter(*members.T, s=area, color=COLOURS[rank % len(COLOURS)], linewidths=0, label=label)
         box = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.7}
         axes.text(*members.mean(axis=0), str(number), ha="center", va="center", fontsize=6, bbox=box)
     axes.set_aspect("equal")

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, option
 from hpcvdj.kernels.kmers.kmers import require_parameters
-from hpcvdj.kernels.kmers.sequences import SequenceSet
 from hpcvdj.motifs.edges import STRANDS, Edges, edge_type, edges_of
 from hpcvdj.motifs.scores import Scoring, Terms, make_score
 from hpcvdj.motifs.sequences import Compared, Input, InputSet, table_lists
@@ -25,9 +24,37 @@ from hpcvdj.storage.packed import PackedDataset, filters, packed_chunks, write_p
 
 FORMAT = "hpcvdj-motifs"
 VERSION = 2
-_INPUT_TEXTS = ("name", "path", "sha256", "told_by")
-_INPUT_COUNTS = ("rows", "without", "not_productive")
-"""What is kept of `Input`."""
+
+TEXT = "S"
+"""Text of any width."""
+
+_OF_INPUTS = {
+    "name": TEXT, "path": TEXT, "sha256": TEXT, "told_by": TEXT,
+    "rows": "i8", "without": "i8", "not_productive": "i8",
+}  # fmt: skip
+"""What is kept of each `Input`."""
+
+_OF_TERMS = {"kmers": ("i8", "N"), "own": ("f8", "DN"), "expected": ("f8", "DN"), "chance": ("f8", "D")}
+
+
+def datasets(strands: int, d: int, *, dense: bool, several: bool) -> dict[str, tuple[str, str]]:
+    """Every dataset of a file but those of /ranks: its type, and its shape.
+
+    A shape has a letter for each dimension: I inputs, N sequences, D distances 0 … d, S strand relations, E edges.
+
+    several  whether several inputs were compared
+    """
+    declared = {"sequences/name": (TEXT, "N"), "sequences/length": ("i8", "N")}
+    for strand in range(strands):
+        declared |= {f"sequences/terms_{strand}/{name}": term for name, term in _OF_TERMS.items()}
+    if dense:
+        declared["counters"] = "u4", "SDNN"
+    else:
+        for name, (column, *_) in (edge_type(d).fields or {}).items():
+            declared[f"edges/{name}"] = column.base.str, "ED" if column.shape else "E"
+    declared |= {f"inputs/{name}": (dtype, "I") for name, dtype in _OF_INPUTS.items()}
+    return declared | ({"sequences/inputs": ("u1", "NI")} if several else {})
+
 
 CHUNK = 256
 """Rows and columns of a chunk of the dense counters."""
@@ -47,10 +74,26 @@ def edge_batch(edges: Edges, named: dict[str, pa.Array], **further: Any) -> pa.R
         "strand": pa.array(STRANDS).take(pa.array(edges["strand"])),
         **{f"d{h}": plane for h, plane in enumerate(edges["counters"].T)},
         "score": edges["score"],
-        **{name: values for own in ends[1:] for name, values in own.items()},
+        **{name: values for columns in ends[1:] for name, values in columns.items()},
         **further,
     }
     return pa.RecordBatch.from_pydict({name: pa.array(values) for name, values in columns.items()})
+
+
+def _described(read: InputSet, scoring: Scoring) -> dict[str, NDArray[Any]]:
+    """The values of the datasets of what was compared, by name."""
+    values: dict[str, NDArray[Any]] = {
+        "sequences/name": as_text(read.sequences.names),
+        "sequences/length": read.sequences.lengths,
+        "sequences/inputs": read.member.astype(np.uint8),
+    }
+    for name, dtype in _OF_INPUTS.items():
+        column = [getattr(source, name) for source in read.inputs]
+        text = dtype == TEXT
+        values[f"inputs/{name}"] = as_text(str(value or "") for value in column) if text else np.array(column, dtype)
+    for strand, terms in enumerate(scoring.terms):
+        values |= {f"sequences/terms_{strand}/{name}": np.asarray(term) for name, term in vars(terms).items()}
+    return values
 
 
 class MotifWriter:
@@ -59,33 +102,24 @@ class MotifWriter:
     edges  how many there will be; None for the counters of all pairs
     """
 
-    def __init__(self, writer: Hdf5Writer, sequences: SequenceSet, scoring: Scoring, edges: int | None) -> None:
+    def __init__(self, writer: Hdf5Writer, read: InputSet, scoring: Scoring, edges: int | None) -> None:
         self._writer, self._put = writer, 0
-        file, n, d = writer.file, len(sequences), len(scoring.score.weights) - 1
-        write_packed(file, "sequences/name", as_text(sequences.names))
-        write_packed(file, "sequences/length", sequences.lengths)
-        for strand, terms in enumerate(scoring.terms):
-            for name, values in vars(terms).items():
-                write_packed(file, f"sequences/terms_{strand}/{name}", np.asarray(values))
+        file, n, d = writer.file, len(read.sequences), len(scoring.score.weights) - 1
+        values = _described(read, scoring)
         self._edges: dict[str, PackedDataset] = {}
-        if edges is None:
-            self._side = min(CHUNK, n)
-            shape, chunks = (len(scoring.terms), d + 1, n, n), (1, 1, self._side, self._side)
-            self._counters = file.create_dataset("counters", shape, np.uint32, chunks=chunks, **filters(np.uint32))
-            return
-        for name, (column, *_) in (edge_type(d).fields or {}).items():
-            self._edges[name] = PackedDataset(file, f"edges/{name}", (edges, *column.shape), column.base)
-
-    def put_inputs(self, read: InputSet) -> None:
-        """Write what was read of each input and, of several, which of them have a sequence."""
-        file = self._writer.file
-        for name in _INPUT_TEXTS:
-            texts = (getattr(own, name) for own in read.inputs)
-            write_packed(file, f"inputs/{name}", as_text("" if text is None else str(text) for text in texts))
-        for name in _INPUT_COUNTS:
-            write_packed(file, f"inputs/{name}", np.array([getattr(own, name) for own in read.inputs], np.int64))
-        if len(read.inputs) > 1:
-            write_packed(file, "sequences/inputs", read.member.astype(np.uint8))
+        self._side = min(CHUNK, n)
+        several = len(read.inputs) > 1
+        sizes = {"N": n, "D": d + 1, "S": len(scoring.terms), "E": edges or 0}
+        for name, (dtype, letters) in datasets(len(scoring.terms), d, dense=edges is None, several=several).items():
+            if name in values:
+                write_packed(file, name, values[name])
+                continue
+            shape = tuple(sizes[letter] for letter in letters)
+            if name == "counters":
+                chunks = 1, 1, self._side, self._side
+                self._counters = file.create_dataset(name, shape, dtype, chunks=chunks, **filters(dtype))
+            else:
+                self._edges[name.removeprefix("edges/")] = PackedDataset(file, name, shape, np.dtype(dtype))
 
     def put_tile(self, strand: int, row: int, column: int, counters: NDArray[np.uint32]) -> None:
         """Counters [d + 1, rows, columns] of rows from `row` and columns from `column` on, which begin chunks."""
@@ -131,6 +165,8 @@ class MotifResult:
         self._file = open_hdf5(self.path, "hpcvdj motifs compare", FORMAT, VERSION)
         try:
             with damage(self.path):
+                if self._file.attrs["format_version"] < VERSION:
+                    raise InputError(f"{self.path}: an earlier version of hpcvdj wrote it; compare again")
                 self.k, self.d, self.strands = (int(self._file.attrs[name]) for name in ("k", "d", "strands"))
                 self.dense = "counters" in self._file
                 self._require_layout()
@@ -139,44 +175,23 @@ class MotifResult:
             raise
 
     def _require_layout(self) -> None:
-        """Raise InputError unless the datasets fit each other."""
+        """Raise InputError unless the file has the datasets that are declared."""
         require_parameters(self.k, self.d)
-        n, planes = len(self), self.d + 1
         if self.strands not in (1, 2):
             raise damaged(self.path, f"it compares {self.strands} strands")
-        types: dict[str, tuple[tuple[int, ...], str]] = {
-            "sequences/name": ((n,), "S"),
-            "sequences/length": ((n,), "i8"),
-        }
-        terms = {"kmers": ((n,), "i8"), "own": ((planes, n), "f8"), "expected": ((planes, n), "f8")}
-        for strand in range(self.strands):
-            named = terms | {"chance": ((planes,), "f8")}
-            types |= {f"sequences/terms_{strand}/{name}": kind for name, kind in named.items()}
-        if self.dense:
-            types["counters"] = (self.strands, planes, n, n), "u4"
-        else:
-            edges = len(self._file["edges/row"])
-            for name, (column, *_) in (edge_type(self.d).fields or {}).items():
-                types[f"edges/{name}"] = (edges, *column.shape), column.base.str
-        for name, (shape, dtype) in types.items():
+        inputs = len(self._file["inputs/name"])
+        edges = 0 if self.dense else len(self._file["edges/row"])
+        sizes = {"I": inputs, "N": len(self), "D": self.d + 1, "S": self.strands, "E": edges}
+        declared = datasets(self.strands, self.d, dense=self.dense, several=inputs > 1)
+        for name, (dtype, letters) in declared.items():
             dataset = self._file[name]
-            # Texts have any width, in version 1 a variable one; other values must not change when they are read.
-            fits = dataset.dtype.kind in "SO" if dtype == "S" else np.can_cast(dataset.dtype, dtype, "safe")
-            if dataset.shape != shape or not fits:
+            # Values must not change when they are read.
+            fits = dataset.dtype.kind == TEXT if dtype == TEXT else np.can_cast(dataset.dtype, dtype, "safe")
+            if dataset.shape != tuple(sizes[letter] for letter in letters) or not fits:
                 raise damaged(self.path, f"/{name} is of type {dataset.dtype}, shape {dataset.shape}")
-        self._require_inputs(n)
         if not isinstance(json.loads(self._file.attrs["weights"]), list):
             raise damaged(self.path, "its weights are not a JSON array")
         self.scoring  # noqa: B018 (kept, and checked, when the file is opened)
-
-    def _require_inputs(self, n: int) -> None:
-        group = self._file.get("inputs", {})
-        sizes = {len(group[name]) for name in (*_INPUT_TEXTS, *_INPUT_COUNTS)} if group else {1}
-        several = "sequences/inputs" in self._file
-        if len(sizes) > 1 or (max(sizes) > 1) != several:
-            raise damaged(self.path, "/inputs is incomplete")
-        if several and self._file["sequences/inputs"].shape != (n, *sizes):
-            raise damaged(self.path, f"/sequences/inputs has shape {self._file['sequences/inputs'].shape}")
 
     def __enter__(self) -> "MotifResult":
         return self
@@ -194,30 +209,26 @@ class MotifResult:
 
     @property
     def compared(self) -> Compared:
-        """What was compared; results of earlier versions say less."""
-        path, digest, field, rows = (
-            str(self._file.attrs.get(name, ""))
-            for name in ("sequences_path", "sequences_sha256", "sequence_field", "rows")
-        )
-        inputs = [Input("", Path(path) if path else None, digest)]
+        """What was compared."""
+        field, rows = (str(self._file.attrs.get(name, "")) for name in ("sequence_field", "rows"))
+        inputs = []
         with damage(self.path):
-            if "inputs" in self._file:
-                group = self._file["inputs"]
-                texts = {name: [text.decode() for text in group[name][:].tolist()] for name in _INPUT_TEXTS}
-                counts = {name: group[name][:].tolist() for name in _INPUT_COUNTS}
-                paths = [Path(own) if own else None for own in texts.pop("path")]
-                columns: dict[str, list[Any]] = {**texts, **counts, "path": paths}
-                inputs = [Input(**dict(zip(columns, own, strict=True))) for own in zip(*columns.values(), strict=True)]
+            columns = {name: self._file[f"inputs/{name}"][:].tolist() for name in _OF_INPUTS}
+            for values in zip(*columns.values(), strict=True):
+                texts = (value.decode() if isinstance(value, bytes) else value for value in values)
+                facts: dict[str, Any] = dict(zip(columns, texts, strict=True))
+                inputs.append(Input(**facts | {"path": Path(facts["path"]) if facts["path"] else None}))
         return Compared(tuple(inputs), field, "productive" if rows == "productive" else "all")
 
     @property
     def tables(self) -> list[str]:
         """Of each sequence the names of the tables that have it, with commas between; empty if one was compared."""
-        if "sequences/inputs" not in self._file:
+        inputs = self.compared.inputs
+        if len(inputs) < 2:
             return []
         with damage(self.path):
             member = self._file["sequences/inputs"][:] != 0
-        return table_lists(member, [own.name for own in self.compared.inputs])
+        return table_lists(member, [source.name for source in inputs])
 
     @property
     def named(self) -> dict[str, pa.Array]:

@@ -40,7 +40,7 @@ class Terms:
         return Terms(kmers, own, expected, parts[0].chance)
 
 
-class Side(NamedTuple):
+class SideTerms(NamedTuple):
     """What a score knows of the rows, or the columns, of the counters that it is given, in a shape that broadcasts.
 
     norm  the root of each sequence's score with itself; NaN if that is not above 0
@@ -72,7 +72,7 @@ class Score:
     def __init__(self, weights: Sequence[float]) -> None:
         self.weights = tuple(weights)  # one for each distance
 
-    def of(self, counters: Any, rows: Side, columns: Side, chance: NDArray[np.float64]) -> Any:
+    def of(self, counters: Any, rows: SideTerms, columns: SideTerms, chance: NDArray[np.float64]) -> Any:
         """Scores float64 [...] of counters [d + 1, ...], on the GPU if they are there.
 
         NaN where a score is divided by the norm of a sequence that has none.
@@ -88,7 +88,7 @@ class Score:
             total /= columns.norm
         return total
 
-    def centre(self, plane: Any, rows: Side, columns: Side, h: int, chance: float) -> None:
+    def centre(self, plane: Any, rows: SideTerms, columns: SideTerms, h: int, chance: float) -> None:
         """Subtract, in place, what is expected of the counters of distance h."""
 
     def norm(self, terms: Terms) -> NDArray[np.float64]:
@@ -102,7 +102,7 @@ class Score:
         return np.sqrt(np.where(total > 0, total, np.nan))
 
 
-class Weights(Score):
+class WeightedSum(Score):
     """The thesis's weighted sum (section 2.a), which names no weights."""
 
     name = "weights"
@@ -140,7 +140,7 @@ class Background(Score):
     use = "the composition is skewed (AT-rich upstream regions) and k is small, so that there are many chance matches"
     centred = True
 
-    def centre(self, plane: Any, rows: Side, columns: Side, h: int, chance: float) -> None:
+    def centre(self, plane: Any, rows: SideTerms, columns: SideTerms, h: int, chance: float) -> None:
         """Subtract what sequences of independent bases would share."""
         plane -= rows.kmers * columns.expected[h]
         plane -= rows.expected[h] * columns.kmers
@@ -155,7 +155,7 @@ class Scoring:
 
     def __init__(self, score: Score, terms: Sequence[Terms]) -> None:
         self.score, self.terms = score, tuple(terms)
-        self._norms = [score.norm(one) if score.normalised else None for one in self.terms]
+        self._norms = [score.norm(terms_of_strand) if score.normalised else None for terms_of_strand in self.terms]
 
     def rectangle(self, counters: Any, strand: int, row: int, column: int) -> Any:
         """Scores float64 [rows, columns] of counters [d + 1, rows, columns] that begin at `row` and `column`."""
@@ -167,15 +167,15 @@ class Scoring:
         xp = array_module(counters)
         return self.score.of(counters, self._side(xp, 0, i), self._side(xp, strand, j), self.terms[0].chance)
 
-    def _side(self, xp: Any, strand: int, index: NDArray[Any]) -> Side:
+    def _side(self, xp: Any, strand: int, index: NDArray[Any]) -> SideTerms:
         terms, norm = self.terms[strand], self._norms[strand]
         expected = xp.asarray(terms.expected[:, index]) if self.score.centred else None
-        return Side(xp.asarray(terms.kmers[index]), expected, None if norm is None else xp.asarray(norm[index]))
+        return SideTerms(xp.asarray(terms.kmers[index]), expected, None if norm is None else xp.asarray(norm[index]))
 
 
 def default_score(*, tables: bool) -> str:
     """The name of the score that is taken if none is given: for tables, whose sequences differ in length, `cosine`."""
-    return Cosine.name if tables else Weights.name
+    return Cosine.name if tables else WeightedSum.name
 
 
 def make_score(name: str, weights: Sequence[float] | None, k: int, d: int) -> Score:

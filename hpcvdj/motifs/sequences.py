@@ -97,6 +97,12 @@ class InputSet:
     member: NDArray[np.bool_]
     columns: dict[str, list[str]]
 
+    @staticmethod
+    def in_memory(sequences: SequenceSet) -> "InputSet":
+        """A set of sequences that no file has."""
+        member = np.ones((len(sequences), 1), dtype=np.bool_)
+        return InputSet(sequences, (Input("", rows=len(sequences)),), member, {})
+
     @property
     def are_tables(self) -> bool:
         """Whether the inputs are tables, not FASTA files."""
@@ -105,7 +111,7 @@ class InputSet:
     @property
     def tables(self) -> list[str]:
         """Of each sequence the names of the inputs that have it; empty if there is one input."""
-        return table_lists(self.member, [own.name for own in self.inputs]) if len(self.inputs) > 1 else []
+        return table_lists(self.member, [source.name for source in self.inputs]) if len(self.inputs) > 1 else []
 
 
 def table_lists(member: NDArray[np.bool_], names: Sequence[str]) -> list[str]:
@@ -128,12 +134,12 @@ def inputs_of(paths: Sequence[Path]) -> list[Input]:
 def named(inputs: Sequence[Input]) -> list[Input]:
     """The inputs; InputError if two have one name, or if a name cannot be in a list of tables."""
     first: dict[str, Input] = {}
-    for own in inputs if len(inputs) > 1 else ():
-        if own.name in first:
-            raise InputError(f"{own}: would be called {own.name}, like {first[own.name]}; rename one of them")
-        if SEPARATOR in own.name:
-            raise InputError(f"{own}: a comma separates the names of tables; rename it")
-        first[own.name] = own
+    for source in inputs if len(inputs) > 1 else ():
+        if source.name in first:
+            raise InputError(f"{source}: would be called {source.name}, like {first[source.name]}; rename one of them")
+        if SEPARATOR in source.name:
+            raise InputError(f"{source}: a comma separates the names of tables; rename it")
+        first[source.name] = source
     return list(inputs)
 
 
@@ -155,22 +161,22 @@ def read_inputs(
     InputError if an input cannot be read, if there is no sequence, or if there are tables and FASTA files.
     """
     require_choice("rows", rows, ("productive", "all"))
-    for own in inputs:
-        if own.path is not None:
-            require_regular(own.path, "file", "give a FASTA file or an AIRR table")
-    kinds = {own.path is not None and begins_as_fasta(own.path): own for own in inputs}
+    for source in inputs:
+        if source.path is not None:
+            require_regular(source.path, "file", "give a FASTA file or an AIRR table")
+    kinds = {source.path is not None and begins_as_fasta(source.path): source for source in inputs}
     if len(kinds) > 1:
         raise InputError(f"{kinds[True]}: is a FASTA file, but {kinds[False]} is a table; compare files of one kind")
-    before = [file_state(own.path) if own.path else None for own in inputs]
+    before = [file_state(source.path) if source.path else None for source in inputs]
     if True in kinds:
-        found = _of_fasta(inputs, between)
+        read = _of_fasta(inputs, between)
     else:
-        found = _Tables(inputs, sequence_field, rows, further).read(between)
+        read = _Tables(inputs, sequence_field, rows, further).read(between)
     digested = (
-        replace(own, sha256=file_digest(own.path, state) if own.path else "")
-        for own, state in zip(found.inputs, before, strict=True)
+        replace(source, sha256=file_digest(source.path, state) if source.path else "")
+        for source, state in zip(read.inputs, before, strict=True)
     )
-    return replace(found, inputs=tuple(digested))
+    return replace(read, inputs=tuple(digested))
 
 
 def read_sequences(
@@ -188,10 +194,10 @@ def read_again(compared: Compared, names: Sequence[str], moved: Path | None = No
     None if tables in memory were compared or, with a warning, if a file is not there any more.  InputError if it is
     another one.
     """
-    if any(own.path is None for own in compared.inputs):
+    if any(source.path is None for source in compared.inputs):
         return None
-    inputs = [replace(own, path=_now(own, moved, several=len(compared.inputs) > 1)) for own in compared.inputs]
-    gone = next((own for own in inputs if not own.path.is_file()), None)  # type: ignore[union-attr]
+    inputs = [replace(source, path=_now(source, moved, several=len(compared.inputs) > 1)) for source in compared.inputs]
+    gone = next((source for source in inputs if not source.path.is_file()), None)  # type: ignore[union-attr]
     if gone is not None and moved is None:
         if compared.sequence_field:
             log.warning(
@@ -200,25 +206,26 @@ def read_again(compared: Compared, names: Sequence[str], moved: Path | None = No
                 option("sequences"),
             )
         return None
-    for own, was in zip(inputs, compared.inputs, strict=True):
-        if own.path is not None and file_digest(own.path) != was.sha256:
+    for source, was in zip(inputs, compared.inputs, strict=True):
+        if source.path is not None and file_digest(source.path) != was.sha256:
             raise InputError(
-                f"{own.path}: is not what was compared (its SHA-256 differs); name that file with {option('sequences')}"
+                f"{source.path}: is not what was compared (its SHA-256 differs); name that file with "
+                f"{option('sequences')}"
             )
-    found = read_inputs(inputs, compared.sequence_field, compared.rows, further=GENES)
-    if found.sequences.names != list(names):
+    read = read_inputs(inputs, compared.sequence_field, compared.rows, further=GENES)
+    if read.sequences.names != list(names):
         raise InputError(
             f"{few(map(str, inputs))}: does not have the sequences that were compared; name their table with "
             f"{option('sequences')}"
         )
-    return found
+    return read
 
 
-def _now(own: Input, moved: Path | None, *, several: bool) -> Path | None:
-    if moved is None or own.path is None:
-        return own.path
+def _now(source: Input, moved: Path | None, *, several: bool) -> Path | None:
+    if moved is None or source.path is None:
+        return source.path
     if moved.is_dir():
-        return moved / own.path.name
+        return moved / source.path.name
     if several:
         raise InputError(
             f"{option('sequences', moved)}: is one file, but several were compared; name the folder that has them"
@@ -227,11 +234,11 @@ def _now(own: Input, moved: Path | None, *, several: bool) -> Path | None:
 
 
 def _of_fasta(inputs: Sequence[Input], between: Callable[[], None]) -> InputSet:
-    sets = [read_fasta(own.path, between) for own in inputs if own.path]
-    homes = np.repeat(np.arange(len(sets)), [len(own) for own in sets])
-    names = _unique_names([name for own in sets for name in own.names], homes.tolist(), inputs)
+    sets = [read_fasta(source.path, between) for source in inputs if source.path]
+    homes = np.repeat(np.arange(len(sets)), [len(records) for records in sets])
+    names = _unique_names([name for records in sets for name in records.names], homes.tolist(), inputs)
     joined = sets[0] if len(sets) == 1 else SequenceSet.joined(sets, names)
-    read = tuple(replace(own, rows=len(found)) for own, found in zip(inputs, sets, strict=True))
+    read = tuple(replace(source, rows=len(records)) for source, records in zip(inputs, sets, strict=True))
     return InputSet(joined, read, homes[:, None] == np.arange(len(sets)), {})
 
 
@@ -240,9 +247,9 @@ class _Tables:
 
     def __init__(self, inputs: Sequence[Input], sequence_field: str, rows: Rows, further: Sequence[str]) -> None:
         self._inputs, self._field, self._rows = inputs, sequence_field, rows
-        self._has = [own.columns for own in inputs]
+        self._has = [source.columns for source in inputs]
         self._further = [name for name in further if any(name in has for has in self._has)]
-        self._place: dict[str, int] = {}
+        self._index_of: dict[str, int] = {}
         self._first: list[tuple[str, ...]] = []
         self._homes: list[int] = []
 
@@ -250,11 +257,11 @@ class _Tables:
         """The distinct sequences of all tables."""
         read, members = [], []
         for number in range(len(self._inputs)):
-            places: set[int] = set()
-            read.append(self._read(number, places, between))
-            members.append(places)
+            indices: set[int] = set()
+            read.append(self._read(number, indices, between))
+            members.append(indices)
         if not self._first:
-            left = sum(own.not_productive for own in read)
+            left = sum(source.not_productive for source in read)
             remedy = (
                 f"{left:,} rows are not productive; {option('rows', 'all')} takes them"
                 if left
@@ -268,31 +275,31 @@ class _Tables:
         except InputError as error:
             raise InputError(f"{few(map(str, read))}: {error}") from None
         member = np.zeros((len(sequences), len(read)), dtype=np.bool_)
-        for number, places in enumerate(members):
-            member[list(places), number] = True
+        for number, indices in enumerate(members):
+            member[list(indices), number] = True
         named_columns = dict(zip([*self._further, self._field], [*columns, texts], strict=True))
         return InputSet(sequences, tuple(read), member, named_columns)
 
-    def _read(self, number: int, places: set[int], between: Callable[[], None]) -> Input:
-        """Read a table, and note in `places` which sequences it has."""
-        own, has = self._inputs[number], self._has[number]
+    def _read(self, number: int, indices: set[int], between: Callable[[], None]) -> Input:
+        """Read a table, and note in `indices` which sequences it has."""
+        source, has = self._inputs[number], self._has[number]
         told_by = telling_column(has, self._field) if self._rows == "productive" else None
         present = [name for name in self._further if name in has]
         # Read with the others, as a table may have it or not.
         flag = [COLUMN] * (told_by == COLUMN)
         rows = without = not_productive = 0
-        for batch in own.batches([*dict.fromkeys(["sequence_id", *present, *flag, self._field])]):
+        for batch in source.batches([*dict.fromkeys(["sequence_id", *present, *flag, self._field])]):
             rows += batch.num_rows
             given = batch.filter(pc.not_equal(batch.column(self._field), ""))
             without += batch.num_rows - given.num_rows
             kept = given.filter(productive_rows(given.column(told_by), told_by)) if told_by else given
             not_productive += given.num_rows - kept.num_rows
-            self._keep(kept, number, places)
+            self._keep(kept, number, indices)
             between()
-        read = replace(own, rows=rows, without=without, not_productive=not_productive)
+        read = replace(source, rows=rows, without=without, not_productive=not_productive)
         return replace(read, told_by=told_by or "", is_table=True, table=None)
 
-    def _keep(self, batch: pa.RecordBatch, number: int, places: set[int]) -> None:
+    def _keep(self, batch: pa.RecordBatch, number: int, indices: set[int]) -> None:
         names = batch.schema.names
         columns: Iterable[list[str]] = (
             batch.column(name).to_pylist() if name in names else [""] * batch.num_rows
@@ -300,11 +307,11 @@ class _Tables:
         )
         for *others, given in zip(*columns, strict=True):
             text = given.upper()
-            place = self._place.setdefault(text, len(self._first))
-            if place == len(self._first):
+            index = self._index_of.setdefault(text, len(self._first))
+            if index == len(self._first):
                 self._first.append((*others, text))
                 self._homes.append(number)
-            places.add(place)
+            indices.add(index)
 
 
 def _unique_names(ids: list[str], homes: Sequence[int], inputs: Sequence[Input]) -> list[str]:

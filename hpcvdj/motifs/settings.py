@@ -9,7 +9,7 @@ from hpcvdj.kernels.kmers.kmers import MAX_D, MAX_K
 from hpcvdj.kernels.kmers.methods import KmerMethod, choose
 from hpcvdj.kernels.kmers.profile import Profile
 from hpcvdj.motifs.edges import EdgeFilter
-from hpcvdj.motifs.scores import Score, Weights, make_score
+from hpcvdj.motifs.scores import Score, WeightedSum, make_score
 from hpcvdj.options import Option, Settings
 from hpcvdj.recombination.productive import Rows
 
@@ -17,11 +17,13 @@ Strands = Annotated[
     Literal["one", "both"],
     Option("`one`: sequences as given; `both`: also against the reverse complements"),
 ]
-Memory = Annotated[
-    float,
-    Option("gigabytes of memory for the tables of a rank; 0: a quarter of the host's memory, divided among the ranks, "
-           "or half of the GPU's free memory", least=0, more=True),
-]  # fmt: skip
+
+
+def relations_of(strands: str) -> int:
+    """How many strand relations of two sequences `Strands` asks for."""
+    return 2 if strands == "both" else 1
+
+
 K = Annotated[int, Option("bases of a k-mer", flags="-k", least=4, most=MAX_K)]
 D = Annotated[int, Option("largest Hamming distance between k-mers", flags="-d", least=0, most=MAX_D)]
 SequenceField = Annotated[str, Option("the column of a table that has the sequences", metavar="COLUMN")]
@@ -40,14 +42,12 @@ def _weights(text: str) -> tuple[float, ...]:
 class MotifConfig(Settings):
     """What to compare and how.
 
-    strands  1: sequences as given; 2: also against the reverse complements
-    edges    None: the counters of all pairs; else the edges that this filter keeps
-    memory   bytes that a rank's tables may take; 0: as of `Memory`
+    edges  None: the counters of all pairs; else the edges that this filter keeps
     """
 
     k: K = 12
     d: D = 2
-    strands: int = 1
+    strands: Strands = "one"
     distinct: Annotated[bool, Option("count a k-mer once, however often it occurs in a sequence", more=True)] = False
     method: Annotated[
         str,
@@ -69,19 +69,32 @@ class MotifConfig(Settings):
                remedy="give numbers such as 1,0.5,0.1", more=True),
     ] = None  # fmt: skip
     edges: EdgeFilter | None = None
-    memory: int = 0
+    memory: Annotated[
+        float,
+        Option("gigabytes of memory for the tables of a rank; 0: a quarter of the host's memory, divided among the "
+               "ranks, or half of the GPU's free memory", least=0, more=True),
+    ] = 0.0  # fmt: skip
     sequence_field: SequenceField = "junction"
     rows: RowsOption = "productive"
     strict_binding: StrictBinding = False
 
-    def of_command(self, strands: str, memory: float, edges: EdgeFilter) -> "MotifConfig":
-        """With `Strands`, `Memory`, and a filter, which all pairs pass unless it says something."""
-        chosen = None if edges == EdgeFilter() else edges
-        return replace(self, strands=2 if strands == "both" else 1, memory=int(memory * 1e9), edges=chosen)
+    def keeping(self, edges: EdgeFilter) -> "MotifConfig":
+        """With a filter, which all pairs pass unless it says something."""
+        return replace(self, edges=None if edges == EdgeFilter() else edges)
+
+    @property
+    def relations(self) -> int:
+        """Strand relations of a pair: 1 for sequences as given, 2 also for the reverse complements."""
+        return relations_of(self.strands)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes that a rank's tables may take; 0: as of `memory`."""
+        return int(self.memory * 1e9)
 
     def make_score(self) -> Score:
         """The score; InputError for an unknown name or wrong weights."""
-        return make_score(self.score or Weights.name, self.weights, self.k, self.d)
+        return make_score(self.score or WeightedSum.name, self.weights, self.k, self.d)
 
     def choose(self, backend: str, profile: Profile, name: str = "") -> KmerMethod:
         """The method, or another one; InputError for an unknown one, or one that does not take such k-mers."""

@@ -68,7 +68,7 @@ class Shared:
 
     names    of the two; lengths likewise
     totals   by strand: D_0 … D_d, the counters of a comparison
-    found    how many regions there are
+    region_count  how many regions there are
     regions  the longest ones; of equal length, fewer mismatches first, then by strand and position
     tables   the tables that have each of the two, if several were read
     """
@@ -78,19 +78,20 @@ class Shared:
     k: int
     d: int
     totals: dict[str, tuple[int, ...]]
-    found: int
+    region_count: int
     regions: list[Region]
     tables: tuple[str, str] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Plain values."""
         sequences = [{"name": name, "length": n} for name, n in zip(self.names, self.lengths, strict=True)]
-        for facts, own in zip(sequences, self.tables or (), strict=False):
-            facts["tables"] = own
+        for facts, names in zip(sequences, self.tables or (), strict=False):
+            facts["tables"] = names
         regions = [region.as_json() for region in self.regions]
         totals = {strand: list(counts) for strand, counts in self.totals.items()}
         return {
-            "sequences": sequences, "k": self.k, "d": self.d, "totals": totals, "found": self.found, "regions": regions,
+            "sequences": sequences, "k": self.k, "d": self.d, "totals": totals, "found": self.region_count,
+            "regions": regions,
         }  # fmt: skip
 
 
@@ -122,7 +123,7 @@ def shared_kmers(
     """
     first, second = sequences.part(a, a + 1), sequences.part(b, b + 1)
     sides = [second, second.reverse_complement()][:strands]
-    x, totals, found = first[0], dict[str, tuple[int, ...]](), 0
+    x, totals, number = first[0], dict[str, tuple[int, ...]](), 0
     best = np.empty((0, _COLUMNS + d + 1), dtype=np.int64)
     for strand, side in enumerate(sides):
         y, pairs, waiting = side[0], np.zeros(d + 1, dtype=np.int64), list[NDArray[np.int64]]()
@@ -130,7 +131,7 @@ def shared_kmers(
         for shift in range(k - len(x), len(y) - k + 1):
             regions = _diagonal(x, y, shift, k, d)
             regions[:, 0] = strand
-            found += len(regions)
+            number += len(regions)
             pairs += regions[:, _COLUMNS:].sum(axis=0)
             waiting.append(regions)
             if top is not None and sum(map(len, waiting)) > max(_WAITING, 2 * top):
@@ -139,7 +140,7 @@ def shared_kmers(
         totals[STRANDS[strand]] = tuple(pairs.tolist())
     texts = [side.text(0) for side in sides]
     listed = [_region(row, first.text(0), texts) for row in best.tolist()]
-    return Shared((first.names[0], second.names[0]), (len(x), len(second[0])), k, d, totals, found, listed)
+    return Shared((first.names[0], second.names[0]), (len(x), len(second[0])), k, d, totals, number, listed)
 
 
 _COLUMNS = 5

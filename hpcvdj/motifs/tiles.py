@@ -60,7 +60,7 @@ class Tile:
 
 
 def layout_of(profile: Profile, method: KmerMethod, memory: int, ranks: int) -> dict[str, int]:
-    """Columns of a load, and rows of a tile (its height); `memory` as of `compare.MotifConfig`."""
+    """Columns of a load, and rows of a tile (its height); `memory` in bytes, as of `MotifConfig`."""
     n, backend = max(1, len(profile)), method.backend
     memory = memory or _memory(backend) // (ranks if backend == "cpu" else 1)
     per_sequence = max(1.0, profile.windows.sum() / n) * method.bytes_per_kmer + method.bytes_per_sequence
@@ -113,13 +113,13 @@ def tiles_of_rank(tiles: list[Tile], rank: int, ranks: int, *, few_loads: bool =
     for tile in sorted(tiles):
         loads.setdefault((tile.strand, tile.column), []).append(tile)
     together = max(map(len, loads.values()), default=0) < ranks
-    own = []
+    chosen = []
     for group in [sorted(tiles)] if together else loads.values():
         # Upper rows have more columns to their right: first, last, second, last but one …
         folded = [group[q // 2] if q % 2 == 0 else group[len(group) - 1 - q // 2] for q in range(len(group))]
         first, last = block_range(len(folded), 1, rank, ranks)
-        own += sorted(folded[first:last]) if together else folded[first:last]
-    return own
+        chosen += sorted(folded[first:last]) if together else folded[first:last]
+    return chosen
 
 
 class TileFiles:

@@ -22,12 +22,12 @@ def pyplot() -> Any:
     return plt
 
 
-def require_networkx(otherwise: str = "") -> Any:
-    """The module networkx; InputError without it, which also says what to do otherwise."""
+def require_networkx() -> Any:
+    """The module networkx; InputError without it."""
     try:
         import networkx
     except ImportError:
-        raise InputError(f"graphs need networkx: install hpcvdj[graphs]{otherwise}") from None
+        raise InputError("graphs need networkx: install hpcvdj[graphs]") from None
     return networkx
 
 

@@ -16,7 +16,7 @@ from hpcvdj.recombination.repertoire import Problem
 from hpcvdj.runs.driver import Driver, Partial
 from hpcvdj.runs.partition import block_range, blocks_per_rank
 from hpcvdj.runs.run import Run
-from hpcvdj.studies.pages import Block, Check, Figure, Study
+from hpcvdj.studies.pages import Agreement, Block, Plot, Study
 from hpcvdj.studies.rows import hardware
 from hpcvdj.studies.tables import distinct, grouped, lines, listing, middle, number, pivot, same, spread
 
@@ -200,10 +200,10 @@ class Methods(Study):
         first = rows[0]
         sample = f" (a random sample of {first.of:,})" if first.sequences < first.of else ""
         yield f"{first.sequences:,} sequences{sample}, {first.ranks} rank(s) on {first.hardware}."
-        yield Check(same(rows, *SAME_PATHWAYS), "totals", "methods")
+        yield Agreement(same(rows, *SAME_PATHWAYS), "totals", "methods")
         rows = sorted(rows, key=lambda row: row.m)
         axes = {"xlabel": "n-length", "ylabel": "wall seconds", "yscale": "log"}
-        yield Figure("methods", "seconds by n-length and method", [(lines(rows, "method", "m", seconds), axes)])
+        yield Plot("methods", "seconds by n-length and method", [(lines(rows, "method", "m", seconds), axes)])
         yield _methods_table(rows)
 
 
@@ -212,29 +212,29 @@ def _methods_table(rows: list[Measurement]) -> str:
     repeats = grouped(rows, "method", "m")
     lengths = list(grouped(rows, "m"))
 
-    def wall(method: str, some: Sequence[int]) -> float:
+    def wall(method: str, counted: Sequence[int]) -> float:
         # One pass of `direct` counts all n-lengths up to its own.
-        keys = [(method, m) for m in (some[-1:] if method == "direct" else some)]
+        keys = [(method, m) for m in (counted[-1:] if method == "direct" else counted)]
         return sum(seconds(repeats[key]) if key in repeats else math.nan for key in keys)
 
-    def cell(method: str, some: Sequence[int]) -> str:
-        mark = part_mark(repeats[method, some[0]]) if len(some) == 1 and (method, some[0]) in repeats else ""
-        return number(wall(method, some), ".4g") + mark
+    def cell(method: str, counted: Sequence[int]) -> str:
+        mark = part_mark(repeats[method, counted[0]]) if len(counted) == 1 and (method, counted[0]) in repeats else ""
+        return number(wall(method, counted), ".4g") + mark
 
-    def paper(method: str, some: Sequence[int]) -> float:
-        return sum(dict(enumerate(PAPER_MINUTES[method])).get(m, math.nan) for m in some)
+    def paper(method: str, counted: Sequence[int]) -> float:
+        return sum(dict(enumerate(PAPER_MINUTES[method])).get(m, math.nan) for m in counted)
 
     return listing(
         [*([m] for m in lengths), lengths],
         {
-            "n-length": lambda some: some[0] if len(some) == 1 else "**all**",
-            "baseline, s": lambda some: cell("baseline", some),
-            "bitwise, s": lambda some: cell("bitwise", some),
-            "baseline / bitwise": lambda some: number(wall("baseline", some) / wall("bitwise", some), ".2f"),
-            "direct (0 … m), s": lambda some: cell("direct", some),
-            "paper: baseline, min": lambda some: number(paper("baseline", some), ".2f"),
-            "paper: bit-wise, min": lambda some: number(paper("bitwise", some), ".2f"),
-            "paper: ratio": lambda some: number(paper("baseline", some) / paper("bitwise", some), ".2f"),
+            "n-length": lambda counted: counted[0] if len(counted) == 1 else "**all**",
+            "baseline, s": lambda counted: cell("baseline", counted),
+            "bitwise, s": lambda counted: cell("bitwise", counted),
+            "baseline / bitwise": lambda counted: number(wall("baseline", counted) / wall("bitwise", counted), ".2f"),
+            "direct (0 … m), s": lambda counted: cell("direct", counted),
+            "paper: baseline, min": lambda counted: number(paper("baseline", counted), ".2f"),
+            "paper: bit-wise, min": lambda counted: number(paper("bitwise", counted), ".2f"),
+            "paper: ratio": lambda counted: number(paper("baseline", counted) / paper("bitwise", counted), ".2f"),
         },
     )
 
@@ -261,11 +261,11 @@ class Blocks(Study):
         first = rows[0]
         yield f"`{first.method}`, {first.sequences:,} sequences, {first.ranks} rank(s) on {first.hardware}."
         complete = [row for row in rows if row.parts == 1]
-        yield Check(same(complete, *SAME_PATHWAYS), "totals of complete passes", "block sizes")
+        yield Agreement(same(complete, *SAME_PATHWAYS), "totals of complete passes", "block sizes")
         axes = {"xlabel": "n-length", "ylabel": "time / fastest"}
         sizes = sorted(rows, key=lambda row: row.threads_per_block)
         panel = lines(sizes, "threads_per_block", "m", relative), axes
-        yield Figure("blocks", "time relative to the fastest block size", [panel], legend="threads per block")
+        yield Plot("blocks", "time relative to the fastest block size", [panel], legend="threads per block")
         yield pivot(
             rows, "m", "threads_per_block",
             lambda repeats: f"{seconds(repeats):.4g} ({relative(repeats):.3f}){part_mark(repeats)}", "n-length",
@@ -283,7 +283,6 @@ class Scaling(Study):
     warm-up: medians (min…max) of the repeats. Imbalance is (slowest - fastest) / slowest rank, by the GPUs' clocks.
     {PART_NOTE}
     """
-    renderer = "hpcvdj scaling render"
 
     def page(self, rows: list[Measurement]) -> Iterator[Block]:
         """Table V, then a table with efficiencies for each n-length."""
@@ -298,10 +297,10 @@ class Scaling(Study):
             name: {ranks: 100 * wall[1] / wall[ranks] / ranks for ranks in wall} for name, wall in walls.items()
         }
         yield f"Hardware of each rank: {distinct(rows, 'hardware')}."
-        yield Check(same(rows, *SAME_PATHWAYS), "totals", "rank counts")
+        yield Agreement(same(rows, *SAME_PATHWAYS), "totals", "rank counts")
         wall_panel = walls, {"xlabel": "ranks (GPUs)", "ylabel": "wall seconds", "yscale": "log"}
         efficiency_panel = efficiencies, {"xlabel": "ranks (GPUs)", "ylabel": "efficiency, %", "ylim": (0, 110)}
-        yield Figure("scaling", "wall time and efficiency by ranks", [wall_panel, efficiency_panel])
+        yield Plot("scaling", "wall time and efficiency by ranks", [wall_panel, efficiency_panel])
         yield "## Seconds by n-length and ranks (the paper's Table V)"
         yield pivot(rows, "work", "ranks", lambda repeats: f"{seconds(repeats):.4g}{part_mark(repeats)}")
         for name, by_ranks in series.items():

@@ -60,9 +60,9 @@ def forms_tables(germline: Germline, convention: str = PaperDForms.name) -> dict
 def _forms_rows(segments: Mapping[str, Sequence[Segment]], convention: str, max_p: int) -> list[FormsRow]:
     forms_of = {"V": v_forms, "J": j_forms, "D": lambda text, max_p: d_forms(text, convention, max_p)}
     rows = []
-    for kind, some in segments.items():
-        lengths = [len(form) for segment in some for form in forms_of[kind](segment.sequence, max_p)]
-        rows.append(FormsRow(kind, len(some), len(lengths), sum(lengths), sum(map(packed_bytes, lengths))))
+    for kind, members in segments.items():
+        lengths = [len(form) for segment in members for form in forms_of[kind](segment.sequence, max_p)]
+        rows.append(FormsRow(kind, len(members), len(lengths), sum(lengths), sum(map(packed_bytes, lengths))))
     return rows
 
 
@@ -86,8 +86,8 @@ def memory_rows(problem: Problem, backend: Backend) -> list[MemoryRow]:
     kernels = [backend.load(method, problem, THREADS_PER_BLOCK) for method in (Baseline(), Bitwise())]
     if not all(hasattr(kernel, "memory") for kernel in kernels):
         raise MachineError(
-            f"{option('backend', backend.name)} uploads nothing: run this on a GPU, or `hpcvdj forms` for the bytes "
-            "of the bases"
+            f"{option('backend', backend.name)} uploads nothing: run this on a GPU, or `hpcvdj study forms` for the "
+            "bytes of the bases"
         )
     wide, packed = (kernel.memory() for kernel in kernels)  # type: ignore[attr-defined]
     n = len(problem.repertoire)

@@ -1,7 +1,7 @@
 """The thesis's hash tables, measured again: its figures 5 to 9 (section 5), on given or random sequences."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -13,17 +13,21 @@ from hpcvdj.kernels.backends import open_backend
 from hpcvdj.kernels.kmers.kmers import Kmers
 from hpcvdj.kernels.kmers.profile import profile
 from hpcvdj.studies.hash_tables.comparison import load
-from hpcvdj.studies.hash_tables.construction import KERNELS, TableOptions, Tables, bucket_variance, build, merge_buckets
+from hpcvdj.studies.hash_tables.construction import (
+    KERNELS,
+    HashTables,
+    TableOptions,
+    bucket_variance,
+    build,
+    merge_buckets,
+)
 from hpcvdj.studies.hash_tables.encoding import HASHES
-from hpcvdj.studies.motifs import Source
-from hpcvdj.studies.pages import Block, Check, Figure, Study
+from hpcvdj.studies.motifs import SequenceSource
+from hpcvdj.studies.pages import Agreement, Block, Plot, Study
 from hpcvdj.studies.rows import hardware
+from hpcvdj.studies.settings import PARTS, TablesPlan
 from hpcvdj.studies.tables import distinct, grouped, lines, listing, middle, pivot, same
 
-PARTS = ("construction", "settings", "speedup", "lengths")
-"""Figure 5; figures 6 and 7; figure 8; figure 9."""
-
-CONSTRUCTION_BUCKETS = (1, 2, 4, 6, 8, 10, 11, 12, 13, 14, 15, 16, 20, 24, 32, 64, 128, 256)
 BLOCKS = (32, 64, 128, 256, 512)
 BUCKETS = (1, 8, 32, 64, 128, 256, 512)
 CHUNKS = (2, 4, 6, 8, 10, 12)
@@ -98,28 +102,7 @@ class TableRow:
         return self.variance / self.mean if self.mean else 0.0
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What is measured.
-
-    parts       of `PARTS`
-    k           lengths of k-mers of construction and speedup; settings_k: of settings and lengths
-    d           the largest Hamming distance
-    buckets     of construction
-    cpu_number  sequences that CPU cores compare
-    """
-
-    parts: Sequence[str]
-    k: Sequence[int]
-    settings_k: int
-    d: int
-    cpu_number: int
-    repeats: int
-    backend: str
-    buckets: Sequence[int] = CONSTRUCTION_BUCKETS
-
-
-def measure(source: Source, plan: Plan, say: Callable[[str], None] = print) -> list[TableRow]:
+def measure(source: SequenceSource, plan: TablesPlan, say: Callable[[str], None] = print) -> list[TableRow]:
     """The rows of a plan; InputError for an unknown part, or k and d out of range."""
     for part in plan.parts:
         require_choice("parts", part, PARTS)
@@ -147,7 +130,7 @@ def settings() -> Iterator[TableOptions]:
 class _Measuring:
     """The parts of a plan, as methods that yield rows."""
 
-    def __init__(self, source: Source, plan: Plan) -> None:
+    def __init__(self, source: SequenceSource, plan: TablesPlan) -> None:
         self.source, self.plan = source, plan
         self.backend = open_backend(plan.backend)
         self.rows: list[TableRow] = []
@@ -204,12 +187,12 @@ class _Measuring:
         sequences, of = self.source.read(times)
         return profile(sequences, k, self.plan.d).kmers, of
 
-    def _built(self, k: int, times: int = 1) -> tuple[Tables, int]:
+    def _built(self, k: int, times: int = 1) -> tuple[HashTables, int]:
         kmers, of = self._kmers(k, times)
         return build(kmers, self.plan.d, TableOptions(buckets=BUILT_WITH)), of
 
     def _compare(
-        self, part: str, variants: Iterable[TableOptions], built: Tables, of: int, *, on_cpu: bool = False
+        self, part: str, variants: Iterable[TableOptions], built: HashTables, of: int, *, on_cpu: bool = False
     ) -> Iterator[TableRow]:
         """Compare each pair of `built` once, with each of the options, after a row that warms up."""
         tables, number = built, len(built)
@@ -226,7 +209,7 @@ class _Measuring:
                 if seconds > SLOW_SECONDS:
                     break
 
-    def _row(self, part: str, kernel: str, options: TableOptions, tables: Tables, of: int) -> TableRow:
+    def _row(self, part: str, kernel: str, options: TableOptions, tables: HashTables, of: int) -> TableRow:
         """A row without its measured columns."""
         variant = ("linear" if options.linear else "every") if kernel in KERNELS[:3] else ""
         return TableRow(
@@ -248,7 +231,7 @@ class MotifTables(Study):
         yield f"Hardware: {distinct(rows, 'hardware')}; CPU threads: {distinct(rows, 'cores')}."
         compared = [row for row in rows if row.pairs]
         totals = same(compared, "total", "k", "d", "length", "sequences", "of")
-        yield Check(totals, "sums of all counters", "kernels and settings")
+        yield Agreement(totals, "sums of all counters", "kernels and settings")
         parts = grouped(rows, "part")
         for part, section in zip(PARTS, (_construction, _settings, _speedup, _speedup), strict=True):
             if part in parts:
@@ -276,7 +259,7 @@ def _construction(rows: list[TableRow]) -> Iterator[Block]:
         for label, value in (("seconds", _seconds), ("variance / mean of a bucket", lambda part: part[-1].scatter))
         for name, part in hashes
     ]
-    yield Figure("construction", "construction time and scatter by hash function", panels, len(hashes), "k")
+    yield Plot("construction", "construction time and scatter by hash function", panels, len(hashes), "k")
     yield pivot(
         rows, "buckets", "table", lambda repeats: f"{_seconds(repeats):.3g} ({repeats[-1].scatter:.2f})", "buckets"
     )
@@ -297,7 +280,7 @@ def _settings(rows: list[TableRow]) -> Iterator[Block]:
         panels.append((lines(part, "threads_per_block", across, fastest), axes))
         settings_of = grouped(part, "variant", "threads_per_block", "buckets", "chunk").values()
         repeats += sorted(settings_of, key=_seconds)
-    yield Figure("settings", "kernel time by settings", panels, legend="threads per block")
+    yield Plot("settings", "kernel time by settings", panels, legend="threads per block")
     yield listing(
         repeats,
         {
@@ -342,6 +325,6 @@ def _speedup(rows: list[TableRow]) -> Iterator[Block]:
     )
     axes = {"xlabel": "bases of a sequence" if lengths else "k", "ylabel": "pairs per second / CPU"}
     on_gpu = lines([row for row in rows if row.kernel != CPU], "system", across, speed_up)
-    yield Figure(rows[0].part, "speed-up over the CPU comparison", [(on_gpu, axes)])
+    yield Plot(rows[0].part, "speed-up over the CPU comparison", [(on_gpu, axes)])
     yield pivot(rows, across, "system", cell, across)
     yield "Pairs per second by the median repeat and, in brackets, relative to the CPU's better bucket count."

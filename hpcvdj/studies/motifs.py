@@ -2,7 +2,7 @@
 
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -22,12 +22,10 @@ from hpcvdj.motifs.fasta import read_fasta
 from hpcvdj.recombination.alphabet import BASES
 from hpcvdj.studies.hash_tables.comparison import load
 from hpcvdj.studies.hash_tables.construction import TableOptions, build
-from hpcvdj.studies.pages import Block, Check, Figure, Study
+from hpcvdj.studies.pages import Agreement, Block, Plot, Study
 from hpcvdj.studies.rows import hardware
+from hpcvdj.studies.settings import TABLES, MethodsPlan
 from hpcvdj.studies.tables import distinct, grouped, lines, middle, pivot, same
-
-TABLES = "tables"
-"""The thesis's system, beside the methods of `hpcvdj motifs compare`."""
 
 _PANEL = 2048
 """Rows whose counters are held at a time on CPU cores."""
@@ -37,10 +35,8 @@ _CORNER = 512
 
 def with_other_strands(sequences: SequenceSet) -> SequenceSet:
     """The sequences, then their reverse complements: the thesis's 9,184 from 4,592 (section 5.b)."""
-    other = sequences.reverse_complement()
     names = [f"{name}{strand}" for strand in "+-" for name in sequences.names]
-    offsets = np.concatenate([sequences.offsets, other.offsets[1:] + sequences.offsets[-1]])
-    return SequenceSet(names, np.concatenate([sequences.codes, other.codes]), offsets)
+    return SequenceSet.joined([sequences, sequences.reverse_complement()], names)
 
 
 def joined(sequences: SequenceSet, times: int) -> SequenceSet:
@@ -51,7 +47,7 @@ def joined(sequences: SequenceSet, times: int) -> SequenceSet:
 
 
 @dataclass(frozen=True)
-class Source:
+class SequenceSource:
     """The first `number` sequences of a FASTA file, or random ones of `length` bases; and their other strands.
 
     All four bases are equally likely in random ones.
@@ -120,33 +116,22 @@ class MotifRow:
         return min(_CORNER, self.sequences)
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What is compared: `methods` by name, with the number of sequences that each takes at most (None: all)."""
-
-    k: Sequence[int]
-    d: int
-    methods: Mapping[str, int | None]
-    repeats: int
-    backend: str
-
-
-def measure(source: Source, plan: Plan, say: Callable[[str], None] = print) -> list[MotifRow]:
+def measure(source: SequenceSource, plan: MethodsPlan, say: Callable[[str], None] = print) -> list[MotifRow]:
     """Rows for each k and method; a method that does not take such long k-mers is left out.
 
     InputError for an unknown method, or k and d out of range.
     """
     backend = open_backend(plan.backend)
-    known = choices(KmerMethod)
-    for name in plan.methods:
+    known, limits = choices(KmerMethod), plan.limits
+    for name in limits:
         require_choice("methods", name, (*known, TABLES))
     sequences, _ = source.read()
     rows: list[MotifRow] = []
-    for k, name in product(plan.k, plan.methods):
+    for k, name in product(plan.k, limits):
         if name in known and k > known[name].longest_k.get(backend.name, MAX_K):
             continue
         blocks = choose(name, k, plan.d, backend.name).blocks if name in known else 0
-        part = sequences.part(0, min(len(sequences), plan.methods[name] or len(sequences)))
+        part = sequences.part(0, min(len(sequences), limits[name] or len(sequences)))
         _measure_once(name, part.part(0, min(16, len(part))), k, plan.d, backend.name)  # compiles
         for repeat in range(plan.repeats):
             measured = _measure_once(name, part, k, plan.d, backend.name)
@@ -220,13 +205,13 @@ class Motifs(Study):
         """A table for each source."""
         yield f"Hardware: {distinct(rows, 'hardware')}; CPU threads: {distinct(rows, 'threads')}."
         totals = same(rows, "total", "source", "k", "d", "sequences")
-        yield Check(totals and same(rows, "checksum", "source", "k", "d", "corner"), "counters", "methods")
+        yield Agreement(totals and same(rows, "checksum", "source", "k", "d", "corner"), "counters", "methods")
         by_source = sorted(grouped(rows, "source").items())
         panels = []
         for source, part in by_source:
             seconds = lines(part, "method", "k", lambda repeats: middle(repeats, "whole"))
             panels.append((seconds, {"title": source, "xlabel": "k", "ylabel": "seconds, all pairs", "yscale": "log"}))
-        yield Figure("motifs", "seconds by k", panels)
+        yield Plot("motifs", "seconds by k", panels)
         for source, part in by_source:
             first = part[0]
             yield f"## {first.of:,} sequences of up to {first.length} bases, {source}, d = {first.d}"

@@ -20,7 +20,7 @@ PAGE = "README.md"
 
 
 @dataclass(frozen=True)
-class Check:
+class Agreement:
     """Whether what must be the same is the same: `what`, across several kinds of `across`."""
 
     holds: bool
@@ -38,7 +38,7 @@ Panel = tuple[Mapping[str, Mapping[Any, float]], Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
-class Figure:
+class Plot:
     """A picture `name`.png with line plots in `columns` columns, and one legend, whose title is `legend`."""
 
     name: str
@@ -73,7 +73,7 @@ class Figure:
         plt.close(figure)
 
 
-Block = str | Check | Figure
+Block = str | Agreement | Plot
 """A part of a page; text is Markdown."""
 
 
@@ -120,13 +120,13 @@ def render(folder: Path, study: Study | None = None) -> bool:
         raise InputError(f"{folder}: the raw files have no rows; measure again")
     blocks = list(study.page(rows))
     for block in blocks:
-        if isinstance(block, Figure):
+        if isinstance(block, Plot):
             block.draw(folder)
     paragraphs = [f"# {study.title}", f"Made from the raw rows by `{study.renderer}`.", *map(str, blocks)]
     paragraphs += [*study.notes.split("\n\n"), "## How it was measured", _how_measured(files)]
     with atomic_path(folder / PAGE, overwrite=True) as temporary:
         temporary.write_text("\n\n".join(filter(None, map(_wrapped, paragraphs))) + "\n")
-    return all(block.holds for block in blocks if isinstance(block, Check))
+    return all(block.holds for block in blocks if isinstance(block, Agreement))
 
 
 def _wrapped(block: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hpcvdj.recombination.repertoire import Repertoire
-from hpcvdj.studies.pages import Block, Figure, Study
+from hpcvdj.studies.pages import Block, Plot, Study
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ def pair_rows(repertoire: Repertoire) -> list[PairRow]:
     return [PairRow(v.allele, j.allele, size) for (v, j), size in zip(repertoire.pairs, sizes, strict=True)]
 
 
-class Pairs(Study):
+class PairSizes(Study):
     """Sizes of the V–J pairs."""
 
     name = "pairs"
@@ -42,6 +42,6 @@ class Pairs(Study):
             would work {largest.sequences / mean:.1f} times as long as the mean (the paper, section IV). hpcvdj
             therefore divides n-nucleotide strings or sequences instead.
         """
-        sizes = {place: row.sequences / largest.sequences for place, row in enumerate(ranked, 1)}
+        sizes = {rank: row.sequences / largest.sequences for rank, row in enumerate(ranked, 1)}
         axes = {"xlabel": "V-J pair, by size", "ylabel": "sequences / largest pair", "ylim": 0}
-        yield Figure("pairs", "sequences of each pair, relative to the largest", [({"pairs": sizes}, axes)])
+        yield Plot("pairs", "sequences of each pair, relative to the largest", [({"pairs": sizes}, axes)])

@@ -8,7 +8,7 @@ import platform
 import shlex
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from itertools import takewhile
+from itertools import chain, takewhile
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
@@ -53,8 +53,9 @@ def hardware(backend: Backend) -> str:
 
 
 def write_rows(path: Path, facts: dict[str, str], rows: Sequence[Any]) -> None:
-    """Write `rows`, dataclass instances of one kind, below the `facts`; an existing file is replaced.
+    """Write `rows`, dataclass instances or dictionaries, below the `facts`; an existing file is replaced.
 
+    There is a column for each name that a row has, empty where another lacks it.
     InputError if there are no rows, or if the file cannot be written.
     """
     if not rows:
@@ -63,9 +64,10 @@ def write_rows(path: Path, facts: dict[str, str], rows: Sequence[Any]) -> None:
     with atomic_path(path, overwrite=True) as temporary, open(temporary, "w", newline="") as stream:
         # The name of an MPI library may have several lines.
         stream.writelines(f"{COMMENT}{name}: {' '.join(value.split())}\n" for name, value in facts.items())
-        writer = csv.DictWriter(stream, [field.name for field in fields(rows[0])], lineterminator="\n")
+        tables = [row if isinstance(row, dict) else asdict(row) for row in rows]
+        writer = csv.DictWriter(stream, dict.fromkeys(chain.from_iterable(tables)), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(asdict(row) for row in rows)
+        writer.writerows(tables)
 
 
 @dataclass(frozen=True)

@@ -19,14 +19,15 @@ from hpcvdj.generation.simulate import pair_sizes, usable_pairs
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.kernel import Unit
 from hpcvdj.kernels.method import THREADS_PER_BLOCK
+from hpcvdj.kernels.pathways.forms import codes_table, lengths_of
 from hpcvdj.kernels.pathways.methods import Direct
 from hpcvdj.kernels.sums import exact_column_sums
-from hpcvdj.recombination.alphabet import BASES_PER_WORD, NUCLEOTIDES, encode
+from hpcvdj.recombination.alphabet import BASES_PER_WORD, NUCLEOTIDES
 from hpcvdj.recombination.germline import Germline, d_forms, extended_j, extended_v
 from hpcvdj.recombination.repertoire import PAPER_LONGEST_CDR3, Problem, Repertoire
 from hpcvdj.runs.partition import block_range
 from hpcvdj.runs.run import Run
-from hpcvdj.studies.pages import Block, Check, Figure, Study
+from hpcvdj.studies.pages import Agreement, Block, Plot, Study
 from hpcvdj.studies.rows import hardware
 from hpcvdj.studies.tables import distinct, grouped, listing, middle, number, same
 
@@ -125,8 +126,8 @@ class PackedSet:
         self.pairs = usable_pairs(germline, ("F",))
         sizes = pair_sizes(count, len(self.pairs), PAPER_LARGEST_PAIR / PAPER_SEQUENCES)
         self.offsets = np.concatenate([[0], np.cumsum(sizes)])
-        self._v = _padded([extended_v(v.sequence, germline.max_p) for v, _ in self.pairs])
-        self._j = _padded([extended_j(j.sequence, germline.max_p) for _, j in self.pairs])
+        self._v = _coded([extended_v(v.sequence, germline.max_p) for v, _ in self.pairs])
+        self._j = _coded([extended_j(j.sequence, germline.max_p) for _, j in self.pairs])
         ranges: dict[str, tuple[int, int]] = {}
         forms: list[str] = []
         for locus in germline.loci:
@@ -134,7 +135,7 @@ class PackedSet:
             of_locus = [form for gene in genes for form in d_forms(gene.sequence, max_p=germline.max_p)] or [""]
             ranges[locus] = (len(forms), len(of_locus))
             forms += of_locus
-        self._d = _padded(forms)
+        self._d = _coded(forms)
         self._d_range = np.array([ranges[v.locus] for v, _ in self.pairs])
 
     def __len__(self) -> int:
@@ -149,12 +150,9 @@ class PackedSet:
         return Repertoire(words, lengths, self.pairs, offsets)
 
 
-def _padded(texts: list[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Codes uint8 [texts, longest] and lengths of texts."""
-    codes = np.zeros((len(texts), max(1, *map(len, texts))), dtype=np.uint8)
-    for row, text in enumerate(texts):
-        codes[row, : len(text)] = encode(text)
-    return codes, np.array([len(text) for text in texts])
+def _coded(texts: list[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Codes and lengths of texts."""
+    return codes_table(texts), lengths_of(texts)
 
 
 @njit(cache=True, nogil=True)
@@ -240,11 +238,11 @@ class Throughput(Study):
 
         sizes = distinct(rows, "junctions", ",")
         yield f"{sizes} in silico junctions, n-lengths 0-{rows[0].max_n}, on {distinct(rows, 'hardware')}."
-        yield Check(same(rows, "pathways", "junctions", "seed"), "totals", "rank counts")
+        yield Agreement(same(rows, "pathways", "junctions", "seed"), "totals", "rank counts")
         columns = {"kernel": "kernel", "all": "wall"}
         rates = {name: {ranks: rate(by_ranks[ranks], column) for ranks in by_ranks} for name, column in columns.items()}
         axes = {"xlabel": "ranks (GPUs)", "ylabel": "junctions per second", "yscale": "log"}
-        yield Figure("throughput", "junctions per second by ranks", [(rates, axes)])
+        yield Plot("throughput", "junctions per second by ranks", [(rates, axes)])
         yield listing(
             by_ranks.values(),
             {

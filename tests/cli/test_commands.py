@@ -15,7 +15,7 @@ from tests.commands import error_line, hpcvdj_command, new_process
 from tests.conftest import GERMLINE, ROOT, SMALL
 
 COMMANDS = (
-    "count", "explain", "verify", "forms", "simulate", "export", "report", "info", "scaling", "study",
+    "count", "explain", "verify", "simulate", "export", "report", "info", "study",
     "germline", "motifs", "pgen", "models", "generate", "infer", "convert", "formats", "enrich", "sharing",
     "contamination",
 )  # fmt: skip
@@ -154,7 +154,7 @@ def test_a_table_without_a_row_to_count_is_said(tmp_path):
 
 
 def test_forms_is_table_3():
-    out, _ = hpcvdj_command("forms", GERMLINE, "--in-vivo", "101837")
+    out, _ = hpcvdj_command("study", "forms", GERMLINE, "--in-vivo", "101837")
     rows = {line.split()[0]: line.split() for line in out.splitlines() if line.startswith("  ") and line.split()}
     assert rows["V"][2:5] == ["362", "3,107", "913"]
     assert rows["J"][2:5] == ["283", "3,210", "908"]
@@ -208,7 +208,7 @@ BAD = {
     "simulate name": (["simulate", "-g", GERMLINE, "-o", "o.csv"], "must end in .tsv"),
     "simulate range": (["simulate", "-g", GERMLINE, "-o", "o.tsv", "--n-lengths", "a-b"], "--n-lengths a-b"),
     "export result": (["export", GERMLINE, "-o", "o.tsv"], "not a result file, or a damaged one"),
-    "forms": (["forms", SMALL], "line 1: no column"),
+    "forms": (["study", "forms", SMALL], "line 1: no column"),
 }  # fmt: skip
 
 
@@ -264,11 +264,11 @@ def test_cuda_without_a_gpu_names_the_remedy(tmp_path):
 
 
 def test_scaling_measures_and_renders(tmp_path):
-    arguments = ("scaling", "measure", SMALL, "-g", GERMLINE, "-o", tmp_path, "--n-lengths", "0", "--repeats", "1")
+    arguments = ("study", "scaling", SMALL, "-g", GERMLINE, "-o", tmp_path, "--n-lengths", "0", "--repeats", "1")
     hpcvdj_command(*arguments, "--backend", "cpu", "--sample", "10")
     assert (tmp_path / "raw-bitwise-1.csv").exists()
     pytest.importorskip("matplotlib")
-    hpcvdj_command("scaling", "render", tmp_path)
+    hpcvdj_command("study", "render", tmp_path)
     assert "Strong scaling" in (tmp_path / "README.md").read_text()
 
 
@@ -369,7 +369,7 @@ def test_the_studies_on_cpu_cores(tmp_path):
     hpcvdj_command("study", "blocks", SMALL, "-g", GERMLINE, "-o", tmp_path / "blocks", "--sizes", "32,64", *few)
     hpcvdj_command("study", "pairs", SMALL, "-g", GERMLINE, "-o", tmp_path / "pairs")
     hpcvdj_command("study", "throughput", "-g", GERMLINE, "-n", 2000, "-o", tmp_path / "throughput", "--backend", "cpu")
-    hpcvdj_command("scaling", "measure", SMALL, "-g", GERMLINE, "-o", tmp_path / "scaling", *few)
+    hpcvdj_command("study", "scaling", SMALL, "-g", GERMLINE, "-o", tmp_path / "scaling", *few)
     for folder in ("methods", "blocks", "pairs", "throughput", "scaling"):
         hpcvdj_command("study", "render", tmp_path / folder)
         text = (tmp_path / folder / "README.md").read_text()

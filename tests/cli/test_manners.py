@@ -163,7 +163,7 @@ def test_quiet_is_quiet_before_and_after_the_command(tmp_path, before):
     out, _ = hpcvdj_command("motifs", "compare", SMALL, "-k", 8, "-d", 0, "-o", tmp_path / "m.h5", "-q")
     assert out == ""
     # What was asked for is printed.
-    out, _ = hpcvdj_command("forms", "-q", GERMLINE)
+    out, _ = hpcvdj_command("study", "forms", "-q", GERMLINE)
     assert "segments" in out
 
 
@@ -175,7 +175,7 @@ def test_quiet_does_not_hide_warnings(tmp_path):
     assert "rows excluded" in err
 
 
-@pytest.mark.parametrize("words", [["-v", "forms"], ["forms", "-v"]])
+@pytest.mark.parametrize("words", [["-v", "study", "forms"], ["study", "forms", "-v"]])
 def test_verbose_before_and_after_the_command(monkeypatch, words):
     from hpcvdj.studies import memory
 
@@ -183,7 +183,7 @@ def test_verbose_before_and_after_the_command(monkeypatch, words):
         raise RuntimeError("broken on purpose")
 
     monkeypatch.setattr(memory, "forms_tables", broken)
-    assert "Traceback" not in hpcvdj_command("forms", GERMLINE, code=1)[1]
+    assert "Traceback" not in hpcvdj_command("study", "forms", GERMLINE, code=1)[1]
     assert "in broken" in hpcvdj_command(*words, GERMLINE, code=1)[1]
 
 

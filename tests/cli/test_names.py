@@ -71,14 +71,13 @@ def test_a_file_goes_before_a_name(tmp_path, monkeypatch):
     assert "TRB" in hpcvdj.read_germline("human").loci
 
 
-@pytest.mark.parametrize("command", ["count", "verify", "simulate", "forms", "explain", "infer"])
+@pytest.mark.parametrize("command", ["count", "verify", "simulate", "study forms", "explain", "infer"])
 def test_an_unknown_name_gets_the_names(tmp_path, command):
     table = {"count": [SMALL], "verify": [SMALL], "infer": [SMALL], "explain": ["TGT", "--v", "TRBV1", "--j", "TRBJ1"]}
-    output = (
-        [] if command in ("verify", "forms", "explain") else ["-o", tmp_path / ("o.tsv" if command != "infer" else "o")]
-    )
-    given = ["human_xyz"] if command == "forms" else ["-g", "human_xyz"]
-    _, err = hpcvdj_command(command, *table.get(command, []), *given, *output, code=2)
+    writes = command not in ("verify", "study forms", "explain")
+    output = ["-o", tmp_path / ("o.tsv" if command != "infer" else "o")] if writes else []
+    given = ["human_xyz"] if command == "study forms" else ["-g", "human_xyz"]
+    _, err = hpcvdj_command(*command.split(), *table.get(command, []), *given, *output, code=2)
     line = error_line(err)
     assert line.startswith(
         "human_xyz: no such germline table; give a path, or one of the names human, mouse, human_igh, "
@@ -93,7 +92,7 @@ def test_the_commands_take_names(tmp_path):
     first, second = (path.read_bytes() for path in tmp_path.glob("[0-9]*.tsv"))
     assert first == second
     hpcvdj_command("-q", "simulate", "-g", "mouse_trb", "-n", "10", "-o", tmp_path / "s.tsv")
-    assert "362" in hpcvdj_command("forms", "mouse_trb_paper")[0]
+    assert "362" in hpcvdj_command("study", "forms", "mouse_trb_paper")[0]
     out, _ = hpcvdj_command("explain", TRB[2], "--v", TRB[0], "--j", TRB[1], "-g", "human_trb")
     assert "TRBV12-3*01, TRBJ1-1*01" in out
     out, _ = hpcvdj_command("verify", SMALL, "-g", "mouse_trb", "--sample", "2", "--max-n", "1")

@@ -110,6 +110,6 @@ def test_a_scaling_study_has_a_job_for_each_number_of_gpus(slurm, tmp_path):
     assert len(names) == 2
     for name in names:
         Job(name, slurm).succeeded()
-    subprocess.run([sys.executable, "-m", "hpcvdj", "scaling", "render", study], check=True, capture_output=True)
+    subprocess.run([sys.executable, "-m", "hpcvdj", "study", "render", study], check=True, capture_output=True)
     assert sorted(path.name for path in study.glob("*.csv")) == ["raw-bitwise-1.csv", "raw-bitwise-2.csv"]
     assert "totals identical for all rank counts" in (study / "README.md").read_text()

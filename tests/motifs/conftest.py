@@ -16,6 +16,7 @@ from hpcvdj.kernels.kmers.tile_cpu import clear_lower
 from hpcvdj.motifs.edges import EdgeFilter, EdgeFinder, joined
 from hpcvdj.motifs.results import MotifWriter
 from hpcvdj.motifs.scores import Scoring, base_frequencies, make_score, terms_of
+from hpcvdj.motifs.sequences import InputSet
 from hpcvdj.storage.hdf5 import atomic_hdf5
 from tests.motifs.comparing import TEXTS, D, K
 
@@ -53,7 +54,7 @@ def write_result(
         ]
         edges = edge_filter.best(joined(parts))
     with atomic_hdf5(path, overwrite=False) as file:
-        writer = MotifWriter(file, sequences, scoring, None if dense else len(edges))
+        writer = MotifWriter(file, InputSet.in_memory(sequences), scoring, None if dense else len(edges))
         if dense:
             for s, row, column, part in tiles:
                 writer.put_tile(s, row, column, part)

@@ -142,10 +142,12 @@ def test_the_same_seed_gives_the_same_file(results, run, tmp_path, method):
         "from hpcvdj.motifs.edges import EdgeFilter; from hpcvdj.motifs.graph import score_matrix, selected_edges\n"
         "from hpcvdj.motifs.results import MotifResult\n"
         "from hpcvdj.motifs.settings import ClusterSettings\n"
+        "from hpcvdj.repertoires.tables import write_table\n"
         f"with MotifResult({str(written.path)!r}) as result:\n"
         "    matrix = score_matrix(selected_edges(result, EdgeFilter(0.02)), len(result))\n"
         f"    found = cluster(matrix, ClusterSettings({method!r}, seed=7))\n"
-        f"    found.write(result.names, Path({str(tmp_path / 'b.tsv')!r}))\n"
+        "    table = found.to_table(result.names)\n"
+        f"write_table(Path({str(tmp_path / 'b.tsv')!r}), table.to_batches(), overwrite=False)\n"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "12345", "PYTHONPATH": str(ROOT)}
     subprocess.run([sys.executable, "-c", code], check=True, env=environment)

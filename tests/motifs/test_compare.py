@@ -22,7 +22,7 @@ EDGES = ["--top", "3", "--score", "background", "--strands", "both"]
 
 @pytest.mark.parametrize("layout", [(512, 512), (7, 3), (5, 5), pytest.param((1, 1), marks=pytest.mark.slow), (100, 4)])
 def test_all_pairs_whatever_the_tiles(fasta, tmp_path, monkeypatch, layout):
-    summary = compare(fasta, tmp_path / "o.h5", layout=layout, monkeypatch=monkeypatch, strands=2)
+    summary = compare(fasta, tmp_path / "o.h5", layout=layout, monkeypatch=monkeypatch, strands="both")
     assert np.array_equal(content(tmp_path / "o.h5"), exact())
     upper = np.triu(np.ones(exact().shape[2:], dtype=bool), 1)
     assert summary.pairs == [[int(((plane != 0) & upper).sum()) for plane in strand] for strand in exact()]
@@ -232,7 +232,7 @@ def test_a_name_that_a_result_cannot_hold(tmp_path):
 def test_more_edges_asked_for_than_there_can_be(fasta, tmp_path):
     edges = []
     for name, top in (("all.h5", None), ("o.h5", 10**12)):
-        compare(fasta, tmp_path / name, strands=2, edges=EdgeFilter(0.0, top))
+        compare(fasta, tmp_path / name, strands="both", edges=EdgeFilter(0.0, top))
         with MotifResult(tmp_path / name) as result:
             edges.append([tuple(map(int, cells)) for some in result.edges()
                           for cells in some[["strand", "row", "column"]].tolist()])  # fmt: skip

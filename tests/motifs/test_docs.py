@@ -3,15 +3,18 @@
 from itertools import product
 from math import comb
 
+import h5py
 import numpy as np
 import pytest
 
 from hpcvdj.cli import motifs_cluster, motifs_export, motifs_show
 from hpcvdj.motifs.edges import EdgeFilter
+from hpcvdj.motifs.results import datasets
 from hpcvdj.motifs.sequences import read_sequences
 from tests.conftest import ROOT, SMALL
 from tests.kernels.kmers.cases import hostile
 from tests.kernels.kmers.reference import exact_counters, kmer_counts, raw_counters
+from tests.motifs.comparing import D
 from tests.motifs.conftest import write_result
 
 PAGE = (ROOT / "docs" / "motifs.md").read_text()
@@ -51,6 +54,18 @@ def test_the_graph_that_is_clustered(small, run, tmp_path):
     text = run(motifs_cluster, small.path, "-o", tmp_path / "clusters.tsv")
     assert printed_on_the_page(text.splitlines()[0])
     assert "252 have no edge" in text
+
+
+@pytest.mark.parametrize(("dense", "strands"), [(True, 2), (False, 1)])
+def test_a_result_has_the_datasets_that_are_declared_and_documented(results, dense, strands):
+    declared, written = datasets(strands, D, dense=dense, several=False), []
+    with h5py.File(results[dense, strands].path) as file:
+        file.visititems(lambda name, item: written.append(name) if isinstance(item, h5py.Dataset) else None)
+    assert sorted(declared) == sorted(name for name in written if not name.startswith("ranks/"))
+    table = PAGE.partition("format `hpcvdj-motifs`")[2].partition("## Clusters")[0]
+    for name in datasets(strands, D, dense=dense, several=True):
+        group, _, last = name.rpartition("/")
+        assert f"`{name}`" in table or (f"`{group}" in table and f"`{last}`" in table), name
 
 
 def weighed(weights, texts, k):

@@ -205,16 +205,12 @@ def test_a_table_that_changed_is_not_resumed(tables, tmp_path):
     assert "(two changed)" in error_line(hpcvdj_command(*words, "--resume", code=2)[1])
 
 
-def test_results_of_one_input_as_before(tables, tmp_path):
-    """Files without /inputs and without the attribute `rows`, as earlier versions wrote them."""
+def test_results_of_version_1_are_refused(tables, tmp_path):
     compare_sequences(tables[0], MotifConfig(k=5, d=0, rows="all", backend="cpu"), Run().to(tmp_path / "o.h5"))
     with h5py.File(tmp_path / "o.h5", "r+") as file:
-        del file["inputs"], file.attrs["rows"]
-    with MotifResult(tmp_path / "o.h5") as result:
-        assert result.tables == []
-        assert (result.compared.inputs[0].path, result.compared.rows) == (tables[0], "all")
-        found = hpcvdj.motifs.cluster(result, min_score=0.3, algorithm="components")
-    assert found.column_names[5:] == ["v_call", "junction", "consensus"]
+        file.attrs["format_version"] = 1
+    with pytest.raises(InputError, match=r"o\.h5: an earlier version of hpcvdj wrote it; compare again"):
+        MotifResult(tmp_path / "o.h5")
 
 
 @pytest.mark.parametrize("name", ["sequences/inputs", "inputs/path"])

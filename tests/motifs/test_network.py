@@ -16,7 +16,7 @@ from hpcvdj.motifs import network as module
 from hpcvdj.motifs.logos import RESIDUES, alignment, information
 from hpcvdj.motifs.network import drawn_nodes, network, packed
 from tests.conftest import ROOT, SMALL
-from tests.motifs.test_plot import families, write_result
+from tests.motifs.conftest import families, write_result
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("networkx")
@@ -139,7 +139,7 @@ def test_without_libraries_one_line(results, run, tmp_path, monkeypatch):
     path = results[False, 1].path
     for library, kind, message in (
         ("logomaker", "logos", r"hpcvdj\[plots\]"),
-        ("networkx", "network", r"hpcvdj\[graphs\], or draw --kind heatmap"),
+        ("networkx", "network", r"hpcvdj\[graphs\]"),
     ):
         with monkeypatch.context() as patch:
             patch.setitem(sys.modules, library, None)

@@ -40,7 +40,7 @@ def test_tiles_on_a_gpu_and_on_the_cpu(host, fasta, tmp_path, monkeypatch, edges
     found = []
     for backend in ("cuda", "cpu"):
         out = tmp_path / f"{backend}.h5"
-        options = {"layout": layout, "monkeypatch": monkeypatch, "strands": 2, "edges": edges}
+        options = {"layout": layout, "monkeypatch": monkeypatch, "strands": "both", "edges": edges}
         summary = compare(fasta, out, **options, backend=backend, method="index", score="cosine")
         found.append((content(out), summary.pairs))
     assert found[0][1] == found[1][1]

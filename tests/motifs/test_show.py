@@ -75,7 +75,7 @@ def test_totals_are_the_counters_and_regions_hold_all_pairs(case, k, d):
             assert (p - 1, q - 1) not in matches
             assert (p + length - k + 1, q + length - k + 1) not in matches
         assert not matches
-    assert found.found == len(found.regions)
+    assert found.region_count == len(found.regions)
     orders = [(-region.length, region.mismatches, "+-".index(region.strand)) for region in found.regions]
     assert orders == sorted(orders)
 
@@ -84,12 +84,12 @@ def test_the_longest_are_listed_and_memory_is_bounded(monkeypatch):
     rng = np.random.default_rng(2)
     some = sequence_set(["".join(rng.choice(list("ACGT"), 150)) for _ in range(2)])
     whole = shared_kmers(some, 0, 1, 4, 2, strands=2)
-    assert whole.found > 500
+    assert whole.region_count > 500
     monkeypatch.setattr(shared, "_WAITING", 30)
     for top in (0, 1, 25):
         part = shared_kmers(some, 0, 1, 4, 2, strands=2, top=top)
         assert part.regions == whole.regions[:top]
-        assert (part.totals, part.found) == (whole.totals, whole.found)
+        assert (part.totals, part.region_count) == (whole.totals, whole.region_count)
 
 
 def test_names_go_before_numbers():

@@ -24,7 +24,7 @@ from tests.motifs.comparing import TEXTS, StopWhen, compare, content, exact
 @pytest.mark.parametrize("edges", [None, EdgeFilter(0.2, 3)])
 def test_stopped_and_resumed(fasta, tmp_path, monkeypatch, edges):
     whole, target = tmp_path / "whole.h5", tmp_path / "o.h5"
-    options = {"edges": edges, "layout": (6, 4), "monkeypatch": monkeypatch, "strands": 2}
+    options = {"edges": edges, "layout": (6, 4), "monkeypatch": monkeypatch, "strands": "both"}
     compare(fasta, whole, **options)
     folder = tmp_path / "o.h5.checkpoint"
     with pytest.raises(StoppedError, match="SIGTERM: stopped with the finished tiles saved; resume=True"):

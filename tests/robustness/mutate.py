@@ -117,7 +117,7 @@ KINDS = {
     "together": Kind("w.h5", ("export", "FILE", "-o", "TARGET"), "e.tsv", checksummed=True),
     "edges": Kind("m.h5", ("motifs", "cluster", "FILE", "-o", "TARGET"), "l.tsv", checksummed=True),
     "edges exported": Kind("m.h5", ("motifs", "export", "FILE", "-o", "TARGET"), "x.tsv", checksummed=True),
-    "edges drawn": Kind("m.h5", ("motifs", "plot", "FILE", "-o", "TARGET", "--kind", "scores"), "p.png"),
+    "edges drawn": Kind("m.h5", ("motifs", "plot", "FILE", "-o", "TARGET"), "p.png"),
     "all pairs": Kind(
         "d.h5", ("motifs", "export", "FILE", "-o", "TARGET", "--min-score", "0"), "x.tsv", checksummed=True
     ),

@@ -111,7 +111,7 @@ COMMANDS = {
     ),
     "motifs export": Command(("motifs", "export", "m.h5"), {"-o": "o.graphml"}),
     "motifs cluster": Command(("motifs", "cluster", "m.h5", "--sequences", "s.fasta"), {"-o": "o.tsv"}),
-    "motifs plot": Command(("motifs", "plot", "m.h5", "--kind", "heatmap", "--clusters", "l.tsv"), {"-o": "o.svg"}),
+    "motifs plot": Command(("motifs", "plot", "m.h5", "--clusters", "l.tsv"), {"-o": "o.svg"}),
     "models show": Command(("models", "show", "model"), {"-o": "o.svg"}),
     "models compare": Command(("models", "compare", "model", "model2", "--likelihood-of", "n.tsv"), {"-o": "o.tsv"}),
 }  # fmt: skip

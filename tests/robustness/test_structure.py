@@ -144,17 +144,6 @@ def test_a_comparison(made, tmp_path, change):
     assert COMPARISONS[change][1] in err
 
 
-def test_names_as_version_1_stored_them(made, tmp_path):
-    path = shutil.copy(made / "m.h5", tmp_path)
-    with h5py.File(path, "r+") as file:
-        names = file["sequences/name"][:].tolist()
-        file.attrs.update({"format": "hpcvdj-motifs", "format_version": 1})
-        del file["sequences/name"]
-        file.create_dataset("sequences/name", data=names, dtype=h5py.string_dtype())
-    with MotifResult(path) as result:
-        assert result.names == [name.decode() for name in names]
-
-
 def test_what_is_not_known_is_not_read(made, tmp_path):
     path = shutil.copy(made / "m.h5", tmp_path)
     with h5py.File(path, "r+") as file:

@@ -114,7 +114,7 @@ def test_the_pairs(problem):
 
 
 def test_the_memory_table_needs_a_gpu_but_its_bases_do_not(paper_germline, problem):
-    with pytest.raises(MachineError, match="hpcvdj forms"):
+    with pytest.raises(MachineError, match="hpcvdj study forms"):
         memory.memory_rows(problem, open_backend("cpu"))
     complete = repertoire_of_file(SMALL, paper_germline)
     used = {row.segment_type: row.forms for row in memory.used_forms(Problem(complete, paper_germline, 0))}

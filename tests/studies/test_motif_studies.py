@@ -9,13 +9,13 @@ from hpcvdj.errors import InputError
 from hpcvdj.kernels.kmers.sequences import sequence_set
 from hpcvdj.studies import motif_tables, motifs
 from hpcvdj.studies.motif_tables import MotifTables, TableRow
-from hpcvdj.studies.motifs import Motifs, Source, joined, with_other_strands
-from hpcvdj.studies.pages import Check, Figure
+from hpcvdj.studies.motifs import Motifs, SequenceSource, joined, with_other_strands
+from hpcvdj.studies.pages import Agreement, Plot
 from hpcvdj.studies.tables import grouped
 from tests.kernels.host import fake_cupy
 from tests.kernels.kmers.cases import exact, random_text, raw
 
-SOURCE = Source(None, 6, 60)
+SOURCE = SequenceSource(None, 6, 60)
 TEXTS = tuple(SOURCE.read()[0].text(i) for i in range(6))
 
 
@@ -24,7 +24,9 @@ def quiet(*words):
 
 
 def table_rows(*parts, **changes):
-    plan = motif_tables.Plan(parts, k=[8], settings_k=6, d=1, cpu_number=4, repeats=2, backend="cpu", buckets=[1, 4])
+    plan = motif_tables.TablesPlan(
+        parts, k=[8], settings_k=6, d=1, cpu_number=4, repeats=2, backend="cpu", buckets=[1, 4]
+    )
     return motif_tables.measure(SOURCE, replace(plan, **changes), quiet)
 
 
@@ -53,7 +55,7 @@ def test_tables_on_cpu_cores():
     blocks, text = page(MotifTables(), rows)
     assert "n = 4 (of 6)" in text
     assert "identical for all kernels and settings" in text
-    assert [block.name for block in blocks if isinstance(block, Figure)] == ["construction", "speedup", "lengths"]
+    assert [block.name for block in blocks if isinstance(block, Plot)] == ["construction", "speedup", "lengths"]
 
 
 @pytest.mark.skipif(fake_cupy.COMPILER is None, reason="no g++")
@@ -90,7 +92,8 @@ def test_totals_that_differ_are_called_out():
     rows = table_rows("speedup")
     wrong = [*rows[:-1], replace(rows[-1], total=rows[-1].total + 1)]
     checks = [
-        [block.holds for block in page(MotifTables(), part)[0] if isinstance(block, Check)] for part in (rows, wrong)
+        [block.holds for block in page(MotifTables(), part)[0] if isinstance(block, Agreement)]
+        for part in (rows, wrong)
     ]
     assert checks == [[True], [False]]
 
@@ -117,9 +120,7 @@ def test_tables_that_cannot_be_measured(parts, changes, message):
 
 
 def motif_rows(**changes):
-    plan = motifs.Plan(
-        k=[6, 12], d=1, methods={"matrix": None, "pigeonhole": None, "tables": 4}, repeats=2, backend="cpu"
-    )
+    plan = motifs.MethodsPlan(k=[6, 12], d=1, methods="matrix,pigeonhole,tables:4", repeats=2, backend="cpu")
     return motifs.measure(SOURCE, replace(plan, **changes), quiet)
 
 
@@ -134,11 +135,11 @@ def test_methods_of_comparing():
         assert row.load > 0 < row.compare
         assert (row.blocks > 0) == (row.method == "pigeonhole")
     blocks, text = page(Motifs(), rows)
-    assert all(block.holds for block in blocks if isinstance(block, Check))
+    assert all(block.holds for block in blocks if isinstance(block, Agreement))
     assert "6 sequences of up to 60 bases, random, seed 1, d = 1" in text
     assert text.count("†4 |") == 2
     with pytest.raises(InputError, match=r"methods must be one of .*matrix"):
-        motif_rows(methods={"bitslice": None})
+        motif_rows(methods="bitslice")
     with pytest.raises(InputError, match=r"^k=3: "):
         motif_rows(k=[3])
 
@@ -148,7 +149,7 @@ def test_seconds_for_all_sequences():
     assert row.whole == 2 + 12
     assert replace(row, method="tables").whole == 12
     wrong = replace(row, checksum=row.checksum + 1)
-    assert not next(block for block in Motifs().page([row, wrong]) if isinstance(block, Check)).holds
+    assert not next(block for block in Motifs().page([row, wrong]) if isinstance(block, Agreement)).holds
 
 
 def test_sequences_of_a_study(tmp_path):
@@ -156,15 +157,15 @@ def test_sequences_of_a_study(tmp_path):
     texts = [random_text(rng, 20) for _ in range(5)]
     path = tmp_path / "some.fa"
     path.write_text("".join(f">{i}\n{text}\n" for i, text in enumerate(texts)))
-    sequences, of = Source(path, 2, both_strands=True).read(2)
+    sequences, of = SequenceSource(path, 2, both_strands=True).read(2)
     assert of == len(sequences) == len(set(sequences.names)) == 4
     assert [sequences.text(i) for i in (0, 1)] == [texts[0] + texts[1], texts[2] + texts[3]]
     flipped = texts[0].translate(str.maketrans("ACGT", "TGCA"))[::-1]
     assert sequences.text(2).endswith(flipped)
-    sequences, of = Source(path, 2).read()
-    assert (len(sequences), of, Source(path, 2).name) == (2, 5, "some.fa")
+    sequences, of = SequenceSource(path, 2).read()
+    assert (len(sequences), of, SequenceSource(path, 2).name) == (2, 5, "some.fa")
     some = sequence_set(texts)
     assert [joined(some, 1).text(i) for i in range(5)] == texts
     assert with_other_strands(some).names[5] == "1-"
-    first, again, other = (Source(None, 3, 40, seed).read()[0].codes.tolist() for seed in (1, 1, 2))
+    first, again, other = (SequenceSource(None, 3, 40, seed).read()[0].codes.tolist() for seed in (1, 1, 2))
     assert first == again != other

@@ -19,20 +19,21 @@ HASH_FACTOR = 0x9E3779B97F4A7C15
 """2^64 over the golden ratio: Knuth's multiplicative hash (TAOCP 3, section 6.4)."""
 
 
-def position(k: int, p: int) -> int:
-    """The two bits of position p (0: the first base)."""
-    return 3 << 2 * (k - 1 - p)
+def position(k: int, p: int, bits: int = 2) -> int:
+    """The bits of position p (0: the first base)."""
+    return (1 << bits) - 1 << bits * (k - 1 - p)
 
 
-def wildcard_masks(k: int, m: int) -> list[int]:
-    """The C(k, m) masks with m wildcards, wildcards in lexicographic order (the thesis, section 2.b).
+def wildcard_masks(k: int, m: int, bits: int = 2) -> list[int]:
+    """The C(k, m) masks with m wildcards, wildcards in lexicographic order (the thesis, section 2.b), of `bits` a base.
 
     Sub-table 0 of distance 1 has its wildcard in the first position.
 
     >>> [f"{mask:06b}" for mask in wildcard_masks(3, 1)]
     ['001111', '110011', '111100']
     """
-    return [(1 << 2 * k) - 1 - sum(position(k, p) for p in chosen) for chosen in combinations(range(k), m)]
+    every = (1 << bits * k) - 1
+    return [every - sum(position(k, p, bits) for p in chosen) for chosen in combinations(range(k), m)]
 
 
 def block_masks(k: int, blocks: int) -> list[int]:

@@ -87,10 +87,10 @@ class Matrix:
 def _product(rows: Any, columns: Any, counters: Any, stride: int) -> None:
     """counters[i, j] = sum over x of rows[i, x] columns[j, x]; rows of `counters` are `stride` counters apart."""
     size = rows.shape[1]
-    one, zero = np.array([1], np.int32), np.array([0], np.int32)
+    factor, zero = np.array([1], np.int32), np.array([0], np.int32)
     # cuBLAS counts columns first, so its result is the transpose: columns times rows.
     cublas.gemmEx(
         cupy.cuda.Device().cublas_handle, cublas.CUBLAS_OP_T, cublas.CUBLAS_OP_N, len(columns), len(rows), size,
-        one.ctypes.data, columns.data.ptr, _INT8, size, rows.data.ptr, _INT8, size,
+        factor.ctypes.data, columns.data.ptr, _INT8, size, rows.data.ptr, _INT8, size,
         zero.ctypes.data, counters.data.ptr, _INT32, stride, _COMPUTE_INT32, cublas.CUBLAS_GEMM_DEFAULT,
     )  # fmt: skip

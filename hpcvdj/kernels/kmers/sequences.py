@@ -63,9 +63,9 @@ class SequenceSet:
     @staticmethod
     def joined(sets: Sequence["SequenceSet"], names: Sequence[str]) -> "SequenceSet":
         """The sequences of sets that follow each other, by other names; InputError as of `sequence_set`."""
-        lengths = np.concatenate([own.lengths for own in sets])
+        lengths = np.concatenate([part.lengths for part in sets])
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-        return SequenceSet(_checked_names(names), np.concatenate([own.codes for own in sets]), offsets)
+        return SequenceSet(_checked_names(names), np.concatenate([part.codes for part in sets]), offsets)
 
     def reverse_complement(self) -> "SequenceSet":
         """The other strand of each sequence, in the same order and under the same names."""

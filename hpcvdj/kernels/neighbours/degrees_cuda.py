@@ -32,14 +32,14 @@ def degrees(
     """As `hpcvdj.kernels.neighbours.degrees_cpu.degrees`, and with the same results."""
     order, starts = blocks(lengths, classes)
     letters, lengths, weights = letters[order], lengths[order], weights[order]
-    found = np.empty(weights.shape, dtype=np.int64)
+    in_blocks = np.empty(weights.shape, dtype=np.int64)
     module = compile_kernels(FILE, (), **CONSTANTS)
-    for own in _chunks(starts):
-        rows = slice(starts[own.start], starts[own.stop])
-        block = np.repeat(np.arange(len(own), dtype=np.int32), np.diff(starts[own.start : own.stop + 1]))
-        found[rows] = _degrees(module, letters[rows], lengths[rows].astype(np.int32), block, weights[rows])
-    out = np.empty_like(found)
-    out[order] = found
+    for chunk in _chunks(starts):
+        rows = slice(starts[chunk.start], starts[chunk.stop])
+        block = np.repeat(np.arange(len(chunk), dtype=np.int32), np.diff(starts[chunk.start : chunk.stop + 1]))
+        in_blocks[rows] = _degrees(module, letters[rows], lengths[rows].astype(np.int32), block, weights[rows])
+    out = np.empty_like(in_blocks)
+    out[order] = in_blocks
     return out
 
 
@@ -68,9 +68,9 @@ def _degrees(
     grid, threads = (min(MOST_GRID, -(-rows // THREADS)),), (THREADS,)
     begin, add, take = map(module.get_function, ("begin", "add", "take"))
     begin(grid, threads, (*sequences, *weighted, hashes, out))
-    for place in map(np.int32, range(int(lengths.max()))):
+    for position in map(np.int32, range(int(lengths.max()))):
         slots.fill(np.uint64(0xFFFFFFFFFFFFFFFF))
         sums.fill(0)
-        add(grid, threads, (*sequences, *weighted, hashes, place, np.int32(bits), slots, sums, slot_of))
-        take(grid, threads, (sequences[2], *weighted[1:], place, sums, slot_of, out))
+        add(grid, threads, (*sequences, *weighted, hashes, position, np.int32(bits), slots, sums, slot_of))
+        take(grid, threads, (sequences[2], *weighted[1:], position, sums, slot_of, out))
     return np.asarray(out.get())

@@ -39,18 +39,18 @@ def likely_errors(every: Counted, pairs: NDArray[np.int64], rows: NDArray[np.int
     """
     # Sequences of one length after another: so they are looked up faster.
     order = np.argsort(every.lengths[rows], kind="stable")
-    own, out = every[rows[order]], np.zeros(len(rows), dtype=bool)
-    fewest = own.reads.min(initial=np.iinfo(np.int64).max)
-    found = np.zeros(len(rows), dtype=bool)
+    asked, out = every[rows[order]], np.zeros(len(rows), dtype=bool)
+    fewest = asked.reads.min(initial=np.iinfo(np.int64).max)
+    likely = np.zeros(len(rows), dtype=bool)
     large = every[every.reads // TIMES_THE_READS >= fewest].largest_first()
     for most in range(1, MOST_EXCHANGES + 1):
-        left = np.flatnonzero(~found)
-        found[left] = exchanged(own[left], large, most, TIMES_THE_READS**most)
+        left = np.flatnonzero(~likely)
+        likely[left] = exchanged(asked[left], large, most, TIMES_THE_READS**most)
     in_frame = every.lengths % 3 == 0
-    left = np.flatnonzero(~found & ~in_frame[rows[order]])
+    left = np.flatnonzero(~likely & ~in_frame[rows[order]])
     if len(left):
         of_pair = replace(every, individuals=pairs * (every.individuals.max() + 1) + every.individuals)
         originals = of_pair[in_frame & (every.reads > fewest)].largest_first()
-        found[left] = one_indel_away(of_pair[rows[order[left]]], originals)
-    out[order] = found
+        likely[left] = one_indel_away(of_pair[rows[order[left]]], originals)
+    out[order] = likely
     return out

@@ -33,14 +33,14 @@ class DTable:
         self.empty = np.zeros(len(loci), dtype=np.int64)
         for k, words in enumerate(packed):
             for w, word in enumerate(words):
-                place = 0
+                bit = 0
                 for gene, text in enumerate(word):
                     self.empty[k] += 1 if problem.distinct_d_forms else len(text)
                     for code in encode(text):
-                        self.ends[k, w, code] |= np.uint64(1 << place)
-                        self.genes[k, w, gene] |= np.uint64(1 << place)
-                        place += 1
-                    place += 1
+                        self.ends[k, w, code] |= np.uint64(1 << bit)
+                        self.genes[k, w, gene] |= np.uint64(1 << bit)
+                        bit += 1
+                    bit += 1
 
     @staticmethod
     def _packed(problem: Problem, locus: str) -> list[list[str]]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.device import DeviceClock, allow_shared, compile_kernels, gpu_errors, on_gpu, shared_limit
 from hpcvdj.recombination.alphabet import BASES_PER_WORD
-from hpcvdj.studies.hash_tables.construction import TableOptions, Tables, merge_buckets
+from hpcvdj.studies.hash_tables.construction import HashTables, TableOptions, merge_buckets
 
 TEAMS = {"sequential-bucket": 0, "warp-to-bucket": 32, "thread-to-bucket": 1}
 """Threads that share a bucket; 0 for the whole block."""
@@ -33,20 +33,20 @@ class CudaTables:
     """Tables on a GPU, and the kernel that compares their sequences with each other."""
 
     @gpu_errors()
-    def __init__(self, tables: Tables, options: TableOptions) -> None:
+    def __init__(self, tables: HashTables, options: TableOptions) -> None:
         self._by_pair = options.kernel == "thread-to-pair"
         self._tables = tables = merge_buckets(tables, 1) if self._by_pair else tables
         self._threads, self._clock = options.threads_per_block, DeviceClock()
-        places, key, sums = tables.keys.shape[2], tables.keys.itemsize, tables.counters(0).itemsize
+        slots, key, sums = tables.keys.shape[2], tables.keys.itemsize, tables.counters(0).itemsize
         template = [C_TYPE[size] for size in (key, tables.counts.itemsize, sums)]
         if self._by_pair:
             name, setting = "compare_pairs", options.chunk
-            self._shared = (places + options.chunk * self._threads) * key
+            self._shared = (slots + options.chunk * self._threads) * key
         else:
             name, setting = "compare_buckets", tables.buckets
             resident = max(1, RESIDENT_THREADS // self._threads)
             template += map(str, (TEAMS[options.kernel], str(options.linear).lower(), self._threads, resident))
-            self._shared = 2 * places * (key + tables.counts.itemsize)
+            self._shared = 2 * slots * (key + tables.counts.itemsize)
         if self._shared > shared_limit() - self._threads // 32 * sums:
             raise InputError(
                 f"two sub-tables take {self._shared:,} bytes of a block's shared memory, and the GPU has "
@@ -56,7 +56,7 @@ class CudaTables:
         self._kernel = compile_kernels("studies/hash_tables/tables.cu", (instance,), **CONSTANTS).get_function(instance)
         allow_shared(self._kernel, self._shared)
         arrays = [on_gpu(array) for array in (tables.keys, tables.counts, tables.offsets)]
-        sizes = np.int32(len(tables)), np.int32(places)
+        sizes = np.int32(len(tables)), np.int32(slots)
         self._arguments = (*arrays, *sizes, on_gpu(tables.ends), np.int32(tables.d + 1), np.int32(setting))
 
     @gpu_errors()

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.kernels.backends import open_backend
-from hpcvdj.studies.hash_tables.construction import TableOptions, Tables
+from hpcvdj.studies.hash_tables.construction import HashTables, TableOptions
 
 Compare = Callable[[range], tuple[NDArray[Any], float]]
 
 
-def load(tables: Tables, options: TableOptions, backend: str = "cpu") -> Compare:
+def load(tables: HashTables, options: TableOptions, backend: str = "cpu") -> Compare:
     """A function that compares the sequences `rows`, a range, each with itself and those after it.
 
     It returns R, uint32 or uint64 [d + 1, rows, sequences], 0 for sequences before the row's own, and seconds: of the
@@ -30,7 +30,7 @@ def load(tables: Tables, options: TableOptions, backend: str = "cpu") -> Compare
     return CudaTables(tables, options).compare
 
 
-def _on_cpu(tables: Tables, rows: range) -> tuple[NDArray[Any], float]:
+def _on_cpu(tables: HashTables, rows: range) -> tuple[NDArray[Any], float]:
     start = time.perf_counter()
     out = tables.counters(len(rows))
     _compare(tables.keys, tables.counts, tables.offsets, tables.ends, rows.start, out)

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, MachineError, require_choice
 from hpcvdj.kernels.kmers.kmers import Kmers
+from hpcvdj.kernels.kmers.masks import wildcard_masks
 from hpcvdj.studies.hash_tables.encoding import HASHES, bucket_of, encoding_for
 
 KERNELS = ("sequential-bucket", "warp-to-bucket", "thread-to-bucket", "thread-to-pair")
 """The four GPU kernels (section 3.c)."""
 
 ALIGNMENT = 32
-"""A sub-table's places are a multiple of this, so that every sub-table begins at a multiple of 128 bytes of k-mers."""
+"""A sub-table's slots are a multiple of this, so that every sub-table begins at a multiple of 128 bytes of k-mers."""
 
 MOST_NARROW = 65535
 """The most occurrences in a sequence for which 16 bits hold every counter and every offset."""
@@ -54,15 +55,15 @@ class TableOptions:
 
 
 @dataclass(frozen=True)
-class Tables:
+class HashTables:
     """The meta-tables 0 … d of some sequences, as arrays (the lower half of the thesis's Figures 1 and 2).
 
     Sub-table s of sequence i has the first offsets[i, s, buckets] of keys[i, s] and counts[i, s].  Its bucket b is from
-    offsets[i, s, b] to offsets[i, s, b + 1], ascending.  All sub-tables have the same number of places, so that the
+    offsets[i, s, b] to offsets[i, s, b + 1], ascending.  All sub-tables have the same number of slots, so that the
     start of any can be computed.
 
-    keys      uint32 or uint64 [sequences, sub-tables, places]: words of the encoding, wildcards zero
-    counts    uint16 or uint32 [sequences, sub-tables, places]: occurrences
+    keys      uint32 or uint64 [sequences, sub-tables, slots]: words of the encoding, wildcards zero
+    counts    uint16 or uint32 [sequences, sub-tables, slots]: occurrences
     offsets   the type of counts [sequences, sub-tables, buckets + 1]
     encoding  its name
     most      occurrences of all k-mers of one sequence, at most
@@ -99,36 +100,38 @@ class Tables:
         return np.zeros((self.d + 1, rows, len(self)), np.uint32 if largest < 1 << 32 else np.uint64)
 
 
-def build(kmers: Kmers, d: int, options: TableOptions) -> Tables:
+def build(kmers: Kmers, d: int, options: TableOptions) -> HashTables:
     """The tables of each sequence.
 
     InputError if the k-mers do not fit into the encoding, MachineError if the arrays exceed the memory of the machine.
     """
     encoding = encoding_for(options.encoding, kmers.k)
-    masks = np.array([mask for m in range(d + 1) for mask in encoding.masks(kmers.k, m)], dtype=np.uint64)
+    masks = np.array(
+        [mask for m in range(d + 1) for mask in wildcard_masks(kmers.k, m, encoding.bits)], dtype=np.uint64
+    )
     sizes = np.diff(kmers.offsets)
-    places = max(1, -(-int(sizes.max(initial=0)) // ALIGNMENT)) * ALIGNMENT
+    slots = max(1, -(-int(sizes.max(initial=0)) // ALIGNMENT)) * ALIGNMENT
     most = int(kmers.totals.max(initial=0))
     word, narrow = np.dtype(encoding.dtype), np.dtype(np.uint16 if most <= MOST_NARROW else np.uint32)
     shape = (len(kmers), len(masks))
-    size = shape[0] * shape[1] * (places * (word.itemsize + narrow.itemsize) + (options.buckets + 1) * narrow.itemsize)
+    size = shape[0] * shape[1] * (slots * (word.itemsize + narrow.itemsize) + (options.buckets + 1) * narrow.itemsize)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if size > memory:
         raise MachineError(
-            f"the hash tables take {size / 1e9:.1f} GB ({shape[0]:,} sequences of {places} places in {shape[1]} "
+            f"the hash tables take {size / 1e9:.1f} GB ({shape[0]:,} sequences of {slots} slots in {shape[1]} "
             f"sub-tables) and the machine has {memory / 1e9:.1f}; give fewer sequences"
         )
-    keys, counts = np.zeros((*shape, places), word), np.zeros((*shape, places), narrow)
+    keys, counts = np.zeros((*shape, slots), word), np.zeros((*shape, slots), narrow)
     offsets = np.zeros((*shape, options.buckets + 1), narrow)
     steps = np.array([_step(int(size)) for size in sizes], dtype=np.int64)
     parameters = encoding.hash_parameters(options.hash, kmers.k, options.buckets)
     words = encoding.encode(kmers.key, kmers.k)
     _chain(words, kmers.count, kmers.offsets, steps, masks, parameters, keys, counts, offsets)
-    return Tables(keys, counts, offsets, kmers.k, d, encoding.name, most)
+    return HashTables(keys, counts, offsets, kmers.k, d, encoding.name, most)
 
 
 def _step(size: int) -> int:
-    """A step that visits all of `size` places in an order far from sorted, like the order in a text."""
+    """A step that visits all of `size` slots in an order far from sorted, like the order in a text."""
     step = max(1, int(size * 0.618))
     while gcd(step, size) != 1 and size:
         step += 1
@@ -166,19 +169,19 @@ def _chain(words, counts, first, steps, masks, parameters, out_keys, out_counts,
                 else:
                     after[before] = used
                 used += 1
-            place = 0
+            slot = 0
             for b in range(buckets):
-                out_offsets[i, s, b] = place
+                out_offsets[i, s, b] = slot
                 node = head[b]
                 while node >= 0:
-                    out_keys[i, s, place] = key[node]
-                    out_counts[i, s, place] = count[node]
-                    place += 1
+                    out_keys[i, s, slot] = key[node]
+                    out_counts[i, s, slot] = count[node]
+                    slot += 1
                     node = after[node]
-            out_offsets[i, s, buckets] = place
+            out_offsets[i, s, buckets] = slot
 
 
-def merge_buckets(tables: Tables, buckets: int) -> Tables:
+def merge_buckets(tables: HashTables, buckets: int) -> HashTables:
     """The same tables in fewer buckets: bucket b takes in buckets b, b + buckets, … (section 3.b).
 
     If `buckets` divides the former number, djb2 and 2umt give the same tables when built with `buckets`.
@@ -197,22 +200,22 @@ def _merge(keys, counts, offsets, out_keys, out_counts, out_offsets):  # type: i
     before, buckets = offsets.shape[2] - 1, out_offsets.shape[2] - 1
     for i in numba.prange(keys.shape[0]):
         for s in range(keys.shape[1]):
-            place = 0
+            slot = 0
             for b in range(buckets):
-                start = place
-                out_offsets[i, s, b] = place
+                start = slot
+                out_offsets[i, s, b] = slot
                 for old in range(b, before, buckets):
                     for p in range(offsets[i, s, old], offsets[i, s, old + 1]):
-                        out_keys[i, s, place] = keys[i, s, p]
-                        out_counts[i, s, place] = counts[i, s, p]
-                        place += 1
-                order = np.argsort(out_keys[i, s, start:place])
-                out_keys[i, s, start:place] = out_keys[i, s, start:place][order]
-                out_counts[i, s, start:place] = out_counts[i, s, start:place][order]
-            out_offsets[i, s, buckets] = place
+                        out_keys[i, s, slot] = keys[i, s, p]
+                        out_counts[i, s, slot] = counts[i, s, p]
+                        slot += 1
+                order = np.argsort(out_keys[i, s, start:slot])
+                out_keys[i, s, start:slot] = out_keys[i, s, start:slot][order]
+                out_counts[i, s, start:slot] = out_counts[i, s, start:slot][order]
+            out_offsets[i, s, buckets] = slot
 
 
-def bucket_variance(tables: Tables) -> tuple[float, float]:
+def bucket_variance(tables: HashTables) -> tuple[float, float]:
     """(mean, variance) of the k-mers in a bucket over the buckets of a sub-table, averaged over all sub-tables.
 
     A fair function scatters like dice: variance ≈ mean (1 - 1 / buckets) (section 5.c).

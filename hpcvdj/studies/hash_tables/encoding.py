@@ -22,7 +22,6 @@ docs/motif_tables.md says what each of them ignores.
 
 import random
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import numba
@@ -42,7 +41,7 @@ FEWEST_GROUP_BITS = 4
 
 
 @dataclass(frozen=True)
-class Encoding:
+class KmerEncoding:
     """How a k-mer is written as a word of `width` bits: `bits` a base, the last base in the lowest bits."""
 
     name: str
@@ -74,12 +73,6 @@ class Encoding:
             words |= (np.uint64(4) | code ^ code >> np.uint64(1)) << np.uint64(3 * p)
         return words
 
-    def masks(self, k: int, m: int) -> list[int]:
-        """What to AND a word with for each of the C(k, m) sub-tables of meta-table m."""
-        group, all_bases = (1 << self.bits) - 1, (1 << self.bits * k) - 1
-        chosen = combinations(range(k), m)
-        return [all_bases - sum(group << self.bits * (k - 1 - p) for p in wildcards) for wildcards in chosen]
-
     def hash_parameters(self, function: str, k: int, buckets: int) -> NDArray[np.uint64]:
         """uint64 [8]: function, k, bits a base, bits a word, r, a, b, P: what `bucket_of` takes.
 
@@ -93,12 +86,13 @@ class Encoding:
 
 
 ENCODINGS = {
-    encoding.name: encoding for encoding in (Encoding("3x64", 3, 64), Encoding("2x32", 2, 32), Encoding("2x64", 2, 64))
+    encoding.name: encoding
+    for encoding in (KmerEncoding("3x64", 3, 64), KmerEncoding("2x32", 2, 32), KmerEncoding("2x64", 2, 64))
 }
 """Every encoding by name."""
 
 
-def encoding_for(name: str, k: int) -> Encoding:
+def encoding_for(name: str, k: int) -> KmerEncoding:
     """The encoding of that name, or for `auto` the narrowest for k bases; InputError if k bases do not fit."""
     require_choice("encoding", name, ("auto", *ENCODINGS))
     if name == "auto":

@@ -26,16 +26,16 @@ struct SubTable {
 // The tables of all sequences.
 template <typename Key, typename Count>
 struct Tables {
-    const Key *keys;       // [sequences, sub-tables, places]
-    const Count *counts;   // [sequences, sub-tables, places]
+    const Key *keys;       // [sequences, sub-tables, slots]
+    const Count *counts;   // [sequences, sub-tables, slots]
     const Count *offsets;  // [sequences, sub-tables, buckets + 1]
-    int places;            // of a sub-table, a multiple of 32
+    int slots;             // of a sub-table, a multiple of 32
     int subtables, buckets;
 
     __device__ __forceinline__ SubTable<Key, Count> of(i64 sequence, int s) const
     {
         const i64 table = sequence * subtables + s;
-        return {keys + table * places, counts + table * places, offsets + table * (buckets + 1)};
+        return {keys + table * slots, counts + table * slots, offsets + table * (buckets + 1)};
     }
 };
 
@@ -102,7 +102,7 @@ __device__ __forceinline__ void pair_of_block(int rows, int columns, int *row, i
 template <typename Key, typename Count, typename Sum, int TEAM, bool LINEAR, int THREADS, int RESIDENT>
 __global__ void __launch_bounds__(THREADS, RESIDENT) compare_buckets(
     const Key *__restrict__ keys, const Count *__restrict__ counts, const Count *__restrict__ offsets,
-    int sequences, int places,
+    int sequences, int slots,
     const int *__restrict__ ends,   // [distances] sub-tables of meta-tables 0 ... m
     int distances, int buckets, int first, int rows,
     Sum *__restrict__ out)          // [distances, rows, sequences]
@@ -113,9 +113,9 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) compare_buckets(
     pair_of_block(rows, sequences, &row, &column);
     if (column < first + row) return;
 
-    const Tables<Key, Count> tables = {keys, counts, offsets, places, ends[distances - 1], buckets};
-    Key *x_keys = (Key *)shared, *y_keys = x_keys + places;
-    Count *x_counts = (Count *)(y_keys + places), *y_counts = x_counts + places;
+    const Tables<Key, Count> tables = {keys, counts, offsets, slots, ends[distances - 1], buckets};
+    Key *x_keys = (Key *)shared, *y_keys = x_keys + slots;
+    Count *x_counts = (Count *)(y_keys + slots), *y_counts = x_counts + slots;
     const int size = TEAM == BLOCK ? blockDim.x : TEAM;
     const int team = threadIdx.x / size, member = threadIdx.x % size, teams = blockDim.x / size;
 
@@ -158,18 +158,18 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) compare_buckets(
 template <typename Key, typename Count, typename Sum>
 __global__ void __launch_bounds__(1024) compare_pairs(
     const Key *__restrict__ keys, const Count *__restrict__ counts, const Count *__restrict__ offsets,
-    int sequences, int places, const int *__restrict__ ends, int distances,
+    int sequences, int slots, const int *__restrict__ ends, int distances,
     int chunk,                      // k-mers of its column that a thread has in shared memory
     int first, int rows, Sum *__restrict__ out)
 {
     extern __shared__ __align__(16) u8 shared[];
-    Key *fixed = (Key *)shared;                                // [places]
-    Key *own = fixed + places + threadIdx.x;                   // [chunk, threads]
+    Key *fixed = (Key *)shared;                                // [slots]
+    Key *fetched = fixed + slots + threadIdx.x;               // [chunk, threads]
     const int row = blockIdx.y, column = blockIdx.x * blockDim.x + threadIdx.x, stride = blockDim.x;
     const int last = min((int)(blockIdx.x * blockDim.x + blockDim.x), sequences) - 1;
     if (last < first + row) return;
     const bool wanted = column < sequences && column >= first + row;
-    const Tables<Key, Count> tables = {keys, counts, offsets, places, ends[distances - 1], 1};
+    const Tables<Key, Count> tables = {keys, counts, offsets, slots, ends[distances - 1], 1};
 
     int s = 0;
     for (int m = 0; m < distances; m++) {
@@ -185,11 +185,11 @@ __global__ void __launch_bounds__(1024) compare_pairs(
                 if (y == cached) {
                     // The chunk is used up: fetch the next one, while the warp's other threads wait.
                     const int more = min(chunk, y_length - y);
-                    for (int k = 0; k < more; k++) own[k * stride] = __ldg(y_table.keys + y + k);
+                    for (int k = 0; k < more; k++) fetched[k * stride] = __ldg(y_table.keys + y + k);
                     cached = y + more;
                     here = 0;
                 }
-                const Key y_key = own[here * stride], x_key = fixed[x];
+                const Key y_key = fetched[here * stride], x_key = fixed[x];
                 if (x_key == y_key) sum += (Sum)__ldg(x_table.counts + x) * (Sum)__ldg(y_table.counts + y);
                 const int moves = y_key <= x_key;
                 x += x_key <= y_key;

@@ -9,6 +9,7 @@ import pytest
 
 from hpcvdj.errors import InputError, MachineError
 from hpcvdj.kernels.kmers.kmers import Kmers
+from hpcvdj.kernels.kmers.masks import wildcard_masks
 from hpcvdj.studies.hash_tables import construction
 from hpcvdj.studies.hash_tables.construction import TableOptions, bucket_variance, build, merge_buckets
 from hpcvdj.studies.hash_tables.encoding import ENCODINGS as BY_NAME
@@ -29,7 +30,7 @@ def build_by_sorting(kmers, d, options):
     tables = replace(tables, **{name: np.zeros_like(getattr(tables, name)) for name in ("keys", "counts", "offsets")})
     words = encoding.encode(kmers.key, kmers.k)
     sequence = np.repeat(np.arange(len(kmers)), np.diff(kmers.offsets))
-    for s, mask in enumerate(mask for m in range(d + 1) for mask in encoding.masks(kmers.k, m)):
+    for s, mask in enumerate(mask for m in range(d + 1) for mask in wildcard_masks(kmers.k, m, encoding.bits)):
         masked = words & np.uint64(mask)
         where = sequence * buckets + buckets_of(encoding, options.hash, kmers.k, buckets, masked)
         order = np.lexsort((masked, where))
@@ -65,7 +66,7 @@ def test_what_the_tables_hold(encoding, d):
     tables = build(kmers(texts, k), d, TableOptions(encoding, "djb2", buckets=5))
     assert tables.keys.shape[1] == tables.ends[-1]
     assert tables.keys.shape[2] % 32 == 0
-    masks = [mask for m in range(d + 1) for mask in BY_NAME[encoding].masks(k, m)]
+    masks = [mask for m in range(d + 1) for mask in wildcard_masks(k, m, BY_NAME[encoding].bits)]
     places = [chosen for m in range(d + 1) for chosen in combinations(range(k), m)]
     for i, text in enumerate(texts):
         for s, (mask, wildcards) in enumerate(zip(masks, places, strict=True)):
@@ -149,9 +150,7 @@ def test_counts_past_16_bits_are_wide():
 
 def test_tables_beyond_memory_are_one_line(monkeypatch):
     monkeypatch.setattr(construction.os, "sysconf", lambda name: 16)
-    with pytest.raises(
-        MachineError, match=r"the hash tables take .* GB \(14 sequences of 64 places in 29 sub-tables\)"
-    ):
+    with pytest.raises(MachineError, match=r"the hash tables take .* GB \(14 sequences of 64 slots in 29 sub-tables\)"):
         build(kmers(hostile(), 7), 2, TableOptions())
 
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from hpcvdj.errors import InputError
+from hpcvdj.kernels.kmers.masks import wildcard_masks
 from hpcvdj.recombination.alphabet import BASES
 from hpcvdj.studies.hash_tables.encoding import ENCODINGS, HASHES, LARGEST_PRIME, bucket_of, encoding_for
 from tests.kernels.kmers.cases import kmers, random_text
@@ -55,7 +56,7 @@ def test_wildcards_and_bases_of_every_length(name):
         word = one_word(encoding, text)
         assert word < 1 << encoding.width
         for m in (0, 1, 2):
-            masks = encoding.masks(k, m)
+            masks = wildcard_masks(k, m, encoding.bits)
             shown = [word_text(encoding, word & mask, mask, k) for mask in masks]
             assert len(set(masks)) == len(masks)
             assert all(one.count("*") == m for one in shown)
@@ -103,7 +104,7 @@ def hashed(encoding, name, k, buckets, word):
 def test_every_hash_function(name, encoding, buckets):
     rng = np.random.default_rng(buckets)
     for k in (4, 9, encoding.largest_k):
-        mask = np.uint64(encoding.masks(k, 2)[-1])
+        mask = np.uint64(wildcard_masks(k, 2, encoding.bits)[-1])
         words = encoding.encode(kmers([random_text(rng, 60)], k).key, k)
         for some in (words, words & mask):
             expected = [hashed(encoding, name, k, buckets, int(word)) for word in some]

@@ -1,0 +1,73 @@
+"""What users choose of the studies of motifs."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from hpcvdj.errors import choices
+from hpcvdj.kernels.backends import AUTO, BackendName
+from hpcvdj.kernels.kmers.methods import KmerMethod
+from hpcvdj.motifs.settings import D
+from hpcvdj.options import Option, Settings
+
+PARTS = ("construction", "settings", "speedup", "lengths")
+"""Of the thesis: figure 5; figures 6 and 7; figure 8; figure 9."""
+
+TABLES = "tables"
+"""The thesis's system, beside the methods of `hpcvdj motifs compare`."""
+
+Several = tuple[int, ...]
+
+CONSTRUCTION_BUCKETS: Several = (1, 2, 4, 6, 8, 10, 11, 12, 13, 14, 15, 16, 20, 24, 32, 64, 128, 256)
+
+Repeats = Annotated[int, Option("measured repeats of each", least=1)]
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """`32,64` as numbers; ValueError for other texts."""
+    numbers = tuple(int(part) for part in text.split(","))
+    if not all(1 <= number <= 1024 for number in numbers):
+        raise ValueError(text)
+    return numbers
+
+
+def numbers(text: str, flags: str = "", unset: str = "") -> Option:
+    """An option that is several numbers."""
+    remedy = "give numbers from 1 to 1024, such as 32,64,128"
+    return Option(text, flags=flags, unset=unset, metavar="N,N,...", parse=_numbers, remedy=remedy)
+
+
+@dataclass(frozen=True)
+class TablesPlan(Settings):
+    """What is measured of the thesis's hash tables."""
+
+    parts: Annotated[
+        tuple[str, ...],
+        Option("parts to measure: construction (figure 5), settings (6, 7), speedup (8), lengths (9)",
+               parse=lambda text: tuple(name.strip() for name in text.split(","))),
+    ] = PARTS  # fmt: skip
+    k: Annotated[Several, numbers("k-mer lengths of construction and speedup", flags="-k")] = (8, 12, 16, 20)
+    settings_k: Annotated[int, Option("k of settings and lengths", least=4)] = 12
+    d: D = 2
+    buckets: Annotated[Several, numbers("buckets of construction")] = CONSTRUCTION_BUCKETS
+    cpu_number: Annotated[int, Option("sequences that CPU cores compare", least=2)] = 256
+    repeats: Repeats = 3
+    backend: BackendName = AUTO
+
+
+@dataclass(frozen=True)
+class MethodsPlan(Settings):
+    """Which methods of comparing motifs are measured."""
+
+    k: Annotated[Several, numbers("k-mer lengths", flags="-k")] = (8, 12, 16, 20)
+    d: D = 2
+    methods: Annotated[str, Option("methods; NAME:N measures a method on the first N sequences only")] = ",".join(
+        (*choices(KmerMethod), f"{TABLES}:256")
+    )
+    repeats: Repeats = 3
+    backend: BackendName = AUTO
+
+    @property
+    def limits(self) -> dict[str, int | None]:
+        """By the name of each method, the number of sequences that it takes at most; None for all."""
+        named = (part.strip().partition(":") for part in self.methods.split(","))
+        return {name: int(limit) if limit.isdigit() else None for name, _, limit in named}
