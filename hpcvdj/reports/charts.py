@@ -115,9 +115,7 @@ def network(nodes: Table, edges: Table) -> Any:
     places: dict[str, Any] = {"axis": None, "scale": alt.Scale(zero=False, padding=12)}
     x, y = alt.X("x:Q", **places), alt.Y("y:Q", **places)
     rules = alt.Chart(alt.NamedData(edges.name)).mark_rule(color="#8a8a8a", strokeWidth=0.8)
-    circles = _of(nodes, width=560, height=420, without=("x", "y", "colour")).mark_circle(
-        opacity=0.9, stroke=_WHITE, strokeWidth=0.5
-    )
+    circles = _of(nodes, without=("x", "y", "colour")).mark_circle(opacity=0.9, stroke=_WHITE, strokeWidth=0.5)
     size = alt.Size("excess:Q", title=nodes.column("excess").title, scale=alt.Scale(type="log", range=[30, 420]))
     colour = alt.Color("colour:N", title="V gene", sort=None, legend=alt.Legend(columns=4))
     return alt.layer(

@@ -24,50 +24,66 @@ MEANINGS = {
 
 
 def _fits(outputs: Outputs) -> list[tuple[str, dict[str, Any]]]:
-    """What was found, by the file; of equal findings one."""
-    own = [(finding.path.name, finding.facts.get("fit")) for finding in outputs.findings]
-    own += [(survey.path.name, survey.facts.get("fit")) for survey in outputs.surveys]
-    found: dict[str, tuple[str, dict[str, Any]]] = {}
-    for name, given in own:
-        fit = json.loads(given) if isinstance(given, str) else given
+    """What was compared, by the file; of equal comparisons one."""
+    fits: dict[str, tuple[str, dict[str, Any]]] = {}
+    for path, _, facts in outputs.files:
+        fit = facts.get("fit")
         if isinstance(fit, dict) and fit.get("rows"):
-            found.setdefault(json.dumps(fit, sort_keys=True), (name, fit))
-    return list(found.values())
+            fits.setdefault(json.dumps(fit, sort_keys=True), (path.name, fit))
+    return list(fits.values())
 
 
 def fit_statements(outputs: Outputs) -> Iterator[Statement]:
-    """Whether the model fits, in a line for each comparison."""
+    """Whether the model fits: a statement for each verdict, which names each cause once."""
+    by_verdict: dict[Verdict, list[tuple[str, dict[str, Any]]]] = {}
     for name, fit in _fits(outputs):
-        wrong = [own["gene"] for own in fit["genes"] if own["finding"] in SERIOUS]
-        doubted, better = fit["miscalled"], fit.get("better")
-        parts = [f"{fit['rows']:,} rows of {name} were compared with what the model makes"]
-        if better:
-            parts.append(f"{better[0]} fits better, by {better[1]:.2g} nats (natural logarithms) per row")
-        if fit["impossible"]:
-            parts.append(f"{percent(round(fit['impossible'] * fit['rows']), fit['rows'])} are impossible")
-        if wrong:
-            parts.append(f"genes that the model makes wrongly: {', '.join(wrong[:8])}{', …' * (len(wrong) > 8)}")
-        if alleles := [own[0] for own in fit["alleles"]]:
-            parts.append(f"alleles that the model hardly ever chooses: {', '.join(alleles)}")
-        if doubted:
-            parts.append(f"{doubted:,} of {fit['calls']:,} rows have a call that contradicts the bases")
-        care = better or wrong or alleles or fit["genes"] or fit["lengths"] or fit["impossible"] >= MANY_IMPOSSIBLE
-        care = care or doubted > MANY_CONTRADICTED * max(fit["calls"], 1)
-        verdict: Verdict = "no" if fit["impossible"] >= 0.5 else "with care" if care else "yes"
-        yield Statement("Does the model fit the table?", verdict, ". ".join(parts) + ".")
+        by_verdict.setdefault(_verdict(fit), []).append((name, fit))
+    for verdict, fits in by_verdict.items():
+        files: dict[str, list[str]] = {}
+        for name, fit in fits:
+            for cause in _causes(fit):
+                files.setdefault(cause, []).append(name)
+        compared = " and ".join(f"{fit['rows']:,} rows of {name}" for name, fit in fits)
+        causes = [
+            cause if len(names) == len(fits) else f"{', '.join(names)}: {cause}" for cause, names in files.items()
+        ]
+        answer = ". ".join([f"{compared} were compared with what the model makes", *causes])
+        yield Statement("Does the model fit the table?", verdict, f"{answer}.")
+
+
+def _verdict(fit: dict[str, Any]) -> Verdict:
+    if fit["impossible"] >= 0.5:
+        return "no"
+    care = fit.get("better") or fit["alleles"] or fit["genes"] or fit["lengths"]
+    care = care or fit["impossible"] >= MANY_IMPOSSIBLE
+    return "with care" if care or fit["miscalled"] > MANY_CONTRADICTED * max(fit["calls"], 1) else "yes"
+
+
+def _causes(fit: dict[str, Any]) -> Iterator[str]:
+    """What speaks against the model, or the table."""
+    if better := fit.get("better"):
+        yield f"{better[0]} fits better, by {better[1]:.2g} nats (natural logarithms) per row"
+    if fit["impossible"]:
+        yield f"{percent(round(fit['impossible'] * fit['rows']), fit['rows'])} are impossible"
+    if wrong := [gene["gene"] for gene in fit["genes"] if gene["finding"] in SERIOUS]:
+        yield f"genes that the model makes wrongly: {', '.join(wrong[:8])}{', …' * (len(wrong) > 8)}"
+    if alleles := [allele[0] for allele in fit["alleles"]]:
+        yield f"alleles that the model hardly ever chooses: {', '.join(alleles)}"
+    if fit["miscalled"]:
+        yield f"{fit['miscalled']:,} of {fit['calls']:,} rows have a call that contradicts the bases"
 
 
 def fit_sections(outputs: Outputs) -> list[Section]:
     """The genes and lengths that fail, if there are any."""
     rows = [
         {
-            **own, "file": name, "gene": own["gene"], "finding": MEANINGS.get(own["finding"], own["finding"]),
-            "reads hardly tell it from": ", ".join(own.get("twins", [])),
+            **gene, "file": name, "gene": gene["gene"], "finding": MEANINGS.get(gene["finding"], gene["finding"]),
+            "reads hardly tell it from": ", ".join(gene.get("twins", [])),
         }
         for name, fit in _fits(outputs)
-        for own in fit["genes"]
+        for gene in fit["genes"]
     ]  # fmt: skip
-    lengths = [{**own, "file": name} for name, fit in _fits(outputs) for own in fit["lengths"]]
+    lengths = [{**length, "file": name} for name, fit in _fits(outputs) for length in fit["lengths"]]
     words = [
         "A probability is right for the model and the rows that it is given. A productive row is improbable if 99 % of "
         "the junctions that the model makes with its gene are more probable: one in a hundred by chance, fewer after "

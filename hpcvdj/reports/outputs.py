@@ -1,8 +1,9 @@
 """The files of a report: what each is, what its samples are called, and their groups."""
 
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ from hpcvdj.repertoires.metadata import listed_in
 from hpcvdj.repertoires.readers import open_table, table_suffixes
 from hpcvdj.repertoires.tables import repertoire_name
 from hpcvdj.reports.elements import MOST_LISTED, printable
-from hpcvdj.reports.survey import Survey, survey
-from hpcvdj.results.facts import facts_path, read_facts, require_described
+from hpcvdj.reports.survey import Survey, described, survey
+from hpcvdj.results.facts import Facts, facts_path
 from hpcvdj.storage.opening import damage
 
 FINDINGS: dict[str, dict[str, type | tuple[type, ...]]] = {
@@ -33,7 +34,7 @@ class Finding:
 
     path: Path
     command: str
-    facts: dict[str, Any]
+    facts: Facts
     rows: list[dict[str, Any]]
     total: int
     sample: str = ""
@@ -45,23 +46,48 @@ class Finding:
     @property
     def individuals(self) -> list[dict[str, Any]]:
         """The individuals that were compared."""
-        found: list[dict[str, Any]] = self.facts.get("individuals", [])
-        return found
+        individuals: list[dict[str, Any]] = self.facts.get("individuals", [])
+        return individuals
+
+    @property
+    def names(self) -> list[str]:
+        """The individuals of the table."""
+        return [self.sample] if self.sample else [individual["name"] for individual in self.individuals]
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """All that a page shows.  `groups` has the group of each sample that has one."""
+    """All that a page shows.
+
+    groups       the group of each individual that has one
+    individuals  the individual of each sample that is told apart by its file
+    """
 
     surveys: list[Survey]
     findings: list[Finding]
     groups: dict[str, str] = field(default_factory=dict)
+    individuals: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def files(self) -> list[tuple[Path, str, Facts]]:
+        """Each file, the command that wrote it, and what is known of it."""
+        files = [(survey.path, survey.command, survey.facts) for survey in self.surveys]
+        return files + [(finding.path, finding.command, finding.facts) for finding in self.findings]
 
     def of(self, command: str) -> list[Finding]:
         return [finding for finding in self.findings if finding.command == command]
 
+    def individual(self, sample: str) -> str:
+        return self.individuals.get(sample, sample)
+
     def group(self, sample: str) -> str | None:
-        return self.groups.get(sample)
+        return self.groups.get(self.individual(sample))
+
+    @property
+    def names(self) -> list[str]:
+        """Each individual once, whatever the number of its files."""
+        samples = [self.individual(sample) for survey in self.surveys for sample in survey.samples]
+        return list(dict.fromkeys([*samples, *(name for finding in self.findings for name in finding.names)]))
 
 
 def read_outputs(
@@ -83,25 +109,43 @@ def read_outputs(
         )
     surveys, findings = list[Survey](), list[Finding]()
     for k, path in enumerate(paths):
-        finding = _finding(path)
+        facts = described(path) if path.suffix != ".h5" else {}
+        finding = _finding(path, facts)
         if finding is not None:
-            findings.append(Finding(**{**vars(finding), "sample": names[k]}) if names and finding.sample else finding)
+            findings.append(replace(finding, sample=names[k]) if names and finding.sample else finding)
             continue
-        surveys.append(survey(path))
+        surveys.append(survey(path, facts))
         if names:
             several = len(surveys[-1].samples) > 1
-            surveys[-1].samples = [f"{names[k]}, {own}" if several else names[k] for own in surveys[-1].samples]
-    _tell_apart(surveys)
-    found = [sample for each in surveys for sample in each.samples] + [each.sample for each in findings if each.sample]
-    groups = {}
-    for finding in findings:
-        for individual in finding.individuals:
-            found.append(individual["name"])
-            if individual.get("group"):
-                groups[individual["name"]] = printable(str(individual["group"]))
+            surveys[-1].samples = [f"{names[k]}, {sample}" if several else names[k] for sample in surveys[-1].samples]
+    if not names:
+        findings = _of_samples(surveys, findings)
+    outputs = Outputs(surveys, findings, {}, _tell_apart(surveys))
     if metadata is not None and group is not None:
-        groups = _groups(metadata, group, list(dict.fromkeys(found)))
-    return Outputs(surveys, findings, groups)
+        return replace(outputs, groups=_groups(metadata, group, outputs.names))
+    recorded = {
+        individual["name"]: printable(str(individual["group"]))
+        for finding in findings
+        for individual in finding.individuals
+        if individual.get("group")
+    }
+    return replace(outputs, groups=recorded)
+
+
+def _of_samples(surveys: list[Survey], findings: list[Finding]) -> list[Finding]:
+    """A table of `enrich` that was made of a table of `pgen` on this page is of the same sample."""
+    samples = {
+        digest: printable(each.samples[0])
+        for each in surveys
+        if len(each.samples) == 1
+        for _, digest in each.facts.get("outputs", [])
+    }
+
+    def sample(finding: Finding) -> str:
+        digests = finding.facts["tables"][0][1:2] if finding.sample else []
+        return next((samples[digest] for digest in map(str, digests) if digest in samples), finding.sample)
+
+    return [replace(finding, sample=sample(finding)) for finding in findings]
 
 
 def each_file(paths: Sequence[Path]) -> list[Path]:
@@ -112,18 +156,14 @@ def each_file(paths: Sequence[Path]) -> list[Path]:
 def _files_in(folder: Path) -> list[Path]:
     """The results and tables in a folder, by name."""
     suffixes = (*RESULT_SUFFIXES, *table_suffixes())
-    found = sorted(path for path in folder.iterdir() if path.is_file() and path.name.endswith(suffixes))
-    if not found:
+    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name.endswith(suffixes))
+    if not files:
         raise InputError(f"{folder}: has no result or table ({', '.join(f'*{suffix}' for suffix in suffixes)})")
-    return found
+    return files
 
 
-def _finding(path: Path) -> Finding | None:
+def _finding(path: Path, facts: Facts) -> Finding | None:
     """What a table and the .json beside it say; None if it is another file."""
-    facts = read_facts(path) if path.suffix != ".h5" else None
-    if facts is None:
-        return None
-    require_described(path, facts)
     with damage(facts_path(path)):
         command = facts.get("command") or ("enrich" if "kappa_by_length" in facts else "")
         if command not in FINDINGS:
@@ -131,8 +171,8 @@ def _finding(path: Path) -> Finding | None:
         for key, kind in FINDINGS[command].items():
             if not isinstance(facts[key], kind):
                 raise ValueError(f"its {key} is {facts[key]!r}")
-        for own in facts.get("individuals", []):
-            own["name"] = printable(str(own["name"]))
+        for individual in facts.get("individuals", []):
+            individual["name"] = printable(str(individual["name"]))
         sample = repertoire_name(Path(facts["tables"][0][0])) if command == "enrich" and facts.get("tables") else ""
     rows, total = list[dict[str, Any]](), 0
     # A table without rows may lack its header.
@@ -162,23 +202,24 @@ def _number(text: Any) -> Any:
     return None
 
 
-def _tell_apart(surveys: list[Survey]) -> None:
-    """Give equal samples of several files of one command the names of their files."""
+def _tell_apart(surveys: list[Survey]) -> dict[str, str]:
+    """Give equal samples of several files of one command the names of their files; the sample of each new name."""
+    originals: dict[str, str] = {}
     for command in {each.command for each in surveys}:
-        own = [each for each in surveys if each.command == command]
-        names = [sample for each in own for sample in each.samples]
-        twice = {name for name in names if names.count(name) > 1} if len(set(names)) < len(names) else set()
-        paths = [each.path.name for each in own]
-        for k, each in enumerate(own):
-            label = each.path.name if paths.count(each.path.name) == 1 else f"{each.path.name}, file {k + 1}"
-            each.samples = [f"{name} ({label})" if name in twice else name for name in each.samples]
-    for each in surveys:
-        each.samples = list(map(printable, each.samples))
+        alike = [each for each in surveys if each.command == command]
+        frequency = Counter(sample for each in alike for sample in each.samples)
+        files = Counter(each.path.name for each in alike)
+        for k, each in enumerate(alike):
+            label = each.path.name if files[each.path.name] == 1 else f"{each.path.name}, file {k + 1}"
+            apart = [f"{name} ({label})" if frequency[name] > 1 else name for name in each.samples]
+            originals.update(zip(map(printable, apart), map(printable, each.samples), strict=True))
+            each.samples = list(map(printable, apart))
+    return originals
 
 
 def _groups(metadata: Path, group: str, samples: list[str]) -> dict[str, str]:
     """The group of each sample that a table lists."""
-    found = listed_in(metadata, group, samples)
-    if not found:
+    groups = listed_in(metadata, group, samples)
+    if not groups:
         raise InputError(f"{metadata}: no column names the samples ({few(samples)}); add one that does")
-    return {sample: printable(own) for sample, own in found.items()}
+    return {sample: printable(name) for sample, name in groups.items()}

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
@@ -78,10 +79,10 @@ def _page(outputs: Outputs) -> tuple[list[Section], str]:
     except (InputError, *MISREAD):
         for finding in outputs.findings:
             with finding.reading():
-                _rendered(Outputs([], [finding], outputs.groups))
+                _rendered(replace(outputs, surveys=[], findings=[finding]))
         for survey in outputs.surveys:
             with damage(survey.path):
-                _rendered(Outputs([survey], [], outputs.groups))
+                _rendered(replace(outputs, surveys=[survey], findings=[]))
         raise
 
 
@@ -123,17 +124,14 @@ def _render(outputs: Outputs, sections: list[Section]) -> str:
     )  # fmt: skip
     tables = {table.name: table for section in sections for table in [*section.tables, *section.folded] if table.rows}
     specs = {figure.name: figure.spec for section in sections for figure in section.figures}
-    samples = dict.fromkeys(sample for survey in outputs.surveys for sample in survey.samples)
-    samples |= dict.fromkeys(finding.sample for finding in outputs.findings if finding.sample)
-    samples |= dict.fromkeys(own["name"] for finding in outputs.findings for own in finding.individuals)
-    names = list(samples)
+    names = outputs.names
     script, style = table_library()
     return environment.get_template("report.html").render(
         title=" and ".join(names) if len(names) < 4 else f"{len(names):,} samples",
         sections=sections,
         data=_compact({
             "config": CONFIG, "specs": specs,
-            "tables": {name: {"columns": [vars(own) for own in table.columns], "rows": table.rows} for name,
+            "tables": {name: {"columns": [vars(column) for column in table.columns], "rows": table.rows} for name,
             table in tables.items()},
         }),
         charts_script=bundle(), tables_script=script, tables_style=style,

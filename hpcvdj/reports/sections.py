@@ -60,13 +60,15 @@ def sample_sections(outputs: Outputs) -> list[Section]:
 
 
 def once(outputs: Outputs) -> Iterator[tuple[Survey, int]]:
-    """Each sample once, with the first of its files."""
-    seen = set()
+    """Each sample once, with the first of its files: those of one table, which is known by its digest."""
+    seen: set[Any] = set()
     for survey in outputs.surveys:
         for k, name in enumerate(survey.samples):
-            if name not in seen:
-                seen.add(name)
+            digest = survey.facts.get("junctions_sha256")
+            sample = (outputs.individual(name), digest) if digest else name
+            if not seen & {name, sample}:
                 yield survey, k
+            seen |= {name, sample}
 
 
 def series(outputs: Outputs, members: Iterable[tuple[Survey, int]]) -> list[_Series]:
@@ -250,11 +252,10 @@ def _reached(outputs: Outputs, members: list[tuple[Survey, int]]) -> Iterator[Fi
 
 def _different(surveys: list[Survey]) -> list[str]:
     """A warning if values of these files cannot be compared."""
+    configs = [survey.facts.get("config", {}) for survey in surveys]
     asked: dict[str, list[str]] = {
-        "largest n-lengths": [
-            str(survey.config.get("max_n_asked", survey.config.get("max_n", ""))) for survey in surveys
-        ],
-        "D forms": [str(survey.config.get("d_forms", "")) for survey in surveys],
+        "largest n-lengths": [str(config.get("max_n_asked", config.get("max_n", ""))) for config in configs],
+        "D forms": [str(config.get("d_forms", "")) for config in configs],
         "D alleles": [str(survey.facts.get("d_alleles", "")) for survey in surveys],
         "numbers of P-nucleotides": [str(survey.facts.get("max_p", "")) for survey in surveys],
         "models": [str(survey.facts.get("model_sha256", ""))[:12] for survey in surveys],

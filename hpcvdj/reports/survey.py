@@ -1,11 +1,9 @@
 """The numbers of what `count` or `pgen` wrote, from one pass over it in blocks."""
 
-import json
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +17,7 @@ from hpcvdj.recombination.exclusions import ExclusionKind, by_summary
 from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.repertoires.readers import open_table
 from hpcvdj.repertoires.tables import repertoire_name
-from hpcvdj.results.facts import read_facts, require_described
+from hpcvdj.results.facts import Facts, facts_of_result, read_facts, require_described
 from hpcvdj.results.reader import Result
 from hpcvdj.storage.opening import damage
 
@@ -40,7 +38,7 @@ LISTED = ("weight", "pgen_aa", *SCORES)
 
 _NT = ("junction", "cdr3")
 _AA = ("junction_aa", "cdr3_aa")
-_NEEDS = "needs"
+_NEEDS, _REASON = "needs", "reason"
 _SHIFT = 45
 _KEYS = ["sample", "v_call", "j_call", "cdr3"]
 _CLONOTYPE_KEYS = ["sample", "v", "j", "cdr3"]
@@ -59,14 +57,14 @@ def bin_start(bins: NDArray[np.int64]) -> NDArray[np.float64]:
 
 @dataclass(eq=False)
 class Survey:
-    """What a report shows of one file.  Tables have a column `sample`, the place in `samples`, and `rows`.
+    """What a report shows of one file.  Tables have a column `sample`, the number in `samples`, and `rows`.
 
     command     that wrote the file: `count` or `pgen`
     samples     their names; `rows_read` and `counted` are int64 [samples]
     excluded    of left-out rows: (reason, rows, option that includes them, examples)
     measures    the columns of `MEASURES` that the file has; `score` is what junctions are ranked by
     amino       the sequences are amino acids
-    facts       the attributes of a result file; `config` says how it was counted
+    facts       the attributes of a result file, or the facts beside a table
     usage       by genes v, j
     lengths     by length of the CDR3, in letters
     values      by measure and `bin`, of `log_bins`
@@ -84,8 +82,7 @@ class Survey:
     measures: tuple[str, ...]
     score: str
     amino: bool
-    facts: dict[str, Any]
-    config: dict[str, Any]
+    facts: Facts
     usage: pa.Table
     lengths: pa.Table
     values: pa.Table
@@ -100,8 +97,8 @@ class Survey:
 
     def histogram(self, measure: str, sample: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The bins of a measure and their rows, ascending."""
-        own = self.values.filter((pc.field("measure") == measure) & (pc.field("sample") == sample)).sort_by("bin")
-        return own["bin"].to_numpy(), own["rows"].to_numpy()
+        bins = self.values.filter((pc.field("measure") == measure) & (pc.field("sample") == sample)).sort_by("bin")
+        return bins["bin"].to_numpy(), bins["rows"].to_numpy()
 
     def median(self, measure: str, sample: int) -> float | None:
         """The lower median of a measure, at most 1 % too low; None without values."""
@@ -119,8 +116,7 @@ def merged(parts: list[pa.Table], keys: list[str], **how: str) -> pa.Table:
 
 def of_genes(calls: pa.ChunkedArray) -> pa.ChunkedArray:
     """Calls without their alleles."""
-    coded = calls.combine_chunks().dictionary_encode()
-    coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
+    coded = _coded(calls)
     # A call of a gene has all of its alleles.
     genes = [
         ",".join(dict.fromkeys(name.partition("*")[0] for name in call.split(",")))
@@ -147,20 +143,22 @@ def amino_acids(sequences: pa.ChunkedArray) -> pa.Array:
     return pc.if_else(pa.array(known), pa.array(residues, pa.binary()).cast(pa.string()), None)
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Source:
-    """A file that is read in blocks: tables with the columns of `_KEYS`, measures and the score."""
+    """A file that is read in blocks.
+
+    sample   that of rows without a repertoire_id; `samples` are known before the file is read
+    columns  measures and what junctions are ranked by; a row without a value in the first is left out
+    blocks   v_call, j_call, cdr3, `columns`; if the file has them, repertoire_id and `_REASON`
+    """
 
     command: str
-    samples: list[str]
+    sample: str
+    samples: Sequence[str]
     columns: list[str]
     amino: bool
+    facts: Facts
     blocks: Iterator[pa.Table]
-    facts: dict[str, Any] = field(default_factory=dict)
-    excluded: Counter[str] = field(default_factory=Counter)
-    """Rows of each reason, of a table."""
-    missed: Counter[int] = field(default_factory=Counter)
-    """Rows of each sample that have no value."""
 
 
 def _keeping(kind: ExclusionKind) -> str:
@@ -169,11 +167,14 @@ def _keeping(kind: ExclusionKind) -> str:
         return told(kind.option or "")
 
 
-def survey(path: str | Path) -> Survey:
-    """Read a result or a table of `count` or `pgen`; InputError if it is another file, damaged or incomplete."""
+def survey(path: str | Path, facts: Facts | None = None) -> Survey:
+    """Read a result or a table of `count` or `pgen`; InputError if it is another file, damaged or incomplete.
+
+    facts  of a table, if they were read already
+    """
     path = Path(path)
     if path.suffix != ".h5":
-        return _surveyed(path, _table_source(path))
+        return _surveyed(path, _table_source(path, described(path) if facts is None else facts))
     with Result(path) as result, damage(path):
         if result.quantity.name not in ("pathways", "pgen"):
             raise InputError(f"{path}: has {result.quantity.name}, not pathways or probabilities, which a report shows")
@@ -189,14 +190,31 @@ def survey(path: str | Path) -> Survey:
         return seen
 
 
+def described(table: Path) -> Facts:
+    """The facts beside a table, empty without any; InputError if they are of another table."""
+    facts = read_facts(table)
+    if facts is not None:
+        require_described(table, facts)
+    return facts or {}
+
+
 def _surveyed(path: Path, source: _Source) -> Survey:
     score, listed = (next(name for name in names if name in source.columns) for names in (SCORES, LISTED))
     measures = tuple(name for name in MEASURES if name in source.columns)
     kept = list(dict.fromkeys((score, *measures)))
+    numbers = {name: k for k, name in enumerate(source.samples)}
+    missed, excluded = Counter[int](), Counter[str]()
     tallies: dict[str, list[pa.Table]] = {"usage": [], "lengths": [], "values": [], "reached": [], "clonotypes": []}
     top: pa.Table | None = None
     rows = 0
     for block in source.blocks:
+        block = block.append_column("sample", _sample_numbers(block, source.sample, numbers))
+        valued = pc.is_valid(block[source.columns[0]])
+        if _REASON in block.column_names:
+            lacking = block.filter(pc.invert(valued))
+            missed.update(lacking["sample"].to_pylist())
+            excluded.update(reason or "no value" for reason in lacking[_REASON].to_pylist())
+            block = block.filter(valued)
         rows += block.num_rows
         block = block.append_column("rows", pa.array(np.ones(block.num_rows, np.int64)))
         block = block.append_column("v", of_genes(block["v_call"])).append_column("j", of_genes(block["j_call"]))
@@ -218,24 +236,31 @@ def _surveyed(path: Path, source: _Source) -> Survey:
         top = _best(distinct if top is None else pa.concat_tables([top, distinct]), score, kept)
     if top is None:
         raise InputError(f"{path}: has no rows; a report needs a table with rows")
-    done = {
-        "usage": merged(tallies["usage"], ["sample", "v", "j"]),
-        "lengths": merged(tallies["lengths"], ["sample", "length"]),
-        "values": merged(tallies["values"], ["sample", "measure", "bin"]),
-        "reached": merged(tallies["reached"], ["sample", _NEEDS]) if tallies["reached"] else None,
-        "clonotypes": merged(tallies["clonotypes"], [*_CLONOTYPE_KEYS, "aa"], **{listed: "max"})
-        if rows <= MOST_ROWS
-        else None,
-    }  # fmt: skip
-    counted = np.bincount(done["usage"]["sample"], done["usage"]["rows"], minlength=len(source.samples)).astype(
-        np.int64
-    )
-    missed = np.array([source.missed[k] for k in range(len(source.samples))], np.int64)
-    excluded = [(reason, often, "", "") for reason, often in source.excluded.most_common()]
+    usage = merged(tallies["usage"], ["sample", "v", "j"])
+    counted = np.bincount(usage["sample"], usage["rows"], minlength=len(numbers)).astype(np.int64)
     return Survey(
-        path, source.command, source.samples, counted + missed, counted, excluded, measures, score, source.amino,
-        source.facts, json.loads(source.facts.get("config", "{}")), top=top, **done,
+        path, source.command, list(numbers), counted + np.array([missed[k] for k in range(len(numbers))], np.int64),
+        counted, [(reason, often, "", "") for reason, often in excluded.most_common()], measures, score, source.amino,
+        source.facts, usage, lengths=merged(tallies["lengths"], ["sample", "length"]),
+        values=merged(tallies["values"], ["sample", "measure", "bin"]),
+        reached=merged(tallies["reached"], ["sample", _NEEDS]) if tallies["reached"] else None, top=top,
+        clonotypes=merged(tallies["clonotypes"], [*_CLONOTYPE_KEYS, "aa"], **{listed: "max"})
+        if rows <= MOST_ROWS else None,
     )  # fmt: skip
+
+
+def _sample_numbers(block: pa.Table, sample: str, numbers: dict[str, int]) -> pa.Array:
+    """The number of each row's sample, where `numbers` has or gets it."""
+    if REPERTOIRE not in block.column_names:
+        return pa.array(np.full(block.num_rows, numbers.setdefault(sample, len(numbers))))
+    coded = _coded(block[REPERTOIRE])
+    known = [numbers.setdefault(name or sample, len(numbers)) for name in coded.dictionary.to_pylist()]
+    return pa.array(known, pa.int64()).take(coded.indices)
+
+
+def _coded(texts: pa.ChunkedArray) -> pa.DictionaryArray:
+    coded = texts.combine_chunks().dictionary_encode()
+    return coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
 
 
 def _best(distinct: pa.Table, score: str, kept: list[str]) -> pa.Table:
@@ -247,8 +272,8 @@ def _best(distinct: pa.Table, score: str, kept: list[str]) -> pa.Table:
     order = [("sample", "ascending"), (score, "descending"), *((key, "ascending") for key in _KEYS[1:])]
     distinct = distinct.sort_by(order)
     sample = distinct["sample"].to_numpy()
-    place = np.arange(len(sample)) - np.searchsorted(sample, sample)
-    return distinct.filter(pa.array(place < TOP))
+    rank = np.arange(len(sample)) - np.searchsorted(sample, sample)
+    return distinct.filter(pa.array(rank < TOP))
 
 
 def _with_amino_acids(distinct: pa.Table, *, amino: bool) -> pa.Table:
@@ -258,22 +283,22 @@ def _with_amino_acids(distinct: pa.Table, *, amino: bool) -> pa.Table:
 
 
 def _result_source(result: Result) -> _Source:
-    quantity, facts = result.quantity, result.provenance
-    names = quantity.columns(result.counters.shape[1])
-    pathways = isinstance(quantity, Pathways)
+    names = result.quantity.columns(result.counters.shape[1])
+    pathways = isinstance(result.quantity, Pathways)
+    facts = facts_of_result(result.provenance)
     samples = list(result.repertoires)
-    if not result.together and (read := str(facts.get("junctions_path", ""))):
-        samples = [repertoire_name(Path(read))]
+    if not result.together and (read := facts.get("junctions_path")):
+        samples = [repertoire_name(Path(str(read)))]
     columns = ["pathways_total", "weight", _NEEDS] if pathways else list(names)
     amino = str(facts.get("sequence_field", "")) in _AA
-    return _Source("count" if pathways else "pgen", samples, columns, amino, _blocks(result, samples, names), facts)
+    command = "count" if pathways else "pgen"
+    return _Source(command, samples[0], samples, columns, amino, facts, _blocks_of_result(result, names))
 
 
-def _blocks(result: Result, samples: list[str], names: list[str]) -> Iterator[pa.Table]:
+def _blocks_of_result(result: Result, names: Sequence[str]) -> Iterator[pa.Table]:
     pairs = result.pairs
     calls = [pa.array([pair[k] for pair in pairs], pa.string()) for k in (0, 1)]
     stops = np.array([rows.stop for *_, rows in pairs], dtype=np.int64)
-    number = {name: k for k, name in enumerate(samples)}
     for first in range(0, max(1, len(result)), BLOCK_ROWS):
         rows = slice(first, min(len(result), first + BLOCK_ROWS))
         values = np.asarray(result.counters[rows])
@@ -283,84 +308,52 @@ def _blocks(result: Result, samples: list[str], names: list[str]) -> Iterator[pa
             needs = np.where(nonzero.any(axis=1), nonzero.argmax(axis=1), -1)
             columns = {**result.quantity.derived(values), _NEEDS: needs}
         pair = pa.array(np.searchsorted(stops, np.arange(rows.start, rows.stop), side="right"))
-        sample = pa.array(np.zeros(len(values), np.int64))
-        if result.together:
-            coded = pa.array(result.dataset(f"sequences/{REPERTOIRE}")[rows], pa.binary()).cast(pa.string())
-            coded = coded.dictionary_encode()
-            sample = pa.array([number[name] for name in coded.dictionary.to_pylist()]).take(coded.indices)
-        cdr3 = pa.array(np.asarray(result.dataset("sequences/cdr3")[rows], np.bytes_), pa.binary()).cast(pa.string())
+        texts = {name: np.asarray(result.dataset(f"sequences/{name}")[rows], np.bytes_)
+                 for name in ("cdr3", *[REPERTOIRE] * result.together)}  # fmt: skip
         yield pa.table({
-            "sample": sample, "v_call": calls[0].take(pair), "j_call": calls[1].take(pair), "cdr3": cdr3,
-            **{name: _measured(column, name) for name, column in columns.items()},
+            "v_call": calls[0].take(pair), "j_call": calls[1].take(pair),
+            **{name: pa.array(column, pa.binary()).cast(pa.string()) for name, column in texts.items()},
+            **{name: np.ascontiguousarray(column, np.int64 if name == _NEEDS else np.float64)
+               for name, column in columns.items()},
         })  # fmt: skip
 
 
-def _measured(column: NDArray[Any], name: str) -> pa.Array:
-    return pa.array(np.ascontiguousarray(column, np.int64 if name == _NEEDS else np.float64))
-
-
-def _table_source(path: Path) -> _Source:
+def _table_source(path: Path, facts: Facts) -> _Source:
     reader = open_table(path)
-    own = reader.columns
-    measures = [name for name in (*MEASURES, "weight") if name in own]
+    measures = [name for name in (*MEASURES, "weight") if name in reader.columns]
     if not measures:
         raise InputError(
             f"{path}: is not an output of hpcvdj that a report shows; give results or tables of count and pgen, or "
             "tables of sharing, contamination and enrich with their .json beside them"
         )
-    command = "count" if "pathways_total" in own else "pgen"
+    command = "count" if "pathways_total" in measures else "pgen"
     # Probabilities of amino acids may be those of nucleotides that were translated.
-    fields = (*_NT, *_AA) if {"pathways_total", "pgen_nt"} & set(own) else (*_AA, *_NT)
-    sequence = next((name for name in fields if name in own), None)
-    amino = sequence in _AA
+    fields = (*_NT, *_AA) if {"pathways_total", "pgen_nt"} & set(measures) else (*_AA, *_NT)
+    sequence = next((name for name in fields if name in reader.columns), None)
     if sequence is None:
         raise InputError(f"{path}: no column junction or junction_aa; write the table with hpcvdj {command}")
-    reason = f"{'pathways' if command == 'count' else 'pgen'}_excluded"
-    texts = [name for name in ("v_call", "j_call", REPERTOIRE, reason) if name in own]
-    samples, excluded, missed = list[str](), Counter[str](), Counter[int]()
+    amino = sequence in _AA
     anchor = 0 if sequence.startswith("cdr3") else 1 if amino else 3
+    reason = f"{'pathways' if command == 'count' else 'pgen'}_excluded"
+    columns = [name for name in (sequence, "v_call", "j_call", REPERTOIRE, reason) if name in reader.columns]
 
     def blocks() -> Iterator[pa.Table]:
-        numbers: dict[str, int] = {}
-        for batch in reader.batches([sequence, *texts, *measures]):
-            table = pa.Table.from_batches([batch])
-            empty = pa.chunked_array([pa.array([""] * table.num_rows, pa.string())])
-            text = {name: table[name].cast(pa.string()) if name in texts else empty for name in (*texts, *_KEYS[1:3])}
-            coded = (text[REPERTOIRE] if REPERTOIRE in texts else empty).combine_chunks().dictionary_encode()
-            coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
-            names = [name or repertoire_name(path) for name in coded.dictionary.to_pylist()]
-            for name in names:
-                numbers.setdefault(name, len(numbers))
-            samples[:] = numbers
-            sample = pa.array([numbers[name] for name in names], pa.int64()).take(coded.indices)
-            read = pc.utf8_upper(table[sequence].cast(pa.string()))
-            cdr3 = pc.utf8_slice_codeunits(read, anchor, -anchor) if anchor else read
-            columns = {name: _numbers(table[name], path, name) for name in measures}
-            kept = pc.is_valid(columns[measures[0]])
-            why = text.get(reason, empty).filter(pc.invert(kept))
-            for name, often in zip(*(each.to_pylist() for each in why.value_counts().flatten()), strict=True):
-                excluded[name or "no value"] += often
-            for each in sample.filter(pc.invert(kept).combine_chunks()).to_pylist():
-                missed[each] += 1
-            made = {"sample": sample, "v_call": text["v_call"], "j_call": text["j_call"], "cdr3": cdr3, **columns}
+        for batch in reader.batches([*columns, *measures]):
+            texts = {name: batch[name].cast(pa.string()) for name in columns}
+            empty = pa.array([""] * batch.num_rows, pa.string())
+            letters = pc.utf8_upper(texts[sequence])
             yield pa.table({
-                name: pc.fill_null(column, float("nan")) if name in measures else column for name,
-                column in made.items()
-            }).filter(kept)  # fmt: skip
+                "cdr3": pc.utf8_slice_codeunits(letters, anchor, -anchor) if anchor else letters,
+                "v_call": texts.get("v_call", empty), "j_call": texts.get("j_call", empty),
+                _REASON: texts.get(reason, empty), REPERTOIRE: texts.get(REPERTOIRE, empty),
+                **{name: _numbers(batch[name], path, name) for name in measures},
+            })  # fmt: skip
 
-    return _Source(command, samples, measures, amino, blocks(), _facts_beside(path), excluded, missed)
-
-
-def _facts_beside(table: Path) -> dict[str, Any]:
-    """What the facts beside a table say of its model, if there are any; InputError if they are of another table."""
-    facts = read_facts(table)
-    if facts is None:
-        return {}
-    require_described(table, facts)
-    return {name: facts[name] for name in ("model", "model_sha256", "fit") if name in facts}
+    sample = repertoire_name(Path(str(facts.get("junctions_path") or path)))
+    return _Source(command, sample, (), measures, amino, facts, blocks())
 
 
-def _numbers(column: pa.ChunkedArray, path: Path, name: str) -> pa.ChunkedArray:
+def _numbers(column: pa.Array, path: Path, name: str) -> pa.Array:
     try:
         text = column.cast(pa.string())
         return pc.if_else(pc.equal(text, ""), None, text).cast(pa.float64())

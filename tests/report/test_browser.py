@@ -89,6 +89,17 @@ window.setTimeout = (call, delay = 0, ...rest) => timeout(call, delay + 200, ...
 
 SIDEWAYS = "const page = document.documentElement; return [innerWidth, page.scrollWidth - page.clientWidth]"
 
+UNFITTING = """
+return [...document.querySelectorAll(".chart")].flatMap(chart => {
+  const svg = chart.querySelector("svg.marks"), edge = svg.getBoundingClientRect();
+  const outside = [...svg.querySelectorAll("text, path, line")].map(mark => mark.getBoundingClientRect())
+    .filter(({ left, right, width }) => width && (left < edge.left - 1 || right > edge.right + 1)).length;
+  const name = chart.closest("figure").id, width = chart.clientWidth;
+  return edge.width > width || outside ? [`${name}: ${edge.width} in ${width}, ${outside} marks outside`] : [];
+});
+"""
+"""The figures that are wider than their frame, or have marks outside the drawing."""
+
 COLUMN = """
 const table = document.getElementById(arguments[0]);
 const heads = [...table.tHead.rows[0].cells].map(cell => cell.querySelector(".dt-column-title").textContent);
@@ -146,6 +157,7 @@ def test_the_page_is_drawn(browser, opened, whole, width, dark):
             fold.click()
     wait_for(len(page.data["tables"]), lambda: script("return document.querySelectorAll('.dt-container').length"))
     assert script(SIDEWAYS) == [width, 0]
+    assert script(UNFITTING) == []
     assert script(CONTRAST) == []
     script("document.getElementById('theme').click()")
     wait_for("light" if dark else "dark", lambda: script("return document.documentElement.dataset.theme"))

@@ -60,6 +60,33 @@ def test_what_fails(tmp_path):
     assert statements(other)[0][0] == "no"
 
 
+def test_a_cause_and_a_verdict_are_said_once(tmp_path):
+    """Each command compares the tables that it reads: the same gene was reported for each of them."""
+    fits = [{**FIT, "rows": rows, "genes": [GENE]} for rows in (1_000, 2_000, 3_000)]
+    files = [
+        sharing(tmp_path / "s.tsv", fit=fits[0]), contamination(tmp_path / "c.tsv", fit=fits[1]),
+        sharing(tmp_path / "t.tsv", fit={**fits[2], "miscalled": 40}, standing_out=[[0, 1]]),
+    ]  # fmt: skip
+    outputs = read_outputs(files)
+    ((verdict, text),) = statements(outputs)
+    assert verdict == "with care"
+    assert "1,000 rows of s.tsv and 2,000 rows of c.tsv and 3,000 rows of t.tsv were compared" in text
+    assert text.count("TRBV31") == 1
+    assert "t.tsv: 40 of 900 rows have a call that contradicts the bases" in text
+    asked = [(each.question, each.verdict) for each in support(outputs).statements]
+    assert len(asked) == len(set(asked))
+    (shared,) = (
+        each.answer for each in support(outputs).statements if each.question.startswith("Are sequences shared")
+    )
+    assert shared.startswith("s.tsv: q = 0.603; 12 of 4,100 sequences")
+    assert " t.tsv: q = 0.603; 12 of 4,100 sequences" in shared
+    # The statement about contamination names the pairs.
+    assert "Copies look like sharing" in shared
+    assert "donor1 and donor2" not in shared
+    alone = support(read_outputs([files[2]])).statements
+    assert "donor1 and donor2. Copies look like sharing" in " ".join(each.answer for each in alone)
+
+
 def test_outputs_without_a_comparison(tmp_path):
     outputs = read_outputs([sharing(tmp_path / "s.tsv")])
     assert statements(outputs) == []

@@ -275,6 +275,11 @@ def test_samples_and_groups(tmp_path, count, report, small):
     again.write_bytes(small.read_bytes())
     page = report([small, again, other])
     assert [row["sample"] for row in page.rows("samples_table")] == ["small (small.h5)", "small (again.h5)", "other"]
+    # It is one individual with its group, and both files are of one table.
+    page = report([small, again, other], grouping=Grouping(metadata=table, group="disease"))
+    assert [row["group"] for row in page.rows("samples_table")] == ["MS", "MS", None]
+    assert "Immune repertoire report small and other" in page.text
+    assert {row["sample"] for row in page.rows("v_table")} == {"small (small.h5)", "other"}
     named = report([small, again], grouping=Grouping(name=["left", "right"]))
     assert [row["sample"] for row in named.rows("samples_table")] == ["left", "right"]
 

@@ -34,8 +34,8 @@ def outputs(tmp_path_factory):
     given = ("-m", MODEL, "--backend", "cpu")
     hpcvdj_command("contamination", *tables, *given, *groups, "--min-low", "100", "-o", folder / "pairs.tsv")
     hpcvdj_command("sharing", *tables, *given, *groups, "--draws", "5000", "-o", folder / "shared.tsv")
-    hpcvdj_command("enrich", tables[0], *given, "-o", folder / "a_enriched.tsv")
-    hpcvdj_command("pgen", tables[0], *given, "-o", folder / "a.parquet")
+    hpcvdj_command("pgen", tables[0], *given, "-o", folder / "a_pgen.parquet")
+    hpcvdj_command("enrich", folder / "a_pgen.parquet", *given, "-o", folder / "a_enriched.tsv")
     return folder, groups
 
 
@@ -43,7 +43,9 @@ def test_their_numbers_are_on_the_page(outputs):
     folder, groups = outputs
     names = ("pairs.tsv", "shared.tsv", "a_enriched.tsv")
     pairs, shared, enriched = (json.loads((folder / f"{name}.json").read_text()) for name in names)
-    hpcvdj_command("report", *(folder / name for name in (*names, "a.parquet")), *groups, "-o", folder / "page.html")
+    hpcvdj_command(
+        "report", *(folder / name for name in (*names, "a_pgen.parquet")), *groups, "-o", folder / "page.html"
+    )
     page = Page((folder / "page.html").read_text())
     assert pairs["standing_out"] == [[1, 2]]
     assert "1 of 3 pairs share more improbable junctions than chance explains: b and c" in page.text
@@ -56,3 +58,8 @@ def test_their_numbers_are_on_the_page(outputs):
     assert spectrum == {row["individuals"]: row["observed"] for row in shared["spectrum"]}
     assert f"q = {shared['q']:.3g}" in page.text
     assert f"{enriched['kappa']:.3g}" in page.text
+    # Each individual once, by the table that was read first.
+    assert "Immune repertoire report a and b and c" in page.text
+    assert {row["sample"]: row["group"] for row in page.rows("samples_table")} == {"a": "x"}
+    assert {row["sample"] for row in page.rows("enrich_samples")} == {"a"}
+    assert all(row["made by"].startswith("hpcvdj ") for row in page.rows("files_table"))

@@ -18,6 +18,8 @@ async function draw() {
     const chart = figure.querySelector(".chart"), spec = specs[figure.id];
     spec.datasets = Object.fromEntries(chart.dataset.tables.trim().split(" ").map(name => [name, records(tables[name])]));
     config.view.continuousWidth = Math.max(200, figure.clientWidth - 80);
+    // A figure of a fixed width, the network, gets narrower on a narrow screen.
+    if (typeof spec.width === "number") spec.width = Math.min(spec.width, chart.clientWidth - 10);
     await vegaEmbed(chart, spec, {
       mode: "vega-lite", renderer: "svg", config, downloadFileName: figure.id,
       actions: { export: true, source: false, compiled: false, editor: false },
