@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from hpcvdj.cli import common, options
 from hpcvdj.options import Option
-from hpcvdj.recombination.germline import DForms, GermlineSettings, PaperDForms
+from hpcvdj.recombination.germline import PaperDForms
+from hpcvdj.repertoires.reference_settings import DForms, GermlineSettings
 
 if TYPE_CHECKING:
     from hpcvdj.studies.memory import FormsRow

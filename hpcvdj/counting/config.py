@@ -12,8 +12,8 @@ from hpcvdj.kernels.pgen.method import ForwardSum, SelectedSum
 from hpcvdj.options import Option, Settings
 from hpcvdj.recombination.calls import Genes
 from hpcvdj.recombination.exclusions import ExclusionKind
-from hpcvdj.recombination.germline import DForms, Germline, PaperDForms
-from hpcvdj.recombination.models import Joint, Model
+from hpcvdj.recombination.germline import Germline, PaperDForms
+from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import given_productive
 from hpcvdj.recombination.repertoire import (
     LONGEST_CDR3,
@@ -24,6 +24,7 @@ from hpcvdj.recombination.repertoire import (
     Problem,
     Repertoire,
 )
+from hpcvdj.repertoires.reference_settings import DForms, Joint
 
 if TYPE_CHECKING:
     # Slow to import, and the help needs the defaults of this module.
