@@ -19,9 +19,9 @@ from hpcvdj.inference.selection_tables import infer_selection_in_memory
 from hpcvdj.inference.settings import MOST_JUNCTIONS, Plan, RowChoice, Rows, SelectionPlan, Start
 from hpcvdj.inference.tables import infer_table
 from hpcvdj.kernels.backends import AUTO
+from hpcvdj.model_views.comparison import Comparison, compare
 from hpcvdj.public import warn
 from hpcvdj.recombination.calls import Genes
-from hpcvdj.recombination.comparison import Comparison, compare
 from hpcvdj.recombination.events import events
 from hpcvdj.recombination.germline import Germline, Tables
 from hpcvdj.recombination.igor_writer import model_texts
@@ -135,7 +135,11 @@ def model_tables(model: Model | str | Path) -> dict[str, pa.Table]:
     A table has a row for each outcome (given each condition, which comes first) and its `probability`.  docs/pgen.md
     lists the events and their columns.  InputError for a model that cannot be read.
     """
-    return {name: event.to_table() for name, event in events(model_of(model)).items() if not event.derived}
+    return {
+        name: pa.table({**event.columns, "probability": event.probability})
+        for name, event in events(model_of(model)).items()
+        if not event.derived
+    }
 
 
 @documented()

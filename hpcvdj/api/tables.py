@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from hpcvdj.api.parameters import documented
 from hpcvdj.errors import InputError
 from hpcvdj.public import warn
-from hpcvdj.recombination.germline import MAX_P, DAlleles, Germline, GermlineSettings, Tables, read_germline
+from hpcvdj.recombination.germline import MAX_P, DAlleles, Germline, Tables, read_germline
 from hpcvdj.recombination.igor import load_model, model_folders
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.packaged import germline_paths
@@ -22,6 +22,7 @@ from hpcvdj.repertoires.formats import REASON, RowError
 from hpcvdj.repertoires.formats.format import ROW_ID
 from hpcvdj.repertoires.formats.listed import field_of, has_amino_acids
 from hpcvdj.repertoires.readers import TableReader, open_table
+from hpcvdj.repertoires.reference_settings import GermlineSettings
 from hpcvdj.repertoires.settings import TableSettings
 from hpcvdj.repertoires.tables import as_arrow, made_fields, table_batches
 from hpcvdj.results.frames import Kind, beside, of_kind

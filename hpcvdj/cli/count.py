@@ -3,7 +3,7 @@
 from hpcvdj.cli import common, options
 from hpcvdj.cli.computing import compute_each, planned
 from hpcvdj.counting.config import Config
-from hpcvdj.recombination.germline import GermlineSettings
+from hpcvdj.repertoires.reference_settings import GermlineSettings
 from hpcvdj.repertoires.settings import RowSettings, Strict, TableSettings
 from hpcvdj.runs.ranks import log_if_serial
 from hpcvdj.runs.settings import Launch, Started

@@ -16,8 +16,8 @@ from hpcvdj.counting.config import DEFAULT_MAX_N, MaxN
 from hpcvdj.errors import InputError, option
 from hpcvdj.options import Option
 from hpcvdj.recombination.explanation import Explanation, Pathway
-from hpcvdj.recombination.germline import DForms, GermlineSettings, PaperDForms
-from hpcvdj.recombination.models import Joint
+from hpcvdj.recombination.germline import PaperDForms
+from hpcvdj.repertoires.reference_settings import DForms, GermlineSettings, Joint
 from hpcvdj.repertoires.settings import RowSettings
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from hpcvdj.cli.drawing import write_drawn
 from hpcvdj.cohorts.settings import IndividualColumn, Naming
 from hpcvdj.generation.settings import Generation
 from hpcvdj.kernels.backends import AUTO, BackendName
-from hpcvdj.recombination.models import Joint, Model
+from hpcvdj.recombination.models import Model
+from hpcvdj.repertoires.reference_settings import Joint
 from hpcvdj.runs.settings import Launch, Overwrite, Threads
 from hpcvdj.storage.files import require_distinct
 

@@ -10,9 +10,9 @@ from hpcvdj.options import Option
 from hpcvdj.runs.settings import Overwrite
 
 if TYPE_CHECKING:
-    from hpcvdj.recombination.comparison import Unshared
+    from hpcvdj.model_views.comparison import Unshared
+    from hpcvdj.model_views.page import Inferred
     from hpcvdj.recombination.models import Model
-    from hpcvdj.recombination.plot import Inferred
 
 app = App(help="Recombination models: what there is, what is in one, and how different two are.")
 
@@ -62,9 +62,9 @@ def show(
     """
     if not common.begin().is_root:
         return
+    from hpcvdj.model_views.page import draw, usable
     from hpcvdj.recombination.germline import SEGMENT_TYPES
     from hpcvdj.recombination.igor import load_model, model_folder
-    from hpcvdj.recombination.plot import draw, usable
     from hpcvdj.recombination.productive import productive_probability
     from hpcvdj.storage.plots import require_plottable
 
@@ -142,8 +142,8 @@ def _factor(model: "Model", folder: Path) -> list[str]:
 def _inferred(folder: Path) -> "Inferred | None":
     """What the page of a model of `hpcvdj infer` shows in addition."""
     from hpcvdj.inference.folder import read_errors, read_trace
+    from hpcvdj.model_views.page import Inferred
     from hpcvdj.recombination.origin import read_facts
-    from hpcvdj.recombination.plot import Inferred
 
     facts, trace = read_facts(folder), [own for own in read_trace(folder) if own.accepted]
     if facts is None or not trace:

@@ -7,7 +7,8 @@ import typer
 
 from hpcvdj.cli import common, options
 from hpcvdj.options import Option
-from hpcvdj.recombination.germline import DForms, GermlineSettings, PaperDForms
+from hpcvdj.recombination.germline import PaperDForms
+from hpcvdj.repertoires.reference_settings import DForms, GermlineSettings
 from hpcvdj.repertoires.settings import RowSettings
 from hpcvdj.runs.settings import Launch, Threads
 

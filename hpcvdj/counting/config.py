@@ -8,8 +8,9 @@ from hpcvdj.kernels.backends import AUTO, BackendName, StrictBinding
 from hpcvdj.kernels.method import THREADS_PER_BLOCK
 from hpcvdj.kernels.pathways.methods import Direct, PathwayMethod
 from hpcvdj.options import Option, Settings
-from hpcvdj.recombination.germline import DForms, Germline, PaperDForms
+from hpcvdj.recombination.germline import Germline, PaperDForms
 from hpcvdj.recombination.repertoire import LONGEST_CDR3, Problem, Repertoire
+from hpcvdj.repertoires.reference_settings import DForms
 from hpcvdj.values.plan import Plan
 
 if TYPE_CHECKING:

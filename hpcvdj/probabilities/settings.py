@@ -10,9 +10,10 @@ from hpcvdj.kernels.pgen.method import ForwardSum, SelectedSum
 from hpcvdj.options import Option, Settings
 from hpcvdj.recombination.calls import Genes
 from hpcvdj.recombination.exclusions import ExclusionKind
-from hpcvdj.recombination.models import Joint, Model
+from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import given_productive
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS, SELECTION_COLUMNS, JunctionField, PgenProblem, Repertoire
+from hpcvdj.repertoires.reference_settings import Joint
 from hpcvdj.values.plan import Plan
 
 if TYPE_CHECKING:

@@ -44,12 +44,6 @@ class Event:
             found[key[:conditions]][key[conditions:]] = chance
         return found
 
-    def to_table(self) -> Any:
-        """A pyarrow Table of the columns and, float64, the probability."""
-        import pyarrow as pa
-
-        return pa.table({**self.columns, "probability": self.probability})
-
 
 def events(model: Model) -> dict[str, Event]:
     """The events of a model by name: the choices of alleles, then deletions, then insertions."""

@@ -12,11 +12,11 @@ import io
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from numbers import Integral
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
-from hpcvdj.errors import InputError, choice, choices
-from hpcvdj.options import Option, Settings
+from hpcvdj.errors import InputError, OptionError, choice, require_choice
 from hpcvdj.recombination.alphabet import reverse_complement
 from hpcvdj.recombination.names import alleles_by_name, imgt_spelling, normal_name
 from hpcvdj.recombination.packaged import germline_names, germline_paths
@@ -147,33 +147,6 @@ def d_forms(segment: str, convention: str = PaperDForms.name, max_p: int = MAX_P
     return choice(DFormConvention, convention, "d_forms").forms(segment, max_p)
 
 
-DForms = Annotated[
-    str,
-    Option("`paper` counts D forms once for each pair of chew-backs, `distinct` each string once per gene",
-           choices=lambda: choices(DFormConvention), more=True),
-]  # fmt: skip
-"""How D forms are counted: the name of a `DFormConvention`."""
-
-
-@dataclass(frozen=True)
-class GermlineSettings(Settings):
-    """Which segments a germline table has."""
-
-    d_alleles: Annotated[
-        DAlleles,
-        Option("D alleles that take part: of each gene the `first` functional one, or `all` functional ones",
-               more=True),
-    ] = "first"  # fmt: skip
-    max_p: Annotated[
-        int,
-        Option("the largest number of P-nucleotides at one end of a segment", least=0, most=LARGEST_MAX_P, more=True),
-    ] = MAX_P
-
-    def read(self, table: Tables) -> "Germline":
-        """As of `read_germline`."""
-        return read_germline(table, max_p=self.max_p, d_alleles=self.d_alleles)
-
-
 @dataclass(frozen=True)
 class Germline:
     """The segments of one or more loci, and the rules by which calls find them.
@@ -191,7 +164,9 @@ class Germline:
     paths: tuple[Path, ...] = field(default=(), repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        GermlineSettings(self.d_alleles, self.max_p)
+        require_choice("d_alleles", self.d_alleles, get_args(DAlleles))
+        if not isinstance(self.max_p, Integral) or not 0 <= self.max_p <= LARGEST_MAX_P:
+            raise OptionError.of("max_p", self.max_p, f"give a number from 0 to {LARGEST_MAX_P}")
         listed = set()
         for segment in self.segments:
             key = (segment.segment_type, imgt_spelling(segment.allele))

@@ -16,13 +16,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
-from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, option
-from hpcvdj.options import Option
 from hpcvdj.recombination.calls import is_orphon, locus_of, meant_by, other_locus
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
 from hpcvdj.recombination.germline import SEGMENT_TYPES, SegmentType
@@ -31,10 +29,6 @@ from hpcvdj.recombination.origin import Origin
 from hpcvdj.recombination.selection import Selection
 
 Array = NDArray[np.float64]
-
-Joint = Annotated[
-    bool, Option("take P(V, D, J) as a model of IGH has it; by default P(V) P(D, J), as in OLGA", more=True)
-]
 
 ALLOWED_ERROR = 1e-3
 """How far the sum of a distribution may be from 1: files have six digits."""

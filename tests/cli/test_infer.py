@@ -384,7 +384,7 @@ def inferred_page(folder):
     from matplotlib import pyplot as plt
 
     from hpcvdj.cli.models import _inferred
-    from hpcvdj.recombination.plot import page
+    from hpcvdj.model_views.page import page
 
     figure = page(load_model(folder), _inferred(folder))
     plt.close(figure)

@@ -5,9 +5,9 @@ import pyarrow as pa
 import pytest
 
 import hpcvdj
-from hpcvdj.recombination.adaptive_names import end_of_j
 from hpcvdj.recombination.packaged import germline_paths, model_paths
 from hpcvdj.repertoires.formats import REASON
+from hpcvdj.repertoires.formats.adaptive_names import end_of_j
 from hpcvdj.repertoires.tables import table_batches
 from tests.repertoires.test_adaptive import rows_of, translated
 

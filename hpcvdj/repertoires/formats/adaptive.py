@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hpcvdj.recombination.adaptive_names import MISSING, Species, call_of, end_of_j, species_of
+from hpcvdj.repertoires.formats.adaptive_names import MISSING, Species, call_of, end_of_j, species_of
 from hpcvdj.repertoires.formats.format import REASON, Field, Format
 from hpcvdj.repertoires.formats.steps import productive
 

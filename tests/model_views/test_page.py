@@ -1,4 +1,4 @@
-"""hpcvdj.recombination.plot: the values on the page of a model."""
+"""hpcvdj.model_views.page: the values on the page of a model."""
 
 import warnings
 from dataclasses import replace
@@ -11,7 +11,7 @@ from tests.kernels.pgen.problems import small_model
 from tests.recombination.igor_files import gene_files, mouse_files, vdj_files, vj_files
 
 plt = pytest.importorskip("matplotlib.pyplot")
-from hpcvdj.recombination.plot import draw, page  # noqa: E402
+from hpcvdj.model_views.page import draw, page  # noqa: E402
 
 ROUNDING = {"rtol": 20 * 2**-53, "atol": 0}
 """Products by 100 and sums of at most 6 products of positive numbers: fewer than 20 roundings."""

@@ -1,4 +1,4 @@
-"""hpcvdj.recombination.comparison and `hpcvdj.compare_models`, against sums of 40 digits over the models' arrays."""
+"""hpcvdj.model_views.comparison and `hpcvdj.compare_models`, against sums of 40 digits over the models' arrays."""
 
 import logging
 import math
@@ -11,7 +11,7 @@ import pytest
 
 import hpcvdj
 from hpcvdj.errors import InputError
-from hpcvdj.recombination.comparison import compare, js, kl, paired
+from hpcvdj.model_views.comparison import compare, js, kl, paired
 from hpcvdj.recombination.igor import read_model
 from hpcvdj.recombination.models import stationary
 from tests.kernels.pgen.problems import OLGA_MODELS, olga_model, small_model

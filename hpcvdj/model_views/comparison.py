@@ -17,7 +17,8 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+
+import pyarrow as pa
 
 from hpcvdj.errors import InputError, few
 from hpcvdj.recombination.events import CHOICES, Event, Key, events
@@ -85,10 +86,8 @@ class Comparison:
     only_a: Unshared
     only_b: Unshared
 
-    def to_table(self) -> Any:
+    def to_table(self) -> pa.Table:
         """A pyarrow Table with the fields of the rows as columns: text, and float64 that may be null."""
-        import pyarrow as pa
-
         names = [field.name for field in fields(Divergence)]
         types = [pa.string()] * 3 + [pa.float64()] * 5
         return pa.Table.from_pylist(list(map(asdict, self.rows)), pa.schema(zip(names, types, strict=True)))

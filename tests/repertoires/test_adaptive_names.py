@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hpcvdj
-from hpcvdj.recombination.adaptive_names import call_of, end_of_j, genes_of, imgt_names
 from hpcvdj.recombination.packaged import model_paths
+from hpcvdj.repertoires.formats.adaptive_names import call_of, end_of_j, genes_of, imgt_names
 
 EXCEPTIONS = Path(__file__).resolve().parents[3] / "shared" / "formats" / "names_adaptive_exceptions.tsv"
 
