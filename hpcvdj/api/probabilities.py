@@ -17,7 +17,13 @@ from hpcvdj.cohorts.like import cohort_like
 from hpcvdj.cohorts.settings import Naming
 from hpcvdj.errors import InputError
 from hpcvdj.generation.generate import generate as draw
-from hpcvdj.generation.settings import PAPER_LARGEST_PAIR, PAPER_SEQUENCES, Generation, Simulation, Weighting
+from hpcvdj.generation.settings import (
+    PAPER_LARGEST_PAIR,
+    PAPER_SEQUENCES,
+    GenerationSettings,
+    SimulationSettings,
+    Weighting,
+)
 from hpcvdj.generation.simulate import simulate as make
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.kernels.quantities import Pgen
@@ -128,7 +134,7 @@ def likely_scenarios(
     return LikelyScenarios(loaded, junction, table["pgen_nt"][0].as_py(), found)
 
 
-@documented(Generation)
+@documented(GenerationSettings)
 def generate(
     model: Model | str | Path,
     number: int = 100_000,
@@ -162,7 +168,7 @@ def generate(
     The backend does not change the rows.  Raises InputError for a model that cannot be read, or that makes no
     (productive) junction.
     """
-    plan, run = Generation.of(locals()), Run()
+    plan, run = GenerationSettings.of(locals()), Run()
     loaded = used_model(model, joint=joint)
     if like is not None:
         cohort, _ = cohort_of(like, loaded, Naming(individual), Checks(force=force))
@@ -172,7 +178,7 @@ def generate(
     return pa.Table.from_batches(list(batches))
 
 
-@documented(Simulation)
+@documented(SimulationSettings)
 def simulate(
     germline: Germline | Tables,
     number: int = PAPER_SEQUENCES,
@@ -194,5 +200,5 @@ def simulate(
     n2_length.  Every pathway of one n-length is equally likely to be drawn; `generate` draws from a recombination model
     instead.  Raises InputError for a plan that cannot be met.
     """
-    drawn = make(germline_of(germline), Simulation.of(locals()))
+    drawn = make(germline_of(germline), SimulationSettings.of(locals()))
     return typed(pa.Table.from_batches(list(drawn)))

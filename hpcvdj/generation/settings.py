@@ -26,7 +26,7 @@ _SEED = "the same seed gives the same junctions"
 
 
 @dataclass(frozen=True)
-class Generation(Settings):
+class GenerationSettings(Settings):
     """What to draw."""
 
     number: Annotated[
@@ -57,7 +57,7 @@ def range_of(text: str) -> range:
 
 
 @dataclass(frozen=True)
-class Simulation(Settings):
+class SimulationSettings(Settings):
     """What to simulate: junctions that are distinct within each V–J pair."""
 
     number: Annotated[

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
 from hpcvdj.generation.ids import sequence_ids
-from hpcvdj.generation.settings import Simulation
+from hpcvdj.generation.settings import SimulationSettings
 from hpcvdj.recombination.alphabet import BASES, translate
 from hpcvdj.recombination.germline import Germline, Segment, d_forms, first_alleles, j_forms, v_forms
 from hpcvdj.runs.progress import Progress
@@ -26,7 +26,7 @@ _MOST_ROUNDS = 200
 _BATCH = 1 << 17
 
 
-def simulate(germline: Germline, plan: Simulation) -> Iterator[pa.RecordBatch]:
+def simulate(germline: Germline, plan: SimulationSettings) -> Iterator[pa.RecordBatch]:
     """Junctions as AIRR record batches, V–J pairs in random order throughout.
 
     Columns: sequence_id, v_call, d_call, j_call, junction, productive, n1_length, n2_length (n-nucleotides left
@@ -93,7 +93,7 @@ def pair_sizes(count: int, pairs: int, largest_share: float) -> NDArray[np.int64
 
 
 def _draw_pair(
-    germline: Germline, plan: Simulation, rng: np.random.Generator, v: Segment, j: Segment, size: int
+    germline: Germline, plan: SimulationSettings, rng: np.random.Generator, v: Segment, j: Segment, size: int
 ) -> NDArray[np.void]:
     """`size` distinct junctions of one V–J pair, in the order in which they are drawn."""
     kinds = [
@@ -125,7 +125,7 @@ def _draw_pair(
 
 
 def _draw(
-    plan: Simulation,
+    plan: SimulationSettings,
     rng: np.random.Generator,
     v_parts: list[str],
     d_parts: list[tuple[str, str]],

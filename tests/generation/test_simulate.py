@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hpcvdj.counting.verify import reference
 from hpcvdj.errors import InputError
-from hpcvdj.generation.settings import PAPER_LARGEST_PAIR, PAPER_SEQUENCES, Simulation
+from hpcvdj.generation.settings import PAPER_LARGEST_PAIR, PAPER_SEQUENCES, SimulationSettings
 from hpcvdj.generation.simulate import pair_sizes, simulate
 from hpcvdj.recombination.germline import from_sequences, read_germline
 from hpcvdj.recombination.repertoire import Problem
@@ -29,7 +29,7 @@ def read(batches, germline, **options):
 
 
 def table(germline, **plan):
-    return pa.Table.from_batches(simulate(germline, Simulation(**plan)))
+    return pa.Table.from_batches(simulate(germline, SimulationSettings(**plan)))
 
 
 @settings(max_examples=60)
@@ -130,7 +130,7 @@ def test_impossible_plans(paper_germline):
 )
 def test_the_shipped_examples_are_what_their_readme_says(path, count):
     germline = read_germline(GERMLINE)
-    plan = Simulation(number=count, seed=2019, productive=True, orf=True)
+    plan = SimulationSettings(number=count, seed=2019, productive=True, orf=True)
     lines = ["\t".join(row.values()) for batch in simulate(germline, plan) for row in batch.to_pylist()]
     raw = path.read_bytes()
     text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode()
