@@ -18,11 +18,9 @@ from hpcvdj.cohorts.settings import Naming
 from hpcvdj.errors import InputError
 from hpcvdj.generation.generate import generate as draw
 from hpcvdj.generation.settings import (
-    PAPER_LARGEST_PAIR,
     PAPER_SEQUENCES,
     GenerationSettings,
     SimulationSettings,
-    Weighting,
 )
 from hpcvdj.generation.simulate import simulate as make
 from hpcvdj.kernels.backends import AUTO
@@ -33,7 +31,7 @@ from hpcvdj.recombination.calls import Genes, Ties
 from hpcvdj.recombination.germline import Germline, Tables
 from hpcvdj.recombination.likely import LikelyScenarios, most_likely
 from hpcvdj.recombination.models import Alleles, Model
-from hpcvdj.recombination.repertoire import PAPER_LONGEST_CDR3, JunctionField
+from hpcvdj.recombination.repertoire import JunctionField
 from hpcvdj.recombination.symbols import Alphabet, read_alphabet
 from hpcvdj.repertoires.reading import reading_of
 from hpcvdj.repertoires.sequence_fields import fields_of_table
@@ -185,9 +183,6 @@ def simulate(
     *,
     seed: int = 0,
     n_lengths: range = range(11),
-    weighting: Weighting = "uniform",
-    largest_share: float = PAPER_LARGEST_PAIR / PAPER_SEQUENCES,
-    max_length: int = PAPER_LONGEST_CDR3,
     productive: bool = False,
     orf: bool = False,
 ) -> pa.Table:
