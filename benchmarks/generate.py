@@ -22,7 +22,7 @@ import numba
 from _common import rate_row, record, timed
 
 from hpcvdj.generation.generate import SLICE, generate
-from hpcvdj.generation.settings import Generation
+from hpcvdj.generation.settings import GenerationSettings
 from hpcvdj.kernels.backends import open_backend
 from hpcvdj.kernels.generation import draw_cpu
 from hpcvdj.kernels.generation.tables import DrawTables
@@ -41,7 +41,7 @@ def on_cpu(model: Model, number: int) -> Iterator[tuple[str, Callable[[], Any]]]
             sampler(first, min(SLICE, number - first), 1)
 
     def rows(**options: bool) -> Iterator[Any]:
-        return generate(model, Generation(number, 1, **options), backend, Run())
+        return generate(model, GenerationSettings(number, 1, **options), backend, Run())
 
     def table(folder: Path, suffix: str) -> None:
         write_table(folder / f"o{suffix}", rows(), overwrite=True)

@@ -33,11 +33,11 @@ from _vdjtools import INSTALLED, VERSION
 
 from hpcvdj.api.models import write_model
 from hpcvdj.generation.generate import generate
-from hpcvdj.generation.settings import Generation
+from hpcvdj.generation.settings import GenerationSettings
 from hpcvdj.inference.infer import THREADS_PER_BLOCK
 from hpcvdj.inference.parameters import free_parameters, uniform
-from hpcvdj.inference.search import Search, Settings
-from hpcvdj.inference.settings import Plan
+from hpcvdj.inference.search import Search
+from hpcvdj.inference.settings import InferenceSettings
 from hpcvdj.inference.tables import reading_for
 from hpcvdj.kernels.backends import Backend, open_backend
 from hpcvdj.kernels.inference.method import Expectation, InferenceProblem
@@ -50,7 +50,7 @@ from hpcvdj.runs.run import Run
 
 def out_of_frame(model: Model, rows: int, seed: int) -> pa.Table:
     """Junctions of a model whose length is no multiple of three, with their alleles."""
-    plan = Generation(int(rows * 1.7) + 1000, seed)
+    plan = GenerationSettings(int(rows * 1.7) + 1000, seed)
     drawn = pa.Table.from_batches(list(generate(model, plan, open_backend("cpu"), Run())))
     lengths = pc.utf8_length(drawn["junction"]).to_numpy()
     return drawn.filter(pa.array((lengths % 3 > 0) & (lengths <= 128))).slice(0, rows)
@@ -87,7 +87,7 @@ def distances(truth: Model, found: Model) -> dict[str, float]:
 def inferred(name: str, rows: int, iterations: int, backend: Backend) -> Iterator[dict[str, Any]]:
     """A row for each iteration."""
     truth = load_model(name)
-    junctions = read_table(out_of_frame(truth, rows, 11), truth, reading_for(Plan()))
+    junctions = read_table(out_of_frame(truth, rows, 11), truth, reading_for(InferenceSettings()))
     model = uniform(truth)
     problem = InferenceProblem(junctions.repertoire, np.ones(len(junctions), dtype=np.uint32), truth)
     kernel: Any = backend.load(Expectation(), problem, THREADS_PER_BLOCK)
@@ -99,7 +99,8 @@ def inferred(name: str, rows: int, iterations: int, backend: Backend) -> Iterato
 
     common = {"program": "hpcvdj", "model": name, "rows": len(junctions)}
     yield common | {"kind": "truth", "log_likelihood": counts(truth).log_likelihood / len(junctions)}
-    search = Search(Settings(free_parameters(model), 0.0, iterations, 0.0), len(junctions), 0, model)
+    settings = InferenceSettings(iterations=iterations, tolerance=0.0)
+    search = Search(settings, free_parameters(model), len(junctions), 0, model)
     while not search.done:
         own, wall, cpu = search.model, time.perf_counter(), time.process_time()
         expected = counts(own)

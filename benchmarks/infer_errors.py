@@ -26,8 +26,8 @@ from infer import out_of_frame
 from hpcvdj.inference.infer import Expectations, infer
 from hpcvdj.inference.parameters import free_parameters
 from hpcvdj.inference.rows import ChosenRows, choose
-from hpcvdj.inference.search import Search, Settings
-from hpcvdj.inference.settings import Plan, RowChoice
+from hpcvdj.inference.search import Search
+from hpcvdj.inference.settings import InferenceSettings, RowChoice
 from hpcvdj.inference.tables import reading_for
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.inference.method import InferenceProblem
@@ -67,7 +67,7 @@ def spread(found: list[Values]) -> Values:
 class Measured:
     """Rows of a model, and what is inferred from them."""
 
-    def __init__(self, name: str, rows: int, samples: int, plan: Plan, backend: Backend) -> None:
+    def __init__(self, name: str, rows: int, samples: int, plan: InferenceSettings, backend: Backend) -> None:
         self.truth, self.rows, self.plan, self.backend = load_model(name, pseudogenes=True), rows, plan, backend
         self.samples = samples
         self.chosen = self.drawn(1)
@@ -77,7 +77,7 @@ class Measured:
         table = out_of_frame(self.truth, self.rows, seed)
         return choose(read_table(table, self.truth, reading_for(self.plan)), RowChoice())
 
-    def inferred(self, chosen: ChosenRows, plan: Plan) -> Any:
+    def inferred(self, chosen: ChosenRows, plan: InferenceSettings) -> Any:
         """The fit of some rows."""
         return infer(chosen, self.truth, plan, Run(), self.backend)
 
@@ -88,7 +88,7 @@ class Measured:
 
     def as_hpcvdj_does(self) -> Values:
         """Standard errors of a plan."""
-        plan = Plan(start=self.plan.start, hold_out=self.plan.hold_out, bootstrap=self.samples)
+        plan = InferenceSettings(start=self.plan.start, hold_out=self.plan.hold_out, bootstrap=self.samples)
         return outcomes(self.inferred(self.chosen, plan).errors, self.truth)
 
     def from_the_result(self, evaluations: int, tolerance: float) -> Values:
@@ -98,12 +98,12 @@ class Measured:
         rows = np.flatnonzero(held >= self.plan.hold_out)
         problem = InferenceProblem(self.chosen.repertoire, np.ones(len(held), dtype=np.uint32), self.truth)
         evaluate = Expectations(problem, Run(), self.backend)
-        settings = Settings(free_parameters(self.truth), 0.0, evaluations, tolerance)
+        settings = InferenceSettings(iterations=evaluations, tolerance=tolerance)
         found = []
         for sample in range(self.samples):
             places = np.random.default_rng([self.plan.seed, sample, 1]).integers(len(rows), size=len(rows))
             evaluate.weigh(np.bincount(rows[places], minlength=len(held)).astype(np.uint32))
-            search = Search(settings, len(rows), 0, fit.model)
+            search = Search(settings, free_parameters(self.truth), len(rows), 0, fit.model)
             while not search.done:
                 search.take(evaluate(search.model, ""), 0.0)  # type: ignore[arg-type]
             found.append(outcomes(search.best or search.model, self.truth))
@@ -131,7 +131,7 @@ def measured(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     backend = Run().bind("cpu")
     for name in options.models:
         for hold_out in HOLD_OUT:
-            plan = Plan(start="uniform", hold_out=hold_out)
+            plan = InferenceSettings(start="uniform", hold_out=hold_out)
             for row in compared(Measured(name, options.rows, options.samples, plan, backend)):
                 yield {"model": name, "hold_out": hold_out, "rows": options.rows, "samples": options.samples, **row}
 

@@ -20,7 +20,7 @@ from _common import record, timed
 import hpcvdj
 from hpcvdj.api.tables import model_of
 from hpcvdj.enrichment.clonotypes import distinct_junctions
-from hpcvdj.inference.settings import Plan
+from hpcvdj.inference.settings import InferenceSettings
 from hpcvdj.inference.tables import reading_for
 from hpcvdj.kernels.neighbours.counted import Counted
 from hpcvdj.kernels.neighbours.exchanges import exchanged
@@ -75,7 +75,7 @@ def productive(model: Any, number: int, name: str) -> dict[str, Any]:
 
 def out_of_frame(model: Any, number: int, name: str) -> dict[str, Any]:
     """Of rows out of frame: those that are one base from a row in frame with the same genes, and with any."""
-    junctions = read_table(hpcvdj.generate(model, number, seed=1), model, reading_for(Plan()))
+    junctions = read_table(hpcvdj.generate(model, number, seed=1), model, reading_for(InferenceSettings()))
     own, pairs = junctions.repertoire, kinds_of(junctions.repertoire)
     every = Counted(own.words, own.lengths, drawn_reads(name, number)[junctions.row], np.zeros_like(pairs))
     in_frame = own.lengths % 3 == 0

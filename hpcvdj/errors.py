@@ -8,7 +8,6 @@ score is one class.
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from numbers import Integral
 from shlex import quote
 from typing import Any, TypeVar
 
@@ -170,13 +169,6 @@ def choice(base: type[T], name: str, what: str) -> T:
     known = choices(base)
     require_choice(what, name, known)
     return known[name]()
-
-
-def require_integer(name: str, value: object, remedy: str) -> int:
-    """Return the value of an option as an int; raise OptionError with the remedy if it is not an integer."""
-    if not isinstance(value, Integral) or isinstance(value, bool):
-        raise OptionError.of(name, value, remedy)
-    return int(value)
 
 
 @contextmanager

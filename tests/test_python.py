@@ -151,9 +151,9 @@ def test_infer(made, model, kind, folder, tmp_path):
 def test_generate_and_simulate(model, tmp_path):
     hpcvdj_command("generate", "-m", model, "-n", 30, "--seed", 4, "-o", tmp_path / "g.parquet")
     assert hpcvdj.generate(model, 30, seed=4).equals(pa.parquet.read_table(tmp_path / "g.parquet"))
-    options = ("--n-lengths", "0-3", "--max-length", 50, "--productive")
+    options = ("--n-lengths", "0-3", "--productive")
     hpcvdj_command("simulate", "-g", GERMLINE, "-n", 30, "--seed", 4, *options, "-o", tmp_path / "s.tsv")
-    made = hpcvdj.simulate(GERMLINE, 30, seed=4, n_lengths=range(4), max_length=50, productive=True)
+    made = hpcvdj.simulate(GERMLINE, 30, seed=4, n_lengths=range(4), productive=True)
     assert made.equals(hpcvdj.read_table(tmp_path / "s.tsv").cast(made.schema))
     assert made.schema.field("n1_length").type == pa.int64()
 
@@ -297,8 +297,8 @@ def test_errors_name_parameters(path):
         hpcvdj.infer(path)
     with pytest.raises(TypeError, match="unexpected keyword argument 'max_m'"):
         hpcvdj.simulate(GERMLINE, 3, max_m=1)
-    with pytest.raises(hpcvdj.InputError, match="largest_share=3: give a finite number above 0, at most 1"):
-        hpcvdj.simulate(GERMLINE, 3, largest_share=3)
+    with pytest.raises(hpcvdj.InputError, match="max_pgen=3: give a finite number above 0, at most 1e-06"):
+        hpcvdj.contamination([path], "human_trb", max_pgen=3)
 
 
 MESSAGES = re.compile(r'(?:Error|warn)\w*\(\s*((?:f?"(?:[^"\\]|\\.)*"\s*)+)', re.DOTALL)

@@ -16,7 +16,7 @@ from hpcvdj.inference.folder import named, write_files
 from hpcvdj.inference.infer import Fit
 from hpcvdj.inference.selection import SelectionFit
 from hpcvdj.inference.selection_tables import infer_selection_in_memory
-from hpcvdj.inference.settings import MOST_JUNCTIONS, Plan, RowChoice, Rows, SelectionPlan, Start
+from hpcvdj.inference.settings import MOST_JUNCTIONS, InferenceSettings, RowChoice, Rows, SelectionSettings, Start
 from hpcvdj.inference.tables import infer_table
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.model_views.comparison import Comparison, compare
@@ -30,7 +30,7 @@ from hpcvdj.recombination.selection import FILE as SELECTION
 from hpcvdj.storage.folders import exclusive_folder
 
 
-@documented(RowChoice, Plan)
+@documented(RowChoice, InferenceSettings)
 def infer(
     junctions: Any,
     model: Model | str | Path | None = None,
@@ -69,7 +69,7 @@ def infer(
     """
     if (model is None) == (germline is None):
         raise InputError(f"give a {option('model')} to start from or a {option('germline')} table, one of the two")
-    plan = Plan.of({**locals(), "rows": RowChoice.of(locals())})
+    plan = InferenceSettings.of({**locals(), "rows": RowChoice.of(locals())})
     first: Any = germline_of(germline, d_alleles="all") if germline is not None else None
     if model is not None:
         first = model_of(model, pseudogenes=True)
@@ -77,7 +77,7 @@ def infer(
     return infer_table(given.arrow, first, plan, backend, warn)
 
 
-@documented(SelectionPlan, Checks, without=("ties",))
+@documented(SelectionSettings, Checks, without=("ties",))
 def infer_selection(
     tables: Any,
     model: Model | str | Path,
@@ -103,7 +103,7 @@ def infer_selection(
     explains nothing. Raises InputError if the model cannot make half of the rows (unless `force`), for fewer than 1,000
     distinct junctions, and for individuals with more junctions than the model makes.
     """
-    plan, checks = SelectionPlan.of(locals()), Checks.of(locals())
+    plan, checks = SelectionSettings.of(locals()), Checks.of(locals())
     return infer_selection_in_memory(paths_or_table(tables), used_model(model), plan, backend, checks, warn)
 
 

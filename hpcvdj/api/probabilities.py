@@ -17,7 +17,11 @@ from hpcvdj.cohorts.like import cohort_like
 from hpcvdj.cohorts.settings import Naming
 from hpcvdj.errors import InputError
 from hpcvdj.generation.generate import generate as draw
-from hpcvdj.generation.settings import PAPER_LARGEST_PAIR, PAPER_SEQUENCES, Generation, Simulation, Weighting
+from hpcvdj.generation.settings import (
+    PAPER_SEQUENCES,
+    GenerationSettings,
+    SimulationSettings,
+)
 from hpcvdj.generation.simulate import simulate as make
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.kernels.quantities import Pgen
@@ -27,7 +31,7 @@ from hpcvdj.recombination.calls import Genes, Ties
 from hpcvdj.recombination.germline import Germline, Tables
 from hpcvdj.recombination.likely import LikelyScenarios, most_likely
 from hpcvdj.recombination.models import Alleles, Model
-from hpcvdj.recombination.repertoire import PAPER_LONGEST_CDR3, JunctionField
+from hpcvdj.recombination.repertoire import JunctionField
 from hpcvdj.recombination.symbols import Alphabet, read_alphabet
 from hpcvdj.repertoires.reading import reading_of
 from hpcvdj.repertoires.sequence_fields import fields_of_table
@@ -128,7 +132,7 @@ def likely_scenarios(
     return LikelyScenarios(loaded, junction, table["pgen_nt"][0].as_py(), found)
 
 
-@documented(Generation)
+@documented(GenerationSettings)
 def generate(
     model: Model | str | Path,
     number: int = 100_000,
@@ -162,7 +166,7 @@ def generate(
     The backend does not change the rows.  Raises InputError for a model that cannot be read, or that makes no
     (productive) junction.
     """
-    plan, run = Generation.of(locals()), Run()
+    plan, run = GenerationSettings.of(locals()), Run()
     loaded = used_model(model, joint=joint)
     if like is not None:
         cohort, _ = cohort_of(like, loaded, Naming(individual), Checks(force=force))
@@ -172,16 +176,13 @@ def generate(
     return pa.Table.from_batches(list(batches))
 
 
-@documented(Simulation)
+@documented(SimulationSettings)
 def simulate(
     germline: Germline | Tables,
     number: int = PAPER_SEQUENCES,
     *,
     seed: int = 0,
     n_lengths: range = range(11),
-    weighting: Weighting = "uniform",
-    largest_share: float = PAPER_LARGEST_PAIR / PAPER_SEQUENCES,
-    max_length: int = PAPER_LONGEST_CDR3,
     productive: bool = False,
     orf: bool = False,
 ) -> pa.Table:
@@ -194,5 +195,5 @@ def simulate(
     n2_length.  Every pathway of one n-length is equally likely to be drawn; `generate` draws from a recombination model
     instead.  Raises InputError for a plan that cannot be met.
     """
-    drawn = make(germline_of(germline), Simulation.of(locals()))
+    drawn = make(germline_of(germline), SimulationSettings.of(locals()))
     return typed(pa.Table.from_batches(list(drawn)))

@@ -29,7 +29,7 @@ from hpcvdj.chance.fit import TAIL, Frame, GeneFit, LengthFit, Side, at_least, c
 from hpcvdj.chance.settings import Checks
 from hpcvdj.errors import InputError, few, option, told
 from hpcvdj.generation.generate import generate
-from hpcvdj.generation.settings import Generation
+from hpcvdj.generation.settings import GenerationSettings
 from hpcvdj.kernels.generation.letters import productive_rows
 from hpcvdj.kernels.neighbours.blocks import groups
 from hpcvdj.probabilities.settings import PgenConfig
@@ -334,7 +334,7 @@ def _made(model: Model, genes: Genes, names: tuple[str, ...]) -> dict[Frame, Sid
 def _drawn(model: Model, genes: Genes) -> Repertoire:
     """Recombinations of the model, by genes, or with any."""
     run = Run().alone()
-    plan = Generation(DRAWN, seed=int(np.random.SeedSequence([0, 2]).generate_state(1)[0]))
+    plan = GenerationSettings(DRAWN, seed=int(np.random.SeedSequence([0, 2]).generate_state(1)[0]))
     table = pa.Table.from_batches(list(generate(model, plan, run.bind("cpu"), run)))
     reading = PgenConfig(genes=genes).reads(Reading())
     drawn = read_table(table.select(["v_call", "j_call", "junction"]), model, reading).repertoire

@@ -8,7 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hpcvdj.generation.generate import generate
-from hpcvdj.generation.settings import Generation
+from hpcvdj.generation.settings import GenerationSettings
 from hpcvdj.probabilities.settings import PgenConfig
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_probability
@@ -56,7 +56,7 @@ class Chance:
 
     def drawn(self, run: Run) -> Repertoire | None:
         """The sequences with their genes, on root; all ranks draw."""
-        plan = Generation(self.draws, self.seed, productive=True)
+        plan = GenerationSettings(self.draws, self.seed, productive=True)
         batches = list(generate(self.model, plan, run.bind(self.backend, strict=self.strict_binding), run))
         if not run.is_root:
             return None

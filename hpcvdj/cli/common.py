@@ -4,11 +4,11 @@ import errno
 import io
 import logging
 import os
+import re
 import shlex
 import signal
 import sys
 import threading
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from textwrap import wrap
@@ -29,7 +29,6 @@ from hpcvdj.storage.files import require_apart, require_distinct
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
     from hpcvdj.runs.run import Run
 
@@ -61,7 +60,7 @@ WIDTH_WITHOUT_TERMINAL = 160
 class Command(TyperCommand):
     """A command with -q and -v, with `-` for standard input and output, and with a help of two parts.
 
-    The help may name `{columns}`, `{formats}` and the like: see `fill`.
+    The help may name `{columns}` and `{tables}`: see `fill`.
     """
 
     def __init__(self, name: str | None, *, params: Any = None, **settings: Any) -> None:
@@ -94,7 +93,8 @@ class Command(TyperCommand):
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """The words of the usage line: arguments, options that are needed, and that there are others."""
-        arguments = [piece for param in self.params for piece in param.get_usage_pieces(ctx)]
+        # click shows an argument that is needed in braces.
+        arguments = [re.sub("[{}]", "", piece) for param in self.params for piece in param.get_usage_pieces(ctx)]
         needed = [
             f"{min(own.opts, key=len)} {own.metavar}" for own in self.params if own.required and own.opts[0][0] == "-"
         ]
@@ -216,8 +216,7 @@ def _require_possible(path: Path) -> None:
 
 
 def fill(text: str) -> str:
-    """Help in which `{columns}` are those that `export` adds, `{tables}` the endings of tables that are read, and
-    `{parameters}` those of models.
+    """Help in which `{columns}` are those that `export` adds, and `{tables}` the endings of tables that are read.
 
     They are read from where they are declared, and only here: those modules are slow to import.
     """
@@ -228,14 +227,6 @@ def fill(text: str) -> str:
         names = ", ".join([*exported_columns(), *Pathways().columns(2), "..., pathways_total and weight"])
         columns = f"{names}, empty for a row that could not be counted, and {Pathways.excluded} with the reason"
         text = text.replace("{columns}", columns)
-    if "{parameters}" in text:
-        from hpcvdj.inference.parameters import PARAMETERS
-
-        text = text.replace("{parameters}", ", ".join(PARAMETERS))
-    if "{formats}" in text:
-        from hpcvdj.repertoires.formats import readable
-
-        text = text.replace("{formats}", "; ".join(f"{name}: {kind.summary}" for name, kind in readable().items()))
     if "{tables}" in text:
         from hpcvdj.repertoires.readers import table_suffixes
 
@@ -347,45 +338,27 @@ def print_table(
     Nothing is cut: heads are wrapped, and columns that do not fit beside the others follow below, as another table
     that begins with the first column.
     """
-    columns = [_Column.of(head, [row[k] for row in rows], numbers=k >= left) for k, head in enumerate(heads)]
-    shown = [columns[0]]
-    for column in columns[1:]:
-        if _Column.width_of([*shown, column]) > terminal.width and len(shown) > 1:
-            terminal.print(_grid(shown, terminal.width, title))
-            shown, title = [columns[0]], None
-        shown.append(column)
-    terminal.print(_grid(shown, terminal.width, title))
-
-
-@dataclass(frozen=True)
-class _Column:
-    """A column of a printed table; its narrowest width is that of its longest cell, or of the longest word above."""
-
-    head: str
-    cells: list[str]
-    numbers: bool
-    width: int
-
-    @staticmethod
-    def of(head: str, cells: list[str], *, numbers: bool) -> "_Column":
-        return _Column(head, cells, numbers, max(map(len, [*cells, *head.split(), ""])))
-
-    @staticmethod
-    def width_of(columns: "list[_Column]", *, wrapped: bool = True) -> int:
-        """Of a table: two blanks for each column, one between two, one at each end."""
-        widths = [column.width if wrapped else max(column.width, len(column.head)) for column in columns]
-        return sum(widths) + 3 * len(columns) + 1
-
-
-def _grid(columns: list[_Column], width: int, title: str | None) -> "Table":
     from rich import box
     from rich.table import Table
 
-    fits = _Column.width_of(columns, wrapped=False) <= width
-    grid = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
-    for column in columns:
-        head = column.head if fits else "\n".join(wrap(column.head, max(column.width, 1), break_long_words=False))
-        grid.add_column(head, justify="right" if column.numbers else "left", overflow="fold")
-    for cells in zip(*(column.cells for column in columns), strict=True):
-        grid.add_row(*cells)
-    return grid
+    def width_of(columns: list[int], widths: list[int]) -> int:
+        """Two blanks for each column, one between two, one at each end."""
+        return sum(widths[k] + 3 for k in columns) + 1
+
+    # A column is at least as wide as its longest cell, and as the longest word above.
+    widths = [max(len(text) for text in ("", *head.split(), *(row[k] for row in rows))) for k, head in enumerate(heads)]
+    unwrapped = [max(width, len(head)) for width, head in zip(widths, heads, strict=True)]
+    parts = [[0]]
+    for k in range(1, len(heads)):
+        if len(parts[-1]) > 1 and width_of([*parts[-1], k], widths) > terminal.width:
+            parts.append([0])
+        parts[-1].append(k)
+    for number, part in enumerate(parts):
+        table = Table(title=None if number else title, title_justify="left", box=box.SIMPLE_HEAD)
+        wrapped = width_of(part, unwrapped) > terminal.width
+        for k in part:
+            head = "\n".join(wrap(heads[k], widths[k], break_long_words=False)) if wrapped and heads[k] else heads[k]
+            table.add_column(head, justify="right" if k >= left else "left", overflow="fold")
+        for row in rows:
+            table.add_row(*(row[k] for k in part))
+        terminal.print(table)

@@ -88,7 +88,6 @@ def _parameter(own: Declared) -> inspect.Parameter:
     if option.several:
         kind, default = list[kind], list(default) if isinstance(default, tuple) else default
     info = typer.Option(*flags, **about)
-    info.limits = own.limits() if own.type in (int, float) else ""
     hint: Any = Annotated[kind | None if own.optional else kind, info]  # type: ignore[valid-type]
     return inspect.Parameter(own.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
 

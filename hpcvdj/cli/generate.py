@@ -7,7 +7,7 @@ from hpcvdj.chance.settings import Checks, Force
 from hpcvdj.cli import common, options
 from hpcvdj.cli.drawing import write_drawn
 from hpcvdj.cohorts.settings import IndividualColumn, Naming
-from hpcvdj.generation.settings import Generation
+from hpcvdj.generation.settings import GenerationSettings
 from hpcvdj.kernels.backends import AUTO, BackendName
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.reference_settings import Joint
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def command(
     model: options.ModelName,
     output: options.OutputTable,
-    plan: Generation,
+    plan: GenerationSettings,
     like: Annotated[
         list[Path] | None,
         options.valued(

@@ -1,9 +1,8 @@
 """The help of a command: what most people need; with --help-all everything; descriptions get the width."""
 
-import re
 import shutil
 from itertools import groupby
-from textwrap import wrap
+from textwrap import fill
 from typing import Any
 
 NEEDED, MORE = "Options", "More options"
@@ -24,41 +23,37 @@ def print_help(command: Any, ctx: Any, *, everything: bool = False) -> None:
     from rich.console import Console
 
     width = min(shutil.get_terminal_size().columns, WIDEST)
-    console = Console(width=width, highlight=False, soft_wrap=True)
-    usage = _BRACED.sub(r"\1", command.get_usage(ctx))
-    console.print(f"[bold]{usage.replace('[', chr(92) + '[')}[/bold]")
+    console = Console(width=width, highlight=False, markup=False, soft_wrap=True)
+    console.print(command.get_usage(ctx), style="bold")
     first, *further = (command.help or "").split("\n\n")
-    for block in [first, *(own for own in further if everything or own.startswith("Example"))]:
-        console.print("\n" + "\n".join(wrap(" ".join(block.split()), width, break_on_hyphens=False)), markup=False)
-    described = [(_part(parameter), parameter) for parameter in command.get_params(ctx)]
-    shown = [(part, parameter) for part, parameter in described if parameter.get_help_record(ctx) is not None]
-    for part, parameters in groupby(sorted(shown, key=lambda item: _PARTS.index(item[0])), lambda item: item[0]):
-        console.print(f"\n[bold]{part}[/bold]")
+    for block in [first, *(block for block in further if everything or block.startswith("Example"))]:
+        console.print(f"\n{fill(' '.join(block.split()), width, break_on_hyphens=False)}")
+    described = [parameter for parameter in command.get_params(ctx) if not getattr(parameter, "hidden", False)]
+    for part, parameters in groupby(sorted(described, key=lambda own: _PARTS.index(_part(own))), _part):
+        console.print(f"\n{part}", style="bold")
         if part == MORE and not everything:
-            names = ", ".join(max(parameter.opts, key=len) for _, parameter in parameters)
-            for line in wrap(f"{names}: see {ctx.command_path} --help-all", width - 2, break_on_hyphens=False):
-                console.print(f"  {line}", markup=False)
+            names = ", ".join(max(parameter.opts, key=len) for parameter in parameters)
+            text = f"{names}: see {ctx.command_path} --help-all"
+            console.print(fill(text, width, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False))
             continue
-        for _, parameter in parameters:
-            names, description = parameter.get_help_record(ctx)
-            text = _DEFAULT.sub(r"default: \1]", " ".join(description.split())).replace(" [required]", "")
-            _print_record(console, names, text, width)
+        for parameter in parameters:
+            _print_record(console, _names(parameter), _description(parameter), width)
 
     for panel, commands in _commands(command, ctx).items():
-        console.print(f"\n[bold]{panel}[/bold]")
+        console.print(f"\n{panel}", style="bold")
         for name, description in commands:
             _print_record(console, name, description, width)
     if command.epilog:
-        console.print(f"\n{command.epilog}", markup=False)
+        console.print(f"\n{command.epilog}")
 
 
 def _commands(group: Any, ctx: Any) -> dict[str, list[tuple[str, str]]]:
     """The names and descriptions of a group's commands, by their panels; of a command none."""
     panels: dict[str, list[tuple[str, str]]] = {}
     for name in group.list_commands(ctx) if hasattr(group, "list_commands") else ():
-        own = group.get_command(ctx, name)
-        panel = own.rich_help_panel if isinstance(own.rich_help_panel, str) else "Commands"
-        panels.setdefault(panel, []).append((name, own.get_short_help_str(limit=300)))
+        command = group.get_command(ctx, name)
+        panel = command.rich_help_panel if isinstance(command.rich_help_panel, str) else "Commands"
+        panels.setdefault(panel, []).append((name, command.get_short_help_str(limit=300)))
     return panels
 
 
@@ -71,25 +66,24 @@ def _part(parameter: Any) -> str:
     return MORE if parameter.rich_help_panel == MORE or parameter.name == "help" else NEEDED
 
 
-_DEFAULT = re.compile(r"default: \((.*)\)\]")
-_TYPE = re.compile(r" <(\w+)(?:\[\w+\])?(?: range)?>")
-_BRACED = re.compile(r"\{([A-Z][\w.]*)\}")
-"""An argument that is needed, as click shows it."""
+def _names(parameter: Any) -> str:
+    """`-o, --output OUT`, `--selection / --no-selection`, `JUNCTIONS`."""
+    if parameter.param_type_name == "argument":
+        return str(parameter.metavar)
+    flags = (", ".join(sorted(names, key=len)) for names in (parameter.opts, parameter.secondary_opts) if names)
+    return " / ".join(flags) + f" {parameter.metavar}" * (not parameter.is_flag)
 
-_VALUES = {"int": "N", "float": "X", "str": "TEXT", "Path": "PATH"}
-"""What stands for a value of a type."""
+
+def _description(parameter: Any) -> str:
+    default = getattr(parameter, "show_default", None)
+    return " ".join((parameter.help or "").split()) + f" [default: {default}]" * isinstance(default, str)
 
 
 def _print_record(console: Any, names: str, description: str, width: int) -> None:
     from rich.text import Text
 
-    indent = 28 if width >= WIDE else 22 if width >= ONE_COLUMN else 6
-    names = re.sub(
-        r"<(.*)>", r"\1", _TYPE.sub(lambda found: f" {_VALUES.get(found[1], '')}".rstrip(), _BRACED.sub(r"\1", names))
-    )
-    lines = wrap(description, width - indent, break_on_hyphens=False)
-    beside = len(names) + 4 <= indent
-    first = f"  {names}".ljust(indent) if beside else f"  {names}"
-    console.print(Text(first, style="cyan") + Text(lines.pop(0) if beside and lines else ""))
-    for line in lines:
-        console.print(" " * indent + line, markup=False)
+    margin = " " * (28 if width >= WIDE else 22 if width >= ONE_COLUMN else 6)
+    first = f"  {names}"
+    begin = first.ljust(len(margin)) if len(first) + 2 <= len(margin) else f"{first}\n{margin}"
+    text = fill(description, width, initial_indent=margin, subsequent_indent=margin, break_on_hyphens=False)
+    console.print(Text(begin, style="cyan") + Text(text.lstrip()))

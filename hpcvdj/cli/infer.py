@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from hpcvdj.cli import common, options
 from hpcvdj.errors import InputError
-from hpcvdj.inference.settings import Plan, RowChoice
+from hpcvdj.inference.settings import InferenceSettings, RowChoice
 from hpcvdj.kernels.backends import AUTO, BackendName, StrictBinding
 from hpcvdj.repertoires.settings import TableSettings
 from hpcvdj.runs.ranks import log_if_serial
@@ -20,7 +20,7 @@ def command(
     junctions: options.Tables,
     output: Annotated[Path, options.valued("--output -o", "FOLDER", "Folder of the model to write.")],
     choice: RowChoice,
-    plan: Plan,
+    plan: InferenceSettings,
     opening: TableSettings,
     launch: Launch,
     model: options.OptionalModel = None,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from hpcvdj.chance.settings import Checks, Force, KeepMisfits
 from hpcvdj.cli import common, options
-from hpcvdj.inference.settings import SelectionPlan
+from hpcvdj.inference.settings import SelectionSettings
 from hpcvdj.kernels.backends import AUTO, BackendName
 from hpcvdj.repertoires.settings import TableSettings
 from hpcvdj.runs.ranks import log_if_serial
@@ -19,7 +19,7 @@ def command(
     junctions: options.Tables,
     model: options.ModelName,
     output: Annotated[Path, options.valued("--output -o", "FOLDER", "Folder to write: the model with its factor.")],
-    plan: SelectionPlan,
+    plan: SelectionSettings,
     opening: TableSettings,
     launch: Launch,
     keep_misfits: KeepMisfits = False,

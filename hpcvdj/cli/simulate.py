@@ -2,7 +2,7 @@
 
 from hpcvdj.cli import common, options
 from hpcvdj.cli.drawing import write_drawn
-from hpcvdj.generation.settings import Simulation
+from hpcvdj.generation.settings import SimulationSettings
 from hpcvdj.repertoires.reference_settings import GermlineSettings
 from hpcvdj.runs.settings import Overwrite
 
@@ -10,7 +10,7 @@ from hpcvdj.runs.settings import Overwrite
 def command(
     germline: options.GermlineTables,
     output: options.OutputTable,
-    plan: Simulation,
+    plan: SimulationSettings,
     alleles: GermlineSettings,
     overwrite: Overwrite = False,
 ) -> None:

@@ -11,7 +11,7 @@ from hpcvdj.chance.depth import Draws, recombinations_of
 from hpcvdj.chance.draws import Chance, log_factors
 from hpcvdj.cohorts.cohort import Cohort
 from hpcvdj.generation.generate import generate
-from hpcvdj.generation.settings import Generation
+from hpcvdj.generation.settings import GenerationSettings
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 from hpcvdj.repertoires.genes import amino_acids
@@ -21,7 +21,7 @@ from hpcvdj.runs.run import Run
 
 
 def cohort_like(
-    cohort: Cohort | None, model: Model, plan: Generation, run: Run, backend: str
+    cohort: Cohort | None, model: Model, plan: GenerationSettings, run: Run, backend: str
 ) -> Iterator[pa.RecordBatch]:
     """Productive rows, as of `generate`, of individuals like root's; on root, while the other ranks draw.
 

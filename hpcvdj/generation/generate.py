@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, option
 from hpcvdj.generation.ids import sequence_ids
-from hpcvdj.generation.settings import Generation
+from hpcvdj.generation.settings import GenerationSettings
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.generation.draw_cpu import Drawn
 from hpcvdj.kernels.generation.letters import RESIDUES, productive_rows, unpack_spans
@@ -51,7 +51,7 @@ MANY_DRAWS = 100
 """From how many productive draws for each kept one on it is said that drawing takes long."""
 
 
-def generate(model: Model, plan: Generation, backend: Backend, run: Run) -> Iterator[pa.RecordBatch]:
+def generate(model: Model, plan: GenerationSettings, backend: Backend, run: Run) -> Iterator[pa.RecordBatch]:
     """The rows as AIRR record batches, in the order of their numbers, on root; all ranks draw.
 
     Columns: sequence_id (insilico_0, …), v_call, d_call, j_call, junction, junction_aa (empty for a junction out of
@@ -90,7 +90,7 @@ def generate(model: Model, plan: Generation, backend: Backend, run: Run) -> Iter
 class _Rows:
     """Makes AIRR rows of what was drawn from a model."""
 
-    def __init__(self, model: Model, plan: Generation) -> None:
+    def __init__(self, model: Model, plan: GenerationSettings) -> None:
         self._plan, self._has_d = plan, model.has_d
         self._v, self._d, self._j = (_Segments(own) for own in (model.v, model.d, model.j))
         self._factor = model.selection if plan.selection else None

@@ -1,11 +1,10 @@
 """What users choose of in silico junctions."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 from hpcvdj.errors import OptionError
 from hpcvdj.options import Option, Settings
-from hpcvdj.recombination.repertoire import LONGEST_CDR3, PAPER_LONGEST_CDR3
 
 MOST_JUNCTIONS = 10**10
 """Junctions to draw at most: 1 TB of text.  A larger number is a slip, and would fill the disk."""
@@ -19,14 +18,11 @@ PAPER_SEQUENCES = 101_822
 PAPER_LARGEST_PAIR = 3_249
 """In vivo sequences of its largest V–J pair (section VI)."""
 
-Weighting = Literal["uniform", "pathways"]
-"""How n-lengths are drawn."""
-
 _SEED = "the same seed gives the same junctions"
 
 
 @dataclass(frozen=True)
-class Generation(Settings):
+class GenerationSettings(Settings):
     """What to draw."""
 
     number: Annotated[
@@ -57,7 +53,7 @@ def range_of(text: str) -> range:
 
 
 @dataclass(frozen=True)
-class Simulation(Settings):
+class SimulationSettings(Settings):
     """What to simulate: junctions that are distinct within each V–J pair."""
 
     number: Annotated[
@@ -69,18 +65,6 @@ class Simulation(Settings):
         Option("the n-lengths to draw from, as in range(11)", shell="n-lengths to draw from", metavar="A-B",
                parse=range_of, remedy="give a range such as 0-10, or one number"),
     ] = range(11)  # fmt: skip
-    weighting: Annotated[
-        Weighting,
-        Option("`uniform`: each n-length equally likely; `pathways`: as likely as it has pathways", more=True),
-    ] = "uniform"
-    largest_share: Annotated[
-        float,
-        Option("share of the largest V-J pair, 3,249 of 101,822 in the paper; the others fall off as a power of their "
-               "rank", above=0, most=1, more=True),
-    ] = PAPER_LARGEST_PAIR / PAPER_SEQUENCES  # fmt: skip
-    max_length: Annotated[
-        int, Option("longest CDR3 in nucleotides; longer draws are thrown away", least=0, most=LONGEST_CDR3, more=True)
-    ] = PAPER_LONGEST_CDR3
     productive: Annotated[bool, Option("only junctions in frame without a stop codon")] = False
     orf: Annotated[bool, Option("use V and J genes that IMGT calls ORF beside the functional ones", more=True)] = False
 

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
 from hpcvdj.generation.ids import sequence_ids
-from hpcvdj.generation.settings import Simulation
+from hpcvdj.generation.settings import PAPER_LARGEST_PAIR, PAPER_SEQUENCES, SimulationSettings
 from hpcvdj.recombination.alphabet import BASES, translate
 from hpcvdj.recombination.germline import Germline, Segment, d_forms, first_alleles, j_forms, v_forms
+from hpcvdj.recombination.repertoire import PAPER_LONGEST_CDR3
 from hpcvdj.runs.progress import Progress
 
 CYS, PHE = "TGT", "TTT"
@@ -26,7 +27,7 @@ _MOST_ROUNDS = 200
 _BATCH = 1 << 17
 
 
-def simulate(germline: Germline, plan: Simulation) -> Iterator[pa.RecordBatch]:
+def simulate(germline: Germline, plan: SimulationSettings) -> Iterator[pa.RecordBatch]:
     """Junctions as AIRR record batches, V–J pairs in random order throughout.
 
     Columns: sequence_id, v_call, d_call, j_call, junction, productive, n1_length, n2_length (n-nucleotides left
@@ -35,7 +36,7 @@ def simulate(germline: Germline, plan: Simulation) -> Iterator[pa.RecordBatch]:
     """
     rng = np.random.default_rng(plan.seed)
     pairs = usable_pairs(germline, ("F", "ORF") if plan.orf else ("F",))
-    sizes = rng.permutation(pair_sizes(plan.number, len(pairs), plan.largest_share))
+    sizes = rng.permutation(pair_sizes(plan.number, len(pairs), PAPER_LARGEST_PAIR / PAPER_SEQUENCES))
     drawn = []
     with Progress(plan.number, "junctions", shown=True, what="drawing") as progress:
         for (v, j), size in zip(pairs, sizes.tolist(), strict=True):
@@ -93,11 +94,11 @@ def pair_sizes(count: int, pairs: int, largest_share: float) -> NDArray[np.int64
 
 
 def _draw_pair(
-    germline: Germline, plan: Simulation, rng: np.random.Generator, v: Segment, j: Segment, size: int
+    germline: Germline, plan: SimulationSettings, rng: np.random.Generator, v: Segment, j: Segment, size: int
 ) -> NDArray[np.void]:
     """`size` distinct junctions of one V–J pair, in the order in which they are drawn."""
     kinds = [
-        ("v_call", object), ("d_call", object), ("j_call", object), ("cdr3", f"S{max(1, plan.max_length)}"),
+        ("v_call", object), ("d_call", object), ("j_call", object), ("cdr3", f"S{PAPER_LONGEST_CDR3}"),
         ("productive", bool), ("n1_length", np.uint8), ("n2_length", np.uint8),
     ]  # fmt: skip
     # AIRR d_call: the gene when any of it is left.
@@ -110,7 +111,7 @@ def _draw_pair(
     kept: dict[str, tuple[object, ...]] = {}
     for _ in range(_MOST_ROUNDS):
         draws = _draw(plan, rng, *parts, max(64, (size - len(kept)) * 5 // 4))
-        fits = [draw for draw in draws if len(draw[0]) <= plan.max_length]
+        fits = [draw for draw in draws if len(draw[0]) <= PAPER_LONGEST_CDR3]
         amino_acids = translate([cdr3 for cdr3, *_ in fits])
         for (cdr3, d_call, left, right), protein in zip(fits, amino_acids, strict=True):
             productive = len(cdr3) % 3 == 0 and "*" not in protein
@@ -119,13 +120,13 @@ def _draw_pair(
         if len(kept) >= size:
             return np.array(list(islice(kept.values(), size)), dtype=kinds)
     raise InputError(
-        f"{germline.name}: {v.allele}–{j.allele} does not give {size} distinct CDR3s of at most {plan.max_length} nt "
-        f"with n-lengths {plan.n_lengths.start}-{plan.n_lengths.stop - 1}; ask for fewer junctions or longer ones"
+        f"{germline.name}: {v.allele}–{j.allele} does not give {size} distinct CDR3s of at most {PAPER_LONGEST_CDR3} "
+        f"nt with n-lengths {plan.n_lengths.start}-{plan.n_lengths.stop - 1}; ask for fewer junctions or more n-lengths"
     )
 
 
 def _draw(
-    plan: Simulation,
+    plan: SimulationSettings,
     rng: np.random.Generator,
     v_parts: list[str],
     d_parts: list[tuple[str, str]],
@@ -134,10 +135,7 @@ def _draw(
 ) -> Iterator[tuple[str, str, int, int]]:
     """`size` draws: (CDR3, D allele, n-nucleotides left of D, right of D)."""
     m = np.array(plan.n_lengths)
-    # Shifting the exponent keeps 4^m finite; only ratios matter.
-    pathways = 4.0 ** (m - m.max()) * (m + 1 if d_parts else 1)
-    weights = pathways if plan.weighting == "pathways" else np.ones(len(m))
-    lengths = rng.choice(m, size=size, p=weights / weights.sum())
+    lengths = rng.choice(m, size=size, p=np.ones(len(m)) / len(m))
     cuts = rng.integers(0, lengths + 1) if d_parts else lengths
     v, j, d = (rng.integers(0, max(1, len(parts)), size=size) for parts in (v_parts, j_parts, d_parts))
     letters = _LETTERS[rng.integers(0, 4, size=(size, max(1, m.max())), dtype=np.uint8)]

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from hpcvdj.errors import InputError, StoppedError, few, option
 from hpcvdj.inference.parameters import GENE_USAGE, free_parameters, parameters, with_parameters
 from hpcvdj.inference.rows import ChosenRows
-from hpcvdj.inference.search import Evaluated, Search, Settings
-from hpcvdj.inference.settings import Plan
+from hpcvdj.inference.search import Evaluated, Search
+from hpcvdj.inference.settings import InferenceSettings
 from hpcvdj.inference.start import started
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.inference.layout import Expected
@@ -133,7 +133,7 @@ class Expectations:
 def infer(
     chosen: ChosenRows | None,
     model: Model,
-    plan: Plan,
+    plan: InferenceSettings,
     run: Run,
     backend: Backend,
     state: bytes | None = None,
@@ -155,8 +155,7 @@ def infer(
     repertoire, held = _shared(chosen, plan, run)
     weights = (~held).astype(np.uint32)
     evaluate = Expectations(InferenceProblem(repertoire, weights, model, plan.errors), run, backend)
-    settings = Settings(free, plan.prior, plan.iterations, plan.tolerance)
-    search = Search(settings, int((~held).sum()), int(held.sum()), model, identity=identity)
+    search = Search(plan, free, int((~held).sum()), int(held.sum()), model, identity=identity)
     kept = _Kept(search, plan.bootstrap, plan.seed)
     run.on_root(lambda: kept.restore(state) if state is not None else None)
     while not run.from_root(lambda: kept.search.done):
@@ -188,7 +187,7 @@ def _order(found: Evaluated, search: Search) -> tuple[float, float]:
     return (found.held_out, -found.iteration) if search.judged else (0.0, found.iteration)
 
 
-def _after(kept: "_Kept", plan: Plan, save: Callable[[bytes], None]) -> None:
+def _after(kept: "_Kept", plan: InferenceSettings, save: Callable[[bytes], None]) -> None:
     """Save; InputError if fewer than `FEWEST_POSSIBLE` of the junctions are possible."""
     search = kept.search
     possible = search.rows - search.trace[-1].lost
@@ -226,7 +225,7 @@ def _changed_alleles(start: Model, found: Model, free: frozenset[str]) -> list[s
     return warnings
 
 
-def _free(chosen: ChosenRows | None, model: Model, plan: Plan) -> tuple[frozenset[str], list[str]]:
+def _free(chosen: ChosenRows | None, model: Model, plan: InferenceSettings) -> tuple[frozenset[str], list[str]]:
     """The parameters that are inferred, and warnings about the number of rows."""
     assert chosen is not None
     rows, only, warnings = len(chosen.repertoire), plan.only, []
@@ -243,7 +242,7 @@ def _free(chosen: ChosenRows | None, model: Model, plan: Plan) -> tuple[frozense
     return free_parameters(model, only, plan.fix), warnings
 
 
-def _shared(chosen: ChosenRows | None, plan: Plan, run: Run) -> tuple[Repertoire, NDArray[np.bool_]]:
+def _shared(chosen: ChosenRows | None, plan: InferenceSettings, run: Run) -> tuple[Repertoire, NDArray[np.bool_]]:
     """The junctions on every rank, and which of them are held out."""
     repertoire = shared_repertoire(chosen.repertoire if chosen is not None else None, run)
     # By the data row, so that the order in which rows are kept does not matter.
@@ -314,7 +313,7 @@ def _bootstrapped(
             drawn = np.random.default_rng([kept.seed, sample, 1]).integers(len(rows), size=len(rows))
             weights = {"weights": np.bincount(rows[drawn], minlength=len(held)).astype(np.uint32)}
         evaluate.weigh(run.share_arrays(weights)["weights"])
-        own = Search(kept.search.settings, len(rows), 0, kept.search.best or kept.search.model)
+        own = Search(kept.search.settings, kept.search.free, len(rows), 0, kept.search.best or kept.search.model)
         while not run.from_root(lambda own=own: own.done):  # type: ignore[misc]
             expected = evaluate(
                 own.model if run.is_root else None, f"after {sample} samples; {option('resume', True)} continues"

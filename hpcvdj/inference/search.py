@@ -11,6 +11,7 @@ from typing import Any
 
 from hpcvdj.errors import InputError, option
 from hpcvdj.inference.parameters import extrapolated, log_prior, maximised, parameters, with_fixed, with_parameters
+from hpcvdj.inference.settings import InferenceSettings
 from hpcvdj.kernels.inference.layout import LEAST, Expected
 from hpcvdj.recombination.models import Array, Model, require_probabilities
 from hpcvdj.storage.states import DAMAGED_STATE, read_state, state_bytes
@@ -20,22 +21,6 @@ LONGEST_STEP = 4.0
 
 WAIT = 6
 """Evaluations without a better held-out likelihood after which the search ends."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How a search goes on and ends.
-
-    free        the parameters that are inferred
-    prior       as of `maximised`
-    iterations  evaluations at most
-    tolerance   nats per junction: the search ends when an evaluation gains less
-    """
-
-    free: frozenset[str]
-    prior: float
-    iterations: int
-    tolerance: float
 
 
 @dataclass(frozen=True)
@@ -66,6 +51,8 @@ class Evaluated:
 class Search:
     """The state of a search.
 
+    settings    how it goes on and ends
+    free        the parameters that are inferred
     rows, held  junctions that are counted, and that are held out
     model       to be evaluated next
     kind        how it was reached
@@ -80,7 +67,8 @@ class Search:
     identity    what a run must have in common with this one to continue it
     """
 
-    settings: Settings
+    settings: InferenceSettings
+    free: frozenset[str]
     rows: int
     held: int
     model: Model
@@ -131,7 +119,7 @@ class Search:
         if self.kind == "long" and self.step >= self.longest:
             self.longest *= LONGEST_STEP
         self._note_best(found)
-        following = maximised(self.model, expected, self.settings.free, self.settings.prior)
+        following = maximised(self.model, expected, self.free, self.settings.prior)
         if self.kind == "long":
             self.points = []
         self.points = [*self.points, self.model][-2:]
@@ -139,7 +127,7 @@ class Search:
         if len(self.points) == 2:
             far, self.step = extrapolated([*self.points, following], expected, self.longest)
             # A long step changes joint probabilities, of which one factor may be fixed, and rounds what it leaves.
-            self.model = with_fixed(far, following, self.settings.free)
+            self.model = with_fixed(far, following, self.free)
             self.kind, self.fallback, self.points = "long", following, []
             if self.step <= 1.0:
                 self.model, self.kind = following, "em"

@@ -21,7 +21,7 @@ from hpcvdj.chance.draws import Chance
 from hpcvdj.errors import InputError
 from hpcvdj.inference.distinct import DistinctJunctions, of_individuals
 from hpcvdj.inference.regression import Regression, fit
-from hpcvdj.inference.settings import FEWEST_JUNCTIONS, SelectionPlan
+from hpcvdj.inference.settings import FEWEST_JUNCTIONS, SelectionSettings
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
@@ -98,7 +98,7 @@ class _Real:
 def infer_selection(
     junctions: Junctions | None,
     model: Model,
-    plan: SelectionPlan,
+    plan: SelectionSettings,
     run: Run,
     backend_name: str = AUTO,
     fits: ModelFit = UNCHECKED,
@@ -137,7 +137,7 @@ def infer_selection(
     return run.on_root(fitted)
 
 
-def _real(junctions: Junctions | None, model: Model, plan: SelectionPlan, broken: frozenset[str]) -> _Real:
+def _real(junctions: Junctions | None, model: Model, plan: SelectionSettings, broken: frozenset[str]) -> _Real:
     assert junctions is not None
     own, of_individual, left_out = of_individuals(junctions, model, broken)
     if len(own) < FEWEST_JUNCTIONS:
@@ -188,7 +188,7 @@ class _Sample:
 
 
 def _fitted(
-    real: _Real, samples: Sequence[_Sample], fresh: DistinctJunctions, model: Model, plan: SelectionPlan
+    real: _Real, samples: Sequence[_Sample], fresh: DistinctJunctions, model: Model, plan: SelectionSettings
 ) -> SelectionFit:
     """The factor.
 

@@ -13,7 +13,7 @@ from hpcvdj.chance.settings import CHECKS, Checks
 from hpcvdj.errors import few
 from hpcvdj.inference.folder import write_with_selection
 from hpcvdj.inference.selection import SelectionFit, infer_selection
-from hpcvdj.inference.settings import SelectionPlan
+from hpcvdj.inference.settings import SelectionSettings
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.recombination.exclusions import counts_json
 from hpcvdj.recombination.igor import model_folder
@@ -44,7 +44,7 @@ class InferredSelection:
 def infer_selection_of_tables(
     paths: Sequence[Path],
     model: Model,
-    plan: SelectionPlan,
+    plan: SelectionSettings,
     run: Run,
     backend: str = AUTO,
     opening: Opening = BY_HEADER,
@@ -108,7 +108,7 @@ def _read(
 def infer_selection_in_memory(
     tables: Sequence[Path] | pa.Table,
     model: Model,
-    plan: SelectionPlan,
+    plan: SelectionSettings,
     backend: str,
     checks: Checks,
     warn: Callable[[str], None],

@@ -45,7 +45,7 @@ class RowChoice(Settings):
 
 
 @dataclass(frozen=True)
-class Plan(Settings):
+class InferenceSettings(Settings):
     """How to infer a model.
 
     rows  which rows take part
@@ -96,7 +96,7 @@ class Plan(Settings):
 
 
 @dataclass(frozen=True)
-class SelectionPlan(Settings):
+class SelectionSettings(Settings):
     """How a selection factor is inferred."""
 
     max_junctions: Annotated[

@@ -13,7 +13,7 @@ from hpcvdj.errors import InputError, few, option
 from hpcvdj.inference.folder import fit_facts, named, raise_if_inferred, write_folder
 from hpcvdj.inference.infer import Fit, infer
 from hpcvdj.inference.rows import ChosenRows, choose
-from hpcvdj.inference.settings import Plan
+from hpcvdj.inference.settings import InferenceSettings
 from hpcvdj.inference.start import from_germline, with_anchors
 from hpcvdj.kernels.backends import AUTO, Backend, CpuBackend
 from hpcvdj.kernels.inference.layout import LEAST
@@ -65,13 +65,13 @@ class Inferred:
     unexplained: int
 
 
-def reading_for(plan: Plan) -> Reading:
+def reading_for(plan: InferenceSettings) -> Reading:
     """How junctions are read: with their anchors, up to the longest that GPUs take."""
     reading = PgenConfig(("pgen_nt",), plan.genes).reads(Reading(reads=not plan.rows.likely_errors))
     return replace(reading, longest=LONGEST_CDR3)
 
 
-def reference_of(start: Model | Germline, plan: Plan) -> tuple[Model, Plan]:
+def reference_of(start: Model | Germline, plan: InferenceSettings) -> tuple[Model, InferenceSettings]:
     """The model that calls refer to, and the plan with its start."""
     if isinstance(start, Model):
         return start, replace(plan, start=plan.start or "mixed")
@@ -82,7 +82,7 @@ def reference_of(start: Model | Germline, plan: Plan) -> tuple[Model, Plan]:
     return from_germline(start), replace(plan, start="uniform")
 
 
-def _backend_name(plan: Plan, name: str) -> str:
+def _backend_name(plan: InferenceSettings, name: str) -> str:
     """The backend to open, where `auto` may mean the CPU; InputError if it cannot take errors into account."""
     if not plan.errors:
         return name
@@ -95,7 +95,13 @@ def _backend_name(plan: Plan, name: str) -> str:
 
 
 def infer_tables(
-    inputs: Inputs, start: Model | Germline, plan: Plan, run: Run, backend_name: str, *, strict_binding: bool = False
+    inputs: Inputs,
+    start: Model | Germline,
+    plan: InferenceSettings,
+    run: Run,
+    backend_name: str,
+    *,
+    strict_binding: bool = False,
 ) -> Inferred | None:
     """Infer a model from tables and write its folder, the target of `run`; the result on root, None on other ranks.
 
@@ -153,7 +159,9 @@ def infer_tables(
         return run.on_root(finish)
 
 
-def infer_table(table: Any, start: Model | Germline, plan: Plan, backend_name: str, warn: Callable[[str], None]) -> Fit:
+def infer_table(
+    table: Any, start: Model | Germline, plan: InferenceSettings, backend_name: str, warn: Callable[[str], None]
+) -> Fit:
     """Infer a model from a table in memory, on this machine; `start` as of `infer_tables`.
 
     warn  is told what was excluded, and what to know of the model
@@ -174,7 +182,7 @@ def infer_table(table: Any, start: Model | Germline, plan: Plan, backend_name: s
     return replace(fit, model=replace(named(fit.model, "inferred"), origin=Origin(rows=fit.counted[0])))
 
 
-def _identity(inputs: Inputs, start: Model | Germline, plan: Plan) -> dict[str, Any]:
+def _identity(inputs: Inputs, start: Model | Germline, plan: InferenceSettings) -> dict[str, Any]:
     return {
         "tables": [[table.path.name, table.sha256] for table in inputs.tables],
         "opening": inputs.reading.opening.recorded(),
@@ -193,7 +201,7 @@ def _digest(start: Model | Germline) -> str:
     return start.digest if isinstance(start, Model) else start.digest()
 
 
-def _chosen(junctions: Junctions | None, inputs: Inputs, model: Model, plan: Plan) -> ChosenRows:
+def _chosen(junctions: Junctions | None, inputs: Inputs, model: Model, plan: InferenceSettings) -> ChosenRows:
     assert junctions is not None
     tally, names = tally_of(junctions), few([table.path.name for table in inputs.tables])
     log_exclusions(names, tally.rows_read, tally.excluded, tally.substituted)

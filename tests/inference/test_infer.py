@@ -10,12 +10,12 @@ import pytest
 
 from hpcvdj.errors import InputError
 from hpcvdj.generation.generate import generate
-from hpcvdj.generation.settings import Generation
+from hpcvdj.generation.settings import GenerationSettings
 from hpcvdj.inference.infer import Expectations, Fit, infer
 from hpcvdj.inference.parameters import GENE_USAGE, parameter_names, parameters, uniform
 from hpcvdj.inference.rows import ChosenRows, choose
-from hpcvdj.inference.search import Search, Settings
-from hpcvdj.inference.settings import Plan, RowChoice
+from hpcvdj.inference.search import Search
+from hpcvdj.inference.settings import InferenceSettings, RowChoice
 from hpcvdj.inference.tables import reading_for
 from hpcvdj.kernels.inference.method import InferenceProblem
 from hpcvdj.recombination.igor import load_model, olga_folder
@@ -35,7 +35,7 @@ def chosen_rows(model: Model, rows: list[Junction]) -> ChosenRows:
 def fit_of(model: Model, rows: list[Junction], **options) -> Fit:
     """From some junctions; all parameters by default, and no row held out."""
     run = Run()
-    plan = Plan(**{"only": parameter_names(model), "hold_out": 0.0, "prior": 0.0, **options})
+    plan = InferenceSettings(**{"only": parameter_names(model), "hold_out": 0.0, "prior": 0.0, **options})
     found = infer(chosen_rows(model, rows), model, plan, run, run.bind("cpu"))
     assert found is not None
     return found
@@ -68,7 +68,7 @@ def test_the_order_of_rows_does_not_matter(has_d):
 
 def infer_chosen(model: Model, chosen: ChosenRows) -> Fit:
     run = Run()
-    plan = Plan(only=parameter_names(model), hold_out=0.2, iterations=10, tolerance=0.0)
+    plan = InferenceSettings(only=parameter_names(model), hold_out=0.2, iterations=10, tolerance=0.0)
     found = infer(chosen, model, plan, run, run.bind("cpu"))
     assert found is not None
     return found
@@ -179,7 +179,7 @@ def test_a_state_that_was_saved_ends_the_same(has_d):
     """Also within the bootstrap."""
     model = inferable(7, has_d)
     chosen, states = chosen_rows(model, drawn(model, 60, 1)), []
-    plan, run = Plan(only=parameter_names(model), iterations=5, tolerance=0.0, bootstrap=3), Run()
+    plan, run = InferenceSettings(only=parameter_names(model), iterations=5, tolerance=0.0, bootstrap=3), Run()
     backend = run.bind("cpu")
     whole = infer(chosen, model, plan, run, backend, None, states.append)
     assert whole is not None
@@ -234,19 +234,19 @@ def test_standard_errors_of_slow_parameters():
     model, samples = load_model("mouse_trb", pseudogenes=True), 6
     run = Run()
     backend = run.bind("cpu")
-    table = pa.Table.from_batches(list(generate(model, Generation(4_000, 1), backend, run)))
-    plan = Plan(start="uniform", bootstrap=samples, hold_out=0.0)
+    table = pa.Table.from_batches(list(generate(model, GenerationSettings(4_000, 1), backend, run)))
+    plan = InferenceSettings(start="uniform", bootstrap=samples, hold_out=0.0)
     chosen = choose(read_table(table, model, reading_for(plan)), RowChoice())
     found = infer(chosen, model, plan, run, backend)
     assert found is not None
     assert found.errors is not None
     number = len(chosen.row)
     evaluate = Expectations(InferenceProblem(chosen.repertoire, np.ones(number, np.uint32), model), run, backend)
-    at_the_end = []
+    to_the_end, at_the_end = InferenceSettings(iterations=100, tolerance=0.0), []
     for sample_number in range(samples):
         places = np.random.default_rng([0, sample_number, 1]).integers(number, size=number)
         evaluate.weigh(np.bincount(places, minlength=number).astype(np.uint32))
-        search = Search(Settings(frozenset(parameter_names(model)), 0.0, 100, 0.0), number, 0, found.model)
+        search = Search(to_the_end, frozenset(parameter_names(model)), number, 0, found.model)
         while not search.done:
             search.take(evaluate(search.model, ""), 0.0)
         at_the_end.append(parameters(search.best))
@@ -265,8 +265,8 @@ def test_recovery_of_a_human_model():
     model = load_model("human_trb", pseudogenes=True)
     run = Run()
     backend = run.bind("cpu")
-    batches = list(generate(model, Generation(13_500, 1), backend, run))
-    plan = Plan(start="uniform", iterations=12)
+    batches = list(generate(model, GenerationSettings(13_500, 1), backend, run))
+    plan = InferenceSettings(start="uniform", iterations=12)
     junctions = read_table(pa.Table.from_batches(batches), model, reading_for(plan))
     chosen = choose(junctions, RowChoice())
     found = infer(chosen, model, plan, run, backend)

@@ -11,7 +11,8 @@ import pytest
 
 from hpcvdj.errors import InputError
 from hpcvdj.inference.parameters import PARAMETERS, free_parameters, log_prior, parameter_names, parameters, uniform
-from hpcvdj.inference.search import WAIT, Search, Settings
+from hpcvdj.inference.search import WAIT, Search
+from hpcvdj.inference.settings import InferenceSettings
 from hpcvdj.kernels.inference.expectation_cpu import ExpectationKernel
 from hpcvdj.kernels.inference.layout import Expected
 from hpcvdj.kernels.inference.method import Expectation
@@ -42,9 +43,9 @@ def evaluation(model: Model, number: int, seed: int, *, known: bool = True, held
     return evaluate, int(weights.sum())
 
 
-def search_of(model: Model, rows: int, held: int = 0, **changes) -> Search:
-    settings = Settings(EVERY, 0.0, 12, 0.0)
-    return Search(replace(settings, **changes), rows, held, model)
+def search_of(model: Model, rows: int, held: int = 0, free: frozenset[str] = EVERY, **changes) -> Search:
+    settings = {"iterations": 12, "tolerance": 0.0, **changes}
+    return Search(InferenceSettings(**settings), free, rows, held, model)
 
 
 def ended(search: Search, evaluate: Evaluate, after: Callable[[Search], Search] = lambda own: own) -> list[float]:

@@ -16,7 +16,7 @@ from hpcvdj.errors import InputError
 from hpcvdj.inference import selection as module
 from hpcvdj.inference.distinct import of_individuals
 from hpcvdj.inference.selection import design, infer_selection
-from hpcvdj.inference.settings import SelectionPlan
+from hpcvdj.inference.settings import SelectionSettings
 from hpcvdj.recombination.igor import load_model, read_model
 from hpcvdj.recombination.selection import FILE, RESIDUES, Selection, features, read_selection
 from hpcvdj.repertoires.junctions import read_table
@@ -65,7 +65,7 @@ def selected(drawn):
 
 def fitted(table, model, **options):
     junctions = read_table(table, model, productive_reading())
-    return infer_selection(junctions, model, SelectionPlan(**options), Run(), "cpu")
+    return infer_selection(junctions, model, SelectionSettings(**options), Run(), "cpu")
 
 
 @pytest.fixture(scope="module")
@@ -282,9 +282,9 @@ def test_too_few_rows(drawn, model):
     with pytest.raises(InputError, match=r"900 distinct productive junctions.*too few"):
         fitted(drawn.slice(0, 900), model)
     with pytest.raises(InputError, match="max_junctions=999: give at least"):
-        SelectionPlan(max_junctions=999)
+        SelectionSettings(max_junctions=999)
     with pytest.raises(InputError, match="seed=-1"):
-        SelectionPlan(seed=-1)
+        SelectionSettings(seed=-1)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import hpcvdj
 from hpcvdj.errors import InputError
 from hpcvdj.inference import selection as module
 from hpcvdj.inference.distinct import DistinctJunctions
-from hpcvdj.inference.selection import SelectionPlan, infer_selection
+from hpcvdj.inference.selection import SelectionSettings, infer_selection
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.repertoires.genes import as_read, by_gene
 from hpcvdj.repertoires.junctions import read_table
@@ -37,7 +37,7 @@ def fewer_draws(monkeypatch):
 
 def fitted(table, model):
     junctions = read_table(table.drop_columns("junction"), model, productive_reading(["junction_aa"]), together=True)
-    return infer_selection(junctions, model, SelectionPlan(), Run(), "cpu")
+    return infer_selection(junctions, model, SelectionSettings(), Run(), "cpu")
 
 
 @pytest.mark.parametrize("name", slow_but(LOCI, "human_igk"))

@@ -8,7 +8,7 @@ import pytest
 import hpcvdj
 from hpcvdj.inference import selection as module
 from hpcvdj.inference.selection import infer_selection
-from hpcvdj.inference.settings import SelectionPlan
+from hpcvdj.inference.settings import SelectionSettings
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.selection import RESIDUES
 from hpcvdj.repertoires.junctions import read_table
@@ -36,7 +36,7 @@ def fewer_draws(monkeypatch):
 def fitted(table, model, **options):
     """The factor of a table whose rows name their individuals."""
     junctions = read_table(table, model, productive_reading(), together=True)
-    return infer_selection(junctions, model, SelectionPlan(**options), Run(), "cpu")
+    return infer_selection(junctions, model, SelectionSettings(**options), Run(), "cpu")
 
 
 @pytest.mark.parametrize("name", slow_but(LOCI, "human_igk"))

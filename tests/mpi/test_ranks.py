@@ -17,7 +17,7 @@ from hpcvdj.counting.config import Config
 from hpcvdj.counting.verify import reference
 from hpcvdj.errors import InputError, LostRankError
 from hpcvdj.generation.generate import generate
-from hpcvdj.generation.settings import Generation
+from hpcvdj.generation.settings import GenerationSettings
 from hpcvdj.kernels.backends import open_backend
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.packaged import model_paths
@@ -206,7 +206,9 @@ def test_comparisons_of_individuals_do_not_depend_on_ranks(run, compared, settin
     model = load_model(model_paths()["human_trb_m15"])
     cohort = None
     if run.is_root:
-        drawn = pa.Table.from_batches(list(generate(model, Generation(900, 3, True), open_backend("cpu"), Run())))
+        drawn = pa.Table.from_batches(
+            list(generate(model, GenerationSettings(900, 3, True), open_backend("cpu"), Run()))
+        )
         table = drawn.append_column("repertoire_id", pa.array([f"i{k % 3}" for k in range(len(drawn))]))
         cohort = cohort_of(read_table(table, model, productive_reading(), together=True), model)
     found = compared(cohort, model, settings, run)
