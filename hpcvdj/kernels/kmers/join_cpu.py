@@ -6,7 +6,7 @@ groups.  Other k-mers may be in it too; the comparison of whole keys excludes th
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -29,8 +29,15 @@ _PENDING = 4096
 """Pairs of k-mers that are listed before they are counted: so many that the processor predicts the loop's end."""
 
 
-@dataclass(frozen=True)
-class Buckets:
+class Entries(NamedTuple):
+    """The entries of one table of `Buckets`."""
+
+    key: NDArray[np.unsignedinteger]
+    sequence: NDArray[np.uint16]
+    count: NDArray[np.uint16]
+
+
+class Buckets(NamedTuple):
     """Tables of one set of k-mers, in groups of `GROUP` sequences, each in 2^bits buckets.
 
     masks     uint64 [tables]: the kept positions
@@ -151,36 +158,30 @@ class Join:
         """D of `rows` against the columns."""
         row_buckets, group, n = self._rows(rows, first, last)
         counters = np.zeros((self._d + 1, n, len(self._columns)), dtype=np.uint32)
-        r, c, tables = row_buckets, self._buckets, self._tables
+        tables = self._tables
         for piece in self._pieces(n, first):
-            _join(
-                r.key, r.sequence, r.count, r.offsets, group,
-                c.masks, c.bits, c.offsets, c.longest, c.key, c.sequence, c.count,
-                tables.left_out, tables.counts, tables.plane, *piece, counters,
-            )  # fmt: skip
+            _join(row_buckets, group, self._buckets, tables.left_out, tables.counts, tables.plane, *piece, counters)
         return counters if tables.plane is None else exact_from_raw(counters, self._columns.k)
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
-def _join(  # type: ignore[no-untyped-def]
-    row_key, row_sequence, row_count, row_offsets, row_group,
-    masks, bits, offsets, longest, key, sequence, count, left_out, counts, plane,
-    cells, first_table, last_table, counters,
-):  # fmt: skip
-    planes, rows, columns = counters.shape
-    groups = (columns + GROUP - 1) // GROUP
-    buckets = 1 << bits
+def _join(rows, row_group, columns, left_out, counts, plane, cells, first_table, last_table, counters):  # type: ignore[no-untyped-def]
+    planes, row_number, column_number = counters.shape
+    groups = (column_number + GROUP - 1) // GROUP
+    buckets = 1 << columns.bits
     for cell in prange(len(cells)):
         i0, g = cells[cell] // groups, cells[cell] % groups
         local = np.zeros(planes * GROUP * GROUP, dtype=np.uint32)
-        hits = np.empty((2, _PENDING + longest.max() + 1), dtype=np.uint32)
+        hits = np.empty((2, _PENDING + columns.longest.max() + 1), dtype=np.uint32)
         for t in range(first_table, last_table):
-            row_starts, starts = row_offsets[t, (row_group + i0) * buckets :], offsets[t, g * buckets :]
+            row_starts, starts = rows.offsets[t, (row_group + i0) * buckets :], columns.offsets[t, g * buckets :]
+            row_entries = Entries(rows.key[t], rows.sequence[t], rows.count[t])
+            entries = Entries(columns.key[t], columns.sequence[t], columns.count[t])
             _join_buckets(
-                buckets, row_starts, row_key[t], row_sequence[t], row_count[t], starts, key[t], sequence[t], count[t],
-                np.uint64(planes - 1), t, masks[t], left_out[t], counts[t], plane, hits[0], hits[1], local,
+                buckets, row_starts, row_entries, starts, entries, np.uint64(planes - 1), t, columns.masks[t],
+                left_out[t], counts[t], plane, hits[0], hits[1], local,
             )  # fmt: skip
-        height, width = min(GROUP, rows - i0 * GROUP), min(GROUP, columns - g * GROUP)
+        height, width = min(GROUP, row_number - i0 * GROUP), min(GROUP, column_number - g * GROUP)
         for h in range(planes):
             for i in range(height):
                 for j in range(width):
@@ -189,9 +190,8 @@ def _join(  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def _join_buckets(  # type: ignore[no-untyped-def]
-    buckets, row_starts, row_key, row_sequence, row_count, starts, key, sequence, count,
-    d, t, mask, left_out, counts, plane, hit_row, hit_column, counters,
-):  # fmt: skip
+    buckets, row_starts, rows, starts, columns, d, t, mask, left_out, counts, plane, hit_row, hit_column, counters
+):
     pairs, one, zero = np.uint64(0x5555555555555555), np.uint64(1), np.uint64(0)
     hits = zero
     for b in range(buckets):
@@ -199,10 +199,10 @@ def _join_buckets(  # type: ignore[no-untyped-def]
         if c0 == c1:
             continue
         for e in range(np.uint64(row_starts[b]), np.uint64(row_starts[b + 1])):
-            x = np.uint64(row_key[e])
+            x = np.uint64(rows.key[e])
             # Listed without a branch, which one candidate in five would take: processors predict that badly.
             for c in range(c0, c1):
-                z = np.uint64(key[c]) ^ x
+                z = np.uint64(columns.key[c]) ^ x
                 hit_row[hits], hit_column[hits] = e, c
                 if plane is None:
                     z = (z | (z >> one)) & pairs
@@ -210,31 +210,22 @@ def _join_buckets(  # type: ignore[no-untyped-def]
                 else:
                     hits += np.uint64((z & mask) == zero)
             if hits >= np.uint64(_PENDING):
-                _count(
-                    hits, hit_row, hit_column, row_key, row_sequence, row_count, key, sequence, count,
-                    t, left_out, counts, plane, counters,
-                )  # fmt: skip
+                _count(hits, hit_row, hit_column, rows, columns, t, left_out, counts, plane, counters)
                 hits = zero
-    _count(
-        hits, hit_row, hit_column, row_key, row_sequence, row_count, key, sequence, count,
-        t, left_out, counts, plane, counters,
-    )  # fmt: skip
+    _count(hits, hit_row, hit_column, rows, columns, t, left_out, counts, plane, counters)
 
 
 @numba.njit(cache=True, nogil=True)
-def _count(  # type: ignore[no-untyped-def]
-    hits, hit_row, hit_column, row_key, row_sequence, row_count, key, sequence, count,
-    t, left_out, counts, plane, counters,
-):  # fmt: skip
+def _count(hits, hit_row, hit_column, rows, columns, t, left_out, counts, plane, counters):  # type: ignore[no-untyped-def]
     """Add the pairs of k-mers that this table counts; without a branch as well."""
     pairs, one, two, zero = np.uint64(0x5555555555555555), np.uint64(1), np.uint64(2), np.uint64(0)
     run_0, run_1, run_2 = left_out
     plane_size, group = np.uint64(GROUP * GROUP), np.uint64(GROUP)
     for q in range(hits):
         e, c = np.uint64(hit_row[q]), np.uint64(hit_column[q])
-        product = np.uint32(row_count[e]) * np.uint32(count[c])
+        product = np.uint32(rows.count[e]) * np.uint32(columns.count[c])
         if plane is None:
-            z = np.uint64(key[c]) ^ np.uint64(row_key[e])
+            z = np.uint64(columns.key[c]) ^ np.uint64(rows.key[e])
             z = (z | (z >> one)) & pairs
             differing = np.uint64((z & run_0) != zero)
             differing |= np.uint64((z & run_1) != zero) << one
@@ -242,4 +233,4 @@ def _count(  # type: ignore[no-untyped-def]
             h, product = np.uint64(popcount(z)), product * counts[differing]
         else:
             h = np.uint64(plane[t])
-        counters[h * plane_size + np.uint64(row_sequence[e]) * group + np.uint64(sequence[c])] += product
+        counters[h * plane_size + np.uint64(rows.sequence[e]) * group + np.uint64(columns.sequence[c])] += product
