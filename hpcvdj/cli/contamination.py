@@ -55,10 +55,11 @@ def command(
     run = common.begin(launch)
     log_if_serial(run.world)
     from hpcvdj.cohorts.commands import Further, contaminate_files
-    from hpcvdj.storage.plots import require_plottable
 
     if plot is not None:
-        run.on_root(lambda: require_plottable(plot, overwrite=overwrite))
+        from hpcvdj.reports.plots import draw, require_drawable
+
+        run.on_root(lambda: require_drawable(plot, overwrite=overwrite))
     target = run.to(output, overwrite=overwrite)
     further = Further(write_clean, junctions_out)
     with run.request:
@@ -68,10 +69,8 @@ def command(
     if found is None:
         return
     if plot is not None:
-        from hpcvdj.cohorts.plot import draw_contamination
-
         with told_if_slow(f"drawing {plot}", shown=True):
-            draw_contamination(found, plot, overwrite=overwrite)
+            draw(output, plot, overwrite=overwrite)
     _report(found, written_with_facts(output, junctions_out, plot, write_clean), clean=write_clean is not None)
 
 

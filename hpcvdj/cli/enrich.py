@@ -48,7 +48,7 @@ def command(
     plot: Annotated[
         Path | None,
         Option("figure to draw, of a single table: p-values beside uniform ones, and the hits as a network; .png or "
-               ".svg; needs matplotlib and networkx", metavar="FIGURE"),
+               ".svg; needs the extra report", metavar="FIGURE"),
     ] = None,
     resume: Annotated[bool, Option("of several tables, leave those whose output is complete")] = False,
     overwrite: Overwrite = False,
@@ -77,8 +77,10 @@ def command(
 
     opened = run.from_root(opening.opening)
     if plot is not None:
+        from hpcvdj.reports.plots import draw, require_drawable
+
         # Whether an existing one is replaced depends on the table, if the run resumes.
-        run.on_root(partial(_require_drawable, plot, overwrite=overwrite or resume))
+        run.on_root(partial(require_drawable, plot, overwrite=overwrite or resume))
 
     def plan() -> list[tuple[Path, Path]]:
         several = "run hpcvdj once for each table"
@@ -97,9 +99,7 @@ def command(
         if found is None:
             return
         if plot is not None:
-            from hpcvdj.enrichment.plot import draw
-
-            draw(found.enrichment, plot, overwrite=overwrite or resume)
+            draw(target, plot, overwrite=overwrite or resume)
         if len(work) > 1:
             _report_line(found, table, target)
         else:
@@ -111,13 +111,6 @@ def command(
         _, refused = one_after_another(run, work, compute, lambda table: table.name)
     if refused:
         raise not_all(refused, len(work), "tested")
-
-
-def _require_drawable(plot: Path, *, overwrite: bool) -> None:
-    from hpcvdj.storage.plots import require_networkx, require_plottable
-
-    require_plottable(plot, overwrite=overwrite)
-    require_networkx()
 
 
 def _report_line(found: "Enriched", table: Path, target: Path) -> None:

@@ -55,7 +55,7 @@ OptionalGermline = Annotated[list[Path] | None, _GERMLINE]
 OutputTable = Annotated[
     Path, valued("--output -o", "OUT", "Table to write: .tsv, .tsv.gz or .parquet; - is standard output.")
 ]
-Plot = Annotated[Path | None, Option("figure to draw: .png or .svg; needs matplotlib", metavar="FIGURE")]
+Plot = Annotated[Path | None, Option("figure to draw: .png or .svg; needs the extra report", metavar="FIGURE")]
 _MODEL = valued(
     "--model -m",
     "MODEL",

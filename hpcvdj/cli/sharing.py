@@ -55,10 +55,11 @@ def command(
     run = common.begin(launch)
     log_if_serial(run.world)
     from hpcvdj.cohorts.commands import share_files
-    from hpcvdj.storage.plots import require_plottable
 
     if plot is not None:
-        run.on_root(lambda: require_plottable(plot, overwrite=overwrite))
+        from hpcvdj.reports.plots import draw, require_drawable
+
+        run.on_root(lambda: require_drawable(plot, overwrite=overwrite))
     with run.request:
         opened = run.from_root(opening.opening)
         loaded = run.from_root(lambda: options.used_model(model))
@@ -67,10 +68,8 @@ def command(
     if found is None:
         return
     if plot is not None:
-        from hpcvdj.cohorts.plot import draw_sharing
-
         with told_if_slow(f"drawing {plot}", shown=True):
-            draw_sharing(found, plot, overwrite=overwrite)
+            draw(output, plot, curves=found.roc_curves(), overwrite=overwrite)
     _report(found, written_with_facts(output, overlap, plot))
 
 

@@ -22,7 +22,7 @@ from hpcvdj.cohorts.cohort import Cohort, Sequences, sequences_of, with_any_gene
 from hpcvdj.cohorts.copies import copies_of
 from hpcvdj.cohorts.expected import Numbers, band, survivors_share
 from hpcvdj.cohorts.improbable import Improbable, Pairs, improbable_of
-from hpcvdj.cohorts.ranking import Auc, auc
+from hpcvdj.cohorts.ranking import Auc, auc, roc_curve
 from hpcvdj.cohorts.settings import SharingSettings
 from hpcvdj.cohorts.shared_table import (
     HIT,
@@ -100,6 +100,15 @@ class Sharing:
         several = int(self.observed[2:].sum()) + sum(self.not_tested.values())
         shared = f"{several:,} of {self.tested:,} sequences shared"
         return f"<Sharing of {len(self.cohort.individuals):,} individuals: {shared}>"
+
+    def roc_curves(self) -> dict[str, tuple[Floats, Floats]]:
+        """False and true positive rates of each predictor, by its name and area."""
+        scores, public = self.curves
+        return {
+            f"{name}: {area.area:.3f} ({low:.3f}–{high:.3f})": roc_curve(scores[name], public)
+            for name, area in self.aucs.items()
+            for low, high in [area.interval]
+        }
 
     @property
     def pairs(self) -> Pairs | None:

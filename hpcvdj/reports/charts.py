@@ -3,6 +3,7 @@
 import json
 from functools import cache
 from importlib import resources
+from textwrap import wrap
 from typing import Any
 
 import altair as alt
@@ -22,8 +23,11 @@ MOST_COLOURS = 8
 NARROW = 20
 """A heat map with more columns than this does not fit beside other figures."""
 
-_WIDEST, _STEP = 1080, 14
-"""Pixels of the cells of a heat map, so that its labels are on the page, too; of the side of a cell."""
+_WIDEST, _STEP, _SIDE = 1080, 14, 260
+"""Pixels of the cells of a heat map, so that its labels are on the page, too; of the sides of a cell, of a square."""
+
+_CAPTION = 60
+"""Letters in a line of a caption in a picture."""
 
 _WHITE, _GREY = "#ffffff", "#d4d4d4"
 _LOG = alt.Scale(type="log")
@@ -45,7 +49,7 @@ def heatmap(table: Table, x: str, y: str, key: str, orders: tuple[list[str], lis
 
 
 def lines(table: Table, x: str, y: str, *, log_x: bool = False) -> Any:
-    """The column `y` by `x`: a line for each sample, in the colour of its group or its own."""
+    """The column `y` by `x`: a line for each sample, in the colour of its group or of its own."""
     axis = alt.Axis(grid=False, format=".0e", labelOverlap=True) if log_x else alt.Axis(grid=False)
     scale = alt.Scale(type="log", nice=False) if log_x else alt.Scale(zero=False, nice=False, padding=4)
     chart = _of(table).mark_line(point=alt.OverlayMarkDef(size=14), strokeWidth=1.5, opacity=0.8)
@@ -94,6 +98,17 @@ def carry_over(table: Table) -> Any:
     )  # fmt: skip
 
 
+def roc(table: Table) -> Any:
+    """True by false positive rates of predictors."""
+    square = _of(table, width=_SIDE, height=_SIDE).mark_line(strokeWidth=1.5, interpolate="step-after")
+    color = alt.Color("predictor:N", title=None, sort=None, legend=alt.Legend(labelLimit=400))
+    diagonal = alt.Chart(alt.NamedData(table.name)).mark_line(color="#5c5c5c", strokeDash=[4, 3])
+    return alt.layer(
+        diagonal.encode(x="false:Q", y="false:Q"),
+        square.encode(_column(alt.X, table, "false"), _column(alt.Y, table, "true"), color),
+    )
+
+
 def quantiles(table: Table) -> Any:
     """−log10 of observed p-values by that of expected ones, with the band without any effect."""
     base = _of(table)
@@ -112,8 +127,8 @@ def quantiles(table: Table) -> Any:
 
 def network(nodes: Table, edges: Table) -> Any:
     """Clonotypes as circles, lines between those that differ in at most one residue."""
-    places: dict[str, Any] = {"axis": None, "scale": alt.Scale(zero=False, padding=12)}
-    x, y = alt.X("x:Q", **places), alt.Y("y:Q", **places)
+    position: dict[str, Any] = {"axis": None, "scale": alt.Scale(zero=False, padding=12)}
+    x, y = alt.X("x:Q", **position), alt.Y("y:Q", **position)
     rules = alt.Chart(alt.NamedData(edges.name)).mark_rule(color="#8a8a8a", strokeWidth=0.8)
     circles = _of(nodes, without=("x", "y", "colour")).mark_circle(opacity=0.9, stroke=_WHITE, strokeWidth=0.5)
     size = alt.Size("excess:Q", title=nodes.column("excess").title, scale=alt.Scale(type="log", range=[30, 420]))
@@ -129,18 +144,31 @@ def bundle() -> str:
     return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=VEGA_LITE)
 
 
-def svg(figure: Figure) -> bytes:
-    return vl_convert.vegalite_to_svg(_whole(figure), vl_version=VEGA_LITE).encode()
+def svg(*figures: Figure) -> bytes:
+    return vl_convert.vegalite_to_svg(_picture(figures), vl_version=VEGA_LITE).encode()
 
 
-def png(figure: Figure) -> bytes:
-    return vl_convert.vegalite_to_png(_whole(figure), vl_version=VEGA_LITE, scale=2.5)
+def png(*figures: Figure) -> bytes:
+    return vl_convert.vegalite_to_png(_picture(figures), vl_version=VEGA_LITE, scale=2.5)
 
 
-def _whole(figure: Figure) -> str:
-    """The figure on white, with its data, as JSON."""
-    datasets = {table.name: table.records() for table in figure.tables}
-    return json.dumps({**figure.spec, "datasets": datasets, "config": {**CONFIG, "background": _WHITE}})
+def _picture(figures: tuple[Figure, ...]) -> str:
+    """Figures on white, with their data, as JSON: one alone, or several beside each other below their captions."""
+    datasets = {table.name: table.records() for figure in figures for table in figure.tables}
+    spec: dict[str, Any]
+    if not figures:
+        spec = {"data": {"values": [{}]}, "mark": {"type": "text", "text": "There is nothing to draw."}}
+    elif len(figures) == 1:
+        spec = figures[0].spec
+    else:
+        titled = [
+            {**figure.spec, "title": {"text": wrap(figure.caption, _CAPTION), "anchor": "start"}} for figure in figures
+        ]
+        resolve = {"scale": dict.fromkeys(("color", "size", "strokeDash"), "independent")}
+        spec = {"hconcat": titled, "spacing": 40, "resolve": resolve}
+    title = {"fontSize": 11, "fontWeight": "normal"}
+    config = {**CONFIG, "background": _WHITE, "title": title}
+    return json.dumps({**spec, "datasets": datasets, "config": config})
 
 
 def _of(table: Table, *, without: tuple[str, ...] = (), **size: Any) -> alt.Chart:
@@ -160,7 +188,7 @@ def _column(channel: Any, table: Table, key: str, **options: Any) -> Any:
 def _colours(table: Table) -> list[Any]:
     """The channel that gives lines the colour of their group, or of their sample if there are few."""
     named = {key: list(dict.fromkeys(row.get(key) for row in table.records())) for key in ("group", "sample")}
-    key, names = next(((key, own) for key, own in named.items() if len(own) > 1), ("sample", []))
+    key, names = next(((key, values) for key, values in named.items() if len(values) > 1), ("sample", []))
     return (
         [alt.Color(f"{key}:N", title=None, sort=[str(name) for name in names])]
         if 1 < len(names) <= MOST_COLOURS

@@ -27,15 +27,15 @@ def listed_clonotypes(surveys: list[Survey], command: str) -> Table:
 
     All files have one `listed_score`.
     """
-    found = [survey.clonotypes for survey in surveys if survey.clonotypes is not None]
     score = listed_score(surveys[0])
     numbers: dict[str, int] = {}
     parts = []
-    for survey, part in zip(surveys, found, strict=True):
-        place = pa.array([numbers.setdefault(name, len(numbers)) for name in survey.samples], pa.int64())
-        sample = place.take(part["sample"].combine_chunks())
-        part = part.set_column(part.column_names.index("sample"), "sample", sample)
-        parts.append(part.filter(pc.is_valid(part["aa"])) if part["aa"].null_count else part)
+    for survey in surveys:
+        assert survey.clonotypes is not None
+        part = survey.clonotypes.filter(pc.is_valid(survey.clonotypes["aa"]))
+        number_of = pa.array([numbers.setdefault(name, len(numbers)) for name in survey.samples], pa.int64())
+        sample = number_of.take(part["sample"].combine_chunks())
+        parts.append(part.set_column(part.column_names.index("sample"), "sample", sample))
     number, parts = _first(parts)
     table = pa.concat_tables(parts)
     spelled = merged([table], [*_KEYS, "cdr3"], **{score: "max"})
@@ -43,23 +43,15 @@ def listed_clonotypes(surveys: list[Survey], command: str) -> Table:
     by_nt = spelled.group_by(_KEYS).aggregate([("cdr3", "count"), ("rows", "sum"), (score, how)])
     by_sample = table.group_by(_KEYS).aggregate([("sample", "count_distinct")])
     joined = by_nt.join(by_sample, _KEYS, join_type="inner")
-    order = [("sample_count_distinct", "descending"), ("cdr3_count", "descending"), (f"{score}_{how}", "descending")]
-    best = joined.sort_by([*order, *((key, "ascending") for key in _KEYS)])
-    rows = [
-        {
-            **{key: row[key] for key in _KEYS}, "n_samples": row["sample_count_distinct"],
-            "nt_variants": row["cdr3_count"], "rows": row["rows_sum"], "value": row[f"{score}_{how}"],
-        }
-        for row in best.slice(0, MOST_LISTED).to_pylist()
-    ]  # fmt: skip
-    made = Table.of(
-        f"{command}_clonotypes_{score}",
-        "Amino-acid clonotypes",
-        "v j aa n_samples nt_variants rows value",
-        rows,
-        n_samples="samples",
-        value=_TITLES.get(score, "Pgen, amino acids"),
-    )
+    listed = pa.table({
+        **{key: joined[key] for key in _KEYS}, "n_samples": joined["sample_count_distinct"],
+        "nt_variants": joined["cdr3_count"], "rows": joined["rows_sum"], "value": joined[f"{score}_{how}"],
+    })  # fmt: skip
+    descending = [(key, "descending") for key in ("n_samples", "nt_variants", "value")]
+    best = listed.sort_by([*descending, *((key, "ascending") for key in _KEYS)]).slice(0, MOST_LISTED).to_pylist()
+    titles = {"n_samples": "samples", "value": _TITLES.get(score, "Pgen, amino acids")}
+    name = f"{command}_clonotypes_{score}"
+    made = Table.of(name, "Amino-acid clonotypes", listed.column_names, best, **titles)
     return made.first(number, "the files: group them by V gene, J gene and amino acids")
 
 
@@ -78,27 +70,27 @@ def _first(parts: list[pa.Table]) -> tuple[int, list[pa.Table]]:
     rank = _distinct(all_keys, np.concatenate(samples))[1] << 32 | variants
     if len(keys) > 2 * MOST_LISTED:
         kept = keys[rank >= np.partition(rank, -2 * MOST_LISTED)[-2 * MOST_LISTED]]
-        parts = [part.filter(pa.array(np.isin(own, kept))) for own, part in zip(of_part, parts, strict=True)]
+        parts = [part.filter(pa.array(np.isin(hashes, kept))) for hashes, part in zip(of_part, parts, strict=True)]
     return len(keys), parts
 
 
 def _distinct(keys: NDArray[Any], values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """The keys, ascending, and how many different values each has; pyarrow takes some times the memory for it."""
     order = np.lexsort((values, keys))
-    in_order, own = keys[order], values[order]
+    in_order, beside = keys[order], values[order]
     begins = np.ones(len(keys), dtype=bool)
     begins[1:] = in_order[1:] != in_order[:-1]
     differs = begins.copy()
-    differs[1:] |= own[1:] != own[:-1]
+    differs[1:] |= beside[1:] != beside[:-1]
     first = np.flatnonzero(begins)
     return in_order[first], np.add.reduceat(differs, first, dtype=np.int64)
 
 
 def _hashes(table: pa.Table, names: list[str]) -> NDArray[np.uint64]:
     """A number of the text in these columns, uint64 [rows]."""
-    found = np.zeros(table.num_rows, np.uint64)
+    combined: NDArray[np.uint64]
+    combined, hashes = np.zeros((2, table.num_rows), np.uint64)
     for name in names:
-        own = np.empty(table.num_rows, np.uint64)
-        hash_rows(*text_buffers(table[name].combine_chunks()), own)
-        found = (found ^ own) * _ODD
-    return found
+        hash_rows(*text_buffers(table[name].combine_chunks()), hashes)
+        combined = (combined ^ hashes) * _ODD
+    return combined

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 Cell = int | float | str | None
@@ -64,12 +64,6 @@ class Column:
     kind: Kind
 
 
-def columns(keys: Iterable[str], titles: Mapping[str, str] | None = None) -> tuple[Column, ...]:
-    """Columns by their keys; `titles` are those of columns that have another one here."""
-    known = {**_TITLES, **(titles or {})}
-    return tuple(Column(key, known.get(key, key), _KINDS.get(key, "number")) for key in keys)
-
-
 @dataclass(frozen=True)
 class Table:
     """A table of the page; `name` is unique.  `note` says which rows it has, if not all."""
@@ -88,15 +82,15 @@ class Table:
         names = keys.split() if isinstance(keys, str) else keys
         cells = [[_cell(row.get(name)) for name in names] for row in rows]
         kept = [k for k in range(len(names)) if not cells or any(row[k] is not None for row in cells)]
-        return Table(
-            name, caption, columns([names[k] for k in kept], titles), [[row[k] for k in kept] for row in cells]
-        )
+        headers = {**_TITLES, **titles}
+        columns = [Column(key, headers.get(key, key), _KINDS.get(key, "number")) for key in (names[k] for k in kept)]
+        return Table(name, caption, tuple(columns), [[row[k] for k in kept] for row in cells])
 
     def first(self, total: int, source: str) -> "Table":
         """The rows that a page lists, with a note if there are more: `total` rows in `source`."""
         rows = self.rows[:MOST_LISTED]
         note = f"The first {len(rows):,} of {total:,}; all are in {source}." if total > len(rows) else ""
-        return Table(self.name, self.caption, self.columns, rows, note)
+        return replace(self, rows=rows, note=note)
 
     def has(self, key: str) -> bool:
         return any(column.key == key for column in self.columns)
@@ -168,7 +162,7 @@ class Section:
     def folded(self) -> list[Table]:
         """The tables of figures that are not among `tables`."""
         drawn = {table.name: table for figure in self.figures for table in figure.tables}
-        return [table for name, table in drawn.items() if name not in {own.name for own in self.tables}]
+        return [table for name, table in drawn.items() if name not in {table.name for table in self.tables}]
 
 
 def _cell(value: Any) -> Cell:

@@ -21,19 +21,16 @@ MOST_SERIES = 60
 """More samples than this are drawn as their groups, or as one."""
 
 _VALUES = {
-    "pathways_total": "pathways of a junction, from", "pgen_nt": "Pgen of the nucleotides, from",
-    "pgen_aa": "Pgen of the amino acids, from", "pgen_aa_1mm": "Pgen within one mismatch, from",
+    "pathways_total": "pathways of a junction", "pgen_nt": "Pgen of the nucleotides",
+    "pgen_aa": "Pgen of the amino acids", "pgen_aa_1mm": "Pgen within one mismatch",
 }  # fmt: skip
 _WORDS = {
-    "count": "A pathway is one way to make a junction from a V, a D and a J gene, cut back, extended by "
-    "P-nucleotides and "
-    "joined with n-nucleotides. Numbers of pathways are not probabilities. The weight of a junction is the sum of its "
-    "pathways, each divided by 4 to the power of its number of n-nucleotides: it says better than their number "
-    "how easily "
-    "recombination makes the junction.",
+    "count": "A pathway is one way to make a junction from a V, a D and a J gene, cut back, extended by P-nucleotides "
+    "and joined with n-nucleotides. Numbers of pathways are not probabilities. The weight of a junction is the sum of "
+    "its pathways, each divided by 4 to the power of its number of n-nucleotides: it says better than their number "
+    "how easily recombination makes the junction.",
     "pgen": "Pgen, the generation probability, says how often recombination makes a junction, before selection. "
-    "Junctions "
-    "with a high Pgen are found in many people without any common antigen.",
+    "Junctions with a high Pgen are found in many people without any common antigen.",
 }
 _NAMES = {"count": "Pathways", "pgen": "Generation probabilities"}
 
@@ -53,9 +50,9 @@ def sample_sections(outputs: Outputs) -> list[Section]:
         return []
     sections = [samples(outputs), left_out(outputs), genes(outputs)]
     for command in _NAMES:
-        own = [each for each in outputs.surveys if each.command == command]
-        if own:
-            sections += [values(outputs, own, command), junctions(outputs, own, command)]
+        surveys = [survey for survey in outputs.surveys if survey.command == command]
+        if surveys:
+            sections += [values(outputs, surveys, command), junctions(outputs, surveys, command)]
     return [*sections, lengths(outputs)]
 
 
@@ -73,14 +70,14 @@ def once(outputs: Outputs) -> Iterator[tuple[Survey, int]]:
 
 def series(outputs: Outputs, members: Iterable[tuple[Survey, int]]) -> list[_Series]:
     """The lines of a figure: samples by group or, if these are more than `MOST_SERIES`, groups."""
-    found = [(survey, k, outputs.group(survey.samples[k])) for survey, k in members if survey.counted[k]]
-    found.sort(key=lambda item: item[2] or "")
-    if len(found) <= MOST_SERIES:
-        return [_Series(survey.samples[k], group, [(survey, k)]) for survey, k, group in found]
+    counted = [(survey, k, outputs.group(survey.samples[k])) for survey, k in members if survey.counted[k]]
+    counted.sort(key=lambda item: item[2] or "")
+    if len(counted) <= MOST_SERIES:
+        return [_Series(survey.samples[k], group, [(survey, k)]) for survey, k, group in counted]
     groups = defaultdict(list)
-    for survey, k, group in found:
+    for survey, k, group in counted:
         groups[group].append((survey, k))
-    return [_Series(group or "samples without a group", group, own) for group, own in groups.items()]
+    return [_Series(group or "samples without a group", group, drawn) for group, drawn in groups.items()]
 
 
 def samples(outputs: Outputs) -> Section:
@@ -101,15 +98,10 @@ def samples(outputs: Outputs) -> Section:
 
     measures = [name for name in _VALUES if any(name in survey.measures for survey in outputs.surveys)]
     keys = ["sample", "group", "file", "command", "read", "counted"]
-    titles = {f"{name}_none": f"{title.removesuffix(', from')}: none, %" for name, title in _VALUES.items()}
-    titles |= {name: f"{title.removesuffix(', from')}, median" for name, title in _VALUES.items()}
-    table = Table.of(
-        "samples_table",
-        "Samples",
-        keys + [key for name in measures for key in (name, f"{name}_none")],
-        rows(),
-        **titles,
-    )
+    keys += [key for name in measures for key in (name, f"{name}_none")]
+    titles = {f"{name}_none": f"{title}: none, %" for name, title in _VALUES.items()}
+    titles |= {name: f"{title}, median" for name, title in _VALUES.items()}
+    table = Table.of("samples_table", "Samples", keys, rows(), **titles)
     words = ["Medians are at most 1 % too low."]
     missing = [survey.samples[k] for survey, k in once(outputs) if not outputs.group(survey.samples[k])]
     if outputs.groups and missing:
@@ -141,18 +133,15 @@ def left_out(outputs: Outputs) -> Section:
 
 
 def _shares(
-    outputs: Outputs,
-    members: Iterable[tuple[Survey, int]],
-    tables: Callable[[Survey], pa.Table],
-    keys: list[str],
+    outputs: Outputs, members: Iterable[tuple[Survey, int]], tables: Callable[[Survey], pa.Table], keys: list[str]
 ) -> Iterator[dict[str, Any]]:
     """The rows of a tally by the series of a figure.
 
     sample (the series), group, keys, rows, and their share in percent
     """
     for line in series(outputs, members):
-        own = [tables(survey).filter(pc.field("sample") == k).select([*keys, "rows"]) for survey, k in line.members]
-        table = merged(own, keys).sort_by([(key, "ascending") for key in keys])
+        parts = [tables(survey).filter(pc.field("sample") == k).select([*keys, "rows"]) for survey, k in line.members]
+        table = merged(parts, keys).sort_by([(key, "ascending") for key in keys])
         total = max(1, sum(int(survey.counted[k]) for survey, k in line.members))
         for row in table.to_pylist():
             yield {"sample": line.name, "group": line.group, **row, "share": 100 * row["rows"] / total}
@@ -165,30 +154,20 @@ def genes(outputs: Outputs) -> Section:
     if len(members) == 1:
         rows = list(_shares(outputs, members, lambda survey: survey.usage, ["v", "j"]))
         table = Table.of("pairs_table", "V–J pairs", "v j rows share", sorted(rows, key=lambda row: -row["rows"]))
-        orders = [sorted({row[key] for row in rows}, key=natural_key) for key in "jv"]
+        j, v = (sorted({row[key] for row in rows}, key=natural_key) for key in "jv")
         most = table.peak("share", "{v} with {j}, {share} %")
         caption = f"Junctions by V and J gene, in percent. The most frequent pair: {most}."
-        figures.append(
-            Figure(
-                "vj",
-                "Heat map",
-                caption,
-                charts.heatmap(table, "j", "v", "share", (orders[0], orders[1])),
-                (table,),
-                wide=len(orders[0]) > charts.NARROW,
-            )
-        )
+        chart = charts.heatmap(table, "j", "v", "share", (j, v))
+        figures.append(Figure("vj", "Heat map", caption, chart, (table,), wide=len(j) > charts.NARROW))
     else:
         for key, name in (("v", "V"), ("j", "J")):
             rows = list(_shares(outputs, members, lambda survey: survey.usage, [key]))
             table = Table.of(f"{key}_table", f"{name} genes by sample", f"sample group {key} rows share", rows)
             order = sorted({row[key] for row in rows}, key=natural_key)
-            own = list(dict.fromkeys(row["sample"] for row in rows))
-            caption = (
-                f"{name} genes of each sample, in percent. Largest share: "
-                f"{table.peak('share', f'{{{key}}} in {{sample}}, {{share}} %')}."
-            )
-            chart = charts.heatmap(table, key, "sample", "share", (order, own))
+            samples = list(dict.fromkeys(row["sample"] for row in rows))
+            most = table.peak("share", f"{{{key}}} in {{sample}}, {{share}} %")
+            caption = f"{name} genes of each sample, in percent. Largest share: {most}."
+            chart = charts.heatmap(table, key, "sample", "share", (order, samples))
             figures.append(Figure(f"{key}_genes", "Heat map", caption, chart, (table,), wide=True))
     words = ["All alleles of a gene are taken together. A missing field has no junction."]
     return Section("genes", "V and J genes", words, figures)
@@ -201,24 +180,19 @@ def values(outputs: Outputs, surveys: list[Survey], command: str) -> Section:
     for measure in [name for name in _VALUES if all(name in survey.measures for survey in surveys)]:
 
         def doublings(survey: Survey, measure: str = measure) -> pa.Table:
-            own = survey.values.filter((pc.field("measure") == measure) & (pc.field("bin") > 0))
-            power = pc.shift_right(own["bin"], 7)
-            return merged([own.select(["sample", "rows"]).append_column("low", power)], ["sample", "low"])
+            bins = survey.values.filter((pc.field("measure") == measure) & (pc.field("bin") > 0))
+            power = pc.shift_right(bins["bin"], 7)
+            return merged([bins.select(["sample", "rows"]).append_column("low", power)], ["sample", "low"])
 
+        title = _VALUES[measure]
         rows = [{**row, "low": 2.0 ** (row["low"] - 1023)} for row in _shares(outputs, members, doublings, ["low"])]
-        table = Table.of(
-            f"{measure}_values",
-            f"Junctions by {_VALUES[measure].removesuffix(', from')}",
-            "sample group low rows share",
-            rows,
-            low=_VALUES[measure],
-        )
+        keys = "sample group low rows share"
+        table = Table.of(f"{measure}_values", f"Junctions by {title}", keys, rows, low=f"{title}, from")
         if rows:
             most = table.peak("share", "{share} % of the junctions of {sample} from {low}")
             caption = (
-                f"{_VALUES[measure].removesuffix(', from').capitalize()}; each point is a doubling. Most: {most}. "
-                "Junctions "
-                "with the value 0 are in the table of samples."
+                f"{title.capitalize()}; each point is a doubling. Most: {most}. Junctions with the value 0 are in the "
+                "table of samples."
             )
             chart = charts.lines(table, "low", "share", log_x=True)
             figures.append(Figure(f"{measure}_distribution", "Distribution", caption, chart, (table,)))
@@ -235,15 +209,9 @@ def _reached(outputs: Outputs, members: list[tuple[Survey, int]]) -> Iterator[Fi
         before = rows[-1]["reached"] if rows and rows[-1]["sample"] == row["sample"] else 0.0
         if row["needs"] >= 0:
             rows.append({**row, "n": row["needs"], "reached": before + row["share"]})
-    title = "junctions with a pathway, %"
-    table = Table.of(
-        "reached_table",
-        "Junctions with a pathway, by number of n-nucleotides",
-        "sample group n rows reached",
-        rows,
-        reached=title,
-        rows="junctions that need so many",
-    )
+    titles = {"reached": "junctions with a pathway, %", "rows": "junctions that need so many"}
+    caption = "Junctions with a pathway, by number of n-nucleotides"
+    table = Table.of("reached_table", caption, "sample group n rows reached", rows, **titles)
     if rows:
         most = table.peak("reached", "{reached} % at {n} in {sample}")
         caption = f"Junctions that have a pathway with at most so many n-nucleotides. Most: {most}."
@@ -252,41 +220,33 @@ def _reached(outputs: Outputs, members: list[tuple[Survey, int]]) -> Iterator[Fi
 
 def _different(surveys: list[Survey]) -> list[str]:
     """A warning if values of these files cannot be compared."""
-    configs = [survey.facts.get("config", {}) for survey in surveys]
-    asked: dict[str, list[str]] = {
-        "largest n-lengths": [str(config.get("max_n_asked", config.get("max_n", ""))) for config in configs],
-        "D forms": [str(config.get("d_forms", "")) for config in configs],
-        "D alleles": [str(survey.facts.get("d_alleles", "")) for survey in surveys],
-        "numbers of P-nucleotides": [str(survey.facts.get("max_p", "")) for survey in surveys],
-        "models": [str(survey.facts.get("model_sha256", ""))[:12] for survey in surveys],
-    }
-    differ = [
-        f"{name} ({', '.join(filter(None, dict.fromkeys(own)))})"
-        for name, own in asked.items()
-        if len(set(filter(None, own))) > 1
-    ]
-    return (
-        [f"These values cannot be compared with each other: the files have different {'; '.join(differ)}."]
-        if differ
-        else []
-    )
+    asked: dict[str, dict[str, None]] = defaultdict(dict)
+    for survey in surveys:
+        facts, config = survey.facts, survey.facts.get("config", {})
+        for name, setting in (
+            ("largest n-lengths", config.get("max_n_asked", config.get("max_n", ""))),
+            ("D forms", config.get("d_forms", "")),
+            ("D alleles", facts.get("d_alleles", "")),
+            ("numbers of P-nucleotides", facts.get("max_p", "")),
+            ("models", str(facts.get("model_sha256", ""))[:12]),
+        ):
+            if str(setting):
+                asked[name][str(setting)] = None
+    differ = [f"{name} ({', '.join(settings)})" for name, settings in asked.items() if len(settings) > 1]
+    words = "These values cannot be compared with each other: the files have different"
+    return [f"{words} {'; '.join(differ)}."] if differ else []
 
 
 def lengths(outputs: Outputs) -> Section:
     """How long the CDR3s are, in amino acids for files of amino acids."""
     figures = []
-    for amino, unit in ((False, "nucleotides"), (True, "amino acids")):
-        members = [(survey, k) for survey, k in once(outputs) if survey.amino == amino]
+    for name, unit in (("lengths", "nucleotides"), ("lengths_aa", "amino acids")):
+        members = [(survey, k) for survey, k in once(outputs) if survey.amino == (unit == "amino acids")]
         rows = list(_shares(outputs, members, lambda survey: survey.lengths, ["length"]))
         if rows:
-            name = "lengths" if not amino else "lengths_aa"
-            table = Table.of(
-                f"{name}_table",
-                f"Junctions by CDR3 length, {unit}",
-                "sample group length rows share",
-                rows,
-                length=f"CDR3 length, {unit}",
-            )
+            title = f"CDR3 length, {unit}"
+            keys = "sample group length rows share"
+            table = Table.of(f"{name}_table", f"Junctions by {title}", keys, rows, length=title)
             most = table.peak("share", "{length} in {sample}, {share} %")
             caption = f"CDR3 length in {unit}, without the conserved ends of the junction. Most frequent: {most}."
             figures.append(Figure(name, "Lines", caption, charts.lines(table, "length", "share"), (table,)))
@@ -300,12 +260,14 @@ def junctions(outputs: Outputs, surveys: list[Survey], command: str) -> Section:
         "conserved Cys and Phe or Trp at the ends of a junction."
     ]
     scores = dict.fromkeys(survey.score for survey in surveys)
-    tables = [_top(outputs, [own for own in surveys if own.score == score], command, score) for score in scores]
+    tables = [
+        _top(outputs, [survey for survey in surveys if survey.score == score], command, score) for score in scores
+    ]
     clonotypes = [survey for survey in surveys if survey.clonotypes is not None]
     if len(clonotypes) < len(surveys):
         words.append(f"Amino-acid clonotypes of files with more than {MOST_ROWS:,} rows are left out.")
     for score in dict.fromkeys(map(listed_score, clonotypes)):
-        tables.append(listed_clonotypes([own for own in clonotypes if listed_score(own) == score], command))
+        tables.append(listed_clonotypes([survey for survey in clonotypes if listed_score(survey) == score], command))
     if clonotypes:
         words.append(
             "An amino-acid clonotype is a V gene, a J gene and the amino acids of a CDR3. Each nucleotide variant is a "
@@ -327,8 +289,7 @@ def _top(outputs: Outputs, surveys: list[Survey], command: str, score: str) -> T
     ]  # fmt: skip
     measures = dict.fromkeys((score, *(name for survey in surveys for name in survey.measures)))
     keys = ["sample", "group", "v_call", "j_call", "aa", "cdr3", "rows", *measures]
-    words = "weight" if score == "weight" else _VALUES[score].removesuffix(", from")
-    caption = f"Junctions with the largest {words}: up to {TOP} of each sample"
+    caption = f"Junctions with the largest {_VALUES.get(score, score)}: up to {TOP} of each sample"
     return Table.of(f"{command}_top_{score}", caption, keys, rows).first(len(rows), "the files")
 
 

@@ -32,11 +32,16 @@ def require_networkx() -> Any:
 
 
 def require_plottable(target: Path, *, overwrite: bool) -> None:
-    """Raise InputError unless a plot can be drawn to `target`, a new .png or .svg; checked before the work is done."""
+    """Raise InputError unless matplotlib can draw to `target`, a new .png or .svg; checked before the work is done."""
+    require_picture(target, overwrite=overwrite)
+    pyplot()
+
+
+def require_picture(target: Path, *, overwrite: bool) -> None:
+    """Raise InputError unless `target` is the name of a new .png or .svg that can be written."""
     if target.suffix.lower() not in (".png", ".svg"):
         raise InputError(f"{target}: the name must end in .png or .svg")
     require_writable(target, overwrite=overwrite)
-    pyplot()
 
 
 def save(figure: Any, target: Path, *, overwrite: bool) -> None:

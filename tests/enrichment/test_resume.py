@@ -19,7 +19,7 @@ def words(tmp_path_factory):
 
 def test_table_and_facts_belong_together(words, tmp_path):
     target, plot = tmp_path / "o.tsv", tmp_path / "f.svg"
-    pytest.importorskip("matplotlib")
+    pytest.importorskip("altair")
     given = [*words, "-o", target, "--plot", plot]
     hpcvdj_command(*given)
     content = target.read_bytes()

@@ -1,0 +1,57 @@
+"""The figure of `--plot`: what the report draws of a table of `sharing`, `contamination` or `enrich`, side by side."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcvdj.reports.elements import Figure, Table
+from hpcvdj.reports.outputs import read_outputs
+from hpcvdj.results.frames import require
+from hpcvdj.storage.files import atomic_path
+from hpcvdj.storage.plots import require_picture
+
+Curves = Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]]
+"""False and true positive rates by the predictor, with its area under the curve."""
+
+_POINTS = 400
+"""Points of a ROC curve that are drawn, equally far apart along it."""
+
+
+def require_drawable(target: Path, *, overwrite: bool) -> None:
+    """Raise InputError if no figure can be drawn to `target`, a new .png or .svg: checked before the work is done."""
+    require_picture(target, overwrite=overwrite)
+    for library in ("altair", "networkx", "vl_convert"):
+        require(library, "report")
+
+
+def draw(table: Path, target: Path, *, curves: Curves | None = None, overwrite: bool = False) -> None:
+    """Draw the figures of a table that has facts beside it, and ROC curves, to `target` (.png or .svg)."""
+    from hpcvdj.reports import charts
+    from hpcvdj.reports.findings import finding_sections
+
+    figures = [figure for section in finding_sections(read_outputs([table])) for figure in section.figures]
+    if curves:
+        figures.append(_roc(curves))
+    picture = {".png": charts.png, ".svg": charts.svg}[target.suffix.lower()]
+    with atomic_path(target, overwrite=overwrite) as temporary:
+        temporary.write_bytes(picture(*figures))
+
+
+def _roc(curves: Curves) -> Figure:
+    from hpcvdj.reports import charts
+
+    rows: list[dict[str, Any]] = []
+    for predictor, rates in curves.items():
+        false, true = rates
+        drawn = np.unique(np.searchsorted(false + true, np.linspace(0, 2, _POINTS)).clip(max=len(false) - 1))
+        rows += [
+            {"predictor": predictor, "false": x, "true": y}
+            for x, y in zip(false[drawn].tolist(), true[drawn].tolist(), strict=True)
+        ]
+    titles = {"false": "false positive rate", "true": "true positive rate"}
+    table = Table.of("roc", "ROC curves", "predictor false true", rows, **titles)
+    caption = "Predictors of two individuals or more, with the area under the curve and its 95 % interval (DeLong)."
+    return Figure("roc", "Lines", caption, charts.roc(table), (table,))
