@@ -123,7 +123,10 @@ def likely_scenarios(
     table, _ = values_of_table(row, loaded, PgenConfig(("pgen_nt",), "any" if v_call is None else "call"))
     (reason,) = table[Pgen.excluded].to_pylist()
     if reason:
-        raise InputError(f"{junction or 'the empty sequence'}: {reason}; give a junction and calls of {loaded.name}")
+        raise InputError(
+            f"{junction or 'the empty sequence'}: {reason}; explain takes nucleotides: give a junction of A, C, G, T "
+            f"and calls of {loaded.name}"
+        )
     v = loaded.alleles("V") if v_call is None else loaded.resolve("V", v_call)
     j = loaded.alleles("J") if j_call is None else loaded.resolve("J", j_call)
     assert isinstance(v, Alleles)

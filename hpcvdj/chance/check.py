@@ -158,8 +158,13 @@ class ModelFit:
         if self.better is not None:
             name, nats = self.better
             found.append(f"{name} fits better: most rows are about {times_text(nats / np.log(10))} times as probable")
-        if self.impossible >= MANY_IMPOSSIBLE:
-            found.append(f"{100 * self.impossible:.0f} % of {self.rows:,} rows are impossible under the model")
+        every = self.rows + self.lacking
+        unfit = (self.impossible * self.rows + self.lacking) / max(every, 1)
+        if unfit >= MANY_IMPOSSIBLE:
+            found.append(
+                f"{100 * unfit:.0f} % of {every:,} rows are impossible under the model, or have genes or alleles that "
+                "it lacks: are they of another species or locus?"
+            )
         if self.impossible >= MOST_IMPOSSIBLE:
             return found
         # What explains other findings goes first.

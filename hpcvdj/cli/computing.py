@@ -40,11 +40,19 @@ def compute_each(
 
     InputError at the end, with their names, if some could not be computed, or had no row that could be.
     """
+    from hpcvdj.storage.files import require_writable
     from hpcvdj.values.summary import total_of
 
     with run.request:
         work = run.from_root(plan)
-        facts = run.from_root(lambda: check([inputs for inputs, _ in work])) if check is not None else {}
+
+        def checked() -> dict[str, Any]:
+            # A check takes seconds: what would be refused after it is refused now.
+            if len(work) == 1 and not started.resume:
+                require_writable(work[0][1], overwrite=started.overwrite)
+            return check([inputs for inputs, _ in work]) if check is not None else {}
+
+        facts = run.from_root(checked)
 
         def compute(inputs: "Inputs", target: Path) -> "Summary | None":
             summary = _computed(run, inputs, target, reference, config, started, facts)

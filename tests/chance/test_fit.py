@@ -206,6 +206,17 @@ def test_one_table_of_another_species(tmp_path):
     assert check_tables(Checks(), [tables_of([tmp_path], PgenConfig().reads(Reading()))], model, print).tables == ()
 
 
+@pytest.mark.olga
+def test_some_rows_of_another_species():
+    """Mouse genes that the human model lacks count, too: of human rows, few are unfit."""
+    human, mouse = (rows_of(load_model(name), 700, productive=True) for name in ("human_trb", "mouse_trb"))
+    model, question = load_model("human_trb"), "are they of another species or locus?"
+    assert not any(question in line for line in fit_of(human, model).lines())
+    mixed = fit_of(pa.concat_tables([human, mouse.slice(480)]), model)
+    assert mixed.impossible < checking.MANY_IMPOSSIBLE
+    assert any(line.endswith(question) for line in mixed.lines())
+
+
 def test_few_rows_are_not_judged(model):
     table, reading = rows_of(model, 150, productive=True), PgenConfig().reads(Reading())
     fit = fit_of(table, model)

@@ -296,6 +296,6 @@ def test_the_help_of_groups_looks_like_that_of_commands():
 
 
 def test_explain_takes_nucleotides():
-    words = "explain", "CASSIDTQQAFVEQYF", "--v", "TRBV5", "--j", "TRBJ2-4", "-g", GERMLINE
-    _, err = hpcvdj_command(*words, code=2)
-    assert "these seem to be amino acids; explain takes nucleotides" in err
+    for source in (("-g", GERMLINE, "--v", "TRBV5", "--j", "TRBJ2-4"), ("-m", "human_trb_m15")):
+        _, err = hpcvdj_command("explain", "CASSIDTQQAFVEQYF", *source, code=2)
+        assert "these seem to be amino acids; explain takes nucleotides" in err

@@ -203,6 +203,18 @@ def test_a_result_of_the_user_is_not_replaced(tmp_path, model, table):
     assert (tmp_path / "o.tsv.h5").read_text() == "mine"
 
 
+@pytest.mark.parametrize("name", ["o.tsv", "o.h5"])
+def test_an_output_that_exists_is_refused_before_the_model_is_compared(tmp_path, model, name):
+    rows = [(v, j, f"TGT{'A' * k}TTT") for k, (v, j, _) in enumerate(mouse_junctions(hpcvdj.load_model(model), 120))]
+    wrong, output = written(frame_of(rows), tmp_path), tmp_path / name
+    _, err = hpcvdj_command("pgen", wrong, "-m", model, "-o", output, code=2)
+    assert "cannot make" in error_line(err)
+    output.write_text("mine")
+    _, err = hpcvdj_command("pgen", wrong, "-m", model, "-o", output, code=2)
+    assert "exists already" in error_line(err)
+    assert output.read_text() == "mine"
+
+
 def test_results_of_another_model_are_not_continued(tmp_path, model, table):
     other = mouse_files(seed=2).write(tmp_path / "other")
     hpcvdj_command("pgen", table, "-m", model, "-o", tmp_path / "o.h5")

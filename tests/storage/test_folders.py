@@ -224,7 +224,7 @@ def test_what_changed_is_no_complete_folder(target):
     (target / "notes").write_text("mine")
     require_unchanged_folder(target)
     (target / "a").write_text("x")
-    with pytest.raises(InputError, match="m: a changed since hpcvdj wrote it"):
+    with pytest.raises(InputError, match=r"m: a changed since hpcvdj wrote it; move .* without resume=True$"):
         require_unchanged_folder(target)
 
 
