@@ -52,7 +52,7 @@ TABLE_OUT = "OUT"
 """The metavar of those that name a table."""
 
 FOLDER_OUT = "FOLDER"
-"""The metavar of those that name a folder, which is written as a whole."""
+"""The metavar of those that name a folder, which is written at once."""
 
 WIDTH_WITHOUT_TERMINAL = 160
 
@@ -95,9 +95,8 @@ class Command(TyperCommand):
         """The words of the usage line: arguments, options that are needed, and that there are others."""
         # click shows an argument that is needed in braces.
         arguments = [re.sub("[{}]", "", piece) for param in self.params for piece in param.get_usage_pieces(ctx)]
-        needed = [
-            f"{min(own.opts, key=len)} {own.metavar}" for own in self.params if own.required and own.opts[0][0] == "-"
-        ]
+        required = [param for param in self.params if param.required and param.param_type_name == "option"]
+        needed = [f"{min(param.opts, key=len)} {param.metavar}" for param in required]
         return [*arguments, *needed, "[OPTIONS]"]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -163,7 +162,7 @@ def _make_paths(parameters: list[Any], values: dict[str, Any]) -> None:
     for parameter in parameters:
         given = values.get(parameter.name)
         if getattr(getattr(parameter, "type", None), "name", "") == "path" and given is not None:
-            values[parameter.name] = [Path(own) for own in given] if isinstance(given, list | tuple) else Path(given)
+            values[parameter.name] = [Path(path) for path in given] if isinstance(given, list | tuple) else Path(given)
 
 
 def _require_distinct(values: dict[str, Any], folders: list[str]) -> None:
@@ -299,7 +298,7 @@ def begin(launch: Launch = _ALONE) -> "Run":
 def complain(error: HpcvdjError) -> None:
     """Print one line to stderr: an error, or that there is nothing to do."""
     kind = "" if isinstance(error, StoppedError | CompleteError) else "error: "
-    # A file's own words may have line ends.
+    # What a file says may have line ends.
     print(f"hpcvdj: {kind}{' '.join(str(error).split(chr(10)))}", file=sys.stderr)
 
 

@@ -1,6 +1,6 @@
-"""Standard input and output in place of files: `-` on the command line.
+"""Standard input and output instead of files: `-` on the command line.
 
-Tables are read more than once, and appear whole or not at all, so both go through a temporary file.
+Tables are read more than once, and appear when they are complete, so both go through a temporary file.
 """
 
 import os
