@@ -28,7 +28,7 @@ _taken: list[str] = []
 """The output that is written to standard output, if one is."""
 
 
-def named(text: str) -> str:
+def with_stream_names(text: str) -> str:
     """A message in which the temporary files have the names of the streams that they are."""
     for folder in _folders:
         for name, words in _WORDS.items():
