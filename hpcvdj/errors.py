@@ -1,6 +1,6 @@
 """The errors that hpcvdj raises on purpose, and the choices that users make by name.
 
-An error's message names the file, the place and the remedy.  A choice is declared once, as a subclass with a `name`:
+An error's message names the file, the line and the remedy.  A choice is declared once, as a subclass with a `name`:
 the command line, the Python functions, validation and the documentation ask the base class, so a new method, reader or
 score is one class.
 """
@@ -44,7 +44,7 @@ def option(name: str, value: Any = _NO_VALUE) -> str:
     named = _SHORT.get(name, f"--{name.replace('_', '-')}")
     if value is _NO_VALUE or value is True:
         return named
-    text = ",".join(f"{key}={own}" for key, own in value.items()) if isinstance(value, dict) else str(value)
+    text = ",".join(f"{key}={word}" for key, word in value.items()) if isinstance(value, dict) else str(value)
     return f"{named} {quote(text)}"
 
 
@@ -156,12 +156,12 @@ def require_choice(name: str, value: object, choices: Iterable[str]) -> None:
 
 def choices(base: type[T]) -> dict[str, type[T]]:
     """The subclasses of `base` that have a `name` of their own, by name, in the order of their definition."""
-    found: dict[str, type[T]] = {}
+    known: dict[str, type[T]] = {}
     for subclass in base.__subclasses__():
         if "name" in vars(subclass):
-            found[vars(subclass)["name"]] = subclass
-        found.update(choices(subclass))
-    return found
+            known[vars(subclass)["name"]] = subclass
+        known.update(choices(subclass))
+    return known
 
 
 def choice(base: type[T], name: str, what: str) -> T:

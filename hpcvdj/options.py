@@ -129,21 +129,21 @@ class Declared(NamedTuple):
             raise OptionError.of(self.name, value, "give True or False" if kind is bool else "give a text")
 
     def _within(self, value: Any) -> bool:
-        own = self.option
+        bounds = self.option
         return (
-            (math.isfinite(value) or (own.infinite and value > 0))
-            and (own.least is None or value >= own.least)
-            and (own.most is None or value <= own.most)
-            and (own.above is None or value > own.above)
-            and (own.below is None or value < own.below)
+            (math.isfinite(value) or (bounds.infinite and value > 0))
+            and (bounds.least is None or value >= bounds.least)
+            and (bounds.most is None or value <= bounds.most)
+            and (bounds.above is None or value > bounds.above)
+            and (bounds.below is None or value < bounds.below)
         )
 
     def limits(self) -> str:
         """Which numbers it can be: `a number from 1 to 5`."""
-        own, whole = self.option, self.type is int
+        bounds, integer = self.option, self.type is int
         least, most, above, below = (
-            None if bound is None else f"{bound:,}" if whole or bound == int(bound) else f"{bound:g}"
-            for bound in (own.least, own.most, own.above, own.below)
+            None if bound is None else f"{bound:,}" if integer or bound == int(bound) else f"{bound:g}"
+            for bound in (bounds.least, bounds.most, bounds.above, bounds.below)
         )
         if least and most:
             return f"a number from {least} to {most}"
@@ -155,7 +155,7 @@ class Declared(NamedTuple):
             return f"a finite number above {above}" + f", at most {most}" * bool(most)
         if least:
             return f"at least {least}"
-        return "a whole number" if whole else "a number"
+        return "a whole number" if integer else "a number"
 
 
 @dataclass(frozen=True)
@@ -163,13 +163,13 @@ class Settings:
     """What users choose; raises OptionError, which names the option, for values that there are not."""
 
     def __post_init__(self) -> None:
-        for own in declared(type(self)).values():  # type: ignore[arg-type]
-            own.require(getattr(self, own.name))
+        for option in declared(type(self)).values():  # type: ignore[arg-type]
+            option.require(getattr(self, option.name))
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
         """The settings of values by name, of which those of other settings are ignored."""
-        given = {own.name: values[own.name] for own in fields(cls) if own.init and own.name in values}
+        given = {field.name: values[field.name] for field in fields(cls) if field.init and field.name in values}
         return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
 
 
@@ -177,9 +177,9 @@ class Settings:
 def declared(settings: type[Settings]) -> dict[str, Declared]:
     """The options of a settings class, by name, in the order of its fields."""
     hints = get_type_hints(settings, include_extras=True)
-    defaults = {own.name: REQUIRED if own.default is MISSING else own.default for own in fields(settings)}
+    defaults = {field.name: REQUIRED if field.default is MISSING else field.default for field in fields(settings)}
     made = ((name, declaration(name, hints[name], default)) for name, default in defaults.items())
-    return {name: own for name, own in made if own is not None}
+    return {name: option for name, option in made if option is not None}
 
 
 def declaration(name: str, hint: Any, default: Any = REQUIRED) -> Declared | None:

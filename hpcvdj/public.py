@@ -14,13 +14,13 @@ from hpcvdj.errors import HpcvdjWarning
 
 def public(namespace: dict[str, Any], name: str, home: str) -> Any:
     """The object at `home` (`hpcvdj.api.counting.count`) as `name` of a package, which keeps it in its `namespace`."""
-    found = resolve_name(home)
-    if inspect.isfunction(found):
-        found = _warning(found)
+    target = resolve_name(home)
+    if inspect.isfunction(target):
+        target = _warning(target)
         # So that the name is where the function is from: pickle looks there for it.
-        found.__module__, found.__qualname__ = namespace["__name__"], name
-    namespace[name] = found
-    return found
+        target.__module__, target.__qualname__ = namespace["__name__"], name
+    namespace[name] = target
+    return target
 
 
 def _warning(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -56,13 +56,13 @@ class _Collector(logging.Handler):
 
     def messages(self) -> list[str]:
         """The messages; indented lines belong to the one before them."""
-        found: list[list[str]] = []
+        grouped: list[list[str]] = []
         for line in self._lines:
-            if line.startswith(" ") and found:
-                found[-1].append(" ".join(line.split()))
+            if line.startswith(" ") and grouped:
+                grouped[-1].append(" ".join(line.split()))
             else:
-                found.append([line])
-        joined = [f"{head} {', '.join(rest)}" if rest else head for head, *rest in found]
+                grouped.append([line])
+        joined = [f"{head} {', '.join(rest)}" if rest else head for head, *rest in grouped]
         return [message for message in dict.fromkeys(joined) if message not in self.warned]
 
 

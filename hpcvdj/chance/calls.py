@@ -26,11 +26,11 @@ RARE = 1e-2
 """ε of alleles: one is rare if the model chooses it for at most this share of its gene."""
 
 LIKELIEST = 10
-"""With other genes, a junction is at most so many times as probable as the most probable draw with its own: calls that
-are not that improbable against it are not compared with other genes."""
+"""With other genes, a junction is at most so many times as probable as the most probable draw with the genes that are
+called: calls that are not that improbable against it are not compared with other genes."""
 
 FALSE_ALARM = 1e-3
-"""The share of tables with right calls in which some are said to be wrong, at most."""
+"""The share of tables with right calls in which calls are said to be wrong, at most."""
 
 SIDES = ("", "V", "J", "V and J", "rare V allele", "rare J allele")
 """Which calls of a junction contradict its bases, by number, or that only a rare allele of its genes makes it."""
@@ -45,70 +45,71 @@ RARE_ALLELE = SIDES.index("rare V allele")
 class Others:
     """Junctions with other genes, or with one allele of theirs.
 
-    side  as the place in `SIDES`
+    side  its number in `SIDES`
     """
 
     side: int
     repertoire: Repertoire
 
 
-def suspicious(own: Repertoire, p: Floats, of_drawn: Floats, model: Model) -> NDArray[np.int64]:
+def suspicious(junctions: Repertoire, p: Floats, of_drawn: Floats, model: Model) -> NDArray[np.int64]:
     """Junctions, ascending, whose calls may contradict their bases: the others are too probable for that.
 
     p         float64 [junctions]: their probabilities
     of_drawn  float64 [draws]: those of what the model makes
     """
-    rare = np.array([any(_rare(model, *side) for side in _sides(pair)) for pair in own.pairs], dtype=bool)
+    rare = np.array([any(_rare(model, *side) for side in _sides(pair)) for pair in junctions.pairs], dtype=bool)
     largest = LIKELIEST * of_drawn.max(initial=0.0)
-    of_rare = rare[kinds_of(own)] if len(rare) else np.zeros(len(own), dtype=bool)
+    of_rare = rare[kinds_of(junctions)] if len(rare) else np.zeros(len(junctions), dtype=bool)
     return np.flatnonzero((p < CONTRADICTED * largest) | (of_rare & (p < RARE * largest)))
 
 
-def with_other_genes(own: Repertoire, model: Model) -> list[Others]:
+def with_other_genes(junctions: Repertoire, model: Model) -> list[Others]:
     """Junctions with any V gene, any J gene, any V and J gene, and with each rare allele of their genes."""
     any_v, any_j = model.alleles("V"), model.alleles("J")
     pairs = [
-        [(any_v, j) for _, j in own.pairs],
-        [(v, any_j) for v, _ in own.pairs],
-        [(any_v, any_j) for _ in own.pairs],
+        [(any_v, j) for _, j in junctions.pairs],
+        [(v, any_j) for v, _ in junctions.pairs],
+        [(any_v, any_j) for _ in junctions.pairs],
     ]
     sides = [1, 2, 3]
     none = Alleles("none", ())
-    for place, segment in enumerate(SEGMENTS):
-        rare = [_rare(model, segment, pair[place]) for pair in own.pairs]
+    for side, segment in enumerate(SEGMENTS):
+        rare = [_rare(model, segment, pair[side]) for pair in junctions.pairs]
         for k in range(max(map(len, rare), default=0)):
-            alleles = [model.alleles(segment, found[k : k + 1]) if found[k:] else none for found in rare]
-            pairs.append([(one, j) if place == 0 else (v, one) for one, (v, j) in zip(alleles, own.pairs, strict=True)])
-            sides.append(RARE_ALLELE + place)
+            alleles = [model.alleles(segment, places[k : k + 1]) if places[k:] else none for places in rare]
+            changed = zip(alleles, junctions.pairs, strict=True)
+            pairs.append([(allele, j) if side == 0 else (v, allele) for allele, (v, j) in changed])
+            sides.append(RARE_ALLELE + side)
     return [
-        Others(side, Repertoire(own.words, own.lengths, other, own.offsets, own.letters))
+        Others(side, Repertoire(junctions.words, junctions.lengths, other, junctions.offsets, junctions.letters))
         for side, other in zip(sides, pairs, strict=True)
     ]
 
 
 def contradicted(
-    own: Repertoire, p: Floats, others: Sequence[tuple[Others, Floats]], model: Model, smallest: float
+    junctions: Repertoire, p: Floats, others: Sequence[tuple[Others, Floats]], model: Model, smallest: float
 ) -> NDArray[np.int8]:
-    """Which call of each junction contradicts its bases, int8 [junctions], as the place in `SIDES`.
+    """Which call of each junction contradicts its bases, int8 [junctions], by its number in `SIDES`.
 
-    own       junctions by genes
-    p         float64 [junctions]: their probabilities
-    others    as of `with_other_genes`, with the probabilities, float64 [junctions]
-    smallest  a smaller probability with other genes explains a junction no better: the model lacks something then
+    junctions  by genes
+    p          float64 [junctions]: their probabilities
+    others     as of `with_other_genes`, with the probabilities, float64 [junctions]
+    smallest   a smaller probability with other genes explains a junction no better: the model lacks something then
     """
     choice = model.p_choice.sum(axis=1) if model.has_d else model.p_vj
-    kind, prior = kinds_of(own), _prior(choice, own.pairs)
-    found = np.zeros(len(own), dtype=np.int8)
+    kind, prior = kinds_of(junctions), _prior(choice, junctions.pairs)
+    sides = np.zeros(len(junctions), dtype=np.int8)
     for other, with_any in others:
         of_other = _prior(choice, other.repertoire.pairs)[kind]
-        threshold, least = CONTRADICTED, np.full(len(own), smallest)
+        threshold, least = CONTRADICTED, np.full(len(junctions), smallest)
         if other.side >= RARE_ALLELE:
             # As probable as it would be if the individual had this allele alone.
             threshold, least = RARE, smallest * of_other / np.where(prior > 0, prior, 1.0)[kind]
         # p / prior < ε with_any / prior of any, without a division by 0 for genes that are never chosen.
         less = p * of_other < threshold * with_any * prior[kind]
-        found[(found == 0) & less & (with_any >= least) & (with_any > 0)] = other.side
-    return found
+        sides[(sides == 0) & less & (with_any >= least) & (with_any > 0)] = other.side
+    return sides
 
 
 def more_than_chance(number: int, compared: int) -> bool:
@@ -123,21 +124,22 @@ def more_than_chance(number: int, compared: int) -> bool:
 
 def rare_alleles(model: Model, segment: SegmentType, gene: str) -> list[str]:
     """The rare alleles of a gene that make other junctions than its common ones."""
-    places = model.find(segment, gene) or ()
-    return [model.templates(segment)[place].allele for place in _rare(model, segment, Alleles(gene, places))]
+    alleles = model.find(segment, gene) or ()
+    return [model.templates(segment)[allele].allele for allele in _rare(model, segment, Alleles(gene, alleles))]
 
 
 def _sides(pair: tuple[Alleles, Alleles]) -> tuple[tuple[SegmentType, Alleles], tuple[SegmentType, Alleles]]:
     return ("V", pair[0]), ("J", pair[1])
 
 
-def _rare(model: Model, segment: SegmentType, own: Alleles) -> list[int]:
-    """The places of alleles of a call that are rare, and differ in the junction from those that are not."""
+def _rare(model: Model, segment: SegmentType, call: Alleles) -> list[int]:
+    """The alleles of a call that are rare, and differ in the junction from those that are not."""
     chance, templates = model.p_segment(segment), model.templates(segment)
-    places = list(own.places)
-    total = chance[places].sum()
-    common = {templates[place].segment for place in places if chance[place] >= RARE * total}
-    return [place for place in places if 0 < chance[place] < RARE * total and templates[place].segment not in common]
+    alleles = list(call.places)
+    total = chance[alleles].sum()
+    common = {templates[allele].segment for allele in alleles if chance[allele] >= RARE * total}
+    rare = [allele for allele in alleles if 0 < chance[allele] < RARE * total]
+    return [allele for allele in rare if templates[allele].segment not in common]
 
 
 def _prior(choice: Floats, pairs: list[tuple[Alleles, Alleles]]) -> Floats:

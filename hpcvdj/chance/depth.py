@@ -43,8 +43,8 @@ class Draws:
         times  how often each draw counts
         """
         weight = self.weight if times is None else self.weight * times
-        place, share = on_grid(self.log_p - log_q)
-        spread = np.bincount(place, weight * (1 - share), POINTS) + np.bincount(place + 1, weight * share, POINTS)
+        below, share = on_grid(self.log_p - log_q)
+        spread = np.bincount(below, weight * (1 - share), POINTS) + np.bincount(below + 1, weight * share, POINTS)
         return np.asarray(spread / np.exp(GRID))
 
 
@@ -55,8 +55,8 @@ POINTS = len(GRID)
 def on_grid(log_p: Floats) -> tuple[Counts, Floats]:
     """The grid point below each value, and how far it is on the way to the next one; ends are kept."""
     steps = (np.clip(log_p, LOWEST, HIGHEST) - LOWEST) / STEP
-    place = np.minimum(steps.astype(np.int64), POINTS - 2)
-    return place, np.minimum(steps - place, 1.0)
+    below = np.minimum(steps.astype(np.int64), POINTS - 2)
+    return below, np.minimum(steps - below, 1.0)
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,10 @@ class Holders:
 
     def expected(self, log_p: Floats) -> tuple[Floats, Floats]:
         """`log_number` and `slope` of junctions of any probability, float64 [junctions]."""
-        place, share = on_grid(log_p)
-        log_number, slope = (own[place] * (1 - share) + own[place + 1] * share for own in (self.log_number, self.slope))
+        below, share = on_grid(log_p)
+        log_number, slope = (
+            values[below] * (1 - share) + values[below + 1] * share for values in (self.log_number, self.slope)
+        )
         return log_number + np.minimum(log_p - LOWEST, 0.0), slope
 
 
@@ -108,9 +110,9 @@ def recombinations_of(distinct: Counts, weights: Floats, names: Sequence[str]) -
     InputError if the model makes too few different junctions.
     """
     p = np.exp(GRID)
-    found: dict[int, float] = {}
+    solved: dict[int, float] = {}
     for wanted, name in zip(distinct.tolist(), names, strict=True):
-        if wanted in found:
+        if wanted in solved:
             continue
         n = float(wanted)
         # The number of distinct junctions is concave in n, so Newton's steps from below never go too far.
@@ -124,5 +126,5 @@ def recombinations_of(distinct: Counts, weights: Floats, names: Sequence[str]) -
                     f"{name}: has {wanted:,} distinct junctions, and the model hardly makes so many; is it the model "
                     "of the species and locus?"
                 )
-        found[wanted] = n
-    return np.array([found[wanted] for wanted in distinct.tolist()])
+        solved[wanted] = n
+    return np.array([solved[wanted] for wanted in distinct.tolist()])

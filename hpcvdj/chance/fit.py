@@ -90,9 +90,9 @@ class Side:
         """The junctions of each gene."""
         of_pair = [pair[0 if segment == "V" else 1].allele for pair in self.repertoire.pairs]
         names = sorted(set(of_pair))
-        place = np.array([names.index(name) for name in of_pair], dtype=np.int64)[kinds_of(self.repertoire)]
-        order = np.argsort(place, kind="stable")
-        ends = np.cumsum(np.bincount(place, minlength=len(names)))
+        gene = np.array([names.index(name) for name in of_pair], dtype=np.int64)[kinds_of(self.repertoire)]
+        order = np.argsort(gene, kind="stable")
+        ends = np.cumsum(np.bincount(gene, minlength=len(names)))
         return dict(zip(names, np.split(order, ends[:-1]), strict=True)) if names else {}
 
 
@@ -171,7 +171,7 @@ def compare(
     """All V and J genes of the table, with what is wrong of each, and the lengths that fail."""
     twins = () if model.ties else twin_genes(model.v)
     frame: Frame = "out-of-frame" if len(table["out-of-frame"]) >= FEWEST_OUT_OF_FRAME else "productive"
-    found: list[GeneFit] = []
+    fits: list[GeneFit] = []
     for segment in ("V", "J"):
         shares = {of: (_shares(table[of], segment), _shares(drawn[of], segment)) for of in table}
         habits = _habits(*shares["productive"], twins) if segment == "V" else {}
@@ -184,23 +184,23 @@ def compare(
                 finding, others = "habit", habits[fit.gene]
             elif finding is None and _differs(number, len(table[of]), of_model, MARGIN[of]):
                 finding = "usage"
-            found.append(replace(fit, share=share, model_share=of_model, frame=of, finding=finding, twins=others))
-    return found, _lengths(table[frame], drawn[frame], frame)
+            fits.append(replace(fit, share=share, model_share=of_model, frame=of, finding=finding, twins=others))
+    return fits, _lengths(table[frame], drawn[frame], frame)
 
 
-def _improbable(segment: SegmentType, own: Side, made: Side, model: Model) -> list[GeneFit]:
+def _improbable(segment: SegmentType, table: Side, made: Side, model: Model) -> list[GeneFit]:
     """Each gene of productive rows; its shares are left empty."""
     truncated = truncated_genes(model, segment)
-    rows_of, drawn_of = own.rows_by_gene(segment), made.rows_by_gene(segment)
+    rows_of, drawn_of = table.rows_by_gene(segment), made.rows_by_gene(segment)
     # Given the gene, so that genes can be compared of which one is chosen more often.
-    logs, log_drawn = (side.log10_given(segment, model) for side in (own, made))
+    logs, log_drawn = (side.log10_given(segment, model) for side in (table, made))
     pooled = _typical(log_drawn)
     typical = {name: _typical(log_drawn[rows]) for name, rows in drawn_of.items() if len(rows) >= FEWEST_DRAWN}
     shifts = {name: logs[rows][logs[rows] > -np.inf] - typical.get(name, pooled)[1] for name, rows in rows_of.items()}
     common = (
         float(np.median(np.concatenate([*shifts.values(), np.zeros(0)]))) if any(map(len, shifts.values())) else 0.0
     )
-    found = []
+    fits = []
     for name, rows in rows_of.items():
         improbable = int((logs[rows] < typical.get(name, pooled)[0]).sum())
         shift = float(np.median(shifts[name])) if len(shifts[name]) else None
@@ -215,8 +215,8 @@ def _improbable(segment: SegmentType, own: Side, made: Side, model: Model) -> li
                 finding = "broken"
             elif at_least(improbable, len(rows)) >= MISFIT or less >= MISFIT_SHIFT:
                 finding = "improbable"
-        found.append(replace(fit, finding="truncated" if truncated & {*name.split(",")} else finding))
-    return found
+        fits.append(replace(fit, finding="truncated" if truncated & {*name.split(",")} else finding))
+    return fits
 
 
 def truncated_genes(model: Model, segment: SegmentType) -> set[str]:
@@ -227,12 +227,12 @@ def truncated_genes(model: Model, segment: SegmentType) -> set[str]:
     """
     deletions = model.v_deletions if segment == "V" else model.j_deletions
     chance, chosen, cut = model.p_segment(segment), dict[str, float](), dict[str, float]()
-    for place in model.contributing(segment):
-        template = model.templates(segment)[place]
+    for allele in model.contributing(segment):
+        template = model.templates(segment)[allele]
         gene = template.allele.partition("*")[0]
-        alike = len(template.segment) <= 3 or deletions[place].max() > ALWAYS
-        chosen[gene] = chosen.get(gene, 0.0) + chance[place]
-        cut[gene] = cut.get(gene, 0.0) + chance[place] * alike
+        alike = len(template.segment) <= 3 or deletions[allele].max() > ALWAYS
+        chosen[gene] = chosen.get(gene, 0.0) + chance[allele]
+        cut[gene] = cut.get(gene, 0.0) + chance[allele] * alike
     return {gene for gene in chosen if cut[gene] > chosen[gene] / 2}
 
 
@@ -273,27 +273,27 @@ def _habits(
     shares: Mapping[str, tuple[int, float]], of_model: Mapping[str, tuple[int, float]], twins: Sequence[tuple[str, ...]]
 ) -> dict[str, tuple[str, ...]]:
     """Genes that the table has much more often, against their twins, than the model makes them; and the twins."""
-    found = {}
+    habits = {}
     for group in twins:
         total = sum(shares.get(gene, (0, 0.0))[0] for gene in group)
         made = sum(of_model.get(gene, (0, 0.0))[1] for gene in group)
         for gene in group if total >= FEWEST_ROWS and made > 0 else ():
             low, share = at_least(shares.get(gene, (0, 0.0))[0], total), of_model.get(gene, (0, 0.0))[1] / made
             if low * (1 - share) > HABIT * share * (1 - low):
-                found[gene] = tuple(other for other in group if other != gene)
-    return found
+                habits[gene] = tuple(other for other in group if other != gene)
+    return habits
 
 
-def _lengths(own: Side, made: Side, frame: Frame) -> list[LengthFit]:
+def _lengths(table: Side, made: Side, frame: Frame) -> list[LengthFit]:
     """The lengths that fail, ascending."""
-    if not len(own) or not len(made):
+    if not len(table) or not len(made):
         return []
-    of_rows, of_drawn = (side.repertoire.lengths.astype(np.int64) for side in (own, made))
+    of_rows, of_drawn = (side.repertoire.lengths.astype(np.int64) for side in (table, made))
     longest = int(max(of_rows.max(), of_drawn.max()))
     numbers, drawn = (np.bincount(lengths, minlength=longest + 1) for lengths in (of_rows, of_drawn))
-    found = []
+    misfits = []
     for length in range(longest + 1):
         number, share = int(numbers[length]), drawn[length] / len(made)
-        if _differs(number, len(own), share, LENGTH_MARGIN[frame]):
-            found.append(LengthFit(length, number, number / len(own), share, frame))
-    return found
+        if _differs(number, len(table), share, LENGTH_MARGIN[frame]):
+            misfits.append(LengthFit(length, number, number / len(table), share, frame))
+    return misfits

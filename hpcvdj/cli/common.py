@@ -9,6 +9,7 @@ import shlex
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from textwrap import wrap
@@ -19,7 +20,7 @@ import typer.main
 from typer.core import TyperCommand, TyperGroup
 
 from hpcvdj.cli.helping import MORE, print_help
-from hpcvdj.cli.streams import named, standard_streams, summary_stream
+from hpcvdj.cli.streams import standard_streams, summary_stream, with_stream_names
 from hpcvdj.errors import CompleteError, HpcvdjError, InputError, StoppedError
 from hpcvdj.runs.launcher import ROOT, launched_rank
 from hpcvdj.runs.ranks import set_threads, starting, world
@@ -52,7 +53,7 @@ TABLE_OUT = "OUT"
 """The metavar of those that name a table."""
 
 FOLDER_OUT = "FOLDER"
-"""The metavar of those that name a folder, which is written as a whole."""
+"""The metavar of those that name a folder, which is written at once."""
 
 WIDTH_WITHOUT_TERMINAL = 160
 
@@ -88,16 +89,15 @@ class Command(TyperCommand):
             except KeyboardInterrupt:
                 raise stopped_by("SIGINT", "at once; start again with the same command") from None
             except HpcvdjError as error:
-                error.args = (named(str(error)),)
+                error.args = (with_stream_names(str(error)),)
                 raise
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """The words of the usage line: arguments, options that are needed, and that there are others."""
         # click shows an argument that is needed in braces.
         arguments = [re.sub("[{}]", "", piece) for param in self.params for piece in param.get_usage_pieces(ctx)]
-        needed = [
-            f"{min(own.opts, key=len)} {own.metavar}" for own in self.params if own.required and own.opts[0][0] == "-"
-        ]
+        required = [param for param in self.params if param.required and param.param_type_name == "option"]
+        needed = [f"{min(param.opts, key=len)} {param.metavar}" for param in required]
         return [*arguments, *needed, "[OPTIONS]"]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -135,22 +135,14 @@ class Group(TyperGroup):
 def _manners() -> list[Any]:
     """-q and -v, which every command takes after its name, too."""
 
+    def flag(names: str, text: str, callback: Callable[..., None], *, eager: bool = False) -> Any:
+        about = {"rich_help_panel": MORE, "expose_value": False, "is_eager": eager, "callback": callback}
+        return typer.Option(False, *names.split(), help=text, **about)
+
     def declared(
-        quiet: bool = typer.Option(
-            False, "--quiet", "-q", help=QUIET, rich_help_panel=MORE, expose_value=False, callback=_set_quiet
-        ),
-        verbose: bool = typer.Option(
-            False, "--verbose", "-v", help=VERBOSE, rich_help_panel=MORE, expose_value=False, callback=_set_verbose
-        ),
-        everything: bool = typer.Option(
-            False,
-            "--help-all",
-            help="Show all options and exit.",
-            rich_help_panel=MORE,
-            expose_value=False,
-            is_eager=True,
-            callback=_print_everything,
-        ),
+        quiet: bool = flag("--quiet -q", QUIET, _set_quiet),
+        verbose: bool = flag("--verbose -v", VERBOSE, _set_verbose),
+        everything: bool = flag("--help-all", "Show all options and exit.", _print_everything, eager=True),
     ) -> None: ...
 
     alone = typer.Typer(add_completion=False)
@@ -163,7 +155,7 @@ def _make_paths(parameters: list[Any], values: dict[str, Any]) -> None:
     for parameter in parameters:
         given = values.get(parameter.name)
         if getattr(getattr(parameter, "type", None), "name", "") == "path" and given is not None:
-            values[parameter.name] = [Path(own) for own in given] if isinstance(given, list | tuple) else Path(given)
+            values[parameter.name] = [Path(path) for path in given] if isinstance(given, list | tuple) else Path(given)
 
 
 def _require_distinct(values: dict[str, Any], folders: list[str]) -> None:
@@ -245,7 +237,7 @@ def set_logging(*, quiet: bool = False, verbose: bool = False) -> None:
 
 class _Formatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        return named(super().format(record))
+        return with_stream_names(super().format(record))
 
 
 def _set_quiet(quiet: bool) -> None:
@@ -299,14 +291,14 @@ def begin(launch: Launch = _ALONE) -> "Run":
 def complain(error: HpcvdjError) -> None:
     """Print one line to stderr: an error, or that there is nothing to do."""
     kind = "" if isinstance(error, StoppedError | CompleteError) else "error: "
-    # A file's own words may have line ends.
+    # What a file says may have line ends.
     print(f"hpcvdj: {kind}{' '.join(str(error).split(chr(10)))}", file=sys.stderr)
 
 
 def say(line: str = "") -> None:
     """Print one line of the summary, unless -q is given; the work is done even if the line cannot be printed."""
     if not _quiet:
-        answer(named(line), summary_stream())
+        answer(with_stream_names(line), summary_stream())
 
 
 def answer(line: str = "", stream: Any = None) -> None:

@@ -42,16 +42,16 @@ def unfolded(function: Callable[..., Any]) -> Callable[..., Any]:
     settings: dict[str, type[Settings]] = {}
     alone: list[Declared] = []
     parameters: dict[str, inspect.Parameter] = {}
-    for name, own in inspect.signature(function).parameters.items():
+    for name, parameter in inspect.signature(function).parameters.items():
         if inspect.isclass(hints[name]) and issubclass(hints[name], Settings):
             settings[name] = hints[name]
             for option in declared(hints[name]).values():
                 parameters.setdefault(option.name, _parameter(option))
-        elif found := declaration(name, hints[name], own.default):
-            alone.append(found)
-            parameters[name] = _parameter(found)
+        elif entry := declaration(name, hints[name], parameter.default):
+            alone.append(entry)
+            parameters[name] = _parameter(entry)
         else:
-            parameters[name] = own.replace(kind=own.KEYWORD_ONLY, annotation=hints[name])
+            parameters[name] = parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=hints[name])
 
     @wraps(function)
     def called(**values: Any) -> Any:
@@ -62,41 +62,41 @@ def unfolded(function: Callable[..., Any]) -> Callable[..., Any]:
         except HpcvdjError as error:
             error.on_every_rank = True
             raise
-        return function(**{name: own for name, own in values.items() if name in hints}, **made)
+        return function(**{name: value for name, value in values.items() if name in hints}, **made)
 
     called.__signature__ = inspect.Signature(list(parameters.values()))  # type: ignore[attr-defined]
-    called.__annotations__ = {name: own.annotation for name, own in parameters.items()}
+    called.__annotations__ = {name: parameter.annotation for name, parameter in parameters.items()}
     return called
 
 
-def _parameter(own: Declared) -> inspect.Parameter:
+def _parameter(entry: Declared) -> inspect.Parameter:
     """An option of the command line; what its value can be is checked once the settings are made."""
-    option, words = own.option, own.choices
-    flags = option.flags.split() or [f"--{own.name.replace('_', '-')}"]
-    if own.type is bool and own.default is True:
+    option, words = entry.option, entry.choices
+    flags = option.flags.split() or [f"--{entry.name.replace('_', '-')}"]
+    if entry.type is bool and entry.default is True:
         flags = [f"{flags[0]}/--no-{flags[0][2:]}"]
     about: dict[str, Any] = {
-        "help": option.sentence(), "rich_help_panel": MORE if option.more else None, "show_default": _default(own),
+        "help": option.sentence(), "rich_help_panel": MORE if option.more else None, "show_default": _default(entry),
     }  # fmt: skip
-    kind: Any = own.type if own.type in (bool, Path) else str
-    if own.type is not bool:
-        about["metavar"] = option.metavar or "|".join(words) or VALUES.get(own.type, "TEXT")
+    kind: Any = entry.type if entry.type in (bool, Path) else str
+    if entry.type is not bool:
+        about["metavar"] = option.metavar or "|".join(words) or VALUES.get(entry.type, "TEXT")
         about["autocompletion"] = lambda incomplete: [word for word in words if word.startswith(incomplete)]
     if kind is str:
-        about["parser"] = lambda given: own.parsed(given) if isinstance(given, str) else given
-    default = own.default
+        about["parser"] = lambda given: entry.parsed(given) if isinstance(given, str) else given
+    default = entry.default
     if option.several:
         kind, default = list[kind], list(default) if isinstance(default, tuple) else default
     info = typer.Option(*flags, **about)
-    hint: Any = Annotated[kind | None if own.optional else kind, info]  # type: ignore[valid-type]
-    return inspect.Parameter(own.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+    hint: Any = Annotated[kind | None if entry.optional else kind, info]  # type: ignore[valid-type]
+    return inspect.Parameter(entry.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
 
 
-def _default(own: Declared) -> str | bool:
+def _default(entry: Declared) -> str | bool:
     """What the help shows as the default; False for nothing."""
-    default = own.default
+    default = entry.default
     if default is REQUIRED or default is None or default is False or default == ():
-        return own.option.unset.replace("`", "") or False
+        return entry.option.unset.replace("`", "") or False
     if isinstance(default, range):
         return f"{default[0]}-{default[-1]}"
     return ",".join(map(str, default)) if isinstance(default, tuple) else str(default)

@@ -1,6 +1,6 @@
-"""Standard input and output in place of files: `-` on the command line.
+"""Standard input and output instead of files: `-` on the command line.
 
-Tables are read more than once, and appear whole or not at all, so both go through a temporary file.
+Tables are read more than once, and appear when they are complete, so both go through a temporary file.
 """
 
 import os
@@ -28,7 +28,7 @@ _taken: list[str] = []
 """The output that is written to standard output, if one is."""
 
 
-def named(text: str) -> str:
+def with_stream_names(text: str) -> str:
     """A message in which the temporary files have the names of the streams that they are."""
     for folder in _folders:
         for name, words in _WORDS.items():

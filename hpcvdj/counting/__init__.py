@@ -1,1 +1,1 @@
-"""A run: reading to result, with a checkpoint; whole tables or slice by slice."""
+"""Counting pathways: how, and whether every method gives the same."""

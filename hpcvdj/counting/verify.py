@@ -38,11 +38,11 @@ def sampled_problem(
     """A problem with `sample` random sequences of a table (None: all), on every rank, and how many there are in all."""
     with told_if_slow(f"reading {inputs.path.name}", shown=run.is_root):
         junctions = run.on_root(lambda: inputs.read(germline))
-    whole = chosen = shared_repertoire(junctions.repertoire if junctions is not None else None, run)
+    everything = chosen = shared_repertoire(junctions.repertoire if junctions is not None else None, run)
     if sample is not None:
-        rows = np.random.default_rng(seed).choice(len(whole), size=min(sample, len(whole)), replace=False)
-        chosen = whole.subset(np.sort(rows))
-    return Problem(chosen, germline, max_n, d_forms), len(whole)
+        rows = np.random.default_rng(seed).choice(len(everything), size=min(sample, len(everything)), replace=False)
+        chosen = everything.subset(np.sort(rows))
+    return Problem(chosen, germline, max_n, d_forms), len(everything)
 
 
 def verify(problem: Problem, run: Run, *, literal_max_n: int = 1) -> list[Check]:

@@ -77,8 +77,8 @@ def generate(model: Model, plan: GenerationSettings, backend: Backend, run: Run)
         while made < plan.number:
             begin = first + run.rank * size
             count = size if plan.productive else min(size, plan.number - begin)
-            own = rows.batch(begin, sampler(begin, count, plan.seed)) if run.rank < workers and count > 0 else None
-            for batch in run.gather(own) or []:
+            drawn = rows.batch(begin, sampler(begin, count, plan.seed)) if run.rank < workers and count > 0 else None
+            for batch in run.gather(drawn) or []:
                 if batch is not None and batch.num_rows and made < plan.number:
                     yield batch.slice(0, plan.number - made)
                     made += batch.num_rows
@@ -92,7 +92,7 @@ class _Rows:
 
     def __init__(self, model: Model, plan: GenerationSettings) -> None:
         self._plan, self._has_d = plan, model.has_d
-        self._v, self._d, self._j = (_Segments(own) for own in (model.v, model.d, model.j))
+        self._v, self._d, self._j = (_Segments(templates) for templates in (model.v, model.d, model.j))
         self._factor = model.selection if plan.selection else None
         self._genes = [v.allele for v in model.v for _ in model.j], [j.allele for _ in model.v for j in model.j]
 
@@ -167,9 +167,9 @@ class _Rows:
             }
         rows = len(words)
         return {
-            name: _nothing(rows, pa.string() if name == "n2" else pa.int16()) if own is None
-            else own if isinstance(own, pa.Array) else pa.array(own.astype(np.int16))
-            for name, own in columns.items()
+            name: _nothing(rows, pa.string() if name == "n2" else pa.int16()) if values is None
+            else values if isinstance(values, pa.Array) else pa.array(values.astype(np.int16))
+            for name, values in columns.items()
         }  # fmt: skip
 
 
@@ -181,10 +181,10 @@ class _Segments:
     """
 
     def __init__(self, templates: tuple[Template, ...]) -> None:
-        self.alleles = pa.array([own.allele for own in templates], pa.string())
-        self.extended = np.array([len(own.extended) for own in templates], dtype=np.int64)
-        self.begin = np.array([own.p5 for own in templates], dtype=np.int64)
-        self.end = self.begin + np.array([len(own.segment) for own in templates], dtype=np.int64)
+        self.alleles = pa.array([template.allele for template in templates], pa.string())
+        self.extended = np.array([len(template.extended) for template in templates], dtype=np.int64)
+        self.begin = np.array([template.p5 for template in templates], dtype=np.int64)
+        self.end = self.begin + np.array([len(template.segment) for template in templates], dtype=np.int64)
 
 
 def _nothing(rows: int, kind: Any = None) -> pa.Array:
@@ -207,6 +207,6 @@ def _residues(words: NDArray[np.uint64], lengths: NDArray[np.int64]) -> pa.Array
 
 
 def _room(lengths: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-    """Arrow's offsets of texts, and place for their bytes."""
+    """Arrow's offsets of texts, and room for their bytes."""
     offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
     return offsets, np.empty(offsets[-1], dtype=np.uint8)

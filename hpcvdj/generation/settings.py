@@ -46,10 +46,10 @@ class GenerationSettings(Settings):
 def range_of(text: str) -> range:
     """`0-10`, or one number, as the range from the first to the last, both included; ValueError for other texts."""
     first, _, last = text.partition("-")
-    found = range(int(first), int(last or first) + 1)
-    if not found or not first.isdigit():
+    numbers = range(int(first), int(last or first) + 1)
+    if not numbers or not first.isdigit():
         raise ValueError(text)
-    return found
+    return numbers
 
 
 @dataclass(frozen=True)

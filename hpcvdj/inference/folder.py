@@ -49,14 +49,14 @@ def write_folder(
     *,
     overwrite: bool,
 ) -> None:
-    """Write the folder of an inferred model; it appears whole or not at all.
+    """Write the folder of an inferred model; all of it appears, or nothing.
 
     facts        for inference.json
     unexplained  rows with probability 0: a mapping with the same keys for each
     """
     texts = model_texts(fit.model)
-    columns = [own.name for own in fields(Evaluated) if own.name != "error_rate" or _with_errors(fit)]
-    texts[ITERATIONS] = _tsv(columns, ([getattr(own, name) for name in columns] for own in fit.trace))
+    columns = [column.name for column in fields(Evaluated) if column.name != "error_rate" or _with_errors(fit)]
+    texts[ITERATIONS] = _tsv(columns, ([getattr(evaluation, name) for name in columns] for evaluation in fit.trace))
     if fit.errors is not None:
         texts[ERRORS] = _errors(fit.model, fit.errors)
     if unexplained:
@@ -71,7 +71,7 @@ def _json(name: str, facts: Mapping[str, Any]) -> str:
 
 def _with_errors(fit: Fit) -> bool:
     """Whether sequencing errors were taken into account."""
-    return any(own.error_rate for own in fit.trace)
+    return any(evaluation.error_rate for evaluation in fit.trace)
 
 
 def write_with_selection(

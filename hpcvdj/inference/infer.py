@@ -56,7 +56,7 @@ class Fit:
     """An inferred model.
 
     model        the model
-    best         the evaluation at which it was found
+    best         the evaluation at which it was reached
     trace        all evaluations
     counted      rows that were counted, and those held out
     errors       the standard error of each parameter, as a model; None without a bootstrap
@@ -113,11 +113,10 @@ class Expectations:
         # The driver does not stop after the last piece of a unit, and small data are one piece.
         if self._run.target is not None and any(self._run.gather_everywhere(bool(self._run.request))):
             raise self._run.stopped(saved)
-        own = model or self._problem.model
-        arrays = {str(k): values for k, values in enumerate(parameters(own))} if model is not None else None
+        arrays = {str(k): values for k, values in enumerate(parameters(model))} if model is not None else None
         shared = self._run.share_arrays(arrays)
-        own = with_parameters(own, [shared[str(k)] for k in range(len(shared))])
-        self._kernel.take(own)
+        model = with_parameters(model or self._problem.model, [shared[str(k)] for k in range(len(shared))])
+        self._kernel.take(model)
         (unit,) = self._method.units(self._problem, 0, [])
         store = _Sum() if self._run.is_root else None
         try:
@@ -126,7 +125,7 @@ class Expectations:
             raise self._run.stopped(saved) from None
         if store is None:
             return None
-        expected: Expected = self._problem.layout.expected(store.values[0], own, self._problem.rows)
+        expected: Expected = self._problem.layout.expected(store.values[0], model, self._problem.rows)
         return expected
 
 
@@ -158,22 +157,21 @@ def infer(
     search = Search(plan, free, int((~held).sum()), int(held.sum()), model, identity=identity)
     kept = _Kept(search, plan.bootstrap, plan.seed)
     run.on_root(lambda: kept.restore(state) if state is not None else None)
-    while not run.from_root(lambda: kept.search.done):
-        own = kept.search
-        before = time.perf_counter()
-        expected = evaluate(
-            own.model if run.is_root else None, f"after iteration {len(own.trace)}; {option('resume', True)} continues"
-        )
-        if expected is not None:
-            found = own.take(expected, time.perf_counter() - before)
-            _report(found, own)
-        run.on_root(lambda: _after(kept, plan, save))
     search = kept.search
+    while not run.from_root(lambda: search.done):
+        before = time.perf_counter()
+        saved = f"after iteration {len(search.trace)}; {option('resume', True)} continues"
+        expected = evaluate(search.model if run.is_root else None, saved)
+        if expected is not None:
+            _report(search.take(expected, time.perf_counter() - before), search)
+        run.on_root(lambda: _after(kept, plan, save))
     errors = _bootstrapped(kept, evaluate, held, run, save)
     if not run.is_root:
         return None
     assert search.best is not None
-    best = max((found for found in search.trace if found.accepted), key=lambda found: _order(found, search))
+    best = search.accepted[-1]
+    if search.judged:
+        best = max(search.accepted, key=lambda evaluation: (evaluation.held_out, -evaluation.iteration))
     if 2 * best.lost > search.rows:
         warnings.append(
             f"{best.lost:,} of {search.rows:,} rows have probability 0: are they of another species or locus than "
@@ -181,10 +179,6 @@ def infer(
         )
     warnings += _changed_alleles(given, search.best, free)
     return Fit(search.best, best, tuple(search.trace), (search.rows, search.held), errors, tuple(warnings))
-
-
-def _order(found: Evaluated, search: Search) -> tuple[float, float]:
-    return (found.held_out, -found.iteration) if search.judged else (0.0, found.iteration)
 
 
 def _after(kept: "_Kept", plan: InferenceSettings, save: Callable[[bytes], None]) -> None:
@@ -202,12 +196,12 @@ def _after(kept: "_Kept", plan: InferenceSettings, save: Callable[[bytes], None]
     save(kept.saved())
 
 
-def _changed_alleles(start: Model, found: Model, free: frozenset[str]) -> list[str]:
+def _changed_alleles(start: Model, result: Model, free: frozenset[str]) -> list[str]:
     """Warnings about alleles of the start that the result never makes, or makes with deletions that nobody knows."""
     lost, unknown = [], []
     for segment, deletions in (("V", "v_3_del"), ("D", "d_del"), ("J", "j_5_del")):
-        before, after = (own.p_segment(segment) for own in (start, found))  # type: ignore[arg-type]
-        names = [own.allele for own in start.templates(segment)]  # type: ignore[arg-type]
+        before, after = (of.p_segment(segment) for of in (start, result))  # type: ignore[arg-type]
+        names = [template.allele for template in start.templates(segment)]  # type: ignore[arg-type]
         lost += [names[k] for k in start.contributing(segment) if not after[k]]  # type: ignore[arg-type]
         if deletions not in free:
             unknown += [names[k] for k in np.flatnonzero((before < RARE) & (after >= COMMON))]
@@ -253,17 +247,17 @@ def _shared(chosen: ChosenRows | None, plan: InferenceSettings, run: Run) -> tup
     return repertoire, held & ~held.all()
 
 
-def _report(found: Evaluated, search: Search) -> None:
+def _report(evaluation: Evaluated, search: Search) -> None:
     """A line for an iteration."""
-    accepted = [own for own in search.trace if own.accepted]
-    gain = found.log_likelihood - accepted[-2].log_likelihood if len(accepted) > 1 and found.accepted else 0.0
-    held = f", held out {found.held_out:.5f}" if search.judged else ""
+    accepted = search.accepted
+    gain = evaluation.log_likelihood - accepted[-2].log_likelihood if len(accepted) > 1 and evaluation.accepted else 0.0
+    held = f", held out {evaluation.held_out:.5f}" if search.judged else ""
     said = f" ({gain:+.5f})" if len(accepted) > 1 else ""
-    said = said if found.accepted else ", not taken: less likely"
-    rate = f", error rate {found.error_rate:.3g}" if found.error_rate else ""
+    said = said if evaluation.accepted else ", not taken: less likely"
+    rate = f", error rate {evaluation.error_rate:.3g}" if evaluation.error_rate else ""
     log.info(
-        "iteration %d (%s): %.5f nats a junction%s%s%s, %.1f s", found.iteration, found.kind, found.log_likelihood,
-        said, held, rate, found.seconds,
+        "iteration %d (%s): %.5f nats a junction%s%s%s, %.1f s", evaluation.iteration, evaluation.kind,
+        evaluation.log_likelihood, said, held, rate, evaluation.seconds,
     )  # fmt: skip
 
 
@@ -272,15 +266,15 @@ class _Kept:
 
     def __init__(self, search: Search, samples: int, seed: int) -> None:
         self.search, self.samples, self.seed, self.taken = search, samples, seed, 0
-        self.sums: list[list[Array]] = [[np.zeros_like(own) for own in parameters(search.model)] for _ in range(2)]
+        self.sums: list[list[Array]] = [list(map(np.zeros_like, parameters(search.model))) for _ in range(2)]
 
     def add(self, model: Model) -> None:
         """Take the model of a sample."""
         self.taken += 1
-        for mean, squares, own in zip(*self.sums, parameters(model), strict=True):
-            before = own - mean
+        for mean, squares, value in zip(*self.sums, parameters(model), strict=True):
+            before = value - mean
             mean += before / self.taken
-            squares += before * (own - mean)
+            squares += before * (value - mean)
 
     def errors(self) -> Model:
         """The standard deviation of each parameter over the samples, as a model."""
@@ -289,7 +283,7 @@ class _Kept:
 
     def saved(self) -> bytes:
         """For `restore`."""
-        arrays = {f"bootstrap{k}/{n:02}": own for k, sums in enumerate(self.sums) for n, own in enumerate(sums)}
+        arrays = {f"bootstrap{k}/{n:02}": values for k, sums in enumerate(self.sums) for n, values in enumerate(sums)}
         return self.search.saved({**arrays, "taken": np.array(self.taken)} if self.taken else {})
 
     def restore(self, state: bytes) -> None:
@@ -313,15 +307,14 @@ def _bootstrapped(
             drawn = np.random.default_rng([kept.seed, sample, 1]).integers(len(rows), size=len(rows))
             weights = {"weights": np.bincount(rows[drawn], minlength=len(held)).astype(np.uint32)}
         evaluate.weigh(run.share_arrays(weights)["weights"])
-        own = Search(kept.search.settings, kept.search.free, len(rows), 0, kept.search.best or kept.search.model)
-        while not run.from_root(lambda own=own: own.done):  # type: ignore[misc]
-            expected = evaluate(
-                own.model if run.is_root else None, f"after {sample} samples; {option('resume', True)} continues"
-            )
+        search = Search(kept.search.settings, kept.search.free, len(rows), 0, kept.search.best or kept.search.model)
+        while not run.from_root(lambda search=search: search.done):  # type: ignore[misc]
+            saved = f"after {sample} samples; {option('resume', True)} continues"
+            expected = evaluate(search.model if run.is_root else None, saved)
             if expected is not None:
-                own.take(expected, 0.0)
+                search.take(expected, 0.0)
         if run.is_root:
-            kept.add(own.best or own.model)
+            kept.add(search.best or search.model)
             log.info("bootstrap: sample %d of %d", sample + 1, kept.samples)
         run.on_root(lambda: save(kept.saved()))
     return kept.errors() if run.is_root else None

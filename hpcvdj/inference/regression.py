@@ -26,7 +26,7 @@ RIDGES = tuple(4.0**power for power in range(9, -4, -1))
 """The penalty is half of one of these times the sum of the squared weights: from almost no factor to weights of 1."""
 
 _TOLERANCE = 0.1
-"""Nats of the whole log-likelihood: a step that gains less is the last one."""
+"""Nats of the log-likelihood of all junctions: a step that gains less is the last one."""
 
 _RESIDUAL = 0.1
 """By how much the square of what is left of the equations of a step falls before they count as solved."""
@@ -57,7 +57,7 @@ class Regression:
     log_ratio: float
 
     def take(self, rows: NDArray[Any]) -> "Regression":
-        """Of some junctions: their places, or whether each is one of them."""
+        """Of some junctions: their numbers, or whether each is one of them."""
         return replace(
             self, matrix=self.matrix[rows], real=self.real[rows], times=self.times[rows], log_p=self.log_p[rows]
         )
@@ -133,7 +133,7 @@ def fit(rows: Regression, judging: NDArray[np.bool_]) -> tuple[Floats, float]:
     for ridge in RIDGES:
         weights = inferring.fitted(ridge, weights)
         tried.append((judge.loss(weights), ridge, weights))
-        best, ridge_of_best, start = min(tried, key=lambda own: own[0])
+        best, ridge_of_best, start = min(tried, key=lambda trial: trial[0])
         # Smaller penalties would fit still more of the chance events of the other junctions.
         if tried[-1][0] > best + _WORSE:
             break

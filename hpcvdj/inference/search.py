@@ -25,7 +25,7 @@ WAIT = 6
 
 @dataclass(frozen=True)
 class Evaluated:
-    """What an evaluation found.
+    """What an evaluation gives.
 
     iteration       its number, from 1
     kind            start, em or long: how the model was reached
@@ -91,34 +91,39 @@ class Search:
         """Whether there are junctions held out that say which model is the best."""
         return self.held > self.impossible[1]
 
+    @property
+    def accepted(self) -> list[Evaluated]:
+        """The evaluations that the search went on from."""
+        return [evaluation for evaluation in self.trace if evaluation.accepted]
+
     def take(self, expected: Expected, seconds: float) -> Evaluated:
-        """What was found at `model`; chooses the model to be evaluated next, or ends."""
+        """What was expected at `model`; chooses the model to be evaluated next, or ends."""
         if not self.trace:
             self.impossible = expected.lost, expected.held_lost
         counted = _mean(expected.log_likelihood, self.rows, self.impossible[0])
         held_out = _mean(expected.held_log_likelihood, self.held, self.impossible[1])
-        found = Evaluated(
+        evaluation = Evaluated(
             len(self.trace) + 1, self.kind, True, counted, held_out, expected.lost, seconds, self.model.error_rate
         )
         objective = expected.log_likelihood + log_prior(self.model, self.settings.prior)
         gain = (objective - self.objective) / max(1, self.rows)
         if self.kind == "long" and gain < 0:
             assert self.fallback is not None
-            found = replace(found, accepted=False)
+            evaluation = replace(evaluation, accepted=False)
             self.longest = max(1.0, self.longest / LONGEST_STEP)
             self.model, self.kind = self.fallback, "em"
         else:
-            self._accept(found, expected, objective)
-        self.trace.append(found)
-        small = found.accepted and gain < self.settings.tolerance
+            self._accept(evaluation, expected, objective)
+        self.trace.append(evaluation)
+        small = evaluation.accepted and gain < self.settings.tolerance
         self.done |= small or len(self.trace) >= self.settings.iterations or self.waited >= WAIT
-        return found
+        return evaluation
 
-    def _accept(self, found: Evaluated, expected: Expected, objective: float) -> None:
+    def _accept(self, evaluation: Evaluated, expected: Expected, objective: float) -> None:
         self.objective = objective
         if self.kind == "long" and self.step >= self.longest:
             self.longest *= LONGEST_STEP
-        self._note_best(found)
+        self._note_best(evaluation)
         following = maximised(self.model, expected, self.free, self.settings.prior)
         if self.kind == "long":
             self.points = []
@@ -136,23 +141,23 @@ class Search:
         else:
             self.model, self.kind = following, "em"
 
-    def _note_best(self, found: Evaluated) -> None:
-        if self.judged and not found.held_out > self.best_held_out:
+    def _note_best(self, evaluation: Evaluated) -> None:
+        if self.judged and not evaluation.held_out > self.best_held_out:
             self.waited += 1
             return
-        self.best, self.best_held_out, self.waited = self.model, found.held_out, 0
+        self.best, self.best_held_out, self.waited = self.model, evaluation.held_out, 0
 
     def saved(self, more: Mapping[str, Array]) -> bytes:
         """The state, for `restored`, and more arrays beside it."""
         models = {"model": self.model, "fallback": self.fallback, "best": self.best}
         models |= {f"point{k}": point for k, point in enumerate(self.points)}
         arrays = dict(more)
-        for name, own in models.items():
-            if own is not None:
-                arrays |= {f"{name}/{k:02}": values for k, values in enumerate(parameters(own))}
+        for name, model in models.items():
+            if model is not None:
+                arrays |= {f"{name}/{k:02}": values for k, values in enumerate(parameters(model))}
         names = ("kind", "longest", "step", "objective", "best_held_out", "waited", "done", "impossible")
         meta: dict[str, Any] = {name: getattr(self, name) for name in names}
-        meta["trace"] = [asdict(found) for found in self.trace]
+        meta["trace"] = [asdict(evaluation) for evaluation in self.trace]
         return state_bytes(meta, arrays, self.identity)
 
     def restored(self, data: bytes) -> "tuple[Search, dict[str, Array]]":
@@ -162,14 +167,14 @@ class Search:
         """
         try:
             meta, arrays = read_state(data, self.identity)
-            trace = [Evaluated(**found) for found in meta.pop("trace")]
+            trace = [Evaluated(**facts) for facts in meta.pop("trace")]
             meta["impossible"] = tuple(meta["impossible"])
             model, fallback, best, *points = (
                 self._model(arrays, name) for name in ("model", "fallback", "best", "point0", "point1")
             )
             if model is None:
                 raise ValueError("it has no model")
-            kept = [own for own in points if own is not None]
+            kept = [point for point in points if point is not None]
             search = replace(self, model=model, fallback=fallback, best=best, points=kept, trace=trace, **meta)
         except (*DAMAGED_STATE, InputError) as error:
             raise InputError(
@@ -182,7 +187,7 @@ class Search:
         values = [arrays[key] for key in sorted(arrays) if key.startswith(f"{name}/")]
         if not values:
             return None
-        if [own.shape for own in values] != [own.shape for own in parameters(self.model)]:
+        if [array.shape for array in values] != [array.shape for array in parameters(self.model)]:
             raise ValueError("its model is another one")
         model = with_parameters(self.model, values)
         require_probabilities(model)

@@ -115,16 +115,16 @@ def infer_selection(
     chances = [Chance(model, number, seed, backend_name, strict_binding=False) for seed in seeds]
     known = run.from_root(lambda: real is None or has_nucleotides(real.taken.repertoire))
     generated, fresh = (
-        DistinctJunctions.drawn(as_read(own, real.taken.repertoire), fits.broken)
-        if own is not None and real is not None
+        DistinctJunctions.drawn(as_read(drawn, real.taken.repertoire), fits.broken)
+        if drawn is not None and real is not None
         else None
-        for own in (chance.drawn(run) for chance in chances)
+        for drawn in (chance.drawn(run) for chance in chances)
     )
     held = fresh.take(np.flatnonzero(fresh.lots(PARTS, plan.seed) == HELD_OUT)) if fresh is not None else None
     parts = [real.taken if real is not None else None, generated, held]
-    spelled = [own.repertoire if own is not None else None for own in parts]
+    spelled = [part.repertoire if part is not None else None for part in parts]
     names = PGEN_COLUMNS[:1] if known else PGEN_COLUMNS[1:2]
-    p = [chances[0].among_productive(own, names, run) for own in spelled]
+    p = [chances[0].among_productive(repertoire, names, run) for repertoire in spelled]
 
     def fitted() -> SelectionFit:
         assert real is not None
@@ -132,22 +132,23 @@ def infer_selection(
         assert fresh is not None
         # Without broken genes, the others share what recombination makes.
         share = int(generated.times.sum() + fresh.times.sum()) / (2 * number)
-        return _fitted(real, [_Sample.of(*own, share) for own in zip(parts, p, strict=True)], fresh, model, plan)
+        return _fitted(real, [_Sample.of(*sample, share) for sample in zip(parts, p, strict=True)], fresh, model, plan)
 
     return run.on_root(fitted)
 
 
 def _real(junctions: Junctions | None, model: Model, plan: SelectionSettings, broken: frozenset[str]) -> _Real:
     assert junctions is not None
-    own, of_individual, left_out = of_individuals(junctions, model, broken)
-    if len(own) < FEWEST_JUNCTIONS:
+    distinct, of_individual, left_out = of_individuals(junctions, model, broken)
+    if len(distinct) < FEWEST_JUNCTIONS:
         said = "".join(f", {number:,} {reason}" for reason, number in left_out.items() if number)
         raise InputError(
-            f"{len(own):,} distinct productive junctions{said}: too few to infer selection, which needs "
+            f"{len(distinct):,} distinct productive junctions{said}: too few to infer selection, which needs "
             f"{FEWEST_JUNCTIONS:,}, better 100,000; give more tables"
         )
-    chosen = np.sort(np.random.default_rng([plan.seed, 3]).permutation(len(own))[: plan.max_junctions])
-    return _Real(own.take(chosen), len(own), of_individual, junctions.repertoire_ids or ["the table"], left_out)
+    chosen = np.sort(np.random.default_rng([plan.seed, 3]).permutation(len(distinct))[: plan.max_junctions])
+    names = junctions.repertoire_ids or ["the table"]
+    return _Real(distinct.take(chosen), len(distinct), of_individual, names, left_out)
 
 
 @dataclass(frozen=True)
@@ -175,14 +176,14 @@ class _Sample:
         return replace(self, times=self.times * once)
 
     def take(self, chosen: NDArray[np.bool_]) -> "_Sample":
-        """Some of them."""
+        """Those that are chosen."""
         return _Sample(self.junctions.take(np.flatnonzero(chosen)), self.log_p[chosen], self.times[chosen])
 
     def mean(self, values: Floats) -> tuple[float, float]:
         """The mean of a number that each junction has, and its standard error."""
         total, rows = self.times.sum(), len(values)
         mean = float((self.times * values).sum() / total)
-        # What individuals have in common is no chance of its own for each.
+        # What individuals have in common is not drawn for each of them.
         squares = float(((self.times * (values - mean)) ** 2).sum() / total**2)
         return mean, math.sqrt(squares * rows / (rows - 1))
 
@@ -202,8 +203,8 @@ def _fitted(
     share = len(taken.junctions) / real.distinct
     log_ratio = math.log(share * holders.recombinations / draws)
     compared = taken, drawn.held_by(holders)
-    lots = [own.junctions.lots(PARTS, plan.seed) for own in compared]
-    inferring = [own.take(lot != HELD_OUT) for own, lot in zip(compared, lots, strict=True)]
+    lots = [sample.junctions.lots(PARTS, plan.seed) for sample in compared]
+    inferring = [sample.take(lot != HELD_OUT) for sample, lot in zip(compared, lots, strict=True)]
     judging = np.concatenate([lot[lot != HELD_OUT] == JUDGING for lot in lots])
     selection, ridge = _regression(inferring[0], inferring[1], holders, log_ratio, judging)
     held = taken.take(lots[0] == HELD_OUT), further.held_by(holders)
@@ -228,8 +229,8 @@ def _gain(real: _Sample, generated: _Sample, selection: Selection, holders: Hold
     which is that over generated junctions.
     """
     logs = [
-        holders.expected(own.log_p + own.junctions.log_factor(selection))[0] - holders.expected(own.log_p)[0]
-        for own in (real, generated)
+        holders.expected(sample.log_p + sample.junctions.log_factor(selection))[0] - holders.expected(sample.log_p)[0]
+        for sample in (real, generated)
     ]
     gain, error = real.mean(logs[0])
     total, error_of_total = generated.mean(np.exp(logs[1]))
@@ -238,11 +239,11 @@ def _gain(real: _Sample, generated: _Sample, selection: Selection, holders: Hold
 
 def _auc(real: _Sample, generated: _Sample, selection: Selection) -> float:
     """P(a real junction has a larger Q than a generated one), ties counted half (Mann and Whitney)."""
-    values, others = (own.junctions.log_factor(selection) for own in (real, generated))
+    values, others = (sample.junctions.log_factor(selection) for sample in (real, generated))
     order = np.argsort(others, kind="stable")
     below = np.concatenate([[0.0], np.cumsum(generated.times[order])])
-    places = [np.searchsorted(others[order], values, side) for side in ("left", "right")]  # type: ignore[call-overload]
-    smaller = (below[places[0]] + below[places[1]]) / 2
+    ranks = [np.searchsorted(others[order], values, side) for side in ("left", "right")]  # type: ignore[call-overload]
+    smaller = (below[ranks[0]] + below[ranks[1]]) / 2
     return float((real.times * smaller).sum() / (real.times.sum() * below[-1]))
 
 
@@ -268,19 +269,19 @@ def design(parts: Sequence[DistinctJunctions]) -> tuple[list[str], Any]:
     """The features of junctions: names, and a sparse matrix [junctions, features] of 1 where a junction has one."""
     from scipy.sparse import csr_matrix
 
-    texts = [own.amino_acids for own in parts]
+    texts = [part.amino_acids for part in parts]
     width = max(letters.shape[1] for letters, _ in texts)
-    letters = np.concatenate([np.pad(own, ((0, 0), (0, width - own.shape[1]))) for own, _ in texts])
-    lengths = np.concatenate([own for _, own in texts])
-    offsets = np.cumsum([0, *(len(own.genes) for own in parts)])
-    pair = np.concatenate([own.pair + offset for own, offset in zip(parts, offsets, strict=False)])
+    letters = np.concatenate([np.pad(block, ((0, 0), (0, width - block.shape[1]))) for block, _ in texts])
+    lengths = np.concatenate([numbers for _, numbers in texts])
+    offsets = np.cumsum([0, *(len(part.genes) for part in parts)])
+    pair = np.concatenate([part.pair + offset for part, offset in zip(parts, offsets, strict=False)])
     number: dict[str, int] = {}
     columns = []
-    for names, place in features([name for own in parts for name in own.genes], pair, letters, lengths):
+    for names, feature in features([name for part in parts for name in part.genes], pair, letters, lengths):
         column = np.full(len(names) + 1, -1, dtype=np.int32)
-        for used in np.unique(place[place >= 0]).tolist():
+        for used in np.unique(feature[feature >= 0]).tolist():
             column[used] = number.setdefault(names[used], len(number))
-        columns.append(column[place])
+        columns.append(column[feature])
     of_row = np.stack(columns, axis=1)
     there = of_row >= 0
     ends = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
@@ -300,7 +301,8 @@ def _regression(
 
     names, matrix = design((real.junctions, generated.junctions))
     matrix = hstack((np.ones((matrix.shape[0], 1)), matrix), format="csr")
-    times, log_p = (np.concatenate([getattr(own, name) for own in (real, generated)]) for name in ("times", "log_p"))
+    times = np.concatenate([real.times, generated.times])
+    log_p = np.concatenate([real.log_p, generated.log_p])
     is_real = np.arange(len(log_p)) < len(real.log_p)
     weights, ridge = fit(Regression(matrix, is_real, times, log_p, holders, log_ratio), judging)
     logs, (intercept, *others) = matrix @ weights, weights.tolist()
@@ -311,7 +313,7 @@ def normalised(selection: Selection, fresh: DistinctJunctions) -> Selection:
     """The factor with mean 1 over generated junctions, and its means over those of each V and J gene."""
     values = np.exp(fresh.log_factor(selection)) * fresh.times
     mean = values.sum() / fresh.times.sum()
-    sums, number = (np.bincount(fresh.pair, own, len(fresh.genes)) for own in (values, fresh.times))
+    sums, number = (np.bincount(fresh.pair, weights, len(fresh.genes)) for weights in (values, fresh.times))
     shift = float(np.log(mean))
     return replace(
         selection,

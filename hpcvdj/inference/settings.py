@@ -84,7 +84,7 @@ class InferenceSettings(Settings):
     ] = 0.1  # fmt: skip
     bootstrap: Annotated[
         int,
-        Option("standard errors, from so many draws of the rows; each is searched anew from the result", least=0,
+        Option("standard errors, from so many draws of the rows; each search starts from the result", least=0,
                more=True),
     ] = 0  # fmt: skip
     seed: Annotated[int, Option("seed of what is drawn: the rows that are held out, and bootstrap draws", least=0)] = 0

@@ -43,8 +43,8 @@ def started(model: Model, start: Start, free: frozenset[str]) -> Model:
     """The model that the first iteration evaluates; parameters that are not inferred stay as they are."""
     require_choice("start", start, get_args(Start))
     model = _completed(model)
-    own = uniform(model) if start == "uniform" else mixed(model, UNIFORM_SHARE if start == "mixed" else 0.0)
-    return with_fixed(own, model, free)
+    beginning = uniform(model) if start == "uniform" else mixed(model, UNIFORM_SHARE if start == "mixed" else 0.0)
+    return with_fixed(beginning, model, free)
 
 
 def _completed(model: Model) -> Model:
@@ -78,9 +78,9 @@ def from_germline(germline: Germline) -> Model:
         )
     (locus,) = germline.loci
     max_p = germline.max_p
-    v, j = (tuple(_template(own, max_p) for own in germline.of(segment)) for segment in ("V", "J"))
-    d = tuple(_template(own, max_p) for own in germline.d_segments(locus))
-    widest = max((len(own.segment) for own in d), default=0) + max_p + 1
+    v, j = (tuple(_template(allele, max_p) for allele in germline.of(segment)) for segment in ("V", "J"))
+    d = tuple(_template(allele, max_p) for allele in germline.d_segments(locus))
+    widest = max((len(template.segment) for template in d), default=0) + max_p + 1
     insertion = Insertion(np.ones(LONGEST_INSERTION + 1), np.ones((4, 4)), np.full(4, 0.25))
     sizes = len(v), len(d), len(j)
     common: dict[str, Any] = {"name": germline.name, "digest": germline.digest(), "v": v, "d": d, "j": j}
@@ -96,16 +96,18 @@ def from_germline(germline: Germline) -> Model:
     return uniform(Model(**common, **arrays, insertions=(insertion,) * (2 if d else 1)))
 
 
-def _template(own: Segment, max_p: int, anchor: str = "") -> Template:
-    if own.segment_type == "D":
-        extended = extended_d(own.sequence, max_p)
-        return Template(own.allele, own.sequence, own.sequence, extended, min(max_p, len(own.sequence)), own.functional)
-    if own.segment_type == "V":
-        segment = (anchor or _CYS) + own.sequence
-        return Template(own.allele, UNKNOWN + segment, segment, extended_v(segment, max_p), 0, own.functional)
-    segment = own.sequence + (anchor or _PHE)
+def _template(known: Segment, max_p: int, anchor: str = "") -> Template:
+    if known.segment_type == "D":
+        extended = extended_d(known.sequence, max_p)
+        return Template(
+            known.allele, known.sequence, known.sequence, extended, min(max_p, len(known.sequence)), known.functional
+        )
+    if known.segment_type == "V":
+        segment = (anchor or _CYS) + known.sequence
+        return Template(known.allele, UNKNOWN + segment, segment, extended_v(segment, max_p), 0, known.functional)
+    segment = known.sequence + (anchor or _PHE)
     extended = extended_j(segment, max_p)
-    return Template(own.allele, segment, segment, extended, len(extended) - len(segment), own.functional)
+    return Template(known.allele, segment, segment, extended, len(extended) - len(segment), known.functional)
 
 
 def with_anchors(model: Model, germline: Germline, repertoire: Repertoire) -> Model:
@@ -124,8 +126,8 @@ def with_anchors(model: Model, germline: Germline, repertoire: Repertoire) -> Mo
         seen = lengths >= 6
         by_pair = np.bincount(pairs[seen] * _CODONS + codons[seen], minlength=len(repertoire.pairs) * _CODONS)
         votes = np.zeros((len(model.templates(segment)), _CODONS), dtype=np.int64)
-        for own, found in zip(repertoire.pairs, by_pair.reshape(-1, _CODONS), strict=True):
-            votes[list(own[side].places)] += found
+        for pair, codon_counts in zip(repertoire.pairs, by_pair.reshape(-1, _CODONS), strict=True):
+            votes[list(pair[side].places)] += codon_counts
         segments = germline.of(segment)
         alike = Counter((allele.gene, allele.sequence) for allele in segments)
         earlier: Counter[tuple[str, str]] = Counter()
@@ -159,9 +161,9 @@ def _codons(repertoire: Repertoire, begin: NDArray[np.int64]) -> NDArray[np.int6
     """The codon that begins at a base of each sequence, as a number below `_CODONS`."""
     number = np.zeros(len(begin), dtype=np.int64)
     for k in range(3):
-        word, place = np.divmod(begin + k, BASES_PER_WORD)
+        word, position = np.divmod(begin + k, BASES_PER_WORD)
         words = repertoire.words[np.arange(len(begin)), word]
-        number = 4 * number + ((words >> (62 - 2 * place).astype(np.uint64)) & np.uint64(3)).astype(np.int64)
+        number = 4 * number + ((words >> (62 - 2 * position).astype(np.uint64)) & np.uint64(3)).astype(np.int64)
     return number
 
 
