@@ -14,7 +14,7 @@ from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.recombination.repertoire import PgenProblem, Repertoire
 from hpcvdj.repertoires.genes import by_gene, kinds_of
-from hpcvdj.repertoires.junctions import read_table
+from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.runs.run import Run
 from hpcvdj.values.compute import count_in_memory, shared_repertoire

@@ -6,11 +6,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from hpcvdj.errors import InputError, few, option
-from hpcvdj.repertoires.batches import as_strings
 from hpcvdj.repertoires.formats.format import otherwise_separated
 from hpcvdj.repertoires.junctions import REPERTOIRE
-from hpcvdj.repertoires.readers import open_table
-from hpcvdj.repertoires.tables import as_arrow, repertoire_name
+from hpcvdj.repertoires.readers import MemoryReader, open_table
+from hpcvdj.repertoires.tables import repertoire_name
 
 
 def column_of(metadata: object, group: str, names: Sequence[str], what: str = "group") -> dict[str, str]:
@@ -67,11 +66,6 @@ def _plain(value: str, names: Sequence[str]) -> str:
 
 def _text(metadata: object) -> pa.Table:
     """The table with all values as text."""
-    if isinstance(metadata, str | Path):
-        reader = open_table(Path(metadata))
-        names, batches = reader.columns, list(reader.batches())
-    else:
-        table = as_arrow(metadata).combine_chunks()
-        names, batches = table.column_names, [as_strings(batch) for batch in table.to_batches()]
-    schema = pa.schema([(name, pa.large_string()) for name in names])
-    return pa.Table.from_batches([batch.cast(schema) for batch in batches], schema)
+    reader = open_table(metadata) if isinstance(metadata, str | Path) else MemoryReader(metadata)
+    schema = pa.schema([(name, pa.large_string()) for name in reader.columns])
+    return pa.Table.from_batches([batch.cast(schema) for batch in reader.batches()], schema)

@@ -87,12 +87,12 @@ class AnnDataReader(TableReader):
         })  # fmt: skip
 
     @property
-    def own_columns(self) -> list[str]:
+    def given_columns(self) -> list[str]:
         return list(self._rows.column_names)
 
     @property
     def known_rows(self) -> int:
         return int(self._rows.num_rows)
 
-    def own_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    def given_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         yield from self._rows.select(columns).to_batches(max_chunksize=reader.BATCH_ROWS)

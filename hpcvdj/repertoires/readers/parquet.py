@@ -35,14 +35,14 @@ class ParquetReader(TableReader):
             raise InputError(f"{self.path}: not a readable Parquet file ({first_line(error)})") from None
 
     @cached_property
-    def own_columns(self) -> list[str]:
+    def given_columns(self) -> list[str]:
         return list(self._metadata.schema.to_arrow_schema().names)
 
     @property
     def known_rows(self) -> int:
         return int(self._metadata.num_rows)
 
-    def own_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    def given_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         return self._of_row_groups(columns, range(self.known_rows))
 
     def ranges(self, columns: Sequence[str], ranges: Sequence[range]) -> Iterator[Iterable[pa.RecordBatch]]:
