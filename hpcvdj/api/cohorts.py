@@ -2,18 +2,15 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from hpcvdj.api.individuals import given_tables
+from hpcvdj.api.individuals import answered, given_tables
 from hpcvdj.api.parameters import documented
-from hpcvdj.api.tables import used_model
 from hpcvdj.chance import DRAWS
-from hpcvdj.chance.question import ask
 from hpcvdj.chance.settings import Checks
 from hpcvdj.cohorts import Unit
 from hpcvdj.cohorts.contamination import Contamination
 from hpcvdj.cohorts.contamination_question import ContaminationQuestion
-from hpcvdj.cohorts.question import CohortQuestion
 from hpcvdj.cohorts.settings import ContaminationSettings, Naming, SharingSettings
 from hpcvdj.cohorts.sharing import Sharing
 from hpcvdj.cohorts.sharing_question import SharingQuestion
@@ -21,9 +18,7 @@ from hpcvdj.errors import InputError
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.recombination.calls import Genes, Ties
 from hpcvdj.recombination.models import Model
-from hpcvdj.runs.run import Run
-
-A = TypeVar("A")
+from hpcvdj.repertoires.tables import Table
 
 
 @documented(Naming, SharingSettings, Checks)
@@ -61,7 +56,7 @@ def sharing(
     InputError for fewer than two individuals, for two that are the same sample, and if no q explains the sharing.
     """
     question = SharingQuestion(Naming.of(locals()), SharingSettings.of(locals()))
-    return answered(question, tables, model, Checks.of(locals()))
+    return answered(question, _tables(tables, question.naming), model, Checks.of(locals()))
 
 
 @documented(Naming, ContaminationSettings, Checks)
@@ -97,15 +92,10 @@ def contamination(
     with too many that the model cannot make, and for two that are the same sample.
     """
     question = ContaminationQuestion(Naming.of(locals()), ContaminationSettings.of(locals()))
-    return answered(question, tables, model, Checks.of(locals()))
+    return answered(question, _tables(tables, question.naming), model, Checks.of(locals()))
 
 
-def answered(question: CohortQuestion[A], tables: Any, model: Model | str | Path, checks: Checks) -> A:
-    """The answer to a question about the individuals of tables."""
-    individual = question.naming.individual
-    if isinstance(tables, Mapping) and individual is not None:
-        raise InputError(f"individual={individual!r}: the keys of a dict name its individuals; leave it out")
-    loaded = used_model(model)
-    answer = ask(question, given_tables(tables, question.opening()), loaded, checks, Run())
-    assert answer is not None
-    return answer
+def _tables(tables: Any, naming: Naming) -> list[Table]:
+    if isinstance(tables, Mapping) and naming.individual is not None:
+        raise InputError(f"individual={naming.individual!r}: the keys of a dict name its individuals; leave it out")
+    return given_tables(tables, naming.opening())

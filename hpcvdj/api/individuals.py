@@ -1,14 +1,27 @@
-"""Tables of several individuals: files, or tables in memory by the name of each individual."""
+"""Questions about tables of individuals: files, or tables in memory by the name of each individual."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from hpcvdj.api.tables import Given, is_column, listed
+from hpcvdj.api.tables import Given, is_column, listed, used_model
+from hpcvdj.chance.question import Question, ask
+from hpcvdj.chance.settings import Checks
 from hpcvdj.errors import InputError
+from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import tables_in
 from hpcvdj.repertoires.tables import Table, table_of
+from hpcvdj.runs.run import Run
+
+A = TypeVar("A")
+
+
+def answered(question: Question[A], tables: Sequence[Table], model: Model | str | Path, checks: Checks) -> A:
+    """The answer to a question about tables, on this machine."""
+    answer = ask(question, tables, used_model(model), checks, Run())
+    assert answer is not None
+    return answer
 
 
 def given_tables(given: Any, opening: Opening = BY_HEADER) -> list[Table]:

@@ -8,11 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from hpcvdj.api.individuals import given_tables
+from hpcvdj.api.individuals import answered, given_tables
 from hpcvdj.api.parameters import documented
-from hpcvdj.api.tables import Given, model_of, used_model
+from hpcvdj.api.tables import Given, model_of
 from hpcvdj.api.tables import germline as germline_of
-from hpcvdj.chance.question import ask
 from hpcvdj.chance.settings import Checks
 from hpcvdj.errors import InputError, option
 from hpcvdj.inference.folder import named, write_files
@@ -114,8 +113,7 @@ def infer_selection(
     distinct junctions, and for individuals with more junctions than the model makes.
     """
     question = SelectionQuestion(SelectionPlan.of(locals()), backend)
-    fit = ask(question, given_tables(tables), used_model(model), Checks.of(locals()), Run())
-    assert fit is not None
+    fit = answered(question, given_tables(tables), model, Checks.of(locals()))
     for line in fit.warnings:
         log.warning("%s", line)
     return fit

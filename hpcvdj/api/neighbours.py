@@ -4,9 +4,9 @@ import logging
 from pathlib import Path
 from typing import Any
 
+from hpcvdj.api.individuals import answered
 from hpcvdj.api.parameters import documented
-from hpcvdj.api.tables import Given, used_model
-from hpcvdj.chance.question import ask
+from hpcvdj.api.tables import Given
 from hpcvdj.chance.settings import Checks
 from hpcvdj.enrichment.enrich import Enrichment
 from hpcvdj.enrichment.question import EnrichmentQuestion, read_once_lines
@@ -15,7 +15,6 @@ from hpcvdj.kernels.backends import AUTO
 from hpcvdj.recombination.calls import Genes, Ties
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.tables import table_of
-from hpcvdj.runs.run import Run
 
 log = logging.getLogger(__name__)
 
@@ -56,9 +55,7 @@ def enrich(
     """
     others = [table_of(Given.of(control).arrow)] if control is not None else []
     question = EnrichmentQuestion(Settings.of(locals()), ClonotypeChoice.of(locals()), others)
-    loaded = used_model(model)
-    answer = ask(question, [table_of(Given.of(junctions).arrow)], loaded, Checks.of(locals()), Run())
-    assert answer is not None
+    answer = answered(question, [table_of(Given.of(junctions).arrow)], model, Checks.of(locals()))
     for line in read_once_lines(answer):
         log.warning("%s", line)
     return answer

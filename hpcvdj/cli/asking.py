@@ -47,15 +47,15 @@ def answer(
         model = run.from_root(lambda: options.used_model(name))
         tables = run.from_root(lambda: tables_in(paths, opened))
         target = output(model)
-        found = ask(question, tables, model, checks, run, target)
-    if found is not None:
-        report(question, found, target)
+        result = ask(question, tables, model, checks, run, target)
+    if result is not None:
+        report(question, result, target)
 
 
-def report(question: "Question[A]", found: A, output: "Output[A]") -> None:
+def report(question: "Question[A]", result: A, output: "Output[A]") -> None:
     """Print the summary of an answer."""
     written = ", ".join(map(str, output.written(hidden=is_stream(output.target))))
-    lines = [*question.summary(found), *output.summary(found), (output.word, written)]
+    lines = [*question.summary(result), *output.summary(result), (output.word, written)]
     width = max(10, *(len(word) for word, _ in lines))
     for word, text in lines:
         common.say(f"{word:<{width}} {text}")

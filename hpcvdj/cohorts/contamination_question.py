@@ -81,7 +81,11 @@ class ContaminationQuestion(CohortQuestion[Contamination]):
 
     def summary(self, answer: Contamination) -> Lines:
         cohort, pairs = answer.cohort, answer.pairs
-        used, low, zero = sum(own.rows for own in cohort.individuals), int(answer.low.sum()), int(answer.zero.sum())
+        used, low, zero = (
+            sum(individual.rows for individual in cohort.individuals),
+            int(answer.low.sum()),
+            int(answer.zero.sum()),
+        )
         lines = [
             ("individuals", f"{len(cohort.individuals):,}"),
             ("rows", rows_text(cohort)),
