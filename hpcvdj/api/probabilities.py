@@ -129,8 +129,8 @@ def likely_scenarios(
     j = loaded.alleles("J") if j_call is None else loaded.resolve("J", j_call)
     assert isinstance(v, Alleles)
     assert isinstance(j, Alleles)
-    found = most_likely(loaded, junction, v.places, j.places, number)
-    return LikelyScenarios(loaded, junction, table["pgen_nt"][0].as_py(), found)
+    scenarios = most_likely(loaded, junction, v.places, j.places, number)
+    return LikelyScenarios(loaded, junction, table["pgen_nt"][0].as_py(), scenarios)
 
 
 @documented(Generation)

@@ -49,20 +49,20 @@ class Chance:
         table = pa.Table.from_batches(batches).select(["v_call", "j_call", "junction"])
         return by_gene(read_table(table, self.model, productive_reading()).repertoire, self.model)[0]
 
-    def probabilities(self, own: Repertoire | None, names: tuple[str, ...], run: Run) -> Floats | None:
+    def probabilities(self, repertoire: Repertoire | None, names: tuple[str, ...], run: Run) -> Floats | None:
         """Generation probabilities of root's junctions, float64 [junctions, names], on root."""
         config = PgenConfig(names, backend=self.backend, strict_binding=self.strict_binding)
-        return count_in_memory(PgenProblem(shared_repertoire(own, run), self.model, names), config, run)
+        return count_in_memory(PgenProblem(shared_repertoire(repertoire, run), self.model, names), config, run)
 
-    def among_productive(self, own: Repertoire | None, names: tuple[str, ...], run: Run) -> Floats | None:
+    def among_productive(self, repertoire: Repertoire | None, names: tuple[str, ...], run: Run) -> Floats | None:
         """The same, divided by the probability of a productive recombination."""
-        values = self.probabilities(own, names, run)
+        values = self.probabilities(repertoire, names, run)
         return None if values is None else values / productive_probability(self.model)
 
 
-def log_factors(factor: Selection | None, own: Repertoire, letters: Any, lengths: Counts) -> Floats:
+def log_factors(factor: Selection | None, repertoire: Repertoire, letters: Any, lengths: Counts) -> Floats:
     """log Q of junctions and their amino acids, float64 [junctions]; 0 without a factor."""
     if factor is None:
-        return np.zeros(len(own))
-    v_genes, j_genes = [v.allele for v, _ in own.pairs], [j.allele for _, j in own.pairs]
-    return factor.log_factor(v_genes, j_genes, kinds_of(own), letters, lengths)
+        return np.zeros(len(repertoire))
+    v_genes, j_genes = [v.allele for v, _ in repertoire.pairs], [j.allele for _, j in repertoire.pairs]
+    return factor.log_factor(v_genes, j_genes, kinds_of(repertoire), letters, lengths)

@@ -228,26 +228,26 @@ def _unexplained(chosen: ChosenRows, fit: Fit, backend: Backend, *, errors: bool
     """The rows with probability 0."""
     if not (fit.trace[-1].lost or fit.best.lost or fit.counted[1]):
         return []
-    own = chosen.repertoire
-    problem = PgenProblem(own, fit.model, ("pgen_nt",))
+    repertoire = chosen.repertoire
+    problem = PgenProblem(repertoire, fit.model, ("pgen_nt",))
     method = PgenConfig(problem.names).method_class()
     kernel = backend.load(method, problem, PgenConfig().threads_per_block)
     out = []
-    for unit in method.units(problem, backend.unit_work, [(range(1), range(len(own)))]):
+    for unit in method.units(problem, backend.unit_work, [(range(1), range(len(repertoire)))]):
         values = kernel(unit, 0, unit.tasks)
         rows = (unit.rows.start + np.flatnonzero(values[:, 0] < LEAST)).tolist()
         if errors:
-            weights = np.zeros(len(own), dtype=np.uint32)
-            rows = _impossible(InferenceProblem(own, weights, fit.model, errors), rows, backend)
+            weights = np.zeros(len(repertoire), dtype=np.uint32)
+            rows = _impossible(InferenceProblem(repertoire, weights, fit.model, errors), rows, backend)
         for row in rows:
-            pair = int(np.searchsorted(own.offsets, row, side="right")) - 1
-            v, j = own.pairs[pair]
+            pair = int(np.searchsorted(repertoire.offsets, row, side="right")) - 1
+            v, j = repertoire.pairs[pair]
             out.append(
                 {
                     "data_row": int(chosen.row[row]) + 1,
                     "v": v.allele,
                     "j": j.allele,
-                    "junction": decode(unpack(own.words[row], int(own.lengths[row]))),
+                    "junction": decode(unpack(repertoire.words[row], int(repertoire.lengths[row]))),
                     "reason": "the alleles cannot make a junction" if not (v.places and j.places)
                     else "no scenario of the model makes it with these alleles",
                 }

@@ -430,7 +430,7 @@ def _warn(tables: Sequence[Table]) -> None:
 class Slice:
     """A slice of the input: the rows of one part file of the result.
 
-    tables  places of the tables it has as a whole; for a piece of a large table, that table's
+    tables  the numbers of the tables that it has; for a piece of a large table, that table's
     piece   the number of the piece; None for whole tables
     """
 
@@ -444,20 +444,20 @@ class Slice:
 def cut(tables: Sequence[Table], rows: int) -> list[Slice]:
     """Slices of at most `rows` rows that follow each other: whole tables, as many as fit; larger tables in pieces."""
     slices: list[Slice] = []
-    for place, table in enumerate(tables):
+    for number, table in enumerate(tables):
         last = slices[-1] if slices else None
         if not table.rows:
             continue
         if last and last.piece is None and last.rows + table.rows <= rows:
-            slices[-1] = replace(last, rows=last.rows + table.rows, tables=(*last.tables, place))
+            slices[-1] = replace(last, rows=last.rows + table.rows, tables=(*last.tables, number))
         elif table.rows <= rows:
-            slices.append(Slice(len(slices), table.first_row, table.rows, (place,)))
+            slices.append(Slice(len(slices), table.first_row, table.rows, (number,)))
         else:
             pieces = -(-table.rows // rows)
             size = -(-table.rows // pieces)
             for piece, first in enumerate(range(0, table.rows, size)):
                 taken = min(size, table.rows - first)
-                slices.append(Slice(len(slices), table.first_row + first, taken, (place,), piece))
+                slices.append(Slice(len(slices), table.first_row + first, taken, (number,), piece))
     return slices
 
 
@@ -481,7 +481,7 @@ def read_slices(
     last = {part.tables: part for part in slices}
     for part in slices:
         if part.piece is None:
-            tables = [inputs.tables[place] for place in part.tables]
+            tables = [inputs.tables[number] for number in part.tables]
             batches: Iterable[pa.RecordBatch] = (batch for table in tables for batch in inputs.rows_of(table))
         else:
             if part.tables not in streams:

@@ -79,11 +79,11 @@ class AnnDataReader(TableReader):
         fields = {name: ak.to_arrow(flat[name], extensionarray=False) for name in ak.fields(flat)}
         nested = [name for name, column in fields.items() if pa.types.is_nested(column.type)]
         table = as_strings(pa.RecordBatch.from_pydict({k: v for k, v in fields.items() if k not in nested}))
-        own = dict(zip(table.schema.names, table.columns, strict=True))
+        texts = dict(zip(table.schema.names, table.columns, strict=True))
         made = joined(cell, pa.array(number.astype(str), pa.large_string()))
-        ids = own.get("sequence_id", made)
+        ids = texts.get("sequence_id", made)
         return pa.table({"sequence_id": pc.if_else(pc.equal(ids, ""), made, ids), "cell_id": cell} | {
-            name: column for name, column in own.items() if name not in ("sequence_id", "cell_id")
+            name: column for name, column in texts.items() if name not in ("sequence_id", "cell_id")
         })  # fmt: skip
 
     @property

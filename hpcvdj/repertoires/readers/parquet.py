@@ -48,8 +48,8 @@ class ParquetReader(TableReader):
     def ranges(self, columns: Sequence[str], ranges: Sequence[range]) -> Iterator[Iterable[pa.RecordBatch]]:
         """Only the row groups that have the rows are read."""
         self.require(columns)
-        own = self._sources(columns)
-        return (self._translated(self._of_row_groups(own, rows), columns, rows.start) for rows in ranges)
+        sources = self._sources(columns)
+        return (self._translated(self._of_row_groups(sources, rows), columns, rows.start) for rows in ranges)
 
     def _of_row_groups(self, columns: list[str], rows: range) -> Iterator[pa.RecordBatch]:
         sizes = [self._metadata.row_group(k).num_rows for k in range(self._metadata.num_row_groups)]
