@@ -30,9 +30,10 @@ from _cohort import exchanged
 from _common import LOCI, record
 
 import hpcvdj
-from hpcvdj.chance.check import check_fit, sample_of_table
+from hpcvdj.chance.check import SAMPLE, check_fit
 from hpcvdj.probabilities.settings import PgenConfig
 from hpcvdj.recombination.alphabet import translate
+from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.reading import Reading
 
 COLUMNS = ["v_call", "j_call", "junction", "junction_aa"]
@@ -60,7 +61,7 @@ def cohort(model: Any, individuals: int, seed: int, smallest: int, largest: int)
 
 def without_effect(model: Any, table: pd.DataFrame) -> Numbers:
     """What is found in a cohort in which nothing is."""
-    fit = check_fit(sample_of_table(table, model, PgenConfig().reads(Reading())), model)
+    fit = check_fit(Inputs.of_table(table, PgenConfig().reads(Reading()), together=True).sample(model, SAMPLE), model)
     yield "check", "genes that fail", sum(own.finding not in FOUND_BY_CHANCE for own in fit.genes)
     yield "check", "lengths that fail", len(fit.lengths)
     yield "check", "calls that contradict the bases", sum(rows for _, rows in fit.contradicted)

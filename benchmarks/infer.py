@@ -44,7 +44,7 @@ from hpcvdj.kernels.inference.method import Expectation, InferenceProblem
 from hpcvdj.recombination.igor import FILES, load_model
 from hpcvdj.recombination.models import Array, Model
 from hpcvdj.recombination.possible import Possible
-from hpcvdj.repertoires.junctions import read_table
+from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.runs.run import Run
 
 

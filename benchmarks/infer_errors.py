@@ -33,7 +33,7 @@ from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.inference.method import InferenceProblem
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.models import Array, Model
-from hpcvdj.repertoires.junctions import read_table
+from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.runs.run import Run
 
 HOLD_OUT = 0.1, 0.0

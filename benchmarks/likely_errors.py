@@ -27,7 +27,7 @@ from hpcvdj.kernels.neighbours.exchanges import exchanged
 from hpcvdj.kernels.neighbours.indels import one_indel_away
 from hpcvdj.kernels.neighbours.likely_errors import likely_errors
 from hpcvdj.repertoires.genes import kinds_of
-from hpcvdj.repertoires.junctions import read_table
+from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.reading import productive_reading
 
 DONOR = {1: 1.0, 2: 0.2365, 3: 0.0944, 5: 0.0399, 10: 0.0191, 20: 0.0098, 50: 0.0041, 100: 0.0020, 400: 0.00077,

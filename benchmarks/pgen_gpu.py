@@ -28,7 +28,7 @@ from hpcvdj.kernels.pgen import pgen_cpu
 from hpcvdj.probabilities.settings import PgenConfig
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem, Repertoire
-from hpcvdj.repertoires.junctions import read_table
+from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.reading import Reading
 
 LONGEST = 64

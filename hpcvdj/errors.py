@@ -48,6 +48,15 @@ def option(name: str, value: Any = _NO_VALUE) -> str:
     return f"{named} {quote(text)}"
 
 
+def command_name(name: str) -> str:
+    """A command in a message: `hpcvdj sharing` in the shell, `hpcvdj.sharing` in Python.
+
+    >>> command_name("sharing")
+    'hpcvdj.sharing'
+    """
+    return f"hpcvdj{' ' if _shell else '.'}{name}"
+
+
 _SHORT = {"k": "-k", "d": "-d", "model": "-m"}
 """Options whose short name is better known, or the only one."""
 

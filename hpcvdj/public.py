@@ -2,7 +2,6 @@
 
 import inspect
 import logging
-import sys
 import warnings
 from collections.abc import Callable
 from functools import wraps
@@ -48,8 +47,6 @@ class _Collector(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self._lines: list[str] = []
-        self.warned: set[str] = set()
-        """What the function itself has warned of."""
 
     def emit(self, record: logging.LogRecord) -> None:
         self._lines.append(record.getMessage())
@@ -63,20 +60,10 @@ class _Collector(logging.Handler):
             else:
                 grouped.append([line])
         joined = [f"{head} {', '.join(rest)}" if rest else head for head, *rest in grouped]
-        return [message for message in dict.fromkeys(joined) if message not in self.warned]
+        return list(dict.fromkeys(joined))
 
 
 _LOG = logging.getLogger("hpcvdj")
 
 _collectors: list[_Collector] = []
 """That of the function which a script has called, while it runs."""
-
-
-def warn(message: str) -> None:
-    """Warn of the line that called hpcvdj."""
-    for collector in _collectors:
-        collector.warned.add(message)
-    frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "hpcvdj":
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, HpcvdjWarning, stacklevel=level)

@@ -12,7 +12,7 @@ from hpcvdj.inference.selection import normalised
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.selection import SIDE, Selection
 from hpcvdj.repertoires.genes import by_gene
-from hpcvdj.repertoires.junctions import read_table
+from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.reading import productive_reading
 
 V_ALLELES = ["TRBV5-1*01", "TRBV9*01", "TRBV20-1*01", "TRBV6-5*01"]

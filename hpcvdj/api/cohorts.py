@@ -4,27 +4,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
-from hpcvdj.api.individuals import paths_or_table
+from hpcvdj.api.individuals import answered, given_tables
 from hpcvdj.api.parameters import documented
-from hpcvdj.api.tables import used_model
 from hpcvdj.chance import DRAWS
-from hpcvdj.chance.check import ModelFit
 from hpcvdj.chance.settings import Checks
 from hpcvdj.cohorts import Unit
-from hpcvdj.cohorts.cohort import Cohort
-from hpcvdj.cohorts.commands import pairs_text
-from hpcvdj.cohorts.contamination import Contamination, contaminate
-from hpcvdj.cohorts.files import cohort_of_files, cohort_of_table
+from hpcvdj.cohorts.contamination import Contamination
+from hpcvdj.cohorts.contamination_question import ContaminationQuestion
 from hpcvdj.cohorts.settings import ContaminationSettings, Naming, SharingSettings
-from hpcvdj.cohorts.sharing import Sharing, share
+from hpcvdj.cohorts.sharing import Sharing
+from hpcvdj.cohorts.sharing_question import SharingQuestion
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.backends import AUTO
-from hpcvdj.public import warn
 from hpcvdj.recombination.calls import Genes, Ties
 from hpcvdj.recombination.models import Model
-from hpcvdj.runs.run import Run
+from hpcvdj.repertoires.tables import Table
 
 
 @documented(Naming, SharingSettings, Checks)
@@ -61,18 +55,8 @@ def sharing(
     Warns (HpcvdjWarning) of excluded rows, of a fitted q of 1, and of pairs that share improbable junctions.  Raises
     InputError for fewer than two individuals, for two that are the same sample, and if no q explains the sharing.
     """
-    naming, settings, checks = Naming.of(locals()), SharingSettings.of(locals()), Checks.of(locals())
-    loaded = checks.model(used_model(model))
-    cohort, fit = cohort_of(tables, loaded, naming, checks, settings.genes)
-    found = share(cohort, loaded, settings, Run(), loaded.selection, fit)
-    assert found is not None
-    if found.refuted:
-        warn(f"far more is shared than q = {found.q:g} explains, so p-values are too small: do not believe the hits")
-    if found.q_at_bound:
-        warn("the fitted q is 1, its largest: no more is shared than recombination makes")
-    for line in pairs_text(found.cohort, found.improbable):
-        warn(f"{line}; see hpcvdj.contamination")
-    return found
+    question = SharingQuestion(Naming.of(locals()), SharingSettings.of(locals()))
+    return answered(question, _tables(tables, question.naming), model, Checks.of(locals()))
 
 
 @documented(Naming, ContaminationSettings, Checks)
@@ -107,23 +91,11 @@ def contamination(
     Warns (HpcvdjWarning) of excluded rows.  Raises InputError for an individual with too few improbable junctions, or
     with too many that the model cannot make, and for two that are the same sample.
     """
-    naming, settings, checks = Naming.of(locals()), ContaminationSettings.of(locals()), Checks.of(locals())
-    loaded = checks.model(used_model(model))
-    cohort, fit = cohort_of(tables, loaded, naming, checks)
-    found = contaminate(cohort, loaded, settings, Run(), fit)
-    assert found is not None
-    return found
+    question = ContaminationQuestion(Naming.of(locals()), ContaminationSettings.of(locals()))
+    return answered(question, _tables(tables, question.naming), model, Checks.of(locals()))
 
 
-def cohort_of(
-    tables: Any, model: Model, naming: Naming, checks: Checks, genes: Genes | None = None
-) -> tuple[Cohort, ModelFit]:
-    """The cohort of tables, and how a model fits them; `genes` as of `cohort_of_files`."""
+def _tables(tables: Any, naming: Naming) -> list[Table]:
     if isinstance(tables, Mapping) and naming.individual is not None:
         raise InputError(f"individual={naming.individual!r}: the keys of a dict name its individuals; leave it out")
-    given = paths_or_table(tables)
-    if isinstance(given, pa.Table):
-        return cohort_of_table(given, model, naming, checks, warn, genes)
-    _, cohort, fit = cohort_of_files(given, model, naming, checks, Run(), genes=genes)
-    assert cohort is not None
-    return cohort, fit
+    return given_tables(tables, naming.opening())

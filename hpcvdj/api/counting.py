@@ -12,17 +12,15 @@ from hpcvdj.errors import InputError
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.kernels.pathways.methods import Direct
 from hpcvdj.kernels.quantities import Pathways
-from hpcvdj.public import warn
 from hpcvdj.recombination.calls import Policy
 from hpcvdj.recombination.exclusions import ExclusionKind
 from hpcvdj.recombination.explanation import Explanation
 from hpcvdj.recombination.germline import Germline, PaperDForms, Tables
 from hpcvdj.recombination.repertoire import SequenceField
-from hpcvdj.repertoires.junctions import Reference, read_table
+from hpcvdj.repertoires.inputs import Inputs, read_table
 from hpcvdj.repertoires.settings import RowSettings
-from hpcvdj.repertoires.species import species_warning
-from hpcvdj.repertoires.tally import Tally
-from hpcvdj.values.memory import values_of_table
+from hpcvdj.repertoires.species import warn_of_rows
+from hpcvdj.values.memory import values_of
 
 
 @documented(Config, RowSettings)
@@ -66,20 +64,10 @@ def count(
     reference = germline_of(germline)
     given = Given.of(junctions)
     given.require(reading.columns)
-    values, tally = values_of_table(given.arrow, reference, config, reading)
-    warn_of(tally, reference, Pathways.excluded)
+    inputs = Inputs.of_table(given.arrow, config.reads(reading))
+    values, tally = values_of(inputs, reference, config)
+    warn_of_rows(tally, reference, column=Pathways.excluded)
     return given.beside(values)
-
-
-def warn_of(tally: Tally, reference: Reference, excluded: str = "") -> None:
-    """Warn of what the commands warn of: replaced calls, excluded rows, another species.
-
-    excluded  the column of the result that says why rows are excluded
-    """
-    where = f"; the column {excluded} says why" if excluded and tally.excluded else ""
-    for line in (tally.substitutions, tally.exclusions + where, species_warning(tally, reference)):
-        if line:
-            warn(line)
 
 
 @documented(Config, RowSettings, without=("method", "backend"))

@@ -1,33 +1,39 @@
 """Recombination models: inferred from junctions, written, shown as tables and compared."""
 
+import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from hpcvdj.api.individuals import paths_or_table
+from hpcvdj.api.individuals import answered, given_tables
 from hpcvdj.api.parameters import documented
-from hpcvdj.api.tables import Given, model_of, used_model
+from hpcvdj.api.tables import Given, model_of
 from hpcvdj.api.tables import germline as germline_of
 from hpcvdj.chance.settings import Checks
 from hpcvdj.errors import InputError, option
 from hpcvdj.inference.folder import named, write_files
 from hpcvdj.inference.infer import Fit
 from hpcvdj.inference.selection import SelectionFit
-from hpcvdj.inference.selection_tables import infer_selection_in_memory
+from hpcvdj.inference.selection_question import SelectionQuestion
 from hpcvdj.inference.settings import MOST_JUNCTIONS, InferenceSettings, RowChoice, Rows, SelectionSettings, Start
-from hpcvdj.inference.tables import infer_table
+from hpcvdj.inference.tables import infer_tables, reading_for
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.model_views.comparison import Comparison, compare
-from hpcvdj.public import warn
 from hpcvdj.recombination.calls import Genes
 from hpcvdj.recombination.events import events
 from hpcvdj.recombination.germline import Germline, Tables
 from hpcvdj.recombination.igor_writer import model_texts
 from hpcvdj.recombination.models import Model
+from hpcvdj.recombination.origin import Origin
 from hpcvdj.recombination.selection import FILE as SELECTION
+from hpcvdj.repertoires.inputs import Inputs
+from hpcvdj.runs.run import Run
 from hpcvdj.storage.folders import exclusive_folder
+
+log = logging.getLogger(__name__)
 
 
 @documented(RowChoice, InferenceSettings)
@@ -73,8 +79,11 @@ def infer(
     first: Any = germline_of(germline, d_alleles="all") if germline is not None else None
     if model is not None:
         first = model_of(model, pseudogenes=True)
-    given = Given.of(junctions)
-    return infer_table(given.arrow, first, plan, backend, warn)
+    inputs = Inputs.of_table(Given.of(junctions).arrow, reading_for(plan), together=True)
+    inferred = infer_tables(inputs, first, plan, Run(), backend)
+    assert inferred is not None
+    fit = inferred.fit
+    return replace(fit, model=replace(named(fit.model, "inferred"), origin=Origin(rows=fit.counted[0])))
 
 
 @documented(SelectionSettings, Checks, without=("ties",))
@@ -103,8 +112,11 @@ def infer_selection(
     explains nothing. Raises InputError if the model cannot make half of the rows (unless `force`), for fewer than 1,000
     distinct junctions, and for individuals with more junctions than the model makes.
     """
-    plan, checks = SelectionSettings.of(locals()), Checks.of(locals())
-    return infer_selection_in_memory(paths_or_table(tables), used_model(model), plan, backend, checks, warn)
+    question = SelectionQuestion(SelectionSettings.of(locals()), backend)
+    fit = answered(question, given_tables(tables), model, Checks.of(locals()))
+    for line in fit.warnings:
+        log.warning("%s", line)
+    return fit
 
 
 @documented()

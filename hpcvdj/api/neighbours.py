@@ -1,18 +1,22 @@
 """Clonotypes with more neighbours than chance explains: `hpcvdj.enrich`."""
 
+import logging
 from pathlib import Path
 from typing import Any
 
+from hpcvdj.api.individuals import answered
 from hpcvdj.api.parameters import documented
-from hpcvdj.api.tables import Given, used_model
+from hpcvdj.api.tables import Given
 from hpcvdj.chance.settings import Checks
 from hpcvdj.enrichment.enrich import Enrichment
+from hpcvdj.enrichment.question import EnrichmentQuestion, read_once_lines
 from hpcvdj.enrichment.settings import FEWEST_NEIGHBOURS, ClonotypeChoice, Settings
-from hpcvdj.enrichment.tables import enrich_table
 from hpcvdj.kernels.backends import AUTO
-from hpcvdj.public import warn
 from hpcvdj.recombination.calls import Genes, Ties
 from hpcvdj.recombination.models import Model
+from hpcvdj.repertoires.tables import table_of
+
+log = logging.getLogger(__name__)
 
 
 @documented(Settings, ClonotypeChoice, Checks)
@@ -49,7 +53,9 @@ def enrich(
     leaves. Raises InputError if the model cannot make half of the rows (unless `force`), if no clonotype is left, or
     for rows of several repertoires.
     """
-    settings, choice, checks = Settings.of(locals()), ClonotypeChoice.of(locals()), Checks.of(locals())
-    others = Given.of(control).arrow if control is not None else None
-    loaded = checks.model(used_model(model))
-    return enrich_table(Given.of(junctions).arrow, loaded, settings, choice, others, warn, checks)
+    others = [table_of(Given.of(control).arrow)] if control is not None else []
+    question = EnrichmentQuestion(Settings.of(locals()), ClonotypeChoice.of(locals()), others)
+    answer = answered(question, [table_of(Given.of(junctions).arrow)], model, Checks.of(locals()))
+    for line in read_once_lines(answer):
+        log.warning("%s", line)
+    return answer

@@ -6,14 +6,15 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from hpcvdj.api.cohorts import cohort_of
-from hpcvdj.api.counting import warn_of
+from hpcvdj.api.individuals import given_tables
 from hpcvdj.api.parameters import documented
 from hpcvdj.api.tables import Given, is_column, listed, model_of, typed, used_model
 from hpcvdj.api.tables import germline as germline_of
-from hpcvdj.chance.check import check_model, sample_of_table
+from hpcvdj.chance.check import check_tables
+from hpcvdj.chance.question import read_rows
 from hpcvdj.chance.settings import Checks
 from hpcvdj.cohorts.like import cohort_like
+from hpcvdj.cohorts.question import CohortQuestion
 from hpcvdj.cohorts.settings import Naming
 from hpcvdj.errors import InputError
 from hpcvdj.generation.generate import generate as draw
@@ -26,17 +27,19 @@ from hpcvdj.generation.simulate import simulate as make
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.kernels.quantities import Pgen
 from hpcvdj.probabilities.settings import Normalize, PgenConfig, PgenSettings
-from hpcvdj.public import warn
 from hpcvdj.recombination.calls import Genes, Ties
 from hpcvdj.recombination.germline import Germline, Tables
 from hpcvdj.recombination.likely import LikelyScenarios, most_likely
 from hpcvdj.recombination.models import Alleles, Model
 from hpcvdj.recombination.repertoire import JunctionField
 from hpcvdj.recombination.symbols import Alphabet, read_alphabet
-from hpcvdj.repertoires.reading import reading_of
-from hpcvdj.repertoires.sequence_fields import fields_of_table
+from hpcvdj.repertoires.inputs import Inputs
+from hpcvdj.repertoires.reading import Reading, reading_of
+from hpcvdj.repertoires.sequence_fields import fields_of
+from hpcvdj.repertoires.species import warn_of_rows
+from hpcvdj.repertoires.tables import table_of
 from hpcvdj.runs.run import Run
-from hpcvdj.values.memory import values_of_table
+from hpcvdj.values.memory import values_of
 
 
 @documented(PgenSettings, Checks, without=("keep_misfits",))
@@ -84,14 +87,15 @@ def pgen(
     if alphabet is not None:
         symbols = Alphabet.of(alphabet) if isinstance(alphabet, Mapping) else read_alphabet(Path(alphabet))
     given = Given.of(junctions)
-    reading = reading_of(fields_of_table(given.arrow), sequence_field, symbols, strict=strict)
+    table = table_of(given.arrow)
+    reading = reading_of(fields_of(table), sequence_field, symbols, strict=strict)
     config = settings.config(amino_acids=reading.alphabet is not None)
     reference = config.model(checks.model(used_model(model)))
-    given.require(config.reads(reading).columns)
-    sample = sample_of_table(given.arrow, reference, config.reads(reading))
-    check_model(checks, sample, reference, warn, config.names[0])
-    values, tally = values_of_table(given.arrow, reference, config, reading)
-    warn_of(tally, reference, Pgen.excluded)
+    inputs = Inputs((table,), config.reads(reading))
+    given.require(inputs.reading.columns)
+    check_tables(checks, [inputs], reference, config.names[0])
+    values, tally = values_of(inputs, reference, config)
+    warn_of_rows(tally, reference, column=Pgen.excluded)
     return given.beside(values)
 
 
@@ -120,7 +124,8 @@ def likely_scenarios(
     loaded = model_of(model, joint=joint)
     junction = junction.strip().upper()
     row = pa.table({"v_call": [v_call or ""], "j_call": [j_call or ""], "junction": [junction]})
-    table, _ = values_of_table(row, loaded, PgenConfig(("pgen_nt",), "any" if v_call is None else "call"))
+    config = PgenConfig(("pgen_nt",), "any" if v_call is None else "call")
+    table, _ = values_of(Inputs.of_table(row, config.reads(Reading())), loaded, config)
     (reason,) = table[Pgen.excluded].to_pylist()
     if reason:
         raise InputError(
@@ -131,8 +136,8 @@ def likely_scenarios(
     j = loaded.alleles("J") if j_call is None else loaded.resolve("J", j_call)
     assert isinstance(v, Alleles)
     assert isinstance(j, Alleles)
-    found = most_likely(loaded, junction, v.places, j.places, number)
-    return LikelyScenarios(loaded, junction, table["pgen_nt"][0].as_py(), found)
+    scenarios = most_likely(loaded, junction, v.places, j.places, number)
+    return LikelyScenarios(loaded, junction, table["pgen_nt"][0].as_py(), scenarios)
 
 
 @documented(GenerationSettings)
@@ -172,8 +177,9 @@ def generate(
     plan, run = GenerationSettings.of(locals()), Run()
     loaded = used_model(model, joint=joint)
     if like is not None:
-        cohort, _ = cohort_of(like, loaded, Naming(individual), Checks(force=force))
-        batches = cohort_like(cohort, loaded, plan, run, backend)
+        question = CohortQuestion[None](Naming(individual))
+        rows = read_rows(question, given_tables(like, question.opening()), loaded, Checks(force=force), run)
+        batches = cohort_like(question.cohort(rows, loaded, run), loaded, plan, run, backend)
     else:
         batches = draw(loaded, plan, run.bind(backend), run)
     return pa.Table.from_batches(list(batches))

@@ -1,5 +1,6 @@
 """Tables from files and from memory, and the germline tables and models that have a name."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,6 @@ import pyarrow.compute as pc
 
 from hpcvdj.api.parameters import documented
 from hpcvdj.errors import InputError
-from hpcvdj.public import warn
 from hpcvdj.recombination.germline import MAX_P, DAlleles, Germline, Tables, read_germline
 from hpcvdj.recombination.igor import load_model, model_folders
 from hpcvdj.recombination.models import Model
@@ -21,11 +21,12 @@ from hpcvdj.repertoires.convert import convert as convert_tables
 from hpcvdj.repertoires.formats import REASON, RowError
 from hpcvdj.repertoires.formats.format import ROW_ID
 from hpcvdj.repertoires.formats.listed import field_of, has_amino_acids
-from hpcvdj.repertoires.readers import TableReader, open_table
+from hpcvdj.repertoires.readers import MemoryReader, TableReader, open_table
 from hpcvdj.repertoires.reference_settings import GermlineSettings
 from hpcvdj.repertoires.settings import TableSettings
-from hpcvdj.repertoires.tables import as_arrow, made_fields, table_batches
 from hpcvdj.results.frames import Kind, beside, of_kind
+
+log = logging.getLogger(__name__)
 
 _TEXT = ("_id", "_call", "_aa", "_alignment", "_cigar", "junction", "sequence", "cdr3", REASON)
 """How the names of columns end that are text, whatever they look like."""
@@ -54,8 +55,8 @@ class Given:
     def of(table: Any) -> "Given":
         """A table in memory, or at a path."""
         if not isinstance(table, str | Path):
-            arrow = as_arrow(table)
-            return Given(_with_airr_fields(table, arrow), arrow)
+            reader = MemoryReader(table)
+            return Given(_with_airr_fields(table, reader), reader.table)
         return Given.read(open_table(table))
 
     @staticmethod
@@ -77,13 +78,13 @@ class Given:
         return beside(self.original, self.arrow, dict(zip(values.column_names, values.columns, strict=True)))
 
 
-def _with_airr_fields(table: Any, arrow: pa.Table) -> Any:
+def _with_airr_fields(table: Any, reader: MemoryReader) -> Any:
     """A table of another program with its AIRR fields beside its own columns; any other as it is."""
-    names = made_fields(arrow)
-    if not names or not len(arrow):
+    names = reader.translation.made if reader.translation else []
+    if not names or not reader.known_rows:
         return table
-    made = typed(pa.Table.from_batches(list(table_batches(arrow, names))))
-    return beside(table, arrow, dict(zip(names, made.columns, strict=True)))
+    made = typed(pa.Table.from_batches(list(reader.batches(names))))
+    return beside(table, reader.table, dict(zip(names, made.columns, strict=True)))
 
 
 @documented(TableSettings)
@@ -196,10 +197,10 @@ def models() -> dict[str, Path]:
 
 def used_model(model: Model | str | Path, *, joint: bool = False) -> Model:
     """A model that tests may rest on, and a warning (HpcvdjWarning) if it is not good enough for that."""
-    found = model_of(model, joint=joint)
-    if found.caution is not None:
-        warn(found.caution)
-    return found
+    loaded = model_of(model, joint=joint)
+    if loaded.caution is not None:
+        log.warning("%s", loaded.caution)
+    return loaded
 
 
 def model_of(model: Model | str | Path, *, joint: bool = False, pseudogenes: bool = False) -> Model:

@@ -4,7 +4,8 @@ A sample of the table's rows is compared with junctions that the model makes (`h
 have a name, and with the calls of other genes (`hpcvdj.chance.calls`).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import logging
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import Any
@@ -41,12 +42,13 @@ from hpcvdj.recombination.models import ANY, Alleles, Model
 from hpcvdj.recombination.productive import FIRST, LAST, productive_probability
 from hpcvdj.recombination.repertoire import CDR3_ENDS, PGEN_COLUMNS, PgenProblem, Repertoire
 from hpcvdj.repertoires.genes import amino_acids, by_gene, has_nucleotides, kinds_of, sequences
-from hpcvdj.repertoires.inputs import Inputs
-from hpcvdj.repertoires.junctions import Junctions, read_table
+from hpcvdj.repertoires.inputs import Inputs, read_table
+from hpcvdj.repertoires.junctions import Junctions
 from hpcvdj.repertoires.reading import Reading
-from hpcvdj.repertoires.tables import as_arrow
 from hpcvdj.runs.run import Run
 from hpcvdj.values.compute import count_in_memory
+
+log = logging.getLogger(__name__)
 
 SAMPLE = 100_000
 """Rows of the tables that are compared, at most."""
@@ -201,41 +203,31 @@ REMEDIES = {
 """What to do about a finding."""
 
 
-def check_model(
-    checks: Checks, sample: Junctions, model: Model, warn: Callable[[str], None], name: str = ""
-) -> ModelFit:
-    """Compare a sample of rows with a model; InputError if it cannot make half of them.
+def check_model(checks: Checks, sample: Junctions, model: Model, name: str = "") -> ModelFit:
+    """Compare a sample of rows with a model, and log what is wrong; InputError if it cannot make half of them.
 
-    warn  is told what is wrong
     name  the probability of `PGEN_COLUMNS` that is compared; by default that of what is read
     """
-    found = replace(check_fit(sample, model, name), keep_misfits=checks.keep_misfits, force=checks.force)
+    fit = replace(check_fit(sample, model, name), keep_misfits=checks.keep_misfits, force=checks.force)
     if not checks.force:
-        _require_possible(found, model)
-    lines = found.lines()
-    if lines and found.compared:
-        warn(f"{model.name} does not fit all of {found.rows:,} different rows that were compared with what it makes:")
+        _require_possible(fit, model)
+    lines = fit.lines()
+    if lines and fit.compared:
+        log.warning(
+            "%s does not fit all of %s different rows that were compared with what it makes:", model.name,
+            f"{fit.rows:,}",
+        )  # fmt: skip
     for line in lines[:MOST_LINES]:
-        warn(line)
+        log.warning("%s", line)
     if lines[MOST_LINES:]:
-        warn(f"findings about how {model.name} fits the rows that are not shown: {len(lines) - MOST_LINES}")
-    return found
+        log.warning("findings about how %s fits the rows that are not shown: %d", model.name, len(lines) - MOST_LINES)
+    return fit
 
 
-def sample_of_table(table: Any, model: Model, reading: Reading) -> Junctions:
-    """Junctions of rows of a table in memory, at most `SAMPLE` that are drawn at random, productive or not."""
-    arrow = as_arrow(table)
-    if len(arrow) > SAMPLE:
-        arrow = arrow.take(np.sort(np.random.default_rng(0).permutation(len(arrow))[:SAMPLE]))
-    return read_table(arrow, model, replace(reading, productive=None, strict=False), together=True)
-
-
-def check_tables(
-    checks: Checks, inputs: Sequence[Inputs], model: Model, warn: Callable[[str], None], name: str = ""
-) -> ModelFit:
+def check_tables(checks: Checks, inputs: Sequence[Inputs], model: Model, name: str = "") -> ModelFit:
     """Check rows of tables that are read in the same way; as of `check_model`."""
-    together = replace(inputs[0], tables=tuple(table for own in inputs for table in own.tables))
-    return check_model(checks, together.sample(model, SAMPLE), model, warn, name)
+    together = replace(inputs[0], tables=tuple(table for part in inputs for table in part.tables))
+    return check_model(checks, together.sample(model, SAMPLE), model, name)
 
 
 def check_fit(sample: Junctions, model: Model, name: str = "") -> ModelFit:

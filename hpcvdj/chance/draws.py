@@ -1,7 +1,7 @@
 """What chance makes: sequences drawn from a model, generation probabilities, and the factor of selection."""
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,29 +13,15 @@ from hpcvdj.probabilities.settings import PgenConfig
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.recombination.repertoire import PgenProblem, Repertoire
+from hpcvdj.recombination.selection import Selection
 from hpcvdj.repertoires.genes import by_gene, kinds_of
-from hpcvdj.repertoires.junctions import read_table
+from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.runs.run import Run
 from hpcvdj.values.compute import count_in_memory, shared_repertoire
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
-
-
-class SelectionFactor(Protocol):
-    """By how much selection makes a productive junction more frequent, relative to what recombination makes."""
-
-    def log_factor(
-        self, v_genes: list[str], j_genes: list[str], pair: Counts, letters: NDArray[np.uint8], lengths: Counts
-    ) -> Floats:
-        """The natural logarithm of Q, float64 [rows]; the mean of Q over productive junctions of the model is 1.
-
-        v_genes, j_genes  the genes of each pair
-        pair              int64 [rows]: that of each row
-        letters           uint8 [rows, width]: amino acids in ASCII, zero-padded
-        lengths           int64 [rows]
-        """
 
 
 @dataclass(frozen=True)
@@ -74,7 +60,7 @@ class Chance:
         return None if values is None else values / productive_probability(self.model)
 
 
-def log_factors(factor: SelectionFactor | None, repertoire: Repertoire, letters: Any, lengths: Counts) -> Floats:
+def log_factors(factor: Selection | None, repertoire: Repertoire, letters: Any, lengths: Counts) -> Floats:
     """log Q of junctions and their amino acids, float64 [junctions]; 0 without a factor."""
     if factor is None:
         return np.zeros(len(repertoire))

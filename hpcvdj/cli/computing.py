@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hpcvdj.repertoires.inputs import Inputs
     from hpcvdj.repertoires.junctions import Reference
     from hpcvdj.repertoires.reading import Reading
+    from hpcvdj.repertoires.tables import Table
     from hpcvdj.runs.folder import Identity
     from hpcvdj.runs.run import Run
     from hpcvdj.values.plan import Plan
@@ -175,9 +176,11 @@ def _computed(
     return summary
 
 
-def planned(junctions: list[Path], output: Path, reading: "Reading", *, together: bool) -> "list[tuple[Inputs, Path]]":
-    """What is to be computed where; makes the folder of several results."""
-    from hpcvdj.repertoires.inputs import Inputs, require_result, tables_of, targets_of
+def planned(
+    junctions: list[Path], tables: "list[Table]", output: Path, reading: "Reading", *, together: bool
+) -> "list[tuple[Inputs, Path]]":
+    """What is to be computed where, of the `tables` at `junctions`; makes the folder of several results."""
+    from hpcvdj.repertoires.inputs import Inputs, require_result, targets_of, together_of
     from hpcvdj.repertoires.tables import is_table
 
     if any(map(is_stream, junctions)) and not is_table(output):
@@ -187,10 +190,10 @@ def planned(junctions: list[Path], output: Path, reading: "Reading", *, together
         )  # fmt: skip
     if together:
         require_result(output)
-        return [(tables_of(junctions, reading), output)]
-    targets = targets_of(junctions, output, reading.opening)
+        return [(together_of(tables, reading), output)]
+    targets = targets_of(junctions, tables, output)
     make_folder(junctions, output)
-    return [(Inputs.of_file(path, reading), target) for path, target in targets]
+    return [(Inputs((table,), reading), target) for table, target in targets]
 
 
 def make_folder(junctions: list[Path], output: Path) -> None:

@@ -1,20 +1,14 @@
 """`hpcvdj contamination`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from hpcvdj.chance.settings import Checks
-from hpcvdj.cli import common, options
-from hpcvdj.cli.streams import written_with_facts
+from hpcvdj.cli import asking, options
 from hpcvdj.cohorts.settings import ContaminationSettings, Naming
 from hpcvdj.options import Option
 from hpcvdj.repertoires.settings import TableSettings
-from hpcvdj.runs.progress import told_if_slow
-from hpcvdj.runs.ranks import log_if_serial
 from hpcvdj.runs.settings import Launch, Overwrite
-
-if TYPE_CHECKING:
-    from hpcvdj.cohorts.contamination import Contamination
 
 
 def command(
@@ -52,59 +46,10 @@ def command(
 
     Example: hpcvdj contamination donors/ -m human_trb -o pairs.tsv --metadata donors.tsv --group batch
     """
-    run = common.begin(launch)
-    log_if_serial(run.world)
-    from hpcvdj.cohorts.commands import Further, contaminate_files
+    run = asking.begin(launch)
+    from hpcvdj.cohorts.contamination_question import JUNCTIONS, CleanOutput, ContaminationQuestion
 
-    if plot is not None:
-        from hpcvdj.reports.plots import draw, require_drawable
-
-        run.on_root(lambda: require_drawable(plot, overwrite=overwrite))
-    target = run.to(output, overwrite=overwrite)
-    further = Further(write_clean, junctions_out)
-    with run.request:
-        opened = run.from_root(opening.opening)
-        loaded = run.from_root(lambda: options.used_model(model))
-        found = contaminate_files(tables, loaded, settings, naming, checks, target, opened, further)
-    if found is None:
-        return
-    if plot is not None:
-        with told_if_slow(f"drawing {plot}", shown=True):
-            draw(output, plot, overwrite=overwrite)
-    _report(found, written_with_facts(output, junctions_out, plot, write_clean), clean=write_clean is not None)
-
-
-def _report(found: "Contamination", written: list[Path], *, clean: bool) -> None:
-    from hpcvdj.cohorts.commands import left_out_text, pairs_text, power_text
-
-    own = found.cohort.individuals
-    used, read = sum(one.rows for one in own), sum(one.rows + sum(one.left_out.values()) for one in own)
-    common.say(f"rows        {read:,} read, {left_out_text(found.cohort)}")
-    low, zero = int(found.low.sum()), int(found.zero.sum())
-    common.say(
-        f"junctions   {used:,}, of which {low:,} improbable (p < {found.max_pgen:g}); the model cannot make {zero:,}"
-    )
-    pairs = found.pairs.standing_out
-    common.say(
-        f"pairs       {found.table.num_rows:,}, of which {len(pairs):,} share more than chance and selection explain"
-    )
-    for line in pairs_text(found.cohort, found.improbable):
-        common.say(f"            {line}")
-    for i, j in found.pairs.of_one_person:
-        common.say(f"{found.pairs.verdicts[i, j]:<11} {found.cohort.names[i]} and {found.cohort.names[j]}")
-    if line := power_text(found.cohort, found.pairs):
-        common.say(f"power       {line}")
-    same = "other individuals of its group" if len(found.cohort.groups) > 1 else "the other individuals"
-    for size in found.carry_over:
-        if size.clones:
-            rates = [
-                f"{100 * rate:.3g} % of {name}"
-                for rate, name in ((size.same_group, same), (size.other_group, "individuals of other groups"))
-                if rate is not None
-            ]
-            common.say(
-                f"carry-over  {size.clones:,} clones of {size.reads} reads: one is found in {' and in '.join(rates)}"
-            )
-    if clean:
-        common.say(f"removed     {len(found.copies or []):,} rows, which OUT.json lists")
-    common.say(f"written     {', '.join(map(str, written))}")
+    further = {JUNCTIONS: junctions_out} if junctions_out is not None else {}
+    written = CleanOutput(output, overwrite, further=further, plot=plot, clean=write_clean)
+    question = ContaminationQuestion(naming, settings)
+    asking.answer(run, question, (tables, opening, model), checks, lambda _: written)

@@ -1,5 +1,8 @@
 """`hpcvdj count`."""
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 from hpcvdj.cli import common, options
 from hpcvdj.cli.computing import compute_each, planned
 from hpcvdj.counting.config import Config
@@ -7,6 +10,9 @@ from hpcvdj.repertoires.reference_settings import GermlineSettings
 from hpcvdj.repertoires.settings import RowSettings, Strict, TableSettings
 from hpcvdj.runs.ranks import log_if_serial
 from hpcvdj.runs.settings import Launch, Started
+
+if TYPE_CHECKING:
+    from hpcvdj.repertoires.inputs import Inputs
 
 
 def command(
@@ -43,4 +49,10 @@ def command(
     log_if_serial(run.world)
     table = run.from_root(lambda: alleles.read(germline))
     reading = rows.reading(strict=strict, opening=run.from_root(opening.opening))
-    compute_each(run, lambda: planned(junctions, output, reading, together=together), table, config, started)
+
+    def plan() -> "list[tuple[Inputs, Path]]":
+        from hpcvdj.repertoires.inputs import tables_in
+
+        return planned(junctions, tables_in(junctions, reading.opening), output, reading, together=together)
+
+    compute_each(run, plan, table, config, started)

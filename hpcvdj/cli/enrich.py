@@ -1,26 +1,19 @@
 """`hpcvdj enrich`."""
 
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from hpcvdj.chance.settings import Checks
-from hpcvdj.cli import common, options
+from hpcvdj.cli import asking, common, options
 from hpcvdj.cli.computing import make_folder, not_all, one_after_another
-from hpcvdj.cli.streams import written_with_facts
 from hpcvdj.enrichment.settings import ClonotypeChoice, Settings
 from hpcvdj.errors import InputError, naming, option
 from hpcvdj.options import Option
 from hpcvdj.repertoires.settings import TableSettings
-from hpcvdj.runs.ranks import log_if_serial
 from hpcvdj.runs.settings import Launch, Overwrite
 
 if TYPE_CHECKING:
-    from hpcvdj.enrichment.tables import Enriched
-
-
-FAR_ABOVE = 10
-"""How many times the common κ that of a length is when users hear of it."""
+    from hpcvdj.repertoires.tables import Table
 
 
 def command(
@@ -48,7 +41,7 @@ def command(
     plot: Annotated[
         Path | None,
         Option("figure to draw, of a single table: p-values beside uniform ones, and the hits as a network; .png or "
-               ".svg; needs the extra report", metavar="FIGURE"),
+               ".svg; needs matplotlib and networkx", metavar="FIGURE"),
     ] = None,
     resume: Annotated[bool, Option("of several tables, leave those whose output is complete")] = False,
     overwrite: Overwrite = False,
@@ -69,88 +62,38 @@ def command(
     Examples: hpcvdj enrich sample.tsv -m human_trb -o enriched.tsv;
     hpcvdj enrich samples/ -m human_trb -o enriched/
     """
-    run = common.begin(launch)
-    log_if_serial(run.world)
-    from hpcvdj.enrichment.tables import enrich_file
-    from hpcvdj.repertoires.inputs import targets_of
+    run = asking.begin(launch)
+    from hpcvdj.chance.question import TableOutput, ask
+    from hpcvdj.enrichment.question import EnrichmentQuestion, read_once_lines
+    from hpcvdj.repertoires.inputs import tables_in, targets_of
     from hpcvdj.repertoires.tables import table_suffix
 
     opened = run.from_root(opening.opening)
-    if plot is not None:
-        from hpcvdj.reports.plots import draw, require_drawable
 
-        # Whether an existing one is replaced depends on the table, if the run resumes.
-        run.on_root(partial(require_drawable, plot, overwrite=overwrite or resume))
-
-    def plan() -> list[tuple[Path, Path]]:
+    def plan() -> "list[tuple[Table, Path]]":
         several = "run hpcvdj once for each table"
-        work = targets_of(junctions, output, opened, suffix=".tsv", require=table_suffix, alone=several)
+        tables = tables_in(junctions, opened)
+        work = targets_of(junctions, tables, output, suffix=".tsv", require=table_suffix, alone=several)
         if plot is not None and len(work) > 1:
             raise InputError(f"{option('plot', plot)}: draws one table, and {len(work):,} are given; {several}")
         make_folder(junctions, output)
         return work
 
-    def compute(table: Path, target: Path) -> None:
-        to = run.to(target, resume=resume, overwrite=overwrite)
-        further = [plot] if plot is not None else []
-        given = [table, control] if control is not None else [table]
-        with naming(table.name):
-            found = enrich_file(given, loaded, settings, choice, to, opened, checks, further)
-        if found is None:
-            return
-        if plot is not None:
-            draw(target, plot, overwrite=overwrite or resume)
-        if len(work) > 1:
-            _report_line(found, table, target)
-        else:
-            _report(found, written_with_facts(target, plot), settings.max_q)
+    def compute(table: "Table", target: Path) -> None:
+        written = TableOutput[Any](target, overwrite, resume, plot=plot)
+        with naming(table.path.name):
+            answer = ask(question, [table], loaded, checks, run, written)
+        if answer is not None and len(work) == 1:
+            asking.report(question, answer, written)
+        elif answer is not None:
+            said = "".join(f"; {line}" for line in read_once_lines(answer))
+            common.say(f"{table.path.name}: {question.line(answer)}, {target}{said}")
 
     with run.request:
+        others = run.from_root(lambda: tables_in([control], opened) if control is not None else [])
+        question = EnrichmentQuestion(settings, choice, others)
         work = run.from_root(plan)
-        loaded = run.from_root(lambda: checks.model(options.used_model(model)))
-        _, refused = one_after_another(run, work, compute, lambda table: table.name)
+        loaded = run.from_root(lambda: options.used_model(model))
+        _, refused = one_after_another(run, work, compute, lambda table: table.path.name)
     if refused:
         raise not_all(refused, len(work), "tested")
-
-
-def _report_line(found: "Enriched", table: Path, target: Path) -> None:
-    from hpcvdj.enrichment.tables import said_of_read_once
-
-    own = found.enrichment
-    kappa = f", kappa {own.kappa:.2f}" if own.kappa is not None else ""
-    read_once = f"; {said_of_read_once(own.read_once, found.junctions)}" if own.read_once is not None else ""
-    common.say(
-        f"{table.name}: {found.rows_read:,} rows, {own.clonotypes:,} clonotypes{kappa}, {own.hits:,} hits in "
-        f"{own.clusters:,} cluster(s), {target}{read_once}"
-    )
-
-
-def _report(found: "Enriched", written: list[Path], max_q: float) -> None:
-    from hpcvdj.enrichment.tables import said_of_read_once
-
-    own = found.enrichment
-    left_out = "".join(f", {number:,} {reason}" for reason, number in found.left_out.items() if number)
-    common.say(f"rows       {found.rows_read:,} read, {found.excluded:,} excluded{left_out}")
-    common.say(f"clonotypes {own.clonotypes:,}, of which {own.table.num_rows:,} have enough neighbours to be tested")
-    for reason, number in own.not_tested.items():
-        if number:
-            common.say(f"           {number:,} more are not tested: {reason}")
-    if own.not_available:
-        common.say(f"not known  for want of nucleotides: {', '.join(own.not_available)}")
-    if own.kappa is not None:
-        lengths = "".join(f", {length}: {kappa:.2f}" for length, kappa in own.by_length.items())
-        estimate = own.estimate
-        sure = f" (95 % interval {estimate.low:.2f} to {estimate.high:.2f})" if estimate is not None else ""
-        if estimate is not None and not estimate.low:
-            sure = " at most; too few clonotypes have neighbours to say more"
-        common.say(f"kappa      {own.kappa:.2f}{sure}{'; by residues of the junction' if lengths else ''}{lengths[1:]}")
-        if far := [str(length) for length, kappa in own.by_length.items() if kappa > FAR_ABOVE * own.kappa]:
-            common.say(
-                f"           that of {', '.join(far)} residues is more than {FAR_ABOVE} times as large, which "
-                "selection hardly explains: it may be of misread sequences (--min-reads 2), or of true clusters, some "
-                "of which it hides"
-            )
-    common.say(f"hits       {own.hits:,} with q <= {max_q:g}, in {own.clusters:,} cluster(s)")
-    if own.read_once is not None:
-        common.say(f"           {said_of_read_once(own.read_once, found.junctions)}")
-    common.say(f"written    {', '.join(map(str, written))}")

@@ -1,7 +1,7 @@
 """`hpcvdj generate`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from hpcvdj.chance.settings import Checks, Force
 from hpcvdj.cli import common, options
@@ -9,15 +9,9 @@ from hpcvdj.cli.drawing import write_drawn
 from hpcvdj.cohorts.settings import IndividualColumn, Naming
 from hpcvdj.generation.settings import GenerationSettings
 from hpcvdj.kernels.backends import AUTO, BackendName
-from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.reference_settings import Joint
 from hpcvdj.runs.settings import Launch, Overwrite, Threads
 from hpcvdj.storage.files import require_distinct
-
-if TYPE_CHECKING:
-    from hpcvdj.cohorts.cohort import Cohort
-    from hpcvdj.repertoires.inputs import Inputs
-    from hpcvdj.runs.run import Run
 
 
 def command(
@@ -61,22 +55,18 @@ def command(
     if joint:
         loaded = run.from_root(loaded.with_joint_choice)
     if like:
+        from hpcvdj.chance.question import read_rows
         from hpcvdj.cohorts.like import cohort_like
+        from hpcvdj.cohorts.question import CohortQuestion
+        from hpcvdj.repertoires.inputs import tables_in
 
         with run.request:
-            inputs, cohort = _cohort(like, loaded, individual, run, force=force)
-            run.on_root(lambda: require_distinct(output, *inputs.files))
+            question = CohortQuestion[None](Naming(individual))
+            tables = run.from_root(lambda: tables_in(like, question.opening()))
+            rows = read_rows(question, tables, loaded, Checks(force=force), run)
+            cohort = question.cohort(rows, loaded, run)
+            run.on_root(lambda: require_distinct(output, *rows.inputs.files))
         batches = cohort_like(cohort, loaded, plan, run, backend)
     else:
         batches = generate(loaded, plan, run.bind(backend, sharing_pays=True), run)
     write_drawn(run, batches, output, plan.seed, overwrite=overwrite)
-
-
-def _cohort(
-    tables: list[Path], model: Model, individual: str | None, run: "Run", *, force: bool
-) -> "tuple[Inputs, Cohort | None]":
-    """The tables, and root's cohort of them."""
-    from hpcvdj.cohorts.files import cohort_of_files
-
-    inputs, cohort, _ = cohort_of_files(tables, model, Naming(individual), Checks(force=force), run)
-    return inputs, cohort

@@ -70,15 +70,16 @@ def command(
         opened = run.from_root(opening.opening)
         inputs = run.from_root(lambda: tables_of(junctions, replace(reading_for(plan), opening=opened)))
         target = run.to(output, resume=resume, overwrite=overwrite)
-        found = infer_tables(inputs, reference, plan, target, backend, strict_binding=strict_binding)
-    if found is not None:
-        _report(found, output)
+        inferred = infer_tables(inputs, reference, plan, target, backend, strict_binding=strict_binding)
+    if inferred is not None:
+        _report(inferred, output)
 
 
-def _report(found: "Inferred", output: Path) -> None:
-    fit, left_out = found.fit, [f"{number:,} {reason}" for reason, number in found.left_out.items() if number]
+def _report(inferred: "Inferred", output: Path) -> None:
+    fit, left_out = inferred.fit, [f"{number:,} {reason}" for reason, number in inferred.left_out.items() if number]
     common.say(
-        f"rows       {found.rows_read:,} read, {found.excluded:,} excluded" + "".join(f", {own}" for own in left_out)
+        f"rows       {inferred.rows_read:,} read, {inferred.excluded:,} excluded"
+        + "".join(f", {text}" for text in left_out)
     )
     common.say(f"inferred   from {fit.counted[0]:,} rows, {fit.counted[1]:,} held out")
     best, first = fit.best, fit.trace[0]
@@ -89,10 +90,10 @@ def _report(found: "Inferred", output: Path) -> None:
     if first.error_rate:
         common.say(f"error rate {fit.model.error_rate:.3g} per base of V, D and J")
     rows = sum(fit.counted)
-    if found.unexplained:
-        share = 100 * found.unexplained / rows
+    if inferred.unexplained:
+        share = 100 * inferred.unexplained / rows
         common.say(
-            f"unexplained {found.unexplained:,} rows ({share:.1f} %) have probability 0: {output}/unexplained.tsv"
+            f"unexplained {inferred.unexplained:,} rows ({share:.1f} %) have probability 0: {output}/unexplained.tsv"
         )
     for warning in fit.warnings:
         common.say(f"warning    {warning}")

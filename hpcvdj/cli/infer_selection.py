@@ -1,18 +1,14 @@
 """`hpcvdj infer-selection`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from hpcvdj.chance.settings import Checks, Force, KeepMisfits
-from hpcvdj.cli import common, options
+from hpcvdj.cli import asking, options
 from hpcvdj.inference.settings import SelectionSettings
 from hpcvdj.kernels.backends import AUTO, BackendName
 from hpcvdj.repertoires.settings import TableSettings
-from hpcvdj.runs.ranks import log_if_serial
 from hpcvdj.runs.settings import Launch, Overwrite
-
-if TYPE_CHECKING:
-    from hpcvdj.inference.selection_tables import InferredSelection
 
 
 def command(
@@ -42,29 +38,9 @@ def command(
 
     Example: hpcvdj infer-selection cohort/ -m my_model -o my_model_selected
     """
-    run = common.begin(launch)
-    log_if_serial(run.world)
-    from hpcvdj.inference.selection_tables import infer_selection_of_tables
+    run = asking.begin(launch)
+    from hpcvdj.inference.selection_question import ModelOutput, SelectionQuestion
 
     checks = Checks(keep_misfits=keep_misfits, force=force)
-    with run.request:
-        opened = run.from_root(opening.opening)
-        target = run.to(output, overwrite=overwrite)
-        loaded = run.from_root(lambda: options.used_model(model))
-        found = infer_selection_of_tables(junctions, loaded, plan, target, backend, opened, checks)
-    if found is not None:
-        _report(found, output)
-
-
-def _report(found: "InferredSelection", output: Path) -> None:
-    fit = found.fit
-    left_out = "".join(f", {number:,} {reason}" for reason, number in fit.left_out.items() if number)
-    common.say(f"rows       {found.rows_read:,} read, {found.excluded:,} excluded{left_out}")
-    common.say(
-        f"inferred   {len(fit.selection.weights):,} weights from {fit.rows[0]:,} distinct junctions of "
-        f"{fit.individuals:,} individual(s), {fit.rows[1]:,} held out"
-    )
-    common.say(f"held out   gain {fit.gain:.4f} ± {fit.error:.4f} nats per junction; AUC {fit.auc:.4f}")
-    for warning in fit.warnings:
-        common.say(f"warning    {warning}")
-    common.say(f"model      {output}")
+    question = SelectionQuestion(plan, backend)
+    asking.answer(run, question, (junctions, opening, model), checks, lambda used: ModelOutput(output, used, overwrite))

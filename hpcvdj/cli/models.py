@@ -226,8 +226,10 @@ def _likelihoods(path: Path, models: "dict[str, Model]") -> list[str]:
 
     from hpcvdj.probabilities.settings import PgenConfig
     from hpcvdj.recombination.possible import Possible
+    from hpcvdj.repertoires.inputs import Inputs
     from hpcvdj.repertoires.readers import open_table
-    from hpcvdj.values.memory import values_of_table
+    from hpcvdj.repertoires.reading import Reading
+    from hpcvdj.values.memory import values_of
 
     table = pa.Table.from_batches(open_table(path).batches(["v_call", "j_call", "junction"]))
     # Alleles that are not functional make no junction, and models differ in how often they are chosen.
@@ -248,8 +250,9 @@ def _likelihoods(path: Path, models: "dict[str, Model]") -> list[str]:
             "are productive: give out-of-frame rows"
         )
     config = PgenConfig(("pgen_nt",))
+    inputs = Inputs.of_table(table, config.reads(Reading()))
     values = np.array([
-        values_of_table(table, model, config)[0]["pgen_nt"].to_numpy() / Possible.of(model).probability
+        values_of(inputs, model, config)[0]["pgen_nt"].to_numpy() / Possible.of(model).probability
         for model in models.values()
     ])  # fmt: skip
     made = (values > 0).all(axis=0)

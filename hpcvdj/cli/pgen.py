@@ -1,6 +1,5 @@
 """`hpcvdj pgen`."""
 
-import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +16,7 @@ if TYPE_CHECKING:
     from hpcvdj.recombination.models import Model
     from hpcvdj.repertoires.inputs import Inputs
     from hpcvdj.repertoires.reading import Reading
-
-log = logging.getLogger(__name__)
+    from hpcvdj.repertoires.tables import Table
 
 
 def command(
@@ -55,22 +53,24 @@ def command(
     log_if_serial(run.world)
     checks = Checks(ties, force=force)
 
-    def settled() -> "tuple[Model, PgenConfig, Reading]":
+    def settled() -> "tuple[list[Table], Model, PgenConfig, Reading]":
         from hpcvdj.recombination.symbols import read_alphabet
+        from hpcvdj.repertoires.inputs import tables_in
         from hpcvdj.repertoires.reading import reading_of
         from hpcvdj.repertoires.sequence_fields import first_fields
 
         symbols, opened = read_alphabet(settings.alphabet) if settings.alphabet else None, opening.opening()
-        reading = reading_of(first_fields(junctions, opened), settings.sequence_field, symbols, opened, strict=strict)
+        tables = tables_in(junctions, opened)
+        reading = reading_of(first_fields(tables), settings.sequence_field, symbols, opened, strict=strict)
         config = settings.config(amino_acids=reading.alphabet is not None)
-        return config.model(checks.model(options.used_model(model))), config, config.reads(reading)
+        return tables, config.model(checks.model(options.used_model(model))), config, config.reads(reading)
 
-    loaded, config, reading = run.from_root(settled)
+    tables, loaded, config, reading = run.from_root(settled)
 
-    def check(tables: "list[Inputs]") -> dict[str, Any]:
+    def check(inputs: "list[Inputs]") -> dict[str, Any]:
         from hpcvdj.chance.check import check_tables
 
-        return check_tables(checks, tables, loaded, log.warning, config.names[0]).facts()
+        return check_tables(checks, inputs, loaded, config.names[0]).facts()
 
-    plan = partial(planned, junctions, output, reading, together=together)
+    plan = partial(planned, junctions, tables, output, reading, together=together)
     compute_each(run, plan, loaded, config, started, check)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.chance.depth import Counts, Floats
 from hpcvdj.cohorts.cohort import Cohort, Holding
+from hpcvdj.errors import few
 
 MAX_PGEN, LARGEST_MAX_PGEN = 1e-11, 1e-6
 """Junctions of smaller probability (among productive ones) are improbable; the threshold is raised up to the second
@@ -279,3 +280,35 @@ def _needed(mean: Floats) -> Floats:
     largest_mean = gammaincinv(numbers, MAX_Q / max(len(mean), 1))
     needed = np.append(gammaincinv(numbers, 0.95), np.inf)
     return np.asarray(needed[np.searchsorted(largest_mean, mean)])
+
+
+def pairs_text(cohort: Cohort, improbable: Improbable | None, most: int = 5) -> list[str]:
+    """Pairs that stand out, a line for each, and how many more there are; and junctions of a common source."""
+    if improbable is None:
+        return []
+    pairs = improbable.pairs
+    lines = [
+        f"{cohort.names[i]} and {cohort.names[j]}: {int(pairs.shared[i, j]):,} improbable junctions shared, "
+        f"{float(pairs.expected[i, j]):.2g} expected"
+        for i, j in pairs.standing_out[:most]
+    ]
+    if more := pairs.standing_out[most:]:
+        lines.append(f"and {len(more):,} more pairs")
+    if len(improbable.common):
+        lines.append(
+            f"{len(improbable.common):,} improbable junctions are in {COMMON} people or more, of a common source"
+        )
+    return lines
+
+
+def power_text(cohort: Cohort, pairs: Pairs) -> str:
+    """Individuals with which copies cannot be seen, in a line; empty if there are none."""
+    lacking = np.triu(pairs.verdicts == "no power", 1)
+    if not lacking.any():
+        return ""
+    often = np.argsort(-(lacking | lacking.T).sum(axis=0), kind="stable")
+    names = [cohort.names[k] for k in often.tolist() if (lacking | lacking.T)[k].sum() > len(cohort.names) / 2]
+    return (
+        f"in {int(lacking.sum()):,} pairs, copies of {100 * SEEN:.0f} % of a sample would not be seen, for want of "
+        f"improbable junctions{f': of {few(names)}' if names else ''}"
+    )

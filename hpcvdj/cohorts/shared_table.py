@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from hpcvdj.chance.check import BROKEN_GENE, CONTRADICTED_CALL, IMPOSSIBLE, OF_RARE_ALLELE, ModelFit
 from hpcvdj.chance.depth import Counts, Floats
-from hpcvdj.chance.draws import SelectionFactor
 from hpcvdj.cohorts.cohort import Cohort, Sequences, names_of_holders
 from hpcvdj.cohorts.copies import Copies
 from hpcvdj.cohorts.expected import Numbers
@@ -17,6 +16,7 @@ from hpcvdj.cohorts.settings import SharingSettings
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
+from hpcvdj.recombination.selection import Selection
 from hpcvdj.repertoires.genes import amino_acid_column, has_nucleotides, kinds_of, sequences
 
 HIT = 0.05
@@ -37,7 +37,7 @@ class Asked:
 
     model: Model
     settings: SharingSettings
-    factor: SelectionFactor | None
+    factor: Selection | None
     fit: ModelFit
     nucleotides: bool = True
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hpcvdj.chance.calls import RARE_ALLELE, Others, contradicted, suspicious, with_other_genes
 from hpcvdj.chance.check import BROKEN_GENE, CONTRADICTED_CALL, IMPOSSIBLE, OF_RARE_ALLELE, UNCHECKED, ModelFit
 from hpcvdj.chance.depth import Counts, Draws, Floats, recombinations_of
-from hpcvdj.chance.draws import Chance, SelectionFactor, log_factors
+from hpcvdj.chance.draws import Chance, log_factors
 from hpcvdj.chance.fit import TAIL
 from hpcvdj.cohorts.cohort import Cohort, Sequences, sequences_of, with_any_genes
 from hpcvdj.cohorts.copies import copies_of
@@ -34,6 +34,7 @@ from hpcvdj.cohorts.shared_table import (
 from hpcvdj.errors import InputError, few, option
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
+from hpcvdj.recombination.selection import Selection
 from hpcvdj.repertoires.genes import amino_acids, as_read, has_nucleotides, without_genes
 from hpcvdj.runs.run import Run
 
@@ -181,7 +182,7 @@ def share(
     model: Model,
     settings: SharingSettings,
     run: Run,
-    factor: SelectionFactor | None = None,
+    factor: Selection | None = None,
     fit: ModelFit = UNCHECKED,
 ) -> Sharing | None:
     """Test the sequences of root's cohort against a model; None on the other ranks, which compute probabilities.

@@ -15,7 +15,7 @@ After ALICE (Pogorelyy et al., PLoS Biology 17:e3000314, 2019), with three diffe
 on V and J, the clonotype itself is not counted, and q-values are over all clonotypes.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pkgutil import resolve_name
 from typing import Any
 
@@ -98,6 +98,11 @@ class Enrichment:
     not_tested  how many clonotypes with enough neighbours are not tested, by the reason
     read_once   if most junctions have one read, though more could have been asked for; else None
     not_available  what is not known without nucleotides; nothing with them
+    rows_read   rows of the table
+    excluded    those that could not be read
+    left_out    those that take no part, by the reason
+    junctions   distinct junctions that take part
+    control     path, SHA-256 and rows of the control, if it is a file
     """
 
     table: pa.Table
@@ -111,6 +116,11 @@ class Enrichment:
     not_tested: dict[str, int]
     read_once: ReadOnce | None = None
     not_available: tuple[str, ...] = ()
+    rows_read: int = 0
+    excluded: int = 0
+    left_out: dict[str, int] = field(default_factory=dict)
+    junctions: int = 0
+    control: list[list[Any]] = field(default_factory=list)
 
 
 def enrich(

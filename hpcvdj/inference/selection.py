@@ -66,6 +66,7 @@ class SelectionFit:
     auc       the probability that a real junction that was held out has a larger Q than a generated one
     left_out  rows that did not take part, by the reason
     warnings  what to know of it
+    rows_read, excluded  rows of the tables, and those that could not be read
     """
 
     model: Model
@@ -76,6 +77,8 @@ class SelectionFit:
     auc: float
     left_out: dict[str, int]
     warnings: tuple[str, ...]
+    rows_read: int
+    excluded: int
 
     @property
     def selection(self) -> Selection:
@@ -93,6 +96,8 @@ class _Real:
     of_individual: Counts
     names: list[str]
     left_out: dict[str, int]
+    rows_read: int
+    excluded: int
 
 
 def infer_selection(
@@ -148,7 +153,10 @@ def _real(junctions: Junctions | None, model: Model, plan: SelectionSettings, br
         )
     chosen = np.sort(np.random.default_rng([plan.seed, 3]).permutation(len(distinct))[: plan.max_junctions])
     names = junctions.repertoire_ids or ["the table"]
-    return _Real(distinct.take(chosen), len(distinct), of_individual, names, left_out)
+    return _Real(
+        distinct.take(chosen), len(distinct), of_individual, names, left_out, junctions.rows_read,
+        len(junctions.excluded),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -219,7 +227,9 @@ def _fitted(
         "warnings": warnings,
     }  # fmt: skip
     with_factor = replace(model, selection=replace(normalised(selection, fresh), facts=facts))
-    return SelectionFit(with_factor, rows, individuals, gain, error, auc, real.left_out, tuple(warnings))
+    return SelectionFit(
+        with_factor, rows, individuals, gain, error, auc, real.left_out, tuple(warnings), real.rows_read, real.excluded
+    )
 
 
 def _gain(real: _Sample, generated: _Sample, selection: Selection, holders: Holders) -> tuple[float, float]:

@@ -1,7 +1,7 @@
 """From tables to the folder of an inferred model: what `hpcvdj infer` does."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hpcvdj.errors import InputError, few, option
+from hpcvdj.errors import InputError, option
 from hpcvdj.inference.folder import fit_facts, named, raise_if_inferred, write_folder
 from hpcvdj.inference.infer import Fit, infer
 from hpcvdj.inference.rows import ChosenRows, choose
@@ -23,13 +23,12 @@ from hpcvdj.recombination.alphabet import decode, unpack
 from hpcvdj.recombination.exclusions import counts_json
 from hpcvdj.recombination.germline import Germline
 from hpcvdj.recombination.models import Model
-from hpcvdj.recombination.origin import Origin
 from hpcvdj.recombination.repertoire import LONGEST_CDR3, PgenProblem
 from hpcvdj.repertoires.inputs import Inputs
-from hpcvdj.repertoires.junctions import Junctions, read_table
+from hpcvdj.repertoires.junctions import Junctions
 from hpcvdj.repertoires.reading import Reading
-from hpcvdj.repertoires.species import species_warning
-from hpcvdj.repertoires.tally import log_exclusions, tally_of
+from hpcvdj.repertoires.species import warn_of_rows
+from hpcvdj.repertoires.tally import tally_of
 from hpcvdj.runs.folder import RunFolder
 from hpcvdj.runs.inputs import surveyed
 from hpcvdj.runs.run import Run
@@ -103,34 +102,30 @@ def infer_tables(
     *,
     strict_binding: bool = False,
 ) -> Inferred | None:
-    """Infer a model from tables and write its folder, the target of `run`; the result on root, None on other ranks.
+    """Infer a model from tables, on root; None on the other ranks.  Its folder is the target of `run`, if it has one.
 
     start  a model, whose alleles that are not functional should have segments (`load_model`), or a germline table
 
     HpcvdjError for bad input and failures; the target is then what it was before.
     """
     target = run.target
-    assert target is not None
     backend_name = run.from_root(lambda: _backend_name(plan, backend_name))
     with ExitStack() as stack:
-        own = exclusive_folder(target, *inputs.files, overwrite=run.overwrite, resume=run.resume)
-        run.on_root(lambda: stack.enter_context(own))
+        if target is not None:
+            lock = exclusive_folder(target, *inputs.files, overwrite=run.overwrite, resume=run.resume)
+            run.on_root(lambda: stack.enter_context(lock))
         model, plan = run.from_root(lambda: reference_of(start, plan))
         inputs = surveyed(inputs, run)
         identity = run.from_root(lambda: _identity(inputs, start, plan))
-        if run.resume and not run.overwrite:
+        if target is not None and run.resume and not run.overwrite:
             run.on_root(lambda: raise_if_inferred(target, identity))
         junctions = run.root_steps(lambda: inputs.read(model, between=run.raise_if_stopping), NOTHING_YET)
         chosen = run.root_steps(lambda: _chosen(junctions, inputs, model, plan), NOTHING_YET)
         model = run.from_root(lambda: _anchored(model, start, chosen))
-        folder = RunFolder(target.with_name(target.name + SUFFIX), identity)
-        run.on_root(lambda: folder.open(STATE, {}, resume=run.resume, overwrite=run.overwrite))
-        stack.callback(lambda: folder.leave(STATE) if run.is_root else None)
-        path = folder.path / STATE
-        state = path.read_bytes() if run.is_root and path.exists() else None
+        kept = _State.of(target, identity, run, stack) if target is not None else _State()
         run.request.begin()
         backend = run.bind(backend_name, strict=strict_binding)
-        fit = infer(chosen, model, plan, run, backend, state, lambda own: _save(path, own), identity)
+        fit = infer(chosen, model, plan, run, backend, kept.state, kept.save, identity)
 
         def finish() -> Inferred:
             assert fit is not None
@@ -138,48 +133,54 @@ def infer_tables(
             assert junctions is not None
             for line in fit.warnings:
                 log.warning("%s", line)
-            unexplained = _unexplained(chosen, fit, backend, errors=plan.errors)
-            facts = {
-                "identity": identity,
-                **run.provenance(),
-                "tables": inputs.recorded,
-                "start": _start_facts(start),
-                "options": asdict(plan),
-                "model_sha256": named(fit.model, "").digest,
-                "rows_read": junctions.rows_read,
-                "rows_excluded": counts_json(junctions.excluded.counts()),
-                "rows_left_out": dict(chosen.left_out),
-                **fit_facts(fit),
-            }
-            write_folder(target, fit, facts, unexplained, overwrite=run.overwrite)
-            stack.pop_all().close()
-            folder.remove()
+            unexplained = []
+            if target is not None:
+                unexplained = _unexplained(chosen, fit, backend, errors=plan.errors)
+                facts = {
+                    "identity": identity,
+                    **run.provenance(),
+                    "tables": inputs.recorded,
+                    "start": _start_facts(start),
+                    "options": asdict(plan),
+                    "model_sha256": named(fit.model, "").digest,
+                    "rows_read": junctions.rows_read,
+                    "rows_excluded": counts_json(junctions.excluded.counts()),
+                    "rows_left_out": dict(chosen.left_out),
+                    **fit_facts(fit),
+                }
+                write_folder(target, fit, facts, unexplained, overwrite=run.overwrite)
+                stack.pop_all().close()
+                kept.remove()
             return Inferred(fit, junctions.rows_read, len(junctions.excluded), chosen.left_out, len(unexplained))
 
         return run.on_root(finish)
 
 
-def infer_table(
-    table: Any, start: Model | Germline, plan: InferenceSettings, backend_name: str, warn: Callable[[str], None]
-) -> Fit:
-    """Infer a model from a table in memory, on this machine; `start` as of `infer_tables`.
+@dataclass(frozen=True)
+class _State:
+    """Where an unfinished run keeps what it has; nowhere without a folder."""
 
-    warn  is told what was excluded, and what to know of the model
-    """
-    run = Run()
-    backend_name = _backend_name(plan, backend_name)
-    model, plan = reference_of(start, plan)
-    junctions = read_table(table, model, reading_for(plan), together=True)
-    tally = tally_of(junctions)
-    unknown = _NO_READS if junctions.reads is None and not plan.rows.likely_errors else ""
-    for line in filter(None, (tally.substitutions, tally.exclusions, species_warning(tally, model), unknown)):
-        warn(line)
-    chosen = choose(junctions, plan.rows)
-    fit = infer(chosen, _anchored(model, start, chosen), plan, run, run.bind(backend_name))
-    assert fit is not None
-    for line in fit.warnings:
-        warn(line)
-    return replace(fit, model=replace(named(fit.model, "inferred"), origin=Origin(rows=fit.counted[0])))
+    folder: RunFolder | None = None
+    state: bytes | None = None
+
+    @staticmethod
+    def of(target: Path, identity: dict[str, Any], run: Run, stack: ExitStack) -> "_State":
+        """In the folder beside a target, which is left when the stack ends."""
+        folder = RunFolder(target.with_name(target.name + SUFFIX), identity)
+        run.on_root(lambda: folder.open(STATE, {}, resume=run.resume, overwrite=run.overwrite))
+        stack.callback(lambda: folder.leave(STATE) if run.is_root else None)
+        path = folder.path / STATE
+        return _State(folder, path.read_bytes() if run.is_root and path.exists() else None)
+
+    def save(self, state: bytes) -> None:
+        """Keep the state of a run."""
+        if self.folder is not None:
+            _save(self.folder.path / STATE, state)
+
+    def remove(self) -> None:
+        """The run is complete."""
+        if self.folder is not None:
+            self.folder.remove()
 
 
 def _identity(inputs: Inputs, start: Model | Germline, plan: InferenceSettings) -> dict[str, Any]:
@@ -203,10 +204,7 @@ def _digest(start: Model | Germline) -> str:
 
 def _chosen(junctions: Junctions | None, inputs: Inputs, model: Model, plan: InferenceSettings) -> ChosenRows:
     assert junctions is not None
-    tally, names = tally_of(junctions), few([table.path.name for table in inputs.tables])
-    log_exclusions(names, tally.rows_read, tally.excluded, tally.substituted)
-    if species := species_warning(tally, model):
-        log.warning("%s: %s", names, species)
+    warn_of_rows(tally_of(junctions), model, inputs.names)
     chosen = choose(junctions, plan.rows)
     if junctions.reads is None and not plan.rows.likely_errors:
         log.warning(_NO_READS)
@@ -236,26 +234,26 @@ def _unexplained(chosen: ChosenRows, fit: Fit, backend: Backend, *, errors: bool
     """The rows with probability 0."""
     if not (fit.trace[-1].lost or fit.best.lost or fit.counted[1]):
         return []
-    own = chosen.repertoire
-    problem = PgenProblem(own, fit.model, ("pgen_nt",))
+    repertoire = chosen.repertoire
+    problem = PgenProblem(repertoire, fit.model, ("pgen_nt",))
     method = PgenConfig(problem.names).method_class()
     kernel = backend.load(method, problem, PgenConfig().threads_per_block)
     out = []
-    for unit in method.units(problem, backend.unit_work, [(range(1), range(len(own)))]):
+    for unit in method.units(problem, backend.unit_work, [(range(1), range(len(repertoire)))]):
         values = kernel(unit, 0, unit.tasks)
         rows = (unit.rows.start + np.flatnonzero(values[:, 0] < LEAST)).tolist()
         if errors:
-            weights = np.zeros(len(own), dtype=np.uint32)
-            rows = _impossible(InferenceProblem(own, weights, fit.model, errors), rows, backend)
+            weights = np.zeros(len(repertoire), dtype=np.uint32)
+            rows = _impossible(InferenceProblem(repertoire, weights, fit.model, errors), rows, backend)
         for row in rows:
-            pair = int(np.searchsorted(own.offsets, row, side="right")) - 1
-            v, j = own.pairs[pair]
+            pair = int(np.searchsorted(repertoire.offsets, row, side="right")) - 1
+            v, j = repertoire.pairs[pair]
             out.append(
                 {
                     "data_row": int(chosen.row[row]) + 1,
                     "v": v.allele,
                     "j": j.allele,
-                    "junction": decode(unpack(own.words[row], int(own.lengths[row]))),
+                    "junction": decode(unpack(repertoire.words[row], int(repertoire.lengths[row]))),
                     "reason": "the alleles cannot make a junction" if not (v.places and j.places)
                     else "no scenario of the model makes it with these alleles",
                 }

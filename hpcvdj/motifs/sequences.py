@@ -22,8 +22,8 @@ from hpcvdj.motifs.fasta import begins_as_fasta, fasta_name, read_fasta
 from hpcvdj.recombination.productive import Rows
 from hpcvdj.repertoires.inputs import require_different_files
 from hpcvdj.repertoires.productive import COLUMN, productive_rows, telling_column
-from hpcvdj.repertoires.readers import open_table
-from hpcvdj.repertoires.tables import repertoire_name, table_batches, table_columns
+from hpcvdj.repertoires.readers import MemoryReader, TableReader, open_table
+from hpcvdj.repertoires.tables import repertoire_name
 from hpcvdj.storage.inputs import file_digest, file_state, require_regular
 
 log = logging.getLogger(__name__)
@@ -66,11 +66,14 @@ class Input:
     @property
     def columns(self) -> list[str]:
         """The columns of a table."""
-        return table_columns(self.table) if self.path is None else open_table(self.path).columns
+        return self._reader().columns
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows of a table, as text."""
-        return table_batches(self.table, columns) if self.path is None else open_table(self.path).batches(columns)
+        return self._reader().batches(columns)
+
+    def _reader(self) -> TableReader:
+        return MemoryReader(self.table) if self.path is None else open_table(self.path)
 
 
 @dataclass(frozen=True)

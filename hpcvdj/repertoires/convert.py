@@ -16,9 +16,9 @@ from hpcvdj.repertoires.batches import ahead, with_columns
 from hpcvdj.repertoires.formats import BY_HEADER, REASON, REQUIRED, Opening
 from hpcvdj.repertoires.formats.format import ROW_ID
 from hpcvdj.repertoires.formats.listed import Listed
-from hpcvdj.repertoires.inputs import columns_of_all, files_of, in_columns
+from hpcvdj.repertoires.inputs import columns_of_all, in_columns, tables_in
 from hpcvdj.repertoires.junctions import REPERTOIRE
-from hpcvdj.repertoires.tables import Table, table_at, table_suffix, write_table
+from hpcvdj.repertoires.tables import Table, table_suffix, write_table
 from hpcvdj.storage.files import require_distinct, require_writable
 from hpcvdj.storage.inputs import require_unchanged
 
@@ -48,15 +48,15 @@ def convert(paths: Sequence[Path], target: Path, opening: Opening = BY_HEADER, *
     """
     table_suffix(target)
     require_writable(target, overwrite=overwrite)
-    tables = [table_at(path, opening) for path in files_of(paths, opening)]
+    tables = tables_in(paths, opening)
     require_distinct(target, *(table.path for table in tables))
     _require_junctions(tables)
     several = len(paths) > 1 or paths[0].is_dir()
     renamed = _with_other_ids(tables) if len(tables) > 1 else set()
     names = columns_of_all(tables)
     if not several:
-        own = tables[0].open().columns
-        names = [name for name in names if name in own]
+        present = tables[0].open().columns
+        names = [name for name in names if name in present]
     ordered = list(dict.fromkeys([*REQUIRED, *[REPERTOIRE] * several, *names]))
     done = Converted(len(tables))
 
@@ -82,7 +82,7 @@ def _require_junctions(tables: Sequence[Table]) -> None:
         try:
             reader = table.open()
             has_sequences = not {"junction", "junction_aa", "cdr3", "cdr3_aa"}.isdisjoint(reader.columns)
-            has_calls = not Listed.recognises(reader.own_columns)
+            has_calls = not Listed.recognises(reader.given_columns)
             reader.require([*["v_call", "j_call"] * has_calls, *["junction"] * (not has_sequences)])
         except InputError as error:
             faults.append(str(error))

@@ -1,4 +1,4 @@
-"""The tables that a run reads: one, or several that are counted together; whole, or in slices.
+"""The tables that a run reads, in files or in memory: one, or several that are counted together; whole, or in slices.
 
 The data rows of tables that are counted together are numbered through, from 0.  A row's repertoire is what the column
 `repertoire_id` of its table says, or, without that column, the table's own name.
@@ -25,43 +25,39 @@ from hpcvdj.repertoires.batches import ahead, with_columns
 from hpcvdj.repertoires.formats import BY_HEADER, REASON, Opening
 from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions, Reference, read_junctions
 from hpcvdj.repertoires.read_counts import READS
-from hpcvdj.repertoires.readers import TableReader, open_table, possible_suffixes, table_suffixes
+from hpcvdj.repertoires.readers import MemoryReader, possible_suffixes, table_suffixes
 from hpcvdj.repertoires.reading import Reading
-from hpcvdj.repertoires.tables import (
-    Table,
-    is_table,
-    repertoire_name,
-    table_at,
-)
+from hpcvdj.repertoires.tables import Table, is_table, repertoire_name, table_at, table_of
 from hpcvdj.storage.inputs import changed, file_digest, require_unchanged
 
 log = logging.getLogger(__name__)
 
 
-def files_of(paths: Sequence[Path], opening: Opening = BY_HEADER, *, warn: bool = True) -> list[Path]:
-    """The files at `paths`, where a folder means all tables in it; InputError for a folder without tables.
+def tables_in(paths: Sequence[Path], opening: Opening = BY_HEADER) -> list[Table]:
+    """The tables at `paths`, where a folder means all tables in it; InputError for a folder without tables."""
+    return [
+        table for path in paths for table in (_tables_in(path, opening) if path.is_dir() else [table_at(path, opening)])
+    ]
 
-    warn  of files in a folder that may be tables by their names, and are none
-    """
-    return [file for path in paths for file in (_tables_in(path, opening, warn=warn) if path.is_dir() else [path])]
 
-
-def _tables_in(folder: Path, opening: Opening, *, warn: bool) -> list[Path]:
+def _tables_in(folder: Path, opening: Opening) -> list[Table]:
     # A broken link is named when it is read, not left out.
-    named = sorted(path for path in folder.iterdir() if not path.is_dir())
-    certain = [path for path in named if path.name.endswith(table_suffixes())]
-    perhaps = [path for path in named if path.name.endswith(possible_suffixes())]
-    others = [path for path in perhaps if path.is_file() and not open_table(path, opening).recognised]
-    files = sorted({*certain, *perhaps} - {*others})
-    near = {path: text for path in others if (text := open_table(path, opening).resembles)}
-    if files and warn:
-        for path, text in near.items():
-            log.warning("%s: %s, left out", path, text)
-        if unknown := [path.name for path in others if path not in near]:
-            log.warning("%s: %s: not tables of junctions, left out", folder, few(unknown))
-    if not files:
+    tables, unknown = [], []
+    for path in sorted(path for path in folder.iterdir() if not path.is_dir()):
+        table = table_at(path, opening)
+        perhaps = path.name.endswith(possible_suffixes()) and not path.name.endswith(table_suffixes())
+        if perhaps and path.is_file() and not table.open().recognised:
+            unknown.append(table)
+        elif path.name.endswith((*table_suffixes(), *possible_suffixes())):
+            tables.append(table)
+    if not tables:
         raise InputError(f"{folder}: has no table ({', '.join('*' + suffix for suffix in table_suffixes())})")
-    return files
+    near = {table.path: text for table in unknown if (text := table.open().resembles)}
+    for path, text in near.items():
+        log.warning("%s: %s, left out", path, text)
+    if others := [table.path.name for table in unknown if table.path not in near]:
+        log.warning("%s: %s: not tables of junctions, left out", folder, few(others))
+    return tables
 
 
 SAMPLED_TABLES = 16
@@ -80,17 +76,18 @@ def require_result(output: Path) -> None:
 
 def targets_of(
     paths: Sequence[Path],
+    tables: Sequence[Table],
     output: Path,
-    opening: Opening = BY_HEADER,
     *,
     suffix: str = ".h5",
     require: Callable[[Path], object] = require_result,
     alone: str = "",
-) -> list[tuple[Path, Path]]:
+) -> list[tuple[Table, Path]]:
     """(table, its output) for each of several repertoires that are computed one after another.
 
     One file goes to the file `output`; several, or a folder, go to the folder `output`, as NAME and `suffix`.
 
+    tables   those at `paths`
     require  raises InputError unless a file may have that name
     alone    what else to do with several repertoires; by default, take them together
 
@@ -98,7 +95,7 @@ def targets_of(
     """
     if len(paths) == 1 and not paths[0].is_dir():
         require(output)
-        return [(paths[0], output)]
+        return [(tables[0], output)]
     alone = alone or f"{option('together', True)} for one result"
     if output.exists() and not output.is_dir():
         raise InputError(f"{output}: is a file; several repertoires need an output folder, or {alone}")
@@ -107,20 +104,21 @@ def targets_of(
             f"{output}: the results of several repertoires go to a folder, which should not be named like a file; give "
             f"another name, or {alone}"
         )
-    targets: dict[Path, Path] = {}
-    for file in files_of(paths, opening):
-        target = output / f"{repertoire_name(file)}{suffix}"
+    targets: dict[Path, Table] = {}
+    for table in tables:
+        target = output / f"{repertoire_name(table.path)}{suffix}"
         if target in targets:
             raise InputError(
-                f"{file}: its result would be {target}, like that of {targets[target]}; rename one of the tables"
+                f"{table.path}: its result would be {target}, like that of {targets[target].path}; rename one of the "
+                "tables"
             )
-        targets[target] = file
-    return [(file, target) for target, file in targets.items()]
+        targets[target] = table
+    return [(table, target) for target, table in targets.items()]
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """The tables that a run reads, and how it reads their junctions.
+    """The tables that a run reads, all in files or all in memory, and how it reads their junctions.
 
     together  tables are counted together: their rows keep their repertoires
     """
@@ -135,10 +133,25 @@ class Inputs:
         reading = reading or Reading()
         return Inputs((table_at(path, reading.opening),), reading)
 
+    @staticmethod
+    def of_table(table: Any, reading: Reading, *, together: bool = False) -> "Inputs":
+        """One table in memory, as of `as_arrow`."""
+        return Inputs((table_of(table, reading.opening),), reading, together)
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the tables are no files: their rows have no ids, and do not change."""
+        return any(table.in_memory for table in self.tables)
+
     @property
     def files(self) -> list[Path]:
         """The table files."""
-        return [table.path for table in self.tables]
+        return [table.path for table in self.tables if not table.in_memory]
+
+    @property
+    def names(self) -> str:
+        """Those of the files, for messages about rows; empty in memory."""
+        return few([path.name for path in self.files])
 
     @property
     def path(self) -> Path:
@@ -176,9 +189,10 @@ class Inputs:
         return hashlib.sha256(lines.encode()).hexdigest()
 
     def require_unchanged(self) -> None:
-        """Raise InputError if a table is not what it was when the run began."""
+        """Raise InputError if a file is not what it was when the run began."""
         for table in self.tables:
-            require_unchanged(table.path, table.state)
+            if not table.in_memory:
+                require_unchanged(table.path, table.state)
 
     def read(
         self,
@@ -191,27 +205,31 @@ class Inputs:
 
         between  called after each batch
 
-        InputError if there is no data row, or if a table is not what it was when the run began.
+        InputError if files have no data row, or if one is not what it was when the run began.
         """
         known = self.repertoires if self.together and batches is None else []
-        own = (batch for table in self.tables for batch in self.rows_of(table))
-        rows = ahead(own) if batches is None else batches
+        everything = (batch for table in self.tables for batch in self.rows_of(table))
+        rows = ahead(everything) if batches is None else batches
         junctions = read_junctions(
             _followed(rows, between), germline, self.reading, self.tables, first_row, known if self.together else None
         )
         self.require_unchanged()
-        if junctions.rows_read == 0:
+        if junctions.rows_read == 0 and not self.in_memory:
             raise InputError(f"{self.path}: no data rows; the table has a header line only")
         return junctions
 
     def sample(self, reference: Reference, rows: int) -> Junctions:
-        """Junctions of the first rows of some tables, at most `rows` in all, whether they are productive or not.
+        """Junctions of at most `rows` rows, whether they are productive or not.
 
-        Their repertoires are the names of the tables.
+        Of files, the first rows of some, whose names are the repertoires; in memory, rows that are drawn at random.
         """
-        places = np.linspace(0, len(self.tables) - 1, min(len(self.tables), SAMPLED_TABLES)).round().astype(int)
-        tables = [self.tables[place] for place in places.tolist()]
         reading = replace(self.reading, productive=None, strict=False)
+        if self.in_memory:
+            named = any(map(names_repertoires, self.tables)) or len(self.tables) > 1
+            batches = self._drawn_rows(reading.columns[1:], rows, named=named)
+            return read_junctions(batches, reference, reading, self.tables, repertoires=() if named else None)
+        chosen = np.linspace(0, len(self.tables) - 1, min(len(self.tables), SAMPLED_TABLES)).round().astype(int)
+        tables = [self.tables[number] for number in chosen.tolist()]
 
         def first_rows(table: Table) -> Iterator[pa.RecordBatch]:
             left = max(1, rows // len(tables))
@@ -219,44 +237,69 @@ class Inputs:
             with suppress(InputError):
                 reader = table.open()
                 # Without ids, which different tables may have in common.
-                columns = [*reading.columns[1:], *[REASON] * reader.explains]
-                for batch in reader.batches(columns):
+                for batch in reader.batches([*reading.columns[1:], *[REASON] * reader.explains]):
                     label = pa.repeat(pa.scalar(table.path.name, pa.string()), batch.num_rows)
                     yield with_columns(batch, {REPERTOIRE: label}).slice(0, left)
                     left -= batch.num_rows
                     if left <= 0:
                         return
 
-        batches = (batch for table in tables for batch in first_rows(table))
-        return read_junctions(batches, reference, reading, tables, repertoires=())
+        sampled = (batch for table in tables for batch in first_rows(table))
+        return read_junctions(sampled, reference, reading, tables, repertoires=())
+
+    def _drawn_rows(self, columns: list[str], rows: int, *, named: bool) -> Iterator[pa.RecordBatch]:
+        """Rows of tables in memory, drawn at random from all; `named` by their repertoires."""
+        sizes = [table.open().known_rows or 0 for table in self.tables]
+        chosen = np.arange(sum(sizes))
+        if len(chosen) > rows:
+            chosen = np.sort(np.random.default_rng(0).permutation(len(chosen))[:rows])
+        for table, first, size in zip(self.tables, accumulate(sizes, initial=0), sizes, strict=False):
+            reader = table.open()
+            assert isinstance(reader, MemoryReader)
+            further = [*[REPERTOIRE] * names_repertoires(table), *[REASON] * reader.explains]
+            of_table = chosen[(chosen >= first) & (chosen < first + size)] - first
+            for batch in reader.taken(of_table, [*columns, *further]):
+                yield with_repertoire(batch, table.repertoire_id) if named else batch
 
     def rows_of(self, table: Table) -> Iterator[pa.RecordBatch]:
         """The columns that are read of one table; InputError if it has other rows than were found before."""
         rows = 0
-        reader = table.open()
-        for batch in reader.batches(self.columns_of(reader)):
+        for batch in table.open().batches(self.columns_of(table)):
             rows += batch.num_rows
             yield self.labelled(batch, table)
-        if self.together and rows != table.rows:
+        if self.together and rows != table.rows and not table.in_memory:
             raise changed(table.path)
 
-    def columns_of(self, reader: TableReader) -> list[str]:
+    def columns_of(self, table: Table) -> list[str]:
         """The columns that are read of a table."""
+        reader = table.open()
         reader.require(self.reading.columns)
-        has_repertoire = self.together and REPERTOIRE in reader.columns
-        further = [*[REPERTOIRE] * has_repertoire, *[REASON] * reader.explains, *[READS] * self.has_reads]
-        return [*self.reading.columns, *further]
+        further = [
+            *[REPERTOIRE] * (self.together and names_repertoires(table)),
+            *[REASON] * reader.explains, *[READS] * self.has_reads,
+        ]  # fmt: skip
+        return [*self.reading.columns[int(table.in_memory) :], *further]
 
     def labelled(self, batch: pa.RecordBatch, table: Table) -> pa.RecordBatch:
         """A batch of a table with its repertoires, if tables are counted together."""
         return with_repertoire(batch, table.repertoire_id) if self.together else batch
 
 
+def read_table(table: Any, reference: Reference, reading: Reading, *, together: bool = False) -> Junctions:
+    """The junctions of a table in memory; `together`, each row is of its repertoire_id."""
+    return Inputs.of_table(table, reading, together=together).read(reference)
+
+
+def names_repertoires(table: Table) -> bool:
+    """Whether the rows of a table name their repertoires."""
+    return not table.of_one and REPERTOIRE in table.open().columns
+
+
 def with_repertoire(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
     """`batch` with the column repertoire_id, last if it had none: `name` where it was empty or missing."""
     if REPERTOIRE in batch.schema.names:
-        own = batch.column(REPERTOIRE)
-        column = pc.if_else(pc.equal(own, ""), pa.scalar(name, own.type), own)
+        named = batch.column(REPERTOIRE)
+        column = pc.if_else(pc.equal(named, ""), pa.scalar(name, named.type), named)
     else:
         column = pa.repeat(pa.scalar(name, pa.string()), batch.num_rows)
     return with_columns(batch, {REPERTOIRE: column})
@@ -277,36 +320,40 @@ def in_columns(tables: Sequence[Table], names: Sequence[str], *, fill: bool = Tr
         for batch in reader.batches([*reader.columns, *[REASON] * (reader.explains and REASON in names)]):
             named = with_repertoire(batch, table.repertoire_id) if fill else batch
             empty = pa.repeat(pa.scalar("", pa.large_string()), batch.num_rows)
-            own = named.schema.names
             # One type, whatever the kind of table: a Parquet file has one schema.
-            columns = [named.column(name).cast(pa.large_string()) if name in own else empty for name in names]
+            columns = [
+                named.column(name).cast(pa.large_string()) if name in named.schema.names else empty for name in names
+            ]
             yield pa.RecordBatch.from_arrays(columns, names=list(names))
 
 
-def tables_of(paths: Sequence[Path], reading: Reading) -> Inputs:
-    """The tables at `paths` to count together, a folder meaning those in it; they are not surveyed yet.
+def together_of(tables: Sequence[Table], reading: Reading) -> Inputs:
+    """Tables to count together; they are not surveyed yet.
 
     InputError if a table lacks a column, or if a file is named twice, under any path.
     """
-    tables = []
-    for file in files_of(paths, reading.opening):
-        table = table_at(file, reading.opening)
+    inputs = Inputs(tuple(tables), reading, together=True)
+    for table in tables:
         table.open().require(reading.columns)
-        tables.append(table)
-    require_different_files(table.path for table in tables)
-    return Inputs(tuple(tables), reading, together=True)
+    require_different_files(inputs.files)
+    return inputs
+
+
+def tables_of(paths: Sequence[Path], reading: Reading) -> Inputs:
+    """The tables at `paths` to count together, a folder meaning those in it; as of `together_of`."""
+    return together_of(tables_in(paths, reading.opening), reading)
 
 
 def require_different_files(paths: Iterable[Path]) -> None:
     """Raise InputError if a file is named twice, under any path."""
-    found: dict[tuple[int, int], Path] = {}
+    named: dict[tuple[int, int], Path] = {}
     for path in paths:
         facts = path.stat()
         key = facts.st_dev, facts.st_ino
-        if key in found:
-            again = "is named twice" if found[key] == path else f"is the same file as {found[key]}"
+        if key in named:
+            again = "is named twice" if named[key] == path else f"is the same file as {named[key]}"
             raise InputError(f"{path}: {again}; name each table once")
-        found[key] = path
+        named[key] = path
 
 
 def survey(inputs: Inputs, table: Table, between: Callable[[], None] = lambda: None) -> Table:
@@ -315,22 +362,22 @@ def survey(inputs: Inputs, table: Table, between: Callable[[], None] = lambda: N
     between  called after each batch
     """
     reader = table.open()
-    columns, rows = inputs.columns_of(reader), reader.known_rows
-    found: Counter[str] = Counter()
+    columns, rows = inputs.columns_of(table), reader.known_rows
+    named: Counter[str] = Counter()
     if rows is None or REPERTOIRE in columns:
-        # A file that says how many rows it has is read only for the repertoires that they name.
-        own = columns if rows is None else [REPERTOIRE]
-        for batch in _followed(reader.batches(own), between):
+        # A table that says how many rows it has is read only for the repertoires that they name.
+        for batch in _followed(reader.batches(columns if rows is None else [REPERTOIRE]), between):
             for entry in pc.value_counts(with_repertoire(batch, "").column(REPERTOIRE)).to_pylist():
-                found[entry["values"]] += entry["counts"]
-        rows = found.total()
+                named[entry["values"]] += entry["counts"]
+        rows = named.total()
     elif rows:
-        found[""] = rows
+        named[""] = rows
     repertoires: Counter[str] = Counter()
-    for name, number in found.items():
+    for name, number in named.items():
         repertoires[name or table.repertoire_id] += number
     known = dict(repertoires) or {table.repertoire_id: 0}
-    return replace(table, sha256=file_digest(table.path, table.state), rows=rows, unnamed=found[""], repertoires=known)
+    digest = "" if table.in_memory else file_digest(table.path, table.state)
+    return replace(table, sha256=digest, rows=rows, unnamed=named[""], repertoires=known)
 
 
 def numbered(inputs: Inputs, tables: Sequence[Table]) -> Inputs:
@@ -338,7 +385,7 @@ def numbered(inputs: Inputs, tables: Sequence[Table]) -> Inputs:
 
     InputError if there is no row, or if two tables would be one repertoire only because of their names.
     """
-    if not any(table.rows for table in tables):
+    if not any(table.rows or table.in_memory for table in tables):
         raise InputError(f"{few(str(table.path) for table in tables)}: no data rows in any table")
     if inputs.together:
         _require_different_repertoires(tables)
@@ -361,7 +408,7 @@ def _require_different_repertoires(tables: Sequence[Table]) -> None:
                 f"{table.path}: its repertoire would be called {table.repertoire_id}, like one of {other.path}; rename "
                 f"a file, or fill the column {REPERTOIRE} of both"
             )
-    spread = sum(len(found) > 1 for found in holders.values())
+    spread = sum(len(several) > 1 for several in holders.values())
     if spread:
         log.info("%s repertoire(s) are spread over several tables", f"{spread:,}")
 
@@ -372,7 +419,7 @@ def _warn(tables: Sequence[Table]) -> None:
     for table in tables:
         if not table.rows:
             log.warning("%s: no data rows; repertoire %s is empty", table.path, table.repertoire_id)
-        elif table.sha256 in first:
+        elif table.sha256 and table.sha256 in first:
             same.append(f"{table.path} and {first[table.sha256]}")
         first.setdefault(table.sha256, table.path)
     if same:
@@ -383,7 +430,7 @@ def _warn(tables: Sequence[Table]) -> None:
 class Slice:
     """A slice of the input: the rows of one part file of the result.
 
-    tables  places of the tables it has as a whole; for a piece of a large table, that table's
+    tables  the numbers of the tables that it has; for a piece of a large table, that table's
     piece   the number of the piece; None for whole tables
     """
 
@@ -397,20 +444,20 @@ class Slice:
 def cut(tables: Sequence[Table], rows: int) -> list[Slice]:
     """Slices of at most `rows` rows that follow each other: whole tables, as many as fit; larger tables in pieces."""
     slices: list[Slice] = []
-    for place, table in enumerate(tables):
+    for number, table in enumerate(tables):
         last = slices[-1] if slices else None
         if not table.rows:
             continue
         if last and last.piece is None and last.rows + table.rows <= rows:
-            slices[-1] = replace(last, rows=last.rows + table.rows, tables=(*last.tables, place))
+            slices[-1] = replace(last, rows=last.rows + table.rows, tables=(*last.tables, number))
         elif table.rows <= rows:
-            slices.append(Slice(len(slices), table.first_row, table.rows, (place,)))
+            slices.append(Slice(len(slices), table.first_row, table.rows, (number,)))
         else:
             pieces = -(-table.rows // rows)
             size = -(-table.rows // pieces)
             for piece, first in enumerate(range(0, table.rows, size)):
                 taken = min(size, table.rows - first)
-                slices.append(Slice(len(slices), table.first_row + first, taken, (place,), piece))
+                slices.append(Slice(len(slices), table.first_row + first, taken, (number,), piece))
     return slices
 
 
@@ -434,7 +481,7 @@ def read_slices(
     last = {part.tables: part for part in slices}
     for part in slices:
         if part.piece is None:
-            tables = [inputs.tables[place] for place in part.tables]
+            tables = [inputs.tables[number] for number in part.tables]
             batches: Iterable[pa.RecordBatch] = (batch for table in tables for batch in inputs.rows_of(table))
         else:
             if part.tables not in streams:
@@ -448,10 +495,9 @@ def read_slices(
 
 
 def _read_pieces(inputs: Inputs, table: Table, pieces: Sequence[Slice]) -> Iterator[Iterable[pa.RecordBatch]]:
-    reader = table.open()
     starts = [piece.first_row - table.first_row for piece in pieces]
     ranges = [range(start, start + piece.rows) for start, piece in zip(starts, pieces, strict=True)]
-    for batches in reader.ranges(inputs.columns_of(reader), ranges):
+    for batches in table.open().ranges(inputs.columns_of(table), ranges):
         yield (inputs.labelled(batch, table) for batch in batches)
 
 

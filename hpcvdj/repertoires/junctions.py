@@ -9,7 +9,6 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import InitVar, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,7 @@ from hpcvdj.repertoires.formats import REASON
 from hpcvdj.repertoires.productive import productive_rows
 from hpcvdj.repertoires.read_counts import READS, UNKNOWN, read_counts
 from hpcvdj.repertoires.reading import Reading
-from hpcvdj.repertoires.tables import Table, table_batches, table_columns
+from hpcvdj.repertoires.tables import Table
 from hpcvdj.repertoires.unfit import ambiguous_rows, unfit_row, with_ends
 
 log = logging.getLogger(__name__)
@@ -119,21 +118,6 @@ class Junctions:
         out = np.zeros((len(lengths), width), dtype=np.uint8)
         text.unpack_rows(words, lengths, np.frombuffer(letters.symbols.encode(), dtype=np.uint8), letters.bits, out)
         return out, lengths.astype(np.int64)
-
-
-def read_table(table: Any, germline: Reference, reading: Reading, *, together: bool = False) -> Junctions:
-    """The junctions of a table in memory, whose rows are numbered.
-
-    A table made of several may have an id more than once, and what is computed is returned row by row.
-
-    together  each row is of its own repertoire_id, if the table has that column
-    """
-    names = table_columns(table, reading.opening)
-    together = together and REPERTOIRE in names
-    has_reads = reading.reads and READS in names
-    further = [REPERTOIRE] * together + [REASON] * (REASON in names) + [READS] * has_reads
-    batches = table_batches(table, [*reading.columns[1:], *further], reading.opening)
-    return read_junctions(batches, germline, reading, [Table(Path("the table"))], 0, () if together else None)
 
 
 def read_junctions(

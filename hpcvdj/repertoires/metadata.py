@@ -6,23 +6,22 @@ from pathlib import Path
 import pyarrow as pa
 
 from hpcvdj.errors import InputError, few, option
-from hpcvdj.repertoires.batches import as_strings
 from hpcvdj.repertoires.formats.format import otherwise_separated
 from hpcvdj.repertoires.junctions import REPERTOIRE
-from hpcvdj.repertoires.readers import open_table
-from hpcvdj.repertoires.tables import as_arrow, repertoire_name
+from hpcvdj.repertoires.readers import MemoryReader, open_table
+from hpcvdj.repertoires.tables import repertoire_name
 
 
 def column_of(metadata: object, group: str, names: Sequence[str], what: str = "group") -> dict[str, str]:
     """The group of each individual, or the subject of each sample, as of `listed_in`; InputError if a name has none."""
-    found = listed_in(metadata, group, names, what)
-    lacking = [name for name in names if name not in found]
+    listed = listed_in(metadata, group, names, what)
+    lacking = [name for name in names if name not in listed]
     if lacking:
         raise InputError(
-            f"{_place(metadata)}: no {what} for {few(lacking)}; it needs a row for each individual, with its name in "
+            f"{_source(metadata)}: no {what} for {few(lacking)}; it needs a row for each individual, with its name in "
             f"one column and its {what} in {group}"
         )
-    return found
+    return listed
 
 
 def listed_in(metadata: object, group: str, names: Sequence[str], what: str = "group") -> dict[str, str]:
@@ -35,28 +34,33 @@ def listed_in(metadata: object, group: str, names: Sequence[str], what: str = "g
 
     InputError if a column is missing, or if a name has two groups.
     """
-    place = _place(metadata)
+    source = _source(metadata)
     table = _text(metadata)
     if group not in table.column_names:
         there = otherwise_separated(table.column_names) or f"there are {few(table.column_names, 40)}"
-        raise InputError(f"{place}: no column {group} ({option(what)}); {there}")
+        raise InputError(f"{source}: no column {group} ({option(what)}); {there}")
     # AIRR's own column first.
     columns = sorted((name for name in table.column_names if name != group), key=lambda name: name != REPERTOIRE)
     values = {name: [_plain(value, names) for value in table[name].to_pylist()] for name in columns}
     naming = max(columns, key=lambda name: len({*values[name]} & {*names}), default=None)
-    found: dict[str, str] = {}
-    for name, own in zip(values.get(naming, []), table[group].to_pylist(), strict=False):  # type: ignore[arg-type]
-        if name in names and own and found.setdefault(name, own) != own:
-            raise InputError(f"{place}: {name} has the {what}s {found[name]} and {own}; correct the column {group}")
+    listed: dict[str, str] = {}
+    for name, value in zip(values.get(naming, []), table[group].to_pylist(), strict=False):  # type: ignore[arg-type]
+        if name in names and value and listed.setdefault(name, value) != value:
+            raise InputError(f"{source}: {name} has the {what}s {listed[name]} and {value}; correct the column {group}")
     wrong = next(
-        (own for own in found.values() if (own == "individuals" and what == "group") or set(own) & set("\t\r\n")), None
+        (
+            value
+            for value in listed.values()
+            if (value == "individuals" and what == "group") or set(value) & set("\t\r\n")
+        ),
+        None,
     )
     if wrong is not None:
-        raise InputError(f"{place}: a {what} cannot be called {wrong!r}, as columns are named by it; rename it")
-    return found
+        raise InputError(f"{source}: a {what} cannot be called {wrong!r}, as columns are named by it; rename it")
+    return listed
 
 
-def _place(metadata: object) -> object:
+def _source(metadata: object) -> object:
     return metadata if isinstance(metadata, str | Path) else "the metadata"
 
 
@@ -67,11 +71,6 @@ def _plain(value: str, names: Sequence[str]) -> str:
 
 def _text(metadata: object) -> pa.Table:
     """The table with all values as text."""
-    if isinstance(metadata, str | Path):
-        reader = open_table(Path(metadata))
-        names, batches = reader.columns, list(reader.batches())
-    else:
-        table = as_arrow(metadata).combine_chunks()
-        names, batches = table.column_names, [as_strings(batch) for batch in table.to_batches()]
-    schema = pa.schema([(name, pa.large_string()) for name in names])
-    return pa.Table.from_batches([batch.cast(schema) for batch in batches], schema)
+    reader = open_table(metadata) if isinstance(metadata, str | Path) else MemoryReader(metadata)
+    schema = pa.schema([(name, pa.large_string()) for name in reader.columns])
+    return pa.Table.from_batches([batch.cast(schema) for batch in reader.batches()], schema)

@@ -1,5 +1,6 @@
 """Whether a repertoire seems to be of another species or locus than the germline table or model that it is given."""
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 
 from hpcvdj.errors import InputError, option
@@ -9,7 +10,9 @@ from hpcvdj.recombination.igor import model_folders, read_model
 from hpcvdj.recombination.models import Alleles, Model
 from hpcvdj.recombination.packaged import germline_names, germline_paths
 from hpcvdj.repertoires.junctions import Reference
-from hpcvdj.repertoires.tally import Tally
+from hpcvdj.repertoires.tally import Tally, log_exclusions
+
+log = logging.getLogger(__name__)
 
 NEARLY_ALL = 0.9
 HALF = 0.5
@@ -68,6 +71,23 @@ def species_warning(summary: Tally, reference: Reference) -> str | None:
             f"{reference.name}, or cut elsewhere than at Cys 104 and Phe/Trp 118 ({option('sequence_field')})?"
         )
     return None
+
+
+def warn_of_rows(tally: Tally, reference: Reference, names: str = "", column: str = "") -> None:
+    """Log as warnings what became of rows: replaced calls, excluded rows, another species.
+
+    names   of the files; without them, of a table in memory, a line says all of the calls, and one all of the rows
+    column  of the result that says why rows are excluded
+    """
+    species = species_warning(tally, reference)
+    if names:
+        log_exclusions(names, tally.rows_read, tally.excluded, tally.substituted)
+        lines = [species and f"{names}: {species}"]
+    else:
+        where = f"; the column {column} says why" if column and tally.excluded else ""
+        lines = [tally.substitutions, tally.exclusions + where, species]
+    for line in filter(None, lines):
+        log.warning("%s", line)
 
 
 def _other_tables(germline: Germline) -> Iterator[tuple[str, Listing]]:

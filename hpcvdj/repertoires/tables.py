@@ -1,7 +1,7 @@
-"""Tables in and out: those that a run reads, tables in memory, and tables that are written."""
+"""Tables in and out: those that a run reads, in files or in memory, and those that are written."""
 
 import gzip
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hpcvdj.errors import InputError, few
+from hpcvdj.errors import InputError
 from hpcvdj.repertoires.batches import as_strings
-from hpcvdj.repertoires.formats import BY_HEADER, REASON, Opening, Translation, resembled
-from hpcvdj.repertoires.readers import TableReader, open_table, possible_suffixes, reader, table_suffixes
+from hpcvdj.repertoires.formats import BY_HEADER, Opening
+from hpcvdj.repertoires.readers import MemoryReader, TableReader, open_table, possible_suffixes, reader, table_suffixes
 from hpcvdj.storage.files import atomic_path
 from hpcvdj.storage.inputs import State, file_state
 
@@ -30,6 +30,8 @@ class Table:
     repertoires    rows of each of its repertoires, in the order of the table
     state          the file's state before anything was read
     opening        how it is opened
+    of_one         its name is the repertoire of all its rows, whatever they say themselves
+    readers        its reader, once it is open: a table is opened once, and what is made of it shares the reader
     """
 
     path: Path
@@ -41,10 +43,30 @@ class Table:
     repertoires: dict[str, int] = field(default_factory=dict)
     state: State | None = None
     opening: Opening = BY_HEADER
+    of_one: bool = False
+    readers: list[TableReader] = field(default_factory=list, repr=False, compare=False)
 
     def open(self) -> TableReader:
         """Its reader; InputError if the file cannot be read."""
-        return open_table(self.path, self.opening)
+        if not self.readers:
+            self.readers.append(open_table(self.path, self.opening))
+        return self.readers[0]
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether it is no file."""
+        return bool(self.readers) and isinstance(self.readers[0], MemoryReader)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Other ranks open files themselves.
+        return {**vars(self), "readers": self.readers if self.in_memory else []}
+
+
+def table_of(table: Any, opening: Opening = BY_HEADER, individual: str = "") -> Table:
+    """A table in memory, as of `as_arrow`; all of one `individual`, if that is given."""
+    reader = MemoryReader(table, opening, individual)
+    name = individual or str(reader.path)
+    return Table(reader.path, repertoire_id=name, opening=opening, of_one=bool(individual), readers=[reader])
 
 
 def table_at(path: Path, opening: Opening = BY_HEADER) -> Table:
@@ -57,78 +79,6 @@ def repertoire_name(path: Path) -> str:
     name = path.name
     suffixes = (*table_suffixes(), *possible_suffixes())
     return next((name.removesuffix(suffix) for suffix in suffixes if name.endswith(suffix)), name) or name
-
-
-def _translation(table: Any, opening: Opening) -> tuple[list[str], Translation | None]:
-    own = [str(name) for name in getattr(table, "column_names", getattr(table, "columns", []))]
-    # Columns are named without looking at rows.
-    return own, Translation.of(own, opening, "the table", lambda columns: None)
-
-
-def made_fields(table: Any) -> list[str]:
-    """The AIRR fields that are made of a table in memory; none if it is an AIRR table."""
-    _, translation = _translation(table, BY_HEADER)
-    return translation.made if translation else []
-
-
-def table_columns(table: Any, opening: Opening = BY_HEADER) -> list[str]:
-    """What a table in memory can be read as: the AIRR fields that it has, then its other columns, and `REASON`."""
-    own, translation = _translation(table, opening)
-    return [*translation.columns, *[REASON] * translation.explains] if translation else own
-
-
-def table_batches(
-    table: Any, columns: Sequence[str] | None = None, opening: Opening = BY_HEADER
-) -> Iterator[pa.RecordBatch]:
-    """The rows of a pandas DataFrame or a pyarrow Table as `read_batches` returns those of a file."""
-    arrow = as_arrow(table)
-    own = list(map(str, arrow.column_names))
-    translation = Translation.of(own, opening, "the table", lambda columns: next(_batches(arrow, columns), None))
-    has = table_columns(arrow, opening)
-    wanted = list(columns) if columns is not None else has
-    missing = [name for name in wanted if name not in has]
-    if missing:
-        fault = resembled(own)
-        raise InputError(
-            f"the table {fault or 'has no column ' + ', '.join(missing)}; rename its columns to the AIRR names "
-            f"(it has {few(own, 12)})"
-        )
-    sources = translation.sources(wanted) if translation else wanted
-    first_row = 0
-    try:
-        for part in _batches(arrow, sources):
-            yield translation.apply(part, wanted, first_row) if translation else part
-            first_row += part.num_rows
-    except pa.ArrowInvalid as error:
-        raise InputError(f"the table has a value that is not text ({error}); convert it to UTF-8") from None
-
-
-def _batches(arrow: pa.Table, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    return map(as_strings, arrow.select(columns).to_batches(max_chunksize=reader.BATCH_ROWS))
-
-
-def as_arrow(table: Any) -> pa.Table:
-    """A pyarrow Table of a pandas or polars DataFrame, or of any object with the Arrow stream interface."""
-    if isinstance(table, pa.Table):
-        return table
-    library = type(table).__module__.partition(".")[0]
-    if library == "polars" and hasattr(table, "to_arrow"):
-        # The Arrow stream of polars has types that pyarrow cannot compute with.
-        import polars
-
-        return table.to_arrow(compat_level=polars.CompatLevel.oldest())
-    if library == "pandas":
-        try:
-            return pa.Table.from_pandas(table, preserve_index=False)
-        except pa.ArrowException as error:
-            message = " ".join(str(text) for text in error.args)
-            raise InputError(f"the table has a column of mixed types ({message}); convert it to text") from None
-    if hasattr(table, "__arrow_c_stream__"):
-        return pa.table(table)
-    remedy = "give a pandas, polars or pyarrow table"
-    if isinstance(table, list | tuple):
-        remedy += "; put several together, with a column repertoire_id that says which rows are of which"
-    raise InputError(f"cannot read junctions from a {type(table).__name__}; {remedy}")
 
 
 def write_table(target: Path, batches: Iterable[pa.RecordBatch], *, overwrite: bool) -> int:

@@ -13,7 +13,7 @@ from hpcvdj.kernels.quantities import Quantity
 from hpcvdj.recombination.exclusions import ExcludedRows
 from hpcvdj.recombination.repertoire import ANCHOR_LETTERS
 from hpcvdj.repertoires.junctions import REPERTOIRE
-from hpcvdj.repertoires.tables import as_arrow
+from hpcvdj.repertoires.readers import as_arrow
 from hpcvdj.results.frames import beside
 from hpcvdj.results.selection import Selection, value_columns
 

@@ -1,12 +1,10 @@
 """Tables in memory: their values, beside what became of their rows."""
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
-from hpcvdj.repertoires.junctions import Reference, read_table
-from hpcvdj.repertoires.reading import Reading
+from hpcvdj.repertoires.inputs import Inputs
+from hpcvdj.repertoires.junctions import Reference
 from hpcvdj.repertoires.tally import Tally
 from hpcvdj.results.joining import Lookup
 from hpcvdj.runs.run import Run
@@ -14,14 +12,9 @@ from hpcvdj.values.compute import count_in_memory
 from hpcvdj.values.plan import Plan
 
 
-def values_of_table(
-    table: Any, reference: Reference, config: Plan, reading: Reading | None = None
-) -> tuple[pa.Table, Tally]:
-    """The values of each row of a table (pandas, polars or pyarrow), on this machine, as columns of a pyarrow Table.
-
-    InputError as of `read_table`.
-    """
-    read = read_table(table, reference, config.reads(reading or Reading()))
+def values_of(inputs: Inputs, reference: Reference, config: Plan) -> tuple[pa.Table, Tally]:
+    """The values of each row of a table, on this machine, as columns of a pyarrow Table; InputError for bad input."""
+    read = inputs.read(reference)
     config = config.settled(read.repertoire.longest)
     method = config.method_class()
     values = count_in_memory(config.problem(read.repertoire, reference), config, Run())

@@ -23,7 +23,7 @@ from hpcvdj.recombination.igor import OLGA_FOLDERS, load_model, model_folders
 from hpcvdj.recombination.packaged import model_paths
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 from hpcvdj.repertoires.genes import by_gene, kinds_of, sequences
-from hpcvdj.repertoires.junctions import read_table
+from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.runs.run import Run
 from tests.cohorts.drawn import drawn

@@ -8,22 +8,20 @@ import pytest
 
 import hpcvdj
 from hpcvdj.chance import check as checking
-from hpcvdj.chance.check import OF_RARE_ALLELE, check_fit, check_model, check_tables, sample_of_table
+from hpcvdj.chance.check import OF_RARE_ALLELE, check_fit, check_model, check_tables
 from hpcvdj.chance.fit import BROKEN, MISFIT, Side, at_least, compare, truncated_genes
 from hpcvdj.chance.settings import Checks
-from hpcvdj.enrichment.settings import ClonotypeChoice
 from hpcvdj.enrichment.settings import Settings as EnrichSettings
-from hpcvdj.enrichment.tables import enrich_table
 from hpcvdj.errors import InputError
 from hpcvdj.probabilities.settings import PgenConfig
 from hpcvdj.recombination.alphabet import reverse_complement
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.models import Template, twin_genes
 from hpcvdj.recombination.repertoire import Repertoire
-from hpcvdj.repertoires.inputs import tables_of
-from hpcvdj.repertoires.junctions import read_table
+from hpcvdj.repertoires.inputs import read_table, tables_of
 from hpcvdj.repertoires.reading import Reading, reading_of
 from hpcvdj.repertoires.tables import write_table
+from tests.asked import enrich_table, sample_of_table, warnings_said
 from tests.chance.test_calls import with_allele
 
 COLUMNS = ["v_call", "j_call", "junction"]
@@ -173,12 +171,12 @@ def test_another_model_fits_better(model):
 def test_another_species():
     table, model = rows_of(load_model("human_trb"), productive=True), load_model("mouse_trb")
     sample = sample_of_table(table, model, PgenConfig().reads(Reading()))
-    said = []
     with pytest.raises(
         InputError, match=r"mouse_trb cannot make \d+ % of .* rows: .* or better model='human_trb'; force=True"
     ):
-        check_model(Checks(), sample, model, said.append)
-    fit = check_model(Checks(force=True), sample, model, said.append)
+        check_model(Checks(), sample, model)
+    with warnings_said() as said:
+        fit = check_model(Checks(force=True), sample, model)
     assert fit.impossible > 0.5
     assert fit.better[0] == "human_trb"
     assert 1 <= len(said) <= 2
@@ -194,8 +192,8 @@ def test_one_table_of_another_species(tmp_path):
         write_table(tmp_path / name, table.to_batches(), overwrite=False)
     inputs = tables_of([tmp_path], PgenConfig().reads(Reading()))
     with pytest.raises(InputError, match=r"^mouse.tsv: human_trb cannot make half or more of their rows.*force=True"):
-        check_tables(Checks(), [inputs], model, [].append)
-    fit = check_tables(Checks(force=True), [inputs], model, [].append)
+        check_tables(Checks(), [inputs], model)
+    fit = check_tables(Checks(force=True), [inputs], model)
     assert fit.tables == ("mouse.tsv",)
     assert fit.impossible < 0.5
     together = pa.concat_tables([table.append_column("repertoire_id", pa.array([name] * len(table)))
@@ -203,7 +201,7 @@ def test_one_table_of_another_species(tmp_path):
     sample = sample_of_table(together, model, PgenConfig().reads(Reading()))
     assert check_fit(sample, model).tables == ("mouse.tsv",)
     (tmp_path / "mouse.tsv").unlink()
-    assert check_tables(Checks(), [tables_of([tmp_path], PgenConfig().reads(Reading()))], model, print).tables == ()
+    assert check_tables(Checks(), [tables_of([tmp_path], PgenConfig().reads(Reading()))], model).tables == ()
 
 
 @pytest.mark.olga
@@ -223,12 +221,12 @@ def test_few_rows_are_not_judged(model):
     assert not fit.compared
     assert fit.rows == 150
     wrong = renamed(table, "junction", lambda text: "TGC" + text[3:-3].replace("T", "G") + "GGG")
-    said = []
-    few = check_model(Checks(), sample_of_table(wrong.slice(0, 99), model, reading), model, said.append)
+    with warnings_said() as said:
+        few = check_model(Checks(), sample_of_table(wrong.slice(0, 99), model, reading), model)
     assert few.impossible == 1
     assert any("100 % of" in line and "are impossible under the model" in line for line in said)
     with pytest.raises(InputError, match="100 % of"):
-        check_model(Checks(), sample_of_table(wrong, model, reading), model, said.append)
+        check_model(Checks(), sample_of_table(wrong, model, reading), model)
     assert fit_of(wrong.slice(0, 19), model) == checking.UNCHECKED
 
 
@@ -311,8 +309,8 @@ def test_messages_have_an_end(model, monkeypatch):
     table = rows_of(model, 30_000)
     rare = ("TRBV5-1*01", "TRBV20-1*01", "TRBV7-2*01", "TRBV6-5*01", "TRBV7-3*01")
     few = pa.array([v not in rare or k % 40 == 0 for k, v in enumerate(table["v_call"].to_pylist())])
-    said = []
-    check_model(Checks(), sample_of_table(table.filter(few), model, PgenConfig().reads(Reading())), model, said.append)
+    with warnings_said() as said:
+        check_model(Checks(), sample_of_table(table.filter(few), model, PgenConfig().reads(Reading())), model)
     assert len(said) == 3
     hidden = len(check_fit(sample_of_table(table.filter(few), model, PgenConfig().reads(Reading())), model).lines()) - 1
     assert said[-1] == f"findings about how {model.name} fits the rows that are not shown: {hidden}"
@@ -348,6 +346,6 @@ def test_an_allele_that_the_model_hardly_chooses(model):
     assert "the probabilities of these rows are too low; tests of" in line
     normal = fit_of(rows_of(olga, 6_000, productive=True), olga)
     assert normal.rare_alleles == []
-    found = enrich_table(rows, olga, EnrichSettings(max_q=0.05, backend="cpu"), ClonotypeChoice())
+    found = enrich_table(rows, olga, EnrichSettings(max_q=0.05, backend="cpu"))
     assert found.hits == 0
     assert found.not_tested[OF_RARE_ALLELE] > 0

@@ -5,7 +5,7 @@ import pyarrow as pa
 
 import hpcvdj
 from hpcvdj.cohorts.cohort import People, cohort_of
-from hpcvdj.repertoires.junctions import read_table
+from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.reading import productive_reading
 
 COLUMNS = ["sequence_id", "v_call", "j_call", "junction"]

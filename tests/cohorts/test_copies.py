@@ -13,7 +13,9 @@ from hpcvdj.cohorts.copies import BOTH, PERHAPS_SAME, SAME, copies_of
 from hpcvdj.probabilities.settings import PgenConfig
 from hpcvdj.recombination.alphabet import AMINO_ACIDS
 from hpcvdj.recombination.igor import load_model
-from hpcvdj.values.memory import values_of_table
+from hpcvdj.repertoires.inputs import Inputs
+from hpcvdj.repertoires.reading import Reading
+from hpcvdj.values.memory import values_of
 from tests.cohorts.drawn import drawn
 
 
@@ -126,7 +128,8 @@ def convergent(model, individuals, number, seed):
             continue
         texts = ["".join([*codons[:3], *own, *codons[-4:]]) for own in product(*middle)]
         genes = {name: [row[name]] * len(texts) for name in ("v_call", "j_call")}
-        table, _ = values_of_table(pa.table({**genes, "junction": texts}), model, PgenConfig())
+        inputs = Inputs.of_table(pa.table({**genes, "junction": texts}), PgenConfig().reads(Reading()))
+        table, _ = values_of(inputs, model, PgenConfig())
         p = table["pgen_nt"].to_numpy()
         if p.sum() < 0.9 * table["pgen_aa"][0].as_py():
             continue

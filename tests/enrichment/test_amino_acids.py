@@ -19,7 +19,7 @@ from hpcvdj.kernels.backends import open_backend
 from hpcvdj.probabilities.settings import PgenConfig
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.repertoire import PgenProblem
-from hpcvdj.repertoires.junctions import read_table
+from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.repertoires.tables import write_table
 from hpcvdj.runs.run import Run

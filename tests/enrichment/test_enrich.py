@@ -17,18 +17,18 @@ from hpcvdj.chance.check import IMPOSSIBLE
 from hpcvdj.enrichment.clonotypes import distinct_junctions
 from hpcvdj.enrichment.enrich import COLUMNS, enrich
 from hpcvdj.enrichment.settings import ClonotypeChoice, Settings
-from hpcvdj.enrichment.tables import enrich_table
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.backends import open_backend
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.packaged import model_paths
 from hpcvdj.recombination.productive import productive_probability
-from hpcvdj.repertoires.junctions import read_table
+from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.readers import read_batches
 from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.repertoires.tables import write_table
 from hpcvdj.runs.run import Run
+from tests.asked import enrich_table
 from tests.cli.test_mpiexec import MPIEXEC
 from tests.commands import error_line, hpcvdj_command
 

@@ -14,14 +14,14 @@ from hpcvdj.api.tables import model_of
 from hpcvdj.enrichment.clonotypes import distinct_junctions
 from hpcvdj.enrichment.enrich import ReadOnce
 from hpcvdj.enrichment.settings import ClonotypeChoice, Settings
-from hpcvdj.enrichment.tables import enrich_table
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.packaged import model_paths
-from hpcvdj.repertoires.junctions import read_table
+from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.repertoires.tables import write_table
+from tests.asked import enrich_table
 from tests.cli.test_mpiexec import MPIEXEC
 from tests.commands import hpcvdj_command
 

@@ -8,10 +8,10 @@ import pytest
 import hpcvdj
 from hpcvdj.chance.check import BROKEN_GENE, CONTRADICTED_CALL
 from hpcvdj.chance.settings import Checks
-from hpcvdj.enrichment.settings import ClonotypeChoice, Settings
-from hpcvdj.enrichment.tables import enrich_table
+from hpcvdj.enrichment.settings import Settings
 from hpcvdj.recombination.alphabet import reverse_complement
 from hpcvdj.repertoires.tables import write_table
+from tests.asked import enrich_table, warnings_said
 from tests.chance.test_fit import rows_of, with_segment
 from tests.commands import error_line, hpcvdj_command
 from tests.selected import few_genes
@@ -36,8 +36,8 @@ def reversed_gene(model):
 
 
 def enriched(table, model, **checks):
-    said = []
-    found = enrich_table(table, model, SETTINGS, ClonotypeChoice(), None, said.append, Checks(**checks))
+    with warnings_said() as said:
+        found = enrich_table(table, model, SETTINGS, checks=Checks(**checks))
     return found, "\n".join(said)
 
 

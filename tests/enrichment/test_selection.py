@@ -6,10 +6,10 @@ import pytest
 
 import hpcvdj
 from hpcvdj.enrichment.settings import ClonotypeChoice, Settings
-from hpcvdj.enrichment.tables import enrich_table
 from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 from hpcvdj.repertoires.tables import write_table
+from tests.asked import enrich_table
 from tests.cli.test_mpiexec import MPIEXEC, launch
 from tests.commands import hpcvdj_command
 from tests.selected import V_ALLELES, few_genes, log_factor_of, with_factor
@@ -29,7 +29,7 @@ def selected(model):
 
 
 def enriched(table, model, **settings):
-    return enrich_table(table, model, Settings(backend="cpu", **settings), ClonotypeChoice(), warn=lambda text: None)
+    return enrich_table(table, model, Settings(backend="cpu", **settings), ClonotypeChoice())
 
 
 def test_calibrated_on_selected_draws_and_not_without_the_factor(selected, model):

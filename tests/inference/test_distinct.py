@@ -11,7 +11,7 @@ from hpcvdj.chance.depth import Holders
 from hpcvdj.inference.distinct import of_individuals
 from hpcvdj.inference.selection import SMALLEST, _auc, _gain, _Sample, _warnings
 from hpcvdj.recombination.selection import Selection
-from hpcvdj.repertoires.junctions import read_table
+from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.reading import productive_reading
 from tests.selected import distinct, few_genes
 

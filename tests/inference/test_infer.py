@@ -20,7 +20,7 @@ from hpcvdj.inference.tables import reading_for
 from hpcvdj.kernels.inference.method import InferenceProblem
 from hpcvdj.recombination.igor import load_model, olga_folder
 from hpcvdj.recombination.models import Model
-from hpcvdj.repertoires.junctions import read_table
+from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.runs.run import Run
 from tests.inference.test_parameters import inferable, require_distributions, require_kept
 from tests.kernels.inference.test_expectation import random_rows

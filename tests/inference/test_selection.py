@@ -19,7 +19,7 @@ from hpcvdj.inference.selection import design, infer_selection
 from hpcvdj.inference.settings import SelectionSettings
 from hpcvdj.recombination.igor import load_model, read_model
 from hpcvdj.recombination.selection import FILE, RESIDUES, Selection, features, read_selection
-from hpcvdj.repertoires.junctions import read_table
+from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.repertoires.tables import write_table
 from hpcvdj.runs.run import Run

@@ -15,7 +15,7 @@ from hpcvdj.inference.distinct import DistinctJunctions
 from hpcvdj.inference.selection import SelectionSettings, infer_selection
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.repertoires.genes import as_read, by_gene
-from hpcvdj.repertoires.junctions import read_table
+from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.repertoires.tables import write_table
 from hpcvdj.runs.run import Run

@@ -11,7 +11,7 @@ from hpcvdj.inference.selection import infer_selection
 from hpcvdj.inference.settings import SelectionSettings
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.selection import RESIDUES
-from hpcvdj.repertoires.junctions import read_table
+from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.runs.run import Run
 from tests.cohorts.drawn import drawn, with_individuals

@@ -22,8 +22,7 @@ from hpcvdj.kernels.backends import open_backend
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.packaged import model_paths
 from hpcvdj.recombination.repertoire import Problem
-from hpcvdj.repertoires.inputs import Inputs
-from hpcvdj.repertoires.junctions import read_table
+from hpcvdj.repertoires.inputs import Inputs, read_table
 from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.runs.ranks import usable_cores, world
 from hpcvdj.runs.run import Run

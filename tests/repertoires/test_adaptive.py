@@ -16,10 +16,9 @@ from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
 from hpcvdj.recombination.packaged import germline_paths
 from hpcvdj.repertoires.formats import REASON, Opening
 from hpcvdj.repertoires.formats.adaptive_names import end_of_j, imgt_names, species_of
-from hpcvdj.repertoires.junctions import read_table
-from hpcvdj.repertoires.readers import open_table, read_batches
+from hpcvdj.repertoires.inputs import read_table
+from hpcvdj.repertoires.readers import MemoryReader, open_table, read_batches
 from hpcvdj.repertoires.reading import Reading
-from hpcvdj.repertoires.tables import table_batches
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "formats"
 FIELDS = ["v_call", "j_call", "junction", "duplicate_count", "productive", REASON]
@@ -28,7 +27,7 @@ needs_examples = pytest.mark.skipif(not SHARED.is_dir(), reason="the examples ar
 
 
 def rows_of(table, columns):
-    return pa.Table.from_batches(list(table_batches(table, columns))).to_pylist()
+    return pa.Table.from_batches(list(MemoryReader(table).batches(columns))).to_pylist()
 
 
 def rows_of_file(path, columns=FIELDS):

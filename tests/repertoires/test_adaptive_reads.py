@@ -8,7 +8,7 @@ import hpcvdj
 from hpcvdj.recombination.packaged import germline_paths, model_paths
 from hpcvdj.repertoires.formats import REASON
 from hpcvdj.repertoires.formats.adaptive_names import end_of_j
-from hpcvdj.repertoires.tables import table_batches
+from hpcvdj.repertoires.readers import MemoryReader
 from tests.repertoires.test_adaptive import rows_of, translated
 
 
@@ -77,7 +77,9 @@ def mouse_junctions(rows, rng):
 
 
 def compare(table, drawn):
-    got = pa.Table.from_batches(list(table_batches(table, ["v_call", "j_call", "junction", "productive", REASON])))
+    got = pa.Table.from_batches(
+        list(MemoryReader(table).batches(["v_call", "j_call", "junction", "productive", REASON]))
+    )
     assert set(got.column(REASON).to_pylist()) == {""}
     for name in ("v_call", "j_call", "junction", "productive"):
         assert got.column(name).to_pylist() == drawn.column(name).to_pylist(), name

@@ -54,7 +54,7 @@ def require_accounted(reader, own):
     table = pa.Table.from_batches(list(reader.batches(names)))
     assert len(table) == len(own)
     assert all(not column.null_count for column in table.columns)
-    for place, name in enumerate(reader.own_columns):
+    for place, name in enumerate(reader.given_columns):
         if reader.translation is None or name not in reader.translation._fields:
             assert table[name].to_pylist() == [row[place] for row in own]
     if reader.translation is not None and reader.translation._numbered:
@@ -87,7 +87,7 @@ def test_every_row_of_a_hostile_table_is_accounted_for(name, data, tmp_path_fact
         reader = open_table(path, opening)
         require_accounted(reader, own)
         packed = folder / "a.parquet"
-        pq.write_table(pa.table(dict(zip(reader.own_columns, zip(*own, strict=True), strict=True))), packed)
+        pq.write_table(pa.table(dict(zip(reader.given_columns, zip(*own, strict=True), strict=True))), packed)
         require_accounted(open_table(packed, opening), own)
         if not any("\0" in value for row in own for value in row):
             reading = Reading(opening=opening)
@@ -145,11 +145,11 @@ def test_every_chain_is_accounted_for(cells, tmp_path_factory):
     with small_blocks():
         reader = open_table(path)
         made = [
-            [f"cell{k}_{n + 1}", f"cell{k}", *(chain.get(name) or "" for name in reader.own_columns[2:])]
+            [f"cell{k}_{n + 1}", f"cell{k}", *(chain.get(name) or "" for name in reader.given_columns[2:])]
             for k, cell in enumerate(cells) for n, chain in enumerate(cell)
         ]  # fmt: skip
-        flags = reader.own_columns.index("productive")
-        made[0][flags], made[0][reader.own_columns.index("umi_count")] = "T", "7"
+        flags = reader.given_columns.index("productive")
+        made[0][flags], made[0][reader.given_columns.index("umi_count")] = "T", "7"
         require_accounted(reader, made)
 
 

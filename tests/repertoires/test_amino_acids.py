@@ -7,7 +7,7 @@ import pytest
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.exclusions import ExclusionKind
 from hpcvdj.recombination.symbols import Alphabet
-from hpcvdj.repertoires.junctions import read_table
+from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.reading import Reading, reading_of
 from tests.kernels.pgen.models import random_model
 

@@ -7,12 +7,12 @@ import pytest
 
 import hpcvdj
 from hpcvdj.errors import InputError
+from hpcvdj.repertoires import tables as tables_module
 from hpcvdj.repertoires.convert import convert
 from hpcvdj.repertoires.formats import REASON, REQUIRED, Opening
-from hpcvdj.repertoires.inputs import targets_of
+from hpcvdj.repertoires.inputs import tables_in, targets_of
 from hpcvdj.repertoires.readers import open_table
 from hpcvdj.repertoires.sequence_fields import first_fields
-from hpcvdj.repertoires.tables import Table
 from tests.commands import hpcvdj_command
 from tests.repertoires.program_tables import NT, TABLES, written
 
@@ -47,7 +47,7 @@ def test_every_format_makes_an_airr_table(name, suffix, tmp_path):
 def test_no_column_is_called_as_an_airr_field_without_being_one(name, tmp_path):
     reader = open_table(written(tmp_path, name), Opening(name))
     if reader.translation is not None and not name.startswith(("airr", "mixcr_airr")):
-        assert {column for column in reader.own_columns if column in FIELDS} <= set(reader.translation._fields)
+        assert {column for column in reader.given_columns if column in FIELDS} <= set(reader.translation._fields)
 
 
 def test_several_tables_have_their_repertoires(tmp_path):
@@ -132,8 +132,9 @@ def test_files_that_are_left_out_are_named_once_in_a_run(tmp_path, caplog):
     (tmp_path / "a.txt").write_text(TABLES["vdjtools"][1])
     (tmp_path / "notes.txt").write_text("no table\n")
     # What hpcvdj pgen asks of a folder before it computes.
-    assert "junction" in first_fields([tmp_path])
-    assert [table.name for table, _ in targets_of([tmp_path], tmp_path / "out")] == ["a.txt"]
+    tables = tables_in([tmp_path])
+    assert "junction" in first_fields(tables)
+    assert [table.path.name for table, _ in targets_of([tmp_path], tables, tmp_path / "out")] == ["a.txt"]
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert warnings == [f"{tmp_path}: notes.txt: not tables of junctions, left out"]
 
@@ -196,9 +197,10 @@ def test_an_airr_table_that_the_airr_library_writes(tmp_path):
     assert (read["junction"], read["productive"], read["rev_comp"], read["duplicate_count"]) == (NT, "T", "F", "4")
 
 
-def test_a_table_is_opened_as_often_whatever_columns_it_has(tmp_path, monkeypatch):
+def test_a_table_is_opened_once_whatever_columns_it_has(tmp_path, monkeypatch):
     opened = []
-    monkeypatch.setattr(Table, "open", lambda own, open_=Table.open: opened.append(own.path) or open_(own))
+    right = tables_module.open_table
+    monkeypatch.setattr(tables_module, "open_table", lambda path, opening: opened.append(path) or right(path, opening))
     times = []
     for further in (1, 40):
         names = [f"x{k}" for k in range(further)]
@@ -211,4 +213,4 @@ def test_a_table_is_opened_as_often_whatever_columns_it_has(tmp_path, monkeypatc
         convert([tmp_path / "t.tsv"], tmp_path / f"o{further}.tsv")
         times.append(len(opened))
         opened.clear()
-    assert times[0] == times[1]
+    assert times == [1, 1]

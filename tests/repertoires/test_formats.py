@@ -8,8 +8,7 @@ import pytest
 
 from hpcvdj.errors import InputError
 from hpcvdj.repertoires.formats import Opening
-from hpcvdj.repertoires.readers import open_table, read_batches
-from hpcvdj.repertoires.tables import table_batches
+from hpcvdj.repertoires.readers import MemoryReader, open_table, read_batches
 
 VDJTOOLS = """count\tfreq\tcdr3nt\tcdr3aa\tv\td\tj
 12\t0.8\tTGTGCCTTT\tCAF\tTRBV1\t.\tTRBJ1-1
@@ -57,7 +56,7 @@ def test_rows_are_numbered_alike_in_every_range(vdjtools):
 
 def test_a_table_in_memory(vdjtools):
     table = pa.Table.from_batches(read_batches(vdjtools, ["count", "freq", "cdr3nt", "cdr3aa", "v", "d", "j"]))
-    translated = pa.Table.from_batches(table_batches(table, ["sequence_id", "junction", "v_call"]))
+    translated = pa.Table.from_batches(MemoryReader(table).batches(["sequence_id", "junction", "v_call"]))
     assert translated.to_pylist() == rows_of(vdjtools, ["sequence_id", "junction", "v_call"])
 
 

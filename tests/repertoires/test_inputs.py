@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcvdj.errors import InputError
-from hpcvdj.repertoires.inputs import Inputs, cut, dealt, files_of, numbered, survey, tables_of, targets_of
+from hpcvdj.repertoires.inputs import Inputs, cut, dealt, numbered, survey, tables_in, tables_of, targets_of
 from hpcvdj.repertoires.readers.parquet import ParquetReader
 from hpcvdj.repertoires.reading import Reading
 from hpcvdj.repertoires.tables import Table, repertoire_name
@@ -31,8 +31,13 @@ def test_names(file, name):
     assert repertoire_name(Path(file)) == name
 
 
+def targets(paths, output):
+    """Each file, and where its result goes."""
+    return [(table.path, target) for table, target in targets_of(paths, tables_in(paths), output)]
+
+
 def test_one_file_goes_to_a_file():
-    assert targets_of([Path("a.tsv")], Path("o.h5")) == [(Path("a.tsv"), Path("o.h5"))]
+    assert targets([Path("a.tsv")], Path("o.h5")) == [(Path("a.tsv"), Path("o.h5"))]
 
 
 def test_several_files_and_folders_go_to_a_folder(tmp_path):
@@ -41,8 +46,8 @@ def test_several_files_and_folders_go_to_a_folder(tmp_path):
     for name in ("b.tsv.gz", "a.parquet", "notes.txt"):
         (folder / name).touch()
     out = tmp_path / "out"
-    assert targets_of([folder], out) == [(folder / "a.parquet", out / "a.h5"), (folder / "b.tsv.gz", out / "b.h5")]
-    assert targets_of([Path("c.tsv"), folder], out)[0] == (Path("c.tsv"), out / "c.h5")
+    assert targets([folder], out) == [(folder / "a.parquet", out / "a.h5"), (folder / "b.tsv.gz", out / "b.h5")]
+    assert targets([Path("c.tsv"), folder], out)[0] == (Path("c.tsv"), out / "c.h5")
 
 
 def test_a_folder_with_other_text(tmp_path, caplog):
@@ -51,29 +56,29 @@ def test_a_folder_with_other_text(tmp_path, caplog):
     (tmp_path / "empty.csv").touch()
     (tmp_path / "a.txt").write_text("count\tfreq\tcdr3nt\tcdr3aa\tv\td\tj\n")
     (tmp_path / "b.csv").write_text("sequence_id,v_call,j_call,junction\n")
-    assert files_of([tmp_path]) == [tmp_path / "a.txt", tmp_path / "b.csv"]
+    assert [table.path for table in tables_in([tmp_path])] == [tmp_path / "a.txt", tmp_path / "b.csv"]
     assert "empty.csv, metadata.txt: not tables of junctions" in caplog.text
 
 
 def test_targets_that_are_refused(tmp_path):
     with pytest.raises(InputError, match="has no table"):
-        targets_of([tmp_path], tmp_path / "out")
+        targets([tmp_path], tmp_path / "out")
     with pytest.raises(InputError, match="like that of"):
-        targets_of([Path("x/a.tsv"), Path("y/a.parquet")], tmp_path / "out")
+        targets([Path("x/a.tsv"), Path("y/a.parquet")], tmp_path / "out")
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="need an output folder"):
-        targets_of([Path("a.tsv"), Path("b.tsv")], tmp_path / "file")
+        targets([Path("a.tsv"), Path("b.tsv")], tmp_path / "file")
     with pytest.raises(InputError, match=r"o\.h5: the results of several repertoires go to a folder.*together=True"):
-        targets_of([Path("a.tsv"), Path("b.tsv")], tmp_path / "o.h5")
+        targets([Path("a.tsv"), Path("b.tsv")], tmp_path / "o.h5")
     (tmp_path / "o.h5").mkdir()
-    assert len(targets_of([Path("a.tsv"), Path("b.tsv")], tmp_path / "o.h5")) == 2, "it is a folder already"
+    assert len(targets([Path("a.tsv"), Path("b.tsv")], tmp_path / "o.h5")) == 2, "it is a folder already"
 
 
 def test_a_link_to_nowhere_is_not_left_out(tmp_path):
     folder = tmp_path / "in"
     (folder / "b.tsv").mkdir(parents=True)
     (folder / "a.tsv").symlink_to(tmp_path / "nowhere")
-    assert targets_of([folder], tmp_path / "out") == [(folder / "a.tsv", tmp_path / "out" / "a.h5")]
+    assert targets([folder], tmp_path / "out") == [(folder / "a.tsv", tmp_path / "out" / "a.h5")]
 
 
 def of_sizes(sizes):

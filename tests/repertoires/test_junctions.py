@@ -13,8 +13,8 @@ from hpcvdj.errors import InputError
 from hpcvdj.recombination.calls import CallPolicy
 from hpcvdj.recombination.germline import Germline, Segment
 from hpcvdj.repertoires import inputs
-from hpcvdj.repertoires.inputs import Inputs
-from hpcvdj.repertoires.junctions import read_junctions, read_table
+from hpcvdj.repertoires.inputs import Inputs, read_table
+from hpcvdj.repertoires.junctions import read_junctions
 from hpcvdj.repertoires.reading import Reading
 from hpcvdj.repertoires.tables import Table
 from tests.commands import hpcvdj_command

@@ -83,7 +83,7 @@ def test_a_wrong_line_far_behind_the_first_ones(tmp_path):
 def test_a_column_with_a_name_is_no_list(tmp_path, header):
     path = tmp_path / "a.txt"
     path.write_text("\n".join([header, *JUNCTIONS]))
-    assert open_table(path).own_columns == [header]
+    assert open_table(path).given_columns == [header]
 
 
 def test_values_are_those_of_a_table(tmp_path):
@@ -165,7 +165,7 @@ def test_a_table_without_rows_or_types(field):
 def test_a_folder_takes_lists(tmp_path):
     (tmp_path / "a.txt").write_text("\n".join(JUNCTIONS))
     (tmp_path / "notes.txt").write_text("these are notes\n")
-    from hpcvdj.repertoires.inputs import files_of
+    from hpcvdj.repertoires.inputs import tables_in
 
-    assert files_of([tmp_path], warn=False) == [tmp_path / "a.txt"]
+    assert [table.path for table in tables_in([tmp_path])] == [tmp_path / "a.txt"]
     assert REASON not in open_table(tmp_path / "a.txt").columns

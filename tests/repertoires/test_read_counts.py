@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 import hpcvdj
 from hpcvdj.recombination.igor import load_model
-from hpcvdj.repertoires.inputs import tables_of
-from hpcvdj.repertoires.junctions import read_table
+from hpcvdj.repertoires.inputs import read_table, tables_of
 from hpcvdj.repertoires.read_counts import MOST, UNKNOWN, read_counts
 from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.runs.inputs import surveyed

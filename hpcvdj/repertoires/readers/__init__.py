@@ -1,4 +1,4 @@
-"""Files of tables: TSV and CSV (plain, gzip or zstd), Parquet and AnnData, read in batches as AIRR fields."""
+"""Tables: TSV and CSV (plain, gzip or zstd), Parquet, AnnData, and those in memory, read in batches as AIRR fields."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -8,6 +8,7 @@ import pyarrow as pa
 from hpcvdj.errors import InputError, choices
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
 from hpcvdj.repertoires.readers.cells import AnnDataReader
+from hpcvdj.repertoires.readers.memory import MemoryReader, as_arrow
 from hpcvdj.repertoires.readers.parquet import ParquetReader
 from hpcvdj.repertoires.readers.reader import TableReader
 from hpcvdj.repertoires.readers.text import TextReader
@@ -15,9 +16,11 @@ from hpcvdj.storage.inputs import require_regular
 
 __all__ = [
     "AnnDataReader",
+    "MemoryReader",
     "ParquetReader",
     "TableReader",
     "TextReader",
+    "as_arrow",
     "open_table",
     "possible_suffixes",
     "read_batches",

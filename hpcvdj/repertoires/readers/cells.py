@@ -79,20 +79,20 @@ class AnnDataReader(TableReader):
         fields = {name: ak.to_arrow(flat[name], extensionarray=False) for name in ak.fields(flat)}
         nested = [name for name, column in fields.items() if pa.types.is_nested(column.type)]
         table = as_strings(pa.RecordBatch.from_pydict({k: v for k, v in fields.items() if k not in nested}))
-        own = dict(zip(table.schema.names, table.columns, strict=True))
+        texts = dict(zip(table.schema.names, table.columns, strict=True))
         made = joined(cell, pa.array(number.astype(str), pa.large_string()))
-        ids = own.get("sequence_id", made)
+        ids = texts.get("sequence_id", made)
         return pa.table({"sequence_id": pc.if_else(pc.equal(ids, ""), made, ids), "cell_id": cell} | {
-            name: column for name, column in own.items() if name not in ("sequence_id", "cell_id")
+            name: column for name, column in texts.items() if name not in ("sequence_id", "cell_id")
         })  # fmt: skip
 
     @property
-    def own_columns(self) -> list[str]:
+    def given_columns(self) -> list[str]:
         return list(self._rows.column_names)
 
     @property
     def known_rows(self) -> int:
         return int(self._rows.num_rows)
 
-    def own_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    def given_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         yield from self._rows.select(columns).to_batches(max_chunksize=reader.BATCH_ROWS)

@@ -35,21 +35,21 @@ class ParquetReader(TableReader):
             raise InputError(f"{self.path}: not a readable Parquet file ({first_line(error)})") from None
 
     @cached_property
-    def own_columns(self) -> list[str]:
+    def given_columns(self) -> list[str]:
         return list(self._metadata.schema.to_arrow_schema().names)
 
     @property
     def known_rows(self) -> int:
         return int(self._metadata.num_rows)
 
-    def own_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    def given_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         return self._of_row_groups(columns, range(self.known_rows))
 
     def ranges(self, columns: Sequence[str], ranges: Sequence[range]) -> Iterator[Iterable[pa.RecordBatch]]:
         """Only the row groups that have the rows are read."""
         self.require(columns)
-        own = self._sources(columns)
-        return (self._translated(self._of_row_groups(own, rows), columns, rows.start) for rows in ranges)
+        sources = self._sources(columns)
+        return (self._translated(self._of_row_groups(sources, rows), columns, rows.start) for rows in ranges)
 
     def _of_row_groups(self, columns: list[str], rows: range) -> Iterator[pa.RecordBatch]:
         sizes = [self._metadata.row_group(k).num_rows for k in range(self._metadata.num_row_groups)]

@@ -28,7 +28,7 @@ _said: set[tuple[Path, str]] = set()
 
 
 def _say_once(path: Path, text: str, level: int = logging.INFO) -> None:
-    """Log what a file is; only once, as tables are opened more than once in a run, by different paths."""
+    """Log what a file is; only once, as a file may be named by different paths."""
     key = path.resolve(), text
     if key not in _said:
         _said.add(key)
@@ -36,7 +36,7 @@ def _say_once(path: Path, text: str, level: int = logging.INFO) -> None:
 
 
 class TableReader:
-    """A table file: its first bytes determine its kind, its columns or `opening` its format.
+    """A table: the first bytes of a file determine its kind, its columns or `opening` its format.
 
     name      of the kind
     summary   for the help and the documentation
@@ -58,19 +58,19 @@ class TableReader:
         return False
 
     @property
-    def own_columns(self) -> list[str]:
-        """The file's columns; InputError if it cannot be a table."""
+    def given_columns(self) -> list[str]:
+        """The columns that the table has; InputError if it cannot be a table."""
         raise NotImplementedError
 
-    def own_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        """The rows with these of the file's columns, as strings."""
+    def given_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        """The rows with some of these, as strings."""
         raise NotImplementedError
 
     @property
     def recognised(self) -> bool:
         """Whether it certainly is a table of a format."""
         try:
-            return bool(self.opening.columns) or format_of(self.own_columns, self.opening, str(self.path)) is not None
+            return bool(self.opening.columns) or format_of(self.given_columns, self.opening, str(self.path)) is not None
         except InputError:
             return False
 
@@ -78,23 +78,31 @@ class TableReader:
     def resembles(self) -> str:
         """As of `resembled`, for a table that no format recognises."""
         try:
-            return "" if self.recognised else resembled(self.own_columns)
+            return "" if self.recognised else resembled(self.given_columns)
         except InputError:
             return ""
+
+    @property
+    def heading(self) -> str:
+        """Where its columns are named, in words."""
+        return f"{self.path}, line 1"
 
     @cached_property
     def translation(self) -> Translation | None:
         """What its columns are as AIRR fields; None if they are that already."""
-        place = f"{self.path}, line 1"
-        kind = format_of(self.own_columns, self.opening, place)
-        if kind is not None and kind.name != AIRR and self.opening.format is None:
-            _say_once(self.path, f"read as {kind.summary}")
-        if kind is not None and (notice := kind.notice(self.own_columns)):
-            _say_once(self.path, notice, logging.WARNING)
+        self._announce()
         try:
-            return Translation.of(self.own_columns, self.opening, place, self._first_rows)
+            return Translation.of(self.given_columns, self.opening, self.heading, self._first_rows)
         except RowError as error:
             raise self._at(error) from None
+
+    def _announce(self) -> None:
+        """Log what the table is."""
+        kind = format_of(self.given_columns, self.opening, self.heading)
+        if kind is not None and kind.name != AIRR and self.opening.format is None:
+            _say_once(self.path, f"read as {kind.summary}")
+        if kind is not None and (notice := kind.notice(self.given_columns)):
+            _say_once(self.path, notice, logging.WARNING)
 
     def _at(self, error: RowError, first_row: int = 0) -> InputError:
         return InputError(f"{self.path}, {self.row_name(first_row + error.row)}: {error.text}")
@@ -104,12 +112,12 @@ class TableReader:
         return f"data row {row + 1}"
 
     def _first_rows(self, columns: Sequence[str]) -> pa.RecordBatch | None:
-        return next(self.own_batches(list(columns)), None)
+        return next(self.given_batches(list(columns)), None)
 
     @property
     def columns(self) -> list[str]:
         """What it can be read as: the AIRR fields that it has, then its other columns."""
-        return self.translation.columns if self.translation else self.own_columns
+        return self.translation.columns if self.translation else self.given_columns
 
     @property
     def explains(self) -> bool:
@@ -134,11 +142,11 @@ class TableReader:
             raise InputError(self._missing_message(missing))
         repeated = next((name for name in columns if self.columns.count(name) > 1), None)
         if repeated is not None:
-            raise InputError(f"{self.path}, line 1: duplicate column {repeated}; rename one of them")
+            raise InputError(f"{self.heading}: duplicate column {repeated}; rename one of them")
 
     def _missing_message(self, missing: list[str]) -> str:
-        message = f"{self.path}, line 1: no column {', '.join(missing)}"
-        if separated := otherwise_separated(self.own_columns):
+        message = f"{self.heading}: no column {', '.join(missing)}"
+        if separated := otherwise_separated(self.given_columns):
             return f"{message}; {separated}"
         amino = [name for name in get_args(JunctionField)[1:] if name in self.columns]
         if "junction" in missing and amino:
@@ -146,15 +154,15 @@ class TableReader:
         if missing == ["junction"] and "cdr3" in self.columns:
             return f"{message}; {option('sequence_field', 'cdr3')} reads the column cdr3"
         without = f"{option('genes', 'any')} does without calls, where a command has it"
-        if Listed.recognises(self.own_columns):
-            given = few([name for name in self.columns if name not in (ROW_ID, *self.own_columns)])
+        if Listed.recognises(self.given_columns):
+            given = few([name for name in self.columns if name not in (ROW_ID, *self.given_columns)])
             return f"{self.path}: a list of {given} has no {few(missing)}; give a table that has them, or {without}"
         if missing == ["v_call", "j_call"]:
             message += f"; {without}"
         renamed = option("columns", dict.fromkeys(missing, "COLUMN"))
         if self.resembles:
-            return f"{self.path}, line 1: {self.resembles}; export the table with it, or say with {renamed} what it has"
-        return f"{message}; {renamed} says which they are (this table has {few(self.own_columns, 12)})"
+            return f"{self.heading}: {self.resembles}; export the table with it, or say with {renamed} what it has"
+        return f"{message}; {renamed} says which they are (this table has {few(self.given_columns, 12)})"
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The rows as batches of string columns: all columns, or `columns` in that order.
@@ -163,7 +171,7 @@ class TableReader:
         """
         wanted = self.columns if columns is None else list(columns)
         self.require(wanted)
-        return self._translated(self.own_batches(self._sources(wanted)), wanted)
+        return self._translated(self.given_batches(self._sources(wanted)), wanted)
 
     def first_batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The first rows with these `columns`, as one batch of strings; none of a table without rows."""

@@ -165,7 +165,7 @@ class TextReader(TableReader):
             raise InputError(f"{self.path}, line 1: not UTF-8; save the table as UTF-8, or give Parquet") from None
 
     @property
-    def own_columns(self) -> list[str]:
+    def given_columns(self) -> list[str]:
         return self._layout.columns
 
     @property
@@ -180,7 +180,7 @@ class TextReader(TableReader):
             numbers = (number for number, line in lines if number > self._layout.skipped and line.strip(b"\r\n"))
             return f"line {next(islice(numbers, row, None), row + 1)}"
 
-    def own_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    def given_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         def stream() -> pa.NativeFile:
             # Arrow's own gzip refuses streams that are padded with zeros.
             plain = packing(self.path) is None and self._layout.needed is None
@@ -238,8 +238,8 @@ class TextReader(TableReader):
                 if "\r" in text:
                     return f"line {number}: has a carriage return within the line; remove it"
                 values = len(_values(text, self._layout.delimiter, quoted=self._layout.quoted))
-                if values != len(self.own_columns) and text and number > self._layout.skipped:
-                    wanted = len(self.own_columns)
+                if values != len(self.given_columns) and text and number > self._layout.skipped:
+                    wanted = len(self.given_columns)
                     return f"line {number}: {values} values for {wanted} columns; each column needs a value"
         return f"not a readable table ({first_line(error)[:160]})"
 

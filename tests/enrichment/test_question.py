@@ -1,4 +1,4 @@
-"""hpcvdj.enrichment.tables on few rows: the same from files and in memory, the facts, what is said and refused."""
+"""hpcvdj.enrichment.question on few rows: the same from files and in memory, the facts, what is said and refused."""
 
 import hashlib
 import json
@@ -10,17 +10,19 @@ import pyarrow as pa
 import pytest
 
 import hpcvdj
-from hpcvdj.chance.check import check_fit, sample_of_table
-from hpcvdj.chance.settings import Checks
+from hpcvdj.chance.check import check_fit
+from hpcvdj.chance.question import TableOutput, ask
+from hpcvdj.chance.settings import CHECKS, Checks
 from hpcvdj.enrichment.enrich import ReadOnce
-from hpcvdj.enrichment.settings import Settings
-from hpcvdj.enrichment.tables import ClonotypeChoice, enrich_file, enrich_table, said_of_read_once
+from hpcvdj.enrichment.question import EnrichmentQuestion, read_once_lines
+from hpcvdj.enrichment.settings import ClonotypeChoice, Settings
 from hpcvdj.errors import CompleteError, InputError, StoppedError
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.reading import productive_reading
-from hpcvdj.repertoires.tables import write_table
+from hpcvdj.repertoires.tables import table_at, write_table
 from hpcvdj.runs.run import Run
+from tests.asked import enrich_table, sample_of_table, warnings_said
 from tests.chance.test_fit import renamed, rows_of
 from tests.selected import few_genes
 
@@ -51,11 +53,9 @@ def control(model):
     return rows.append_column("duplicate_count", pa.array([2] * 400)).combine_chunks()
 
 
-def in_memory(table, model, choice=None, control=None, settings=SETTINGS, checks=None):
-    said = []
-    options = {} if checks is None else {"checks": checks}
-    found = enrich_table(table, model, settings, choice or ClonotypeChoice(), control, said.append, **options)
-    return found, said
+def in_memory(table, model, choice=None, control=None, settings=SETTINGS, checks=CHECKS):
+    with warnings_said() as said:
+        return enrich_table(table, model, settings, choice, control, checks), said
 
 
 def written(tables, folder):
@@ -66,10 +66,10 @@ def written(tables, folder):
     return paths
 
 
-def of_files(paths, model, target, choice=None, settings=SETTINGS, opening=BY_HEADER, checks=None, further=(), **how):
-    run = Run().to(target, **how)
-    options = {} if checks is None else {"checks": checks}
-    return enrich_file(paths, model, settings, choice or ClonotypeChoice(), run, opening, further=further, **options)
+def of_files(paths, model, target, choice=None, settings=SETTINGS, opening=BY_HEADER, checks=CHECKS, run=None, **how):
+    table, *control = (table_at(path, opening) for path in paths)
+    question = EnrichmentQuestion(settings, choice or ClonotypeChoice(), control)
+    return ask(question, [table], model, checks, run or Run(), TableOutput(target, **how))
 
 
 def warnings_of(caplog):
@@ -88,9 +88,9 @@ def test_files_and_tables_have_the_same_results(table, control, model, tmp_path,
     paths, target = written(tables, tmp_path), tmp_path / "o.tsv"
     found, said = in_memory(table, model, choice, control if with_control else None)
     own = of_files(paths, model, target, choice)
-    assert own.enrichment.table.equals(found.table)
+    assert own.table.equals(found.table)
     assert said == warnings_of(caplog) == []
-    assert replace(own.enrichment, table=None, estimate=None) == replace(found, table=None, estimate=None)
+    assert replace(own, table=None, estimate=None, control=[]) == replace(found, table=None, estimate=None)
     assert found.kappa == (None if with_control else 1)
     near = 9 if choice.min_reads == 1 else 1
     assert found.clonotypes == own.junctions == 90 + near
@@ -143,7 +143,7 @@ def test_the_interval_of_kappa(table, model, tmp_path):
     """Estimated from more rows."""
     rows = rows_of(model, 3_000, productive=True)
     target = tmp_path / "o.tsv"
-    found = of_files(written([rows], tmp_path), model, target, settings=Settings(backend="cpu")).enrichment
+    found = of_files(written([rows], tmp_path), model, target, settings=Settings(backend="cpu"))
     facts = json.loads(target.with_name("o.tsv.json").read_text())
     assert facts["kappa_interval"] == [found.estimate.low, found.estimate.high]
     assert facts["kappa"] == found.kappa == found.estimate.value
@@ -151,9 +151,9 @@ def test_the_interval_of_kappa(table, model, tmp_path):
 
 def test_resume(table, control, model, tmp_path):
     paths, target, plot = written([table, control], tmp_path), tmp_path / "o.tsv", tmp_path / "f.svg"
-    options = {"further": (plot,)}
+    options = {"plot": plot}
     of_files(paths, model, target, **options)
-    plot.write_text("drawn by the caller")
+    assert plot.exists()
     content = target.read_bytes()
     with pytest.raises(InputError, match=r"o\.tsv: exists already"):
         of_files(paths, model, target, **options)
@@ -188,7 +188,7 @@ def test_resume(table, control, model, tmp_path):
 @pytest.mark.parametrize("name", ["a.tsv", "b.tsv"])
 def test_inputs_are_not_overwritten(table, control, model, tmp_path, name):
     paths = written([table, control], tmp_path)
-    for target, further in ((tmp_path / name, ()), (tmp_path / "o.tsv", (tmp_path / name,))):
+    for target, further in ((tmp_path / name, {}), (tmp_path / "o.tsv", {"other": tmp_path / name})):
         with pytest.raises(InputError, match=f"{name}: is an input of this run"):
             of_files(paths, model, target, further=further, overwrite=True)
     assert not (tmp_path / "o.tsv").exists()
@@ -199,7 +199,7 @@ def test_columns_are_named(table, model, tmp_path):
     other = table.rename_columns(["nt" if name == "junction" else name for name in table.column_names])
     opening = Opening(columns=(("junction", "nt"),))
     own = of_files(written([other], tmp_path), model, tmp_path / "o.tsv", opening=opening)
-    assert own.enrichment.table.equals(in_memory(table, model)[0].table)
+    assert own.table.equals(in_memory(table, model)[0].table)
     facts = json.loads((tmp_path / "o.tsv.json").read_text())
     assert facts["identity"]["opening"] == {"format": opening.format, "columns": {"junction": "nt"}}
 
@@ -232,6 +232,7 @@ def test_without_read_counts(table, control, model, tmp_path, caplog):
     for choice, expected in ((ClonotypeChoice(), 1), (ClonotypeChoice(likely_errors=True), 0)):
         caplog.clear()
         _, said = in_memory(unknown, model, choice)
+        caplog.clear()
         of_files(paths, model, target, choice, overwrite=True)
         for lines in (said, warnings_of(caplog)):
             assert [own.startswith(line) and own.endswith(" be told, and take part") for own in lines] == [
@@ -264,7 +265,7 @@ def test_rows_that_are_left_out_and_another_species(table, model, tmp_path, capl
     found, said = in_memory(mouse, model, checks=checks)
     own = of_files(written([mouse], tmp_path), model, tmp_path / "o.tsv", checks=checks)
     assert (own.rows_read, own.excluded) == (29, 20)
-    assert own.enrichment.table.equals(found.table)
+    assert own.table.equals(found.table)
     facts = json.loads((tmp_path / "o.tsv.json").read_text())
     assert facts["fit"]["keep_misfits"]
     assert facts["fit"]["force"]
@@ -277,7 +278,7 @@ def test_rows_that_are_left_out_and_another_species(table, model, tmp_path, capl
 
 @pytest.mark.parametrize("when", ["before", "while", "after"])
 def test_a_signal_while_a_table_is_read(table, model, tmp_path, monkeypatch, when):
-    run, right = Run().to(tmp_path / "o.tsv"), Inputs.read
+    run, right = Run(), Inputs.read
 
     def read(*arguments, **options):
         run.request.name = "" if when == "after" else "SIGTERM"
@@ -288,7 +289,7 @@ def test_a_signal_while_a_table_is_read(table, model, tmp_path, monkeypatch, whe
     monkeypatch.setattr(Inputs, "read", read)
     run.request.name = "SIGTERM" if when == "before" else ""
     with pytest.raises(StoppedError, match="SIGTERM: stopped before any result; start again with the same command"):
-        enrich_file(written([table], tmp_path), model, SETTINGS, ClonotypeChoice(), run)
+        of_files(written([table], tmp_path), model, tmp_path / "o.tsv", run=run)
     assert not (tmp_path / "o.tsv").exists()
 
 
@@ -313,15 +314,15 @@ def test_most_junctions_have_one_read(table, control, model, tmp_path, with_cont
     few = control.set_column(position, "duplicate_count", pa.array([1, 2] * 200))
     other = few if with_control else None
     settings = replace(SETTINGS, max_q=0.5)
-    found, said = in_memory(once, model, control=other, settings=settings)
+    found, _ = in_memory(once, model, control=other, settings=settings)
     hits = in_memory(once, model, ClonotypeChoice(2), other, settings)[0].hits
     assert found.read_once == ReadOnce(60, hits)
     assert hits > 0
     line = "most junctions (60 of 99) have one read, as many sequencing errors do; consider min_reads=2, with which"
-    assert said == [f"{line} there are {hits} hits"]
+    assert read_once_lines(found) == [f"{line} there are {hits} hits"]
     target = tmp_path / "o.tsv"
     own = of_files(written([once, few][: 1 + with_control], tmp_path), model, target, settings=settings)
-    assert own.enrichment.read_once == found.read_once
+    assert own.read_once == found.read_once
     facts = json.loads(target.with_name("o.tsv.json").read_text())
     assert facts["read_once"] == asdict(found.read_once) == {"junctions": 60, "hits_without": hits}
     assert facts["hits"] == found.hits
@@ -332,22 +333,23 @@ def test_most_junctions_have_one_read(table, control, model, tmp_path, with_cont
 
 
 def test_the_others_cannot_be_tested(table, model, caplog):
-    caplog.set_level(logging.DEBUG, "hpcvdj.enrichment.tables")
+    caplog.set_level(logging.DEBUG, "hpcvdj.enrichment.question")
     once = table.set_column(table.column_names.index("duplicate_count"), "duplicate_count", pa.array([1] * 99))
-    found, said = in_memory(once, model)
+    found, _ = in_memory(once, model)
     assert found.read_once == ReadOnce(99, None)
     line = (
         "most junctions (99 of 99) have one read, as many sequencing errors do; the others alone (min_reads=2) cannot"
     )
-    assert said == [f"{line} be tested"]
+    assert read_once_lines(found) == [f"{line} be tested"]
     assert "of two reads or more: no clonotype is left (99 fewer than 2 reads)" in caplog.text
 
 
-def test_numbers_have_separators():
-    assert said_of_read_once(ReadOnce(2_000, 1_234), 3_000) == (
+def test_numbers_have_separators(table, model):
+    found = replace(in_memory(table, model)[0], read_once=ReadOnce(2_000, 1_234), junctions=3_000)
+    assert read_once_lines(found) == [
         "most junctions (2,000 of 3,000) have one read, as many sequencing errors do; consider min_reads=2, with "
         "which there are 1,234 hits"
-    )
+    ]
 
 
 def test_repeated_junctions(table, model, tmp_path):
@@ -355,4 +357,4 @@ def test_repeated_junctions(table, model, tmp_path):
     own = of_files(written([twice], tmp_path), model, tmp_path / "o.tsv", settings=SETTINGS)
     assert own.left_out["junctions that another row has"] == 10
     assert own.junctions == 99
-    assert np.isfinite(own.enrichment.table["p_value"].to_numpy()).all()
+    assert np.isfinite(own.table["p_value"].to_numpy()).all()

@@ -1,18 +1,20 @@
-"""hpcvdj.cohorts.files: the same cohort from files and from a table in memory, and what is said of it."""
+"""hpcvdj.cohorts.question: the same cohort from files and from a table in memory, and what is said of it."""
 
 import logging
 
 import pyarrow as pa
 import pytest
 
+from hpcvdj.chance.question import read_rows
 from hpcvdj.chance.settings import CHECKS, Checks
-from hpcvdj.cohorts.files import cohort_of_files, cohort_of_table
+from hpcvdj.cohorts.question import CohortQuestion
 from hpcvdj.cohorts.settings import Naming
 from hpcvdj.errors import InputError, StoppedError
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
-from hpcvdj.repertoires.inputs import Inputs
-from hpcvdj.repertoires.tables import write_table
+from hpcvdj.repertoires.inputs import Inputs, tables_in
+from hpcvdj.repertoires.tables import table_of, write_table
 from hpcvdj.runs.run import Run
+from tests.asked import warnings_said
 from tests.chance.test_fit import renamed
 from tests.cohorts.drawn import drawn, with_individuals
 
@@ -44,17 +46,21 @@ def contents(cohort):
 
 
 def read(paths, model, naming=None, checks=CHECKS, opening=BY_HEADER):
-    return cohort_of_files(paths, model, naming or Naming(), checks, Run(), opening)
+    question = CohortQuestion(naming or Naming())
+    rows = read_rows(question, tables_in(paths, question.opening(opening)), model, checks, Run())
+    return rows.inputs, question.cohort(rows, model, Run()), rows.fit
 
 
 def in_memory(table, model, naming=None, checks=CHECKS):
-    said = []
-    return *cohort_of_table(table, model, naming or Naming(), checks, said.append), said
+    question = CohortQuestion(naming or Naming())
+    with warnings_said() as said:
+        rows = read_rows(question, [table_of(table, question.opening())], model, checks, Run())
+        return question.cohort(rows, model, Run()), rows.fit, said
 
 
 @pytest.mark.parametrize("reads", [True, False])
 def test_files_and_tables_are_the_same_cohort(few, model, tmp_path, caplog, reads):
-    caplog.set_level(logging.INFO, "hpcvdj.cohorts.files")
+    caplog.set_level(logging.INFO, "hpcvdj.cohorts.question")
     table = few if reads else few.drop_columns("duplicate_count")
     inputs, cohort, fit = read(files_of(table, tmp_path / "in"), model)
     own, own_fit, said = in_memory(table, model)
@@ -91,7 +97,7 @@ def test_a_signal_while_tables_are_read(few, model, tmp_path, monkeypatch, durin
     monkeypatch.setattr(Inputs, "read", read_on)
     run.request.name = "" if during else "SIGTERM"
     with pytest.raises(StoppedError, match="SIGTERM: stopped before any result; start again with the same command"):
-        cohort_of_files(files_of(few, tmp_path / "in"), model, Naming(), CHECKS, run)
+        read_rows(CohortQuestion(Naming()), tables_in(files_of(few, tmp_path / "in")), model, CHECKS, run)
 
 
 def test_what_the_check_says(few, model, tmp_path, caplog):

@@ -1,0 +1,306 @@
+"""Questions about tables that a model of chance answers: from tables and a model to an answer, and to its files.
+
+`hpcvdj sharing`, `contamination`, `enrich` and `infer-selection`, and the Python functions of these names, are a
+`Question` each.  `ask` does what they have in common: the tables are surveyed, a sample of their rows is compared with
+the model, all rows are read, the answer is computed over the ranks, and an `Output` writes it.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar
+
+import pyarrow as pa
+
+from hpcvdj.chance.check import ModelFit, check_tables
+from hpcvdj.chance.settings import Checks
+from hpcvdj.options import Settings
+from hpcvdj.recombination.calls import Genes
+from hpcvdj.recombination.models import Model
+from hpcvdj.repertoires.formats import BY_HEADER, Opening
+from hpcvdj.repertoires.inputs import Inputs, together_of
+from hpcvdj.repertoires.junctions import Junctions
+from hpcvdj.repertoires.reading import Reading, productive_reading
+from hpcvdj.repertoires.sequence_fields import common_fields
+from hpcvdj.repertoires.species import warn_of_rows
+from hpcvdj.repertoires.tables import Table
+from hpcvdj.repertoires.tally import tally_of
+from hpcvdj.results.facts import Facts, Targets, facts_path
+from hpcvdj.runs.folder import Identity
+from hpcvdj.runs.inputs import surveyed
+from hpcvdj.runs.progress import told_if_slow
+from hpcvdj.runs.run import Run
+from hpcvdj.runs.stopping import NOTHING_YET
+from hpcvdj.storage.inputs import file_digest
+
+log = logging.getLogger(__name__)
+
+A = TypeVar("A")
+
+Lines = list[tuple[str, str]]
+"""Lines of a summary: a word, and what is to be said of it."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What was read for a question.
+
+    inputs     the tables
+    junctions  of all rows, on root
+    fit        how the model fits the tables
+    """
+
+    inputs: Inputs
+    junctions: Junctions | None
+    fit: ModelFit
+
+
+class Question(Generic[A]):
+    """A question about the productive junctions of tables; `A` is the class of its answers.
+
+    command   its name, as a command and in facts
+    settings  what users choose of the test
+    genes     whether V and J calls are read
+    """
+
+    command: ClassVar[str]
+    amino_acids: ClassVar[bool] = True
+    """Whether tables may have amino acids only."""
+    reads: ClassVar[bool] = True
+    """Whether read counts are read."""
+
+    settings: Settings
+    genes: Genes = "call"
+
+    @property
+    def further_tables(self) -> Sequence[Table]:
+        """Other tables that the question reads itself, in the same way."""
+        return ()
+
+    def opening(self, opening: Opening = BY_HEADER) -> Opening:
+        """How its tables are opened."""
+        return opening
+
+    def reading(self, tables: Sequence[Table]) -> Reading:
+        """How junctions are read: the sequences that all tables have."""
+        given = [*tables, *self.further_tables]
+        fields = common_fields(given) if self.amino_acids else ["junction"]
+        return productive_reading(fields, given[0].opening, reads=self.reads, genes=self.genes)
+
+    def require(self, inputs: Inputs) -> None:
+        """Raise InputError, on root, for surveyed tables of which the question cannot be asked."""
+
+    def answer(self, rows: Rows, model: Model, run: Run) -> A | None:
+        """The answer, on root; None on the other ranks, which compute."""
+        raise NotImplementedError
+
+    def identity(self) -> Mapping[str, Any]:
+        """What decides the numbers besides tables, model and checks; a question without it cannot be resumed."""
+        return {}
+
+    def facts(self, answer: A, rows: Rows) -> Facts:
+        """What OUT.json has of the answer."""
+        raise NotImplementedError
+
+    def warnings(self, answer: A) -> list[str]:
+        """What users hear of the answer, however they asked."""
+        return []
+
+    def summary(self, answer: A) -> Lines:
+        """What the command prints."""
+        raise NotImplementedError
+
+    def table(self, answer: A, name: str) -> pa.Table:
+        """A table of the answer, of those that the question can write: the first, without a name, is of every one."""
+        return answer.table  # type: ignore[attr-defined]
+
+    def require_drawable(self, target: Path, *, overwrite: bool) -> None:
+        """Raise InputError if no figure can be drawn to `target`."""
+        raise NotImplementedError
+
+    def draw(self, answer: A, table: Path, target: Path, *, overwrite: bool) -> None:
+        """Draw the figure of the answer, whose table is written."""
+        raise NotImplementedError
+
+
+class Output(Generic[A]):
+    """Where an answer is written.
+
+    word  that says in the summary what `target` is
+    """
+
+    word: ClassVar[str] = "written"
+    target: Path
+    overwrite: bool = False
+    resume: bool = False
+
+    def begin(
+        self, stack: ExitStack, question: Question[A], files: Sequence[Path], run: Run,
+        identity: Callable[[], Identity],
+    ) -> None:  # fmt: skip
+        """Before anything is read, on root: raise InputError if it cannot be written, or is one of the `files`.
+
+        stack     ends with the run, for locks
+        identity  of the run, to be compared with that of what is there
+
+        CompleteError if the run resumes, and everything is there.
+        """
+
+    def require(self, rows: Rows) -> None:
+        """Raise InputError, on root, if what was read cannot be written as asked."""
+
+    def write(self, question: Question[A], answer: A, rows: Rows, facts: Facts, run: Run) -> None:
+        """Write the answer, on root; everything appears together."""
+        raise NotImplementedError
+
+    def draw(self, question: Question[A], answer: A, run: Run) -> None:
+        """Draw the figure, on root, if one is asked for."""
+
+    def summary(self, answer: A) -> Lines:
+        """What the command prints of it, but for the names of files."""
+        return []
+
+    def written(self, *, hidden: bool = False) -> list[Path]:
+        """All that it is written to; if the target is `hidden`, nobody can find a file beside it."""
+        return [self.target]
+
+
+@dataclass(frozen=True)
+class TableOutput(Output[A]):
+    """A table, and its facts beside it.
+
+    further  other tables of the answer, by name
+    plot     its figure
+    """
+
+    target: Path
+    overwrite: bool = False
+    resume: bool = False
+    further: Mapping[str, Path] = field(default_factory=dict)
+    plot: Path | None = None
+
+    def begin(
+        self, stack: ExitStack, question: Question[A], files: Sequence[Path], run: Run,
+        identity: Callable[[], Identity],
+    ) -> None:  # fmt: skip
+        targets = self._targets(run)
+        if run.resume and targets.facts.exists():
+            run.overwrite = targets.resume(identity(), overwrite=run.overwrite)
+        targets.require(files, overwrite=run.overwrite)
+        if self.plot is not None:
+            question.require_drawable(self.plot, overwrite=run.overwrite)
+
+    def _targets(self, run: Run) -> Targets:
+        assert run.target is not None
+        figure = [self.plot] if self.plot is not None else []
+        return Targets(run.target, (*self.further.values(), *figure))
+
+    def write(self, question: Question[A], answer: A, rows: Rows, facts: Facts, run: Run) -> None:
+        targets = self._targets(run)
+        tables = {path: question.table(answer, name) for name, path in self.further.items()}
+        targets.write(facts, {targets.table: question.table(answer, ""), **tables}, overwrite=run.overwrite)
+
+    def draw(self, question: Question[A], answer: A, run: Run) -> None:
+        if self.plot is not None:
+            with told_if_slow(f"drawing {self.plot}", shown=True):
+                question.draw(answer, self._targets(run).table, self.plot, overwrite=run.overwrite)
+
+    def written(self, *, hidden: bool = False) -> list[Path]:
+        paths = [self.target, None if hidden else facts_path(self.target), *self.further.values(), self.plot]
+        return [path for path in paths if path is not None]
+
+
+def ask(
+    question: Question[A],
+    tables: Sequence[Table],
+    model: Model,
+    checks: Checks,
+    run: Run,
+    output: Output[A] | None = None,
+) -> A | None:
+    """The answer to a question about tables, on root, which writes it to `output`; None on the other ranks.
+
+    HpcvdjError for bad input and failures; what is there is then what it was before.  CompleteError if the run resumes,
+    and the output is of the same tables and settings.
+    """
+    model = checks.model(model)
+    if output is not None:
+        run = run.to(output.target, resume=output.resume, overwrite=output.overwrite)
+    with ExitStack() as stack:
+
+        def begin() -> None:
+            if output is not None:
+                files = [table.path for table in (*tables, *question.further_tables)]
+                identity = partial(_identity_of_files, question, files, tables, model, checks)
+                output.begin(stack, question, files, run, identity)
+
+        def finish() -> A:
+            assert answer is not None
+            if output is not None:
+                output.write(question, answer, rows, _facts(question, answer, rows, model, checks, run), run)
+                output.draw(question, answer, run)
+            for line in question.warnings(answer):
+                log.warning("%s", line)
+            return answer
+
+        run.on_root(begin)
+        rows = read_rows(question, tables, model, checks, run)
+        if output is not None:
+            run.on_root(partial(output.require, rows))
+            run.request.begin()
+        answer = question.answer(rows, model, run)
+        return run.on_root(finish)
+
+
+def read_rows(question: Question[A], tables: Sequence[Table], model: Model, checks: Checks, run: Run) -> Rows:
+    """Read tables for a question; logs what the model does not fit, and which rows are excluded."""
+    inputs = surveyed(run.from_root(lambda: together_of(tables, question.reading(tables))), run)
+    run.on_root(lambda: question.require(inputs))
+    fit = run.from_root(lambda: check_tables(checks, [inputs], model))
+    return Rows(inputs, read_junctions_of(inputs, model, run), fit)
+
+
+def read_junctions_of(inputs: Inputs, model: Model, run: Run) -> Junctions | None:
+    """Root's junctions of surveyed tables; logs which rows are excluded."""
+    junctions = run.root_steps(lambda: inputs.read(model, between=run.raise_if_stopping), NOTHING_YET)
+    if junctions is not None:
+        warn_of_rows(tally_of(junctions), model, inputs.names)
+    return junctions
+
+
+def _facts(question: Question[A], answer: A, rows: Rows, model: Model, checks: Checks, run: Run) -> Facts:
+    facts = {
+        "command": question.command,
+        **run.provenance(),
+        **model.facts(),
+        "tables": rows.inputs.recorded,
+        "sequence_field": rows.inputs.reading.sequence_field,
+        "settings": asdict(question.settings),  # type: ignore[call-overload]
+        "checks": asdict(checks),
+        **rows.fit.facts(),
+        **question.facts(answer, rows),
+    }
+    if question.identity():
+        read = [*rows.inputs.recorded, *facts.get("control", [])]
+        digests = [[Path(path).name, digest] for path, digest, _ in read]
+        facts["identity"] = _identity(question, digests, rows.inputs.tables, model, checks)
+    return facts
+
+
+def _identity_of_files(
+    question: Question[A], files: Sequence[Path], tables: Sequence[Table], model: Model, checks: Checks
+) -> Identity:
+    return _identity(question, [[path.name, file_digest(path)] for path in files], tables, model, checks)
+
+
+def _identity(
+    question: Question[A], digests: list[list[str]], tables: Sequence[Table], model: Model, checks: Checks
+) -> Identity:
+    """What decides the numbers: the tables, the program, the model, the settings."""
+    elsewhere = {"model", "backend", "strict_binding"}
+    numbers = {**model.facts(), **question.identity(), **asdict(checks)}
+    kept = {name: value for name, value in numbers.items() if name not in elsewhere}
+    return {"tables": digests, "opening": tables[0].opening.recorded(), **kept}

@@ -1,0 +1,99 @@
+"""Questions about the individuals of a cohort: how tables become one."""
+
+import logging
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from hpcvdj.chance.question import Question, Rows
+from hpcvdj.cohorts.cohort import Cohort, cohort_of
+from hpcvdj.cohorts.settings import Naming
+from hpcvdj.errors import InputError, few, option
+from hpcvdj.recombination.models import Model
+from hpcvdj.repertoires.formats import BY_HEADER, Opening
+from hpcvdj.repertoires.inputs import Inputs, names_repertoires
+from hpcvdj.repertoires.read_counts import READS
+from hpcvdj.runs.run import Run
+from hpcvdj.runs.stopping import NOTHING_YET
+
+log = logging.getLogger(__name__)
+
+A = TypeVar("A")
+
+SEVERAL_GENES = 0.05
+"""From which share of rows on it is said that calls name several genes."""
+
+
+@dataclass(frozen=True)
+class CohortQuestion(Question[A]):
+    """A question about individuals; by itself, who they are and what they have.
+
+    naming  who is an individual
+    """
+
+    naming: Naming
+
+    amino_acids = False
+
+    def opening(self, opening: Opening = BY_HEADER) -> Opening:
+        return self.naming.opening(opening)
+
+    def require_drawable(self, target: Path, *, overwrite: bool) -> None:
+        from hpcvdj.reports.plots import require_drawable
+
+        require_drawable(target, overwrite=overwrite)
+
+    def draw(self, answer: A, table: Path, target: Path, *, overwrite: bool) -> None:
+        from hpcvdj.reports.plots import draw
+
+        draw(table, target, overwrite=overwrite)
+
+    def require(self, inputs: Inputs) -> None:
+        for table in inputs.tables:
+            if table.in_memory and not (table.of_one or names_repertoires(table)):
+                raise InputError(
+                    f"the table does not name the individuals of its rows; {option('individual', 'COLUMN')} says "
+                    "which column does"
+                )
+            if self.naming.individual is not None and table.unnamed:
+                raise InputError(
+                    f"{table.path}: {table.unnamed:,} rows have no {self.naming.individual} "
+                    f"({option('individual')}); fill it"
+                )
+        self.naming.people(inputs.repertoires)
+
+    def cohort(self, rows: Rows, model: Model, run: Run) -> Cohort | None:
+        """Root's cohort."""
+
+        def made() -> Cohort:
+            assert rows.junctions is not None
+            people = self.naming.people(rows.junctions.repertoire_ids or [])
+            cohort = cohort_of(rows.junctions, model, people)
+            number = len(cohort.row)
+            if cohort.several_genes > SEVERAL_GENES * number:
+                log.warning(
+                    "%s of %s rows name several V or several J genes; they are sequences of their own, which drawn "
+                    "ones, of one V and one J, never are, so fewer seem to be shared than expected",
+                    f"{cohort.several_genes:,}", f"{number:,}",
+                )  # fmt: skip
+            if cohort.has.reads is None:
+                log.info("no column %s: the sizes of clones are not known", READS)
+            return cohort
+
+        return run.root_steps(made, NOTHING_YET)
+
+
+def left_out_text(cohort: Cohort) -> str:
+    """How many rows were left out of all individuals, and why."""
+    reasons: Counter[str] = Counter()
+    for individual in cohort.individuals:
+        reasons.update(individual.left_out)
+    listed = few([f"{reason}: {number:,}" for reason, number in reasons.most_common() if number])
+    return f"{reasons.total():,} left out{f' ({listed})' if reasons.total() else ''}"
+
+
+def rows_text(cohort: Cohort) -> str:
+    """How many rows were read, and left out of all individuals."""
+    read = sum(individual.rows + sum(individual.left_out.values()) for individual in cohort.individuals)
+    return f"{read:,} read, {left_out_text(cohort)}"

@@ -1,0 +1,167 @@
+"""`hpcvdj sharing` as a question: what it writes, and what it says."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hpcvdj.chance.question import Lines, Rows
+from hpcvdj.cohorts.improbable import pairs_text
+from hpcvdj.cohorts.question import CohortQuestion, rows_text
+from hpcvdj.cohorts.settings import SharingSettings
+from hpcvdj.cohorts.sharing import Sharing, share
+from hpcvdj.errors import command_name
+from hpcvdj.recombination.calls import Genes
+from hpcvdj.recombination.models import Model
+from hpcvdj.results.facts import Facts
+from hpcvdj.runs.run import Run
+
+MOST_SHOWN = 10
+"""Numbers of individuals that have a line of their own in the summary."""
+
+OVERLAP = "overlap"
+"""The table of the sequences that each two individuals share."""
+
+
+@dataclass(frozen=True)
+class SharingQuestion(CohortQuestion[Sharing]):
+    """Which sequences individuals share, and which of them more than chance explains."""
+
+    settings: SharingSettings
+
+    command = "sharing"
+    amino_acids = True
+
+    @property
+    def genes(self) -> Genes:  # type: ignore[override]
+        return self.settings.genes
+
+    def answer(self, rows: Rows, model: Model, run: Run) -> Sharing | None:
+        return share(self.cohort(rows, model, run), model, self.settings, run, model.selection, rows.fit)
+
+    def facts(self, answer: Sharing, rows: Rows) -> Facts:
+        """docs/sharing.md describes them."""
+        columns = ("observed", "expected", "low", "high", "expected_q1")
+        spectrum = [
+            {"individuals": number} | {name: getattr(answer, name)[number].item() for name in columns}
+            for number in range(1, len(answer.observed))
+        ]
+        improbable = answer.improbable
+        return {
+            "unit": self.settings.unit,
+            "q": answer.q,
+            "q_at_bound": answer.q_at_bound,
+            "q_refuted": answer.refuted,
+            "selection_factor": answer.factor,
+            "draws": self.settings.draws,
+            "individuals": [
+                {**individual.facts(), "recombinations": size}
+                for individual, size in zip(answer.cohort.individuals, answer.sizes.tolist(), strict=True)
+            ],
+            "spectrum": spectrum,
+            "overlap": {"shared": answer.shared, "expected": answer.expected_shared},
+            "auc": {name: [area.area, *area.interval] for name, area in answer.aucs.items()},
+            "tested": answer.tested,
+            "not_tested": answer.not_tested,
+            "hits": answer.hits,
+            "likely_copies": answer.likely_copies,
+            "max_pgen": improbable.max_pgen if improbable is not None else None,
+            "standing_out": improbable.pairs.standing_out if improbable is not None else None,
+            "common_source": len(improbable.common) if improbable is not None else None,
+            "not_available": answer.not_available,
+        }
+
+    def table(self, answer: Sharing, name: str) -> pa.Table:
+        return overlap_table(answer) if name == OVERLAP else answer.table
+
+    def draw(self, answer: Sharing, table: Path, target: Path, *, overwrite: bool) -> None:
+        from hpcvdj.reports.plots import draw
+
+        draw(table, target, curves=answer.roc_curves(), overwrite=overwrite)
+
+    def warnings(self, answer: Sharing) -> list[str]:
+        lines = []
+        if answer.refuted:
+            lines.append(
+                f"far more is shared than q = {answer.q:g} explains, so p-values are too small: do not believe the hits"
+            )
+        if answer.q_at_bound:
+            lines.append("the fitted q is 1, its largest: no more is shared than recombination makes")
+        pairs = pairs_text(answer.cohort, answer.improbable)
+        return lines + [f"{line}; see {command_name('contamination')}" for line in pairs]
+
+    def summary(self, answer: Sharing) -> Lines:
+        sizes = [individual.rows for individual in answer.cohort.individuals]
+        factor = ", with the model's factor of selection" if answer.factor else ""
+        bound = " (the largest: no more is shared than recombination makes)" if answer.q_at_bound else ""
+        lines = [
+            ("individuals", f"{len(sizes):,}, of {min(sizes):,} to {max(sizes):,} junctions"),
+            ("rows", f"{rows_text(answer.cohort)}; {answer.tested:,} different sequences"),
+            ("q", f"{answer.q:.4g}{bound}{factor}"),
+        ]
+        if answer.refuted:
+            lines.append(
+                ("", "far more is shared than this q explains, so p-values are too small: do not believe the hits")
+            )
+        lines += _spectrum_lines(answer)
+        for one, other, shared, expected in overlap_of_groups(answer):
+            lines.append(("overlap", f"{one} with {other}: {shared:,} shared by pairs, {expected:,.1f} expected"))
+        for name, area in answer.aucs.items():
+            low, high = area.interval
+            lines.append(("AUC", f"{name:7} {area.area:.3f}, 95 % interval {low:.3f} to {high:.3f}"))
+        for reason, number in answer.not_tested.items():
+            if number:
+                lines.append(("not tested", f"{number:,} shared sequences: {reason}"))
+        if answer.not_available:
+            lines.append(("not known", f"for want of nucleotides: {', '.join(answer.not_available)}"))
+        copies = (
+            f"; {answer.hits - (answer.likely_copies or 0):,} without likely copies" if answer.likely_copies else ""
+        )
+        return [*lines, ("hits", f"{answer.hits:,} with q_value <= 0.05{copies}")]
+
+
+def _spectrum_lines(answer: Sharing) -> Lines:
+    """How many sequences are in 1, 2, … individuals."""
+    lines = [("individuals", "   observed    expected  95 % interval of the draws   if q = 1")]
+    last = max(2, *(number for number in range(len(answer.observed)) if answer.observed[number]))
+    for number in range(1, min(last, MOST_SHOWN) + 1):
+        interval = f"{answer.low[number]:,.1f} to {answer.high[number]:,.1f}"
+        text = f" {answer.observed[number]:10,}  {answer.expected[number]:10,.1f}  {interval:>25}"
+        lines.append((f"{number:>11}", f"{text}  {answer.expected_q1[number]:10,.1f}"))
+    if last > MOST_SHOWN:
+        more = slice(MOST_SHOWN + 1, None)
+        lines.append((f"{'more':>11}", f" {answer.observed[more].sum():10,}  {answer.expected[more].sum():10,.1f}"))
+    return lines
+
+
+def overlap_table(answer: Sharing) -> pa.Table:
+    """The sequences that each two individuals share, a row for each pair."""
+    upper = np.triu_indices(len(answer.cohort.individuals), 1)
+    names = pa.array(answer.cohort.names, pa.string())
+    columns: dict[str, Any] = {
+        "individual_1": names.take(pa.array(upper[0])), "individual_2": names.take(pa.array(upper[1])),
+    }  # fmt: skip
+    if answer.cohort.groups:
+        groups = pa.array([individual.group for individual in answer.cohort.individuals], pa.string())
+        columns |= {f"group_{k + 1}": groups.take(pa.array(upper[k])) for k in range(2)}
+    return pa.table({
+        **columns, "shared": answer.shared[upper], "expected": answer.expected_shared[upper],
+        "ratio": answer.shared[upper] / answer.expected_shared[upper],
+    })  # fmt: skip
+
+
+def overlap_of_groups(answer: Sharing) -> list[tuple[str, str, int, float]]:
+    """Shared and expected sequences of all pairs of individuals of each two groups."""
+    group_of, groups = answer.cohort.group_of, answer.cohort.groups
+    upper = np.triu(np.ones(answer.shared.shape, dtype=bool), 1)
+    out = []
+    for a in range(len(groups)):
+        for b in range(a, len(groups)):
+            both = (group_of[:, np.newaxis] == a) & (group_of == b)
+            pairs = upper & (both | both.T)
+            if pairs.any():
+                shared, expected = answer.shared[pairs].sum(), answer.expected_shared[pairs].sum()
+                out.append((groups[a], groups[b], int(shared), float(expected)))
+    return out

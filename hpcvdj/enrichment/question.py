@@ -1,0 +1,237 @@
+"""`hpcvdj enrich` as a question: the clonotypes of a table, and of a control; what it writes, and what it says."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import hpcvdj
+from hpcvdj.chance.question import Lines, Question, Rows, read_junctions_of
+from hpcvdj.enrichment.clonotypes import DistinctJunctions, distinct_junctions
+from hpcvdj.enrichment.enrich import Enrichment, ReadOnce, enrich, enrich_over
+from hpcvdj.enrichment.settings import ClonotypeChoice, Settings
+from hpcvdj.errors import InputError, few, option
+from hpcvdj.kernels.backends import Backend
+from hpcvdj.recombination.calls import Genes
+from hpcvdj.recombination.exclusions import counts_json
+from hpcvdj.recombination.models import Model
+from hpcvdj.repertoires.genes import has_nucleotides
+from hpcvdj.repertoires.inputs import Inputs, together_of
+from hpcvdj.repertoires.junctions import Junctions
+from hpcvdj.repertoires.tables import Table
+from hpcvdj.results.facts import Facts
+from hpcvdj.runs.inputs import surveyed
+from hpcvdj.runs.run import Run
+from hpcvdj.runs.stopping import NOTHING_YET
+
+log = logging.getLogger(__name__)
+
+FAR_ABOVE = 10
+"""How many times the common κ that of a length is when users hear of it."""
+
+
+@dataclass(frozen=True)
+class EnrichmentQuestion(Question[Enrichment]):
+    """Which clonotypes of an individual have more neighbours than chance explains.
+
+    choice   which junctions take part
+    control  tables of other people, whose neighbours are taken for chance; without, the model says what chance makes
+    """
+
+    settings: Settings
+    choice: ClonotypeChoice
+    control: Sequence[Table] = ()
+
+    command = "enrich"
+
+    @property
+    def genes(self) -> Genes:  # type: ignore[override]
+        return self.settings.genes
+
+    @property
+    def further_tables(self) -> Sequence[Table]:
+        return self.control
+
+    def require(self, inputs: Inputs) -> None:
+        if len(inputs.repertoires) > 1:
+            repertoires = f"{len(inputs.repertoires):,} repertoires ({few(inputs.repertoires)})"
+            raise InputError(
+                f"{inputs.tables[0].path}: has {repertoires}; neighbours are those of one individual, so give each its "
+                "own table"
+            )
+
+    def answer(self, rows: Rows, model: Model, run: Run) -> Enrichment | None:
+        read = [self._distinct(rows.junctions, model, run)]
+        control = self._control(rows.inputs, run)
+        if control is not None:
+            read.append(self._distinct(read_junctions_of(control, model, run), model, run))
+        answer = self._tested(read, rows, model, run)
+        recorded = control.recorded if control is not None and not control.in_memory else []
+        return replace(answer, control=recorded) if answer is not None else None
+
+    def _control(self, inputs: Inputs, run: Run) -> Inputs | None:
+        if not self.control:
+            return None
+        control = surveyed(run.from_root(lambda: together_of(self.control, inputs.reading)), run)
+
+        def require_others() -> None:
+            self.require(control)
+            if {*control.repertoires} & {*inputs.repertoires} and not (control.in_memory and inputs.in_memory):
+                raise InputError(
+                    f"{control.tables[0].path}: has the individual that is tested; give a control of other people"
+                )
+
+        run.on_root(require_others)
+        return control
+
+    def _distinct(self, junctions: Junctions | None, model: Model, run: Run) -> DistinctJunctions | None:
+        """Root's distinct junctions, of those that were read."""
+
+        def made() -> DistinctJunctions:
+            assert junctions is not None
+            unknown = junctions.reads is None and len(junctions.row) > 0
+            if unknown and self.choice.min_reads > 1:
+                raise InputError(
+                    f"{option('min_reads', self.choice.min_reads)}: the table has no column duplicate_count; leave it "
+                    "out"
+                )
+            if not self.choice.likely_errors and not has_nucleotides(junctions.repertoire):
+                log.warning("amino acids only: likely sequencing errors cannot be told, and take part")
+            elif unknown and not self.choice.likely_errors:
+                log.warning("no column duplicate_count: likely sequencing errors cannot be told, and take part")
+            return distinct_junctions(junctions, model, errors=self.choice.likely_errors)
+
+        return run.root_steps(made, NOTHING_YET)
+
+    def _tested(
+        self, read: Sequence[DistinctJunctions | None], rows: Rows, model: Model, run: Run
+    ) -> Enrichment | None:
+        """The test of a table, and of a control if there is one; None on the ranks that have not read them."""
+        backend = run.bind(self.settings.backend, strict=self.settings.strict_binding)
+        answer = self._test(read, self.choice.min_reads, rows, model, run, backend)
+
+        def read_once() -> int:
+            known = all(part is not None and part.reads is not None for part in read)
+            return read[0].read_once() if read[0] is not None and known and self.choice.min_reads == 1 else 0
+
+        once = run.from_root(read_once)
+        if not once:
+            return answer
+        hits = None
+        try:
+            others = self._test(read, 2, rows, model, run, backend)
+            hits = others.hits if others is not None else None
+        except InputError as error:
+            log.debug("of two reads or more: %s", error)
+        return replace(answer, read_once=ReadOnce(once, hits)) if answer is not None else None
+
+    def _test(
+        self, read: Sequence[DistinctJunctions | None], min_reads: int, rows: Rows, model: Model, run: Run,
+        backend: Backend,
+    ) -> Enrichment | None:  # fmt: skip
+        """The test of junctions with so many reads or more."""
+        tables = run.on_root(lambda: [part.clonotypes(min_reads) for part in read if part is not None])
+        if len(read) == 1:
+            answer = enrich(tables[0] if tables else None, model, self.settings, run, backend, rows.fit)
+        else:
+            answer = run.on_root(lambda: enrich_over(tables[0], tables[1], self.settings, backend) if tables else None)
+        if answer is None or tables is None or rows.junctions is None:
+            return None
+        return replace(
+            answer,
+            rows_read=rows.junctions.rows_read,
+            excluded=len(rows.junctions.excluded),
+            left_out=tables[0].left_out,
+            junctions=int(tables[0].variants.sum()),
+        )
+
+    def identity(self) -> Mapping[str, Any]:
+        return {"hpcvdj": hpcvdj.__version__, **asdict(self.settings), **asdict(self.choice)}
+
+    def facts(self, answer: Enrichment, rows: Rows) -> Facts:
+        """docs/enrich.md describes them."""
+        assert rows.junctions is not None
+        estimate = answer.estimate
+        return {
+            "control": answer.control,
+            "choice": asdict(self.choice),
+            "rows_read": answer.rows_read,
+            "rows_excluded": counts_json(rows.junctions.excluded.counts()),
+            "rows_left_out": answer.left_out,
+            "junctions": answer.junctions,
+            "clonotypes": answer.clonotypes,
+            "tested": answer.table.num_rows,
+            "not_tested": answer.not_tested,
+            "kappa": answer.kappa,
+            "kappa_interval": [estimate.low, estimate.high] if estimate is not None else None,
+            "kappa_by_length": answer.by_length,
+            "qq": answer.qq,
+            "hits": answer.hits,
+            "clusters": answer.clusters,
+            "not_available": answer.not_available,
+            "read_once": asdict(answer.read_once) if answer.read_once is not None else None,
+        }
+
+    def require_drawable(self, target: Path, *, overwrite: bool) -> None:
+        from hpcvdj.reports.plots import require_drawable
+
+        require_drawable(target, overwrite=overwrite)
+
+    def draw(self, answer: Enrichment, table: Path, target: Path, *, overwrite: bool) -> None:
+        from hpcvdj.reports.plots import draw
+
+        draw(table, target, overwrite=overwrite)
+
+    def line(self, answer: Enrichment) -> str:
+        """What the command prints of one table of several."""
+        kappa = f", kappa {answer.kappa:.2f}" if answer.kappa is not None else ""
+        clusters = f"{answer.hits:,} hits in {answer.clusters:,} cluster(s)"
+        return f"{answer.rows_read:,} rows, {answer.clonotypes:,} clonotypes{kappa}, {clusters}"
+
+    def summary(self, answer: Enrichment) -> Lines:
+        left_out = "".join(f", {number:,} {reason}" for reason, number in answer.left_out.items() if number)
+        tested = f"{answer.table.num_rows:,} have enough neighbours to be tested"
+        lines = [
+            ("rows", f"{answer.rows_read:,} read, {answer.excluded:,} excluded{left_out}"),
+            ("clonotypes", f"{answer.clonotypes:,}, of which {tested}"),
+        ]
+        lines += [
+            ("", f"{number:,} more are not tested: {reason}") for reason, number in answer.not_tested.items() if number
+        ]
+        if answer.not_available:
+            lines.append(("not known", f"for want of nucleotides: {', '.join(answer.not_available)}"))
+        lines += _kappa_lines(answer)
+        lines.append(("hits", f"{answer.hits:,} with q <= {self.settings.max_q:g}, in {answer.clusters:,} cluster(s)"))
+        return lines + [("", line) for line in read_once_lines(answer)]
+
+
+def _kappa_lines(answer: Enrichment) -> Lines:
+    if answer.kappa is None:
+        return []
+    lengths = "".join(f", {length}: {kappa:.2f}" for length, kappa in answer.by_length.items())
+    estimate = answer.estimate
+    sure = f" (95 % interval {estimate.low:.2f} to {estimate.high:.2f})" if estimate is not None else ""
+    if estimate is not None and not estimate.low:
+        sure = " at most; too few clonotypes have neighbours to say more"
+    by_length = f"; by residues of the junction{lengths[1:]}" if lengths else ""
+    lines = [("kappa", f"{answer.kappa:.2f}{sure}{by_length}")]
+    if far := [str(length) for length, kappa in answer.by_length.items() if kappa > FAR_ABOVE * answer.kappa]:
+        lines.append((
+            "",
+            f"that of {', '.join(far)} residues is more than {FAR_ABOVE} times as large, which selection hardly "
+            f"explains: it may be of misread sequences ({option('min_reads', 2)}), or of true clusters, some of which "
+            "it hides",
+        ))  # fmt: skip
+    return lines
+
+
+def read_once_lines(answer: Enrichment) -> list[str]:
+    """What users hear if most of their junctions have one read."""
+    once = answer.read_once
+    if once is None:
+        return []
+    said = f"most junctions ({once.junctions:,} of {answer.junctions:,}) have one read, as many sequencing errors do"
+    if once.hits_without is None:
+        return [f"{said}; the others alone ({option('min_reads', 2)}) cannot be tested"]
+    return [f"{said}; consider {option('min_reads', 2)}, with which there are {once.hits_without:,} hits"]

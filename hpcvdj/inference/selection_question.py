@@ -1,0 +1,82 @@
+"""`hpcvdj infer-selection` as a question: the model with its factor, as a folder, and what is said of it."""
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from hpcvdj.chance.question import Lines, Output, Question, Rows
+from hpcvdj.inference.folder import write_with_selection
+from hpcvdj.inference.selection import SelectionFit, infer_selection
+from hpcvdj.inference.settings import SelectionSettings
+from hpcvdj.kernels.backends import AUTO
+from hpcvdj.recombination.exclusions import counts_json
+from hpcvdj.recombination.igor import model_folder
+from hpcvdj.recombination.models import Model
+from hpcvdj.results.facts import Facts
+from hpcvdj.runs.folder import Identity
+from hpcvdj.runs.run import Run
+from hpcvdj.storage.folders import exclusive_folder
+
+
+@dataclass(frozen=True)
+class SelectionQuestion(Question[SelectionFit]):
+    """By how much selection makes junctions more common than recombination does."""
+
+    settings: SelectionSettings
+    backend: str = AUTO
+
+    command = "infer-selection"
+    reads = False
+
+    def answer(self, rows: Rows, model: Model, run: Run) -> SelectionFit | None:
+        return infer_selection(rows.junctions, model, self.settings, run, self.backend, rows.fit)
+
+    def facts(self, answer: SelectionFit, rows: Rows) -> Facts:
+        """docs/selection.md describes them."""
+        assert rows.junctions is not None
+        return {
+            "rows_read": rows.junctions.rows_read,
+            "rows_excluded": counts_json(rows.junctions.excluded.counts()),
+            "rows_left_out": answer.left_out,
+        }
+
+    def summary(self, answer: SelectionFit) -> Lines:
+        left_out = "".join(f", {number:,} {reason}" for reason, number in answer.left_out.items() if number)
+        return [
+            ("rows", f"{answer.rows_read:,} read, {answer.excluded:,} excluded{left_out}"),
+            (
+                "inferred",
+                f"{len(answer.selection.weights):,} weights from {answer.rows[0]:,} distinct junctions of "
+                f"{answer.individuals:,} individual(s), {answer.rows[1]:,} held out",
+            ),
+            ("held out", f"gain {answer.gain:.4f} ± {answer.error:.4f} nats per junction; AUC {answer.auc:.4f}"),
+            *(("warning", warning) for warning in answer.warnings),
+        ]
+
+
+@dataclass(frozen=True)
+class ModelOutput(Output[SelectionFit]):
+    """A copy of the model's folder, with the factor.
+
+    model  the one that the factor is of
+    """
+
+    word = "model"
+
+    target: Path
+    model: Model
+    overwrite: bool = False
+
+    def begin(
+        self, stack: ExitStack, question: Question[SelectionFit], files: Sequence[Path], run: Run,
+        identity: Callable[[], Identity],
+    ) -> None:  # fmt: skip
+        assert run.target is not None
+        stack.enter_context(exclusive_folder(run.target, *files, overwrite=run.overwrite))
+
+    def write(self, question: Question[SelectionFit], answer: SelectionFit, rows: Rows, facts: Facts, run: Run) -> None:
+        assert run.target is not None
+        # Readers know the settings by another name.
+        facts = {name: value for name, value in facts.items() if name != "settings"} | {"options": facts["settings"]}
+        write_with_selection(model_folder(self.model.name), run.target, answer.model, facts, overwrite=run.overwrite)
