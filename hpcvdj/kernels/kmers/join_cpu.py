@@ -34,7 +34,7 @@ class Entries(NamedTuple):
 
     key: NDArray[np.unsignedinteger]
     sequence: NDArray[np.uint16]
-    count: NDArray[np.uint16]
+    times: NDArray[np.uint16]
 
 
 class Buckets(NamedTuple):
@@ -47,7 +47,7 @@ class Buckets(NamedTuple):
     longest   int64 [tables]: entries of the fullest bucket
     key       uint32 (k ≤ 16) or uint64 [tables, k-mers]
     sequence  uint16 [tables, k-mers]: within the group, ascending in a bucket
-    count     uint16 [tables, k-mers]
+    times     uint16 [tables, k-mers]: occurrences in the sequence
     """
 
     masks: NDArray[np.uint64]
@@ -56,7 +56,7 @@ class Buckets(NamedTuple):
     longest: NDArray[np.int64]
     key: NDArray[np.unsignedinteger]
     sequence: NDArray[np.uint16]
-    count: NDArray[np.uint16]
+    times: NDArray[np.uint16]
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
@@ -125,7 +125,7 @@ class Join:
             runs = np.array(closing, dtype=np.uint64).reshape(-1, 3)
             tables.longest[t] = _fill(
                 kmers.key, kmers.count, kmers.offsets, tables.masks[t], runs, bits,
-                tables.offsets[t], tables.key[t], tables.sequence[t], tables.count[t],
+                tables.offsets[t], tables.key[t], tables.sequence[t], tables.times[t],
             )  # fmt: skip
             self._pace.between()
         return tables
@@ -175,8 +175,8 @@ def _join(rows, row_group, columns, left_out, counts, plane, cells, first_table,
         hits = np.empty((2, _PENDING + columns.longest.max() + 1), dtype=np.uint32)
         for t in range(first_table, last_table):
             row_starts, starts = rows.offsets[t, (row_group + i0) * buckets :], columns.offsets[t, g * buckets :]
-            row_entries = Entries(rows.key[t], rows.sequence[t], rows.count[t])
-            entries = Entries(columns.key[t], columns.sequence[t], columns.count[t])
+            row_entries = Entries(rows.key[t], rows.sequence[t], rows.times[t])
+            entries = Entries(columns.key[t], columns.sequence[t], columns.times[t])
             _join_buckets(
                 buckets, row_starts, row_entries, starts, entries, np.uint64(planes - 1), t, columns.masks[t],
                 left_out[t], counts[t], plane, hits[0], hits[1], local,
@@ -223,7 +223,7 @@ def _count(hits, hit_row, hit_column, rows, columns, t, left_out, counts, plane,
     plane_size, group = np.uint64(GROUP * GROUP), np.uint64(GROUP)
     for q in range(hits):
         e, c = np.uint64(hit_row[q]), np.uint64(hit_column[q])
-        product = np.uint32(rows.count[e]) * np.uint32(columns.count[c])
+        product = np.uint32(rows.times[e]) * np.uint32(columns.times[c])
         if plane is None:
             z = np.uint64(columns.key[c]) ^ np.uint64(rows.key[e])
             z = (z | (z >> one)) & pairs
