@@ -164,7 +164,7 @@ def require_choice(name: str, value: object, choices: Iterable[str]) -> None:
 
 
 def choices(base: type[T]) -> dict[str, type[T]]:
-    """The subclasses of `base` that have a `name` of their own, by name, in the order of their definition."""
+    """The subclasses of `base` that define a `name`, by name, in the order of their definition."""
     known: dict[str, type[T]] = {}
     for subclass in base.__subclasses__():
         if "name" in vars(subclass):

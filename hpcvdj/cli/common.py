@@ -136,8 +136,15 @@ def _manners() -> list[Any]:
     """-q and -v, which every command takes after its name, too."""
 
     def flag(names: str, text: str, callback: Callable[..., None], *, eager: bool = False) -> Any:
-        about = {"rich_help_panel": MORE, "expose_value": False, "is_eager": eager, "callback": callback}
-        return typer.Option(False, *names.split(), help=text, **about)
+        return typer.Option(
+            False,
+            *names.split(),
+            help=text,
+            rich_help_panel=MORE,
+            expose_value=False,
+            is_eager=eager,
+            callback=callback,
+        )
 
     def declared(
         quiet: bool = flag("--quiet -q", QUIET, _set_quiet),

@@ -1,8 +1,8 @@
 """What a command changes of its libraries, for a faster start.
 
-numba and pyarrow prepare for programs that use more of them than hpcvdj does.  A command's process is its own, so what
-they would prepare for nobody is left out there: never when hpcvdj is imported as a library.  Ranks that start at once
-would all compile the same functions; one compiles each, and the others load it.
+numba and pyarrow prepare for programs that use more of them than hpcvdj does.  A command has a process to itself, so
+what they would prepare for nobody is left out there: never when hpcvdj is imported as a library.  Ranks that start at
+once would all compile the same functions; one compiles each, and the others load it.
 """
 
 import sys

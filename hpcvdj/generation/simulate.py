@@ -87,9 +87,9 @@ def pair_sizes(count: int, pairs: int, largest_share: float) -> NDArray[np.int64
     sizes[0] = largest
     surplus = count - int(sizes.sum())
     # Flooring leaves less than one sequence per pair; hand what is left to the first of the others.
-    places = np.arange(1, pairs) if pairs > 1 else np.array([0])
+    others = np.arange(1, pairs) if pairs > 1 else np.array([0])
     for k in range(abs(surplus)):
-        sizes[places[k % len(places)]] += int(np.sign(surplus))
+        sizes[others[k % len(others)]] += int(np.sign(surplus))
     return np.asarray(sizes)
 
 

@@ -159,11 +159,7 @@ def infer(
     run.on_root(lambda: kept.restore(state) if state is not None else None)
     search = kept.search
     while not run.from_root(lambda: search.done):
-        before = time.perf_counter()
-        saved = f"after iteration {len(search.trace)}; {option('resume', True)} continues"
-        expected = evaluate(search.model if run.is_root else None, saved)
-        if expected is not None:
-            _report(search.take(expected, time.perf_counter() - before), search)
+        _step(search, evaluate, run, f"after iteration {len(search.trace)}")
         run.on_root(lambda: _after(kept, plan, save))
     errors = _bootstrapped(kept, evaluate, held, run, save)
     if not run.is_root:
@@ -182,8 +178,9 @@ def infer(
 
 
 def _after(kept: "_Kept", plan: InferenceSettings, save: Callable[[bytes], None]) -> None:
-    """Save; InputError if fewer than `FEWEST_POSSIBLE` of the junctions are possible."""
+    """Report and save; InputError if fewer than `FEWEST_POSSIBLE` of the junctions are possible."""
     search = kept.search
+    _report(search)
     possible = search.rows - search.trace[-1].lost
     if possible < max(1, FEWEST_POSSIBLE * search.rows):
         mixture = f", or start from a mixture with {option('start', 'mixed')}" if plan.start == "model" else ""
@@ -247,9 +244,20 @@ def _shared(chosen: ChosenRows | None, plan: InferenceSettings, run: Run) -> tup
     return repertoire, held & ~held.all()
 
 
-def _report(evaluation: Evaluated, search: Search) -> None:
-    """A line for an iteration."""
-    accepted = search.accepted
+def _step(search: Search, evaluate: Expectations, run: Run, saved: str) -> None:
+    """Evaluate the model of root's search, which then chooses the next one.
+
+    saved  where the search continues if a signal stops the run
+    """
+    before = time.perf_counter()
+    expected = evaluate(search.model if run.is_root else None, f"{saved}; {option('resume', True)} continues")
+    if expected is not None:
+        search.take(expected, time.perf_counter() - before)
+
+
+def _report(search: Search) -> None:
+    """A line for the last iteration."""
+    evaluation, accepted = search.trace[-1], search.accepted
     gain = evaluation.log_likelihood - accepted[-2].log_likelihood if len(accepted) > 1 and evaluation.accepted else 0.0
     held = f", held out {evaluation.held_out:.5f}" if search.judged else ""
     said = f" ({gain:+.5f})" if len(accepted) > 1 else ""
@@ -309,10 +317,7 @@ def _bootstrapped(
         evaluate.weigh(run.share_arrays(weights)["weights"])
         search = Search(kept.search.settings, kept.search.free, len(rows), 0, kept.search.best or kept.search.model)
         while not run.from_root(lambda search=search: search.done):  # type: ignore[misc]
-            saved = f"after {sample} samples; {option('resume', True)} continues"
-            expected = evaluate(search.model if run.is_root else None, saved)
-            if expected is not None:
-                search.take(expected, 0.0)
+            _step(search, evaluate, run, f"after {sample} samples")
         if run.is_root:
             kept.add(search.best or search.model)
             log.info("bootstrap: sample %d of %d", sample + 1, kept.samples)

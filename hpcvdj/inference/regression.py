@@ -57,7 +57,7 @@ class Regression:
     log_ratio: float
 
     def take(self, rows: NDArray[Any]) -> "Regression":
-        """Of some junctions: their numbers, or whether each is one of them."""
+        """Of the chosen junctions: their numbers, or whether each is chosen."""
         return replace(
             self, matrix=self.matrix[rows], real=self.real[rows], times=self.times[rows], log_p=self.log_p[rows]
         )
