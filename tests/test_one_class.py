@@ -86,10 +86,10 @@ class Semicolons(TableReader):
         return b";" in head.partition(b"\\n")[0]
 
     @property
-    def own_columns(self):
+    def given_columns(self):
         return open(self.path).readline().strip().split(";")
 
-    def own_batches(self, columns):
+    def given_batches(self, columns):
         table = pacsv.read_csv(self.path, parse_options=pacsv.ParseOptions(delimiter=";"))
         yield from map(as_strings, table.select(columns).to_batches())
 """
