@@ -26,6 +26,7 @@ from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
 from hpcvdj.recombination.germline import SEGMENT_TYPES, SegmentType
 from hpcvdj.recombination.names import alleles_by_name, normal_name
 from hpcvdj.recombination.origin import Origin
+from hpcvdj.recombination.parts import letters
 from hpcvdj.recombination.selection import Selection
 
 Array = NDArray[np.float64]
@@ -57,10 +58,9 @@ class Template:
     p5: int = 0
     function: str = "F"
 
-    def origins(self, letter: str) -> str:
-        """A letter for each base of `extended`: `letter` for one of `segment`, in lower case for a P-nucleotide."""
-        p3 = len(self.extended) - len(self.segment) - self.p5
-        return letter.lower() * self.p5 + letter * len(self.segment) + letter.lower() * p3
+    def letters(self, segment: SegmentType) -> str:
+        """A letter for each base of `extended`, as of `parts`; `segment` is V, D or J."""
+        return letters(segment, len(self.segment), self.p5, len(self.extended) - len(self.segment) - self.p5)
 
 
 ANY = "any"
