@@ -13,6 +13,7 @@ import numpy as np
 from hpcvdj.recombination.events import Event, events
 from hpcvdj.recombination.germline import SEGMENT_TYPES, SegmentType
 from hpcvdj.recombination.models import Array, Insertion, Model
+from hpcvdj.recombination.origin import read_facts
 from hpcvdj.storage.plots import COLOURS, pyplot, save
 
 MOST_D = 3
@@ -50,6 +51,19 @@ class Inferred:
     result: int
     errors: Mapping[tuple[str, str, str], float]
     said: Sequence[str] = ()
+
+    @staticmethod
+    def read(folder: Path) -> "Inferred | None":
+        """What the folder of a model of `hpcvdj infer` says; None for any other."""
+        # Slow to import.
+        from hpcvdj.inference.folder import read_errors, read_trace
+
+        facts, trace = read_facts(folder), [point for point in read_trace(folder) if point.accepted]
+        if facts is None or not trace:
+            return None
+        evaluations = [(point.iteration, point.log_likelihood, point.held_out) for point in trace]
+        said = [f"Inferred from {facts['rows_counted']:,} rows", *facts["warnings"]]
+        return Inferred(evaluations, facts["result_of_iteration"], read_errors(folder), said)
 
 
 def draw(model: Model, target: Path, inferred: Inferred | None = None, *, overwrite: bool = False) -> None:

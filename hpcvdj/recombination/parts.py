@@ -11,7 +11,7 @@ _IN_TRACK = str.maketrans("53", "dd")
 
 def letters(kind: str, bases: int, p5: int = 0, p3: int = 0) -> str:
     """The letters of an extended V, D or J that has `bases` bases and P-nucleotides at its ends."""
-    at_5, at_3 = "53" if kind == "D" else kind.lower() * 2
+    at_5, at_3 = ("5", "3") if kind == "D" else (kind.lower(), kind.lower())
     return at_5 * p5 + kind * bases + at_3 * p3
 
 
