@@ -149,12 +149,12 @@ class Explanation:
         length, a, b = len(self.cdr3), self.longest_v, self.longest_j
         if not self.d:
             return (Placement(None, None, length, a, b),)
-        found = []
+        placements = []
         for segment in self.d:
             extended = extended_d(segment.sequence, self.max_p)
             p5 = min(self.max_p, len(segment.sequence))
             ways = len(extended) if self.d_forms == PaperDForms.name else 1
-            found.append(Placement(DForm(segment, 0, 0, p5, ways), None, length, a, b))
+            placements.append(Placement(DForm(segment, 0, 0, p5, ways), None, length, a, b))
             for at in range(length):
                 if at - a > self.max_n:
                     break
@@ -162,8 +162,8 @@ class Explanation:
                     stop = at + form.stop - form.start
                     placement = Placement(form, at, length - stop + at, min(a, at), min(b, length - stop))
                     if placement.gap - placement.longest_v - placement.longest_j <= self.max_n:
-                        found.append(placement)
-        return tuple(found)
+                        placements.append(placement)
+        return tuple(placements)
 
     def _forms_at(self, segment: Segment, extended: str, p5: int, at: int) -> Iterator[DForm]:
         """The forms of a gene, but the empty one, that the CDR3 reads from base `at` on."""

@@ -46,11 +46,11 @@ def _in_order(model: Model, junction: str, v: list[int], j: list[int], number: i
     length = len(junction)
     cells = _best_cells(model, junction, v, j, number)
     # (- probability, cell, place in `left`, place in `right`): the largest is popped first.
-    heap = [(-cell[2] * cell[3][0][0] * cell[4][0][0], place, 0, 0) for place, cell in enumerate(cells)]
+    heap = [(-cell[2] * cell[3][0][0] * cell[4][0][0], k, 0, 0) for k, cell in enumerate(cells)]
     heapq.heapify(heap)
     while heap:
-        probability, place, a, b = heapq.heappop(heap)
-        d, deleted, factor, left, right, start, stop = cells[place]
+        probability, k, a, b = heapq.heappop(heap)
+        d, deleted, factor, left, right, start, stop = cells[k]
         (_, v_place, v_kept), (_, j_place, j_kept) = left[a], right[b]
         inserted = junction[v_kept:start], junction[stop : length - j_kept]
         lost = len(model.v[v_place].extended) - v_kept, len(model.j[j_place].extended) - j_kept
@@ -58,7 +58,7 @@ def _in_order(model: Model, junction: str, v: list[int], j: list[int], number: i
         # Each pair of places is reached once: along `left` from its beginning only.
         for c, e in ((a, b + 1), (a + 1, b))[: 1 if b else 2]:
             if c < len(left) and e < len(right):
-                heapq.heappush(heap, (-factor * left[c][0] * right[e][0], place, c, e))
+                heapq.heappush(heap, (-factor * left[c][0] * right[e][0], k, c, e))
 
 
 def _best_cells(model: Model, junction: str, v: list[int], j: list[int], number: int) -> list[Cell]:
@@ -76,8 +76,8 @@ def _best_cells(model: Model, junction: str, v: list[int], j: list[int], number:
     ]
     rights = [_sides(junction, [(k, 1.0, model.j[k], model.j_deletions[k])], dj, at_start=False) for k in j]
     best_left, best_right = (
-        np.array([[side[0][0] if side else 0.0 for side in sides] for sides in own]).reshape(len(own), length + 1)
-        for own in (lefts, rights)
+        np.array([[side[0][0] if side else 0.0 for side in sides] for sides in lists]).reshape(len(lists), length + 1)
+        for lists in (lefts, rights)
     )
     # (probability of the best scenario, - order, cell): the smallest is first.
     kept: list[tuple[float, int, Cell]] = []
@@ -109,12 +109,12 @@ def _sides(
         return insertion_probability(letters[first:last], insertion)
 
     sides: list[Side] = [[] for _ in range(len(junction) + 1)]
-    for place, chance, template, deletions in alleles:
+    for allele, chance, template, deletions in alleles:
         for kept, deletion in kept_lengths(template, deletions, junction, at_start=at_start):
             for end in range(kept, min(len(junction), kept + len(insertion.lengths) - 1) + 1):
                 probability = chance * deletion * inserted(kept, end)
                 if probability > 0:
-                    sides[end].append((probability, place, kept))
+                    sides[end].append((probability, allele, kept))
     return [sorted(side, key=lambda item: (-item[0], *item[1:])) for side in sides]
 
 
