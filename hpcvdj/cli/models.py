@@ -1,5 +1,6 @@
 """`hpcvdj models`."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,8 +12,8 @@ from hpcvdj.runs.settings import Overwrite
 
 if TYPE_CHECKING:
     from hpcvdj.model_views.comparison import Unshared
-    from hpcvdj.model_views.page import Inferred
-    from hpcvdj.recombination.models import Model
+    from hpcvdj.model_views.likelihoods import Likelihoods
+    from hpcvdj.recombination.selection import Selection
 
 app = App(help="Recombination models: what there is, what is in one, and how different two are.")
 
@@ -33,11 +34,13 @@ def list_models() -> None:
         return
     from hpcvdj.recombination.igor import OLGA_FOLDERS, model_folders, origin_of
 
-    named = model_folders()
-    origins = {name: origin_of(folder) for name, folder in named.items()}
-    rows = [[name, own.purpose, "" if own.rows is None else f"{own.rows:,}"] for name, own in origins.items()]
+    folders = model_folders()
+    origins = {name: origin_of(folder) for name, folder in folders.items()}
+    rows = [
+        [name, origin.purpose, "" if origin.rows is None else f"{origin.rows:,}"] for name, origin in origins.items()
+    ]
     common.print_table(common.console(), ["model", "what it is", "rows"], rows, left=2)
-    if not OLGA_FOLDERS.keys() <= named.keys():
+    if not OLGA_FOLDERS.keys() <= folders.keys():
         common.answer(f"not installed: {', '.join(OLGA_FOLDERS)}: {installing('models')}")
 
 
@@ -62,7 +65,7 @@ def show(
     """
     if not common.begin().is_root:
         return
-    from hpcvdj.model_views.page import draw, usable
+    from hpcvdj.model_views.page import Inferred, draw, usable
     from hpcvdj.recombination.germline import SEGMENT_TYPES
     from hpcvdj.recombination.igor import load_model, model_folder
     from hpcvdj.recombination.productive import productive_probability
@@ -70,87 +73,67 @@ def show(
 
     if output is not None:
         require_plottable(output, overwrite=overwrite)
-    found, folder = load_model(model), model_folder(model)
-    common.answer(f"model      {found.name}, SHA-256 {found.digest}")
+    loaded, folder = load_model(model), model_folder(model)
+    common.answer(f"model      {loaded.name}, SHA-256 {loaded.digest}")
     common.answer(f"folder     {folder}")
-    if found.origin.purpose:
-        common.answer(f"purpose    {found.origin.purpose}")
+    if loaded.origin.purpose:
+        common.answer(f"purpose    {loaded.origin.purpose}")
     for segment in SEGMENT_TYPES.values():
-        templates = found.templates(segment)
+        templates = loaded.templates(segment)
         if not templates:
             continue
-        chance = found.p_segment(segment)
-        common.answer(f"{segment} alleles  {usable(found, segment)}")
-        most = sorted(found.contributing(segment), key=lambda place: -chance[place])[:5]
+        chance = loaded.p_segment(segment)
+        common.answer(f"{segment} alleles  {usable(loaded, segment)}")
+        most = sorted(loaded.contributing(segment), key=lambda allele: -chance[allele])[:5]
         common.answer("           " + ", ".join(f"{templates[k].allele} {100 * chance[k]:.1f} %" for k in most) + " …")
-    for name, insertion in found.named_insertions.items():
+    for name, insertion in loaded.named_insertions.items():
         bases = ", ".join(f"{base} {100 * chance:.1f} %" for base, chance in zip("ACGT", insertion.first, strict=True))
         longest = len(insertion.lengths) - 1
         common.answer(f"insertion  {name}: mean {insertion.mean_length:.2f} nt, at most {longest}; first base {bases}")
-    common.answer(f"productive {100 * productive_probability(found):.2f} % of recombinations")
-    for line in [*_origin(folder), *_factor(found, folder), *_wrong(found)]:
-        common.answer(line)
+    common.answer(f"productive {100 * productive_probability(loaded):.2f} % of recombinations")
+    _print_origin(folder)
+    if loaded.selection is not None:
+        _print_selection(loaded.selection, folder)
+    for head, alleles in (("corrected", loaded.corrected), ("wrong", loaded.faults)):
+        for allele, fault in alleles.items():
+            common.answer(f"{head:<10} {allele}: {fault}")
     if output is not None:
-        draw(found, output, _inferred(folder), overwrite=overwrite)
+        draw(loaded, output, Inferred.read(folder), overwrite=overwrite)
         common.say(f"written    {output}")
 
 
-def _origin(folder: Path) -> list[str]:
-    """Where a model of `hpcvdj infer` comes from, in lines."""
+def _print_origin(folder: Path) -> None:
+    """Where a model of `hpcvdj infer` comes from."""
     from hpcvdj.recombination.origin import read_facts
 
     facts = read_facts(folder)
     if facts is None:
-        return []
+        return
     tables = few([str(table[0]) for table in facts["tables"]])
-    held = facts["held_out_log_likelihood_per_row"]
-    of_held = "" if held is None else f"; {held:.5f} of {facts['rows_held_out']:,} rows held out"
-    lines = [
-        f"inferred   from {facts['rows_counted']:,} rows of {tables}, starting from {facts['start']['name']}",
-        f"likelihood {facts['log_likelihood_per_row']:.5f} nats per row{of_held}",
-    ]
-    return lines + [f"warning    {warning}" for warning in facts["warnings"]]
+    held_out = facts["held_out_log_likelihood_per_row"]
+    of_held_out = "" if held_out is None else f"; {held_out:.5f} of {facts['rows_held_out']:,} rows held out"
+    common.answer(f"inferred   from {facts['rows_counted']:,} rows of {tables}, starting from {facts['start']['name']}")
+    common.answer(f"likelihood {facts['log_likelihood_per_row']:.5f} nats per row{of_held_out}")
+    for warning in facts["warnings"]:
+        common.answer(f"warning    {warning}")
 
 
-def _wrong(model: "Model") -> list[str]:
-    """The alleles of a model that were corrected, and those that are wrong, in lines."""
-    return [
-        f"{head:<10} {allele}: {what}"
-        for head, alleles in (("corrected", model.corrected), ("wrong", model.faults))
-        for allele, what in alleles.items()
-    ]
-
-
-def _factor(model: "Model", folder: Path) -> list[str]:
-    """The selection factor of the model in a folder, in lines."""
-    own = model.selection
-    if own is None:
-        return []
+def _print_selection(selection: "Selection", folder: Path) -> None:
+    """The selection factor of the model in a folder."""
     from hpcvdj.inference.folder import read_selection_facts
 
-    facts, written = own.facts, read_selection_facts(folder)
+    facts, written = selection.facts, read_selection_facts(folder)
     tables = few([str(table[0]) for table in written["tables"]]) if written else "junctions"
-    return [
-        f"selection  {len(own.weights):,} weights from {facts['rows']:,} junctions of {tables}, ln Q from "
-        f"{own.smallest:.2f} to {own.largest:.2f}",
+    common.answer(
+        f"selection  {len(selection.weights):,} weights from {facts['rows']:,} junctions of {tables}, ln Q from "
+        f"{selection.smallest:.2f} to {selection.largest:.2f}"
+    )
+    common.answer(
         f"held out   gain {facts['gain_nats']:.4f} ± {facts['gain_standard_error']:.4f} nats per junction, AUC "
-        f"{facts['auc']:.4f}, of {facts['held_out']:,} junctions",
-        *(f"warning    {warning}" for warning in facts["warnings"]),
-    ]
-
-
-def _inferred(folder: Path) -> "Inferred | None":
-    """What the page of a model of `hpcvdj infer` shows in addition."""
-    from hpcvdj.inference.folder import read_errors, read_trace
-    from hpcvdj.model_views.page import Inferred
-    from hpcvdj.recombination.origin import read_facts
-
-    facts, trace = read_facts(folder), [own for own in read_trace(folder) if own.accepted]
-    if facts is None or not trace:
-        return None
-    evaluations = [(own.iteration, own.log_likelihood, own.held_out) for own in trace]
-    said = [f"Inferred from {facts['rows_counted']:,} rows", *facts["warnings"]]
-    return Inferred(evaluations, facts["result_of_iteration"], read_errors(folder), said)
+        f"{facts['auc']:.4f}, of {facts['held_out']:,} junctions"
+    )
+    for warning in facts["warnings"]:
+        common.answer(f"warning    {warning}")
 
 
 @app.command("compare")
@@ -190,6 +173,7 @@ def compare(
     if not common.begin().is_root:
         return
     from hpcvdj.api.models import compare_models
+    from hpcvdj.model_views.likelihoods import likelihoods_of
     from hpcvdj.recombination.igor import load_model
     from hpcvdj.repertoires.tables import table_suffix, write_table
     from hpcvdj.storage.files import require_writable
@@ -199,7 +183,7 @@ def compare(
         require_writable(output, overwrite=overwrite)
     models = {"A": load_model(a), "B": load_model(b)}
     comparison = compare_models(*models.values())
-    likelihoods = [] if likelihood_of is None else _likelihoods(likelihood_of, models)
+    likelihoods = None if likelihood_of is None else likelihoods_of(likelihood_of, models)
     if output is not None:
         write_table(output, comparison.to_table().to_batches(), overwrite=overwrite)
     for letter, model in models.items():
@@ -213,60 +197,33 @@ def compare(
     ]  # fmt: skip
     heads = ["event", "distribution", "JS, bits", "KL(A‖B), bits", "KL(B‖A), bits", "compared of A", "of B"]
     common.print_table(common.console(), heads, rows, left=2)
-    for line in likelihoods:
-        common.answer(line)
+    if likelihood_of is not None and likelihoods is not None:
+        _print_likelihoods(likelihood_of, likelihoods, models)
     if output is not None:
         common.say(f"written    {output}")
 
 
-def _likelihoods(path: Path, models: "dict[str, Model]") -> list[str]:
-    """How likely the junctions of a table are under each model, in lines."""
+def _print_likelihoods(path: Path, likelihoods: "Likelihoods", letters: Iterable[str]) -> None:
     import numpy as np
-    import pyarrow as pa
 
-    from hpcvdj.probabilities.settings import PgenConfig
-    from hpcvdj.recombination.possible import Possible
-    from hpcvdj.repertoires.inputs import Inputs
-    from hpcvdj.repertoires.readers import open_table
-    from hpcvdj.repertoires.reading import Reading
-    from hpcvdj.values.memory import values_of
-
-    table = pa.Table.from_batches(open_table(path).batches(["v_call", "j_call", "junction"]))
-    # Alleles that are not functional make no junction, and models differ in how often they are chosen.
-    from hpcvdj.recombination.igor import model_folder
-    from hpcvdj.recombination.origin import read_facts
-    from hpcvdj.storage.inputs import file_digest
-
-    digest, warned = file_digest(path), []
-    for letter, model in models.items():
-        tables = (read_facts(model_folder(model.name)) or {}).get("tables", [])
-        if digest in (table[1] for table in tables):
-            warned.append(f"warning    {path} is what model {letter} was inferred from: it looks better than it is")
-    lengths = [len(text) for text in table["junction"].to_pylist() if text]
-    in_frame = sum(length % 3 == 0 for length in lengths)
-    if 2 * in_frame > len(lengths):
-        warned.append(
-            f"warning    {in_frame:,} of {len(lengths):,} junctions are in frame, and selection has seen those that "
-            "are productive: give out-of-frame rows"
+    for letter in likelihoods.inferred_from:
+        common.answer(f"warning    {path} is what model {letter} was inferred from: it looks better than it is")
+    if 2 * likelihoods.in_frame > likelihoods.junctions:
+        common.answer(
+            f"warning    {likelihoods.in_frame:,} of {likelihoods.junctions:,} junctions are in frame, and selection "
+            "has seen those that are productive: give out-of-frame rows"
         )
-    config = PgenConfig(("pgen_nt",))
-    inputs = Inputs.of_table(table, config.reads(Reading()))
-    values = np.array([
-        values_of(inputs, model, config)[0]["pgen_nt"].to_numpy() / Possible.of(model).probability
-        for model in models.values()
-    ])  # fmt: skip
-    made = (values > 0).all(axis=0)
-    lines = [*warned, f"rows       {len(table):,} read, {int(made.sum()):,} that both models can make"]
-    for letter, own in zip(models, values, strict=True):
-        cannot = f"{int((own == 0).sum()):,} with probability 0, {int(np.isnan(own).sum()):,} excluded"
-        mean = f"{np.log(own[made]).mean():.5f} nats per row; " if made.any() else ""
-        lines.append(f"likelihood {letter}: {mean}{cannot}")
-    if made.sum() > 1:
-        gain = np.log(values[1, made] / values[0, made])
-        lines.append(
-            f"           B - A: {gain.mean():+.5f} ± {1.96 * gain.std(ddof=1) / np.sqrt(made.sum()):.5f} (95 %)"
-        )
-    return lines
+    values, possible = likelihoods.values, likelihoods.possible
+    number = int(possible.sum())
+    common.answer(f"rows       {len(possible):,} read, {number:,} that both models can make")
+    for letter, of_model in zip(letters, values, strict=True):
+        cannot = f"{int((of_model == 0).sum()):,} with probability 0, {int(np.isnan(of_model).sum()):,} excluded"
+        mean = f"{np.log(of_model[possible]).mean():.5f} nats per row; " if number else ""
+        common.answer(f"likelihood {letter}: {mean}{cannot}")
+    if number > 1:
+        gain = np.log(values[1, possible] / values[0, possible])
+        interval = 1.96 * gain.std(ddof=1) / np.sqrt(number)
+        common.answer(f"           B - A: {gain.mean():+.5f} ± {interval:.5f} (95 %)")
 
 
 def _unshared(only: "Unshared") -> str:

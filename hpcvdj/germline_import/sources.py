@@ -9,7 +9,7 @@ from hpcvdj.germline_import.anchors import apply_entry, j_anchor, ungapped, v_an
 from hpcvdj.germline_import.genes import CODON, CYS, PHE_TRP, Gene, Reason, RefusalKind, named_locus
 from hpcvdj.recombination.anchors import AnchorEntry, allele_in, read_anchors
 from hpcvdj.recombination.germline import SEGMENT_TYPES
-from hpcvdj.recombination.igor import PARAMETERS
+from hpcvdj.recombination.igor import model_files
 from hpcvdj.storage.inputs import read_text
 
 AUTO = "auto"
@@ -260,27 +260,30 @@ class ModelFolder(Source):
 
     def read(self, path: Path) -> list[Gene]:
         """The alleles that have a sequence, and those that have an anchor only."""
-        parameters = next((path / name for name in PARAMETERS if (path / name).is_file()), None)
-        if parameters is None:
+        parameters, _, v_anchors, j_anchors = model_files(path)
+        if not parameters.is_file():
             raise InputError(
                 f"{path}: no model_params.txt (OLGA) or model_parms.txt (IGoR) in it; name a model's folder, "
                 "or the FASTA or JSON files of a folder one by one"
             )
         listed = _read_genes(parameters)
-        anchors = {name: _read_anchors(path, name) for name in SEGMENT_TYPES}
+        # Without their file, the alleles are refused unless --anchors has them.
+        files = {"V": v_anchors, "J": j_anchors}
+        anchors = {name: read_anchors(file) if file.is_file() else {} for name, file in files.items()}
         functions = {entry.function for entries in anchors.values() for entry in entries.values()}
         last_notes = ["the model marks all F"] if functions <= {"F"} else []
         genes = []
         for name, segment_type in SEGMENT_TYPES.items():
             alleles = {allele for allele, _, _ in listed[name]}
-            anchor_only = [(allele, "", "") for allele in anchors[name] if allele not in alleles]
+            anchors_of_type = anchors.get(name, {})
+            anchor_only = [(allele, "", "") for allele in anchors_of_type if allele not in alleles]
             for allele, sequence, function in listed[name] + anchor_only:
                 gene = Gene(segment_type, allele, named_locus(allele)[0], sequence, f"model {path.name}")
                 gene.function, gene.called = function, "the model's sequence"
                 gene.anchor = Reason(RefusalKind.NO_MODEL_ANCHOR)
                 gene.last_notes = [] if name == "D" else [*last_notes]
                 gene.require(sequence, RefusalKind.NO_MODEL_SEQUENCE)
-                apply_entry(anchors[name].get(allele, AnchorEntry(allele)), gene)
+                apply_entry(anchors_of_type.get(allele, AnchorEntry(allele)), gene)
                 genes.append(gene)
         return genes
 
@@ -304,10 +307,3 @@ def _read_genes(path: Path) -> dict[str, list[tuple[str, str, str]]]:
     if not genes["V"] or not genes["J"]:
         raise InputError(f"{path}: no V or no J genes under #GeneChoice; name the folder of a whole model")
     return genes
-
-
-def _read_anchors(folder: Path, segment_type: str) -> dict[str, AnchorEntry]:
-    """The model's anchors; without their file, the alleles are refused unless --anchors has them."""
-    name = f"{segment_type}_gene_CDR3_anchors.csv"
-    path = next((path for path in (folder / name, folder / "ref_genome" / name) if path.is_file()), None)
-    return read_anchors(path) if path else {}

@@ -130,7 +130,7 @@ def _require_whole_segments(genes: list[Gene]) -> None:
             lengths[gene.segment_type, gene.gene].add(len(gene.sequence))
     for gene in genes:
         known, length = lengths[gene.segment_type, gene.gene], len(gene.sequence)
-        whole = gene.function[:1] not in EVIDENCE or not known or length in known
+        complete = gene.function[:1] not in EVIDENCE or not known or length in known
         kind = RefusalKind.TRUNCATED if length < min(known, default=0) else RefusalKind.LONGER
         germline = f"germline alleles have {' or '.join(map(str, sorted(known)))}"
-        gene.require(whole, kind, f"{gene.authority} {gene.function}, segment of {length} nt, {germline}")
+        gene.require(complete, kind, f"{gene.authority} {gene.function}, segment of {length} nt, {germline}")

@@ -186,28 +186,28 @@ def _shared(a: Model, b: Model) -> dict[str, set[str]]:
 
 def _distributions(event: Event, shared: Mapping[str, set[str]]) -> dict[Key, Distribution]:
     """The distributions of an event; of a choice without the alleles of one model only."""
-    found = event.distributions()
+    distributions = event.distributions()
     if event.weights:
-        return dict(found)
+        return dict(distributions)
     sets = [shared.get(column) for column in event.columns]
 
     def kept(outcome: Key) -> bool:
         return all(names is None or name in names for names, name in zip(sets, outcome, strict=True))
 
-    return {(): {outcome: chance for outcome, chance in found[()].items() if kept(outcome)}}
+    return {(): {outcome: chance for outcome, chance in distributions[()].items() if kept(outcome)}}
 
 
 def _divergences(a: Event, b: Event, shared: Mapping[str, set[str]]) -> Iterator[Divergence]:
     """The row of the whole event, and a row for each of its conditions, if it has any."""
     p, q = _distributions(a, shared), _distributions(b, shared)
     pairs = {c: paired(p[c], q[c]) for c in p if any(p[c].values()) and any(q.get(c, {}).values())}
-    compared = {condition: (js(own), kl(own), kl(_swapped(own))) for condition, own in pairs.items()}
+    compared = {condition: (js(both), kl(both), kl(_swapped(both))) for condition, both in pairs.items()}
     values: _Values
     if not a.weights:
         values = compared.get((), _NONE)
         yield Divergence(a.name, a.notation, "", *values, math.fsum(p[()].values()), math.fsum(q[()].values()))
         return
-    in_a, in_b = ([own.weights[condition] for condition in compared] for own in (a, b))
+    in_a, in_b = ([event.weights[condition] for condition in compared] for event in (a, b))
     of_a, of_b = math.fsum(in_a), math.fsum(in_b)
     both = [x / of_a + y / of_b for x, y in zip(in_a, in_b, strict=True)] if of_a and of_b else []
     of_js, of_ab, of_ba = zip(*compared.values(), strict=True) if compared else ((), (), ())

@@ -13,6 +13,7 @@ import numpy as np
 from hpcvdj.recombination.events import Event, events
 from hpcvdj.recombination.germline import SEGMENT_TYPES, SegmentType
 from hpcvdj.recombination.models import Array, Insertion, Model
+from hpcvdj.recombination.origin import read_facts
 from hpcvdj.storage.plots import COLOURS, pyplot, save
 
 MOST_D = 3
@@ -51,6 +52,19 @@ class Inferred:
     errors: Mapping[tuple[str, str, str], float]
     said: Sequence[str] = ()
 
+    @staticmethod
+    def read(folder: Path) -> "Inferred | None":
+        """What the folder of a model of `hpcvdj infer` says; None for any other."""
+        # Slow to import.
+        from hpcvdj.inference.folder import read_errors, read_trace
+
+        facts, trace = read_facts(folder), [point for point in read_trace(folder) if point.accepted]
+        if facts is None or not trace:
+            return None
+        evaluations = [(point.iteration, point.log_likelihood, point.held_out) for point in trace]
+        said = [f"Inferred from {facts['rows_counted']:,} rows", *facts["warnings"]]
+        return Inferred(evaluations, facts["result_of_iteration"], read_errors(folder), said)
+
 
 def draw(model: Model, target: Path, inferred: Inferred | None = None, *, overwrite: bool = False) -> None:
     """Draw the page of a model, and how it was inferred, to `target` (.png or .svg)."""
@@ -64,7 +78,7 @@ def page(model: Model, inferred: Inferred | None = None) -> Any:
     if inferred:
         rows.append([(1, partial(_convergence, inferred=inferred))])
     figure = pyplot().figure(figsize=(12, 1 + 3 * len(rows)), layout="constrained")
-    alleles = [f"{own} alleles: {usable(model, own)}" for own in SEGMENT_TYPES.values() if model.templates(own)]
+    alleles = [f"{kind} alleles: {usable(model, kind)}" for kind in SEGMENT_TYPES.values() if model.templates(kind)]
     named = textwrap.wrap(f"Recombination model {model.name}", LINE)
     for text in inferred.said if inferred else ():
         alleles += textwrap.wrap(text, LINE)
@@ -80,26 +94,27 @@ def page(model: Model, inferred: Inferred | None = None) -> Any:
 
 def usable(model: Model, segment: SegmentType) -> str:
     """How many alleles there are, how many can make a junction and how often one of these is chosen, in words."""
-    places = list(model.contributing(segment))
-    share = 100 * model.p_segment(segment)[places].sum()
-    number = f"{len(model.templates(segment)):,}, of which {len(places):,} can make a junction"
+    contributing = list(model.contributing(segment))
+    share = 100 * model.p_segment(segment)[contributing].sum()
+    number = f"{len(model.templates(segment)):,}, of which {len(contributing):,} can make a junction"
     return f"{number}: {share:.2f} % of P({segment})"
 
 
 def _rows(model: Model, errors: Errors) -> list[Row]:
     """The panels of the page."""
-    found = events(model)
+    by_name = events(model)
     width = {segment: 16 + len(model.templates(segment)) for segment in SEGMENT_TYPES.values()}
     usage = {
         segment: (width[segment], partial(_usage, model=model, segment=segment, errors=errors)) for segment in width
     }
-    deletions: Row = [(1, partial(_deletions, model=model, event=found[name])) for name in ("v_3_del", "j_5_del")]
+    deletions: Row = [(1, partial(_deletions, model=model, event=by_name[name])) for name in ("v_3_del", "j_5_del")]
     insertions: Row = [(1, partial(_lengths, model=model, errors=errors))]
-    insertions += [(1, partial(_bases, name=name, insertion=own)) for name, own in model.named_insertions.items()]
+    named = model.named_insertions.items()
+    insertions += [(1, partial(_bases, name=name, insertion=insertion)) for name, insertion in named]
     if not model.has_d:
         return [[usage["V"]], [usage["J"]], deletions, insertions]
     chosen = np.argsort(-model.p_segment("D"), kind="stable")[:MOST_D]
-    joint: Row = [(1, partial(_joint_deletions, model=model, event=found["d_del"], place=int(k))) for k in chosen]
+    joint: Row = [(1, partial(_joint_deletions, model=model, event=by_name["d_del"], place=int(k))) for k in chosen]
     choices: Row = [usage["J"], usage["D"], (width["D"], partial(_d_given_j, model=model))]
     return [[usage["V"]], choices, deletions, joint, insertions]
 
@@ -107,12 +122,12 @@ def _rows(model: Model, errors: Errors) -> list[Row]:
 def _convergence(axes: Any, inferred: Inferred) -> None:
     """Log-likelihoods by iteration."""
     iterations, *values = zip(*inferred.evaluations, strict=True)
-    for colour, own, label in zip(COLOURS, values, ("rows that were counted", "rows held out"), strict=False):
-        if not np.isnan(own).all():
-            axes.plot(iterations, own, color=colour, marker=".", label=label)
+    for colour, series, label in zip(COLOURS, values, ("rows that were counted", "rows held out"), strict=False):
+        if not np.isnan(series).all():
+            axes.plot(iterations, series, color=colour, marker=".", label=label)
     axes.axvline(inferred.result, color="0.4", linestyle=":", linewidth=0.8, label="this model")
     # The first iterations gain so much that the others could not be seen.
-    last = np.concatenate([np.array(own)[len(own) // 4 :] for own in values])
+    last = np.concatenate([np.array(series)[len(series) // 4 :] for series in values])
     low, high = np.nanmin(last), np.nanmax(last)
     margin = 0.05 * (high - low) + 1e-9
     axes.set(
@@ -128,17 +143,17 @@ def _convergence(axes: Any, inferred: Inferred) -> None:
 def _usage(axes: Any, model: Model, segment: SegmentType, errors: Errors) -> None:
     """Bars of the alleles that are chosen at all, the most frequent first."""
     chance, templates = 100 * model.p_segment(segment), model.templates(segment)
-    order = [int(place) for place in np.argsort(-chance, kind="stable") if chance[place] > 0]
+    order = [int(allele) for allele in np.argsort(-chance, kind="stable") if chance[allele] > 0]
     can = set(model.contributing(segment))
     bars = axes.bar(range(len(order)), chance[order], color=[COLOURS[0] if k in can else _GREY for k in order])
     _bars(axes, chance[order], [(f"{segment.lower()}_choice", "", templates[k].allele) for k in order], errors)
-    legend = {place in can: bar for place, bar in zip(order, bars, strict=True)}
+    legend = {allele in can: bar for allele, bar in zip(order, bars, strict=True)}
     if False in legend:
         words = {True: "can make a junction", False: "cannot: not functional, or anchor unknown"}
         axes.legend(legend.values(), [words[able] for able in legend])
     axes.set(title=f"{segment} usage", ylabel=f"P({segment}), %", xlim=(-0.6, len(order) - 0.4))
     axes.set_xlabel("alleles with P > 0")
-    _label(axes.xaxis, [templates[place].allele for place in order])
+    _label(axes.xaxis, [templates[allele].allele for allele in order])
 
 
 def _bars(axes: Any, percent: Array, keys: Sequence[tuple[str, str, str]], errors: Errors) -> None:
@@ -176,7 +191,7 @@ def _heatmap(axes: Any, percent: Array, label: str, **options: Any) -> None:
 def _deletions(axes: Any, model: Model, event: Event) -> None:
     """The deletions from each V or J allele that can make a junction, and their mean."""
     segment: SegmentType = "V" if event.name.startswith("v") else "J"
-    can = [model.templates(segment)[place].allele for place in model.contributing(segment)]
+    can = [model.templates(segment)[allele].allele for allele in model.contributing(segment)]
     profiles = event.distributions()
     weights = {allele: event.weights[allele,] for allele in can}
     total, most = sum(weights.values()), max(weights.values(), default=1)
@@ -187,9 +202,9 @@ def _deletions(axes: Any, model: Model, event: Event) -> None:
         mean.update(dict(zip(deleted, (weight / total * value for value in percent), strict=True)))
         axes.plot(deleted, percent, color="black", linewidth=0.5, alpha=0.1 + 0.5 * weight / most)
     axes.plot([], color="black", linewidth=0.5, alpha=0.6, label=f"each of {len(can):,} alleles, rare ones pale")
-    places = sorted(mean)
+    deleted_bases = sorted(mean)
     label = f"mean, weighted by P({segment})"
-    axes.plot(places, [mean[place] for place in places], color=COLOURS[1], marker=".", label=label)
+    axes.plot(deleted_bases, [mean[bases] for bases in deleted_bases], color=COLOURS[1], marker=".", label=label)
     axes.axvline(0, color="0.4", linestyle=":", linewidth=0.8)
     axes.legend()
     # Rare alleles have few deletions, each with a large share.
@@ -208,9 +223,9 @@ def _joint_deletions(axes: Any, model: Model, event: Event, place: int) -> None:
     from matplotlib.colors import PowerNorm
 
     allele = model.d[place].allele
-    found = event.distributions()[allele,]
-    left, right = (sorted({outcome[end] for outcome in found}) for end in (0, 1))
-    percent = 100 * np.reshape(list(found.values()), (len(left), len(right)))
+    distribution = event.distributions()[allele,]
+    left, right = (sorted({outcome[end] for outcome in distribution}) for end in (0, 1))
+    percent = 100 * np.reshape(list(distribution.values()), (len(left), len(right)))
     edges = left[0] - 0.5, left[-1] + 0.5, right[0] - 0.5, right[-1] + 0.5
     # Few deletions are frequent and many are rare: the root shows both.
     _heatmap(axes, percent.T, "P(deletions | D), %", origin="lower", extent=edges, norm=PowerNorm(0.5, vmin=0))
@@ -222,10 +237,10 @@ def _joint_deletions(axes: Any, model: Model, event: Event, place: int) -> None:
 
 
 def _lengths(axes: Any, model: Model, errors: Errors) -> None:
-    for colour, (name, own) in zip(COLOURS, model.named_insertions.items(), strict=False):
-        axes.plot(100 * own.lengths, color=colour, marker=".", label=f"{name}, mean {own.mean_length:.2f}")
-        keys = [(f"{name.lower()}_ins", "", str(length)) for length in range(len(own.lengths))]
-        _bars(axes, 100 * own.lengths, keys, errors)
+    for colour, (name, insertion) in zip(COLOURS, model.named_insertions.items(), strict=False):
+        axes.plot(100 * insertion.lengths, color=colour, marker=".", label=f"{name}, mean {insertion.mean_length:.2f}")
+        keys = [(f"{name.lower()}_ins", "", str(length)) for length in range(len(insertion.lengths))]
+        _bars(axes, 100 * insertion.lengths, keys, errors)
     axes.set(title="Inserted n-nucleotides", xlabel="n-nucleotides", ylabel="P(length), %", ylim=(0, None))
     axes.legend()
 

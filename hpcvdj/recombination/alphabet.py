@@ -54,8 +54,8 @@ class Letters:
         A lower-case letter that is a symbol of its own is that symbol.
         """
         codes = np.full(256, INVALID, dtype=np.uint8)
-        for own in (self.readable.lower(), self.readable):
-            for letter, symbol in zip(own, self.readable, strict=True):
+        for letters in (self.readable.lower(), self.readable):
+            for letter, symbol in zip(letters, self.readable, strict=True):
                 codes[ord(letter)] = self.symbols.index(symbol)
         return codes
 

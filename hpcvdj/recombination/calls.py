@@ -56,14 +56,14 @@ def _genes(name: str) -> list[str]:
 
 def meant_by(call: str, find: Callable[[str], Any]) -> list[str]:
     """The names in a call; the call itself if `find` knows it, as in a table that lists `TRBV6-2/6-3` as one gene."""
-    whole = call.strip()
-    return [whole] if whole and find(whole) is not None else names_in(call)
+    name = call.strip()
+    return [name] if name and find(name) is not None else names_in(call)
 
 
 def locus_of(name: str) -> str:
     """The locus that a gene's name begins with; empty if it begins with none."""
-    found = _LOCUS.match(imgt_spelling(name.strip().upper()))
-    return found[0] if found else ""
+    match = _LOCUS.match(imgt_spelling(name.strip().upper()))
+    return match[0] if match else ""
 
 
 def other_locus(segment: SegmentType, name: str, own: Sequence[str], reference: str) -> Exclusion | None:
@@ -109,11 +109,11 @@ class CallPolicy:
         if not names:
             return Exclusion.of(ExclusionKind.NO_CALL, segment=segment)
         each = [(name, self._segment(germline, segment, name)) for name in names]
-        kept = [found for name, found in each if not (is_orphon(name) and _is_unlisted_gene(found))]
-        listed = [found for found in kept if isinstance(found, Segment)]
-        if listed and len(listed) == len(kept) and len({(found.locus, found.sequence) for found in listed}) == 1:
+        kept = [meaning for name, meaning in each if not (is_orphon(name) and _is_unlisted_gene(meaning))]
+        listed = [meaning for meaning in kept if isinstance(meaning, Segment)]
+        if listed and len(listed) == len(kept) and len({(meaning.locus, meaning.sequence) for meaning in listed}) == 1:
             return listed[0]
-        if all(isinstance(found, Exclusion) and found.kind is ExclusionKind.OTHER_LOCUS for _, found in each):
+        if all(isinstance(meaning, Exclusion) and meaning.kind is ExclusionKind.OTHER_LOCUS for _, meaning in each):
             return each[0][1]
         if len(names) > 1 and self.ambiguous == "exclude":
             return Exclusion.of(ExclusionKind.AMBIGUOUS_CALL, segment=segment, call=call)
@@ -137,11 +137,11 @@ class CallPolicy:
         return first
 
 
-def _is_unlisted_gene(found: Segment | Exclusion) -> bool:
-    return isinstance(found, Exclusion) and found.kind is ExclusionKind.UNLISTED_GENE
+def _is_unlisted_gene(meaning: Segment | Exclusion) -> bool:
+    return isinstance(meaning, Exclusion) and meaning.kind is ExclusionKind.UNLISTED_GENE
 
 
 def is_replaced(germline: Germline, segment: SegmentType, call: str, used: Segment) -> bool:
     """Whether a call names anything but the segment that is used for it."""
-    found = (germline.find(segment, name) for name in meant_by(call, lambda name: germline.find(segment, name)))
-    return any(own is None or own.sequence != used.sequence for own in found)
+    segments = (germline.find(segment, name) for name in meant_by(call, lambda name: germline.find(segment, name)))
+    return any(segment_of_name is None or segment_of_name.sequence != used.sequence for segment_of_name in segments)

@@ -51,12 +51,12 @@ def checked(files: Mapping[str, str], *, published: bool) -> Checked:
     published  leave every allele as it is
     """
     parameters, _, *anchors = files
-    own = {allele_in(name): (name, sequence.upper()) for name, sequence in _GENES.findall(files[parameters])}
+    alleles = {allele_in(name): (name, sequence.upper()) for name, sequence in _GENES.findall(files[parameters])}
     texts, corrected, faults = dict(files), dict[str, str](), dict[str, str]()
     for entry, (file, kind) in product(_known(), zip(anchors, _SIDES, strict=True)):
-        if entry.allele not in own:
+        if entry.allele not in alleles:
             continue
-        name, sequence = own[entry.allele]
+        name, sequence = alleles[entry.allele]
         row = re.compile(rf"^(\s*{re.escape(name.strip())}\s*,\s*)(\d+)", re.MULTILINE)
         match = row.search(files[file])
         if match is None:

@@ -38,19 +38,19 @@ class Event:
 
     def distributions(self) -> dict[Key, dict[Key, float]]:
         """The probability of each outcome, by condition: () for an event that depends on nothing."""
-        found: dict[Key, dict[Key, float]] = defaultdict(dict)
+        distributions: dict[Key, dict[Key, float]] = defaultdict(dict)
         conditions = 1 if self.weights else 0
         for key, chance in zip(zip(*self.columns.values(), strict=True), self.probability, strict=True):
-            found[key[:conditions]][key[conditions:]] = chance
-        return found
+            distributions[key[:conditions]][key[conditions:]] = chance
+        return distributions
 
 
 def events(model: Model) -> dict[str, Event]:
     """The events of a model by name: the choices of alleles, then deletions, then insertions."""
-    found = [*_choices(model), *_deletions(model)]
+    listed = [*_choices(model), *_deletions(model)]
     for name, insertion in model.named_insertions.items():
-        found += _inserted(name, insertion)
-    return {event.name: event for event in found}
+        listed += _inserted(name, insertion)
+    return {event.name: event for event in listed}
 
 
 def _choices(model: Model) -> Iterator[Event]:
@@ -88,8 +88,8 @@ def _deletion(model: Model, segment: SegmentType, name: str, probability: Array)
     templates, ends = model.templates(segment), _palindromes(model, segment)
     outcomes = ("deleted_5", "deleted_3") if segment == "D" else ("deleted",)
     rows = [
-        (templates[place].allele, *(missing - most for missing, most in zip(index, ends[place], strict=True)))
-        for place, *index in np.ndindex(probability.shape)
+        (templates[allele].allele, *(missing - most for missing, most in zip(index, ends[allele], strict=True)))
+        for allele, *index in np.ndindex(probability.shape)
     ]
     columns = _columns([f"{segment.lower()}_call", *outcomes], rows)
     weights = dict(zip(((t.allele,) for t in templates), model.p_segment(segment).tolist(), strict=True))

@@ -216,9 +216,9 @@ class ExcludedRows:
         repertoire_id: Sequence[str] = (),
     ) -> "ExcludedRows":
         """Rows with one exclusion each."""
-        place: dict[Exclusion, int] = {}
-        code = np.array([place.setdefault(exclusion, len(place)) for exclusion in exclusions], dtype=np.int32)
-        return ExcludedRows(row, sequence_id, code, list(place), repertoire_id)
+        code_of: dict[Exclusion, int] = {}
+        code = np.array([code_of.setdefault(exclusion, len(code_of)) for exclusion in exclusions], dtype=np.int32)
+        return ExcludedRows(row, sequence_id, code, list(code_of), repertoire_id)
 
     def __len__(self) -> int:
         return len(self.row)

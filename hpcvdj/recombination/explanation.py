@@ -16,12 +16,15 @@ from os.path import commonprefix
 from typing import Any
 
 from hpcvdj.recombination.germline import PaperDForms, Segment, extended_d, extended_j, extended_v
+from hpcvdj.recombination.parts import Parts, letters
 
-_D_FIELDS = (
-    "d_form", "d_chew_backs", "d_chew_5", "d_chew_3", "d_trim_5", "d_trim_3", "p5d_length", "p3d_length",
+_OF_N1 = "n1", "n1_length", "np1", "np1_length"
+
+_DESCRIBED = (
+    "pathways", "n_length", "v_trim", "p3v_length", "d_call", "n", *_OF_N1, "d_form", "d_chew_backs",
+    "d_chew_5", "d_chew_3", "d_trim_5", "d_trim_3", "p5d_length", "p3d_length", "n2", "n2_length", "np2", "np2_length",
+    "p5j_length", "j_trim",
 )  # fmt: skip
-_LEFT_FIELDS = ("n1", "n1_length", "np1", "np1_length")
-_RIGHT_FIELDS = ("n2", "n2_length", "np2", "np2_length")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +48,15 @@ class DForm:
         return self.start == self.stop
 
     @property
-    def origins(self) -> tuple[str, str, str]:
-        """The letters lost 5', kept and lost 3': `D` for a base of the gene, 5 or 3 for a P-nucleotide of that end."""
+    def letters(self) -> str:
+        """Of the extended segment, as of `hpcvdj.recombination.parts`."""
         # The P-nucleotides mirror the gene, so there are as many at either end.
-        letters = "5" * self.p5 + "D" * len(self.segment.sequence) + "3" * self.p5
-        return letters[: self.start], letters[self.start : self.stop], letters[self.stop :]
+        return letters("D", len(self.segment.sequence), self.p5, self.p5)
 
     @property
     def lost(self) -> int:
         """Bases of the gene that are not in the form, P-nucleotides aside."""
-        return len(self.segment.sequence) - self.origins[1].count("D")
+        return len(self.segment.sequence) - self.letters[self.start : self.stop].count("D")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +149,12 @@ class Explanation:
         length, a, b = len(self.cdr3), self.longest_v, self.longest_j
         if not self.d:
             return (Placement(None, None, length, a, b),)
-        found = []
+        placements = []
         for segment in self.d:
             extended = extended_d(segment.sequence, self.max_p)
             p5 = min(self.max_p, len(segment.sequence))
             ways = len(extended) if self.d_forms == PaperDForms.name else 1
-            found.append(Placement(DForm(segment, 0, 0, p5, ways), None, length, a, b))
+            placements.append(Placement(DForm(segment, 0, 0, p5, ways), None, length, a, b))
             for at in range(length):
                 if at - a > self.max_n:
                     break
@@ -160,8 +162,8 @@ class Explanation:
                     stop = at + form.stop - form.start
                     placement = Placement(form, at, length - stop + at, min(a, at), min(b, length - stop))
                     if placement.gap - placement.longest_v - placement.longest_j <= self.max_n:
-                        found.append(placement)
-        return tuple(found)
+                        placements.append(placement)
+        return tuple(placements)
 
     def _forms_at(self, segment: Segment, extended: str, p5: int, at: int) -> Iterator[DForm]:
         """The forms of a gene, but the empty one, that the CDR3 reads from base `at` on."""
@@ -227,58 +229,30 @@ class Explanation:
         lost = lost_v + lost_j + (form.lost if form else 0)
         return lost, -pathway.v_length, form.segment.allele if form else "", pathway.d_at or 0, pathway.j_length
 
-    def describe(self, pathway: Pathway) -> dict[str, Any]:
-        """A pathway in words: AIRR Rearrangement names where that schema has them, plain names elsewhere.
-
-        Lengths and trims are int, nucleotides str in the reading direction of the CDR3; None where the pathways of a
-        group differ (n1, n2 and the trims of a D that is chewed away) or where there is no D.
-        """
-        right = len(self.cdr3) - pathway.j_length
-        p3v = max(0, pathway.v_length - len(self.v.sequence))
-        p5j = max(0, pathway.j_length - len(self.j.sequence))
-        n = slice(pathway.v_length, right)
-        np = slice(pathway.v_length - p3v, right + p5j)
-        return {
-            "pathways": pathway.multiplicity,
-            "n_length": pathway.n_length,
-            "v_trim": max(0, len(self.v.sequence) - pathway.v_length),
-            "p3v_length": p3v,
-            **self._middle(pathway, n, np),
-            "p5j_length": p5j,
-            "j_trim": max(0, len(self.j.sequence) - pathway.j_length),
-        }
-
-    def _middle(self, pathway: Pathway, n: slice, np: slice) -> dict[str, Any]:
-        """What `describe` says of D and the n-nucleotides; V and J forms leave the bases `n`, their segments `np`."""
-        cdr3, form, at = self.cdr3, pathway.d, pathway.d_at
-        if form is None:
-            known = dict(zip(_LEFT_FIELDS, (cdr3[n], pathway.n_length, cdr3[np], len(cdr3[np])), strict=True))
-            return {"d_call": None, "n": cdr3[n], **known, **dict.fromkeys((*_D_FIELDS, *_RIGHT_FIELDS))}
-        if at is None:
-            unknown = dict.fromkeys((*_D_FIELDS, *_LEFT_FIELDS, *_RIGHT_FIELDS))
-            known = {"d_chew_backs": form.chew_backs, "d_form": "", "p5d_length": 0, "p3d_length": 0}
-            return {"d_call": form.segment.allele, "n": cdr3[n], **unknown, **known}
-        lost_5, kept, lost_3 = form.origins
-        p5d, p3d, stop = kept.count("5"), kept.count("3"), at + len(kept)
-        n1, n2 = cdr3[n.start : at], cdr3[stop : n.stop]
-        np1, np2 = cdr3[np.start : at + p5d], cdr3[stop - p3d : np.stop]
-        trims = len(lost_5), len(lost_3), lost_5.count("D"), lost_3.count("D")
-        return {
-            "d_call": form.segment.allele,
-            "n": n1 + n2,
-            **dict(zip(_LEFT_FIELDS, (n1, len(n1), np1, len(np1)), strict=True)),
-            **dict(zip(_D_FIELDS, (cdr3[at:stop], form.chew_backs, *trims, p5d, p3d), strict=True)),
-            **dict(zip(_RIGHT_FIELDS, (n2, len(n2), np2, len(np2)), strict=True)),
-        }
+    def _parts(self, pathway: Pathway) -> Parts:
+        v, j, form = len(self.v.sequence), len(self.j.sequence), pathway.d
+        of_v, of_j = letters("V", v, 0, min(v, self.max_p)), letters("J", j, min(j, self.max_p))
+        ends = self.cdr3, of_v, pathway.v_length, of_j, pathway.j_length
+        return Parts(*ends) if form is None else Parts(*ends, form.letters, slice(form.start, form.stop), pathway.d_at)
 
     def track(self, pathway: Pathway) -> str:
-        """One letter for each base of the CDR3: V, D, J; `v`, `d`, `j` for their P-nucleotides; `n`."""
-        letters = ("V" * min(pathway.v_length, len(self.v.sequence))).ljust(pathway.v_length, "v")
-        if pathway.d is not None and pathway.d_at is not None:
-            letters = letters.ljust(pathway.d_at, "n") + pathway.d.origins[1].replace("5", "d").replace("3", "d")
-        letters = letters.ljust(len(self.cdr3) - pathway.j_length, "n")
-        j = min(pathway.j_length, len(self.j.sequence))
-        return letters.ljust(len(self.cdr3) - j, "j") + "J" * j
+        """One letter for each base of the CDR3, as of `Parts.track`."""
+        return self._parts(pathway).track()
+
+    def describe(self, pathway: Pathway) -> dict[str, Any]:
+        """A pathway in words, as of `Parts.describe`, with its number, its n-nucleotides and its D allele.
+
+        None where the pathways of a group differ (n1, n2 and the trims of a D that is chewed away) or where there is
+        no D.
+        """
+        facts, form = self._parts(pathway).describe(), pathway.d
+        facts |= {"pathways": pathway.multiplicity, "n_length": pathway.n_length}
+        facts["n"] = facts["n1"] + facts.get("n2", "")
+        if form is not None:
+            facts |= {"d_call": form.segment.allele, "d_chew_backs": form.chew_backs}
+            if form.empty:
+                facts |= {**dict.fromkeys(_OF_N1), "d_form": "", "p5d_length": 0, "p3d_length": 0}
+        return {name: facts.get(name) for name in _DESCRIBED}
 
     def as_json(self, number: int) -> dict[str, Any]:
         """Everything, with the `number` most direct pathways, of the types that JSON has."""

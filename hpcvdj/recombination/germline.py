@@ -210,16 +210,16 @@ class Germline:
 
     def meant(self, segment_type: str, name: str) -> list[Segment]:
         """The segments that the name of an allele, a gene or a family means, as of `names.alleles_by_name`."""
-        segments, places = self._by_name[segment_type]
+        segments, indices = self._by_name[segment_type]
         normal = normal_name(name)
-        meant = [segments[place] for place in places.get(normal, ())]
+        meant = [segments[index] for index in indices.get(normal, ())]
         # A gene TRBV7 is not the family of TRBV7-1.
         return [segment for segment in meant if normal_name(segment.gene) == normal] or meant
 
     @cached_property
     def _by_name(self) -> dict[str, tuple[list[Segment], dict[str, tuple[int, ...]]]]:
-        kinds = {kind: [own for own in self.segments if own.segment_type == kind] for kind in SEGMENT_TYPES}
-        return {kind: (listed, alleles_by_name(own.allele for own in listed)) for kind, listed in kinds.items()}
+        kinds = {kind: [segment for segment in self.segments if segment.segment_type == kind] for kind in SEGMENT_TYPES}
+        return {kind: (listed, alleles_by_name(segment.allele for segment in listed)) for kind, listed in kinds.items()}
 
     def facts(self) -> dict[str, str | int]:
         """What results record of it."""
@@ -253,7 +253,7 @@ def read_germline(table: Tables, *, max_p: int = MAX_P, d_alleles: DAlleles = "f
     paths: dict[str, Path] = {}
     for name in map(str, given):
         if name in names and not Path(name).is_file():
-            paths |= {own: packaged[own] for own in names[name]}
+            paths |= {name_of_table: packaged[name_of_table] for name_of_table in names[name]}
         else:
             paths[name] = Path(name)
     if not paths:
@@ -272,7 +272,7 @@ def _union(tables: list[Germline]) -> Germline:
         for segment in table.segments:
             key = (segment.segment_type, imgt_spelling(segment.allele))
             first, name = listed.setdefault(key, (segment, table.name))
-            facts = [(own.locus, own.functional, own.sequence) for own in (first, segment)]
+            facts = [(alike.locus, alike.functional, alike.sequence) for alike in (first, segment)]
             if facts[0] != facts[1]:
                 shown = " and ".join(" ".join(fact) for fact in facts)
                 raise InputError(

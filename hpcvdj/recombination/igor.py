@@ -88,15 +88,15 @@ _WITHOUT_D = ("v_choice", "j_choice", "v_3_del", "j_5_del", "vj_ins", "vj_dinucl
 
 def olga_folder() -> Path | None:
     """Where an installed `olga` has its models; its code is not imported."""
-    found = find_spec("olga")
-    places = list(found.submodule_search_locations or ()) if found else []
-    return Path(places[0]) / "default_models" if places else None
+    spec = find_spec("olga")
+    folders = list(spec.submodule_search_locations or ()) if spec else []
+    return Path(folders[0]) / "default_models" if folders else None
 
 
 def model_folders() -> dict[str, Path]:
     """The models that have a name, and their folders: those of an installed olga, and those that come with hpcvdj."""
     olga = olga_folder()
-    named = {} if olga is None else {name: olga / place for name, place in OLGA_FOLDERS.items()}
+    named = {} if olga is None else {name: olga / folder for name, folder in OLGA_FOLDERS.items()}
     return named | model_paths()
 
 
@@ -127,7 +127,7 @@ def model_folder(name: str | Path) -> Path:
         if str(name) in OLGA_FOLDERS and str(name) not in named:
             raise InputError(f"model {name} is one of olga's; {installing('models')}, or give the folder of a model")
         if str(name) not in named:
-            of_species = [own for own in {**OLGA_FOLDERS, **named} if own.startswith(f"{name}_")]
+            of_species = [model for model in {**OLGA_FOLDERS, **named} if model.startswith(f"{name}_")]
             if of_species:
                 raise InputError(f"{name}: a model is of one locus; of {name} there are {', '.join(of_species)}")
             there = ", ".join({**OLGA_FOLDERS, **named})
@@ -138,33 +138,31 @@ def model_folder(name: str | Path) -> Path:
 
 def origin_of(folder: Path) -> Origin:
     """Where the model in a folder comes from, and what it is good for."""
-    names = {} if folder.parent != olga_folder() else {place: name for name, place in OLGA_FOLDERS.items()}
+    names = {} if folder.parent != olga_folder() else {name_there: name for name, name_there in OLGA_FOLDERS.items()}
     if folder.name not in names:
         return read_origin(folder)
     species, locus = names[folder.name].split("_")
     use = "for most purposes" if locus.startswith("t") else "for junctions without somatic hypermutation"
-    version = next((f" {own.version}" for own in distributions(name="olga")), "")
+    version = next((f" {package.version}" for package in distributions(name="olga")), "")
     return Origin(f"published with OLGA{version}: {species} {locus.upper()}, {use}")
 
 
 def folder_texts(folder: Path) -> dict[str, str]:
     """The files of the model in a folder, by the names that OLGA gives them; InputError if one cannot be read."""
     remedy = f"a model's folder has {', '.join(FILES)}"
-    return {name: read_text(path, "model file", remedy) for name, path in zip(FILES, _files(folder), strict=True)}
+    return {name: read_text(path, "model file", remedy) for name, path in zip(FILES, model_files(folder), strict=True)}
 
 
 _Events = dict[str, list[tuple[str, ...]]]
 """The realisations of each event, by its nickname and in the order of their indices."""
 
 
-def _files(folder: Path) -> list[Path]:
-    """Where the files of a model are: of IGoR in subfolders, of OLGA beside each other."""
-    found = [next((folder / name for name in PARAMETERS if (folder / name).is_file()), folder / FILES[0])]
-    found.append(found[0].with_name(FILES[1]))
-    for name in FILES[2:]:
-        placed = folder / "ref_genome" / name
-        found.append(placed if placed.is_file() else folder / name)
-    return found
+def model_files(folder: Path) -> list[Path]:
+    """Where the `FILES` of a model are: of IGoR in subfolders, of OLGA beside each other."""
+    parameters = next((folder / name for name in PARAMETERS if (folder / name).is_file()), folder / FILES[0])
+    anchors = ((folder / "ref_genome" / name, folder / name) for name in FILES[2:])
+    in_folder = [of_igor if of_igor.is_file() else of_olga for of_igor, of_olga in anchors]
+    return [parameters, parameters.with_name(FILES[1]), *in_folder]
 
 
 def read_model(folder: Path, name: str | None = None, *, pseudogenes: bool = False, published: bool = False) -> Model:
@@ -176,7 +174,7 @@ def read_model(folder: Path, name: str | None = None, *, pseudogenes: bool = Fal
     """
     files = folder_texts(folder)
     known = checked(files, published=published)
-    params, marginals, v_anchors, j_anchors = map(_Lines, _files(folder), known.texts.values())
+    params, marginals, v_anchors, j_anchors = map(_Lines, model_files(folder), known.texts.values())
     digest = model_digest(known.texts.values())
     events = _events(params)
     tables, axes = _marginals(marginals, events)
@@ -254,7 +252,7 @@ def model_digest(texts: Iterable[str]) -> str:
 
 def _events(lines: _Lines) -> _Events:
     """The events by their nicknames."""
-    found: dict[str, list[tuple[int, tuple[str, ...]]]] = {}
+    realisations: dict[str, list[tuple[int, tuple[str, ...]]]] = {}
     section, nickname = "", ""
     for number, line in lines:
         if line[0] == "@":
@@ -263,7 +261,7 @@ def _events(lines: _Lines) -> _Events:
             nickname = line.split(";")[-1]
             if nickname not in _AXES:
                 raise lines.error(number, f"event {nickname!r} is not known")
-            found[nickname] = []
+            realisations[nickname] = []
         elif section == "Event_list" and line[0] == "%":
             *values, index = line[1:].split(";")
             if not nickname or not index.strip().isdecimal():
@@ -271,8 +269,8 @@ def _events(lines: _Lines) -> _Events:
             if len(values) != (2 if nickname in _GENES else 1):
                 raise lines.error(number, f"not a realisation of {nickname}")
             # The index, not the order of lines, places a realisation.
-            found[nickname].append((int(index), tuple(value.strip() for value in values)))
-    for nickname, rows in found.items():
+            realisations[nickname].append((int(index), tuple(value.strip() for value in values)))
+    for nickname, rows in realisations.items():
         if sorted(index for index, _ in rows) != list(range(len(rows))):
             raise InputError(f"{lines.path}: the indices of {nickname} are not 0 … {len(rows) - 1}; correct the file")
         if not rows:
@@ -283,7 +281,7 @@ def _events(lines: _Lines) -> _Events:
             raise InputError(
                 f"{lines.path}: {nickname} has realisations {', '.join(order)}, not {', '.join(fixed)}; correct it"
             )
-    events = {nickname: [values for _, values in sorted(rows)] for nickname, rows in found.items()}
+    events = {nickname: [values for _, values in sorted(rows)] for nickname, rows in realisations.items()}
     missing = set(_WITH_D if "d_gene" in events else _WITHOUT_D) ^ set(events)
     if missing:
         raise InputError(f"{lines.path}: has not the events of a VDJ or a VJ model ({', '.join(sorted(missing))})")
@@ -309,10 +307,10 @@ def _marginals(lines: _Lines, events: _Events) -> tuple[dict[str, Array], dict[s
                 tables[name] = np.full(sizes, np.nan)
             elif line[0] == "#":
                 parents = re.findall(r"\[([^,\]]+),(\d+)\]", line)
-                own = [*(parent for parent, _ in parents), name]
-                if axes.setdefault(name, own) != own:
+                names = [*(parent for parent, _ in parents), name]
+                if axes.setdefault(name, names) != names:
                     raise ValueError(f"{name} has other parents than above")
-                where = tuple(int(place) for _, place in parents)
+                where = tuple(int(index) for _, index in parents)
             elif line[0] == "%":
                 axes.setdefault(name, [name])
                 values = np.array([float(value) for value in line[1:].split(",")])
@@ -349,15 +347,15 @@ def _marginals(lines: _Lines, events: _Events) -> tuple[dict[str, Array], dict[s
 
 def _anchors(lines: _Lines) -> dict[str, tuple[int, str]]:
     """(place of the anchor codon, function) by gene name."""
-    found = {}
+    anchors = {}
     number = 1
     try:
         for number, row in enumerate(csv.reader(io.StringIO(lines.text)), 1):
             if number > 1 and row:
-                found[row[0].strip()] = int(row[1]), row[2].strip()
+                anchors[row[0].strip()] = int(row[1]), row[2].strip()
     except (IndexError, ValueError, csv.Error):
         raise lines.error(number, "not a gene, its anchor and its function") from None
-    return found
+    return anchors
 
 
 def _palindrome(lines: _Lines, events: _Events, event: str) -> int:

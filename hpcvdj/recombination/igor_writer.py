@@ -29,15 +29,15 @@ def _params(model: Model) -> Iterator[str]:
         if templates:
             name = "d_gene" if segment == "D" else f"{segment.lower()}_choice"
             yield f"#GeneChoice;{segment}_gene;Undefined_side;{priority.get(segment, 6)};{name}"
-            yield from (f"%{own.allele};{own.sequence};{place}" for place, own in enumerate(templates))
+            yield from (f"%{template.allele};{template.sequence};{index}" for index, template in enumerate(templates))
     for gene, side, name, most, size in _deletions(model):
         yield f"#Deletion;{gene};{side};5;{name}"
-        yield from (f"%{place - most};{place}" for place in range(size))
-    for order, (name, own) in zip((4, 2), model.named_insertions.items(), strict=False):
+        yield from (f"%{index - most};{index}" for index in range(size))
+    for order, (name, insertion) in zip((4, 2), model.named_insertions.items(), strict=False):
         yield f"#Insertion;{name}_genes;Undefined_side;{order};{name.lower()}_ins"
-        yield from (f"%{length};{length}" for length in range(len(own.lengths)))
+        yield from (f"%{length};{length}" for length in range(len(insertion.lengths)))
         yield f"#DinucMarkov;{name}_genes;Undefined_side;{order - 1};{name.lower()}_dinucl"
-        yield from (f"%{base};{place}" for place, base in enumerate(BASES))
+        yield from (f"%{base};{index}" for index, base in enumerate(BASES))
     yield "@Edges"
     choice = {
         segment: f"GeneChoice_{segment}_gene_Undefined_side_prio{priority.get(segment, 6)}_size{len(templates)}"
@@ -63,10 +63,10 @@ def _deletions(model: Model) -> Iterator[tuple[str, str, str, int, int]]:
     """Gene, side, name, the most P-nucleotides and the number of values of each deletion."""
     for segment, name, values in (("V", "v_3_del", model.v_deletions), ("J", "j_5_del", model.j_deletions)):
         templates = model.templates(segment)  # type: ignore[arg-type]
-        yield (*_SIDES[segment], name, max(len(own.extended) - len(own.segment) for own in templates), values.shape[1])
+        yield (*_SIDES[segment], name, max(len(t.extended) - len(t.segment) for t in templates), values.shape[1])
     if model.has_d:
-        most_5 = max(own.p5 for own in model.d)
-        most_3 = max(len(own.extended) - len(own.segment) - own.p5 for own in model.d)
+        most_5 = max(template.p5 for template in model.d)
+        most_3 = max(len(template.extended) - len(template.segment) - template.p5 for template in model.d)
         yield "D_gene", "Five_prime", "d_5_del", most_5, model.d_deletions.shape[1]
         yield "D_gene", "Three_prime", "d_3_del", most_3, model.d_deletions.shape[2]
 
@@ -89,9 +89,9 @@ def _marginals(model: Model) -> Iterator[str]:
     if model.has_d:
         yield from _event("d_5_del", model.d_deletions.sum(axis=2), ("d_gene",))
         yield from _event("d_3_del", _given(model.d_deletions), ("d_gene", "d_5_del"))
-    for name, own in model.named_insertions.items():
-        yield from _event(f"{name.lower()}_ins", own.lengths)
-        yield from _event(f"{name.lower()}_dinucl", _steps(own))
+    for name, insertion in model.named_insertions.items():
+        yield from _event(f"{name.lower()}_ins", insertion.lengths)
+        yield from _event(f"{name.lower()}_dinucl", _steps(insertion))
 
 
 def _given(joint: Array) -> Array:
@@ -100,9 +100,9 @@ def _given(joint: Array) -> Array:
     return np.asarray(joint / np.where(sums > 0, sums, 1.0))
 
 
-def _steps(own: Insertion) -> Array:
+def _steps(insertion: Insertion) -> Array:
     """The base before is the first axis; what never comes before has equal chances, as every row must add up to 1."""
-    steps = own.transitions.T.copy()
+    steps = insertion.transitions.T.copy()
     steps[steps.sum(axis=1) == 0] = 0.25
     return steps.reshape(-1)
 
@@ -111,17 +111,17 @@ def _event(name: str, values: Array, parents: Sequence[str] = ()) -> Iterator[st
     yield f"@{name}"
     yield f"$Dim[{','.join(map(str, values.shape))}]"
     for where in np.ndindex(values.shape[: len(parents)]):
-        yield "#" + ",".join(f"[{parent},{place}]" for parent, place in zip(parents, where, strict=True))
+        yield "#" + ",".join(f"[{parent},{index}]" for parent, index in zip(parents, where, strict=True))
         yield "%" + ",".join(map(repr, values[where].tolist()))
 
 
 def _anchors(model: Model, segment: SegmentType) -> Iterator[str]:
     yield "gene,anchor_index,function"
-    for own in model.templates(segment):
-        yield f"{own.allele},{_anchor(own, segment)},{own.function or 'P'}"
+    for template in model.templates(segment):
+        yield f"{template.allele},{_anchor(template, segment)},{template.function or 'P'}"
 
 
-def _anchor(own: Template, segment: SegmentType) -> int:
-    if not own.segment:
+def _anchor(template: Template, segment: SegmentType) -> int:
+    if not template.segment:
         return 0
-    return len(own.sequence) - len(own.segment) if segment == "V" else len(own.segment) - 3
+    return len(template.sequence) - len(template.segment) if segment == "V" else len(template.segment) - 3

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from hpcvdj.recombination.models import Array, Insertion, Model, Template
+from hpcvdj.recombination.parts import Parts
 from hpcvdj.recombination.scenarios import Scenario, insertion_probability, kept_lengths, scenarios
 
 Side = list[tuple[float, int, int]]
@@ -26,6 +27,11 @@ Side = list[tuple[float, int, int]]
 
 Cell = tuple[int, tuple[int, int], float, Side, Side, int, int]
 """D, its deletions, the probability of both choices, what can be left and right of it, where it begins and stops."""
+
+_DESCRIBED = (
+    "v_trim", "p3v_length", "n1", "d_form", "d_trim_5", "d_trim_3", "p5d_length", "p3d_length", "n2", "p5j_length",
+    "j_trim",
+)  # fmt: skip
 
 
 def most_likely(model: Model, junction: str, v: Iterable[int], j: Iterable[int], number: int) -> list[Scenario]:
@@ -40,11 +46,11 @@ def _in_order(model: Model, junction: str, v: list[int], j: list[int], number: i
     length = len(junction)
     cells = _best_cells(model, junction, v, j, number)
     # (- probability, cell, place in `left`, place in `right`): the largest is popped first.
-    heap = [(-cell[2] * cell[3][0][0] * cell[4][0][0], place, 0, 0) for place, cell in enumerate(cells)]
+    heap = [(-cell[2] * cell[3][0][0] * cell[4][0][0], k, 0, 0) for k, cell in enumerate(cells)]
     heapq.heapify(heap)
     while heap:
-        probability, place, a, b = heapq.heappop(heap)
-        d, deleted, factor, left, right, start, stop = cells[place]
+        probability, k, a, b = heapq.heappop(heap)
+        d, deleted, factor, left, right, start, stop = cells[k]
         (_, v_place, v_kept), (_, j_place, j_kept) = left[a], right[b]
         inserted = junction[v_kept:start], junction[stop : length - j_kept]
         lost = len(model.v[v_place].extended) - v_kept, len(model.j[j_place].extended) - j_kept
@@ -52,7 +58,7 @@ def _in_order(model: Model, junction: str, v: list[int], j: list[int], number: i
         # Each pair of places is reached once: along `left` from its beginning only.
         for c, e in ((a, b + 1), (a + 1, b))[: 1 if b else 2]:
             if c < len(left) and e < len(right):
-                heapq.heappush(heap, (-factor * left[c][0] * right[e][0], place, c, e))
+                heapq.heappush(heap, (-factor * left[c][0] * right[e][0], k, c, e))
 
 
 def _best_cells(model: Model, junction: str, v: list[int], j: list[int], number: int) -> list[Cell]:
@@ -70,8 +76,8 @@ def _best_cells(model: Model, junction: str, v: list[int], j: list[int], number:
     ]
     rights = [_sides(junction, [(k, 1.0, model.j[k], model.j_deletions[k])], dj, at_start=False) for k in j]
     best_left, best_right = (
-        np.array([[side[0][0] if side else 0.0 for side in sides] for sides in own]).reshape(len(own), length + 1)
-        for own in (lefts, rights)
+        np.array([[side[0][0] if side else 0.0 for side in sides] for sides in lists]).reshape(len(lists), length + 1)
+        for lists in (lefts, rights)
     )
     # (probability of the best scenario, - order, cell): the smallest is first.
     kept: list[tuple[float, int, Cell]] = []
@@ -103,12 +109,12 @@ def _sides(
         return insertion_probability(letters[first:last], insertion)
 
     sides: list[Side] = [[] for _ in range(len(junction) + 1)]
-    for place, chance, template, deletions in alleles:
+    for allele, chance, template, deletions in alleles:
         for kept, deletion in kept_lengths(template, deletions, junction, at_start=at_start):
             for end in range(kept, min(len(junction), kept + len(insertion.lengths) - 1) + 1):
                 probability = chance * deletion * inserted(kept, end)
                 if probability > 0:
-                    sides[end].append((probability, place, kept))
+                    sides[end].append((probability, allele, kept))
     return [sorted(side, key=lambda item: (-item[0], *item[1:])) for side in sides]
 
 
@@ -149,52 +155,30 @@ class LikelyScenarios:
         """The posterior probability of all `scenarios` together."""
         return sum(map(self.posterior, self.scenarios))
 
-    def track(self, scenario: Scenario) -> str:
-        """One letter for each base of the junction: V, D, J; `v`, `d`, `j` for their P-nucleotides; `n`."""
-        return "".join(self._parts(scenario))
+    def _parts(self, scenario: Scenario) -> Parts:
+        model = self.model
+        v, j = model.v[scenario.v].letters("V"), model.j[scenario.j].letters("J")
+        ends = self.junction, v, len(v) - scenario.v_deleted, j, len(j) - scenario.j_deleted
+        if scenario.d is None or scenario.d_deleted is None:
+            return Parts(*ends)
+        d, (left, right) = model.d[scenario.d].letters("D"), scenario.d_deleted
+        return Parts(*ends, d, slice(left, len(d) - right), len(v) - scenario.v_deleted + len(scenario.inserted[0]))
 
-    def _parts(self, scenario: Scenario) -> list[str]:
-        """The letters of V, the insertion behind it, D, the insertion behind it, J; without D, of V, insertion, J."""
-        v = self.model.v[scenario.v].origins("V")
-        parts = [v[: len(v) - scenario.v_deleted], "n" * len(scenario.inserted[0])]
-        if scenario.d is not None and scenario.d_deleted is not None:
-            d = self.model.d[scenario.d].origins("D")
-            parts += [d[scenario.d_deleted[0] : len(d) - scenario.d_deleted[1]], "n" * len(scenario.inserted[1])]
-        return [*parts, self.model.j[scenario.j].origins("J")[scenario.j_deleted :]]
+    def track(self, scenario: Scenario) -> str:
+        """One letter for each base of the junction, as of `Parts.track`."""
+        return self._parts(scenario).track()
 
     def describe(self, scenario: Scenario) -> dict[str, Any]:
-        """A scenario in words: AIRR Rearrangement names where that schema has them, plain names elsewhere.
-
-        Trims are bases of the segments, P-nucleotides not counted; None where there is no D.
-        """
-        model, (v, *_, j) = self.model, self._parts(scenario)
-        described: dict[str, Any] = {
+        """A scenario in words, as of `Parts.describe`; None where there is no D."""
+        facts = self._parts(scenario).describe()
+        return {
             "posterior": self.posterior(scenario),
             "probability": scenario.probability,
-            "v_call": model.v[scenario.v].allele,
-            "d_call": None,
-            "j_call": model.j[scenario.j].allele,
-            "v_trim": len(model.v[scenario.v].segment) - v.count("V"),
-            "p3v_length": v.count("v"),
-            "n1": scenario.inserted[0],
-            **dict.fromkeys(("d_form", "d_trim_5", "d_trim_3", "p5d_length", "p3d_length", "n2")),
-            "p5j_length": j.count("j"),
-            "j_trim": len(model.j[scenario.j].segment) - j.count("J"),
+            "v_call": self.model.v[scenario.v].allele,
+            "d_call": None if scenario.d is None else self.model.d[scenario.d].allele,
+            "j_call": self.model.j[scenario.j].allele,
+            **{name: facts.get(name) for name in _DESCRIBED},
             "track": self.track(scenario),
-        }
-        if scenario.d is None or scenario.d_deleted is None:
-            return described
-        template, (left, right) = model.d[scenario.d], scenario.d_deleted
-        origins = template.origins("D")
-        stop = len(origins) - right
-        return described | {
-            "d_call": template.allele,
-            "d_form": template.extended[left:stop],
-            "d_trim_5": origins[:left].count("D"),
-            "d_trim_3": origins[stop:].count("D"),
-            "p5d_length": origins[left : min(stop, template.p5)].count("d"),
-            "p3d_length": origins[max(left, template.p5) : stop].count("d"),
-            "n2": scenario.inserted[1],
         }
 
     def as_json(self) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
 from hpcvdj.recombination.germline import SEGMENT_TYPES, SegmentType
 from hpcvdj.recombination.names import alleles_by_name, normal_name
 from hpcvdj.recombination.origin import Origin
+from hpcvdj.recombination.parts import letters
 from hpcvdj.recombination.selection import Selection
 
 Array = NDArray[np.float64]
@@ -57,10 +58,9 @@ class Template:
     p5: int = 0
     function: str = "F"
 
-    def origins(self, letter: str) -> str:
-        """A letter for each base of `extended`: `letter` for one of `segment`, in lower case for a P-nucleotide."""
-        p3 = len(self.extended) - len(self.segment) - self.p5
-        return letter.lower() * self.p5 + letter * len(self.segment) + letter.lower() * p3
+    def letters(self, segment: SegmentType) -> str:
+        """A letter for each base of `extended`, as of `parts`; `segment` is V, D or J."""
+        return letters(segment, len(self.segment), self.p5, len(self.extended) - len(self.segment) - self.p5)
 
 
 ANY = "any"
@@ -149,7 +149,7 @@ class Model:
 
     def __repr__(self) -> str:
         """Its name, and how many alleles of each segment it has."""
-        numbers = ", ".join(f"{len(own)} {kind}" for kind, own in zip("VDJ", (self.v, self.d, self.j), strict=True))
+        numbers = ", ".join(f"{len(self.templates(kind))} {kind}" for kind in SEGMENT_TYPES.values())
         return f"<Model {self.name}: {numbers} alleles{', P(V, D, J)' * self.joint}>"
 
     def with_joint_choice(self) -> "Model":
@@ -236,10 +236,10 @@ class Model:
         Names are compared in lower case, without leading zeros and '/': TRBV07-01*02 is TRBV7-1*02.  A gene without
         '-' is also its own first member: TRBV2-1 is TRBV2.
         """
-        found = self._names[segment].get(normal_name(name))
-        if found is None or not self.ties or segment != "V":
-            return found
-        return tuple(sorted({tied for place in found for tied in self._tied[place]}))
+        indices = self._names[segment].get(normal_name(name))
+        if indices is None or not self.ties or segment != "V":
+            return indices
+        return tuple(sorted({tied for index in indices for tied in self._tied[index]}))
 
     @cached_property
     def _tied(self) -> list[tuple[int, ...]]:
@@ -257,9 +257,9 @@ class Model:
         """The alleles at some places, all by default; those that cannot contribute have a name, but no place."""
         if places is None:
             return Alleles(ANY, self.contributing(segment))
-        found = sorted(set(places))
-        names = ",".join(self.templates(segment)[place].allele for place in found)
-        return Alleles(names, tuple(place for place in found if place in self.contributing(segment)))
+        indices = sorted(set(places))
+        names = ",".join(self.templates(segment)[index].allele for index in indices)
+        return Alleles(names, tuple(index for index in indices if index in self.contributing(segment)))
 
     def resolve(self, segment: SegmentType, call: str) -> Alleles | Exclusion:
         """The alleles of an AIRR `v_call` or `j_call`, or why there are none.
@@ -273,16 +273,16 @@ class Model:
         lacking = [name for name, found in each if found is None]
         if lacking and not (len(lacking) < len(names) and all(map(is_orphon, lacking))):
             name = next((name for name in lacking if not is_orphon(name)), lacking[0])
-            own = tuple(dict.fromkeys(locus for t in self.templates(segment) if (locus := locus_of(t.allele))))
-            elsewhere = other_locus(segment, name, own, "model")
+            loci = tuple(dict.fromkeys(locus for t in self.templates(segment) if (locus := locus_of(t.allele))))
+            elsewhere = other_locus(segment, name, loci, "model")
             gene, star, _ = name.partition("*")
             known = self._names[segment].get(normal_name(gene), ())
-            if star and len({self.templates(segment)[place].allele.partition("*")[0] for place in known}) == 1:
+            if star and len({self.templates(segment)[index].allele.partition("*")[0] for index in known}) == 1:
                 return Exclusion.of(ExclusionKind.ALLELE_NOT_IN_MODEL, segment=segment, allele=name, gene=gene)
             if elsewhere or len(names) == 1:
                 return elsewhere or Exclusion.of(ExclusionKind.NOT_IN_MODEL, segment=segment, name=name)
             return Exclusion.of(ExclusionKind.TIE_NOT_IN_MODEL, segment=segment, name=name, call=call)
-        return self.alleles(segment, {place for _, found in each for place in found or ()})
+        return self.alleles(segment, {index for _, found in each for index in found or ()})
 
     def lacks(self, segment: SegmentType, call: str) -> bool:
         """Whether a call names a gene or allele that the model lacks."""
@@ -351,20 +351,20 @@ def stationary(transitions: Array) -> Array:
 
 def vanishing(model: Model) -> dict[str, str]:
     """Alleles of V and J genes of which the deletions leave nothing in most recombinations: these make no junction."""
-    found: dict[str, str] = {}
+    faults: dict[str, str] = {}
     sides: tuple[tuple[SegmentType, Array], ...] = (("V", model.v_deletions), ("J", model.j_deletions))
     for segment, deletions in sides:
         templates, chance = model.templates(segment), model.p_segment(segment)
-        kept = [own[: len(template.extended)].sum() for template, own in zip(templates, deletions, strict=True)]
+        kept = [p[: len(template.extended)].sum() for template, p in zip(templates, deletions, strict=True)]
         genes: dict[str, list[int]] = {}
-        for place in model.contributing(segment):
-            genes.setdefault(templates[place].allele.partition("*")[0], []).append(place)
-        for places in genes.values():
-            lost = 1 - sum(chance[k] * kept[k] for k in places) / chance[places].sum()
+        for index in model.contributing(segment):
+            genes.setdefault(templates[index].allele.partition("*")[0], []).append(index)
+        for indices in genes.values():
+            lost = 1 - sum(chance[k] * kept[k] for k in indices) / chance[indices].sum()
             if lost > MOST_LOST:
                 why = f"by its deletions, {100 * lost:.0f} % of the gene's recombinations make no junction"
-                found |= {templates[place].allele: why for place in places}
-    return found
+                faults |= {templates[index].allele: why for index in indices}
+    return faults
 
 
 def require_probabilities(model: Model) -> None:
@@ -385,19 +385,19 @@ def require_probabilities(model: Model) -> None:
         ("V", model.v_deletions), ("J", model.j_deletions), ("D", model.d_deletions),
     )  # fmt: skip
     for segment, deletions in sides:
-        for place in model.contributing(segment):
+        for index in model.contributing(segment):
             # Zeros only: the allele was never seen when the model was inferred, and is never made.
-            if deletions[place].any():
-                require(deletions[place], f"the deletions of {model.templates(segment)[place].allele}")
+            if deletions[index].any():
+                require(deletions[index], f"the deletions of {model.templates(segment)[index].allele}")
     for what, insertion in model.named_insertions.items():
         require(insertion.lengths, f"the lengths of {what} insertions")
         require(insertion.first, f"the first base of {what} insertions")
         for base, column in zip("ACGT", insertion.transitions.T, strict=True):
             require(column, f"the base after {base} in {what} insertions")
     left, right = np.indices(model.d_deletions.shape[1:])
-    for place in model.contributing("D"):
-        template = model.d[place]
-        lost = model.d_deletions[place][left + right > len(template.extended)].sum()
+    for index in model.contributing("D"):
+        template = model.d[index]
+        lost = model.d_deletions[index][left + right > len(template.extended)].sum()
         if lost > ALLOWED_ERROR:
             raise InputError(
                 f"{model.name}: deletes more of {template.allele} than it has, with probability {lost:.3g}; correct "

@@ -24,9 +24,9 @@ def normal_name(name: str) -> str:
     """
     name = imgt_spelling(name.strip().upper()).lower().replace("/", "").replace("tcr", "tr", 1)
     out: list[str] = []
-    for place, letter in enumerate(name):
+    for position, letter in enumerate(name):
         starts = not (out and out[-1].isdigit())
-        if letter == "0" and starts and name[place + 1 : place + 2].isdigit():
+        if letter == "0" and starts and name[position + 1 : position + 2].isdigit():
             continue
         out.append(letter)
     return "".join(out)
@@ -36,13 +36,13 @@ def alleles_by_name(alleles: Iterable[str]) -> dict[str, tuple[int, ...]]:
     """Places of the alleles that each normal name means: of an allele, a gene, a family (TRBV7 of TRBV7-1)."""
     names: dict[str, list[int]] = {}
     synonyms: dict[str, list[int]] = {}
-    for place, allele in enumerate(map(normal_name, alleles)):
+    for index, allele in enumerate(map(normal_name, alleles)):
         gene, star, number = allele.partition("*")
         family, dash, _ = gene.partition("-")
-        own = {allele, gene, family}
-        for name in own:
-            names.setdefault(name, []).append(place)
+        meanings = {allele, gene, family}
+        for name in meanings:
+            names.setdefault(name, []).append(index)
         if not dash:
             for name in {f"{gene}-1", f"{gene}-1{star}{number}"}:
-                synonyms.setdefault(name, []).append(place)
-    return {name: tuple(places) for name, places in {**synonyms, **names}.items()}
+                synonyms.setdefault(name, []).append(index)
+    return {name: tuple(indices) for name, indices in {**synonyms, **names}.items()}

@@ -13,8 +13,8 @@ _NOT_TABLES = ("REFUSED",)
 
 def germline_paths() -> dict[str, Path]:
     """The germline tables by name, such as human_trb."""
-    found = sorted((_INPUTS / "germline").glob("*.tsv"))
-    return {path.stem: path for path in found if path.stem not in _NOT_TABLES}
+    paths = sorted((_INPUTS / "germline").glob("*.tsv"))
+    return {path.stem: path for path in paths if path.stem not in _NOT_TABLES}
 
 
 def germline_names() -> dict[str, tuple[str, ...]]:
@@ -37,5 +37,5 @@ def anchors_paths() -> list[Path]:
 
 def model_paths() -> dict[str, Path]:
     """The folders of models by name, such as human_trb_m15."""
-    found = sorted((_INPUTS / "models").glob("*/model_params.txt"))
-    return {path.parent.name: path.parent for path in found}
+    paths = sorted((_INPUTS / "models").glob("*/model_params.txt"))
+    return {path.parent.name: path.parent for path in paths}

@@ -34,17 +34,17 @@ class Possible:
 
         def lengths(segment: str) -> Array:
             templates = {"V": model.v, "D": model.d, "J": model.j}[segment]
-            return np.array([len(own.extended) if own.segment else 0 for own in templates])
+            return np.array([len(template.extended) if template.segment else 0 for template in templates])
 
         v, j = (
-            own * (np.arange(own.shape[1]) < lengths(segment)[:, None])
-            for own, segment in ((model.v_deletions, "V"), (model.j_deletions, "J"))
+            deletions * (np.arange(deletions.shape[1]) < lengths(segment)[:, None])
+            for deletions, segment in ((model.v_deletions, "V"), (model.j_deletions, "J"))
         )
         d, choice = np.ones((1, 1, 1)), model.p_vj[:, None]
         if model.has_d:
             left, right = np.indices(model.d_deletions.shape[1:])
-            extended = np.array([len(own.extended) for own in model.d])
+            extended = np.array([len(template.extended) for template in model.d])
             d, choice = model.d_deletions * (left + right <= extended[:, None, None]), model.p_choice
         choice = choice * v.sum(axis=1)[:, None, None] * d.sum(axis=(1, 2))[:, None] * j.sum(axis=1)
-        inserted = np.prod([own.lengths.sum() for own in model.insertions])
+        inserted = np.prod([insertion.lengths.sum() for insertion in model.insertions])
         return Possible(choice, v, d, j, float(choice.sum() * inserted))

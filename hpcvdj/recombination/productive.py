@@ -52,8 +52,8 @@ def productive_choice(model: Model) -> Array:
         return np.asarray(model.p_vj * (inserted @ of_j.T))
     left, right = _after_insertion(of_v, steps, first), _before_insertion(of_j, steps, further[0])
     chances = model.p_choice
-    of_d = (_sum_of_d(model, place, steps) for place in range(len(model.d)))
-    return np.asarray(sum(chances[:, place] * (left @ forms @ right.T) for place, forms in enumerate(of_d)))
+    of_d = (_sum_of_d(model, allele, steps) for allele in range(len(model.d)))
+    return np.asarray(sum(chances[:, allele] * (left @ forms @ right.T) for allele, forms in enumerate(of_d)))
 
 
 def given_productive(model: Model) -> Model:
@@ -76,7 +76,7 @@ def _automaton() -> tuple[dict[str, Array], Array]:
     """
     partial = ["".join(bases) for size in range(3) for bases in product(BASES, repeat=size)]
     states = [("", bases) for bases in partial] + [("end", ""), ("on", ""), *(("on", bases) for bases in partial[1:])]
-    number = {state: place for place, state in enumerate(states)}
+    number = {state: index for index, state in enumerate(states)}
     steps = {base: np.zeros((len(states), len(states))) for base in BASES}
     for (before, bases), base in product(states, BASES):
         codon = bases + base
@@ -104,30 +104,30 @@ def _read(steps: dict[str, Array], text: str) -> Iterable[Array]:
 def _sums_of_v(model: Model, steps: dict[str, Array]) -> Array:
     """float64 [V, states]: P(deletion) summed over the forms of a V that end in a state."""
     sums = np.zeros((len(model.v), len(steps["A"])))
-    for place in model.contributing("V"):
-        text, deletions = model.v[place].extended, model.v_deletions[place]
+    for allele in model.contributing("V"):
+        text, deletions = model.v[allele].extended, model.v_deletions[allele]
         for kept, read in enumerate(_read(steps, text)):
             if kept and len(text) - kept < len(deletions):
-                sums[place] += deletions[len(text) - kept] * read[0]
+                sums[allele] += deletions[len(text) - kept] * read[0]
     return sums
 
 
 def _sums_of_j(model: Model, steps: dict[str, Array], accepted: Array) -> Array:
     """float64 [J, states]: P(deletion) summed over the forms of a J that end productively if they begin in a state."""
     sums = np.zeros((len(model.j), len(accepted)))
-    for place in model.contributing("J"):
-        text, deletions = model.j[place].extended, model.j_deletions[place]
+    for allele in model.contributing("J"):
+        text, deletions = model.j[allele].extended, model.j_deletions[allele]
         value = accepted
         for deleted in range(len(text) - 1, -1, -1):
             value = steps[text[deleted]] @ value
             if deleted < len(deletions):
-                sums[place] += deletions[deleted] * value
+                sums[allele] += deletions[deleted] * value
     return sums
 
 
-def _sum_of_d(model: Model, place: int, steps: dict[str, Array]) -> Array:
+def _sum_of_d(model: Model, allele: int, steps: dict[str, Array]) -> Array:
     """float64 [states, states]: P(deletions) summed over the forms of a D that lead from one state to another."""
-    text, deletions = model.d[place].extended, model.d_deletions[place]
+    text, deletions = model.d[allele].extended, model.d_deletions[allele]
     total = np.zeros_like(steps["A"])
     for left, of_left in enumerate(deletions[: len(text) + 1]):
         for kept, read in enumerate(_read(steps, text[left:])):
@@ -152,6 +152,6 @@ def _inserted(begun: Array, steps: list[NDArray[np.float64]], insertion: Inserti
     last = np.zeros((4, *begun.shape))
     for length, chance in enumerate(insertion.lengths[1:]):
         before = np.tensordot(insertion.transitions, last, 1) if length else np.multiply.outer(insertion.first, begun)
-        last = np.stack([own @ step.T for own, step in zip(before, steps, strict=True)])
+        last = np.stack([of_base @ step.T for of_base, step in zip(before, steps, strict=True)])
         total = total + chance * last.sum(axis=0)
     return np.asarray(total)

@@ -39,17 +39,17 @@ def insertion_probability(bases: str, insertion: Insertion) -> float:
     if len(bases) >= len(insertion.lengths):
         return 0.0
     probability = float(insertion.lengths[len(bases)])
-    for place, base in enumerate(bases):
+    for position, base in enumerate(bases):
         to = BASES.index(base)
         probability *= float(
-            insertion.first[to] if place == 0 else insertion.transitions[to, BASES.index(bases[place - 1])]
+            insertion.first[to] if position == 0 else insertion.transitions[to, BASES.index(bases[position - 1])]
         )
     return probability
 
 
 def misread(template: str, bases: str) -> int:
     """How many bases of a template are other ones in a junction; the texts have the same length."""
-    return sum(own != read for own, read in zip(template, bases, strict=True))
+    return sum(letter != read for letter, read in zip(template, bases, strict=True))
 
 
 def reading_probability(template: str, bases: str, error_rate: float) -> float:
@@ -134,13 +134,13 @@ def _middles(
         return
     vd, dj = model.insertions
     chances = model.p_choice[v, :, j]
-    for place, template in enumerate(model.d):
-        chance = float(chances[place])
+    for d, template in enumerate(model.d):
+        chance = float(chances[d])
         length = len(template.extended)
         for left in range(model.d_deletions.shape[1]):
             for right in range(model.d_deletions.shape[2]):
                 kept = length - left - right
-                p_deletions = float(model.d_deletions[place, left, right])
+                p_deletions = float(model.d_deletions[d, left, right])
                 if kept < 0 or p_deletions == 0:
                     continue
                 form = template.extended[left : length - right]
@@ -151,4 +151,4 @@ def _middles(
                         before, after = middle[:start], middle[start + kept :]
                         inserted = insertion_probability(before, vd) * insertion_probability(after[::-1], dj)
                         probability = chance * p_deletions * inserted * reading
-                        yield place, (left, right), (before, after), probability, misread(form, bases)
+                        yield d, (left, right), (before, after), probability, misread(form, bases)

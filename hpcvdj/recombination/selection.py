@@ -67,8 +67,8 @@ def features(
     sizes = range(int(lengths.max(initial=0)) + 1)
     for kind, of_pair in zip("VJ", zip(*genes, strict=True), strict=False):
         names = sorted(set(of_pair))
-        place = np.array([names.index(name) for name in of_pair], dtype=np.int64)
-        yield [f"{kind}_length:{name}:{size}" for name in names for size in sizes], place[pair] * len(sizes) + lengths
+        index = np.array([names.index(name) for name in of_pair], dtype=np.int64)
+        yield [f"{kind}_length:{name}:{size}" for name in names for size in sizes], index[pair] * len(sizes) + lengths
     rows = np.arange(len(lengths))
     for side in ("left", "right"):
         for position in range(1, SIDE + 1):
@@ -123,26 +123,26 @@ class Selection:
         lengths  int64 [junctions]: how many
         """
         listed = _choices(v_genes, j_genes)
-        number = np.array([len(own) for own in listed], dtype=np.int64)
+        number = np.array([len(pairs) for pairs in listed], dtype=np.int64)
         total = np.full(len(pair), -np.inf)
         for turn in range(number.max(initial=0)):
             rows = np.flatnonzero(number[pair] > turn)
-            genes = [own[turn % len(own)] for own in listed]
-            own = self._sum(genes, pair[rows], letters[rows], lengths[rows])
-            total[rows] = np.logaddexp(total[rows], own)
+            genes = [pairs[turn % len(pairs)] for pairs in listed]
+            of_genes = self._sum(genes, pair[rows], letters[rows], lengths[rows])
+            total[rows] = np.logaddexp(total[rows], of_genes)
         return np.asarray(np.clip(total - np.log(number)[pair], self.smallest, self.largest))
 
     def log_mean(self, v_genes: Sequence[str], j_genes: Sequence[str]) -> Floats:
         """The mean of Q over what the model makes with the genes of each pair: ln, float64 [pairs]; NaN if unknown."""
         listed = _choices(v_genes, j_genes)
-        return np.array([np.log(np.mean([self.means.get(own, np.nan) for own in genes])) for genes in listed])
+        return np.array([np.log(np.mean([self.means.get(pair, np.nan) for pair in genes])) for genes in listed])
 
     def _sum(self, genes: Sequence[Genes], pair: Counts, letters: NDArray[np.uint8], lengths: Counts) -> Floats:
         """The sum of the weights, of pairs with one V and one J gene; always added in the same order."""
         total = np.full(len(pair), self.intercept)
-        for names, place in features(genes, pair, letters, lengths):
-            # The last one is that of place -1.
-            total += np.array([*(self.weights.get(name, 0.0) for name in names), 0.0])[place]
+        for names, index in features(genes, pair, letters, lengths):
+            # The last one is that of index -1.
+            total += np.array([*(self.weights.get(name, 0.0) for name in names), 0.0])[index]
         return total
 
     def _lines(self) -> list[str]:
@@ -180,26 +180,26 @@ def read_selection(path: Path, model_digest: str) -> Selection:
         raise error(2, "is the factor of another model", "infer one of this model with `hpcvdj infer-selection`")
     if lines[2:3] != [_COLUMNS]:
         raise error(3, "not the columns feature and value")
-    found: dict[str, float] = {}
+    numbers_by_name: dict[str, float] = {}
     for number, line in enumerate(body, start=4):
         name, _, text = line.partition("\t")
         value = _number(text)
         if value is None or not (name in _NUMBERS or _is_feature(name)):
             raise error(number, f"not a feature and a number: {line[:60]!r}")
-        if name in found:
+        if name in numbers_by_name:
             raise error(number, f"{name} is there twice")
-        found[name] = value
-    missing = [name for name in _NUMBERS if name not in found]
+        numbers_by_name[name] = value
+    missing = [name for name in _NUMBERS if name not in numbers_by_name]
     if missing or lines[-1] or facts.pop("lines_sha256") != _digest(body):
         raise error(len(lines) - 1, "the lines are not those that were written: some are missing or changed")
     means = {}
-    for name in [name for name in found if name.startswith(f"{_MEAN}:")]:
+    for name in [name for name in numbers_by_name if name.startswith(f"{_MEAN}:")]:
         _, v, j = name.split(":")
-        means[v, j] = found.pop(name)
-    numbers = {name: found.pop(name) for name in _NUMBERS}
+        means[v, j] = numbers_by_name.pop(name)
+    numbers = {name: numbers_by_name.pop(name) for name in _NUMBERS}
     if numbers["smallest"] > numbers["largest"] or any(mean <= 0 for mean in means.values()):
         raise error(4, "the range of the factor is empty, or a mean is not above 0")
-    return Selection(found, **numbers, means=means, facts=facts)
+    return Selection(numbers_by_name, **numbers, means=means, facts=facts)
 
 
 def _choices(v_genes: Sequence[str], j_genes: Sequence[str]) -> list[list[Genes]]:

@@ -133,16 +133,16 @@ def read_alphabet(path: Path) -> Alphabet:
             continue
         symbol, colon, parts = line.partition(":")
         symbol = symbol.strip(RESERVED)
-        place = f"{path}, line {number}"
+        where = f"{path}, line {number}"
         if not colon:
-            raise InputError(f"{place}: no colon; write a symbol, a colon, and its symbols or codons with commas")
+            raise InputError(f"{where}: no colon; write a symbol, a colon, and its symbols or codons with commas")
         if symbol in custom:
-            raise InputError(f"{place}: symbol {symbol!r} is defined twice; remove one of the lines")
+            raise InputError(f"{where}: symbol {symbol!r} is defined twice; remove one of the lines")
         custom[symbol] = [part for part in (text.strip(RESERVED) for text in parts.split(",")) if part]
         try:
             alphabet = Alphabet.of(custom)
         except InputError as error:
-            raise InputError(f"{place}: {error}") from None
+            raise InputError(f"{where}: {error}") from None
     if not custom:
         raise InputError(f"{path}: defines no symbol; write lines such as 'x: D, E, AAA'")
     return alphabet

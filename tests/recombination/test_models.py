@@ -66,12 +66,13 @@ def test_the_letters_of_templates(tmp_path):
     model = read_model(vdj_files().write(tmp_path))
     for kind in ("V", "D", "J"):
         for own in model.templates(kind):
-            origins = own.origins(kind)
-            assert len(origins) == len(own.extended)
+            letters, (at_5, at_3) = own.letters(kind), {"V": "vv", "D": "53", "J": "jj"}[kind]
+            assert len(letters) == len(own.extended)
             assert own.extended[own.p5 :].startswith(own.segment)
-            assert origins.strip(kind.lower()) == kind * len(own.segment)
+            assert letters.lstrip(at_5).rstrip(at_3) == kind * len(own.segment)
+            assert letters.startswith(at_5 * own.p5 + kind * len(own.segment))
             assert own.p5 == 0 if kind == "V" else own.p5 > 0 or not own.segment
-            assert kind == "J" or not own.segment or origins.endswith(kind.lower())
+            assert kind == "J" or not own.segment or letters.endswith(at_3)
 
 
 def test_j_and_d_that_depend_on_v(tmp_path):

@@ -1,0 +1,61 @@
+"""How likely the junctions of a table are under several recombination models."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from hpcvdj.probabilities.settings import PgenConfig
+from hpcvdj.recombination.igor import model_folder
+from hpcvdj.recombination.models import Array, Model
+from hpcvdj.recombination.origin import read_facts
+from hpcvdj.recombination.possible import Possible
+from hpcvdj.repertoires.inputs import Inputs
+from hpcvdj.repertoires.readers import open_table
+from hpcvdj.repertoires.reading import Reading
+from hpcvdj.storage.inputs import file_digest
+from hpcvdj.values.memory import values_of
+
+
+@dataclass(frozen=True)
+class Likelihoods:
+    """The rows of a table under models, and what makes them a bad measure.
+
+    values         float64 [models, rows]: P(junction with its V and J | a junction is made); NaN for excluded rows
+    inferred_from  the models that were inferred from this table
+    in_frame       junctions in frame
+    junctions      all of them
+    """
+
+    values: Array
+    inferred_from: tuple[str, ...]
+    in_frame: int
+    junctions: int
+
+    @cached_property
+    def possible(self) -> NDArray[np.bool_]:
+        """The rows that all models can make, bool [rows]."""
+        return np.asarray((self.values > 0).all(axis=0))
+
+
+def likelihoods_of(path: Path, models: Mapping[str, Model]) -> Likelihoods:
+    """The likelihoods of the table at `path` under named models."""
+    table = pa.Table.from_batches(open_table(path).batches(["v_call", "j_call", "junction"]))
+    digest, inferred_from = file_digest(path), []
+    for name, model in models.items():
+        tables = (read_facts(model_folder(model.name)) or {}).get("tables", [])
+        if digest in (table[1] for table in tables):
+            inferred_from.append(name)
+    lengths = [len(junction) for junction in table["junction"].to_pylist() if junction]
+    config = PgenConfig(("pgen_nt",))
+    inputs = Inputs.of_table(table, config.reads(Reading()))
+    # Alleles that are not functional make no junction, and models differ in how often they are chosen.
+    values = [
+        values_of(inputs, model, config)[0]["pgen_nt"].to_numpy() / Possible.of(model).probability
+        for model in models.values()
+    ]
+    return Likelihoods(np.array(values), tuple(inferred_from), sum(length % 3 == 0 for length in lengths), len(lengths))
