@@ -24,12 +24,3 @@ class ForwardSum(Method):
     def quantity(self) -> Pgen:
         """Generation probabilities."""
         return Pgen(self.names)
-
-
-class SelectedSum(ForwardSum):
-    """The same, with the selection factor of the model."""
-
-    kernels: ClassVar[Mapping[str, str]] = {
-        "cpu": "hpcvdj.kernels.pgen.posterior.CpuKernel",
-        "cuda": "hpcvdj.kernels.pgen.posterior.CudaKernel",
-    }
