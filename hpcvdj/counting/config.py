@@ -1,6 +1,5 @@
 """What to count and how."""
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
@@ -9,7 +8,7 @@ from hpcvdj.errors import InputError, choice, choices, option
 from hpcvdj.kernels.backends import AUTO, BackendName, StrictBinding
 from hpcvdj.kernels.method import THREADS_PER_BLOCK, Method
 from hpcvdj.kernels.pathways.methods import Direct, PathwayMethod
-from hpcvdj.kernels.pgen.method import ForwardSum
+from hpcvdj.kernels.pgen.method import ForwardSum, SelectedSum
 from hpcvdj.options import Option, Settings
 from hpcvdj.recombination.calls import Genes
 from hpcvdj.recombination.exclusions import ExclusionKind
@@ -221,15 +220,6 @@ class PgenSettings(Settings):
             names + SELECTION_COLUMNS * self.selection, self.genes, self.backend, strict_binding=self.strict_binding,
             normalize=self.normalize, joint=self.joint,
         )  # fmt: skip
-
-
-class SelectedSum(ForwardSum):
-    """Generation probabilities, with the selection factor of the model."""
-
-    kernels: ClassVar[Mapping[str, str]] = {
-        "cpu": "hpcvdj.counting.selected.CpuKernel",
-        "cuda": "hpcvdj.counting.selected.CudaKernel",
-    }
 
 
 @dataclass(frozen=True)

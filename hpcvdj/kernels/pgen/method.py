@@ -24,3 +24,12 @@ class ForwardSum(Method):
     def quantity(self) -> Pgen:
         """Generation probabilities."""
         return Pgen(self.names)
+
+
+class SelectedSum(ForwardSum):
+    """The same, with the selection factor of the model."""
+
+    kernels: ClassVar[Mapping[str, str]] = {
+        "cpu": "hpcvdj.counting.selected.CpuKernel",
+        "cuda": "hpcvdj.counting.selected.CudaKernel",
+    }
