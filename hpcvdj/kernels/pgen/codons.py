@@ -90,18 +90,18 @@ class CodonForms(NamedTuple):
         fits = alphabet.codons.astype(np.float64)
         w1, w2, w3, w4 = map(forms.of_length, range(1, 5))
         # einsum leaves the order of axes to itself; numba would compile each layout.
-        arrays: dict[str, NDArray[Any]] = dict(
-            codons=alphabet.codon_sets,
-            first_open=fits.reshape(-1, 4, 16),
-            last_open=fits.transpose(0, 3, 1, 2).reshape(-1, 4, 16),
-            empty=forms.weights[:, 0],
-            single=w1,
-            across=w2,
-            ends_two=np.einsum("tab,sabc->tsc", w2, fits),
-            one_two=np.einsum("tb,sabc->tsac", w1, fits),
-            one_three=np.einsum("tbc,sabc->tsa", w2, fits),
-            one_one=np.einsum("tbcu,sabc->tsau", w3, fits),
-            two_two=np.einsum("tcuv,ruvx->trcx", w3, fits),
-            one_over_two=np.einsum("tbcuv,sabc,ruvx->tsrax", w4, fits, fits, optimize=True),
-        )
+        arrays: dict[str, NDArray[Any]] = {
+            "codons": alphabet.codon_sets,
+            "first_open": fits.reshape(-1, 4, 16),
+            "last_open": fits.transpose(0, 3, 1, 2).reshape(-1, 4, 16),
+            "empty": forms.weights[:, 0],
+            "single": w1,
+            "across": w2,
+            "ends_two": np.einsum("tab,sabc->tsc", w2, fits),
+            "one_two": np.einsum("tb,sabc->tsac", w1, fits),
+            "one_three": np.einsum("tbc,sabc->tsa", w2, fits),
+            "one_one": np.einsum("tbcu,sabc->tsau", w3, fits),
+            "two_two": np.einsum("tcuv,ruvx->trcx", w3, fits),
+            "one_over_two": np.einsum("tbcuv,sabc,ruvx->tsrax", w4, fits, fits, optimize=True),
+        }
         return CodonForms(**{name: np.ascontiguousarray(values) for name, values in arrays.items()})
