@@ -1,8 +1,9 @@
 """What the GPU kernels share: compiling, timing, and finding a size that fits into memory."""
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, get_type_hints
 
 import cupy
 import cupyx
@@ -12,15 +13,16 @@ from numpy.typing import NDArray
 from hpcvdj.errors import MachineError, option
 from hpcvdj.kernels.kernel import Pending
 from hpcvdj.kernels.source import OPTIONS, source
+from hpcvdj.kernels.structs import element, struct_type
 
 
-def compile_kernels(file: str, names: tuple[str, ...] = (), **constants: int) -> Any:
+def compile_kernels(file: str, names: tuple[str, ...] = (), **shared: int | type) -> Any:
     """A cupy module of a kernel file for the current GPU.
 
-    names      C++ expressions of template instances
-    constants  what host and device share: macros that are defined for the file
+    names   C++ expressions of template instances
+    shared  what host and device share, as `source` takes it
     """
-    return cupy.RawModule(code=source(file, **constants), options=OPTIONS, name_expressions=names or None)
+    return cupy.RawModule(code=source(file, **shared), options=OPTIONS, name_expressions=names or None)
 
 
 def set_constant(module: Any, name: str, values: NDArray[Any]) -> None:
@@ -57,6 +59,22 @@ def on_gpu(values: NDArray[Any]) -> cupy.ndarray:
     return copy
 
 
+class Struct:
+    """A NamedTuple of arrays and integers as a struct that a kernel takes; its arrays are copied to the GPU."""
+
+    def __init__(self, values: Any) -> None:
+        self.value = np.zeros((), struct_type(type(values)))
+        self._arrays = []
+        for (name, hint), value in zip(get_type_hints(type(values)).items(), values, strict=True):
+            kind = element(hint)
+            if kind is None:
+                self.value[name] = value
+                continue
+            array = on_gpu(np.asarray(value, np.int32 if kind is np.int64 else kind))
+            self._arrays.append(array)
+            self.value[name] = array.data.ptr, len(value), math.prod(value.shape[1:])
+
+
 class DeviceClock:
     """Milliseconds that kernels ran on the GPU, by events around each launch."""
 
@@ -65,10 +83,12 @@ class DeviceClock:
         self._running: list[tuple[Any, Any]] = []
 
     def launch(self, kernel: Any, grid: tuple[int, ...], threads: int, arguments: tuple[Any, ...], shared: int) -> None:
-        """Launch `kernel` with `shared` bytes of dynamic shared memory, between two events."""
+        """Launch `kernel` with `shared` bytes of dynamic shared memory, between two events; a `Struct` is passed by
+        value."""
         start, end = cupy.cuda.Event(), cupy.cuda.Event()
         start.record()
-        kernel(grid, (threads,), arguments, shared_mem=shared)
+        values = tuple(own.value if isinstance(own, Struct) else own for own in arguments)
+        kernel(grid, (threads,), values, shared_mem=shared)
         end.record()
         self._running.append((start, end))
 

@@ -4,16 +4,18 @@ import re
 from importlib.resources import files
 from posixpath import dirname, join, normpath
 
+from hpcvdj.kernels.structs import declarations
+
 OPTIONS = ("-std=c++17", "-lineinfo")
 """Options that every kernel is compiled with."""
 
 _INCLUDE = re.compile(r'^#include "([\w./]+)"$', re.MULTILINE)
 
 
-def source(name: str, **constants: int) -> str:
+def source(name: str, **shared: int | type) -> str:
     """The text of a kernel file, named relative to the package, with each header that it includes in place, once.
 
-    constants  what host and device share: defined as macros before everything else
+    shared  what host and device share, before everything else: numbers as macros, NamedTuples as structs
     """
     seen: set[str] = set()
 
@@ -24,5 +26,6 @@ def source(name: str, **constants: int) -> str:
         text = files("hpcvdj").joinpath(path).read_text().replace("#pragma once\n", "")
         return _INCLUDE.sub(lambda match: resolve(normpath(join(dirname(path), match[1]))), text)
 
-    defines = "".join(f"#define {key} {value}\n" for key, value in constants.items())
-    return defines + resolve(name)
+    defines = "".join(f"#define {key} {value}\n" for key, value in shared.items() if not isinstance(value, type))
+    structs = {key: value for key, value in shared.items() if isinstance(value, type)}
+    return defines + declarations(structs) + resolve(name)

@@ -11,6 +11,7 @@ import pytest
 
 from hpcvdj.kernels.backends import gpu_count
 from hpcvdj.kernels.inference import expectation_cpu
+from hpcvdj.kernels.inference.layout import unit_of
 from hpcvdj.kernels.inference.method import Expectation
 from tests.kernels.inference.cases import (
     GIVEN,
@@ -48,8 +49,8 @@ def on_gpu(own, threads=128, cuts=()):
 def require_same(own, counts, expected):
     """The same counts, but for `ALLOWED` in each row."""
     assert expected.any()
-    units = dict.fromkeys(differences := largest_differences(own, counts, expected), own.layout.unit(own.rows)[0])
-    units["log-likelihood"] = own.layout.unit(own.rows)[1]
+    units = dict.fromkeys(differences := largest_differences(own, counts, expected), unit_of(own.rows)[0])
+    units["log-likelihood"] = unit_of(own.rows)[1]
     relative = {part: difference / units[part] / own.rows for part, difference in differences.items()}
     print({part: f"{value:.1e}" for part, value in relative.items()})
     assert max(relative.values()) <= ALLOWED, relative

@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from hpcvdj.counting.verify import reference
 from hpcvdj.errors import choices
 from hpcvdj.kernels.generation.tables import DrawTables
+from hpcvdj.kernels.inference.layout import unit_of
 from hpcvdj.kernels.kmers.methods import KmerMethod, choose
 from hpcvdj.kernels.kmers.profile import profile
 from hpcvdj.kernels.kmers.sequences import sequence_set
@@ -112,7 +113,7 @@ def check_inference() -> None:
             problem = problem_with(model, given, 40, longest, 3)
             counts = counts_of(ExpectationKernel(problem, 64), problem, (7,))
             differences = largest_differences(problem, counts, counted_on_cpu(problem))
-            assert max(differences.values()) <= problem.rows * problem.layout.unit(problem.rows)[0] * 2.0**-30
+            assert max(differences.values()) <= problem.rows * unit_of(problem.rows)[0] * 2.0**-30
             print(f"expected counts, {name}, genes given: {given}: same", flush=True)
 
 

@@ -43,13 +43,12 @@ class Sampler:
     """Draws from a model; sequence i is a function of (seed, i) alone."""
 
     def __init__(self, tables: DrawTables) -> None:
-        self._width = tables.width
-        self._arguments = tables.arguments()
+        self._tables = tables
 
     def __call__(self, first: int, count: int, seed: int) -> Drawn:
         """Sequences first … first+count-1."""
-        drawn = Drawn.empty(count, self._width)
-        draw_rows(np.uint64(first), np.uint64(seed), *self._arguments, drawn.words, drawn.lengths, drawn.events)
+        drawn = Drawn.empty(count, self._tables.width)
+        draw_rows(np.uint64(first), np.uint64(seed), self._tables, drawn.words, drawn.lengths, drawn.events)
         return drawn
 
 
@@ -76,10 +75,9 @@ def pick(high, low, distribution, slots, first):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, parallel=True)
-def draw_rows(  # type: ignore[no-untyped-def]
-    begin, seed, slots, first, choices, bases, text, text_first, v_alleles, d_alleles, words, lengths, events
-):
+def draw_rows(begin, seed, tables, words, lengths, events):  # type: ignore[no-untyped-def]
     """Draw sequences begin … into `words` [rows, width], `lengths` [rows] and `events` [rows, EVENTS]."""
+    slots, first, choices, bases, text, text_first, v_alleles, d_alleles, _ = tables
     rows, width = words.shape
     k0, k1 = seed & LOW, seed >> HALF
     lengths_of = len(first) - 3

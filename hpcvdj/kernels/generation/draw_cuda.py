@@ -6,16 +6,16 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.kernels.device import DeviceClock, compile_kernels, gpu_errors, on_gpu, shrinking
+from hpcvdj.kernels.device import DeviceClock, Struct, compile_kernels, gpu_errors, shrinking
 from hpcvdj.kernels.generation.draw_cpu import Drawn
 from hpcvdj.kernels.generation.tables import BASE_BLOCK, EVENTS, FIRST_BASE, PAIR, DrawTables
 from hpcvdj.recombination.alphabet import BASES_PER_WORD
 
 FILE = "kernels/generation/draw.cu"
 
-CONSTANTS = {
+CONSTANTS: dict[str, int | type] = {
     "BASES_PER_WORD": BASES_PER_WORD, "EVENTS": len(EVENTS), "BASE_BLOCK": BASE_BLOCK, "FIRST_BASE": FIRST_BASE,
-    "PAIR": PAIR,
+    "PAIR": PAIR, "DrawTables": DrawTables,
 }  # fmt: skip
 """What host and device share."""
 
@@ -34,10 +34,7 @@ class Sampler:
     def __init__(self, tables: DrawTables) -> None:
         self.clock = DeviceClock()
         self._width, self._rows = tables.width, ROWS
-        self._arguments = [
-            on_gpu(own) if isinstance(own, np.ndarray) else np.int32(own)
-            for own in (*tables.arguments(), len(tables.first) - 3)
-        ]
+        self._tables = Struct(tables)
         name = f"draw<{tables.width}>"
         self._kernel = compile_kernels(FILE, (name,), **CONSTANTS).get_function(name)
 
@@ -66,6 +63,6 @@ class Sampler:
             cupy.empty((count, len(EVENTS)), np.int16),
         )  # fmt: skip
         blocks = min(MOST_BLOCKS, -(-count // THREADS))
-        arguments = (np.uint64(first), np.uint64(seed), *self._arguments, np.int64(count), *out)
+        arguments = (np.uint64(first), np.uint64(seed), self._tables, np.int64(count), *out)
         self.clock.launch(self._kernel, (blocks,), THREADS, arguments, 0)
         return out

@@ -9,17 +9,16 @@ generation probability, divided by that of all junctions.  An outcome's probabil
 inserted base, which takes 32 random bits, to 2^-32.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from math import fsum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
-from hpcvdj.kernels.pgen.tables import NO_INSERTION, Chain
+from hpcvdj.kernels.pgen.tables import Chain, chains
 from hpcvdj.recombination.alphabet import NUCLEOTIDES, encode
 from hpcvdj.recombination.models import Array, Model
 from hpcvdj.recombination.possible import Possible
@@ -41,8 +40,7 @@ PAIR = 1 << 16
 """Deletions (l, r) of D are the outcome l x PAIR + r."""
 
 
-@dataclass(frozen=True)
-class DrawTables:
+class DrawTables(NamedTuple):
     """The distributions, one behind the other, and the text of the segments.
 
     Alleles are numbered through: V, then D, then J.  Distribution 0 chooses the alleles, 1 + allele their deletions,
@@ -82,11 +80,11 @@ class DrawTables:
             raise InputError(
                 f"{model.name}: makes no junction, as it never chooses a V and a J with a segment; correct it"
             )
-        chains = [*map(Chain.of, model.insertions), NO_INSERTION][:2]
-        distributions = list(_distributions(possible, chains))
+        insertions = chains(model)
+        distributions = list(_distributions(possible, insertions))
         alleles = [[own.extended for own in part] for part in (model.v, model.d, model.j)]
         alleles[1] = alleles[1] or [""]
-        longest = sum(max(map(len, part)) for part in alleles) + sum(len(chain.lengths) - 1 for chain in chains)
+        longest = sum(max(map(len, part)) for part in alleles) + sum(len(chain.lengths) - 1 for chain in insertions)
         if max(longest, *map(len, alleles)) > MOST:
             raise InputError(f"{model.name}: more than {MOST:,} alleles, or bases in a junction; use a smaller model")
         codes = [encode(text) for part in alleles for text in part]
@@ -95,7 +93,7 @@ class DrawTables:
             first=np.cumsum([0, *(len(outcomes) for outcomes, _ in distributions)]),
             # In C order always: numba compiles once for each order.
             choices=np.ascontiguousarray(np.argwhere(possible.choice > 0), dtype=np.int32),
-            bases=np.array([_thresholds(chain) for chain in chains]),
+            bases=np.array([_thresholds(chain) for chain in insertions]),
             text=np.concatenate(codes),
             text_first=np.cumsum([0, *map(len, codes)]),
             v=len(alleles[0]),
@@ -103,12 +101,8 @@ class DrawTables:
             longest=longest,
         )
 
-    def arguments(self) -> tuple[Any, ...]:
-        """The tables in the order in which the kernels take them."""
-        return self.slots, self.first, self.choices, self.bases, self.text, self.text_first, self.v, self.d
 
-
-def _distributions(possible: Possible, chains: list[Chain]) -> Iterator[tuple[NDArray[np.uint64], Array]]:
+def _distributions(possible: Possible, insertions: Sequence[Chain]) -> Iterator[tuple[NDArray[np.uint64], Array]]:
     """(outcomes, their probabilities) of each distribution, without those of probability 0."""
 
     def positive(chances: Array, outcomes: NDArray[Any] | None = None) -> tuple[NDArray[np.uint64], Array]:
@@ -123,7 +117,7 @@ def _distributions(possible: Possible, chains: list[Chain]) -> Iterator[tuple[ND
     for own in possible.d_deletions:
         yield positive(own.ravel(), (left * PAIR + right).ravel())
     yield from map(positive, possible.j_deletions)
-    for chain in chains:
+    for chain in insertions:
         yield positive(chain.lengths)
 
 

@@ -10,25 +10,23 @@ several q at a time.
 from typing import Any
 
 import numpy as np
-from numba import get_num_threads, njit, prange
-from numpy.typing import NDArray
+from numba import njit, prange
 
 from hpcvdj.kernels.inference.errors_layout import Weights
-from hpcvdj.kernels.inference.expectation_cpu import CHUNK, _back
+from hpcvdj.kernels.inference.expectation_cpu import CHUNK, ExpectationKernel, _back
 from hpcvdj.kernels.inference.layout import LEAST
-from hpcvdj.kernels.inference.method import InferenceProblem
-from hpcvdj.kernels.kernel import Kernel, Pending, Unit
 from hpcvdj.kernels.pgen.nt_cpu import base_codes
-from hpcvdj.kernels.pgen.tables import ROW_BASES
+from hpcvdj.kernels.pgen.tables import ROW_BASES, chains
 from hpcvdj.recombination.models import Model
 
 
 @njit(cache=True, nogil=True)
-def _forms(codes, depth, places, templates, sizes, deletions, factors, values, misread):  # type: ignore[no-untyped-def]
+def _forms(codes, depth, places, texts, deletions, factors, values, misread):  # type: ignore[no-untyped-def]
     """The weight of the forms of 1 … depth bases of the alleles at some places, and how many of their bases differ.
 
     values, misread  [places, depth + 1]
     """
+    templates, sizes = texts
     for k in range(len(places)):
         allele = places[k]
         size, value, errors = sizes[allele], 1.0, 0.0
@@ -47,8 +45,9 @@ def _forms(codes, depth, places, templates, sizes, deletions, factors, values, m
 
 
 @njit(cache=True, nogil=True)
-def _insertions(codes, length, depth, lengths, step, first, chances):  # type: ignore[no-untyped-def]
+def _insertions(codes, length, depth, insertion, chances):  # type: ignore[no-untyped-def]
     """chances[p, t]: the probability of an insertion of the t bases after the first p, for p = 1 … depth."""
+    lengths, step, first = insertion
     for p in range(1, depth + 1):
         chances[p, 0] = lengths[0]
         chain = 1.0
@@ -193,21 +192,17 @@ def _turned(values, length, out):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, parallel=True)
 def expected_counts(  # type: ignore[no-untyped-def]
-    packed, lengths, offsets, row_weights, begin, stop, units, parts, error_rate,
-    v_first, v_places, j_first, j_places, most, v_codes, v_sizes, d_codes, d_sizes, j_codes, j_sizes, sizes,
-    v_choice, j_choice, v_deletions, j_deletions, d_deletions,
-    vd_lengths, vd_step, vd_first, dj_lengths, dj_step, dj_first, out,
+    packed, lengths, offsets, row_weights, begin, stop, units, parts, error_rate, v_masks, j_masks, v_texts, d_texts,
+    j_texts, weights, vd, dj, at, out,
 ):  # fmt: skip
     """Counts of the junctions begin … stop-1 into `out` int64 [parts, counts], one row for each thread.
 
     units  what one is in counts, and in log-likelihoods
-    most   alleles of a set, V and J
+    at     where each part of the counts begins
     """
     unit, log_unit = units
+    v_choice, j_choice, v_deletions, j_deletions, d_deletions = weights
     hit, miss = 1.0 - error_rate, error_rate / 3.0
-    starts = np.zeros(len(sizes) + 1, dtype=np.int64)
-    for k in range(len(sizes)):
-        starts[k + 1] = starts[k] + sizes[k]
     genes, lefts, columns = d_deletions.shape
     alleles_v, alleles_j, v_rows = v_choice.shape[1], j_choice.shape[1], len(v_choice)
     chunks = (stop - begin + CHUNK - 1) // CHUNK
@@ -216,25 +211,25 @@ def expected_counts(  # type: ignore[no-untyped-def]
         longest = max(longest, np.int64(lengths[row]))
     for part in prange(parts):
         own = out[part]
-        at_v_choice = own[starts[0] : starts[1]].reshape(v_rows, alleles_v)
-        at_j_choice = own[starts[1] : starts[2]].reshape(genes, alleles_j)
-        at_v = own[starts[2] : starts[3]].reshape(alleles_v, v_deletions.shape[1])
-        at_j = own[starts[3] : starts[4]].reshape(alleles_j, j_deletions.shape[1])
-        at_d = own[starts[4] : starts[5]].reshape(genes, lefts, columns)
-        vd_at_lengths, dj_at_lengths = own[starts[5] : starts[6]], own[starts[6] : starts[7]]
-        vd_at_first, dj_at_first = own[starts[7] :], own[starts[8] :]
-        vd_at_step, dj_at_step = own[starts[9] :], own[starts[10] :]
-        at_misread, logs, lost = own[starts[11] :], own[starts[12] :], own[starts[13] :]
+        at_v_choice = own[at.v_choice : at.j_choice].reshape(v_rows, alleles_v)
+        at_j_choice = own[at.j_choice : at.v].reshape(genes, alleles_j)
+        at_v = own[at.v : at.j].reshape(alleles_v, v_deletions.shape[1])
+        at_j = own[at.j : at.d].reshape(alleles_j, j_deletions.shape[1])
+        at_d = own[at.d : at.vd_lengths].reshape(genes, lefts, columns)
+        vd_at_lengths, dj_at_lengths = own[at.vd_lengths : at.dj_lengths], own[at.dj_lengths : at.vd_first]
+        vd_at_first, dj_at_first = own[at.vd_first :], own[at.dj_first :]
+        vd_at_step, dj_at_step = own[at.vd_steps :], own[at.dj_steps :]
+        at_misread, logs, lost = own[at.misread :], own[at.logs :], own[at.lost :]
         wide = longest + 2
-        deepest_v, deepest_j = min(v_codes.shape[1], longest), min(j_codes.shape[1], longest)
+        deepest_v, deepest_j = min(v_texts.codes.shape[1], longest), min(j_texts.codes.shape[1], longest)
         codes = np.zeros(longest + ROW_BASES, dtype=np.uint8)
         back = np.zeros(longest + ROW_BASES, dtype=np.uint8)
         factors, wrong = np.zeros((4, wide)), np.zeros((4, wide))
-        v_values, v_misread = np.zeros((most[0], deepest_v + 1)), np.zeros((most[0], deepest_v + 1))
-        j_values, j_misread = np.zeros((most[1], deepest_j + 1)), np.zeros((most[1], deepest_j + 1))
-        v_by_form, j_by_form = np.zeros((most[0], deepest_v + 1)), np.zeros((most[1], deepest_j + 1))
-        v_chances = np.zeros((deepest_v + 1, len(vd_lengths)))
-        j_chances = np.zeros((deepest_j + 1, len(dj_lengths)))
+        # Of no more alleles than there are.
+        v_values, v_misread, v_by_form = np.zeros((3, alleles_v, deepest_v + 1))
+        j_values, j_misread, j_by_form = np.zeros((3, alleles_j, deepest_j + 1))
+        v_chances = np.zeros((deepest_v + 1, len(vd.lengths)))
+        j_chances = np.zeros((deepest_j + 1, len(dj.lengths)))
         v_ended, j_ended = np.zeros_like(v_chances), np.zeros_like(j_chances)
         v_ends, j_ends = np.zeros((v_rows, deepest_v + 1)), np.zeros((genes, deepest_j + 1))
         left, begun = np.zeros((v_rows, wide)), np.zeros((v_rows, wide))
@@ -244,15 +239,15 @@ def expected_counts(  # type: ignore[no-untyped-def]
         misread, buffers, scale = np.zeros(wide), np.zeros((3, wide)), np.zeros(wide)
         # For `_back`, which counts insertions; of the forms, it has no nodes.
         nodes, at_node = np.zeros(wide, dtype=np.int64), np.zeros(1, dtype=np.int64)
-        by_length, cover = np.zeros(max(len(vd_lengths), len(dj_lengths))), np.zeros(wide)
+        by_length, cover = np.zeros(max(len(vd.lengths), len(dj.lengths))), np.zeros(wide)
         for chunk in range(part, chunks, parts):
             low = begin + chunk * CHUNK
             pair = np.searchsorted(offsets, low, side="right") - 1
             for row in range(low, min(stop, low + CHUNK)):
                 while offsets[pair + 1] <= row:
                     pair += 1
-                vs = v_places[v_first[pair] : v_first[pair + 1]]
-                js = j_places[j_first[pair] : j_first[pair + 1]]
+                vs = v_masks.places[v_masks.first[pair] : v_masks.first[pair + 1]]
+                js = j_masks.places[j_masks.first[pair] : j_masks.first[pair + 1]]
                 length = np.int64(lengths[row])
                 base_codes(packed[row], length, codes)
                 for k in range(length):
@@ -261,10 +256,10 @@ def expected_counts(  # type: ignore[no-untyped-def]
                         factors[base, k] = hit if codes[k] == base else miss
                         wrong[base, k] = 0.0 if codes[k] == base else 1.0
                 v_depth, j_depth = min(deepest_v, length), min(deepest_j, length)
-                _forms(codes, v_depth, vs, v_codes, v_sizes, v_deletions, (hit, miss), v_values, v_misread)
-                _forms(back, j_depth, js, j_codes, j_sizes, j_deletions, (hit, miss), j_values, j_misread)
-                _insertions(codes, length, v_depth, vd_lengths, vd_step, vd_first, v_chances)
-                _insertions(back, length, j_depth, dj_lengths, dj_step, dj_first, j_chances)
+                _forms(codes, v_depth, vs, v_texts, v_deletions, (hit, miss), v_values, v_misread)
+                _forms(back, j_depth, js, j_texts, j_deletions, (hit, miss), j_values, j_misread)
+                _insertions(codes, length, v_depth, vd, v_chances)
+                _insertions(back, length, j_depth, dj, j_chances)
                 misread[: length + 1] = 0.0
                 total = 0.0
                 for g in range(genes):
@@ -279,8 +274,8 @@ def expected_counts(  # type: ignore[no-untyped-def]
                     counts[g] = 0.0
                     v = g % v_rows
                     _middle(
-                        length, d_sizes[g], d_codes[g], d_deletions[g], factors, wrong, left[v], right[g], begun[v],
-                        rbar[g], misread, counts[g], buffers,
+                        length, d_texts.lengths[g], d_texts.codes[g], d_deletions[g], factors, wrong, left[v],
+                        right[g], begun[v], rbar[g], misread, counts[g], buffers,
                     )  # fmt: skip
                     total += _sum(counts[g].reshape(-1))
                 held = 0 if row_weights[row] > 0 else 1
@@ -317,8 +312,8 @@ def expected_counts(  # type: ignore[no-untyped-def]
                             vs, v_choice[v], v_values, v_misread, v_depth, length, v_chances, v_ends[v], bar, over,
                             unit, weight, at_v_choice[v], v_ended, v_by_form,
                         )  # fmt: skip
-                _count_deletions(vs, v_sizes, v_depth, v_by_form, unit, weight, at_v)
-                _count_deletions(js, j_sizes, j_depth, j_by_form, unit, weight, at_j)
+                _count_deletions(vs, v_texts.lengths, v_depth, v_by_form, unit, weight, at_v)
+                _count_deletions(js, j_texts.lengths, j_depth, j_by_form, unit, weight, at_j)
                 at_misread[0] += np.int64(errors * unit + 0.5) * weight
                 scale[: length + 1] = over
                 _back(
@@ -331,35 +326,15 @@ def expected_counts(  # type: ignore[no-untyped-def]
                 )  # fmt: skip
 
 
-class ErrorsKernel(Kernel):
-    """Expected counts under the model that it was given last, with its error rate; a task is a junction."""
+class ErrorsKernel(ExpectationKernel):
+    """The same with the model's error rate."""
 
-    def __init__(self, problem: InferenceProblem, threads_per_block: int) -> None:
-        self.problem, self.layout = problem, problem.layout
-        self.take(problem.model)
-
-    def weigh(self, problem: InferenceProblem) -> None:
-        """Count the same junctions with other weights."""
-        self.problem = problem
+    _count = staticmethod(expected_counts)
 
     def take(self, model: Model) -> None:
         """Count the events of another model with the same alleles."""
-        self._error_rate, self._weights = model.error_rate, Weights.of(model)
+        self._error_rate, self._weights = model.error_rate, (Weights.of(model), *chains(model))
 
-    def start(self, unit: Unit, first: int, last: int) -> Pending:
-        """The counts of junctions first … last-1, int64 [1, counts]."""
-        own, layout, weights = self.problem.repertoire, self.layout, self._weights
-        parts = max(1, min(get_num_threads(), -(-(last - first) // CHUNK)))
-        out: NDArray[np.int64] = np.zeros((parts, sum(layout.sizes)), dtype=np.int64)
-        if last > first:
-            v_masks, j_masks, vd, dj = layout.v_masks, layout.j_masks, weights.vd, weights.dj
-            expected_counts(
-                own.words, own.lengths, own.offsets, self.problem.row_weights, first, last,
-                layout.unit(self.problem.rows), parts, self._error_rate, v_masks.first, v_masks.places, j_masks.first,
-                j_masks.places, (v_masks.most, j_masks.most), layout.v.codes, layout.v.lengths, layout.d.codes,
-                layout.d.lengths, layout.j.codes, layout.j.lengths, np.array(layout.sizes), weights.v_choice,
-                weights.j_choice, weights.v, weights.j, weights.d, vd.lengths, vd.step, vd.first, dj.lengths, dj.step,
-                dj.first, out,
-            )  # fmt: skip
-        total = out.sum(axis=0, keepdims=True)
-        return lambda: total
+    def _tables(self) -> tuple[Any, ...]:
+        own = self.layout
+        return self._error_rate, own.v_masks, own.j_masks, own.v, own.d, own.j, *self._weights

@@ -4,20 +4,21 @@ A base of a template is misread with probability `Model.error_rate`, as `hpcvdj.
 Every form then fits every junction, so prefix trees save nothing: counts are those of the parameters themselves.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.kernels.inference.layout import ORDER_BACK, Expected, Ints, Layout
-from hpcvdj.kernels.pgen.tables import NO_INSERTION, Chain, Mask
+from hpcvdj.kernels.inference.layout import OF_INSERTIONS, Expected, Ints, common_parts, named_parts, unit_of
+from hpcvdj.kernels.pgen.tables import Mask
 from hpcvdj.recombination.alphabet import encode
 from hpcvdj.recombination.models import Array, Model
 
 
-@dataclass(frozen=True)
-class Texts:
+class Texts(NamedTuple):
     """Templates in our base codes: uint8 [alleles, longest], and int64 [alleles], how many bases each has."""
 
     codes: NDArray[np.uint8]
@@ -33,8 +34,7 @@ class Texts:
         return Texts(codes, lengths)
 
 
-@dataclass(frozen=True)
-class Masks:
+class Masks(NamedTuple):
     """Sets of alleles one after another: int64 [sets + 1], where each begins, and int64, the alleles' places."""
 
     first: Ints
@@ -46,15 +46,9 @@ class Masks:
         first = np.cumsum([0, *map(len, masks)])
         return Masks(first.astype(np.int64), np.array([place for mask in masks for place in mask], dtype=np.int64))
 
-    @property
-    def most(self) -> int:
-        """The most alleles of a set, at least 1."""
-        return int(np.diff(self.first).max(initial=1))
 
-
-@dataclass(frozen=True)
-class Weights:
-    """A model's numbers for the kernel.
+class Weights(NamedTuple):
+    """A model's choices and deletions for the kernel.
 
     The sum over D genes separates V from J.  Without D genes, the sum over J alleles does: each is then a "D gene" of
     no bases that its own J allele alone has.
@@ -62,7 +56,6 @@ class Weights:
     v_choice  float64 [D or 1, V]: P(V), for each D gene if they differ
     j_choice  float64 [D, J]
     v, j, d   of deletions
-    vd, dj    the insertions
     """
 
     v_choice: Array
@@ -70,22 +63,37 @@ class Weights:
     v: Array
     j: Array
     d: Array
-    vd: Chain
-    dj: Chain
 
     @staticmethod
     def of(model: Model) -> "Weights":
         """The numbers of a model."""
-        # As the model is read, some are transposed; numba would compile the kernel once more for each layout.
-        sides = np.ascontiguousarray(model.v_deletions), np.ascontiguousarray(model.j_deletions)
-        vd = Chain.of(model.insertions[0])
-        if model.has_d:
-            dj = Chain.of(model.insertions[1])
-            choices = model.p_v[None], np.ascontiguousarray(model.p_dj)
-            return Weights(*choices, *sides, np.ascontiguousarray(model.d_deletions), vd, dj)
         alleles = len(model.j)
-        p_v = np.ascontiguousarray(model.p_vj.T)
-        return Weights(p_v, np.eye(alleles), *sides, np.ones((alleles, 1, 1)), vd, NO_INSERTION)
+        if model.has_d:
+            choices = model.p_v[None], model.p_dj, model.d_deletions
+        else:
+            choices = model.p_vj.T, np.eye(alleles), np.ones((alleles, 1, 1))
+        v_choice, j_choice, d = choices
+        # As the model is read, some are transposed; numba would compile the kernel once more for each layout.
+        return Weights(*map(np.ascontiguousarray, (v_choice, j_choice, model.v_deletions, model.j_deletions, d)))
+
+
+class ErrorCounts(NamedTuple):
+    """What is counted, in this order, as `hpcvdj.kernels.inference.layout.Counts` says; the first are of `Weights`."""
+
+    v_choice: int
+    j_choice: int
+    v: int
+    j: int
+    d: int
+    vd_lengths: int
+    dj_lengths: int
+    vd_first: int
+    dj_first: int
+    vd_steps: int
+    dj_steps: int
+    misread: int
+    logs: int
+    lost: int
 
 
 @dataclass(frozen=True)
@@ -94,7 +102,7 @@ class ErrorsLayout:
 
     v, d, j      the extended templates, J's from their ends
     v_masks, j_masks   the alleles of each pair of sets
-    shapes       of the counts: choices of V and of J, deletions of V, J and D
+    shapes       of the arrays of `Weights`
     lags         lengths of insertions, after V and before J
     """
 
@@ -109,44 +117,38 @@ class ErrorsLayout:
     @staticmethod
     def of(model: Model, pairs: Sequence[tuple[Mask, Mask]]) -> "ErrorsLayout":
         """The layout for pairs of sets of V and J alleles."""
-        own = Weights.of(model)
+        lags = [len(own.lengths) for own in model.insertions]
         return ErrorsLayout(
             Texts.of([template.extended for template in model.v]),
             Texts.of([template.extended for template in model.d] if model.has_d else [""] * len(model.j)),
             Texts.of([template.extended[::-1] for template in model.j]),
             Masks.of([v for v, _ in pairs]), Masks.of([j for _, j in pairs]),
-            tuple(values.shape for values in (own.v_choice, own.j_choice, own.v, own.j, own.d)),
-            (len(own.vd.lengths), len(own.dj.lengths)),
+            tuple(values.shape for values in Weights.of(model)), (lags[0], lags[-1] if model.has_d else 1),
         )  # fmt: skip
 
-    unit = staticmethod(Layout.unit)
-
     @property
-    def sizes(self) -> tuple[int, ...]:
-        """How many counts there are of: `shapes`, lengths, first bases and pairs of bases of both insertions, misread
-        bases, and log-likelihoods and lost rows."""
-        return (*(int(np.prod(shape)) for shape in self.shapes), *self.lags, 4, 4, 16, 16, 1, 2, 2)
+    def sizes(self) -> ErrorCounts:
+        """How many counts there are of each."""
+        vd, dj = self.lags
+        of_weights = {name: math.prod(shape) for name, shape in zip(Weights._fields, self.shapes, strict=True)}
+        return ErrorCounts(**of_weights, vd_lengths=vd, dj_lengths=dj, misread=1, **OF_INSERTIONS)
 
     def expected(self, counts: NDArray[np.int64], model: Model, rows: int) -> Expected:
         """The expected numbers of events of `model` from the sum of the kernel's counts of so many rows."""
-        unit, log_unit = self.unit(rows)
-        *parts, logs, lost = np.split(counts, np.cumsum(self.sizes)[:-1])
-        *chains, misread = (part / unit for part in parts[5:])
+        unit, _ = unit_of(rows)
+        parts = named_parts(counts, self.sizes)
         v_choice, j_choice, v, j, d = (
-            (part / unit).reshape(shape) for part, shape in zip(parts, self.shapes, strict=False)
+            (parts[name] / unit).reshape(shape) for name, shape in zip(Weights._fields, self.shapes, strict=True)
         )
+        misread = float(parts["misread"][0] / unit)
         bases = sum(
             float((counts * _kept(texts, counts.shape[1:])).sum())
             for texts, counts in ((self.v, v), (self.j, j), (self.d, d))
         )
-        kept = 2 if model.has_d else 1
         return Expected(
-            v_choice[0] if model.has_d else v_choice.T, j_choice if model.has_d else model.p_dj, v, j,
-            d if model.has_d else model.d_deletions, tuple(chains[0:2][:kept]),
-            tuple(own[ORDER_BACK] for own in chains[2:4][:kept]),
-            tuple(own.reshape(4, 4).T[np.ix_(ORDER_BACK, ORDER_BACK)] for own in chains[4:6][:kept]),
-            -float(logs[0] / log_unit), int(lost[0]), -float(logs[1] / log_unit), int(lost[1]),
-            np.array([misread[0], max(0.0, bases - misread[0])]),
+            choices=v_choice[0] if model.has_d else v_choice.T, dj=j_choice if model.has_d else model.p_dj, v=v, j=j,
+            d=d if model.has_d else model.d_deletions, errors=np.array([misread, max(0.0, bases - misread)]),
+            **common_parts(parts, model, rows),
         )  # fmt: skip
 
 

@@ -12,7 +12,8 @@
 // A block has junctions of one V-J pair.  It collects the counts of the current group in shared memory, and adds them to
 // those of all when the group changes, and at its end.  Counts are integers: no order of adding changes them.
 //
-// The host defines STEP, the nodes that go on together, PAIRS of bases, and MOST_THREADS of a block.
+// The host defines STEP, the nodes that go on together, PAIRS of bases, and MOST_THREADS of a block, and structs, which
+// pgen/tables.py, layout.py and expectation_cuda.py describe; Counted says where the counts of each kind begin.
 
 #include "../tile.cuh"
 
@@ -111,7 +112,7 @@ struct Bases {
 __device__ __forceinline__ int base_at(u64 bases, int place) { return (int)(bases >> (62 - 2 * place) & 3); }
 __device__ __forceinline__ int pair_at(u64 bases, int place) { return (int)(bases >> (60 - 2 * place) & 15); }
 
-// An insertion, in shared memory; see Chain in pgen/tables.py.  STEP zeros follow the lengths.
+// An insertion, in shared memory.  STEP zeros follow the lengths.
 struct Chain {
     const double *lengths, *step, *first;
     int lags;
@@ -119,8 +120,8 @@ struct Chain {
 
 // The tree of one side of a group.
 struct Tree {
-    const int *child;     // [nodes, 4]
-    const double *alone;  // [nodes]
+    Values<int> child;     // [nodes, 4]
+    Values<double> alone;  // [nodes]
     int root;
 };
 
@@ -278,8 +279,10 @@ __device__ __forceinline__ void back(
 
 // The D forms: the first `here` are in shared memory too.
 struct Forms {
-    const double *weights_here, *weights;
-    const int *child_here, *child;  // [nodes, 4]
+    const double *weights_here;
+    Values<double> weights;
+    const int *child_here;  // [here, 4]
+    Values<int> child;      // [nodes, 4]
     int here;
 
     __device__ __forceinline__ double weight(int node) const { return node < here ? weights_here[node] : weights[node]; }
@@ -318,66 +321,53 @@ __global__ void __launch_bounds__(MOST_THREADS) expectation(
     const u8 *__restrict__ lengths,       // [junctions]
     const u32 *__restrict__ row_weights,  // [junctions]
     const Tile *__restrict__ tiles,       // [gridDim.x]
-    const int *__restrict__ first_group, const int *__restrict__ group_v, const int *__restrict__ group_j,
-    const int *__restrict__ group_d, const int *__restrict__ v_sizes, const int *__restrict__ j_sizes,  // [groups]
-    const int *__restrict__ v_child, int v_nodes, const int *__restrict__ j_child, int j_nodes,
-    const int *__restrict__ d_child, int d_nodes, int tables,
-    int v_here, int j_here, int d_here,   // nodes of a tree, or of a table, whose counts are in shared memory
-    int vd_lags, int dj_lags,
-    const double *__restrict__ v_alone, const double *__restrict__ j_alone,
-    const double *__restrict__ d_weights,  // [tables, d_nodes]
-    const double *__restrict__ vd_lengths, const double *__restrict__ vd_step, const double *__restrict__ vd_first,
-    const double *__restrict__ dj_lengths, const double *__restrict__ dj_step, const double *__restrict__ dj_first,
+    const Groups groups, const TreeSizes sizes, const Trees trees, const NodeWeights weights, const Insertion vd_there,
+    const Insertion dj_there,
+    const Here here,                      // nodes of trees, or of a table, whose counts are in shared memory
+    const Counted at, const Shared parts,
     double unit, double log_unit, double least,
     int longest,                          // bases of any of the junctions
-    u64 *__restrict__ out)                // the counts; see Layout.sizes
+    u64 *__restrict__ out)                // the counts
 {
     constexpr int MOST = W * BASES_PER_WORD;
-    const int of_insertions = vd_lags + dj_lags + 2 * (4 + PAIRS);
+    const int of_insertions = at.logs - at.vd_lengths;
     extern __shared__ __align__(16) u8 shared[];
-    double *const vd_lengths_here = (double *)shared, *const dj_lengths_here = vd_lengths_here + vd_lags + STEP;
-    double *const vd_step_here = dj_lengths_here + dj_lags + STEP, *const dj_step_here = vd_step_here + PAIRS;
-    double *const vd_first_here = dj_step_here + PAIRS, *const dj_first_here = vd_first_here + 4;
-    double *const steps = dj_first_here + 4;                      // [PAIRS, blockDim.x]
-    double *const weights_here = steps + PAIRS * blockDim.x;      // [d_here]
-    int *const child_here = (int *)(weights_here + d_here);       // [d_here, 4]
-    u32 *const halves = (u32 *)(child_here + 4 * d_here);         // of the counts
-    const Counts v_counts = {halves}, j_counts = {v_counts.halves + 2 * v_here};
-    const Counts d_counts = {j_counts.halves + 2 * j_here}, counts = {d_counts.halves + 2 * d_here};
-    u64 *const v_out = out, *const j_out = v_out + v_nodes, *const d_out = j_out + j_nodes;
-    u64 *const insertions_out = d_out + (i64)tables * d_nodes, *const logs_out = insertions_out + of_insertions;
+    double *const weights_here = (double *)(shared + parts.weights);  // [here.d]
+    int *const child_here = (int *)(shared + parts.child);            // [here.d, 4]
+    const Counts v_counts = {(u32 *)(shared + parts.v)}, j_counts = {(u32 *)(shared + parts.j)};
+    const Counts d_counts = {(u32 *)(shared + parts.d)}, counts = {(u32 *)(shared + parts.insertions)};
 
-    const Chain vd = {vd_lengths_here, vd_step_here, vd_first_here, vd_lags};
-    const Chain dj = {dj_lengths_here, dj_step_here, dj_first_here, dj_lags};
-    const int firsts = vd_lags + dj_lags, pairs = firsts + 8;
-    const InsertionPlaces vd_places = {0, firsts, pairs}, dj_places = {vd_lags, firsts + 4, pairs + PAIRS};
-    for (int k = threadIdx.x; k < vd_lags + STEP; k += blockDim.x) vd_lengths_here[k] = k < vd_lags ? vd_lengths[k] : 0;
-    for (int k = threadIdx.x; k < dj_lags + STEP; k += blockDim.x) dj_lengths_here[k] = k < dj_lags ? dj_lengths[k] : 0;
-    if (threadIdx.x < PAIRS) {
-        vd_step_here[threadIdx.x] = vd_step[threadIdx.x];
-        dj_step_here[threadIdx.x] = dj_step[threadIdx.x];
-    }
-    if (threadIdx.x < 4) {
-        vd_first_here[threadIdx.x] = vd_first[threadIdx.x];
-        dj_first_here[threadIdx.x] = dj_first[threadIdx.x];
-    }
-    for (int k = threadIdx.x; k < 4 * d_here; k += blockDim.x) child_here[k] = d_child[k];
-    for (int k = threadIdx.x; k < 2 * (v_here + j_here + d_here + of_insertions); k += blockDim.x) halves[k] = 0;
+    // All threads: an insertion in shared memory.
+    const auto copied = [&](const Insertion &there, int begin) {
+        const int lags = there.lengths.rows;
+        double *const lengths = (double *)(shared + begin), *const step = lengths + lags + STEP;
+        double *const first = step + PAIRS;
+        for (int k = threadIdx.x; k < lags + STEP; k += blockDim.x) lengths[k] = k < lags ? there.lengths[k] : 0;
+        if (threadIdx.x < PAIRS) step[threadIdx.x] = there.step[threadIdx.x];
+        if (threadIdx.x < 4) first[threadIdx.x] = there.first[threadIdx.x];
+        return Chain{lengths, step, first, lags};
+    };
+    const Chain vd = copied(vd_there, parts.vd), dj = copied(dj_there, parts.dj);
+    const InsertionPlaces vd_places = {0, at.vd_first - at.vd_lengths, at.vd_steps - at.vd_lengths};
+    const InsertionPlaces dj_places = {
+        at.dj_lengths - at.vd_lengths, at.dj_first - at.vd_lengths, at.dj_steps - at.vd_lengths};
+    for (int k = threadIdx.x; k < 4 * here.d; k += blockDim.x) child_here[k] = trees.d[k];
+    for (int k = threadIdx.x; k < (parts.steps - parts.v) / (int)sizeof(u32); k += blockDim.x) v_counts.halves[k] = 0;
 
     const Tile tile = tiles[blockIdx.x];
-    const int begin_group = first_group[tile.pair], end_group = first_group[tile.pair + 1];
+    const int begin_group = groups.first[tile.pair], end_group = groups.first[tile.pair + 1];
     const int lane = threadIdx.x % LANES;
     int loaded = -1, counted = -1;  // the table whose weights, and the group whose counts are in shared memory
     u64 logs[2] = {}, lost[2] = {};
     double left[MOST + STEP], right[MOST + STEP], left_bar[MOST + STEP], right_bar[MOST + STEP], by_length[MOST + 1];
-    Inserted inserted = {by_length, {}, steps + threadIdx.x};
+    Inserted inserted = {by_length, {}, (double *)(shared + parts.steps) + threadIdx.x};  // [PAIRS, blockDim.x]
 
     // All threads: add the counts of the group to those of all.
     const auto flush = [&]() {
         if (counted < 0) return;
-        v_counts.flush(min(v_here, v_sizes[counted]), v_out + group_v[counted]);
-        j_counts.flush(min(j_here, j_sizes[counted]), j_out + group_j[counted]);
-        d_counts.flush(d_here, d_out + (i64)group_d[counted] * d_nodes);
+        v_counts.flush(min(here.v, sizes.v[counted]), out + at.v + groups.v[counted]);
+        j_counts.flush(min(here.j, sizes.j[counted]), out + at.j + groups.j[counted]);
+        d_counts.flush(here.d, out + at.d + (i64)groups.d[counted] * trees.d.rows);
     };
 
     for (int begin = 0; begin < tile.rows; begin += blockDim.x) {
@@ -420,15 +410,14 @@ __global__ void __launch_bounds__(MOST_THREADS) expectation(
             const bool own = counting ? times > 0 && total >= least : length > 0;
             bool in_run = false;  // whether the junction has counts of the current root of V
             for (int group = begin_group; group < end_group; group++) {
-                const int table = group_d[group];
-                const Tree v = {v_child, v_alone, group_v[group]}, j = {j_child, j_alone, group_j[group]};
-                const double *const weights = d_weights + (i64)table * d_nodes;
-                const Forms forms = {weights_here, weights, child_here, d_child, d_here};
+                const int table = groups.d[group];
+                const Tree v = {trees.v, weights.v, groups.v[group]}, j = {trees.j, weights.j, groups.j[group]};
+                const Forms forms = {weights_here, weights.d.row(table), child_here, trees.d, here.d};
                 if (table != loaded || (counting && group != counted)) {
                     // Nobody needs the last table, or adds to the counts of the last group, any more.
                     __syncthreads();
                     if (table != loaded)
-                        for (int k = threadIdx.x; k < d_here; k += blockDim.x) weights_here[k] = weights[k];
+                        for (int k = threadIdx.x; k < here.d; k += blockDim.x) weights_here[k] = forms.weights[k];
                     loaded = table;
                     if (counting) {
                         flush();
@@ -459,12 +448,12 @@ __global__ void __launch_bounds__(MOST_THREADS) expectation(
                     continue;
                 }
 
-                if (group == begin_group || group_v[group - 1] != v.root) {
+                if (group == begin_group || groups.v[group - 1] != v.root) {
                     in_run = false;
                     for (int q = 0; q < length + STEP && own; q++) left_bar[q] = 0;
                 }
                 in_run |= fits;
-                const NodeCounts at_forms = {d_counts, d_here, d_out + (i64)table * d_nodes};
+                const NodeCounts at_forms = {d_counts, here.d, out + at.d + (i64)table * trees.d.rows};
                 u64 empty = 0;  // of the form of no bases, which every junction has everywhere
                 for (int q = 0; q < length + STEP && fits; q++) right_bar[q] = 0;
                 for (int rest = longest - 1; rest > 0 && fits; rest--) {
@@ -487,11 +476,11 @@ __global__ void __launch_bounds__(MOST_THREADS) expectation(
                 empty = warp_sum(empty);
                 if (lane == 0) at_forms.add(0, empty);
                 count_side(
-                    fits, rear, j, dj, right, right_bar, {j_counts, j_here, j_out + j.root}, dj_places);
-                if (group + 1 == end_group || group_v[group + 1] != v.root) {
+                    fits, rear, j, dj, right, right_bar, {j_counts, here.j, out + at.j + j.root}, dj_places);
+                if (group + 1 == end_group || groups.v[group + 1] != v.root) {
                     for (int q = 0; q <= length && in_run; q++) left_bar[q] *= over;
                     count_side(
-                        in_run, front, v, vd, left, left_bar, {v_counts, v_here, v_out + v.root}, vd_places);
+                        in_run, front, v, vd, left, left_bar, {v_counts, here.v, out + at.v + v.root}, vd_places);
                 }
             }
             if (!counting && active) {
@@ -505,11 +494,11 @@ __global__ void __launch_bounds__(MOST_THREADS) expectation(
     }
     __syncthreads();
     flush();
-    counts.flush(of_insertions, insertions_out);
+    counts.flush(of_insertions, out + at.vd_lengths);
     #pragma unroll
     for (int held = 0; held < 2; held++) {
         const u64 log_sum = warp_sum(logs[held]), lost_sum = warp_sum(lost[held]);
-        if (lane == 0 && log_sum) atomicAdd(logs_out + held, log_sum);
-        if (lane == 0 && lost_sum) atomicAdd(logs_out + 2 + held, lost_sum);
+        if (lane == 0 && log_sum) atomicAdd(out + at.logs + held, log_sum);
+        if (lane == 0 && lost_sum) atomicAdd(out + at.lost + held, lost_sum);
     }
 }

@@ -11,7 +11,7 @@ import numpy as np
 from numba import get_num_threads, njit, prange
 from numpy.typing import NDArray
 
-from hpcvdj.kernels.inference.layout import LEAST
+from hpcvdj.kernels.inference.layout import LEAST, begins, unit_of
 from hpcvdj.kernels.inference.method import InferenceProblem
 from hpcvdj.kernels.kernel import Kernel, Pending, Unit
 from hpcvdj.kernels.pgen.nt_cpu import base_codes
@@ -23,13 +23,14 @@ CHUNK = 256
 
 
 @njit(cache=True, nogil=True)
-def _forward(codes, length, root, child, alone, lengths, step, first, nodes, ended, out):  # type: ignore[no-untyped-def]
+def _forward(codes, length, root, child, alone, chain, nodes, ended, out):  # type: ignore[no-untyped-def]
     """How many bases follow the tree; their nodes into `nodes`.
 
     codes  of the side, from its end of the junction
     ended  [bases, lags]: the weight of the forms of so many bases, with an insertion of so many after them
     out    [length + 1]: the sum of what ends after q bases
     """
+    lengths, step, first = chain
     depth = 0
     node = root
     while depth < length:
@@ -51,14 +52,14 @@ def _forward(codes, length, root, child, alone, lengths, step, first, nodes, end
         out[p] += ended[p, 0]
         if most > 0:
             base = np.int64(codes[p])
-            chain = weight * first[base]
+            inserted = weight * first[base]
             for t in range(1, most + 1):
-                ended[p, t] = chain * lengths[t]
+                ended[p, t] = inserted * lengths[t]
                 out[p + t] += ended[p, t]
                 if t < most:
                     last = base
                     base = np.int64(codes[p + t])
-                    chain *= step[last, base]
+                    inserted *= step[last, base]
     return depth
 
 
@@ -149,44 +150,42 @@ def _middle_back(codes, length, left, right, child, weights, over, unit, weight,
 
 @njit(cache=True, nogil=True, parallel=True)
 def expected_counts(  # type: ignore[no-untyped-def]
-    packed, lengths, offsets, row_weights, begin, stop, units, parts,
-    first_group, group_v, group_j, group_d, v_child, j_child, forms, depth, most_groups, sizes,
-    v_alone, j_alone, d_weights, vd_lengths, vd_step, vd_first, dj_lengths, dj_step, dj_first, out,
-):  # fmt: skip
+    packed, lengths, offsets, row_weights, begin, stop, units, parts, most, groups, trees, weights, vd, dj, at, out
+):
     """Counts of the junctions begin … stop-1 into `out` int64 [parts, counts], one row for each thread.
 
     units  what one is in counts, and in log-likelihoods
+    most   bases that a tree has, and groups of a pair
+    at     where each part of the counts begins
     """
     unit, log_unit = units
-    starts = np.zeros(len(sizes) + 1, dtype=np.int64)
-    for k in range(len(sizes)):
-        starts[k + 1] = starts[k] + sizes[k]
-    nodes_d = len(forms)
+    depth, most_groups = most
+    nodes_d = len(trees.d)
     chunks = (stop - begin + CHUNK - 1) // CHUNK
     longest: Any = 0
     for row in range(begin, stop):
         longest = max(longest, np.int64(lengths[row]))
     for part in prange(parts):
         own = out[part]
-        at_v, at_j, at_d = own[starts[0] :], own[starts[1] :], own[starts[2] :]
-        vd_at_lengths, dj_at_lengths = own[starts[3] : starts[4]], own[starts[4] : starts[5]]
-        vd_at_first, dj_at_first = own[starts[5] :], own[starts[6] :]
-        vd_at_step, dj_at_step = own[starts[7] :], own[starts[8] :]
-        logs, lost = own[starts[9] :], own[starts[10] :]
+        at_v, at_j, at_d = own[at.v :], own[at.j :], own[at.d :]
+        vd_lags, dj_lags = len(vd.lengths), len(dj.lengths)
+        vd_at_lengths, dj_at_lengths = own[at.vd_lengths :][:vd_lags], own[at.dj_lengths :][:dj_lags]
+        vd_at_first, dj_at_first = own[at.vd_first :], own[at.dj_first :]
+        vd_at_step, dj_at_step = own[at.vd_steps :], own[at.dj_steps :]
+        logs, lost = own[at.logs :], own[at.lost :]
         deepest = min(depth, longest) + 1
-        lags = max(len(vd_lengths), len(dj_lengths))
         codes = np.zeros(longest + ROW_BASES, dtype=np.uint8)
         back = np.zeros(longest + ROW_BASES, dtype=np.uint8)
         v_nodes = np.zeros((most_groups, deepest), dtype=np.int64)
         j_nodes = np.zeros((most_groups, deepest), dtype=np.int64)
-        v_ended = np.zeros((most_groups, deepest, len(vd_lengths)))
-        j_ended = np.zeros((most_groups, deepest, len(dj_lengths)))
+        v_ended = np.zeros((most_groups, deepest, vd_lags))
+        j_ended = np.zeros((most_groups, deepest, dj_lags))
         left, right = np.zeros((most_groups, longest + 1)), np.zeros((most_groups, longest + 1))
         lbar, rbar = np.zeros((most_groups, longest + 1)), np.zeros(longest + 1)
         v_depth, j_depth = np.zeros(most_groups, dtype=np.int64), np.zeros(most_groups, dtype=np.int64)
         # The group that has the V side of a group: groups of one set of V alleles share it.
         v_of = np.zeros(most_groups, dtype=np.int64)
-        by_length, cover = np.zeros(lags), np.zeros(longest + 2)
+        by_length, cover = np.zeros(max(vd_lags, dj_lags)), np.zeros(longest + 2)
         for chunk in range(part, chunks, parts):
             low = begin + chunk * CHUNK
             pair = np.searchsorted(offsets, low, side="right") - 1
@@ -197,30 +196,28 @@ def expected_counts(  # type: ignore[no-untyped-def]
                 base_codes(packed[row], length, codes)
                 for k in range(length):
                     back[k] = codes[length - 1 - k]
-                begun, count = first_group[pair], first_group[pair + 1] - first_group[pair]
+                begun, count = groups.first[pair], groups.first[pair + 1] - groups.first[pair]
                 total = 0.0
                 for g in range(count):
                     group = begun + g
                     j_depth[g] = 0
-                    if length == 0 or j_child[group_j[group], back[0]] < 0:
+                    if length == 0 or trees.j[groups.j[group], back[0]] < 0:
                         continue
                     j_depth[g] = _forward(
-                        back, length, group_j[group], j_child, j_alone, dj_lengths, dj_step, dj_first,
-                        j_nodes[g], j_ended[g], right[g],
-                    )  # fmt: skip
+                        back, length, groups.j[group], trees.j, weights.j, dj, j_nodes[g], j_ended[g], right[g]
+                    )
                     v_of[g] = g
                     for other in range(g):
-                        if j_depth[other] and group_v[begun + other] == group_v[group]:
+                        if j_depth[other] and groups.v[begun + other] == groups.v[group]:
                             v_of[g] = v_of[other]
                             break
                     if v_of[g] == g:
                         v_depth[g] = _forward(
-                            codes, length, group_v[group], v_child, v_alone, vd_lengths, vd_step, vd_first,
-                            v_nodes[g], v_ended[g], left[g],
-                        )  # fmt: skip
+                            codes, length, groups.v[group], trees.v, weights.v, vd, v_nodes[g], v_ended[g], left[g]
+                        )
                         lbar[g, : length + 1] = 0.0
                     total += _middle(
-                        codes, length, left[v_of[g]], right[g], forms, d_weights[group_d[group]], lbar[v_of[g]]
+                        codes, length, left[v_of[g]], right[g], trees.d, weights.d[groups.d[group]], lbar[v_of[g]]
                     )
                 held = 0 if row_weights[row] > 0 else 1
                 weight = np.int64(row_weights[row]) if held == 0 else np.int64(1)
@@ -234,10 +231,10 @@ def expected_counts(  # type: ignore[no-untyped-def]
                     if j_depth[g] == 0:
                         continue
                     group = begun + g
-                    table = group_d[group]
+                    table = groups.d[group]
                     rbar[: length + 1] = 0.0
                     _middle_back(
-                        codes, length, left[v_of[g]], right[g], forms, d_weights[table], over, unit, weight,
+                        codes, length, left[v_of[g]], right[g], trees.d, weights.d[table], over, unit, weight,
                         at_d[table * nodes_d :], rbar,
                     )  # fmt: skip
                     _back(
@@ -266,22 +263,23 @@ class ExpectationKernel(Kernel):
 
     def take(self, model: Model) -> None:
         """Count the events of another model with the same alleles."""
-        own = self.layout.weights(model)
-        vd, dj = own.vd, own.dj
-        self._weights = (own.v, own.j, own.d, vd.lengths, vd.step, vd.first, dj.lengths, dj.step, dj.first)
+        self._weights = self.layout.weights(model)
 
     def start(self, unit: Unit, first: int, last: int) -> Pending:
         """The counts of junctions first … last-1, int64 [1, counts]."""
         own, layout = self.problem.repertoire, self.layout
         parts = max(1, min(get_num_threads(), -(-(last - first) // CHUNK)))
         out: NDArray[np.int64] = np.zeros((parts, sum(layout.sizes)), dtype=np.int64)
-        groups = max(1, int(np.diff(layout.first_group).max(initial=0)))
         if last > first:
-            expected_counts(
-                own.words, own.lengths, own.offsets, self.problem.row_weights, first, last,
-                layout.unit(self.problem.rows), parts, layout.first_group, layout.group_v, layout.group_j,
-                layout.group_d, layout.v.child, layout.j.child, layout.forms, layout.depth, groups,
-                np.array(layout.sizes), *self._weights, out,
-            )  # fmt: skip
+            rows = own.words, own.lengths, own.offsets, self.problem.row_weights, first, last
+            self._count(*rows, unit_of(self.problem.rows), parts, *self._tables(), begins(layout.sizes), out)
         total = out.sum(axis=0, keepdims=True)
         return lambda: total
+
+    _count = staticmethod(expected_counts)
+
+    def _tables(self) -> tuple[Any, ...]:
+        """What the kernel takes of the layout and the model."""
+        groups = self.layout.groups
+        most = max(1, int(np.diff(groups.first).max(initial=0)))
+        return (self.layout.depth, most), groups, self.layout.trees, *self._weights

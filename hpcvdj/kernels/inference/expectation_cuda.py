@@ -1,17 +1,19 @@
 """Expected counts of events on a GPU: junctions and trees stay there, a model's numbers are copied for each E step."""
 
-from typing import Any
+from typing import NamedTuple
 
 import cupy
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.errors import MachineError, option
-from hpcvdj.kernels.device import DeviceClock, HostArrays, compile_kernels, fitting_threads, gpu_errors, on_gpu
-from hpcvdj.kernels.inference.layout import LEAST
+from hpcvdj.kernels.device import DeviceClock, HostArrays, Struct, compile_kernels, fitting_threads, gpu_errors, on_gpu
+from hpcvdj.kernels.inference.layout import LEAST, Counts, NodeWeights, Trees, begins, unit_of
 from hpcvdj.kernels.inference.method import InferenceProblem
 from hpcvdj.kernels.kernel import Kernel, Pending, Unit
 from hpcvdj.kernels.pathways.tiles import TILE, split_pairs
+from hpcvdj.kernels.pgen.tables import Chain, Groups
+from hpcvdj.kernels.structs import places
 from hpcvdj.recombination.alphabet import BASES_PER_WORD
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import LONGEST_CDR3
@@ -24,9 +26,41 @@ THREADS = 128
 STEP, PAIRS = 4, 16
 """Nodes of a tree that go on together, and pairs of bases."""
 
-CONSTANTS = {
+
+class TreeSizes(NamedTuple):
+    """The nodes of each group's trees of V and of J, int64 [groups]."""
+
+    v: NDArray[np.int64]
+    j: NDArray[np.int64]
+
+
+class Here(NamedTuple):
+    """The first nodes of a tree of V and of J, and D forms, whose counts a block collects in shared memory."""
+
+    v: int
+    j: int
+    d: int
+
+
+class Shared(NamedTuple):
+    """Parts of a block's shared memory: both insertions, weights and links of D forms, counts of V, J, D and
+    insertions, and steps of insertions for each thread."""
+
+    vd: int
+    dj: int
+    weights: int
+    child: int
+    v: int
+    j: int
+    d: int
+    insertions: int
+    steps: int
+
+
+CONSTANTS: dict[str, int | type] = {
     "BASES_PER_WORD": BASES_PER_WORD, "TILE_BYTES": TILE.itemsize, "MOST_THREADS": THREADS, "STEP": STEP,
-    "PAIRS": PAIRS,
+    "PAIRS": PAIRS, "Groups": Groups, "Trees": Trees, "NodeWeights": NodeWeights, "Insertion": Chain,
+    "Counted": Counts, "TreeSizes": TreeSizes, "Here": Here, "Shared": Shared,
 }  # fmt: skip
 """What host and device share."""
 
@@ -56,48 +90,41 @@ class ExpectationKernel(Kernel):
             )
         self.problem, self.layout, self.clock = problem, layout, DeviceClock()
         self._host = HostArrays(sum(layout.sizes))
-        trees = (layout.group_v, layout.v), (layout.group_j, layout.j)
-        v_sizes, j_sizes = (_tree_sizes(roots, len(side.child)) for roots, side in trees)
-        nodes = len(layout.forms)
-        here = [min(MOST_HERE, int(most)) for most in (v_sizes.max(initial=0), j_sizes.max(initial=0), nodes)]
+        trees, groups = layout.trees, layout.groups
+        sizes = TreeSizes(_tree_sizes(groups.v, len(trees.v)), _tree_sizes(groups.j, len(trees.j)))
+        most = *(int(own.max(initial=0)) for own in sizes), len(trees.d)
+        self._here = Here(*(min(MOST_HERE, size) for size in most))
         self._junctions = on_gpu(own.words), on_gpu(own.lengths)
-        groups = (layout.first_group, layout.group_v, layout.group_j, layout.group_d, v_sizes, j_sizes)
-        children: list[Any] = []
-        for child in (layout.v.child, layout.j.child, layout.forms):
-            children += [on_gpu(child), np.int32(len(child))]
-        numbers = map(np.int32, (len(layout.table_d), *here, *layout.lags))
-        self._tables = (*(on_gpu(values.astype(np.int32)) for values in groups), *children, *numbers)
+        self._tables = Struct(groups), Struct(sizes), Struct(trees)
+        self._places = Struct(self._here), Struct(begins(layout.sizes))
         self.weigh(problem)
         self.take(problem.model)
-
-        lags = sum(layout.lags)
-        counts = sum(here) + lags + 2 * (4 + PAIRS)
-        doubles = lags + 2 * (STEP + PAIRS + 4) + here[2] * 3 + counts
-
-        def shared(threads: int) -> int:
-            return int(8 * (doubles + PAIRS * threads))
-
         name = f"expectation<{2 if own.longest <= 2 * BASES_PER_WORD else 4}>"
         self._kernel = compile_kernels(FILE, (name,), **CONSTANTS).get_function(name)
         threads = min(THREADS, max(32, threads_per_block // 32 * 32))
-        self._threads = fitting_threads(self._kernel, threads, shared)
-        self._shared = shared(self._threads)
+        self._threads = fitting_threads(self._kernel, threads, lambda threads: self._shared(threads)[1])
+        parts, self._bytes = self._shared(self._threads)
+        self._parts = Struct(parts)
+
+    def _shared(self, threads: int) -> tuple[Shared, int]:
+        """Where the parts of a block's shared memory begin, and its bytes."""
+        here, sizes = self._here, self.layout.sizes
+        vd, dj = (lags + STEP + PAIRS + 4 for lags in self.layout.lags)
+        of_insertions = begins(sizes).logs - begins(sizes).vd_lengths
+        numbers = Shared(vd, dj, here.d, 2 * here.d, here.v, here.j, here.d, of_insertions, PAIRS * threads)
+        return places(Shared(*(8 * number for number in numbers)))
 
     @gpu_errors()
     def weigh(self, problem: InferenceProblem) -> None:
         """Count the same junctions with other weights."""
         self.problem, self._row_weights = problem, on_gpu(problem.row_weights)
-        unit, log_unit = self.layout.unit(problem.rows)
+        unit, log_unit = unit_of(problem.rows)
         self._units = np.float64(unit), np.float64(log_unit), np.float64(LEAST), np.int32(problem.repertoire.longest)
 
     @gpu_errors()
     def take(self, model: Model) -> None:
         """Count the events of another model with the same alleles."""
-        own = self.layout.weights(model)
-        arrays: list[NDArray[np.float64]] = [own.v, own.j, own.d]
-        for chain in (own.vd, own.dj):
-            arrays += [chain.lengths, chain.step, chain.first]
-        self._weights = tuple(map(on_gpu, arrays))
+        self._weights = tuple(map(Struct, self.layout.weights(model)))
 
     @gpu_errors()
     def start(self, unit: Unit, first: int, last: int) -> Pending:
@@ -109,9 +136,10 @@ class ExpectationKernel(Kernel):
         if len(tiles):
             arguments = (
                 words[first:last], np.int32(words.shape[1]), lengths[first:last], self._row_weights[first:last],
-                on_gpu(tiles.view(np.uint8)), *self._tables, *self._weights, *self._units, out,
+                on_gpu(tiles.view(np.uint8)), *self._tables, *self._weights,
+                *self._places, self._parts, *self._units, out,
             )  # fmt: skip
-            self.clock.launch(self._kernel, (len(tiles),), self._threads, arguments, self._shared)
+            self.clock.launch(self._kernel, (len(tiles),), self._threads, arguments, self._bytes)
         counts = self._host.next(1)
         out.get(out=counts, blocking=False)
         return self.clock.pending(counts.view(np.int64))

@@ -9,18 +9,18 @@ is the sum over its **entries**, each a product of the probability of an allele 
 collects is the posterior probability that a junction's V, D or J form is the node's, so that it is divided among the
 entries by their weights, once for all junctions.
 
-Counts are integers: multiples of `1 / Layout.unit(rows)`.  Their sums do not depend on an order, so a model that is
+Counts are integers: multiples of `1 / unit_of(rows)`.  Their sums do not depend on an order, so a model that is
 inferred is the same for any number of threads and ranks.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.kernels.pgen.tables import NO_INSERTION, ORDER, Chain, DForms, Mask
+from hpcvdj.kernels.pgen.tables import ORDER, Chain, DEntries, Groups, Mask, TextTree, chains, columns, summed
 from hpcvdj.recombination.alphabet import encode
 from hpcvdj.recombination.germline import SegmentType
 from hpcvdj.recombination.models import Array, Model
@@ -64,25 +64,15 @@ class Side:
     def node_weights(self, choices: Array, deletions: Array) -> Array:
         """The weight of each node, float64 [nodes]."""
         weights = self.entry_weights(choices, deletions)
-        return _summed(self.node, weights, len(self.child))
+        return summed(self.node, weights, len(self.child))
 
     def spread(self, counts: Array, choices: Array, deletions: Array) -> tuple[Array, Array]:
         """The counts of nodes as those of the choices and of the deletions, in the shapes of their arrays."""
         weights = self.entry_weights(choices, deletions)
-        of_node = _summed(self.node, weights, len(self.child))
+        of_node = summed(self.node, weights, len(self.child))
         shares = weights * _ratio(counts, of_node)[self.node]
-        of_deletions = _summed(self.deletion, shares, deletions.size)
+        of_deletions = summed(self.deletion, shares, deletions.size)
         return _of_choices(self.choice, shares, choices), of_deletions.reshape(deletions.shape)
-
-
-def _columns(rows: Sequence[Sequence[int]], width: int) -> list[Ints]:
-    """The columns of a table of so many."""
-    return [np.ascontiguousarray(own) for own in np.array(rows, dtype=np.int64).reshape(-1, width).T]
-
-
-def _summed(places: Ints, values: Array, size: int) -> Array:
-    """float64 [size]: the sum of the values at each place."""
-    return np.bincount(places, values, minlength=size).astype(np.float64)
 
 
 def _or_one(choices: Array) -> Array:
@@ -92,7 +82,7 @@ def _or_one(choices: Array) -> Array:
 
 def _of_choices(choice: Ints, shares: Array, choices: Array) -> Array:
     """The sums of the shares of each choice, in the shape of `choices`."""
-    added = _summed(choice.reshape(-1) + 1, shares.reshape(-1), choices.size + 1)
+    added = summed(choice.reshape(-1) + 1, shares.reshape(-1), choices.size + 1)
     return added[1:].reshape(choices.shape)
 
 
@@ -100,55 +90,82 @@ def _ratio(a: Array, b: Array) -> Array:
     return np.divide(a, b, out=np.zeros(np.broadcast(a, b).shape), where=b > 0)
 
 
-class _Trees:
+class _Trees(TextTree):
     """Makes a `Side`."""
 
     def __init__(self, model: Model, segment: SegmentType) -> None:
+        super().__init__()
         self._segment, self._templates = segment, model.templates(segment)
         self._columns = (model.v_deletions if segment == "V" else model.j_deletions).shape[1]
-        self._child: list[list[int]] = []
         self._entries: list[tuple[int, int, int]] = []
         self._roots: dict[Any, int] = {}
 
-    def root(self, key: Any, alleles: Sequence[tuple[int, int]]) -> int:
+    def root_of(self, key: Any, alleles: Sequence[tuple[int, int]]) -> int:
         """The root of the tree of some (allele, place of its choice or -1); made if there is none of that key yet."""
         if key not in self._roots:
-            self._roots[key] = root = self._new()
+            self._roots[key] = root = self.root()
             for allele, choice in alleles:
                 self._add(root, allele, choice)
         return self._roots[key]
 
-    def _new(self) -> int:
-        self._child.append([-1] * 4)
-        return len(self._child) - 1
-
-    def _add(self, node: int, allele: int, choice: int) -> None:
+    def _add(self, root: int, allele: int, choice: int) -> None:
         codes = encode(self._templates[allele].extended).tolist()
-        for kept, base in enumerate(codes if self._segment == "V" else codes[::-1], 1):
-            if self._child[node][base] < 0:
-                self._child[node][base] = self._new()
-            node = self._child[node][base]
+        for kept, node in enumerate(self.path(root, codes if self._segment == "V" else codes[::-1]), 1):
             if len(codes) - kept < self._columns:
                 self._entries.append((node, choice, allele * self._columns + len(codes) - kept))
 
     def side(self) -> Side:
-        return Side(np.array(self._child, dtype=np.int32).reshape(-1, 4), *_columns(self._entries, 3))
+        return Side(self.links(), *columns(self._entries, 3))
 
 
-@dataclass(frozen=True)
-class Weights:
-    """A model's numbers for the kernels.
+class Trees(NamedTuple):
+    """The prefix trees of V, of J reversed, and of the D forms: int32 [nodes, 4]."""
 
-    v, j      float64 [nodes] of the sides
-    d         float64 [tables, nodes]: of the D forms
-    vd, dj    the insertions after V and before J
-    """
+    v: NDArray[np.int32]
+    j: NDArray[np.int32]
+    d: NDArray[np.int32]
+
+
+class NodeWeights(NamedTuple):
+    """The weights of the nodes: float64 [nodes] of V and of J, and [tables, nodes] of the D forms."""
 
     v: Array
     j: Array
     d: Array
-    vd: Chain
-    dj: Chain
+
+
+class Counts(NamedTuple):
+    """What is counted, in this order: how much there is of each, or where it begins.
+
+    Nodes of V and of J, D forms in each table; of both insertions lengths, first bases and pairs of bases, without
+    anything between them; log-likelihoods of rows that are counted and of those held out, and how many are lost.
+    """
+
+    v: int
+    j: int
+    d: int
+    vd_lengths: int
+    dj_lengths: int
+    vd_first: int
+    dj_first: int
+    vd_steps: int
+    dj_steps: int
+    logs: int
+    lost: int
+
+
+OF_INSERTIONS = {"vd_first": 4, "dj_first": 4, "vd_steps": 16, "dj_steps": 16, "logs": 2, "lost": 2}
+"""How many counts there are of what is the same in every layout."""
+
+
+def begins(sizes: Any) -> Any:
+    """Where each part of counts of these sizes begins."""
+    return type(sizes)(*map(int, np.cumsum(sizes) - sizes))
+
+
+def named_parts(counts: NDArray[np.int64], sizes: Any) -> dict[str, NDArray[np.int64]]:
+    """The parts of the counts by name."""
+    return dict(zip(sizes._fields, np.split(counts, np.cumsum(sizes)[:-1]), strict=True))
 
 
 @dataclass(frozen=True)
@@ -187,29 +204,20 @@ class Layout:
 
     A group is a set of V alleles with a J allele or a D gene, as of `hpcvdj.kernels.pgen.tables`.
 
-    v, j         the sides
-    forms        the D forms, [nodes, 4]; form_node, form_d, form_deletion int64 [entries]: an entry's node, D gene and
-                 place in the flat array of deletions
+    v, j, d      the sides, and the D forms
     table_d      bool [tables, D]: the D genes of each table; table_choice int64 [tables, D]: places of their
                  probabilities in the flat array of P(D, J), -1 for 1
-    first_group  int64 [pairs + 1]
-    group_v, group_j, group_d  int64 [groups]: roots, and table
+    groups       of each pair
     depth        the most bases that a tree has
     lags         lengths of insertions, after V and before J
     """
 
     v: Side
     j: Side
-    forms: NDArray[np.int32]
-    form_node: Ints
-    form_d: Ints
-    form_deletion: Ints
+    d: DEntries
     table_d: NDArray[np.bool_]
     table_choice: Ints
-    first_group: Ints
-    group_v: Ints
-    group_j: Ints
-    group_d: Ints
+    groups: Groups
     depth: int
     lags: tuple[int, int]
 
@@ -225,16 +233,16 @@ class Layout:
             before = len(groups)
             if not model.has_d:
                 for b in j_mask:
-                    root = v.root((v_mask, b), [(a, a * alleles + b) for a in v_mask])
-                    groups.append((root, j.root(b, [(b, -1)]), tables.setdefault(("none", 0), len(tables))))
+                    root = v.root_of((v_mask, b), [(a, a * alleles + b) for a in v_mask])
+                    groups.append((root, j.root_of(b, [(b, -1)]), tables.setdefault(("none", 0), len(tables))))
             elif v_mask and len(j_mask) <= genes:
-                root = v.root(v_mask, [(a, a) for a in v_mask])
+                root = v.root_of(v_mask, [(a, a) for a in v_mask])
                 for b in j_mask:
-                    groups.append((root, j.root(b, [(b, -1)]), tables.setdefault(("J", b), len(tables))))
+                    groups.append((root, j.root_of(b, [(b, -1)]), tables.setdefault(("J", b), len(tables))))
             elif v_mask:
-                root = v.root(v_mask, [(a, a) for a in v_mask])
+                root = v.root_of(v_mask, [(a, a) for a in v_mask])
                 for d in range(genes):
-                    own = j.root((j_mask, d), [(b, d * alleles + b) for b in j_mask])
+                    own = j.root_of((j_mask, d), [(b, d * alleles + b) for b in j_mask])
                     groups.append((root, own, tables.setdefault(("D", d), len(tables))))
             sizes.append(len(groups) - before)
         table_d = np.zeros((len(tables), genes), dtype=bool)
@@ -245,79 +253,60 @@ class Layout:
                 table_choice[table] = np.arange(genes) * alleles + place
             else:
                 table_d[table, place] = True
-        forms, (form_node, form_d, form_deletion) = _forms(model)
-        group_v, group_j, group_d = _columns(groups, 3)
         depth = max(len(own.extended) for own in (*model.v, *model.j))
         lags = [len(own.lengths) for own in model.insertions]
         return Layout(
-            v.side(), j.side(), forms, form_node, form_d, form_deletion, table_d, table_choice,
-            np.concatenate(([0], np.cumsum(sizes))).astype(np.int64), group_v, group_j, group_d, depth,
+            v.side(), j.side(), DEntries.of(model), table_d, table_choice, Groups.of(sizes, *columns(groups, 3)), depth,
             (lags[0], lags[-1] if model.has_d else 1),
         )  # fmt: skip
 
     @property
-    def sizes(self) -> tuple[int, ...]:
-        """How many counts there are of: V nodes, J nodes, D forms, lengths, first bases and pairs of bases of both
-        insertions, and log-likelihoods and lost rows."""
-        nodes = len(self.v.child), len(self.j.child), len(self.table_d) * len(self.forms)
-        return (*nodes, *self.lags, 4, 4, 16, 16, 2, 2)
+    def trees(self) -> Trees:
+        """All trees."""
+        return Trees(self.v.child, self.j.child, self.d.child)
 
-    @staticmethod
-    def unit(rows: int) -> tuple[float, float]:
-        """What one is in counts, and in log-likelihoods, of so many rows: powers of two."""
-        bits = max(1, int(rows)).bit_length()
-        return 2.0 ** (MOST_BITS - bits - ROW_BITS), 2.0 ** (MOST_BITS - bits - LOG_BITS)
+    @property
+    def sizes(self) -> Counts:
+        """How many counts there are of each."""
+        v, j, forms = map(len, self.trees)
+        vd, dj = self.lags
+        return Counts(v=v, j=j, d=len(self.table_d) * forms, vd_lengths=vd, dj_lengths=dj, **OF_INSERTIONS)
 
-    def weights(self, model: Model) -> Weights:
-        """The numbers of a model with the same alleles."""
+    def weights(self, model: Model) -> tuple[NodeWeights, Chain, Chain]:
+        """The weights and insertions of a model with the same alleles."""
         choices = model.p_v if model.has_d else model.p_vj
-        vd = Chain.of(model.insertions[0])
-        dj = Chain.of(model.insertions[1]) if model.has_d else NO_INSERTION
-        return Weights(
+        weights = NodeWeights(
             self.v.node_weights(choices, model.v_deletions), self.j.node_weights(model.p_dj, model.j_deletions),
-            self._chances(model) @ self._form_weights(model), vd, dj,
+            self._chances(model) @ self.d.weights(model),
         )  # fmt: skip
+        return weights, *chains(model)
 
     def _chances(self, model: Model) -> Array:
         """float64 [tables, D]: the probability of each D gene in each table."""
         return np.asarray(self.table_d * _or_one(model.p_dj)[self.table_choice])
 
-    def _form_weights(self, model: Model) -> Array:
-        """float64 [D, nodes]."""
-        genes, nodes = self.table_d.shape[1], len(self.forms)
-        if not model.has_d:
-            return np.ones((1, 1))
-        weights = model.d_deletions.reshape(-1)[self.form_deletion]
-        return _summed(self.form_d * nodes + self.form_node, weights, genes * nodes).reshape(genes, nodes)
-
     def expected(self, counts: NDArray[np.int64], model: Model, rows: int) -> Expected:
         """The expected numbers of events of `model` from the sum of the kernels' counts of so many rows."""
-        unit, log_unit = self.unit(rows)
-        parts = np.split(counts, np.cumsum(self.sizes)[:-1])
-        v, j, d, *chains, logs, lost = parts
-        values = [part / unit for part in (v, j, d, *chains)]
-        choices, v_deletions = self.v.spread(values[0], model.p_v if model.has_d else model.p_vj, model.v_deletions)
-        dj, j_deletions = self.j.spread(values[1], model.p_dj, model.j_deletions)
+        parts = named_parts(counts, self.sizes)
+        v, j, d = (parts[name] / unit_of(rows)[0] for name in "vjd")
+        choices, v_deletions = self.v.spread(v, model.p_v if model.has_d else model.p_vj, model.v_deletions)
+        dj, j_deletions = self.j.spread(j, model.p_dj, model.j_deletions)
         d_deletions = np.zeros_like(model.d_deletions)
         if model.has_d:
-            more, d_deletions = self._spread_forms(values[2].reshape(len(self.table_d), -1), model)
+            more, d_deletions = self._spread_forms(d.reshape(len(self.table_d), -1), model)
             dj = dj + more
-        kept = 2 if model.has_d else 1
         return Expected(
-            choices, dj, v_deletions, j_deletions, d_deletions, tuple(values[3:5][:kept]),
-            tuple(own[ORDER_BACK] for own in values[5:7][:kept]),
-            tuple(own.reshape(4, 4).T[np.ix_(ORDER_BACK, ORDER_BACK)] for own in values[7:9][:kept]),
-            -float(logs[0] / log_unit), int(lost[0]), -float(logs[1] / log_unit), int(lost[1]),
-        )  # fmt: skip
+            choices=choices, dj=dj, v=v_deletions, j=j_deletions, d=d_deletions, **common_parts(parts, model, rows)
+        )
 
     def _spread_forms(self, counts: Array, model: Model) -> tuple[Array, Array]:
-        chances, forms = self._chances(model), self._form_weights(model)
+        chances, forms = self._chances(model), self.d.weights(model)
         ratio = _ratio(counts, chances @ forms)
         of_d = chances * (ratio @ forms.T)
         dj = _of_choices(self.table_choice, of_d, model.p_dj)
         per_form = chances.T @ ratio
-        shares = model.d_deletions.reshape(-1)[self.form_deletion] * per_form[self.form_d, self.form_node]
-        deletions = _summed(self.form_deletion, shares, model.d_deletions.size)
+        shares = model.d_deletions.reshape(-1)[self.d.deletion] * per_form[self.d.gene, self.d.node]
+        deletions = summed(self.d.deletion, shares, model.d_deletions.size)
         return dj, deletions.reshape(model.d_deletions.shape)
 
 
@@ -325,18 +314,22 @@ ORDER_BACK = np.argsort(ORDER)
 """The place of each of a model's bases in our codes."""
 
 
-def _forms(model: Model) -> tuple[NDArray[np.int32], list[Ints]]:
-    """The tree of all D forms, and its entries."""
-    forms = DForms.of(model)
-    entries: list[tuple[int, int, int]] = []
-    _, lefts, rights = model.d_deletions.shape
-    for place, template in enumerate(model.d):
-        codes = encode(template.extended).tolist()
-        for left in range(min(len(codes) + 1, lefts)):
-            node: Any = 0
-            for end in range(left, len(codes) + 1):
-                node = int(forms.child[node, codes[end - 1]]) if end > left else node
-                right = len(codes) - end
-                if right < rights:
-                    entries.append((node, place, (place * lefts + left) * rights + right))
-    return forms.child, _columns(entries, 3)
+def unit_of(rows: int) -> tuple[float, float]:
+    """What one is in counts, and in log-likelihoods, of so many rows: powers of two."""
+    bits = max(1, int(rows)).bit_length()
+    return 2.0 ** (MOST_BITS - bits - ROW_BITS), 2.0 ** (MOST_BITS - bits - LOG_BITS)
+
+
+def common_parts(parts: Mapping[str, NDArray[np.int64]], model: Model, rows: int) -> dict[str, Any]:
+    """The fields of `Expected` that every layout counts alike: insertions and likelihoods."""
+    unit, log_unit = unit_of(rows)
+    names = ("vd", "dj")[: len(model.insertions)]
+    steps = [(parts[f"{name}_steps"] / unit).reshape(4, 4).T for name in names]
+    logs, lost = parts["logs"], parts["lost"]
+    return {
+        "lengths": tuple(parts[f"{name}_lengths"] / unit for name in names),
+        "first": tuple((parts[f"{name}_first"] / unit)[ORDER_BACK] for name in names),
+        "transitions": tuple(own[np.ix_(ORDER_BACK, ORDER_BACK)] for own in steps),
+        "log_likelihood": -float(logs[0] / log_unit), "lost": int(lost[0]),
+        "held_log_likelihood": -float(logs[1] / log_unit), "held_lost": int(lost[1]),
+    }  # fmt: skip

@@ -5,13 +5,10 @@
 // old, so only Right is kept, in shared memory.  Where a weight goes through a 4 x 4 table, the lanes tell each other
 // their components by shuffles.  All sequences of a warp take each step together, the shorter ones as bystanders: left
 // to themselves, they would run one after another.
+//
+// The host defines structs, which tables.py, symbol_tries.py, codons.py, form_trie.py and aa_cuda.py describe.
 
 #include "../tile.cuh"
-
-constexpr int COMPONENTS = 4;
-
-// Right has one weight where a codon begins, and 4 after each of its first two bases.
-constexpr int OF_CODON = 1 + 2 * COMPONENTS;
 
 struct __align__(16) Four {
     double of[COMPONENTS];
@@ -20,6 +17,12 @@ struct __align__(16) Four {
 __device__ __forceinline__ Four four(const double *from)
 {
     return *(const Four *)from;
+}
+
+__device__ __forceinline__ Four four(const Values<double> &from)
+{
+    const double2 low = __ldg((const double2 *)from.at), high = __ldg((const double2 *)from.at + 1);
+    return {low.x, low.y, high.x, high.y};
 }
 
 // The four lanes of a sequence; all lanes of the warp call its functions together.
@@ -41,7 +44,7 @@ struct Lanes {
     }
 
     // The own component of a weight after a 4 x 4 table.
-    __device__ __forceinline__ double through(double a, const double *table) const
+    __device__ __forceinline__ double through(double a, const Values<double> &table) const
     {
         double sum = of(a, 0) * table[own];
         #pragma unroll
@@ -82,26 +85,19 @@ struct Weights {
     double none, one, two;
 };
 
-// The prefix trees of a side and the steps behind them; see SymbolTries.
-struct Side {
-    const int *child, *after;
-    const double *ended, *beyond, *one, *two, *whole;
-    int codons;
-};
-
 // The weights of a side, codon by codon.
 struct Walk {
-    const Side &side;
+    const SymbolTries &side;
     const Lanes &lanes;
-    const int symbols;
+    const int codons;   // of the longest insertion
     int row;            // in `child`; else -1
     int leaf = -1;      // in `beyond`; else -1
     int behind = 0;     // codons behind the leaf
     Four product = {};  // the own row of the steps behind the leaf
     double none = 0;    // where the next codon begins
 
-    __device__ __forceinline__ Walk(const Side &side, const Lanes &lanes, int symbols, int row)
-        : side(side), lanes(lanes), symbols(symbols), row(row)
+    __device__ __forceinline__ Walk(const SymbolTries &side, const Lanes &lanes, int row)
+        : side(side), lanes(lanes), codons(side.beyond.width / (3 * COMPONENTS)), row(row)
     {
     }
 
@@ -113,13 +109,13 @@ struct Walk {
     {
         Weights made = {none, 0, 0};
         const int own = lanes.own;
-        const bool in_tree = has_one && row >= 0, is_behind = has_one && leaf >= 0 && behind < side.codons;
+        const bool in_tree = has_one && row >= 0, is_behind = has_one && leaf >= 0 && behind < codons;
         none = 0;
         if (in_tree) {
-            const int node = side.child[row * symbols + symbol];
+            const int node = side.child.row(row)[symbol];
             row = -1;
             if (node >= 0) {
-                const double *const ended = side.ended + (i64)ENDED * node;
+                const Values<double> ended = side.ended.row(node);
                 made.one = ended[own];
                 made.two = ended[COMPONENTS + own];
                 none = ended[2 * COMPONENTS];
@@ -133,17 +129,17 @@ struct Walk {
             }
         }
         if (!lanes.any(is_behind)) return made;
-        const double *const whole = side.whole + COMPONENTS * COMPONENTS * symbol;
+        const Values<double> whole = side.whole.row(symbol);
         double one = 0, two = 0, three = 0;
         if (is_behind) {
-            const double *const weights = side.beyond + 3 * COMPONENTS * ((i64)leaf * side.codons + behind) + own;
+            const Values<double> weights = side.beyond.row(leaf) + 3 * COMPONENTS * behind + own;
             one = weights[0];
             two = weights[COMPONENTS];
             three = weights[2 * COMPONENTS];
             behind++;
         }
         one = lanes.through(lanes.through(one, product), side.one);
-        two = lanes.through(lanes.through(two, product), side.two + COMPONENTS * COMPONENTS * symbol);
+        two = lanes.through(lanes.through(two, product), side.two.row(symbol));
         if (is_behind) {
             Four longer = {};
             #pragma unroll
@@ -164,15 +160,22 @@ struct Walk {
     }
 };
 
-// D forms against codons, of one table of D genes; see CodonForms and FormTrie.
+// D forms against codons, of one table of D genes.
 struct Forms {
-    const u64 *codons;  // [symbols] by bits: the codons of each
+    Values<u64> codons;
     double empty;
-    const double *single, *both, *ends_two, *one_two, *one_three, *one_one, *two_two, *one_over_two;
-    const int *child, *first;
-    const u16 *cuts;        // before << 8 | after
-    const double *weight;
+    Values<double> single, across, ends_two, one_two, one_three, one_one, two_two, one_over_two;
+    const FormTrie &trie;
+    Values<double> weight;
     int symbols;
+
+    __device__ __forceinline__ Forms(const CodonForms &all, const FormTrie &trie, int t)
+        : codons(all.codons), empty(all.empty[t]), single(all.single.row(t)), across(all.across.row(t)),
+          ends_two(all.ends_two.row(t)), one_two(all.one_two.row(t)), one_three(all.one_three.row(t)),
+          one_one(all.one_one.row(t)), two_two(all.two_two.row(t)), one_over_two(all.one_over_two.row(t)), trie(trie),
+          weight(trie.weight.row(t)), symbols(all.codons.rows)
+    {
+    }
 };
 
 __device__ __forceinline__ double product(const double *a, const Four &b)
@@ -211,7 +214,7 @@ __device__ __forceinline__ double whole_codons(
     const double *right, double *before, double *after)
 {
     const int lane = lanes.own;
-    int node = codon < codons ? forms.child[symbols[codon]] : -1;
+    int node = codon < codons ? forms.trie.child[symbols[codon]] : -1;
     if (!lanes.any(node >= 0)) return 0;
     const bool has_before = 0 < codon && node >= 0;
     in_codon(
@@ -227,12 +230,12 @@ __device__ __forceinline__ double whole_codons(
                 more ? forms.codons[symbols[last]] : 0, 1, COMPONENTS, lane, after);
         lanes.wait();
         if (node >= 0) {
-            const int stop = forms.first[node + 1];
-            for (int form = forms.first[node] + lane; form < stop; form += COMPONENTS) {
-                const int cuts = forms.cuts[form];
+            const int stop = forms.trie.first[node + 1];
+            for (int form = forms.trie.first[node] + lane; form < stop; form += COMPONENTS) {
+                const int cuts = forms.trie.cuts[form];
                 total += forms.weight[form] * before[cuts >> 8] * after[cuts & 255];
             }
-            node = more ? forms.child[node * forms.symbols + symbols[last]] : -1;
+            node = more ? forms.trie.child[node * forms.symbols + symbols[last]] : -1;
         }
         lanes.wait();
     }
@@ -258,32 +261,25 @@ __device__ __forceinline__ double middle(
         after_one += product(
             next_two,
             four(forms.one_over_two + COMPONENTS * (COMPONENTS * (forms.symbols * symbol + next) + lane)));
-        after_two = product(next_one, four(forms.both + COMPONENTS * lane));
+        after_two = product(next_one, four(forms.across + COMPONENTS * lane));
         after_two += product(next_two, four(forms.two_two + COMPONENTS * (COMPONENTS * next + lane)));
     }
     part += left.one * after_one + left.two * after_two;
     return part;
 }
 
-// Numbers in shared memory for a sequence: Right, two weights of two codons of Left, and both sides of D forms.
-// The sequences of a warp begin in different banks.
-__device__ __forceinline__ int numbers_of(int most_codons)
-{
-    return (OF_CODON * most_codons + 1 + 4 * COMPONENTS + 2 * CUTS + 7) / 8 * 8 + 4;
-}
-
-// A lane's part of the probability for one group; `shared` has `numbers_of` numbers.
+// A lane's part of the probability for one group; `shared` are the numbers of its sequence.
 //
 // most  codons of any sequence of the warp
 __device__ __forceinline__ double of_group(
-    const Side &v, const Side &j, const Forms &forms, const Lanes &lanes, int v_row, int j_row, const u8 *text,
-    int codons, int most, double *shared, int most_codons)
+    const SymbolTries &v, const SymbolTries &j, const Forms &forms, const Lanes &lanes, int v_row, int j_row,
+    const u8 *text, int codons, int most, double *shared, const Shared &at)
 {
     const int lane = lanes.own;
-    double *const right = shared;                                    // [9 codons + 1]
-    double *const kept = shared + OF_CODON * most_codons + 1;        // [2, 2, 4]
-    double *const before = kept + 4 * COMPONENTS, *const after = before + CUTS;
-    Walk back(j, lanes, forms.symbols, j_row);
+    double *const right = shared;            // [OF_CODON codons + 1]
+    double *const kept = shared + at.kept;   // [2, 2, 4]: two weights of two codons of Left
+    double *const before = shared + at.before, *const after = shared + at.after;  // [CUTS]
+    Walk back(j, lanes, j_row);
     for (int step = 0; step < most; step++) {
         const int k = codons - 1 - step;
         const Weights made = back.next(k >= 0, text[max(k, 0)]);
@@ -297,7 +293,7 @@ __device__ __forceinline__ double of_group(
     }
     if (lane == 0) right[0] = 0;
     double total = 0;
-    Walk front(v, lanes, forms.symbols, v_row);
+    Walk front(v, lanes, v_row);
     for (int k = 0; k < most; k++) {
         double *const now = kept + 2 * COMPONENTS * (k & 1);
         const bool has_one = k < codons;
@@ -321,29 +317,15 @@ __global__ void __launch_bounds__(MOST_THREADS) amino_acids(
     const u8 *__restrict__ lengths,  // [junctions]
     const int *__restrict__ rows,    // junctions to compute, in frame, grouped by pair
     const Tile *__restrict__ tiles,  // [gridDim.x], of `rows`
-    const int *__restrict__ first_group, const int *__restrict__ group_v, const int *__restrict__ group_j,
-    const int *__restrict__ group_d,
     const u8 *__restrict__ of_codon,  // [64] the symbol of each
-    const int *__restrict__ v_child, const int *__restrict__ v_after, const double *__restrict__ v_ended,
-    const double *__restrict__ v_beyond, const double *__restrict__ v_one, const double *__restrict__ v_two,
-    const double *__restrict__ v_whole, int v_codons,
-    const int *__restrict__ j_child, const int *__restrict__ j_after, const double *__restrict__ j_ended,
-    const double *__restrict__ j_beyond, const double *__restrict__ j_one, const double *__restrict__ j_two,
-    const double *__restrict__ j_whole, int j_codons,
-    const u64 *__restrict__ codon_sets, const double *__restrict__ empty, const double *__restrict__ single,
-    const double *__restrict__ both, const double *__restrict__ ends_two,
-    const double *__restrict__ one_two, const double *__restrict__ one_three, const double *__restrict__ one_one,
-    const double *__restrict__ two_two, const double *__restrict__ one_over_two,
-    const int *__restrict__ form_child, const int *__restrict__ first_form, const u16 *__restrict__ cuts,
-    const double *__restrict__ weight, int symbols, int n_forms,
-    int longest,                            // bases of any of the junctions
+    const Groups groups, const SymbolTries v, const SymbolTries j, const CodonForms codon_forms, const FormTrie trie,
+    const Shared at,
     int columns, double *__restrict__ out)  // [junctions, columns], the column of these values
 {
     extern __shared__ __align__(16) u8 shared[];
-    const int most_codons = longest / 3, numbers = numbers_of(most_codons);
-    const int slot = threadIdx.x / COMPONENTS, slots = blockDim.x / COMPONENTS;
+    const int slot = threadIdx.x / COMPONENTS;
     const Lanes lanes;
-    u8 *const text = (u8 *)((double *)shared + numbers * slots) + most_codons * slot;  // [codons]
+    u8 *const text = shared + at.texts + at.codons * slot;  // [codons]
 
     const Tile tile = tiles[blockIdx.x];
     const bool has_one = slot < tile.rows;
@@ -362,8 +344,6 @@ __global__ void __launch_bounds__(MOST_THREADS) amino_acids(
             bases = bases << 2 | ((int)(words[row * W + place / BASES_PER_WORD] >> (62 - 2 * (place & 31))) & 3);
         text[k] = of_codon[bases];
     }
-    const Side v = {v_child, v_after, v_ended, v_beyond, v_one, v_two, v_whole, v_codons};
-    const Side j = {j_child, j_after, j_ended, j_beyond, j_one, j_two, j_whole, j_codons};
     double own = 0, ball = 0;
     // The sequence itself; then with any residue at each of its codons.
     for (int changed = -1; changed < (BALL ? most : 0); changed++) {
@@ -374,17 +354,10 @@ __global__ void __launch_bounds__(MOST_THREADS) amino_acids(
         if (changes && lanes.own == 0) text[changed] = ANY_RESIDUE;
         lanes.wait();
         double total = 0;
-        for (int group = first_group[tile.pair]; group < first_group[tile.pair + 1]; group++) {
-            const i64 t = group_d[group], all = symbols, squares = COMPONENTS * COMPONENTS;
-            const Forms forms = {
-                codon_sets, empty[t], single + t * COMPONENTS, both + t * squares, ends_two + t * all * COMPONENTS,
-                one_two + t * all * squares, one_three + t * all * COMPONENTS, one_one + t * all * squares,
-                two_two + t * all * squares, one_over_two + t * all * all * squares, form_child,
-                first_form, cuts, weight + t * n_forms, symbols};
+        for (int group = groups.first[tile.pair]; group < groups.first[tile.pair + 1]; group++)
             total += of_group(
-                v, j, forms, lanes, group_v[group], group_j[group], text, codons, most,
-                (double *)shared + numbers * slot, most_codons);
-        }
+                v, j, Forms(codon_forms, trie, groups.d[group]), lanes, groups.v[group], groups.j[group], text, codons,
+                most, (double *)shared + at.numbers * slot, at);
         total = lanes.sum(total);
         // Where there is no stop, the sequence itself is one of its neighbours.  Only rounding makes fewer than none.
         if (changed < 0) own = total;

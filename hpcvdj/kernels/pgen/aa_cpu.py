@@ -5,88 +5,19 @@ components of a weight mean where a codon is cut.  Weights that begin at V end a
 made from the end, with mirrored codons, and mean the same components once they are turned round.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import njit, prange
-from numpy.typing import NDArray
 
-from hpcvdj.kernels.pgen.ambiguous_texts import Ambiguous
-from hpcvdj.kernels.pgen.codons import CodonForms
-from hpcvdj.kernels.pgen.form_trie import CUTS, FormTrie
-from hpcvdj.kernels.pgen.symbol_tries import NO_WEIGHT, NOT_MADE, SymbolTries
-from hpcvdj.kernels.pgen.tables import Tables
-from hpcvdj.recombination.models import Array
-from hpcvdj.recombination.symbols import Alphabet
+from hpcvdj.kernels.pgen.form_trie import CUTS
+from hpcvdj.kernels.pgen.symbol_tries import NO_WEIGHT, NOT_MADE
 
 CHUNK = 64
 """Sequences that a thread takes at a time."""
 
 CONTRACT: dict[str, Any] = {"fastmath": {"contract"}}
 """A product and a sum may be rounded once."""
-
-
-class Groups(NamedTuple):
-    """The groups of each pair: see `Tables`.  `v` and `j` are rows in `child` of a `Side`."""
-
-    first: NDArray[np.int64]
-    v: NDArray[np.int64]
-    j: NDArray[np.int64]
-    d: NDArray[np.int64]
-
-
-class Side(NamedTuple):
-    """Segments with the insertions behind them: see `SymbolTries`, and of the steps `CodonSteps`; one is [1, 4, 4]."""
-
-    child: NDArray[np.int32]
-    after: NDArray[np.int32]
-    ended: Array
-    beyond: Array
-    one: Array
-    two: Array
-    whole: Array
-
-    @staticmethod
-    def of(tries: SymbolTries) -> "Side":
-        """The trees of one side."""
-        own, steps = tries, tries.steps
-        arrays = own.child, own.after, own.ended, own.beyond, steps.one[None], steps.two, steps.whole
-        # einsum leaves the order of axes to itself; numba would compile each layout, for half a minute.
-        return Side(*map(np.ascontiguousarray, arrays))
-
-
-class Forms(NamedTuple):
-    """D forms: see `CodonForms` and `FormTrie`.
-
-    first_open, last_open  float64 [symbols, 4, 16]: 1 for a codon, by its first base and the other two, or by its last
-    """
-
-    first_open: Array
-    last_open: Array
-    empty: Array
-    single: Array
-    double: Array
-    ends_two: Array
-    one_two: Array
-    one_three: Array
-    one_one: Array
-    two_two: Array
-    one_over_two: Array
-    child: NDArray[np.int32]
-    first: NDArray[np.int64]
-    before: NDArray[np.uint8]
-    after: NDArray[np.uint8]
-    weight: Array
-
-    @staticmethod
-    def of(tables: Tables, alphabet: Alphabet, ambiguous: Ambiguous) -> "Forms":
-        """The D forms of a model's tables."""
-        codons = alphabet.codons.astype(np.float64)
-        arrays = {
-            "first_open": codons.reshape(-1, 4, 16), "last_open": codons.transpose(0, 3, 1, 2).reshape(-1, 4, 16),
-            **vars(CodonForms.of(codons, tables)), **vars(FormTrie.of(tables, alphabet, ambiguous)),
-        }  # fmt: skip
-        return Forms(**{name: np.ascontiguousarray(values) for name, values in arrays.items()})
 
 
 # Weights are tuples here, which stay in registers; the compiler cannot know that an array is not part of another one.
@@ -168,7 +99,7 @@ def _rest(out, q, last, forwards, value):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, **CONTRACT)
-def _middle(symbols, codons, t, left, right, before, after, forms):  # type: ignore[no-untyped-def]
+def _middle(symbols, codons, t, left, right, before, after, forms, trie):  # type: ignore[no-untyped-def]
     """The sum over D forms, of table t, of left x form x right.
 
     before, after  [CUTS], scratch: weights on both sides of whole codons, as `FormTrie` calls the bases between
@@ -195,11 +126,11 @@ def _middle(symbols, codons, t, left, right, before, after, forms):  # type: ign
                 for d in range(4):
                     r1, r2 = right[q + 4, d], right[q + 5, d]
                     after_one += forms.one_one[t, s, c, d] * r1 + forms.one_over_two[t, s, r, c, d] * r2
-                    after_two += forms.double[t, c, d] * r1 + forms.two_two[t, r, c, d] * r2
+                    after_two += forms.across[t, c, d] * r1 + forms.two_two[t, r, c, d] * r2
                 part += left[q + 1, c] * after_one + left[q + 2, c] * after_two
         total += part
         # Forms whose first whole codon is this one.
-        node = forms.child[0, s]
+        node = trie.child[0, s]
         if node < 0:
             continue
         before[:] = 0.0
@@ -214,8 +145,8 @@ def _middle(symbols, codons, t, left, right, before, after, forms):  # type: ign
             following = -1
             if last < codons:
                 _through_codon(right, 3 * last + 1, 3 * last + 2, forms.last_open, symbols[last], after)
-                following = forms.child[node, symbols[last]]
-            total += _form_sum(forms.first[node], forms.first[node + 1], t, forms, before, after)
+                following = trie.child[node, symbols[last]]
+            total += _form_sum(trie.first[node], trie.first[node + 1], t, trie, before, after)
             node = following
     return total
 
@@ -231,16 +162,17 @@ def _through_codon(weights, one, two, fits, s, out):  # type: ignore[no-untyped-
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
-def _form_sum(first, last, t, forms, before, after):  # type: ignore[no-untyped-def]
+def _form_sum(first, last, t, trie, before, after):  # type: ignore[no-untyped-def]
     """The sum over the forms of a node."""
     total = 0.0
     for form in range(first, last):
-        total += forms.weight[t, form] * (before[forms.before[form]] * after[forms.after[form]])
+        cuts = trie.cuts[form]
+        total += trie.weight[t, form] * (before[cuts >> 8] * after[cuts & 255])
     return total
 
 
 @njit(cache=True, nogil=True, parallel=True)
-def amino_acid_rows(symbols, codons, offsets, first, last, out, groups, v, j, forms):  # type: ignore[no-untyped-def]
+def amino_acid_rows(symbols, codons, offsets, first, last, out, groups, v, j, forms, trie):  # type: ignore[no-untyped-def]
     """The probabilities of sequences first … last-1 of `symbols` [sequences, codons] into `out` [last - first].
 
     A sequence of no codons has no value: NaN.
@@ -264,12 +196,5 @@ def amino_acid_rows(symbols, codons, offsets, first, last, out, groups, v, j, fo
                     if not _side(text, n, True, made, v, left):
                         # Nor is there any in another group with this V.
                         continue
-                total += _middle(text, n, groups.d[group], left, right, before, after, forms)
+                total += _middle(text, n, groups.d[group], left, right, before, after, forms, trie)
             out[row - first] = total
-
-
-def arguments(tables: Tables, alphabet: Alphabet, ambiguous: Ambiguous) -> tuple[Groups, Side, Side, Forms]:
-    """The tables as `amino_acid_rows` takes them, and `hpcvdj.kernels.pgen.ball_cpu`."""
-    v, j = SymbolTries.of(tables, alphabet, ambiguous)
-    groups = Groups(tables.first_group, v.row_of(tables.group_v), j.row_of(tables.group_j), tables.group_d)
-    return groups, Side.of(v), Side.of(j), Forms.of(tables, alphabet, ambiguous)

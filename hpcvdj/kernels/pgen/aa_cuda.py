@@ -1,28 +1,43 @@
 """The amino-acid kernel on a GPU: its tables, and the shared memory that it needs."""
 
-from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from hpcvdj.kernels.device import on_gpu
+from hpcvdj.kernels.device import Struct, on_gpu
 from hpcvdj.kernels.pathways.tiles import TILE
 from hpcvdj.kernels.pgen.ambiguous_texts import Ambiguous
 from hpcvdj.kernels.pgen.codons import CodonForms
 from hpcvdj.kernels.pgen.form_trie import CUTS, FormTrie
-from hpcvdj.kernels.pgen.nt_cuda import groups
-from hpcvdj.kernels.pgen.symbol_tries import ENDED, NOT_MADE, SymbolTries
-from hpcvdj.kernels.pgen.tables import Tables
+from hpcvdj.kernels.pgen.symbol_tries import ENDED, NOT_MADE, SymbolTries, amino_acid_tables
+from hpcvdj.kernels.pgen.tables import Groups, Tables
 from hpcvdj.recombination.alphabet import BASES_PER_WORD
 from hpcvdj.recombination.repertoire import PgenProblem
 from hpcvdj.recombination.symbols import ANY_RESIDUE, STOP, Alphabet
 
 FILE = "kernels/pgen/aa.cu"
 
-CONSTANTS = {
+COMPONENTS = 4
+"""Of a weight within a codon."""
+
+OF_CODON = 1 + 2 * COMPONENTS
+"""Numbers of Right: one where a codon begins, and 4 after each of its first two bases."""
+
+
+class Shared(NamedTuple):
+    """Where in shared memory are, of a sequence's `numbers`: two weights of two codons of Left, and both sides of D
+    forms, behind Right; and in bytes, all texts of so many `codons`."""
+
+    kept: int
+    before: int
+    after: int
+    numbers: int
+    texts: int
+    codons: int
+
+
+CONSTANTS: dict[str, int | type] = {
     "BASES_PER_WORD": BASES_PER_WORD, "TILE_BYTES": TILE.itemsize, "MOST_THREADS": 128, "ENDED": ENDED,
-    "NOT_MADE": NOT_MADE, "CUTS": CUTS,
+    "NOT_MADE": NOT_MADE, "CUTS": CUTS, "COMPONENTS": COMPONENTS, "OF_CODON": OF_CODON, "Groups": Groups,
+    "SymbolTries": SymbolTries, "CodonForms": CodonForms, "FormTrie": FormTrie, "Shared": Shared,
     # In every alphabet at the same place.
     "STOP": Alphabet.of().symbols.index(STOP), "ANY_RESIDUE": Alphabet.of().symbols.index(ANY_RESIDUE),
     "SYMBOLS_PER_WORD": 64 // Alphabet.bits,
@@ -37,42 +52,23 @@ class AminoAcids:
     tables  for it: arguments after those of the junctions
     """
 
-    threads_per_row = 4
-
     def __init__(self, tables: Tables, problem: PgenProblem, *, ball: bool = False) -> None:
         flags = (str(flag).lower() for flag in (ball, problem.symbols is not None))
         self.name = f"amino_acids<{problem.repertoire.words.shape[1]}, {', '.join(flags)}>"
         alphabet, ambiguous = problem.symbols or Alphabet.of(), Ambiguous.of(problem, ball=ball)
-        v, j = SymbolTries.of(tables, alphabet, ambiguous)
-        forms = CodonForms.of(alphabet.codons.astype(np.float64), tables)
-        self.tables = (
-            *groups(replace(tables, group_v=v.row_of(tables.group_v), group_j=j.row_of(tables.group_j))),
-            on_gpu(alphabet.of_codon), *_side(v), *_side(j), on_gpu(alphabet.codon_sets),
-            *_forms(forms, FormTrie.of(tables, alphabet, ambiguous)),
-        )  # fmt: skip
+        structs = map(Struct, amino_acid_tables(tables, alphabet, ambiguous))
+        self.tables: list[Any] = [on_gpu(alphabet.of_codon), *structs]
 
     def rows_of_block(self, threads: int, rows: int) -> int:
         """How many of `rows` sequences a block takes."""
-        return threads // self.threads_per_row
+        return threads // COMPONENTS
 
-    def shared(self, threads: int, longest: int) -> int:
-        """Bytes of shared memory of a block: the kernel's `numbers_of`, and the symbols, for each sequence."""
-        codons = longest // 3
-        numbers = (9 * codons + 1 + 16 + 2 * CUTS + 7) // 8 * 8 + 4
-        return threads // self.threads_per_row * (8 * numbers + codons)
-
-
-def _side(tries: SymbolTries) -> tuple[Any, ...]:
-    steps = tries.steps
-    arrays: tuple[NDArray[Any], ...] = (
-        tries.child, tries.after, tries.ended, tries.beyond, steps.one, steps.two, steps.whole,
-    )  # fmt: skip
-    return (*map(on_gpu, arrays), np.int32(tries.beyond.shape[1]))
-
-
-def _forms(forms: CodonForms, trie: FormTrie) -> tuple[Any, ...]:
-    cuts = trie.before.astype(np.uint16) << 8 | trie.after
-    arrays: tuple[NDArray[Any], ...] = (
-        *vars(forms).values(), trie.child, trie.first.astype(np.int32), cuts, trie.weight,
-    )  # fmt: skip
-    return (*map(on_gpu, arrays), np.int32(trie.child.shape[1]), np.int32(trie.weight.shape[1]))
+    def shared(self, threads: int, longest: int) -> tuple[Shared, int]:
+        """Where the parts of a block's shared memory begin, and its bytes."""
+        codons, rows = longest // 3, threads // COMPONENTS
+        kept = OF_CODON * codons + 1
+        before = kept + 4 * COMPONENTS
+        # The sequences of a warp begin in different banks.
+        numbers = (before + 2 * CUTS + 7) // 8 * 8 + 4
+        at = Shared(kept, before, before + CUTS, numbers, 8 * numbers * rows, codons)
+        return at, at.texts + codons * rows

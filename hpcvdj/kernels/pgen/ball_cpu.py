@@ -207,9 +207,9 @@ def _within_codons(symbols, codons, x, t, left, right, forms):  # type: ignore[n
                     grown += forms.one_one[t, s, c, d] * e1 + forms.one_over_two[t, s, r, c, d] * e2
                     grown += forms.one_one[t, x, c, d] * r1
                     grown += (forms.one_over_two[t, x, r, c, d] + forms.one_over_two[t, s, x, c, d]) * r2
-                    worth_two += forms.double[t, c, d] * r1 + forms.two_two[t, r, c, d] * r2
+                    worth_two += forms.across[t, c, d] * r1 + forms.two_two[t, r, c, d] * r2
                     grown_two += (
-                        forms.double[t, c, d] * e1 + forms.two_two[t, r, c, d] * e2 + forms.two_two[t, x, c, d] * r2
+                        forms.across[t, c, d] * e1 + forms.two_two[t, r, c, d] * e2 + forms.two_two[t, x, c, d] * r2
                     )
             value += left[q + 1, c] * worth + left[q + 2, c] * worth_two
             slope += left[q + 1, 4 + c] * worth + left[q + 1, c] * grown
@@ -240,33 +240,34 @@ def _cut(weights, none, one, two, fits, s, x, out):  # type: ignore[no-untyped-d
 
 
 @njit(cache=True, nogil=True, **SUMS)
-def _forms(first, last, t, forms, before, after):  # type: ignore[no-untyped-def]
+def _forms(first, last, t, trie, before, after):  # type: ignore[no-untyped-def]
     """The sum over the forms of a node, and its slope."""
     value = slope = 0.0
     for form in range(first, last):
-        b, a = forms.before[form], forms.after[form]
-        value += forms.weight[t, form] * (before[0, b] * after[0, a])
-        slope += forms.weight[t, form] * (before[0, b] * after[1, a] + before[1, b] * after[0, a])
+        b, a = trie.cuts[form] >> 8, trie.cuts[form] & 255
+        value += trie.weight[t, form] * (before[0, b] * after[0, a])
+        slope += trie.weight[t, form] * (before[0, b] * after[1, a] + before[1, b] * after[0, a])
     return value, slope
 
 
 @njit(cache=True, nogil=True, **SUMS)
-def _forms_of_x(first, last, t, forms, before, after):  # type: ignore[no-untyped-def]
+def _forms_of_x(first, last, t, trie, before, after):  # type: ignore[no-untyped-def]
     """The sum over the forms of a node whose text has an X."""
     slope = 0.0
     for form in range(first, last):
-        slope += forms.weight[t, form] * (before[0, forms.before[form]] * after[0, forms.after[form]])
+        cuts = trie.cuts[form]
+        slope += trie.weight[t, form] * (before[0, cuts >> 8] * after[0, cuts & 255])
     return slope
 
 
 @njit(cache=True, nogil=True)
-def _with_codons(symbols, codons, x, t, left, right, forms, before, afters, nodes):  # type: ignore[no-untyped-def]
+def _with_codons(symbols, codons, x, t, left, right, forms, trie, before, afters, nodes):  # type: ignore[no-untyped-def]
     """The sum over D forms with whole codons of left x right, and its slope; x is any residue.
 
     before, afters  [2, CUTS] and [codons + 1, 2, CUTS], scratch: weights on both sides of whole codons
     nodes           [codons + 1], scratch: of the texts with an X in the place of a symbol
     """
-    child, first = forms.child, forms.first
+    child, first = trie.child, trie.first
     value = slope = 0.0
     for k in range(1, codons + 1):
         q, has_one = 3 * k, k < codons
@@ -284,13 +285,13 @@ def _with_codons(symbols, codons, x, t, left, right, forms, before, afters, node
             for text in range(texts + (1 if node >= 0 else 0)):
                 longer = child[nodes[text], s] if text < texts else child[node, x]
                 if longer >= 0:
-                    slope += _forms_of_x(first[longer], first[longer + 1], t, forms, before, afters[last])
+                    slope += _forms_of_x(first[longer], first[longer + 1], t, trie, before, afters[last])
                     nodes[alive] = longer
                     alive += 1
             if node >= 0:
                 node = child[node, s]
             if node >= 0:
-                more, grown = _forms(first[node], first[node + 1], t, forms, before, afters[last])
+                more, grown = _forms(first[node], first[node + 1], t, trie, before, afters[last])
                 value += more
                 slope += grown
     return value, slope
@@ -298,7 +299,7 @@ def _with_codons(symbols, codons, x, t, left, right, forms, before, afters, node
 
 @njit(cache=True, nogil=True, parallel=True)
 def ball_rows(  # type: ignore[no-untyped-def]
-    symbols, codons, offsets, first, last, x, stop, out, groups, v, j, forms
+    symbols, codons, offsets, first, last, x, stop, out, groups, v, j, forms, trie
 ):
     """The sums over all within one mismatch of sequences first … last-1 of `symbols` into `out` [last - first].
 
@@ -327,11 +328,11 @@ def ball_rows(  # type: ignore[no-untyped-def]
                 more, grown = _without_d(n, left, right)
                 value += forms.empty[t] * more
                 slope += forms.empty[t] * grown
-                if len(forms.before) > 0:
+                if len(trie.cuts) > 0:
                     more, grown = _within_codons(text, n, x, t, left, right, forms)
                     value += more
                     slope += grown
-                    more, grown = _with_codons(text, n, x, t, left, right, forms, before, afters, texts)
+                    more, grown = _with_codons(text, n, x, t, left, right, forms, trie, before, afters, texts)
                     value += more
                     slope += grown
             # Where there is no stop, the sequence itself is one of those with an X.

@@ -4,20 +4,21 @@ Where a codon is cut, a weight has four components.  After its first base they a
 second base they are indexed by the third base, which is still to come; the first two are summed over all that fit.
 """
 
-from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hpcvdj.kernels.pgen.tables import Chain, Tables
+from hpcvdj.kernels.pgen.tables import Chain, DForms
 from hpcvdj.recombination.models import Array
+from hpcvdj.recombination.symbols import Alphabet
 
 
-@dataclass(frozen=True)
-class CodonSteps:
+class CodonSteps(NamedTuple):
     """How an insertion goes through a codon, for each symbol s; read from V, or from J with mirrored codons.
 
-    From the last base x of the codon before: one[x, c], two[s, x, c], whole[s, x, c] end after one, two or three bases.
-    At the codon's beginning: first_two[s, c], first_whole[s, c].  After its first base x: rest_two[s, x,
+    From the last base x of the codon before: one[0, x, c], two[s, x, c], whole[s, x, c] end after one, two or
+    three bases.  At the codon's beginning: first_two[s, c], first_whole[s, c].  After its first base x: rest_two[s, x,
     c], rest_whole[s, x, c].  c is the component of the weight that results; of `whole` it is the last base.
 
     fits  [symbols, 16, 4]: 1 for a codon of a symbol, by its first two bases and its third
@@ -39,7 +40,7 @@ class CodonSteps:
         step, first = chain.step, chain.first
         # einsum leaves the order of axes to itself; numba would compile each layout.
         return CodonSteps(
-            one=step,
+            one=step[None],
             two=np.einsum("xa,ab,sabc->sxc", step, step, fits, order="C"),
             whole=np.einsum("xa,ab,bc,sabc->sxc", step, step, step, fits, order="C"),
             first_two=np.einsum("a,ab,sabc->sc", first, step, fits, order="C"),
@@ -50,27 +51,32 @@ class CodonSteps:
         )
 
 
-@dataclass(frozen=True)
-class CodonForms:
+class CodonForms(NamedTuple):
     """The D forms that have no whole codon, against the codons of symbols s and r.
 
     By where in a codon they begin and where they end, with the components of the weights on both sides; t is a table
-    of D genes, as of `Tables.weights`.
+    of D genes, as of `DForms.weights`.
 
-    empty         [t]              the empty form
-    single        [t, c]           a codon's first base, or its last
-    ends_two      [t, s, c]        a codon's first two bases
-    one_two       [t, s, c, c]     a codon's second base
-    one_three     [t, s, c]        a codon's last two bases
-    double        [t, c, c]        the last base of a codon and the first of the next
-    one_one       [t, s, c, c]     the last two and the first
-    two_two       [t, r, c, c]     the last and the first two
-    one_over_two  [t, s, r, c, c]  the last two and the first two
+    codons        uint64 [s]           by bits: the codons of each symbol
+    first_open    [s, c, 16]           1 for a codon, by its first base and the other two
+    last_open     [s, c, 16]           1 for a codon, by its last base and the other two
+    empty         [t]                  the empty form
+    single        [t, c]               a codon's first base, or its last
+    ends_two      [t, s, c]            a codon's first two bases
+    one_two       [t, s, c, c]         a codon's second base
+    one_three     [t, s, c]            a codon's last two bases
+    across        [t, c, c]            the last base of a codon and the first of the next
+    one_one       [t, s, c, c]         the last two and the first
+    two_two       [t, r, c, c]         the last and the first two
+    one_over_two  [t, s, r, c, c]      the last two and the first two
     """
 
+    codons: NDArray[np.uint64]
+    first_open: Array
+    last_open: Array
     empty: Array
     single: Array
-    double: Array
+    across: Array
     ends_two: Array
     one_two: Array
     one_three: Array
@@ -79,17 +85,23 @@ class CodonForms:
     one_over_two: Array
 
     @staticmethod
-    def of(fits: Array, tables: Tables) -> "CodonForms":
-        """The D forms of a model's tables; `fits` is 1 for a codon of a symbol, float64 [symbols, 4, 4, 4]."""
-        w1, w2, w3, w4 = (tables.forms.of_length(length, tables.weights) for length in range(1, 5))
-        return CodonForms(
-            empty=tables.weights[:, 0].copy(),
-            single=w1,
-            double=w2,
-            ends_two=np.einsum("tab,sabc->tsc", w2, fits),
-            one_two=np.einsum("tb,sabc->tsac", w1, fits),
-            one_three=np.einsum("tbc,sabc->tsa", w2, fits),
-            one_one=np.einsum("tbcu,sabc->tsau", w3, fits),
-            two_two=np.einsum("tcuv,ruvx->trcx", w3, fits),
-            one_over_two=np.einsum("tbcuv,sabc,ruvx->tsrax", w4, fits, fits, optimize=True),
-        )
+    def of(alphabet: Alphabet, forms: DForms) -> "CodonForms":
+        """The D forms of a model's tables."""
+        fits = alphabet.codons.astype(np.float64)
+        w1, w2, w3, w4 = map(forms.of_length, range(1, 5))
+        # einsum leaves the order of axes to itself; numba would compile each layout.
+        arrays: dict[str, NDArray[Any]] = {
+            "codons": alphabet.codon_sets,
+            "first_open": fits.reshape(-1, 4, 16),
+            "last_open": fits.transpose(0, 3, 1, 2).reshape(-1, 4, 16),
+            "empty": forms.weights[:, 0],
+            "single": w1,
+            "across": w2,
+            "ends_two": np.einsum("tab,sabc->tsc", w2, fits),
+            "one_two": np.einsum("tb,sabc->tsac", w1, fits),
+            "one_three": np.einsum("tbc,sabc->tsa", w2, fits),
+            "one_one": np.einsum("tbcu,sabc->tsau", w3, fits),
+            "two_two": np.einsum("tcuv,ruvx->trcx", w3, fits),
+            "one_over_two": np.einsum("tbcuv,sabc,ruvx->tsrax", w4, fits, fits, optimize=True),
+        }
+        return CodonForms(**{name: np.ascontiguousarray(values) for name, values in arrays.items()})

@@ -1,7 +1,6 @@
 """The D forms with whole codons, in a prefix tree of symbols; see `symbol_tries`."""
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -16,21 +15,19 @@ CUTS = 1 + 4 + 16
 """What a D form may have before its first whole codon, or behind its last: no base, one or two."""
 
 
-@dataclass(frozen=True)
-class FormTrie:
+class FormTrie(NamedTuple):
     """The D forms with whole codons, by the symbols of these, in a prefix tree.
 
     child   int32 [nodes, symbols]: the next node or -1; node 0 is the empty text
     first   int64 [nodes + 1]: the forms of node n are first[n] … first[n + 1] - 1
-    before, after   uint8 [forms]: the bases before the first and behind the last whole codon: 0 if none, 1 + a if one,
-            5 + 4 a + b if two
-    weight  float64 [t, forms]; t is a table of D genes, as of `Tables.weights`
+    cuts    uint16 [forms]: 256 before + after, the bases before the first and behind the last whole codon: 0 if none,
+            1 + a if one, 5 + 4 a + b if two
+    weight  float64 [t, forms]; t is a table of D genes, as of `DForms.weights`
     """
 
     child: NDArray[np.int32]
     first: NDArray[np.int64]
-    before: NDArray[np.uint8]
-    after: NDArray[np.uint8]
+    cuts: NDArray[np.uint16]
     weight: Array
 
     @staticmethod
@@ -42,7 +39,7 @@ class FormTrie:
         _, needed = ambiguous.sorted(alphabet, np.zeros(len(texts), np.int64), texts)
         symbols = len(alphabet.symbols)
         arguments = (
-            tables.forms.child, np.asarray((tables.weights > 0).any(axis=0)), depth, alphabet.codons,
+            tables.forms.child, np.asarray((tables.forms.weights > 0).any(axis=0)), depth, alphabet.codons,
             is_ambiguous(alphabet), ambiguous.free(alphabet), needed,
         )  # fmt: skip
 
@@ -55,12 +52,12 @@ class FormTrie:
         sizes, _ = filled(0, 0)
         _, (child, found, form) = filled(*sizes)
         keys, places = np.unique(found, return_inverse=True)
-        weight = np.zeros((len(keys), len(tables.weights)))
-        np.add.at(weight, places, tables.weights[:, form].T)
+        weight = np.zeros((len(keys), len(tables.forms.weights)))
+        np.add.at(weight, places, tables.forms.weights[:, form].T)
         nodes, before, after = keys // CUTS**2, keys // CUTS % CUTS, keys % CUTS
         return FormTrie(
             child=child, first=np.searchsorted(nodes, np.arange(len(child) + 1)).astype(np.int64),
-            before=before.astype(np.uint8), after=after.astype(np.uint8), weight=np.ascontiguousarray(weight.T),
+            cuts=(before << 8 | after).astype(np.uint16), weight=np.ascontiguousarray(weight.T),
         )  # fmt: skip
 
 

@@ -30,6 +30,6 @@ class SelectedSum(ForwardSum):
     """The same, with the selection factor of the model."""
 
     kernels: ClassVar[Mapping[str, str]] = {
-        "cpu": "hpcvdj.kernels.pgen.posterior.CpuKernel",
-        "cuda": "hpcvdj.kernels.pgen.posterior.CudaKernel",
+        "cpu": "hpcvdj.probabilities.selected.CpuKernel",
+        "cuda": "hpcvdj.probabilities.selected.CudaKernel",
     }

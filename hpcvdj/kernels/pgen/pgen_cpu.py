@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from hpcvdj.kernels.kernel import Kernel, Pending, Unit
 from hpcvdj.kernels.pgen import aa_cpu, ball_cpu, nt_cpu
 from hpcvdj.kernels.pgen.ambiguous_texts import Ambiguous
+from hpcvdj.kernels.pgen.symbol_tries import amino_acid_tables
 from hpcvdj.kernels.pgen.tables import Tables
 from hpcvdj.kernels.text import translate_rows
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem
@@ -20,10 +21,10 @@ class PgenKernel(Kernel):
         tables = Tables.of(problem.model, [(v.places, j.places) for v, j in problem.repertoire.pairs])
         self.packed_symbols = problem.symbols is not None
         self.alphabet = problem.symbols or Alphabet.of()
-        self.nt = nt_cpu.arguments(tables) if "pgen_nt" in self.names else None
+        self.nt = tables.arguments
         self.aa = [name for name in self.names if name in PGEN_COLUMNS[1:]]
         ambiguous = Ambiguous.of(problem, ball="pgen_aa_1mm" in self.names)
-        self.aa_tables = aa_cpu.arguments(tables, self.alphabet, ambiguous) if self.aa else ()
+        self.aa_tables = amino_acid_tables(tables, self.alphabet, ambiguous) if self.aa else ()
 
     def start(self, unit: Unit, first: int, last: int) -> Pending:
         """Compute the unit's sequences `first` … `last`-1, in their rows; the other rows are zero."""
@@ -40,7 +41,7 @@ class PgenKernel(Kernel):
         rows = len(lengths)
         values = np.empty((rows, len(self.names)))
         out = np.empty(rows)
-        if self.nt is not None:
+        if "pgen_nt" in self.names:
             nt_cpu.nucleotide_rows(words, lengths, offsets, 0, rows, self.repertoire.longest, out, *self.nt)
             values[:, self.names.index("pgen_nt")] = out
         if self.aa:

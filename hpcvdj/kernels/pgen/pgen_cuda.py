@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from hpcvdj.kernels.device import (
     DeviceClock,
     HostArrays,
+    Struct,
     compile_kernels,
     fitting_threads,
     gpu_errors,
@@ -116,17 +117,18 @@ class PgenKernel(Kernel):
         _, program = self._programs[name]
         kernel = self._kernels[name]
         offsets = np.searchsorted(rows, self.repertoire.offsets - first)
-        if program.shared(32, longest) > shared_limit():
-            return False
 
         def shared(threads: int) -> int:
-            return int(program.shared(threads, longest))
+            return int(program.shared(threads, longest)[1])
+
+        if shared(32) > shared_limit():
+            return False
 
         threads = fitting_threads(kernel, min(THREADS[name], self._most_threads), shared)
         tiles = split_pairs(offsets, 0, len(rows), program.rows_of_block(threads, len(rows)))
         arguments = (
             words, lengths, on_gpu(rows.astype(np.int32, copy=False)), on_gpu(tiles.view(np.uint8)), *program.tables,
-            np.int32(longest), np.int32(len(self.names)), out,
+            Struct(program.shared(threads, longest)[0]), np.int32(len(self.names)), out,
         )  # fmt: skip
         self.clock.launch(kernel, (len(tiles),), threads, arguments, shared(threads))
         return True

@@ -8,8 +8,7 @@ that are under way.  Both are computed once for each set of alleles, in a prefix
 insertions take the same steps, which the kernels multiply once for all of them.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit, prange
@@ -25,8 +24,9 @@ from hpcvdj.kernels.pgen.ambiguous_texts import (
     range_of,
     reversed_texts,
 )
-from hpcvdj.kernels.pgen.codons import CodonSteps
-from hpcvdj.kernels.pgen.tables import Chain, Tables, Tries
+from hpcvdj.kernels.pgen.codons import CodonForms, CodonSteps
+from hpcvdj.kernels.pgen.form_trie import FormTrie
+from hpcvdj.kernels.pgen.tables import Chain, Groups, Tables, Tries
 from hpcvdj.recombination.models import Array, Template
 from hpcvdj.recombination.symbols import Alphabet
 
@@ -37,82 +37,81 @@ NO_WEIGHT, NOT_MADE = -1, -2
 """Instead of the child of a node: every text that goes on so has probability 0; no sequence needs it."""
 
 
-@dataclass(frozen=True)
-class SymbolTries:
+class SymbolTries(NamedTuple):
     """Prefix trees of symbols, one for each tree of `Tries`, and how insertions go on behind their leaves.
 
-    root    int64 [trees]: the root of the tree of nucleotides, ascending
-    first   int64 [trees]: the row in `child` of the empty text
     child   int32 [inner nodes, symbols]: the next node, NO_WEIGHT or NOT_MADE
     after   int32 [nodes]: the node's row in `child`, or, of a leaf, ~(its row in `beyond`)
     ended   float64 [nodes, ENDED]: weights within the last codon of the node's text
     beyond  float64 [leaves, codons, 3, 4]: weights, by last base, of insertions that come to the end of the leaf's text
             and end after one, two and three bases of the codons behind it, without the probabilities of these bases
-    steps   of the insertion through a codon
+    one, two, whole   the steps of the insertion through a codon: see `CodonSteps`
 
     `hpcvdj.kernels.pgen.codons` says what the components are.  Trees of J are read from its end.
     """
 
-    root: NDArray[np.int64]
-    first: NDArray[np.int64]
     child: NDArray[np.int32]
     after: NDArray[np.int32]
     ended: Array
     beyond: Array
-    steps: CodonSteps
-
-    def row_of(self, roots: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The rows in `child` of the empty text, of the trees with these roots."""
-        return self.first[np.searchsorted(self.root, roots)]
+    one: Array
+    two: Array
+    whole: Array
 
     @staticmethod
-    def of(tables: Tables, alphabet: Alphabet, ambiguous: Ambiguous) -> "tuple[SymbolTries, SymbolTries]":
-        """The trees of V and of J.  InputError if ambiguous symbols make them too large."""
-        codons = alphabet.codons.astype(np.float64)
-        sides = (
-            _Side(tables.v, tables.vd, tables.model.v, tables.group_v, ambiguous.symbols),
-            _Side(tables.j, tables.dj, tables.model.j, tables.group_j, reversed_texts(ambiguous.symbols)),
-        )
+    def of(tables: Tables, alphabet: Alphabet, ambiguous: Ambiguous) -> "tuple[Groups, SymbolTries, SymbolTries]":
+        """The groups, whose roots are rows in `child`, and the trees of V and of J.
+
+        InputError if ambiguous symbols make them too large.
+        """
+        codons, groups, model = alphabet.codons.astype(np.float64), tables.groups, tables.model
         # The sequences of a pair need the trees of its groups.
-        first, groups = tables.first_group[ambiguous.pair], np.diff(tables.first_group)[ambiguous.pair]
-        sequence = np.repeat(np.arange(len(groups)), groups)
-        group = np.arange(len(sequence)) + np.repeat(first - groups.cumsum() + groups, groups)
-        v, j = (
-            _trees(side, CodonSteps.of(codons, side.chain, mirrored=mirrored), alphabet, ambiguous, sequence, group)
-            for side, mirrored in zip(sides, (False, True), strict=True)
+        first, sizes = groups.first[ambiguous.pair], np.diff(groups.first)[ambiguous.pair]
+        sequence = np.repeat(np.arange(len(sizes)), sizes)
+        group = np.arange(len(sequence)) + np.repeat(first - sizes.cumsum() + sizes, sizes)
+        row_v, v = _trees(
+            tables.v, tables.vd, CodonSteps.of(codons, tables.vd, mirrored=False), model.v, alphabet, ambiguous,
+            (groups.v[group], ambiguous.symbols[sequence]),
+        )  # fmt: skip
+        row_j, j = _trees(
+            tables.j, tables.dj, CodonSteps.of(codons, tables.dj, mirrored=True), model.j, alphabet, ambiguous,
+            (groups.j[group], reversed_texts(ambiguous.symbols)[sequence]),
+        )  # fmt: skip
+        rows_v, rows_j = (
+            row_v[np.searchsorted(tables.v.root, groups.v)],
+            row_j[np.searchsorted(tables.j.root, groups.j)],
         )
-        return v, j
+        return groups._replace(v=rows_v, j=rows_j), v, j
 
 
-@dataclass(frozen=True)
-class _Side:
-    """V, or J with what is read from the end: see `Tables` and `Ambiguous`."""
+AminoAcidTables = tuple[Groups, SymbolTries, SymbolTries, CodonForms, FormTrie]
+"""What the kernels for amino acids take: groups, V, J, and the D forms without and with whole codons."""
 
-    tries: Tries
-    chain: Chain
-    templates: tuple[Template, ...]
-    group: NDArray[np.int64]
-    symbols: NDArray[np.uint8]
+
+def amino_acid_tables(tables: Tables, alphabet: Alphabet, ambiguous: Ambiguous) -> AminoAcidTables:
+    """The tables of a model.  InputError if ambiguous symbols make them too large."""
+    tries = SymbolTries.of(tables, alphabet, ambiguous)
+    return *tries, CodonForms.of(alphabet, tables.forms), FormTrie.of(tables, alphabet, ambiguous)
 
 
 def _trees(
-    side: _Side, steps: CodonSteps, alphabet: Alphabet, ambiguous: Ambiguous, sequence: NDArray[np.int64],
-    group: NDArray[np.int64],
-) -> SymbolTries:  # fmt: skip
-    """The trees of one side; sequences with ambiguous symbols need those of the groups beside them."""
-    tries, chain = side.tries, side.chain
-    reach = max((len(own.extended) for own in side.templates), default=0)
+    tries: Tries, chain: Chain, steps: CodonSteps, templates: tuple[Template, ...], alphabet: Alphabet,
+    ambiguous: Ambiguous, needed_by: tuple[NDArray[np.int64], NDArray[np.uint8]],
+) -> tuple[NDArray[np.int64], SymbolTries]:  # fmt: skip
+    """The row in `child` of each tree's empty text, and the trees of one side.
+
+    needed_by  roots, and the sequences with ambiguous symbols that need their trees
+    """
+    reach = max((len(own.extended) for own in templates), default=0)
     owner, needed = ambiguous.sorted(
-        alphabet, np.searchsorted(tries.root, side.group[group]), cut(side.symbols, 0, reach // 3 + 1)[sequence]
+        alphabet, np.searchsorted(tries.root, needed_by[0]), cut(needed_by[1], 0, reach // 3 + 1)
     )
     first_needed = np.searchsorted(owner, np.arange(len(tries.root) + 1))
     lengths = np.pad(chain.lengths, (0, 3))
     symbols, codons = len(alphabet.symbols), max(0, len(chain.lengths) // 3)
     arguments = (
-        tries.root, tries.child, tries.alone, max(1, len(side.templates)), reach // 3 + 1, is_ambiguous(alphabet),
-        ambiguous.free(alphabet), needed, first_needed, lengths, chain.first, steps.one, steps.two, steps.whole,
-        steps.first_two, steps.first_whole,
-        steps.rest_two, steps.rest_whole, steps.fits,
+        tries, max(1, len(templates)), reach // 3 + 1, is_ambiguous(alphabet), ambiguous.free(alphabet), needed,
+        first_needed, lengths, chain.first, steps,
     )  # fmt: skip
     begin = np.zeros((len(tries.root) + 1, 3), dtype=np.int64)
     # Each has a row of `child`, or of `beyond`.
@@ -132,17 +131,17 @@ def _trees(
     filled(0, 0, 0)
     begin = np.cumsum(begin, axis=0)
     child, after, ended, beyond = filled(*map(int, begin[-1]))
-    return SymbolTries(tries.root, begin[:-1, 1].copy(), child, after, ended, beyond, steps)
+    return begin[:-1, 1], SymbolTries(child, after, ended, beyond, steps.one, steps.two, steps.whole)
 
 
 @njit(cache=True, nogil=True, parallel=True)
 def _fill(  # type: ignore[no-untyped-def]
-    fills, begin, most_nodes, all_children, after, ended, beyond, root, nt_child, alone, most_paths, most_depth,
-    is_ambiguous, free, needed, first_needed, lengths, *steps,
+    fills, begin, most_nodes, all_children, after, ended, beyond, tries, most_paths, most_depth, is_ambiguous, free,
+    needed, first_needed, lengths, first, steps,
 ):  # fmt: skip
     """Make the trees from `begin` (nodes, inner nodes, leaves) on; or only count, into the rows after the first."""
     symbols = len(is_ambiguous)
-    for tree in prange(len(root)):
+    for tree in prange(len(tries.root)):
         # Of the text that is being made, after each of its symbols.
         paths = np.empty((most_depth + 2, most_paths), dtype=np.int32)
         # Of the texts that are needed, those from `low` to `high` begin with it.
@@ -154,7 +153,7 @@ def _fill(  # type: ignore[no-untyped-def]
         if fills:
             node, row, leaf = begin[tree, 0], begin[tree, 1], begin[tree, 2]
         first_node = node
-        paths[0, 0], count[0], inner[0] = root[tree], 1, row
+        paths[0, 0], count[0], inner[0] = tries.root[tree], 1, row
         row += 1
         depth = 0
         while depth >= 0 and node - first_node < most_nodes:
@@ -169,8 +168,8 @@ def _fill(  # type: ignore[no-untyped-def]
             if kind[made] == NEEDED and low[made] == high[made]:
                 continue
             count[made] = _codon(
-                depth, symbol, paths[depth, : count[depth]], rows[depth], paths[made], own, own_ended, nt_child, alone,
-                lengths, *steps,
+                depth, symbol, paths[depth, : count[depth]], rows[depth], paths[made], own, own_ended, tries.child,
+                tries.alone, lengths, first, steps,
             )  # fmt: skip
             if count[made] == 0 and not own_ended.any() and not own[: 3 * made].any():
                 if fills:
@@ -203,15 +202,15 @@ def _fill(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _codon(  # type: ignore[no-untyped-def]
-    depth, s, paths, rows, new_paths, new_rows, ended, child, alone, lengths, first, one, two, whole, first_two,
-    first_whole, rest_two, rest_whole, fits,
-):  # fmt: skip
+    depth, s, paths, rows, new_paths, new_rows, ended, child, alone, lengths, first, steps
+):
     """Go one codon further, with symbol s, from a text of `depth` symbols; the number of `new_paths`.
 
     paths  nodes of the tree of nucleotides
     rows   [p] is the weight of insertions that began after p bases; of segments alone for the last p
     ended  see `SymbolTries`
     """
+    one, two, whole, first_two, first_whole, rest_two, rest_whole, fits = steps
     q, count = 3 * depth, 0
     ended[:] = 0.0
     new_rows[: q + 4] = 0.0
@@ -258,7 +257,7 @@ def _codon(  # type: ignore[no-untyped-def]
         if q > 0:
             ended[c] += lengths[1] * rows[q, 0] * first[c]
         for x in range(4):
-            ended[c] += longer_by_one[x] * one[x, c]
+            ended[c] += longer_by_one[x] * one[0, x, c]
         for p in range(1, q + 3):
             if q + 3 - p < len(lengths):
                 ended[8] += lengths[q + 3 - p] * new_rows[p, c]

@@ -16,7 +16,7 @@ Bases have the codes of `hpcvdj.recombination.alphabet`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,8 +36,7 @@ Mask = tuple[int, ...]
 """Places of alleles in a model."""
 
 
-@dataclass(frozen=True)
-class Chain:
+class Chain(NamedTuple):
     """An insertion in our base codes.
 
     lengths  float64 [lags]: P(length)
@@ -59,8 +58,61 @@ class Chain:
 NO_INSERTION = Chain(np.ones(1), np.full((4, 4), 0.25), np.full(4, 0.25))
 
 
-@dataclass(frozen=True)
-class Tries:
+def chains(model: Model) -> tuple[Chain, Chain]:
+    """The insertions after V and before J; without D genes there is none before J."""
+    vd, dj = [*map(Chain.of, model.insertions), NO_INSERTION][:2]
+    return vd, dj
+
+
+class Groups(NamedTuple):
+    """The groups of each pair of sets of alleles.
+
+    first    int64 [pairs + 1]: those of pair p are first[p] … first[p + 1] - 1
+    v, j, d  int64 [groups]: roots of the trees of V and of J, and table of D forms
+    """
+
+    first: NDArray[np.int64]
+    v: NDArray[np.int64]
+    j: NDArray[np.int64]
+    d: NDArray[np.int64]
+
+    @staticmethod
+    def of(sizes: Sequence[int], v: Any, j: Any, d: Any) -> "Groups":
+        """The groups, of which each pair has as many as `sizes` says."""
+        first = np.concatenate(([0], np.cumsum(sizes)))
+        return Groups(*(np.array(values, dtype=np.int64) for values in (first, v, j, d)))
+
+
+class TextTree:
+    """Prefix trees of texts in base codes.
+
+    child  [nodes]: the next node by base; -1 where there is none
+    """
+
+    def __init__(self) -> None:
+        self.child: list[list[int]] = []
+
+    def root(self) -> int:
+        """The node of another tree's empty text."""
+        self.child.append([-1] * 4)
+        return len(self.child) - 1
+
+    def path(self, node: int, codes: Sequence[int]) -> list[int]:
+        """The nodes after each base of a text that begins at a node; those that there are not yet are made."""
+        nodes = []
+        for base in codes:
+            if self.child[node][base] < 0:
+                self.child[node][base] = self.root()
+            node = self.child[node][base]
+            nodes.append(node)
+        return nodes
+
+    def links(self) -> NDArray[np.int32]:
+        """`child` as an array."""
+        return np.array(self.child, dtype=np.int32).reshape(-1, 4)
+
+
+class Tries(NamedTuple):
     """Prefix trees of weighted texts, in one array of nodes.
 
     root    int64 [trees]
@@ -78,26 +130,25 @@ class Tries:
     beyond: Array
 
 
-class _Tree:
+class _Tree(TextTree):
     """One prefix tree; `add` texts with the weight of each prefix, in several versions."""
 
     def __init__(self, versions: int) -> None:
-        self.child = [[-1] * 4]
+        super().__init__()
+        self.root()
         self.parent, self.depth, self.base = [0], [0], [0]
         self.alone = [np.zeros(versions)]
 
     def add(self, codes: NDArray[np.uint8], weights: Array) -> None:
         """weights  float64 [versions, len(codes) + 1]"""
-        node = 0
-        for depth, base in enumerate(codes.tolist(), 1):
-            if self.child[node][base] < 0:
-                self.child[node][base] = len(self.child)
-                self.child.append([-1] * 4)
-                self.parent.append(node)
+        text = codes.tolist()
+        nodes = self.path(0, text)
+        for depth, (parent, node, base) in enumerate(zip([0, *nodes], nodes, text, strict=False), 1):
+            if node == len(self.alone):
+                self.parent.append(parent)
                 self.depth.append(depth)
                 self.base.append(base)
                 self.alone.append(np.zeros(len(weights)))
-            node = self.child[node][base]
             self.alone[node] = self.alone[node] + weights[:, depth]
 
     def beyond(self, chain: Chain) -> Array:
@@ -124,7 +175,7 @@ def _joined(trees: Sequence[_Tree], chain: Chain) -> tuple[Tries, list[int]]:
     # Sets without alleles have no versions.
     child, alone, beyond = [np.zeros((0, 4), np.int32)], [np.zeros(0)], [np.zeros((0, len(chain.lengths)))]
     for tree in trees:
-        links, own, far = np.array(tree.child, dtype=np.int32), np.array(tree.alone).T, tree.beyond(chain)
+        links, own, far = tree.links(), np.array(tree.alone).T, tree.beyond(chain)
         for version in range(len(own)):
             roots.append(first)
             child.append(np.where(links >= 0, links + first, -1))
@@ -146,40 +197,83 @@ def _prefix_weights(length: int, deletions: Array) -> Array:
     return kept
 
 
-@dataclass(frozen=True)
-class DForms:
-    """Every distinct D form once, as a prefix tree; node 0 is the empty form.
+class DEntries(NamedTuple):
+    """All deletions of D genes, by the D form that they leave.
 
-    child    int32 [nodes, 4]
-    weight   float64 [D, nodes]: P(the deletions that leave the form | D), summed over its places in D
+    child     int32 [nodes, 4]: the prefix tree of the forms; node 0 is the empty form
+    node      int64 [entries]: the node of an entry's form
+    gene      int64 [entries]: its place in D
+    deletion  int64 [entries]: the place of its probability in the flat array of deletions
     """
 
     child: NDArray[np.int32]
-    weight: Array
+    node: NDArray[np.int64]
+    gene: NDArray[np.int64]
+    deletion: NDArray[np.int64]
 
     @staticmethod
-    def of(model: Model) -> "DForms":
-        """The D forms of a model; without D genes, the empty form with weight 1."""
-        if not model.has_d:
-            return DForms(np.full((1, 4), -1, dtype=np.int32), np.ones((1, 1)))
-        child, weight = [[-1] * 4], [np.zeros(len(model.d))]
-        lefts, rights = model.d_deletions.shape[1:]
-        for place, template in enumerate(model.d):
+    def of(model: Model) -> "DEntries":
+        """The entries of a model; none without D genes."""
+        tree = TextTree()
+        entries: list[tuple[int, int, int]] = []
+        root = tree.root()
+        _, lefts, rights = model.d_deletions.shape
+        for gene, template in enumerate(model.d):
             codes = encode(template.extended).tolist()
-            length = len(codes)
-            for left in range(min(length + 1, lefts)):
-                node = 0
-                for end in range(left, length + 1):
-                    if end > left:
-                        base = codes[end - 1]
-                        if child[node][base] < 0:
-                            child[node][base] = len(child)
-                            child.append([-1] * 4)
-                            weight.append(np.zeros(len(model.d)))
-                        node = child[node][base]
-                    if length - end < rights:
-                        weight[node][place] += model.d_deletions[place, left, length - end]
-        return DForms(np.array(child, dtype=np.int32), np.array(weight).T.copy())
+            for left in range(min(len(codes) + 1, lefts)):
+                for kept, node in enumerate([root, *tree.path(root, codes[left:])]):
+                    right = len(codes) - left - kept
+                    if right < rights:
+                        entries.append((node, gene, (gene * lefts + left) * rights + right))
+        return DEntries(tree.links(), *columns(entries, 3))
+
+    def weights(self, model: Model) -> Array:
+        """float64 [D, nodes]: P(the deletions that leave the form | D); without D genes, 1 for the empty form."""
+        if not model.has_d:
+            return np.ones((1, 1))
+        genes, nodes = len(model.d), len(self.child)
+        chances = model.d_deletions.reshape(-1)[self.deletion]
+        return summed(self.gene * nodes + self.node, chances, genes * nodes).reshape(genes, nodes)
+
+
+def columns(rows: Sequence[Sequence[int]], width: int) -> list[NDArray[np.int64]]:
+    """The columns of a table of so many."""
+    return [np.ascontiguousarray(own) for own in np.array(rows, dtype=np.int64).reshape(-1, width).T]
+
+
+def summed(places: NDArray[np.int64], values: Array, size: int) -> Array:
+    """float64 [size]: the sum of the values at each place."""
+    return np.bincount(places, values, minlength=size).astype(np.float64)
+
+
+class DForms(NamedTuple):
+    """Every distinct D form once, against bases.
+
+    child    int32 [nodes, 4]: their prefix tree; node 0 is the empty form
+    weights  float64 [tables, nodes]
+    rows     float64 [tables, ROWS, ROW_BASES]: the weights of the forms of 1 … ROW_BASES bases with which a text of
+             ROW_BASES bases begins (its first base in the highest bits)
+    longer   int32 [4 * ROWS]: the node of a text of one base more, -1 where no form begins with it
+    """
+
+    child: NDArray[np.int32]
+    weights: Array
+    rows: Array
+    longer: NDArray[np.int32]
+
+    @staticmethod
+    def of(model: Model, d_chance: Array) -> "DForms":
+        """The D forms of a model; `d_chance` is the probability of each D gene in each table."""
+        entries = DEntries.of(model)
+        weights = d_chance @ entries.weights(model)
+        forms = DForms(entries.child, weights, np.zeros((len(weights), ROWS, ROW_BASES)), np.zeros(0, np.int32))
+        for row, codes in enumerate(np.ndindex(*(4,) * ROW_BASES)):
+            for length in range(1, ROW_BASES + 1):
+                node = forms.node(codes[:length])
+                if node >= 0:
+                    forms.rows[:, row, length - 1] = weights[:, node]
+        longer = [forms.node(codes) for codes in np.ndindex(*(4,) * (ROW_BASES + 1))]
+        return forms._replace(longer=np.array(longer, dtype=np.int32))
 
     def node(self, codes: Sequence[int]) -> int:
         """The node of a text; -1 if it is no D form, nor the beginning of one."""
@@ -188,14 +282,13 @@ class DForms:
             node = int(self.child[node, base]) if node >= 0 else -1
         return node
 
-    def of_length(self, length: int, weights: Array) -> Array:
-        """float64 [tables, 4, 4, …]: the weight of each text of `length` bases; `weights` is [tables, nodes]."""
-        texts = np.ndindex(*(4,) * length)
-        found = np.zeros((len(weights), *(4,) * length))
-        for codes in texts:
+    def of_length(self, length: int) -> Array:
+        """float64 [tables, 4, 4, …]: the weight of each text of `length` bases."""
+        found = np.zeros((len(self.weights), *(4,) * length))
+        for codes in np.ndindex(*(4,) * length):
             node = self.node(codes)
             if node >= 0:
-                found[:, *codes] = weights[:, node]
+                found[:, *codes] = self.weights[:, node]
         return found
 
 
@@ -203,31 +296,24 @@ class DForms:
 class Tables:
     """What the kernels need of a model for some (V alleles, J alleles).
 
-    v, j         their tries; J's read from its end
-    vd, dj       the insertions after V and before J
-    forms        the D forms; weights float64 [tables, nodes], rows float64 [tables, ROWS, ROW_BASES]: the weights of
-                 the forms of 1 … ROW_BASES bases with which a text of ROW_BASES bases begins (its first base in the
-                 highest bits), and longer int32 [4 * ROWS]: the node of a text of one base more, -1 where no form
-                 begins with it
-    d_chance     float64 [tables, D]: the probabilities of the D genes in a table
-    first_group  int64 [pairs + 1]: the groups of each pair
-    group_v, group_j, group_d   int64 [groups]: roots in `v` and `j`, and table of D forms
+    groups  of each pair; roots in `v` and `j`
+    v, j    their tries; J's read from its end
+    vd, dj  the insertions after V and before J
+    forms   the D forms
     """
 
     model: Model
+    groups: Groups
     v: Tries
     j: Tries
     vd: Chain
     dj: Chain
     forms: DForms
-    weights: Array
-    rows: Array
-    longer: NDArray[np.int32]
-    d_chance: Array
-    first_group: NDArray[np.int64]
-    group_v: NDArray[np.int64]
-    group_j: NDArray[np.int64]
-    group_d: NDArray[np.int64]
+
+    @property
+    def arguments(self) -> tuple[Groups, Tries, Tries, Chain, Chain, DForms]:
+        """What the kernels for nucleotides take."""
+        return self.groups, self.v, self.j, self.vd, self.dj, self.forms
 
     @staticmethod
     def of(model: Model, pairs: Sequence[tuple[Mask, Mask]]) -> "Tables":
@@ -249,7 +335,7 @@ def _tree(model: Model, segment: str, mask: Mask, factors: Array) -> _Tree:
 
 
 def _with_d(model: Model, pairs: Sequence[tuple[Mask, Mask]]) -> Tables:
-    vd, dj = map(Chain.of, model.insertions)
+    vd, dj = chains(model)
     v_masks = list(dict.fromkeys(v for v, _ in pairs))
     j_masks = list(dict.fromkeys(j for _, j in pairs))
     v, _ = _joined([_tree(model, "V", mask, model.p_v[None, list(mask)]) for mask in v_masks], vd)
@@ -267,11 +353,12 @@ def _with_d(model: Model, pairs: Sequence[tuple[Mask, Mask]]) -> Tables:
     groups = [range(first[place], first[place + 1]) for place in map(j_masks.index, (j for _, j in pairs))]
     group_v = [v.root[v_masks.index(mask)] for (mask, _), own in zip(pairs, groups, strict=True) for _ in own]
     chosen = [group for own in groups for group in own]
-    return _tables(model, (v, j, vd, dj), d_chance, list(map(len, groups)), (group_v, j.root[chosen], table[chosen]))
+    of_pairs = Groups.of([*map(len, groups)], group_v, j.root[chosen], table[chosen])
+    return Tables(model, of_pairs, v, j, vd, dj, DForms.of(model, d_chance))
 
 
 def _joint(model: Model, pairs: Sequence[tuple[Mask, Mask]]) -> Tables:
-    vd, dj = map(Chain.of, model.insertions)
+    vd, dj = chains(model)
     chances = model.p_choice
     trees: list[tuple[Tries, dict[int, int]]] = []
     for segment, chain, side in (("V", vd, 0), ("J", dj, 1)):
@@ -284,16 +371,16 @@ def _joint(model: Model, pairs: Sequence[tuple[Mask, Mask]]) -> Tables:
     # Without a group there is still a table.
     rows = np.array([np.zeros(len(model.d)), *(chances[a, :, b] for a, b in groups)])
     d_chance, table = np.unique(rows, axis=0, return_inverse=True)
-    roots = [root_v[a] for a, _ in groups], [root_j[b] for _, b in groups], table.reshape(-1)[1:]
-    return _tables(model, (v, j, vd, dj), d_chance, list(map(len, used)), roots)
+    of_groups = [root_v[a] for a, _ in groups], [root_j[b] for _, b in groups], table.reshape(-1)[1:]
+    return Tables(model, Groups.of([*map(len, used)], *of_groups), v, j, vd, dj, DForms.of(model, d_chance))
 
 
 def _without_d(model: Model, pairs: Sequence[tuple[Mask, Mask]]) -> Tables:
-    vd = Chain.of(model.insertions[0])
+    vd, dj = chains(model)
     v_masks = list(dict.fromkeys(v for v, _ in pairs))
     alleles = sorted({place for _, mask in pairs for place in mask})
     v, first = _joined([_tree(model, "V", mask, model.p_vj[np.ix_(mask, alleles)].T) for mask in v_masks], vd)
-    j, _ = _joined([_tree(model, "J", (place,), np.ones((1, 1))) for place in alleles], NO_INSERTION)
+    j, _ = _joined([_tree(model, "J", (place,), np.ones((1, 1))) for place in alleles], dj)
     sizes, group_v, group_j = [], [], []
     for v_mask, j_mask in pairs:
         of_v = first[v_masks.index(v_mask)]
@@ -301,27 +388,5 @@ def _without_d(model: Model, pairs: Sequence[tuple[Mask, Mask]]) -> Tables:
         sizes.append(len(used))
         group_v += [v.root[of_v + place] for place in used]
         group_j += [j.root[place] for place in used]
-    table = np.zeros(len(group_v), dtype=np.int64)
-    return _tables(model, (v, j, vd, NO_INSERTION), np.ones((1, 1)), sizes, (group_v, group_j, table))
-
-
-def _tables(
-    model: Model,
-    sides: tuple[Tries, Tries, Chain, Chain],
-    d_chance: Array,
-    sizes: Sequence[int],
-    groups: tuple[Any, Any, Any],
-) -> Tables:
-    """The tables of `groups`, of which each pair has as many as `sizes` says."""
-    forms = DForms.of(model)
-    weights = d_chance @ forms.weight
-    rows = np.zeros((len(weights), ROWS, ROW_BASES))
-    for row, codes in enumerate(np.ndindex(*(4,) * ROW_BASES)):
-        for length in range(1, ROW_BASES + 1):
-            node = forms.node(codes[:length])
-            if node >= 0:
-                rows[:, row, length - 1] = weights[:, node]
-    longer = np.array([forms.node(codes) for codes in np.ndindex(*(4,) * (ROW_BASES + 1))], dtype=np.int32)
-    first_group = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-    of_groups = (np.array(values, dtype=np.int64) for values in groups)
-    return Tables(model, *sides, forms, weights, rows, longer, d_chance, first_group, *of_groups)
+    groups = Groups.of(sizes, group_v, group_j, [0] * len(group_v))
+    return Tables(model, groups, v, j, vd, dj, DForms.of(model, np.ones((1, 1))))

@@ -40,6 +40,10 @@ struct alignas(16) uint4 {
 
 inline int __popcll(unsigned long long word) { return __builtin_popcountll(word); }
 inline int __clzll(unsigned long long word) { return word ? __builtin_clzll(word) : 64; }
+struct alignas(16) double2 {
+    double x, y;
+};
+
 inline unsigned long long __brevll(unsigned long long word)
 {
     unsigned long long turned = 0;

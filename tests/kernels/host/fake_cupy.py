@@ -195,7 +195,7 @@ class Function:
         grid = (ctypes.c_uint * 3)(*(*grid, 1, 1)[:3])
         arrays = [argument for argument in arguments if isinstance(argument, Array)]
         values = [
-            np.array([argument.data.ptr if isinstance(argument, Array) else _host(argument)]) for argument in arguments
+            np.array(argument.data.ptr if isinstance(argument, Array) else _host(argument)) for argument in arguments
         ]
         pointers = (ctypes.c_void_p * len(values))(*(value.ctypes.data for value in values))
         state = Fake.state
@@ -317,9 +317,9 @@ _TYPES = ("bool_", "int8", "int32", "int64", "uint32", "uint64", "float64", "inf
 
 
 def _forget_modules():
-    """Have the modules that import cupy imported again when they are needed next."""
+    """Have the modules that import cupy, or what holds it, imported again when they are needed next."""
     for name in [name for name in sys.modules if name.startswith("hpcvdj.")]:
-        if hasattr(sys.modules[name], "cupy"):
+        if hasattr(sys.modules[name], "cupy") or name.endswith("_cuda"):
             module = sys.modules.pop(name)
             parent, _, own = name.rpartition(".")
             if getattr(sys.modules.get(parent), own, None) is module:

@@ -126,7 +126,7 @@ def test_nothing_to_count(host):
     pairs = own.repertoire.pairs
     pairs[0], pairs[1] = (own.model.alleles("V", ()), pairs[0][1]), (pairs[1][0], own.model.alleles("J", ()))
     own = replace(own)
-    assert own.layout.first_group[2] == 0
+    assert own.layout.groups.first[2] == 0
     require_same(own, on_host(own), on_cpu(own))
 
 

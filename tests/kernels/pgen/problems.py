@@ -8,8 +8,9 @@ from functools import cache
 
 import numpy as np
 
+from hpcvdj.counting import selected
 from hpcvdj.kernels.kernel import Kernel
-from hpcvdj.kernels.pgen import pgen_cpu, posterior
+from hpcvdj.kernels.pgen import pgen_cpu
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.igor import load_model, olga_folder
 from hpcvdj.recombination.models import Insertion, Model, Template
@@ -187,8 +188,8 @@ def require_same_selection():
     names = (*PGEN_COLUMNS[1:], *SELECTION_COLUMNS)
     nucleotides = pgen_problem(model, junctions(model, 80, 64, 5), "both", names)
     for problem in (nucleotides, amino_acids(nucleotides, "XB")):
-        expected = values_of(posterior.CpuKernel(problem, 0), problem)
-        values = values_of(posterior.CudaKernel(problem, 32), problem, cuts=(7, 20))
+        expected = values_of(selected.CpuKernel(problem, 0), problem)
+        values = values_of(selected.CudaKernel(problem, 32), problem, cuts=(7, 20))
         require_same(values[:, :2], expected[:, :2], names[:2])
         np.testing.assert_allclose(values[:, 2:], expected[:, 2:], rtol=2e-14)
         assert (expected[:, 3] > 0).any()

@@ -7,10 +7,10 @@ import pytest
 
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.pgen import ambiguous_texts, form_trie, symbol_tries
-from hpcvdj.kernels.pgen.aa_cpu import amino_acid_rows, arguments
+from hpcvdj.kernels.pgen.aa_cpu import amino_acid_rows
 from hpcvdj.kernels.pgen.ambiguous_texts import NO_SYMBOL, Ambiguous
 from hpcvdj.kernels.pgen.form_trie import FormTrie
-from hpcvdj.kernels.pgen.symbol_tries import SymbolTries
+from hpcvdj.kernels.pgen.symbol_tries import SymbolTries, amino_acid_tables
 from hpcvdj.kernels.pgen.tables import Tables
 from hpcvdj.recombination.alphabet import AMINO_ACIDS, BASES
 from hpcvdj.recombination.symbols import Alphabet
@@ -78,7 +78,7 @@ def test_texts_that_no_sequence_needs_have_no_value(has_d):
     out = {}
     for texts in ((), ("X",), ("XX",), ("XXAX", "X", "XX")):
         out[texts] = np.zeros(3)
-        values = arguments(tables, ALPHABET, ambiguous(texts))
+        values = amino_acid_tables(tables, ALPHABET, ambiguous(texts))
         amino_acid_rows(symbols, codons, np.array([0, 3]), 0, 3, out[texts], *values)
     assert [np.isnan(values).tolist() for values in out.values()] == [
         [True] * 3, [True, True, False], [True, False, False], [False] * 3,
@@ -94,7 +94,7 @@ def test_texts_that_no_sequence_needs_have_no_value(has_d):
 def test_forms_are_those_of_the_model(seed, most):
     """Every D form in each frame, by its symbols and the bases around them."""
     tables = tables_of(seed)
-    expected: dict[tuple[str, str, str], np.ndarray] = defaultdict(lambda: np.zeros(len(tables.weights)))
+    expected: dict[tuple[str, str, str], np.ndarray] = defaultdict(lambda: np.zeros(len(tables.forms.weights)))
     for form, weight in forms_of(tables, 0, ""):
         for frame in range(3):
             whole = (len(form) - frame) // 3
@@ -115,7 +115,7 @@ def test_forms_are_those_of_the_model(seed, most):
 
 def forms_of(tables, node, text):
     """(text, weights) of all D forms."""
-    yield text, tables.weights[:, node]
+    yield text, tables.forms.weights[:, node]
     for base in range(4):
         if tables.forms.child[node, base] >= 0:
             yield from forms_of(tables, tables.forms.child[node, base], text + BASES[base])
@@ -124,7 +124,7 @@ def forms_of(tables, node, text):
 def listed(trie, node, text):
     """((symbols, bases before, bases after), weights) of all forms of a tree."""
     for form in range(trie.first[node], trie.first[node + 1]):
-        yield (text, cut(trie.before[form]), cut(trie.after[form])), trie.weight[:, form]
+        yield (text, cut(trie.cuts[form] >> 8), cut(trie.cuts[form] & 255)), trie.weight[:, form]
     for symbol, following in zip(ALPHABET.symbols, trie.child[node], strict=True):
         if following >= 0:
             yield from listed(trie, following, text + symbol)

@@ -1,0 +1,70 @@
+"""Arguments of kernels, declared once: as NamedTuples, which numba takes, and as the same structs in CUDA C++."""
+
+from typing import Any, NamedTuple, get_args, get_type_hints
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+TABLE = """
+// Values that no kernel changes, which the compiler does not see of pointers in a struct.
+template <typename T>
+struct Values {
+    const T *at;
+
+    __device__ __forceinline__ T operator[](long long k) const { return __ldg(at + k); }
+    __device__ __forceinline__ Values operator+(long long k) const { return {at + k}; }
+};
+
+template <typename T>
+struct Table : Values<T> {
+    int rows, width;  // its first dimension, and the product of the others
+
+    __device__ __forceinline__ Values<T> row(long long k) const { return *this + k * width; }
+};
+"""
+"""Arrays in structs."""
+
+POINTER = np.dtype([("at", np.uint64), ("rows", np.int32), ("width", np.int32)], align=True)
+"""The same for the host."""
+
+NAMES = {
+    np.float64: "double", np.int64: "int", np.int32: "int", np.uint64: "unsigned long long", np.uint32: "unsigned int",
+    np.uint16: "unsigned short", np.uint8: "unsigned char",
+}  # fmt: skip
+"""What CUDA C++ calls the elements of arrays; places in tables have 32 bits on a GPU."""
+
+
+def declarations(structs: dict[str, type]) -> str:
+    """The structs of NamedTuples, whose fields are arrays or integers, under the names that the kernels know."""
+    text = TABLE if structs else ""
+    for name, own in structs.items():
+        lines = (f"    {_c_type(hint)} {field};\n" for field, hint in get_type_hints(own).items())
+        text += f"struct {name} {{\n{''.join(lines)}}};\n"
+    return text
+
+
+def element(hint: Any) -> type[np.generic] | None:
+    """The type of the elements of an array, from its annotation; None of an integer."""
+    if hint is int:
+        return None
+    kept: type[np.generic] = get_args(get_args(hint)[1])[0]
+    return kept
+
+
+def struct_type(own: type) -> np.dtype[Any]:
+    """The struct as a type of NumPy's."""
+    kinds: list[tuple[str, DTypeLike]] = [
+        (name, POINTER if element(hint) else np.int32) for name, hint in get_type_hints(own).items()
+    ]
+    return np.dtype(kinds, align=True)
+
+
+def places(sizes: NamedTuple) -> tuple[Any, int]:
+    """Where parts of these sizes begin, one after another, each at a multiple of 16, and the size of all."""
+    padded = np.array([-(-size // 16) * 16 for size in sizes], dtype=np.int64)
+    return type(sizes)(*map(int, padded.cumsum() - padded)), int(padded.sum())  # type: ignore[call-overload]
+
+
+def _c_type(hint: Any) -> str:
+    kind = element(hint)
+    return f"Table<{NAMES[kind]}>" if kind else "int"
