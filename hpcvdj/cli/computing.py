@@ -121,7 +121,7 @@ def _computed(
 
     None if an earlier run was stopped between the two.
     """
-    from hpcvdj.repertoires.tables import is_table
+    from hpcvdj.repertoires.writers import is_table
     from hpcvdj.results.export import export
     from hpcvdj.results.facts import Targets
     from hpcvdj.results.parts import discard_parts, discard_result
@@ -170,7 +170,7 @@ def _computed(
 def planned(junctions: list[Path], output: Path, reading: "Reading", *, together: bool) -> "list[tuple[Inputs, Path]]":
     """What is to be computed where; makes the folder of several results."""
     from hpcvdj.repertoires.inputs import Inputs, require_result, tables_of, targets_of
-    from hpcvdj.repertoires.tables import is_table
+    from hpcvdj.repertoires.writers import is_table
 
     if any(map(is_stream, junctions)) and not is_table(output):
         log.warning(
@@ -203,7 +203,7 @@ def _report_line(summary: "Summary", inputs: "Inputs", output: Path) -> None:
 
 def report(summary: "Summary", output: Path) -> None:
     """Print the summary."""
-    from hpcvdj.repertoires.tables import is_table
+    from hpcvdj.repertoires.writers import is_table
     from hpcvdj.values.summary import STAGES
 
     excluded = summary.rows_read - summary.counted

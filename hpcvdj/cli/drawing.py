@@ -15,11 +15,11 @@ def write_drawn(run: "Run", batches: Iterable[Any], output: Path, seed: int, *, 
     """Write record batches as a table and print the summary, on root; the other ranks only draw."""
     import pyarrow as pa
 
-    from hpcvdj.repertoires.tables import table_suffix, write_table
+    from hpcvdj.repertoires.writers import write_table, writer_of
     from hpcvdj.storage.files import require_writable
 
     def check() -> None:
-        table_suffix(output)
+        writer_of(output)
         require_writable(output, overwrite=overwrite)
 
     pairs: Counter[tuple[str, str]] = Counter()

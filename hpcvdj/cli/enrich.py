@@ -73,7 +73,7 @@ def command(
     log_if_serial(run.world)
     from hpcvdj.enrichment.tables import enrich_file
     from hpcvdj.repertoires.inputs import targets_of
-    from hpcvdj.repertoires.tables import table_suffix
+    from hpcvdj.repertoires.writers import writer_of
 
     opened = run.from_root(opening.opening)
     if plot is not None:
@@ -82,7 +82,7 @@ def command(
 
     def plan() -> list[tuple[Path, Path]]:
         several = "run hpcvdj once for each table"
-        work = targets_of(junctions, output, opened, suffix=".tsv", require=table_suffix, alone=several)
+        work = targets_of(junctions, output, opened, suffix=".tsv", require=writer_of, alone=several)
         if plot is not None and len(work) > 1:
             raise InputError(f"{option('plot', plot)}: draws one table, and {len(work):,} are given; {several}")
         make_folder(junctions, output)

@@ -67,7 +67,7 @@ class Clustering:
         self, names: list[str], target: Path, *, further: dict[str, list[str]] | None = None, overwrite: bool = False
     ) -> None:
         """Write `to_table` to a file."""
-        from hpcvdj.repertoires.tables import write_table
+        from hpcvdj.repertoires.writers import write_table
 
         write_table(target, self.to_table(names, further).to_batches(), overwrite=overwrite)
 

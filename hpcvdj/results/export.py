@@ -12,11 +12,8 @@ from hpcvdj.errors import InputError, option
 from hpcvdj.repertoires.batches import ahead, with_columns
 from hpcvdj.repertoires.formats import REQUIRED
 from hpcvdj.repertoires.inputs import columns_of_all, in_columns
-from hpcvdj.repertoires.tables import (
-    Table,
-    table_suffix,
-    write_table,
-)
+from hpcvdj.repertoires.tables import Table
+from hpcvdj.repertoires.writers import write_table, writer_of
 from hpcvdj.results.facts import Facts, Targets, facts_of_result
 from hpcvdj.results.joining import Lookup
 from hpcvdj.results.reader import Result
@@ -50,7 +47,7 @@ def export(
     between      called after each batch of rows
     """
     target = Path(target)
-    table_suffix(target)
+    writer_of(target)
     require_writable(target, overwrite=overwrite)
     with Result(result_path) as result:
         tables = counted_tables(result, Path(junctions) if junctions else None)

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from hpcvdj.errors import CompleteError, InputError, option
-from hpcvdj.repertoires.tables import fill_table, table_suffix
+from hpcvdj.repertoires.writers import fill_table, writer_of
 from hpcvdj.runs.folder import Identity, differences
 from hpcvdj.storage.files import atomic_path, require_distinct, require_writable
 from hpcvdj.storage.inputs import TEXT_BYTES, file_digest, require_regular
@@ -97,7 +97,7 @@ class Targets:
 
     def require(self, inputs: Sequence[Path], *, overwrite: bool) -> None:
         """Raise InputError unless they can be written, and are none of the inputs."""
-        table_suffix(self.table)
+        writer_of(self.table)
         for path in (self.table, self.facts, *self.further):
             require_writable(path, overwrite=overwrite)
             require_distinct(path, *inputs)
@@ -138,7 +138,7 @@ class Targets:
             outputs = []
             for path, table in tables.items():
                 temporary = stack.enter_context(atomic_path(path, overwrite=overwrite))
-                fill_table(temporary, table_suffix(path), _batches(table) if isinstance(table, pa.Table) else table)
+                fill_table(temporary, writer_of(path), _batches(table) if isinstance(table, pa.Table) else table)
                 outputs.append([path.name, file_digest(temporary)])
             # The last to be entered is renamed first: a table never lacks its facts.
             temporary = stack.enter_context(atomic_path(self.facts, overwrite=overwrite))

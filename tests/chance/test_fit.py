@@ -23,7 +23,7 @@ from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.repertoires.inputs import tables_of
 from hpcvdj.repertoires.junctions import read_table
 from hpcvdj.repertoires.reading import Reading, reading_of
-from hpcvdj.repertoires.tables import write_table
+from hpcvdj.repertoires.writers import write_table
 from tests.chance.test_calls import with_allele
 
 COLUMNS = ["v_call", "j_call", "junction"]

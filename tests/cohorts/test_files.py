@@ -11,7 +11,7 @@ from hpcvdj.cohorts.settings import Naming
 from hpcvdj.errors import InputError, StoppedError
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import Inputs
-from hpcvdj.repertoires.tables import write_table
+from hpcvdj.repertoires.writers import write_table
 from hpcvdj.runs.run import Run
 from tests.chance.test_fit import renamed
 from tests.cohorts.drawn import drawn, with_individuals

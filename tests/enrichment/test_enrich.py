@@ -27,7 +27,7 @@ from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.repertoires.junctions import read_table
 from hpcvdj.repertoires.readers import read_batches
 from hpcvdj.repertoires.reading import productive_reading
-from hpcvdj.repertoires.tables import write_table
+from hpcvdj.repertoires.writers import write_table
 from hpcvdj.runs.run import Run
 from tests.cli.test_mpiexec import MPIEXEC
 from tests.commands import error_line, hpcvdj_command

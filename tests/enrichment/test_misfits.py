@@ -11,7 +11,7 @@ from hpcvdj.chance.settings import Checks
 from hpcvdj.enrichment.settings import ClonotypeChoice, Settings
 from hpcvdj.enrichment.tables import enrich_table
 from hpcvdj.recombination.alphabet import reverse_complement
-from hpcvdj.repertoires.tables import write_table
+from hpcvdj.repertoires.writers import write_table
 from tests.chance.test_fit import rows_of, with_segment
 from tests.commands import error_line, hpcvdj_command
 from tests.selected import few_genes

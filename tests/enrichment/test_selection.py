@@ -9,7 +9,7 @@ from hpcvdj.enrichment.settings import ClonotypeChoice, Settings
 from hpcvdj.enrichment.tables import enrich_table
 from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
-from hpcvdj.repertoires.tables import write_table
+from hpcvdj.repertoires.writers import write_table
 from tests.cli.test_mpiexec import MPIEXEC, launch
 from tests.commands import hpcvdj_command
 from tests.selected import V_ALLELES, few_genes, log_factor_of, with_factor

@@ -19,7 +19,7 @@ from hpcvdj.errors import CompleteError, InputError, StoppedError
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.reading import productive_reading
-from hpcvdj.repertoires.tables import write_table
+from hpcvdj.repertoires.writers import write_table
 from hpcvdj.runs.run import Run
 from tests.chance.test_fit import renamed, rows_of
 from tests.selected import few_genes
