@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -117,15 +118,9 @@ def _computed(
     started: Started,
     facts: "dict[str, Any]",
 ) -> "Summary | None":
-    """Compute one result, or the table that is made of it: the result is then removed.
-
-    None if an earlier run was stopped between the two.
-    """
+    """Compute one result or table; None of a table whose values an earlier run has computed."""
     from hpcvdj.repertoires.writers import is_table
-    from hpcvdj.results.export import export
-    from hpcvdj.results.facts import Targets
-    from hpcvdj.results.parts import discard_parts, discard_result
-    from hpcvdj.values.summary import identity_of
+    from hpcvdj.values.table_values import compute_table
     from hpcvdj.values.tables import count_tables
 
     def to(path: Path) -> "Run":
@@ -133,10 +128,36 @@ def _computed(
 
     if not is_table(target):
         return count_tables(inputs, reference, config, to(target), started.batch_rows, facts)
+    if config.sliceable:
+        return compute_table(inputs, reference, config, to(target), started.batch_rows, facts)
+    return _computed_at_once(to, inputs, target, reference, config, started, facts)
+
+
+def _computed_at_once(
+    to: "Callable[[Path], Run]",
+    inputs: "Inputs",
+    target: Path,
+    reference: "Reference",
+    config: "Plan",
+    started: Started,
+    facts: "dict[str, Any]",
+) -> "Summary | None":
+    """Compute a table that cannot be computed in slices: a result with a checkpoint comes first, and is then removed.
+
+    None if an earlier run was stopped between the two.
+    """
+    from hpcvdj.results.export import export
+    from hpcvdj.results.facts import Targets
+    from hpcvdj.results.parts import discard_parts, discard_result
+    from hpcvdj.values.summary import attributes_of, with_digests
+    from hpcvdj.values.tables import count_tables
+
     result, targets = target.with_name(f"{target.name}.h5"), Targets(target)
+    run = to(result)
 
     def check() -> "tuple[Identity, bool]":
-        identity, replaces = identity_of(inputs, reference, config, run), started.overwrite
+        read = replace(with_digests(inputs), reading=config.reads(inputs.reading))
+        identity, replaces = dict(attributes_of(read, reference, config, config, run)["identity"]), started.overwrite
         if started.resume:
             try:
                 replaces = targets.resume(identity, overwrite=replaces)
@@ -153,7 +174,7 @@ def _computed(
 
     identity, replaces = run.from_root(check)
     try:
-        summary = count_tables(inputs, reference, config, to(result), started.batch_rows, facts)
+        summary = count_tables(inputs, reference, config, run, started.batch_rows, facts)
     except CompleteError:
         summary = None
 

@@ -15,7 +15,7 @@ from hpcvdj.repertoires.inputs import columns_of_all, in_columns
 from hpcvdj.repertoires.tables import Table
 from hpcvdj.repertoires.writers import write_table, writer_of
 from hpcvdj.results.facts import Facts, Targets, facts_of_result
-from hpcvdj.results.joining import Lookup
+from hpcvdj.results.joining import Lookup, require_new_columns
 from hpcvdj.results.reader import Result
 from hpcvdj.results.schema import exported_columns
 from hpcvdj.runs.progress import Progress
@@ -58,10 +58,7 @@ def export(
         lookup = Lookup(result.quantity, result.to_numpy(), result.row, result.excluded, further)
     require_distinct(target, *(table.path for table in tables))
     for table in tables:
-        columns = table.open().columns
-        clash = next((name for name in lookup.columns(0, 0) if name in columns), None)
-        if clash is not None:
-            raise InputError(f"{table.path}: has a column {clash} already; rename it, or count the original table")
+        require_new_columns(table.open().columns, table.path, lookup.quantity, lookup.values.shape[1])
 
     def batches() -> Iterator[pa.RecordBatch]:
         rows = 0

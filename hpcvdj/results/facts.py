@@ -6,7 +6,7 @@ happened to one of them.
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,9 @@ from hpcvdj.storage.json_text import json_text
 from hpcvdj.storage.opening import damage
 
 Facts = dict[str, Any]
+
+Rows = Any
+"""A pyarrow Table, or an iterable of its batches, or a function that writes it into a file."""
 
 _DIGEST = "facts_sha256"
 """Of the facts: the SHA-256 of all others."""
@@ -130,15 +133,16 @@ class Targets:
             )
         return True
 
-    def write(
-        self, facts: Facts, tables: Mapping[Path, pa.Table | Iterable[pa.RecordBatch]], *, overwrite: bool
-    ) -> None:
+    def write(self, facts: Facts, tables: Mapping[Path, Rows], *, overwrite: bool) -> None:
         """Write the tables, that of `table` first, and their facts; none appears before all are written."""
         with ExitStack() as stack:
             outputs = []
             for path, table in tables.items():
                 temporary = stack.enter_context(atomic_path(path, overwrite=overwrite))
-                fill_table(temporary, writer_of(path), _batches(table) if isinstance(table, pa.Table) else table)
+                if callable(table):
+                    table(temporary)
+                else:
+                    fill_table(temporary, writer_of(path), _batches(table) if isinstance(table, pa.Table) else table)
                 outputs.append([path.name, file_digest(temporary)])
             # The last to be entered is renamed first: a table never lacks its facts.
             temporary = stack.enter_context(atomic_path(self.facts, overwrite=overwrite))

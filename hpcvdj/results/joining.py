@@ -1,7 +1,8 @@
 """Values beside tables: by input row for the counted table, by sequence_id for other tables."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -15,10 +16,19 @@ from hpcvdj.recombination.repertoire import ANCHOR_LETTERS
 from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.repertoires.tables import as_arrow
 from hpcvdj.results.frames import beside
+from hpcvdj.results.schema import exported_columns
 from hpcvdj.results.selection import Selection, value_columns
 
 if TYPE_CHECKING:
     from hpcvdj.results.reader import Result
+
+
+def require_new_columns(columns: Sequence[str], path: Path, quantity: Quantity, width: int) -> None:
+    """Raise InputError if a table with these columns has one that it gets with its values."""
+    values = value_columns(quantity, np.zeros((0, width), quantity.dtype))
+    clash = next((name for name in (*exported_columns(), *values, quantity.excluded) if name in columns), None)
+    if clash is not None:
+        raise InputError(f"{path}: has a column {clash} already; rename it, or count the original table")
 
 
 class Lookup:

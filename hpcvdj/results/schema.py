@@ -187,6 +187,12 @@ def columns(group: str, junctions: Junctions | None = None) -> list[Column]:
     return [column for column in LAYOUT[group] if column.only not in absent]
 
 
+def exported_values(junctions: Junctions) -> dict[str, NDArray[Any]]:
+    """The columns of /sequences that tables with values have, too."""
+    rows = slice(0, len(junctions))
+    return {own.name: own.values(junctions, rows) for own in columns("sequences", junctions) if own.exported}
+
+
 def exported_columns() -> list[str]:
     """The columns of /sequences that `hpcvdj export` writes."""
     return [column.name for column in LAYOUT["sequences"] if column.exported]
