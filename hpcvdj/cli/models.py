@@ -162,7 +162,7 @@ def compare(
         options.valued(
             "--output -o",
             "OUT",
-            "Table of all divergences, also of single alleles and bases: .tsv, .tsv.gz or .parquet.",
+            "Table of all divergences, also of single alleles and bases: .tsv, .tsv.gz, .tsv.zst or .parquet.",
         ),
     ] = None,
     likelihood_of: Annotated[

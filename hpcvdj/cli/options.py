@@ -53,7 +53,7 @@ _GERMLINE = valued(
 GermlineTables = Annotated[list[Path], _GERMLINE]
 OptionalGermline = Annotated[list[Path] | None, _GERMLINE]
 OutputTable = Annotated[
-    Path, valued("--output -o", "OUT", "Table to write: .tsv, .tsv.gz or .parquet; - is standard output.")
+    Path, valued("--output -o", "OUT", "Table to write: .tsv, .tsv.gz, .tsv.zst or .parquet; - is standard output.")
 ]
 Plot = Annotated[Path | None, Option("figure to draw: .png or .svg; needs matplotlib", metavar="FIGURE")]
 _MODEL = valued(

@@ -39,7 +39,7 @@ class Converted:
 
 
 def convert(paths: Sequence[Path], target: Path, opening: Opening = BY_HEADER, *, overwrite: bool = False) -> Converted:
-    """Write the tables at `paths`, a folder meaning those in it, as one AIRR table (.tsv, .tsv.gz or .parquet).
+    """Write the tables at `paths`, of a folder those in it, as one AIRR table: .tsv, .tsv.gz, .tsv.zst or .parquet.
 
     Every row is written, in its place: the columns of `REQUIRED`, empty if they are not known, then the other AIRR
     fields of the tables' formats, then the tables' own columns.  Several tables have repertoire_id: the table's name,

@@ -33,7 +33,7 @@ def export(
     facts: Facts | None = None,
     between: Callable[[], None] = lambda: None,
 ) -> int:
-    """Write the input of a result with its values to `target` (.tsv, .tsv.gz or .parquet); returns the rows.
+    """Write the input of a result with its values to `target` (.tsv, .tsv.gz, .tsv.zst or .parquet); returns the rows.
 
     Tables that were counted together are written one after another, with the columns of all of them and
     `repertoire_id`.

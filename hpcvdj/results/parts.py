@@ -71,12 +71,14 @@ def discard_parts(target: Path) -> None:
 
 
 def discard_result(target: Path, identity: Identity) -> None:
-    """Remove a result of a run with this identity, and its parts; anything else stays."""
+    """Remove a result of a run with this identity, as it was asked, and its parts; anything else stays."""
     try:
-        own = json.loads(root_attributes(target)["identity"]) == json.loads(json.dumps(identity))
+        attributes = root_attributes(target)
+        theirs, config = (json.loads(attributes[name]) for name in ("identity", "config"))
+        asked = {name: config.get(f"{name}_asked", value) for name, value in theirs.items()}
     except MISREAD:
         return
-    if own:
+    if asked == json.loads(json.dumps(identity)):
         target.unlink()
         discard_parts(target)
 
