@@ -16,6 +16,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcvdj.errors import InputError
 from hpcvdj.recombination.exclusions import ExcludedRows, Exclusion
 from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions
 from hpcvdj.storage.opening import damaged
@@ -198,8 +199,8 @@ def exported_columns() -> list[str]:
     return [column.name for column in LAYOUT["sequences"] if column.exported]
 
 
-_NEEDED = {"sequences": {"row", "sequence_id", "v_call", "j_call", "cdr3"}, "excluded": {"row", "sequence_id"}}
-"""The columns that results of all versions have."""
+_NEEDED = {name: {own.name for own in LAYOUT[name] if not own.only} for name in ("sequences", "excluded")}
+"""The columns that every result has."""
 
 
 def require_layout(path: Path, file: h5py.File, values: h5py.Dataset, dtype: Any) -> None:
@@ -207,6 +208,8 @@ def require_layout(path: Path, file: h5py.File, values: h5py.Dataset, dtype: Any
 
     values, dtype  the dataset of the quantity, and its type
     """
+    if int(file.attrs["format_version"]) < VERSION:
+        raise InputError(f"{path}: is of hpcvdj 0.1, which this hpcvdj does not read; count the table again")
     rows = len(values)
     if values.ndim != 2 or not values.shape[1] or values.dtype != dtype:
         raise damaged(path, f"{values.name} is of type {values.dtype}, shape {values.shape}")
@@ -245,8 +248,8 @@ def _require_columns(path: Path, file: h5py.File, name: str) -> None:
     lengths: dict[str, int] = {}
     for column in LAYOUT[name]:
         dataset = file.get(f"{name}/{column.name}")
-        if dataset is None and name in ("timings", "ranks"):
-            continue  # parts have no times of ranks, and version 1 had fewer columns
+        if dataset is None and name == "timings":
+            continue  # parts have no times of ranks
         kinds = "SO" if column.dtype is TEXT else np.dtype(column.dtype).kind
         if not isinstance(dataset, h5py.Dataset) or dataset.ndim != 1 or dataset.dtype.kind not in kinds:
             raise damaged(path, f"/{name}/{column.name} is missing, or of another type")
