@@ -14,7 +14,8 @@ from hpcvdj.repertoires.formats import REQUIRED
 from hpcvdj.repertoires.inputs import columns_of_all, in_columns
 from hpcvdj.repertoires.tables import Table
 from hpcvdj.repertoires.writers import write_table, writer_of
-from hpcvdj.results.facts import Facts, Targets, facts_of_result
+from hpcvdj.results.attributes import facts_of_result
+from hpcvdj.results.facts import Facts, Targets
 from hpcvdj.results.joining import Lookup, require_new_columns
 from hpcvdj.results.reader import Result
 from hpcvdj.results.schema import exported_columns

@@ -62,14 +62,6 @@ def _digest_of(facts: Facts) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
-def facts_of_result(attributes: Mapping[str, Any]) -> Facts:
-    """The attributes of a result file, of which lists and objects are JSON texts there, as facts."""
-    return {
-        name: json.loads(value) if isinstance(value, str) and value[:1] in ("[", "{") else value
-        for name, value in attributes.items()
-    }
-
-
 def require_described(table: Path, facts: Facts) -> None:
     """Raise InputError unless the facts are those of the table; facts of older versions do not name their table."""
     path = facts_path(table)

@@ -23,6 +23,7 @@ import numpy as np
 from hpcvdj.errors import InputError, MachineError, option
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import REPERTOIRE
+from hpcvdj.results.attributes import declared
 from hpcvdj.results.schema import FORMAT, LAYOUT, VERSION, WRITTEN_BY, read_group, strings, values_of, write_group
 from hpcvdj.runs.folder import Identity, RunFolder
 from hpcvdj.storage.hdf5 import atomic_hdf5, write_attributes
@@ -114,7 +115,8 @@ def join(
             # HDF5 converts widths, but not texts of other encodings.
             if part.kinds != parts[0].kinds:
                 raise damaged(part.path, f"its datasets are not like those of {parts[0].path.name}")
-        write_attributes(file, {"format": FORMAT, "format_version": VERSION, **attributes, "parts": len(parts)})
+        known = {"format": FORMAT, "format_version": VERSION, "parts": len(parts)}
+        write_attributes(file, declared({**known, **attributes}))
         for name in parts[0].datasets:
             _join_views(file, name, parts, folder.path.name)
         sizes = np.concatenate([np.diff(part.groups["pairs"]["offset"]) for part in parts])

@@ -4,7 +4,6 @@ The writer, parts, the reader, the export and the test of docs/file_format.md al
 column of /sequences or /excluded is one entry of `LAYOUT`.
 """
 
-import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.exclusions import ExcludedRows, Exclusion
 from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions
+from hpcvdj.results.attributes import require_attributes
 from hpcvdj.storage.opening import damaged
 from hpcvdj.storage.packed import write_packed
 
@@ -229,7 +229,7 @@ def require_layout(path: Path, file: h5py.File, values: h5py.Dataset, dtype: Any
     together = REPERTOIRE in file["sequences"]
     for name in ("pairs", "timings", "ranks", *(("repertoires", "tables") if together else ())):
         _require_columns(path, file, name)
-    _require_attributes(path, file)
+    require_attributes(path, file.attrs)
     pairs = read_group(file, "pairs")
     offset = pairs["offset"]
     if (
@@ -255,18 +255,6 @@ def _require_columns(path: Path, file: h5py.File, name: str) -> None:
             raise damaged(path, f"/{name}/{column.name} is missing, or of another type")
         if lengths.setdefault(column.shape, len(dataset)) != len(dataset):
             raise damaged(path, f"the columns of /{name} are of different lengths")
-
-
-JSON_ATTRIBUTES: dict[str, type[Any]] = {
-    "config": dict, "identity": dict, "excluded_counts": list, "substituted_calls": list, "sums": list,
-}  # fmt: skip
-"""The attributes that are JSON, and the type of their values."""
-
-
-def _require_attributes(path: Path, file: h5py.File) -> None:
-    for name, kind in JSON_ATTRIBUTES.items():
-        if name in file.attrs and not isinstance(json.loads(file.attrs[name]), kind):
-            raise damaged(path, f"its attribute {name} is not a JSON {'object' if kind is dict else 'array'}")
 
 
 def _bytes(texts: Iterable[str | bytes]) -> NDArray[np.bytes_]:

@@ -15,6 +15,7 @@ from hpcvdj.kernels.kernel import Unit
 from hpcvdj.kernels.method import Method, Missing
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions
+from hpcvdj.results.attributes import declared
 from hpcvdj.results.schema import FORMAT, TEXT, VERSION, as_array, columns, values_of, write_group
 from hpcvdj.results.slice_facts import SliceFacts
 from hpcvdj.runs.driver import Partial, Timings
@@ -174,7 +175,7 @@ class ResultWriter:
         self._values.close()
         file = self._writer.file
         known = {"format": FORMAT, "format_version": VERSION, **self.quantity.attributes()}
-        write_attributes(file, {**known, **self.facts().attributes(), **attributes})
+        write_attributes(file, declared({**known, **self.facts().attributes(), **attributes}))
         write_group(file, "ranks", values_of("ranks", ranks))
         seconds = ("kernel", "reduce", "wall", "rank_kernel", "rank_reduce")
         measured = {f"{name}_seconds": getattr(timings, name) for name in seconds}

@@ -21,6 +21,7 @@ from hpcvdj.repertoires.batches import with_columns
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import Junctions, Reference
 from hpcvdj.repertoires.writers import writer_of
+from hpcvdj.results.attributes import declared
 from hpcvdj.results.facts import Facts, Targets
 from hpcvdj.results.joining import Lookup, require_new_columns
 from hpcvdj.results.part_tables import FINISHED, PartTables
@@ -100,7 +101,7 @@ def compute_table(
             total = parts.total(sliced.rows or 0)
             described = {**facts, **parts.quantity.attributes(), **total.attributes()}
             table = {target: lambda path: parts.join(path, run.raise_if_stopping)}
-            Targets(target).write(dict(sorted(described.items())), table, overwrite=overwrite)
+            Targets(target).write(declared(described), table, overwrite=overwrite)
             folder.remove()
             return total
 

@@ -8,14 +8,17 @@ import pyarrow as pa
 import pytest
 
 import hpcvdj
-from hpcvdj.errors import choices
+from hpcvdj.errors import InputError, choices
 from hpcvdj.kernels.quantities import Quantity
 from hpcvdj.recombination.exclusions import ExclusionKind
 from hpcvdj.repertoires.readers import read_batches
 from hpcvdj.results import schema
+from hpcvdj.results.attributes import ATTRIBUTES, declared, facts_of_result
 from hpcvdj.results.export import export
+from hpcvdj.results.facts import read_facts
+from hpcvdj.storage.hdf5 import write_attributes
 from tests.commands import error_line, hpcvdj_command
-from tests.conftest import ROOT, SMALL
+from tests.conftest import GERMLINE, ROOT, SMALL
 from tests.problems import count_to
 
 PAGE = (ROOT / "docs" / "file_format.md").read_text()
@@ -63,13 +66,45 @@ def test_the_file_has_the_declared_datasets(tmp_path, paper_germline, rows):
     assert missing == ({"/timings/rank_kernel_seconds", "/timings/rank_reduce_seconds"} if rows else set())
 
 
-def test_the_page_has_every_attribute(tmp_path, paper_germline):
+def test_the_page_has_every_attribute():
     section = PAGE.partition("### Attributes of the root group")[2].partition("### Versions")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| `")]
+    assert sorted(rows) == sorted(own.described for own in ATTRIBUTES.values())
+
+
+def test_attributes_are_as_they_are_declared(tmp_path, paper_germline):
+    """In results and in facts of tables; the writer refuses others."""
     for rows in (0, 100):
         count_to(tmp_path / f"{rows}.h5", SMALL, paper_germline, rows=rows)
-        with h5py.File(tmp_path / f"{rows}.h5") as file:
-            for name in file.attrs:
-                assert name.startswith("version_") or f"`{name}`" in section, name
+    hpcvdj_command("count", SMALL, "-g", GERMLINE, "-o", tmp_path / "o.tsv")
+    with hpcvdj.open(tmp_path / "0.h5") as whole, hpcvdj.open(tmp_path / "100.h5") as parts:
+        names = whole.provenance.keys() | parts.provenance.keys()
+        in_result = facts_of_result(whole.provenance)
+    facts = read_facts(tmp_path / "o.tsv")
+    assert names <= ATTRIBUTES.keys()
+    assert facts.keys() - {"outputs"} == in_result.keys() - {"checkpoint_seconds"}
+    assert [name for name, value in facts.items() if name != "outputs" and not ATTRIBUTES[name].fits(value)] == []
+    for wrong, error in (({"rows": 3}, KeyError), ({"rows_read": "3"}, TypeError), ({"config": "{}"}, TypeError)):
+        with pytest.raises(error):
+            declared(wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "what"),
+    [
+        ("sums", "{}", "a JSON array"),
+        ("config", "[]", "a JSON object"),
+        ("rows_read", "500", "int64"),
+        ("python", 3, "text"),
+    ],
+)
+def test_attributes_of_other_types_are_damage(tmp_path, paper_germline, name, value, what):
+    count_to(tmp_path / "o.h5", SMALL, paper_germline)
+    with h5py.File(tmp_path / "o.h5", "r+") as file:
+        del file.attrs[name]
+        write_attributes(file, {name: value})
+    with pytest.raises(InputError, match=f"is damaged: its attribute {name} is not {what}"):
+        hpcvdj.open(tmp_path / "o.h5")
 
 
 @pytest.fixture
