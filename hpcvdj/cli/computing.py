@@ -60,7 +60,8 @@ def compute_each(
         folder, target = len(work) > 1, work[0][1]
         warn(computed, reference)
         report(
-            total_of([own for _, own in computed]) if folder else computed[0][1], target.parent if folder else target
+            total_of([summary for _, summary in computed]) if folder else computed[0][1],
+            target.parent if folder else target,
         )
     if refused:
         failure = not_all(refused, len(work), "counted")
@@ -80,14 +81,14 @@ def one_after_another(
     StoppedError after a signal; --resume then leaves those that are complete.
     """
     done, refused, complete = [], [], 0
-    for own, target in work:
+    for item, target in work:
         try:
-            done.append((own, compute(own, target)))
+            done.append((item, compute(item, target)))
         except (InputError, CompleteError) as error:
             if len(work) == 1 or not error.on_every_rank:
                 raise
             if isinstance(error, InputError):
-                refused.append(name(own))
+                refused.append(name(item))
             else:
                 complete += 1
             if run.is_root:
@@ -286,7 +287,7 @@ def warn(computed: "list[tuple[Inputs, Summary]]", reference: "Reference") -> No
         for inputs, summary in computed:
             if not summary.counted:
                 log.warning("%s: no row could be counted", inputs.path)
-    warnings = [(inputs.path, text) for inputs, own in computed if (text := species_warning(own, reference))]
+    warnings = [(inputs.path, text) for inputs, summary in computed if (text := species_warning(summary, reference))]
     for path, text in warnings[:MOST_WARNED]:
         log.warning("%s: %s", path, text)
     if warnings[MOST_WARNED:]:

@@ -26,8 +26,8 @@ def write_drawn(run: "Run", batches: Iterable[Any], output: Path, seed: int, *, 
 
     def counted() -> Iterator[Any]:
         for batch in batches:
-            found = pa.Table.from_batches([batch]).group_by(["v_call", "j_call"]).aggregate([([], "count_all")])
-            for row in found.to_pylist():
+            counts = pa.Table.from_batches([batch]).group_by(["v_call", "j_call"]).aggregate([([], "count_all")])
+            for row in counts.to_pylist():
                 pairs[row["v_call"], row["j_call"]] += row["count_all"]
             yield batch
 

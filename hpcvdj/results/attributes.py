@@ -43,7 +43,7 @@ class Attribute:
         return isinstance(value, self.kind)
 
 
-ATTRIBUTES = {own.name: own for own in (
+ATTRIBUTES = {attribute.name: attribute for attribute in (
     Attribute("format", str, "`hpcvdj-counts`"),
     Attribute("format_version", int, "2"),
     Attribute("quantity", str, "what the values are: `pathways`, or `pgen` of `hpcvdj pgen`"),

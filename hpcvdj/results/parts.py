@@ -224,18 +224,18 @@ class HeldParts:
 def _require_all(path: Path, parts: list[Path], file: h5py.File) -> None:
     """Raise InputError unless the parts are those of the result: of its run, each where its rows are."""
     rows = [0] * len(_VIEWS)
-    right = True
+    fits = True
     for part in parts:
         if not part.is_file():
             raise InputError(f"{path}: its part {part} is missing; keep {path.name} and {part.parent.name} together")
         try:
-            with open_hdf5(part, WRITTEN_BY, FORMAT, VERSION) as own, damage(part):
-                right &= own.attrs.get("identity") == file.attrs.get("identity")
-                right &= own.attrs["first_row"] == sum(rows)
-                rows = [before + len(dataset) for before, dataset in zip(rows, _row_datasets(own), strict=True)]
+            with open_hdf5(part, WRITTEN_BY, FORMAT, VERSION) as opened, damage(part):
+                fits &= opened.attrs.get("identity") == file.attrs.get("identity")
+                fits &= opened.attrs["first_row"] == sum(rows)
+                rows = [before + len(dataset) for before, dataset in zip(rows, _row_datasets(opened), strict=True)]
         except InputError as error:
             raise InputError(f"{path}: its part {error}") from None
-    if parts and not (right and rows == [len(dataset) for dataset in _row_datasets(file)]):
+    if parts and not (fits and rows == [len(dataset) for dataset in _row_datasets(file)]):
         raise InputError(
             f"{path}: the files in {parts[0].parent} are not the parts of this result; count again with "
             f"{option('overwrite', True)}"

@@ -122,8 +122,8 @@ class Result:
     def columns(self) -> list[str]:
         """The columns of /sequences, in the order of tables; those that this hpcvdj does not know come last."""
         known = [column.name for column in columns("sequences")]
-        own = list(self._file["sequences"])
-        return [name for name in known if name in own] + sorted(set(own) - set(known))
+        present = list(self._file["sequences"])
+        return [name for name in known if name in present] + sorted(set(present) - set(known))
 
     @property
     def provenance(self) -> dict[str, Any]:

@@ -191,7 +191,9 @@ def columns(group: str, junctions: Junctions | None = None) -> list[Column]:
 def exported_values(junctions: Junctions) -> dict[str, NDArray[Any]]:
     """The columns of /sequences that tables with values have, too."""
     rows = slice(0, len(junctions))
-    return {own.name: own.values(junctions, rows) for own in columns("sequences", junctions) if own.exported}
+    return {
+        column.name: column.values(junctions, rows) for column in columns("sequences", junctions) if column.exported
+    }
 
 
 def exported_columns() -> list[str]:
@@ -199,7 +201,7 @@ def exported_columns() -> list[str]:
     return [column.name for column in LAYOUT["sequences"] if column.exported]
 
 
-_NEEDED = {name: {own.name for own in LAYOUT[name] if not own.only} for name in ("sequences", "excluded")}
+_NEEDED = {name: {column.name for column in LAYOUT[name] if not column.only} for name in ("sequences", "excluded")}
 """The columns that every result has."""
 
 

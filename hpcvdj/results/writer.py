@@ -75,7 +75,7 @@ class ResultWriter:
         missing = self._values.missing()
         if begun is not None:
             columns, stop = begun.unit.n_lengths, begun.unit.rows.stop
-            missing = [(own, range(stop, rows.stop) if own == columns else rows) for own, rows in missing]
+            missing = [(put, range(stop, rows.stop) if put == columns else rows) for put, rows in missing]
         return [(columns, rows) for columns, rows in missing if rows]
 
     def save(self, partial: Partial | None) -> None:

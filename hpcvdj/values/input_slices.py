@@ -87,10 +87,10 @@ class SlicedInput:
     def _read(self, rows: int, wanted: Callable[[int], bool]) -> Batches:
         """The batches of wanted slices; none belongs to two slices."""
         slices = [range(first, min(rows, first + self.size)) for first in range(0, rows, self.size)]
-        slices = [own for index, own in enumerate(slices) if wanted(index)]
+        slices = [part for index, part in enumerate(slices) if wanted(index)]
         for table in self.inputs.tables:
             first, last = table.first_row, table.first_row + table.rows
-            parts = [range(max(own.start, first), min(own.stop, last)) for own in slices]
+            parts = [range(max(part.start, first), min(part.stop, last)) for part in slices]
             within = [range(part.start - first, part.stop - first) for part in parts if part]
             if within:
                 ranges = self._reader(table).ranges(self._columns_read(table), within)

@@ -68,14 +68,14 @@ def count_in_slices(
     backend = run.bind(config.backend, strict=config.strict_binding, sharing_pays=True)
     run.request.begin()
     work = _SliceWork(inputs, reference, config, backend, folder, attributes)
-    own = dealt(left, run.rank, run.ranks)
-    with Progress(sum(part.rows for part in own), "rows", shown=run.shown) as progress:
+    dealt_slices = dealt(left, run.rank, run.ranks)
+    with Progress(sum(part.rows for part in dealt_slices), "rows", shown=run.shown) as progress:
 
         def count_slice(item: tuple[Slice, Iterable[pa.RecordBatch]]) -> None:
             work.count(run, *item)
             progress.advance(item[0].rows)
 
-        read = read_slices(inputs, own, run.raise_if_stopping)
+        read = read_slices(inputs, dealt_slices, run.raise_if_stopping)
         try:
             run.each(
                 read, count_slice, f"with the part files in {folder.path} saved; {option('resume', True)} continues"
@@ -90,18 +90,18 @@ def count_in_slices(
 
     def join() -> Summary:
         inputs.require_unchanged()
-        found = _facts_of_parts(folder)
-        missing = sum(part.rows for part in slices) - found.rows_read
+        total = _facts_of_parts(folder)
+        missing = sum(part.rows for part in slices) - total.rows_read
         if missing:
             raise InputError(
                 f"{folder.path}: its parts lack {missing:,} rows of the run; {option('overwrite', True)} starts again"
             )
         quantity = config.method_class().quantity()
-        joint = {**attributes, **found.attributes(), "slice_rows": rows, **quantity.attributes()}
+        joint = {**attributes, **total.attributes(), "slice_rows": rows, **quantity.attributes()}
         parts.join(target, folder, joint, ranks, inputs, overwrite=run.overwrite)
         if run.overwrite:
             parts.discard_parts(target)
-        return summary_of(found, quantity, config, inputs, backend, run)
+        return summary_of(total, quantity, config, inputs, backend, run)
 
     summary = run.from_root(join)
     ended = time.perf_counter()

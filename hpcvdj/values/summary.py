@@ -48,22 +48,22 @@ class Summary(Tally):
 
 
 def summary_of(
-    found: SliceFacts, quantity: Quantity, config: Plan, inputs: Inputs, backend: Backend, run: Run
+    facts: SliceFacts, quantity: Quantity, config: Plan, inputs: Inputs, backend: Backend, run: Run
 ) -> Summary:
     """What a run found that `config` describes."""
     return Summary(
-        rows_read=found.rows_read,
-        counted=found.counted,
-        excluded=found.excluded,
-        substituted=found.substituted,
-        pairs=len(found.pairs),
+        rows_read=facts.rows_read,
+        counted=facts.counted,
+        excluded=facts.excluded,
+        substituted=facts.substituted,
+        pairs=len(facts.pairs),
         max_n=int(getattr(config, "max_n", 0)),
         method=config.method,
         hardware=backend.describe(),
         ranks=run.ranks,
         quantity=quantity,
-        sums=found.sums,
-        nonzero=found.nonzero,
+        sums=facts.sums,
+        nonzero=facts.nonzero,
         tables=len(inputs.tables) * inputs.together,
         repertoires=len(inputs.repertoires),
     )
@@ -129,5 +129,7 @@ def with_digests(inputs: Inputs) -> Inputs:
     """The inputs with the SHA-256 of their tables; InputError if one cannot be read."""
     for table in inputs.tables:
         table.open()
-    tables = tuple(replace(own, sha256=own.sha256 or file_digest(own.path, own.state)) for own in inputs.tables)
+    tables = tuple(
+        replace(table, sha256=table.sha256 or file_digest(table.path, table.state)) for table in inputs.tables
+    )
     return replace(inputs, tables=tables)

@@ -151,6 +151,6 @@ def _writer(
         opened = stack.enter_context(writer)
         return opened, opened.restore()
 
-    writer, own = run.on_root(open_it) or (None, None)
-    begun, missing = run.from_root(lambda: (replace(own, values=None) if own else None, writer.missing(own)))  # type: ignore[union-attr]
-    return writer, own or begun, missing
+    writer, cut = run.on_root(open_it) or (None, None)
+    begun, missing = run.from_root(lambda: (replace(cut, values=None) if cut else None, writer.missing(cut)))  # type: ignore[union-attr]
+    return writer, cut or begun, missing
