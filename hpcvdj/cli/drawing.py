@@ -15,12 +15,7 @@ def write_drawn(run: "Run", batches: Iterable[Any], output: Path, seed: int, *, 
     """Write record batches as a table and print the summary, on root; the other ranks only draw."""
     import pyarrow as pa
 
-    from hpcvdj.repertoires.writers import write_table, writer_of
-    from hpcvdj.storage.files import require_writable
-
-    def check() -> None:
-        writer_of(output)
-        require_writable(output, overwrite=overwrite)
+    from hpcvdj.repertoires.writers import require_writable_table, write_table
 
     pairs: Counter[tuple[str, str]] = Counter()
 
@@ -31,7 +26,7 @@ def write_drawn(run: "Run", batches: Iterable[Any], output: Path, seed: int, *, 
                 pairs[row["v_call"], row["j_call"]] += row["count_all"]
             yield batch
 
-    run.on_root(check)
+    run.on_root(lambda: require_writable_table(output, overwrite=overwrite))
     if not run.is_root:
         for _ in batches:
             pass

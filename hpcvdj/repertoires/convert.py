@@ -19,8 +19,8 @@ from hpcvdj.repertoires.formats.listed import Listed
 from hpcvdj.repertoires.inputs import columns_of_all, files_of, in_columns
 from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.repertoires.tables import Table, table_at
-from hpcvdj.repertoires.writers import write_table, writer_of
-from hpcvdj.storage.files import require_distinct, require_writable
+from hpcvdj.repertoires.writers import require_writable_table, write_table
+from hpcvdj.storage.files import require_distinct
 from hpcvdj.storage.inputs import require_unchanged
 
 
@@ -47,8 +47,7 @@ def convert(paths: Sequence[Path], target: Path, opening: Opening = BY_HEADER, *
 
     InputError, which names all such tables, and no file, if tables cannot be read or lack calls or sequences.
     """
-    writer_of(target)
-    require_writable(target, overwrite=overwrite)
+    require_writable_table(target, overwrite=overwrite)
     tables = [table_at(path, opening) for path in files_of(paths, opening)]
     require_distinct(target, *(table.path for table in tables))
     _require_junctions(tables)

@@ -1,13 +1,14 @@
 """Tables that are written: a class for each kind, which the ending of a name chooses.
 
 A table that is written in parts is joined from them without a value being written again where its kind allows that:
-bytes of text, members of gzip and frames of zstd follow each other.
+bytes of text, members of gzip and frames of zstd follow each other, and a folder has the parts as they are.
 """
 
 import gzip
+import os
 import shutil
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -19,7 +20,11 @@ import pyarrow.parquet as pq
 from hpcvdj.errors import InputError, choices
 from hpcvdj.repertoires.batches import as_strings
 from hpcvdj.repertoires.readers import reader
-from hpcvdj.storage.files import atomic_path
+from hpcvdj.storage.files import atomic_path, require_writable
+from hpcvdj.storage.folders import atomic_folder, exclusive_folder, require_replaceable
+
+_FILE = "part-{:06}.parquet"
+"""The files of a folder."""
 
 COPIED_BYTES = 1 << 24
 """Parts of a table are joined so many bytes at a time."""
@@ -28,8 +33,9 @@ COPIED_BYTES = 1 << 24
 class TableWriter:
     """A new table in a file, of record batches of one schema; a context manager.
 
-    name     of the kind
-    endings  of the names of such tables
+    name       of the kind
+    endings    of the names of such tables
+    is_folder  whether a table is a folder of files
 
     path   the file, which may have any name
     first  whether its rows are the first of the table: other parts of a text have no header
@@ -37,6 +43,7 @@ class TableWriter:
 
     name: ClassVar[str]
     endings: ClassVar[tuple[str, ...]]
+    is_folder: ClassVar[bool] = False
 
     def __init__(self, path: Path, *, first: bool = True) -> None:
         self._first = first
@@ -52,6 +59,11 @@ class TableWriter:
     def write(self, batch: pa.RecordBatch) -> None:
         """Write the rows of a batch; the first batch, which may have none, has the columns."""
         raise NotImplementedError
+
+    @classmethod
+    def of_parts(cls) -> "type[TableWriter]":
+        """The kind of the parts of such tables."""
+        return cls
 
     @classmethod
     def join(cls, parts: Sequence[Path], target: Path, between: Callable[[], None]) -> None:
@@ -138,6 +150,31 @@ class ParquetWriter(TableWriter):
                             between()
 
 
+class ParquetFolderWriter(ParquetWriter):
+    """A folder of Parquet files, which pandas, polars, DuckDB and Spark open as one table."""
+
+    name = "parquet folder"
+    endings = (".dataset",)
+    is_folder = True
+
+    def __init__(self, path: Path, *, first: bool = True) -> None:
+        super().__init__(path / _FILE.format(0), first=first)
+
+    @classmethod
+    def of_parts(cls) -> type[TableWriter]:
+        return ParquetWriter
+
+    @classmethod
+    def join(cls, parts: Sequence[Path], target: Path, between: Callable[[], None]) -> None:
+        for number, part in enumerate(parts):
+            try:
+                os.link(part, target / _FILE.format(number))
+            except OSError:
+                # Some file systems have no links.
+                shutil.copyfile(part, target / _FILE.format(number))
+            between()
+
+
 def writer_of(path: Path) -> type[TableWriter]:
     """The kind of table that a name asks for; InputError if there is none."""
     name = path.name.lower()
@@ -168,8 +205,26 @@ def write_table(target: Path, batches: Iterable[pa.RecordBatch], *, overwrite: b
     InputError for another ending, and as `atomic_path` raises it.
     """
     kind = writer_of(target)
-    with atomic_path(target, overwrite=overwrite) as temporary:
-        return fill_table(temporary, kind, batches)
+    with ExitStack() as stack:
+        if kind.is_folder:
+            stack.enter_context(exclusive_folder(target, overwrite=overwrite))
+        return fill_table(stack.enter_context(new_table(target, overwrite=overwrite)), kind, batches)
+
+
+def require_writable_table(target: Path, *, overwrite: bool) -> None:
+    """Raise InputError with the remedy unless a table may be written at `target`."""
+    check = require_replaceable if writer_of(target).is_folder else require_writable
+    check(target, overwrite=overwrite)
+
+
+def new_table(target: Path, *, overwrite: bool) -> AbstractContextManager[Path]:
+    """Yield a temporary file or folder that becomes the table `target` if the block succeeds.
+
+    A folder is to be written within `exclusive_folder`.
+    """
+    if writer_of(target).is_folder:
+        return atomic_folder(target, overwrite=overwrite)
+    return atomic_path(target, overwrite=overwrite)
 
 
 def fill_table(path: Path, kind: type[TableWriter], batches: Iterable[pa.RecordBatch]) -> int:

@@ -13,14 +13,14 @@ from hpcvdj.repertoires.batches import ahead, with_columns
 from hpcvdj.repertoires.formats import REQUIRED
 from hpcvdj.repertoires.inputs import columns_of_all, in_columns
 from hpcvdj.repertoires.tables import Table
-from hpcvdj.repertoires.writers import write_table, writer_of
+from hpcvdj.repertoires.writers import require_writable_table, write_table
 from hpcvdj.results.attributes import facts_of_result
 from hpcvdj.results.facts import Facts, Targets
 from hpcvdj.results.joining import Lookup, require_new_columns
 from hpcvdj.results.reader import Result
 from hpcvdj.results.schema import exported_columns
 from hpcvdj.runs.progress import Progress
-from hpcvdj.storage.files import require_distinct, require_writable
+from hpcvdj.storage.files import require_distinct
 from hpcvdj.storage.inputs import file_digest, file_state, require_regular, require_unchanged
 
 
@@ -48,8 +48,7 @@ def export(
     between      called after each batch of rows
     """
     target = Path(target)
-    writer_of(target)
-    require_writable(target, overwrite=overwrite)
+    require_writable_table(target, overwrite=overwrite)
     with Result(result_path) as result:
         tables = counted_tables(result, Path(junctions) if junctions else None)
         together = result.together

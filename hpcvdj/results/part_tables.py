@@ -34,7 +34,7 @@ HASHES = 1 << 22
 class PartTables:
     """The parts of a table in the folder of its run.
 
-    kind      of the table
+    kind      of the table; its parts may be of another
     quantity  whose values it has
     """
 
@@ -44,7 +44,7 @@ class PartTables:
 
     def table(self, index: int) -> Path:
         """The file that has the rows of slice `index`."""
-        return self.folder.path / f"part-{index:06}{self.kind.endings[0]}"
+        return self.folder.path / f"part-{index:06}{self.kind.of_parts().endings[0]}"
 
     def ids(self, index: int) -> Path:
         """The file that has the hashes of the ids of slice `index`, and their rows."""
@@ -67,7 +67,8 @@ class PartTables:
         ids  uint64 [2, sequences]: hashes of the ids and the rows, if ids must be different in all slices
         """
         paths = [self.table(index)]
-        with atomic_path(paths[0], overwrite=True) as temporary, self.kind(temporary, first=index == 0) as writer:
+        kind = self.kind.of_parts()
+        with atomic_path(paths[0], overwrite=True) as temporary, kind(temporary, first=index == 0) as writer:
             for batch in batches:
                 writer.write(batch)
         if ids is not None:

@@ -75,13 +75,15 @@ def compute_table(
     inputs = replace(inputs, reading=config.reads(inputs.reading))
     run.from_root(config.require_sliceable)
     germline_files = reference.paths if isinstance(reference, Germline) else ()
-    with run.exclusive(*inputs.files, *germline_files) as target:
+    assert run.target is not None
+    kind = writer_of(run.target)
+    with run.exclusive(*inputs.files, *germline_files, folder=kind.is_folder) as target:
         begun = run.from_root(lambda: _begin(inputs, reference, config, run))
         facts, overwrite = {**begun[0], **further}, begun[1]
         if inputs.together:
             inputs = surveyed(inputs, run)
         folder, record = _open_folder(inputs, run, facts, batch_rows)
-        parts = PartTables(folder, writer_of(target), config.method_class().quantity())
+        parts = PartTables(folder, kind, config.method_class().quantity())
         sliced = SlicedInput(inputs, int(record["slice_rows"]))
         work = _TableWork(sliced, reference, config, parts, run, across=record["ids"] == ACROSS_SLICES)
         try:

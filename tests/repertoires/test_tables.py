@@ -7,10 +7,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, choices
 from hpcvdj.repertoires.batches import ahead, in_threads
 from hpcvdj.repertoires.readers import read_batches
-from hpcvdj.repertoires.writers import write_table, writer_of
+from hpcvdj.repertoires.writers import TableWriter, write_table, writer_of
 
 COLUMNS = ["sequence_id", "v_call", "j_call", "junction"]
 TEXT = "\t".join(COLUMNS) + "\n" + "".join(f"s{k}\tTRBV1\tTRBJ1-1\tTGTGCCTTT\n" for k in range(2000))
@@ -102,9 +102,23 @@ def test_parts_are_joined(tmp_path, suffix, parts):
         assert joined.read_bytes() == whole.read_bytes()
 
 
+def test_a_folder_is_written(tmp_path):
+    batch = pa.RecordBatch.from_pydict({"a": ["x", "y"], "b": [1, 2]})
+    for overwrite in (False, True):
+        assert write_table(tmp_path / "o.dataset", [batch, batch], overwrite=overwrite) == 4
+    assert pq.read_table(tmp_path / "o.dataset").num_rows == 4
+    with pytest.raises(InputError, match="exists already"):
+        write_table(tmp_path / "o.dataset", [batch], overwrite=False)
+    (tmp_path / "mine.dataset").mkdir()
+    (tmp_path / "mine.dataset" / "a").touch()
+    with pytest.raises(InputError, match="is not a folder that hpcvdj wrote"):
+        write_table(tmp_path / "mine.dataset", [batch], overwrite=True)
+
+
 def test_suffixes(tmp_path):
-    names = ("a.tsv", "a.TSV.GZ", "a.tsv.zst", "b.parquet")
-    assert [writer_of(tmp_path / name).name for name in names] == ["tsv", "gzip", "zstd", "parquet"]
+    names = ("a.tsv", "a.TSV.GZ", "a.tsv.zst", "b.parquet", "c.dataset")
+    kinds = ["tsv", "gzip", "zstd", "parquet", "parquet folder"]
+    assert [writer_of(tmp_path / name).name for name in names] == kinds == list(choices(TableWriter))
     with pytest.raises(InputError, match="must end in"):
         writer_of(tmp_path / "a.csv")
 

@@ -13,7 +13,7 @@ from hpcvdj.errors import CompleteError, InputError, StoppedError
 from hpcvdj.repertoires.inputs import Inputs, tables_of
 from hpcvdj.repertoires.readers import read_batches
 from hpcvdj.repertoires.reading import Reading
-from hpcvdj.results.facts import read_facts
+from hpcvdj.results.facts import read_facts, require_described
 from hpcvdj.runs.run import Run
 from hpcvdj.values import table_values
 from hpcvdj.values.table_values import compute_table
@@ -106,6 +106,33 @@ def test_other_kinds_of_table_have_the_same_rows(tables, expected, paper_germlin
     target = tmp_path / f"o{suffix}"
     computed(tables / "t.tsv", target, paper_germline, size=size)
     assert rows_of(target) == rows_of(expected)
+
+
+@pytest.mark.parametrize("size", [SLICE, 500])
+def test_a_folder_of_parquet_files(tables, expected, paper_germline, tmp_path, size):
+    """Other programs open it as one table; it appears, is replaced and is complete as a file is."""
+    target = tmp_path / "o.dataset"
+    stopped(tables / "t.tsv", target, paper_germline, 1, size=size if size < 500 else 250)
+    computed(tables / "t.tsv", target, paper_germline, overwrite=True, size=size)
+    read = pq.read_table(target)
+    assert [{name: str(value) for name, value in row.items()} for row in read.select(["sequence_id"]).to_pylist()] == [
+        {"sequence_id": row["sequence_id"]} for row in rows_of(expected)
+    ]
+    excluded = read["pathways_excluded"].to_pylist()
+    assert excluded == [row["pathways_excluded"] for row in rows_of(expected)]
+    assert len(list(target.glob("*.parquet"))) == 500 // size
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["o.dataset", "o.dataset.json"]
+    require_described(target, read_facts(target))
+    with pytest.raises(CompleteError):
+        computed(tables / "t.tsv", target, paper_germline, resume=True)
+    with pytest.raises(InputError, match="exists already"):
+        computed(tables / "t.tsv", target, paper_germline)
+    computed(tables / "t.tsv", target, paper_germline, overwrite=True)
+    (target / "part-000000.parquet").write_bytes(b"changed")
+    with pytest.raises(InputError, match=r"is not the table that o\.dataset\.json describes"):
+        computed(tables / "t.tsv", target, paper_germline, resume=True)
+    with pytest.raises(InputError, match="has files that hpcvdj did not write there"):
+        computed(tables / "t.tsv", target, paper_germline, overwrite=True)
 
 
 def test_tables_together(tables, expected, paper_germline, tmp_path):
