@@ -39,8 +39,8 @@ Output = Annotated[
     valued(
         "--output -o",
         "OUT",
-        "Table with the values beside its rows (.tsv, .tsv.gz, .tsv.zst, .parquet, or .dataset, a folder of Parquet "
-        "files; - is standard output), or result file (.h5); of several tables the folder.",
+        "Table with the values beside its rows (.tsv, .tsv.gz, .tsv.zst, .parquet, .dataset; - is standard output), "
+        "or result file (.h5); of several tables the folder.",
     ),
 ]
 Together = Annotated[bool, Option("take all tables as one, in which each row keeps its repertoire_id", python=False)]

@@ -8,11 +8,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import hpcvdj
 from hpcvdj.counting.config import Config
 from hpcvdj.errors import CompleteError, InputError, StoppedError
 from hpcvdj.repertoires.inputs import Inputs, tables_of
 from hpcvdj.repertoires.readers import read_batches
 from hpcvdj.repertoires.reading import Reading
+from hpcvdj.results.export import export
 from hpcvdj.results.facts import read_facts, require_described
 from hpcvdj.runs.run import Run
 from hpcvdj.values import table_values
@@ -20,6 +22,8 @@ from hpcvdj.values.table_values import compute_table
 from tests.cli.test_mpiexec import launch
 from tests.commands import hpcvdj_command
 from tests.conftest import GERMLINE, SMALL
+from tests.problems import count_to
+from tests.repertoires.program_tables import TABLES, written
 
 SLICE = 100
 """Rows of a slice: SMALL has five slices."""
@@ -133,6 +137,22 @@ def test_a_folder_of_parquet_files(tables, expected, paper_germline, tmp_path, s
         computed(tables / "t.tsv", target, paper_germline, resume=True)
     with pytest.raises(InputError, match="has files that hpcvdj did not write there"):
         computed(tables / "t.tsv", target, paper_germline, overwrite=True)
+
+
+@pytest.fixture(scope="module")
+def human():
+    return hpcvdj.read_germline("human")
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_of_other_programs(human, tmp_path, name):
+    """What `hpcvdj export` makes of the result of a table, of which all rows are read at once."""
+    path = written(tmp_path, name)
+    count_to(tmp_path / "o.h5", path, human, Config(3))
+    export(tmp_path / "o.h5", tmp_path / "exported.tsv")
+    for size in (1, 100):
+        computed(path, tmp_path / "o.tsv", human, size=size, overwrite=True)
+        assert (tmp_path / "o.tsv").read_bytes() == (tmp_path / "exported.tsv").read_bytes()
 
 
 def test_tables_together(tables, expected, paper_germline, tmp_path):
