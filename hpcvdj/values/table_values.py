@@ -6,6 +6,7 @@ Finished slices are the checkpoint.  At the end root joins them, and writes the 
 import logging
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -86,17 +87,6 @@ def compute_table(
         parts = PartTables(folder, kind, config.method_class().quantity())
         sliced = SlicedInput(inputs, int(record["slice_rows"]))
         work = _TableWork(sliced, reference, config, parts, run, across=record["ids"] == ACROSS_SLICES)
-        try:
-            work.compute_all()
-        except HpcvdjError as error:
-            if run.is_root and isinstance(error, InputError) and not run.resume:
-                # Nobody continues with another input.
-                folder.remove()
-            elif run.is_root:
-                folder.leave(FINISHED)
-            raise
-        slowest = run.slowest(*work.seconds)
-        begun_joining = time.perf_counter()
 
         def join() -> SliceFacts:
             sliced.inputs.require_unchanged()
@@ -107,7 +97,11 @@ def compute_table(
             folder.remove()
             return total
 
-        total = run.root_works(join, f"while {target} was written; {option('resume', True)} continues")
+        with _leaving(run, folder):
+            work.compute_all()
+            slowest = run.slowest(*work.seconds)
+            begun_joining = time.perf_counter()
+            total = run.root_works(join, f"while {target} was written; {option('resume', True)} continues")
     ended = time.perf_counter()
     read, kernel, write = slowest
     seconds = read, 0.0, kernel, 0.0, 0.0, write + ended - begun_joining, ended - started
@@ -135,6 +129,20 @@ def _begin(inputs: Inputs, reference: Reference, config: Plan, run: Run) -> tupl
             raise
     targets.require(inputs.files, overwrite=overwrite)
     return facts, overwrite
+
+
+@contextmanager
+def _leaving(run: Run, folder: RunFolder) -> Iterator[None]:
+    """Leave the folder with its finished parts if the block fails and a run can continue with them."""
+    try:
+        yield
+    except HpcvdjError as error:
+        if run.is_root and isinstance(error, InputError) and not run.resume:
+            # Nobody continues with another input.
+            folder.remove()
+        elif run.is_root:
+            folder.leave(FINISHED)
+        raise
 
 
 def _folder(run: Run, facts: Facts) -> RunFolder:
@@ -251,9 +259,9 @@ class _TableWork:
         lookup = Lookup(
             self.quantity, values.values, junctions.row - part.first_row, excluded, exported_values(junctions)
         )
-        self.parts.write(
-            part.index, self._with_values(part, lookup), facts, id_hashes(junctions) if self._across else None
-        )
+        only = part.index == 0 and part.rows < self.sliced.size
+        ids = id_hashes(junctions) if self._across and not only else None
+        self.parts.write(part.index, self._with_values(part, lookup), facts, ids)
         kernel = float(timings.kernel.sum())
         self.seconds += read - begun, kernel, time.perf_counter() - read - kernel
         log.debug("rows %s to %s are written", f"{part.first_row:,}", f"{part.first_row + part.rows:,}")

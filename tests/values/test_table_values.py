@@ -304,6 +304,21 @@ def test_a_table_that_changes_is_not_written(tables, paper_germline, tmp_path):
         computed(tmp_path / "t.tsv", tmp_path / "o.tsv", paper_germline, resume=True)
 
 
+def test_a_table_that_changes_while_it_is_read_leaves_nothing(tables, paper_germline, tmp_path, monkeypatch):
+    shutil.copy(tables / "t.tsv", tmp_path / "t.tsv")
+    right = table_values._TableWork.compute_all
+
+    def compute_then_change(self):
+        right(self)
+        with open(tmp_path / "t.tsv", "a") as stream:
+            stream.write("\n")
+
+    monkeypatch.setattr(table_values._TableWork, "compute_all", compute_then_change)
+    with pytest.raises(InputError, match=r"t\.tsv: changed while it was read"):
+        computed(tmp_path / "t.tsv", tmp_path / "o.tsv", paper_germline)
+    assert [path.name for path in tmp_path.iterdir()] == ["t.tsv"]
+
+
 def test_columns_that_a_table_has_already(tables, expected, paper_germline, tmp_path):
     with pytest.raises(InputError, match="has a column pathways_n0 already"):
         computed(expected, tmp_path / "o.tsv", paper_germline)
