@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 import hpcvdj
 from hpcvdj.recombination.alphabet import AMINO_ACIDS
 from hpcvdj.recombination.igor import load_model
-from hpcvdj.repertoires.tables import write_table
+from hpcvdj.repertoires.writers import write_table
 
 PUBLIC, CLUSTER, CARRIED = "public", "cluster", "carried"
 

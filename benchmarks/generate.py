@@ -28,7 +28,7 @@ from hpcvdj.kernels.generation import draw_cpu
 from hpcvdj.kernels.generation.tables import DrawTables
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.models import Model
-from hpcvdj.repertoires.tables import write_table
+from hpcvdj.repertoires.writers import write_table
 from hpcvdj.runs.run import Run
 
 

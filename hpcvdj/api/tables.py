@@ -118,7 +118,7 @@ def convert(
     """Write tables of any format that hpcvdj knows as one AIRR table, every row in its place.
 
     tables     a file, a folder of files, or a list of these
-    target     the table to write: .tsv, .tsv.gz or .parquet
+    target     the table to write: .tsv, .tsv.gz, .tsv.zst or .parquet
     {options}
     overwrite  {overwrite}
 

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -68,7 +69,8 @@ def compute_each(
         folder, target = len(work) > 1, work[0][1]
         warn(computed, reference)
         report(
-            total_of([own for _, own in computed]) if folder else computed[0][1], target.parent if folder else target
+            total_of([summary for _, summary in computed]) if folder else computed[0][1],
+            target.parent if folder else target,
         )
     if refused:
         failure = not_all(refused, len(work), "counted")
@@ -88,14 +90,14 @@ def one_after_another(
     StoppedError after a signal; --resume then leaves those that are complete.
     """
     done, refused, complete = [], [], 0
-    for own, target in work:
+    for item, target in work:
         try:
-            done.append((own, compute(own, target)))
+            done.append((item, compute(item, target)))
         except (InputError, CompleteError) as error:
             if len(work) == 1 or not error.on_every_rank:
                 raise
             if isinstance(error, InputError):
-                refused.append(name(own))
+                refused.append(name(item))
             else:
                 complete += 1
             if run.is_root:
@@ -126,15 +128,9 @@ def _computed(
     started: Started,
     facts: "dict[str, Any]",
 ) -> "Summary | None":
-    """Compute one result, or the table that is made of it: the result is then removed.
-
-    None if an earlier run was stopped between the two.
-    """
-    from hpcvdj.repertoires.tables import is_table
-    from hpcvdj.results.export import export
-    from hpcvdj.results.facts import Targets
-    from hpcvdj.results.parts import discard_parts, discard_result
-    from hpcvdj.values.summary import identity_of
+    """Compute one result or table; None of a table whose values an earlier run has computed."""
+    from hpcvdj.repertoires.writers import is_table
+    from hpcvdj.values.table_values import compute_table
     from hpcvdj.values.tables import count_tables
 
     def to(path: Path) -> "Run":
@@ -142,10 +138,36 @@ def _computed(
 
     if not is_table(target):
         return count_tables(inputs, reference, config, to(target), started.batch_rows, facts)
+    if config.sliceable:
+        return compute_table(inputs, reference, config, to(target), started.batch_rows, facts)
+    return _computed_at_once(to, inputs, target, reference, config, started, facts)
+
+
+def _computed_at_once(
+    to: "Callable[[Path], Run]",
+    inputs: "Inputs",
+    target: Path,
+    reference: "Reference",
+    config: "Plan",
+    started: Started,
+    facts: "dict[str, Any]",
+) -> "Summary | None":
+    """Compute a table that cannot be computed in slices: a result with a checkpoint comes first, and is then removed.
+
+    None if an earlier run was stopped between the two.
+    """
+    from hpcvdj.results.export import export
+    from hpcvdj.results.facts import Targets
+    from hpcvdj.results.parts import discard_parts, discard_result
+    from hpcvdj.values.summary import attributes_of, with_digests
+    from hpcvdj.values.tables import count_tables
+
     result, targets = target.with_name(f"{target.name}.h5"), Targets(target)
+    run = to(result)
 
     def check() -> "tuple[Identity, bool]":
-        identity, replaces = identity_of(inputs, reference, config, run), started.overwrite
+        read = replace(with_digests(inputs), reading=config.reads(inputs.reading))
+        identity, replaces = dict(attributes_of(read, reference, config, config, run)["identity"]), started.overwrite
         if started.resume:
             try:
                 replaces = targets.resume(identity, overwrite=replaces)
@@ -162,7 +184,7 @@ def _computed(
 
     identity, replaces = run.from_root(check)
     try:
-        summary = count_tables(inputs, reference, config, to(result), started.batch_rows, facts)
+        summary = count_tables(inputs, reference, config, run, started.batch_rows, facts)
     except CompleteError:
         summary = None
 
@@ -181,7 +203,7 @@ def planned(
 ) -> "list[tuple[Inputs, Path]]":
     """What is to be computed where, of the `tables` at `junctions`; makes the folder of several results."""
     from hpcvdj.repertoires.inputs import Inputs, require_result, targets_of, together_of
-    from hpcvdj.repertoires.tables import is_table
+    from hpcvdj.repertoires.writers import is_table
 
     if any(map(is_stream, junctions)) and not is_table(output):
         log.warning(
@@ -214,7 +236,7 @@ def _report_line(summary: "Summary", inputs: "Inputs", output: Path) -> None:
 
 def report(summary: "Summary", output: Path) -> None:
     """Print the summary."""
-    from hpcvdj.repertoires.tables import is_table
+    from hpcvdj.repertoires.writers import is_table
     from hpcvdj.values.summary import STAGES
 
     excluded = summary.rows_read - summary.counted
@@ -276,7 +298,7 @@ def warn(computed: "list[tuple[Inputs, Summary]]", reference: "Reference") -> No
         for inputs, summary in computed:
             if not summary.counted:
                 log.warning("%s: no row could be counted", inputs.path)
-    warnings = [(inputs.path, text) for inputs, own in computed if (text := species_warning(own, reference))]
+    warnings = [(inputs.path, text) for inputs, summary in computed if (text := species_warning(summary, reference))]
     for path, text in warnings[:MOST_WARNED]:
         log.warning("%s: %s", path, text)
     if warnings[MOST_WARNED:]:

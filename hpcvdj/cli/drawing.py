@@ -15,23 +15,18 @@ def write_drawn(run: "Run", batches: Iterable[Any], output: Path, seed: int, *, 
     """Write record batches as a table and print the summary, on root; the other ranks only draw."""
     import pyarrow as pa
 
-    from hpcvdj.repertoires.tables import table_suffix, write_table
-    from hpcvdj.storage.files import require_writable
-
-    def check() -> None:
-        table_suffix(output)
-        require_writable(output, overwrite=overwrite)
+    from hpcvdj.repertoires.writers import require_writable_table, write_table
 
     pairs: Counter[tuple[str, str]] = Counter()
 
     def counted() -> Iterator[Any]:
         for batch in batches:
-            found = pa.Table.from_batches([batch]).group_by(["v_call", "j_call"]).aggregate([([], "count_all")])
-            for row in found.to_pylist():
+            counts = pa.Table.from_batches([batch]).group_by(["v_call", "j_call"]).aggregate([([], "count_all")])
+            for row in counts.to_pylist():
                 pairs[row["v_call"], row["j_call"]] += row["count_all"]
             yield batch
 
-    run.on_root(check)
+    run.on_root(lambda: require_writable_table(output, overwrite=overwrite))
     if not run.is_root:
         for _ in batches:
             pass

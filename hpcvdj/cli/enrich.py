@@ -66,14 +66,14 @@ def command(
     from hpcvdj.chance.question import TableOutput, ask
     from hpcvdj.enrichment.question import EnrichmentQuestion, read_once_lines
     from hpcvdj.repertoires.inputs import tables_in, targets_of
-    from hpcvdj.repertoires.tables import table_suffix
+    from hpcvdj.repertoires.writers import writer_of
 
     opened = run.from_root(opening.opening)
 
     def plan() -> "list[tuple[Table, Path]]":
         several = "run hpcvdj once for each table"
         tables = tables_in(junctions, opened)
-        work = targets_of(junctions, tables, output, suffix=".tsv", require=table_suffix, alone=several)
+        work = targets_of(junctions, tables, output, suffix=".tsv", require=writer_of, alone=several)
         if plot is not None and len(work) > 1:
             raise InputError(f"{option('plot', plot)}: draws one table, and {len(work):,} are given; {several}")
         make_folder(junctions, output)

@@ -145,7 +145,7 @@ def compare(
         options.valued(
             "--output -o",
             "OUT",
-            "Table of all divergences, also of single alleles and bases: .tsv, .tsv.gz or .parquet.",
+            "Table of all divergences, also of single alleles and bases: .tsv, .tsv.gz, .tsv.zst or .parquet.",
         ),
     ] = None,
     likelihood_of: Annotated[
@@ -175,11 +175,11 @@ def compare(
     from hpcvdj.api.models import compare_models
     from hpcvdj.model_views.likelihoods import likelihoods_of
     from hpcvdj.recombination.igor import load_model
-    from hpcvdj.repertoires.tables import table_suffix, write_table
+    from hpcvdj.repertoires.writers import write_table, writer_of
     from hpcvdj.storage.files import require_writable
 
     if output is not None:
-        table_suffix(output)
+        writer_of(output)
         require_writable(output, overwrite=overwrite)
     models = {"A": load_model(a), "B": load_model(b)}
     comparison = compare_models(*models.values())

@@ -42,10 +42,10 @@ def command(
     from hpcvdj.motifs.graph import score_matrix, selected_edges, strands_of
     from hpcvdj.motifs.results import MotifResult
     from hpcvdj.motifs.sequences import read_again
-    from hpcvdj.repertoires.tables import table_suffix, write_table
+    from hpcvdj.repertoires.writers import write_table, writer_of
     from hpcvdj.storage.files import require_writable
 
-    table_suffix(output)
+    writer_of(output)
     require_writable(output, overwrite=overwrite)
     if settings.algorithm != "components":
         require_networkx()

@@ -39,8 +39,8 @@ Output = Annotated[
     valued(
         "--output -o",
         "OUT",
-        "Table with the values beside its rows (.tsv, .tsv.gz, .parquet; - is standard output), or result file "
-        "(.h5); of several tables the folder.",
+        "Table with the values beside its rows (.tsv, .tsv.gz, .tsv.zst, .parquet, .dataset; - is standard output), "
+        "or result file (.h5); of several tables the folder.",
     ),
 ]
 Together = Annotated[bool, Option("take all tables as one, in which each row keeps its repertoire_id", python=False)]
@@ -53,7 +53,10 @@ _GERMLINE = valued(
 GermlineTables = Annotated[list[Path], _GERMLINE]
 OptionalGermline = Annotated[list[Path] | None, _GERMLINE]
 OutputTable = Annotated[
-    Path, valued("--output -o", "OUT", "Table to write: .tsv, .tsv.gz or .parquet; - is standard output.")
+    Path,
+    valued(
+        "--output -o", "OUT", "Table to write: .tsv, .tsv.gz, .tsv.zst, .parquet or .dataset; - is standard output."
+    ),
 ]
 Plot = Annotated[Path | None, Option("figure to draw: .png or .svg; needs the extra report", metavar="FIGURE")]
 _MODEL = valued(

@@ -15,7 +15,7 @@ from hpcvdj.kernels.kmers.masks import raw_from_exact
 from hpcvdj.motifs.edges import STRANDS, EdgeFilter, Edges, edge_type
 from hpcvdj.motifs.graph import score_matrix, selected_edges, strands_of
 from hpcvdj.motifs.results import MotifResult, edge_batch
-from hpcvdj.repertoires.tables import write_table
+from hpcvdj.repertoires.writers import write_table
 from hpcvdj.storage.files import atomic_path, require_writable
 from hpcvdj.storage.plots import require_networkx
 

@@ -130,8 +130,6 @@ class ExclusionKind(Enum):
         False,
         "those that have another repertoire_id",
     )
-    OTHER = "{message}", "other reasons"
-    """A reason of a result of version 1, which has the message only."""
 
     def __init__(self, message: str, summary: str, option: str = "", listed: bool = True, kept: str = "them") -> None:
         self.message, self.summary, self.option, self.listed, self.kept = message, summary, option, listed, kept

@@ -18,8 +18,9 @@ from hpcvdj.repertoires.formats.format import ROW_ID
 from hpcvdj.repertoires.formats.listed import Listed
 from hpcvdj.repertoires.inputs import columns_of_all, in_columns, tables_in
 from hpcvdj.repertoires.junctions import REPERTOIRE
-from hpcvdj.repertoires.tables import Table, table_suffix, write_table
-from hpcvdj.storage.files import require_distinct, require_writable
+from hpcvdj.repertoires.tables import Table
+from hpcvdj.repertoires.writers import require_writable_table, write_table
+from hpcvdj.storage.files import require_distinct
 from hpcvdj.storage.inputs import require_unchanged
 
 
@@ -38,7 +39,7 @@ class Converted:
 
 
 def convert(paths: Sequence[Path], target: Path, opening: Opening = BY_HEADER, *, overwrite: bool = False) -> Converted:
-    """Write the tables at `paths`, a folder meaning those in it, as one AIRR table (.tsv, .tsv.gz or .parquet).
+    """Write the tables at `paths`, of a folder those in it, as one AIRR table: .tsv, .tsv.gz, .tsv.zst or .parquet.
 
     Every row is written, in its place: the columns of `REQUIRED`, empty if they are not known, then the other AIRR
     fields of the tables' formats, then the tables' own columns.  Several tables have repertoire_id: the table's name,
@@ -46,8 +47,7 @@ def convert(paths: Sequence[Path], target: Path, opening: Opening = BY_HEADER, *
 
     InputError, which names all such tables, and no file, if tables cannot be read or lack calls or sequences.
     """
-    table_suffix(target)
-    require_writable(target, overwrite=overwrite)
+    require_writable_table(target, overwrite=overwrite)
     tables = tables_in(paths, opening)
     require_distinct(target, *(table.path for table in tables))
     _require_junctions(tables)

@@ -27,7 +27,8 @@ from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions, Reference, read_
 from hpcvdj.repertoires.read_counts import READS
 from hpcvdj.repertoires.readers import MemoryReader, possible_suffixes, table_suffixes
 from hpcvdj.repertoires.reading import Reading
-from hpcvdj.repertoires.tables import Table, is_table, repertoire_name, table_at, table_of
+from hpcvdj.repertoires.tables import Table, repertoire_name, table_at, table_of
+from hpcvdj.repertoires.writers import endings_in_words, is_table
 from hpcvdj.storage.inputs import changed, file_digest, require_unchanged
 
 log = logging.getLogger(__name__)
@@ -69,9 +70,7 @@ RESULT_SUFFIXES = (".h5", ".hdf5")
 def require_result(output: Path) -> None:
     """Raise InputError unless a result or a table may have the name `output`."""
     if output.suffix not in RESULT_SUFFIXES and not is_table(output) and not output.is_dir():
-        raise InputError(
-            f"{output}: the name must end in .h5 for a result, or in .tsv, .tsv.gz or .parquet for a table"
-        )
+        raise InputError(f"{output}: the name must end in .h5 for a result, or in {endings_in_words()} for a table")
 
 
 def targets_of(

@@ -17,7 +17,8 @@ from hpcvdj.recombination.exclusions import ExclusionKind, by_summary
 from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.repertoires.readers import open_table
 from hpcvdj.repertoires.tables import repertoire_name
-from hpcvdj.results.facts import Facts, facts_of_result, read_facts, require_described
+from hpcvdj.results.attributes import facts_of_result
+from hpcvdj.results.facts import Facts, read_facts, require_described
 from hpcvdj.results.reader import Result
 from hpcvdj.storage.opening import damage
 

@@ -12,17 +12,15 @@ from hpcvdj.errors import InputError, option
 from hpcvdj.repertoires.batches import ahead, with_columns
 from hpcvdj.repertoires.formats import REQUIRED
 from hpcvdj.repertoires.inputs import columns_of_all, in_columns
-from hpcvdj.repertoires.tables import (
-    Table,
-    table_suffix,
-    write_table,
-)
-from hpcvdj.results.facts import Facts, Targets, facts_of_result
-from hpcvdj.results.joining import Lookup
+from hpcvdj.repertoires.tables import Table
+from hpcvdj.repertoires.writers import require_writable_table, write_table
+from hpcvdj.results.attributes import facts_of_result
+from hpcvdj.results.facts import Facts, Targets
+from hpcvdj.results.joining import Lookup, require_new_columns
 from hpcvdj.results.reader import Result
 from hpcvdj.results.schema import exported_columns
 from hpcvdj.runs.progress import Progress
-from hpcvdj.storage.files import require_distinct, require_writable
+from hpcvdj.storage.files import require_distinct
 from hpcvdj.storage.inputs import file_digest, file_state, require_regular, require_unchanged
 
 
@@ -36,7 +34,7 @@ def export(
     facts: Facts | None = None,
     between: Callable[[], None] = lambda: None,
 ) -> int:
-    """Write the input of a result with its values to `target` (.tsv, .tsv.gz or .parquet); returns the rows.
+    """Write the input of a result with its values to `target` (.tsv, .tsv.gz, .tsv.zst or .parquet); returns the rows.
 
     Tables that were counted together are written one after another, with the columns of all of them and
     `repertoire_id`.
@@ -50,8 +48,7 @@ def export(
     between      called after each batch of rows
     """
     target = Path(target)
-    table_suffix(target)
-    require_writable(target, overwrite=overwrite)
+    require_writable_table(target, overwrite=overwrite)
     with Result(result_path) as result:
         tables = counted_tables(result, Path(junctions) if junctions else None)
         together = result.together
@@ -61,10 +58,7 @@ def export(
         lookup = Lookup(result.quantity, result.to_numpy(), result.row, result.excluded, further)
     require_distinct(target, *(table.path for table in tables))
     for table in tables:
-        columns = table.open().columns
-        clash = next((name for name in lookup.columns(0, 0) if name in columns), None)
-        if clash is not None:
-            raise InputError(f"{table.path}: has a column {clash} already; rename it, or count the original table")
+        require_new_columns(table.open().columns, table.path, lookup.quantity, lookup.values.shape[1])
 
     def batches() -> Iterator[pa.RecordBatch]:
         rows = 0

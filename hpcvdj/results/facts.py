@@ -6,7 +6,7 @@ happened to one of them.
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,14 +15,18 @@ from typing import Any
 import pyarrow as pa
 
 from hpcvdj.errors import CompleteError, InputError, option
-from hpcvdj.repertoires.tables import fill_table, table_suffix
+from hpcvdj.repertoires.writers import fill_table, is_table, new_table, require_writable_table, writer_of
 from hpcvdj.runs.folder import Identity, differences
 from hpcvdj.storage.files import atomic_path, require_distinct, require_writable
+from hpcvdj.storage.folders import folder_digest
 from hpcvdj.storage.inputs import TEXT_BYTES, file_digest, require_regular
 from hpcvdj.storage.json_text import json_text
 from hpcvdj.storage.opening import damage
 
 Facts = dict[str, Any]
+
+Rows = Any
+"""A pyarrow Table, or an iterable of its batches, or a function that writes it into a file."""
 
 _DIGEST = "facts_sha256"
 """Of the facts: the SHA-256 of all others."""
@@ -59,25 +63,23 @@ def _digest_of(facts: Facts) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
-def facts_of_result(attributes: Mapping[str, Any]) -> Facts:
-    """The attributes of a result file, of which lists and objects are JSON texts there, as facts."""
-    return {
-        name: json.loads(value) if isinstance(value, str) and value[:1] in ("[", "{") else value
-        for name, value in attributes.items()
-    }
-
-
 def require_described(table: Path, facts: Facts) -> None:
     """Raise InputError unless the facts are those of the table; facts of older versions do not name their table."""
     path = facts_path(table)
-    require_regular(table, "table", f"give that which {path.name} describes, or move the facts away")
+    if not (is_table(table) and writer_of(table).is_folder and table.is_dir()):
+        require_regular(table, "table", f"give that which {path.name} describes, or move the facts away")
     with damage(path):
         digest = facts[_OUTPUTS][0][1] if _OUTPUTS in facts else None
-    if digest is not None and digest != file_digest(table):
+    if digest is not None and digest != _table_digest(table):
         raise InputError(
             f"{table}: is not the table that {path.name} describes (its SHA-256 differs); write both again with the "
             f"command that made them and {option('overwrite', True)}"
         )
+
+
+def _table_digest(table: Path) -> str:
+    """SHA-256 of the bytes of a table."""
+    return folder_digest(table) if table.is_dir() else file_digest(table)
 
 
 @dataclass(frozen=True)
@@ -97,9 +99,10 @@ class Targets:
 
     def require(self, inputs: Sequence[Path], *, overwrite: bool) -> None:
         """Raise InputError unless they can be written, and are none of the inputs."""
-        table_suffix(self.table)
-        for path in (self.table, self.facts, *self.further):
+        require_writable_table(self.table, overwrite=overwrite)
+        for path in (self.facts, *self.further):
             require_writable(path, overwrite=overwrite)
+        for path in (self.table, self.facts, *self.further):
             require_distinct(path, *inputs)
 
     def resume(self, identity: Identity, *, overwrite: bool) -> bool:
@@ -130,16 +133,17 @@ class Targets:
             )
         return True
 
-    def write(
-        self, facts: Facts, tables: Mapping[Path, pa.Table | Iterable[pa.RecordBatch]], *, overwrite: bool
-    ) -> None:
+    def write(self, facts: Facts, tables: Mapping[Path, Rows], *, overwrite: bool) -> None:
         """Write the tables, that of `table` first, and their facts; none appears before all are written."""
         with ExitStack() as stack:
             outputs = []
             for path, table in tables.items():
-                temporary = stack.enter_context(atomic_path(path, overwrite=overwrite))
-                fill_table(temporary, table_suffix(path), _batches(table) if isinstance(table, pa.Table) else table)
-                outputs.append([path.name, file_digest(temporary)])
+                temporary = stack.enter_context(new_table(path, overwrite=overwrite))
+                if callable(table):
+                    table(temporary)
+                else:
+                    fill_table(temporary, writer_of(path), _batches(table) if isinstance(table, pa.Table) else table)
+                outputs.append([path.name, _table_digest(temporary)])
             # The last to be entered is renamed first: a table never lacks its facts.
             temporary = stack.enter_context(atomic_path(self.facts, overwrite=overwrite))
             # As they are after a round trip.

@@ -1,7 +1,8 @@
 """Values beside tables: by input row for the counted table, by sequence_id for other tables."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -15,10 +16,19 @@ from hpcvdj.recombination.repertoire import ANCHOR_LETTERS
 from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.repertoires.readers import as_arrow
 from hpcvdj.results.frames import beside
+from hpcvdj.results.schema import exported_columns
 from hpcvdj.results.selection import Selection, value_columns
 
 if TYPE_CHECKING:
     from hpcvdj.results.reader import Result
+
+
+def require_new_columns(columns: Sequence[str], path: Path, quantity: Quantity, width: int) -> None:
+    """Raise InputError if a table with these columns has one that it gets with its values."""
+    values = value_columns(quantity, np.zeros((0, width), quantity.dtype))
+    clash = next((name for name in (*exported_columns(), *values, quantity.excluded) if name in columns), None)
+    if clash is not None:
+        raise InputError(f"{path}: has a column {clash} already; rename it, or count the original table")
 
 
 class Lookup:
@@ -39,13 +49,13 @@ class Lookup:
     ) -> None:
         self.quantity, self.values, self.further = quantity, values, further or {}
         rows = max((int(named.max()) + 1 for named in (row, excluded.row) if len(named)), default=0)
-        self._places = np.full(rows, -1, dtype=np.int64)
-        self._places[row] = np.arange(len(row))
+        self._positions = np.full(rows, -1, dtype=np.int64)
+        self._positions[row] = np.arange(len(row))
         self._excluded_row, self._messages = excluded.row, excluded.messages
 
     def columns(self, first: int, rows: int) -> dict[str, pa.Array]:
         """The columns of input rows `first` … `first + rows - 1`, and why rows were excluded."""
-        places = self._places[first : first + rows]
+        positions = self._positions[first : first + rows]
         low, high = np.searchsorted(self._excluded_row, (first, first + rows))
         messages = pa.repeat("", rows)
         if low < high:
@@ -54,22 +64,22 @@ class Lookup:
             messages = pa.array(texts, pa.string())
         columns = {}
         for name, column in self.further.items():
-            spread = _spread(column, places)
-            columns[name] = pa.array(spread.astype(str) if spread.dtype.kind == "S" else spread, mask=places < 0)
-        return columns | _placed(self.quantity, self.values, places, messages)
+            spread = _spread(column, positions)
+            columns[name] = pa.array(spread.astype(str) if spread.dtype.kind == "S" else spread, mask=positions < 0)
+        return columns | _columns_at(self.quantity, self.values, positions, messages)
 
 
-def _placed(
-    quantity: Quantity, values: NDArray[Any], places: NDArray[np.int64], messages: pa.Array
+def _columns_at(
+    quantity: Quantity, values: NDArray[Any], positions: NDArray[np.int64], messages: pa.Array
 ) -> dict[str, pa.Array]:
     """The columns of rows with their places in `values`, -1 for none, and the messages of those without values."""
-    named = value_columns(quantity, _spread(values, places), places >= 0)
+    named = value_columns(quantity, _spread(values, positions), positions >= 0)
     return named | {quantity.excluded: messages}
 
 
-def _spread(values: NDArray[Any], places: NDArray[np.int64]) -> NDArray[Any]:
-    spread = np.zeros((len(places), *values.shape[1:]), dtype=values.dtype)
-    spread[places >= 0] = values[places[places >= 0]]
+def _spread(values: NDArray[Any], positions: NDArray[np.int64]) -> NDArray[Any]:
+    spread = np.zeros((len(positions), *values.shape[1:]), dtype=values.dtype)
+    spread[positions >= 0] = values[positions[positions >= 0]]
     return spread
 
 
@@ -86,11 +96,13 @@ def join(result: "Result", table: Any, on: Literal["sequence_id", "row"] = "sequ
     """
     require_choice("on", on, ("sequence_id", "row"))
     arrow = as_arrow(table)
-    places, messages = (_by_row if on == "row" else _by_id)(result, arrow)
-    _require_same_sequences(result, arrow, places)
-    counted = places >= 0
-    index, places[counted] = np.unique(places[counted], return_inverse=True)
-    columns = _placed(result.quantity, Selection(result, index).counters, places, pa.array(messages, pa.string()))
+    positions, messages = (_by_row if on == "row" else _by_id)(result, arrow)
+    _require_same_sequences(result, arrow, positions)
+    counted = positions >= 0
+    index, positions[counted] = np.unique(positions[counted], return_inverse=True)
+    columns = _columns_at(
+        result.quantity, Selection(result, index).counters, positions, pa.array(messages, pa.string())
+    )
     return beside(table, arrow, columns)
 
 
@@ -100,11 +112,11 @@ def _by_row(result: "Result", table: pa.Table) -> tuple[NDArray[np.int64], Itera
         raise InputError(
             f"{result.path}: is of a table of {rows:,} rows, but this table has {len(table):,}; join on sequence_id"
         )
-    places = np.full(rows, -1, dtype=np.int64)
-    places[result.row] = np.arange(len(result))
+    positions = np.full(rows, -1, dtype=np.int64)
+    positions[result.row] = np.arange(len(result))
     messages, excluded = np.full(rows, "", dtype=object), result.excluded
     messages[excluded.row] = excluded.messages
-    return places, messages
+    return positions, messages
 
 
 def _by_id(result: "Result", table: pa.Table) -> tuple[NDArray[np.int64], Iterable[str]]:
@@ -120,34 +132,36 @@ def _by_id(result: "Result", table: pa.Table) -> tuple[NDArray[np.int64], Iterab
         excluded_ids = _in_repertoire(excluded.repertoire_id, excluded_ids)
     elif result.together:
         remedy = f"give the table a column {REPERTOIRE}, or {remedy}"
-    place_of = {name: place for place, name in enumerate(counted_ids)}
+    position_of = {name: position for position, name in enumerate(counted_ids)}
     messages = dict(zip(excluded_ids, excluded.messages, strict=True))
-    ambiguous = {name for name, rows in Counter(counted_ids).items() if rows > 1} | (place_of.keys() & messages.keys())
+    ambiguous = {name for name, rows in Counter(counted_ids).items() if rows > 1} | (
+        position_of.keys() & messages.keys()
+    )
     clash = next((row for row, name in enumerate(asked) if name in ambiguous), None)
     if clash is not None:
         raise InputError(f"{result.path}: several rows of the counted table have sequence_id {ids[clash]}; {remedy}")
-    places = np.array([place_of.get(name, -1) for name in asked], dtype=np.int64)
-    return places, ["" if name in place_of else messages.get(name, "not in the result") for name in asked]
+    positions = np.array([position_of.get(name, -1) for name in asked], dtype=np.int64)
+    return positions, ["" if name in position_of else messages.get(name, "not in the result") for name in asked]
 
 
 def _in_repertoire(repertoires: Iterable[Any], ids: Iterable[Any]) -> list[str]:
     """One text for each (repertoire, id), different for different ones."""
-    return [f"{len(str(name))} {name}{own}" for name, own in zip(repertoires, ids, strict=True)]
+    return [f"{len(str(name))} {name}{sequence_id}" for name, sequence_id in zip(repertoires, ids, strict=True)]
 
 
-def _require_same_sequences(result: "Result", table: pa.Table, places: NDArray[np.int64]) -> None:
+def _require_same_sequences(result: "Result", table: pa.Table, positions: NDArray[np.int64]) -> None:
     """Ids may be reused, and tables sorted again: compare the sequences."""
     name = str(result.provenance.get("sequence_field", "junction"))
     if name not in table.column_names:
         return
-    known = np.flatnonzero(places >= 0)
+    known = np.flatnonzero(positions >= 0)
     trim = ANCHOR_LETTERS.get(name, 0)
-    own = table[name].take(pa.array(known)).to_pylist()
-    index, inverse = np.unique(places[known], return_inverse=True)
+    given = table[name].take(pa.array(known)).to_pylist()
+    index, inverse = np.unique(positions[known], return_inverse=True)
     counted = Selection(result, index).texts("cdr3")
-    for row, value, place in zip(known.tolist(), own, inverse.tolist(), strict=True):
+    for row, value, position in zip(known.tolist(), given, inverse.tolist(), strict=True):
         sequence = str(value).strip().upper()
-        if sequence[trim : len(sequence) - trim] != counted[place].upper():
+        if sequence[trim : len(sequence) - trim] != counted[position].upper():
             raise InputError(
                 f"{result.path}: row {row} of the table has the {name} {value}, but another was counted; "
                 "join the table that was counted"

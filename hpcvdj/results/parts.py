@@ -23,6 +23,7 @@ import numpy as np
 from hpcvdj.errors import InputError, MachineError, option
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import REPERTOIRE
+from hpcvdj.results.attributes import declared
 from hpcvdj.results.schema import FORMAT, LAYOUT, VERSION, WRITTEN_BY, read_group, strings, values_of, write_group
 from hpcvdj.runs.folder import Identity, RunFolder
 from hpcvdj.storage.hdf5 import atomic_hdf5, write_attributes
@@ -71,12 +72,14 @@ def discard_parts(target: Path) -> None:
 
 
 def discard_result(target: Path, identity: Identity) -> None:
-    """Remove a result of a run with this identity, and its parts; anything else stays."""
+    """Remove a result of a run with this identity, as it was asked, and its parts; anything else stays."""
     try:
-        own = json.loads(root_attributes(target)["identity"]) == json.loads(json.dumps(identity))
+        attributes = root_attributes(target)
+        theirs, config = (json.loads(attributes[name]) for name in ("identity", "config"))
+        asked = {name: config.get(f"{name}_asked", value) for name, value in theirs.items()}
     except MISREAD:
         return
-    if own:
+    if asked == json.loads(json.dumps(identity)):
         target.unlink()
         discard_parts(target)
 
@@ -112,7 +115,8 @@ def join(
             # HDF5 converts widths, but not texts of other encodings.
             if part.kinds != parts[0].kinds:
                 raise damaged(part.path, f"its datasets are not like those of {parts[0].path.name}")
-        write_attributes(file, {"format": FORMAT, "format_version": VERSION, **attributes, "parts": len(parts)})
+        known = {"format": FORMAT, "format_version": VERSION, "parts": len(parts)}
+        write_attributes(file, declared({**known, **attributes}))
         for name in parts[0].datasets:
             _join_views(file, name, parts, folder.path.name)
         sizes = np.concatenate([np.diff(part.groups["pairs"]["offset"]) for part in parts])
@@ -220,18 +224,18 @@ class HeldParts:
 def _require_all(path: Path, parts: list[Path], file: h5py.File) -> None:
     """Raise InputError unless the parts are those of the result: of its run, each where its rows are."""
     rows = [0] * len(_VIEWS)
-    right = True
+    fits = True
     for part in parts:
         if not part.is_file():
             raise InputError(f"{path}: its part {part} is missing; keep {path.name} and {part.parent.name} together")
         try:
-            with open_hdf5(part, WRITTEN_BY, FORMAT, VERSION) as own, damage(part):
-                right &= own.attrs.get("identity") == file.attrs.get("identity")
-                right &= own.attrs["first_row"] == sum(rows)
-                rows = [before + len(dataset) for before, dataset in zip(rows, _row_datasets(own), strict=True)]
+            with open_hdf5(part, WRITTEN_BY, FORMAT, VERSION) as opened, damage(part):
+                fits &= opened.attrs.get("identity") == file.attrs.get("identity")
+                fits &= opened.attrs["first_row"] == sum(rows)
+                rows = [before + len(dataset) for before, dataset in zip(rows, _row_datasets(opened), strict=True)]
         except InputError as error:
             raise InputError(f"{path}: its part {error}") from None
-    if parts and not (right and rows == [len(dataset) for dataset in _row_datasets(file)]):
+    if parts and not (fits and rows == [len(dataset) for dataset in _row_datasets(file)]):
         raise InputError(
             f"{path}: the files in {parts[0].parent} are not the parts of this result; count again with "
             f"{option('overwrite', True)}"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, choice
 from hpcvdj.kernels.quantities import Pathways, Quantity
-from hpcvdj.recombination.exclusions import ExcludedRows, Exclusion, ExclusionKind, counts_from_json
+from hpcvdj.recombination.exclusions import ExcludedRows, Exclusion, counts_from_json
 from hpcvdj.repertoires.formats import Opening
 from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.repertoires.tables import Table
@@ -122,8 +122,8 @@ class Result:
     def columns(self) -> list[str]:
         """The columns of /sequences, in the order of tables; those that this hpcvdj does not know come last."""
         known = [column.name for column in columns("sequences")]
-        own = list(self._file["sequences"])
-        return [name for name in known if name in own] + sorted(set(own) - set(known))
+        present = list(self._file["sequences"])
+        return [name for name in known if name in present] + sorted(set(present) - set(known))
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -136,13 +136,9 @@ class Result:
         """The rows that were not counted, and why."""
         with damage(self.path):
             group = read_group(self._file, "excluded")
-            if "reason" in group:  # version 1
-                texts = strings(group["reason"])
-                exclusions = [Exclusion.of(ExclusionKind.OTHER, message=text) for text in texts]
-            else:
-                pairs = list(zip(strings(group["kind"]), strings(group["details"]), strict=True))
-                known = {pair: Exclusion.from_json(*pair) for pair in set(pairs)}
-                exclusions = [known[pair] for pair in pairs]
+            pairs = list(zip(strings(group["kind"]), strings(group["details"]), strict=True))
+            known = {pair: Exclusion.from_json(*pair) for pair in set(pairs)}
+            exclusions = [known[pair] for pair in pairs]
             repertoires = strings(group[REPERTOIRE]) if self.together else []
             rows = ExcludedRows.of(group["row"], strings(group["sequence_id"]), exclusions, repertoires)
             # A message that lacks a detail shows only when it is asked for.
@@ -157,7 +153,7 @@ class Result:
             if sum(rows for _, rows in counts) == len(self._file["excluded/row"]):
                 list(map(str, dict(counts)))
                 return counts
-        return self.excluded.counts()  # version 1, or too many for the attribute
+        return self.excluded.counts()  # too many for the attribute
 
     @property
     def together(self) -> bool:

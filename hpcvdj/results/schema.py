@@ -4,7 +4,6 @@ The writer, parts, the reader, the export and the test of docs/file_format.md al
 column of /sequences or /excluded is one entry of `LAYOUT`.
 """
 
-import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -16,8 +15,10 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcvdj.errors import InputError
 from hpcvdj.recombination.exclusions import ExcludedRows, Exclusion
 from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions
+from hpcvdj.results.attributes import require_attributes
 from hpcvdj.storage.opening import damaged
 from hpcvdj.storage.packed import write_packed
 
@@ -187,13 +188,21 @@ def columns(group: str, junctions: Junctions | None = None) -> list[Column]:
     return [column for column in LAYOUT[group] if column.only not in absent]
 
 
+def exported_values(junctions: Junctions) -> dict[str, NDArray[Any]]:
+    """The columns of /sequences that tables with values have, too."""
+    rows = slice(0, len(junctions))
+    return {
+        column.name: column.values(junctions, rows) for column in columns("sequences", junctions) if column.exported
+    }
+
+
 def exported_columns() -> list[str]:
     """The columns of /sequences that `hpcvdj export` writes."""
     return [column.name for column in LAYOUT["sequences"] if column.exported]
 
 
-_NEEDED = {"sequences": {"row", "sequence_id", "v_call", "j_call", "cdr3"}, "excluded": {"row", "sequence_id"}}
-"""The columns that results of all versions have."""
+_NEEDED = {name: {column.name for column in LAYOUT[name] if not column.only} for name in ("sequences", "excluded")}
+"""The columns that every result has."""
 
 
 def require_layout(path: Path, file: h5py.File, values: h5py.Dataset, dtype: Any) -> None:
@@ -201,6 +210,8 @@ def require_layout(path: Path, file: h5py.File, values: h5py.Dataset, dtype: Any
 
     values, dtype  the dataset of the quantity, and its type
     """
+    if int(file.attrs["format_version"]) < VERSION:
+        raise InputError(f"{path}: is of hpcvdj 0.1, which this hpcvdj does not read; count the table again")
     rows = len(values)
     if values.ndim != 2 or not values.shape[1] or values.dtype != dtype:
         raise damaged(path, f"{values.name} is of type {values.dtype}, shape {values.shape}")
@@ -220,7 +231,7 @@ def require_layout(path: Path, file: h5py.File, values: h5py.Dataset, dtype: Any
     together = REPERTOIRE in file["sequences"]
     for name in ("pairs", "timings", "ranks", *(("repertoires", "tables") if together else ())):
         _require_columns(path, file, name)
-    _require_attributes(path, file)
+    require_attributes(path, file.attrs)
     pairs = read_group(file, "pairs")
     offset = pairs["offset"]
     if (
@@ -239,25 +250,13 @@ def _require_columns(path: Path, file: h5py.File, name: str) -> None:
     lengths: dict[str, int] = {}
     for column in LAYOUT[name]:
         dataset = file.get(f"{name}/{column.name}")
-        if dataset is None and name in ("timings", "ranks"):
-            continue  # parts have no times of ranks, and version 1 had fewer columns
+        if dataset is None and name == "timings":
+            continue  # parts have no times of ranks
         kinds = "SO" if column.dtype is TEXT else np.dtype(column.dtype).kind
         if not isinstance(dataset, h5py.Dataset) or dataset.ndim != 1 or dataset.dtype.kind not in kinds:
             raise damaged(path, f"/{name}/{column.name} is missing, or of another type")
         if lengths.setdefault(column.shape, len(dataset)) != len(dataset):
             raise damaged(path, f"the columns of /{name} are of different lengths")
-
-
-JSON_ATTRIBUTES: dict[str, type[Any]] = {
-    "config": dict, "identity": dict, "excluded_counts": list, "substituted_calls": list, "sums": list,
-}  # fmt: skip
-"""The attributes that are JSON, and the type of their values."""
-
-
-def _require_attributes(path: Path, file: h5py.File) -> None:
-    for name, kind in JSON_ATTRIBUTES.items():
-        if name in file.attrs and not isinstance(json.loads(file.attrs[name]), kind):
-            raise damaged(path, f"its attribute {name} is not a JSON {'object' if kind is dict else 'array'}")
 
 
 def _bytes(texts: Iterable[str | bytes]) -> NDArray[np.bytes_]:

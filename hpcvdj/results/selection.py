@@ -116,9 +116,9 @@ class Selection:
         seen = []
 
         def is_asked(block: NDArray[Any]) -> NDArray[np.bool_]:
-            found = np.isin(block, asked)
-            seen.append(block[found])
-            return found
+            asked_here = np.isin(block, asked)
+            seen.append(block[asked_here])
+            return asked_here
 
         keep = _take(self.result.dataset(f"sequences/{name}"), self.index, is_asked)
         missing = np.setdiff1d(asked, np.concatenate(seen))

@@ -15,7 +15,9 @@ from hpcvdj.kernels.kernel import Unit
 from hpcvdj.kernels.method import Method, Missing
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions
+from hpcvdj.results.attributes import declared
 from hpcvdj.results.schema import FORMAT, TEXT, VERSION, as_array, columns, values_of, write_group
+from hpcvdj.results.slice_facts import SliceFacts
 from hpcvdj.runs.driver import Partial, Timings
 from hpcvdj.runs.folder import Identity, RunFolder, save_failure
 from hpcvdj.storage.files import atomic_path
@@ -73,7 +75,7 @@ class ResultWriter:
         missing = self._values.missing()
         if begun is not None:
             columns, stop = begun.unit.n_lengths, begun.unit.rows.stop
-            missing = [(own, range(stop, rows.stop) if own == columns else rows) for own, rows in missing]
+            missing = [(put, range(stop, rows.stop) if put == columns else rows) for put, rows in missing]
         return [(columns, rows) for columns, rows in missing if rows]
 
     def save(self, partial: Partial | None) -> None:
@@ -164,13 +166,16 @@ class ResultWriter:
             write_group(file, "repertoires", {REPERTOIRE: names, "rows": read, "sequences": counted})
         self._writer.check()
 
+    def facts(self) -> SliceFacts:
+        """What became of the rows."""
+        return SliceFacts.of(self._junctions, self.sums, int(self.nonzero.sum()))
+
     def finish(self, attributes: dict[str, Any], ranks: list[dict[str, str]], timings: Timings, inputs: Inputs) -> None:
         """Write what is known only at the end: values that are held, provenance and times."""
         self._values.close()
         file = self._writer.file
-        totals = {"sums": [str(value) for value in self.sums], "nonzero": int(self.nonzero.sum())}
         known = {"format": FORMAT, "format_version": VERSION, **self.quantity.attributes()}
-        write_attributes(file, {**known, **totals, **attributes})
+        write_attributes(file, declared({**known, **self.facts().attributes(), **attributes}))
         write_group(file, "ranks", values_of("ranks", ranks))
         seconds = ("kernel", "reduce", "wall", "rank_kernel", "rank_reduce")
         measured = {f"{name}_seconds": getattr(timings, name) for name in seconds}

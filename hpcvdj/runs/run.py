@@ -20,6 +20,7 @@ from hpcvdj.runs.provenance import run_facts
 from hpcvdj.runs.ranks import World
 from hpcvdj.runs.stopping import Agreement, StopRequest, StopWorkError, stopped_by
 from hpcvdj.storage.files import behind_links, exclusive_lock, require_distinct, require_writable
+from hpcvdj.storage.folders import exclusive_folder
 
 log = logging.getLogger(__name__)
 
@@ -108,16 +109,21 @@ class Run:
         return backend
 
     @contextmanager
-    def exclusive(self, *inputs: Path) -> Iterator[Path]:
+    def exclusive(self, *inputs: Path, folder: bool = False) -> Iterator[Path]:
         """Check that the target can be written and keep other runs from writing it; yields it.
 
         inputs  files that must not be the target
+        folder  whether the target is a folder
         """
         target = self.target
         assert target is not None
         with ExitStack() as stack:
 
             def lock() -> None:
+                if folder:
+                    how = {"overwrite": self.overwrite, "resume": self.resume}
+                    stack.enter_context(exclusive_folder(target, *inputs, **how))
+                    return
                 require_writable(target, overwrite=self.overwrite or self.resume)
                 require_distinct(target, *inputs)
                 stack.enter_context(exclusive_lock(target))

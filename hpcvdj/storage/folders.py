@@ -3,6 +3,7 @@
 The file `MARK` in a folder names the files that hpcvdj wrote there, by their SHA-256.
 """
 
+import hashlib
 import json
 import shutil
 from collections.abc import Iterator
@@ -38,7 +39,7 @@ def exclusive_folder(target: Path, *inputs: Path, overwrite: bool, resume: bool 
         _recover(target)
         _discard(_beside(target)[0])
         if not (resume and not overwrite):
-            _require_replaceable(target, overwrite=overwrite)
+            require_replaceable(target, overwrite=overwrite)
         yield
 
 
@@ -59,7 +60,7 @@ def atomic_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
             for path in (*temporary.iterdir(), temporary):
                 sync(path)
             # It may have changed since the run began.
-            _require_replaceable(target, overwrite=overwrite)
+            require_replaceable(target, overwrite=overwrite)
             if target.exists():
                 target.rename(old)
             try:
@@ -90,6 +91,12 @@ def require_unchanged_folder(folder: Path) -> None:
         )
 
 
+def folder_digest(folder: Path) -> str:
+    """SHA-256 of the names of a folder's files and of what is in them."""
+    lines = [f"{file_digest(path)}  {path.name}\n" for path in _files(folder)]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
 def _beside(target: Path) -> tuple[Path, Path]:
     """Where a folder is written, and where the old one is while the new one gets its name."""
     return target.parent / f".{target.name}.part", target.parent / f".{target.name}.old"
@@ -111,7 +118,8 @@ def _discard(folder: Path) -> None:
         shutil.rmtree(folder)
 
 
-def _require_replaceable(target: Path, *, overwrite: bool) -> None:
+def require_replaceable(target: Path, *, overwrite: bool) -> None:
+    """Raise InputError if there is a folder `target`, unless hpcvdj wrote it and it may be replaced."""
     if target.exists() or target.is_symlink():
         if not overwrite:
             raise InputError(

@@ -90,9 +90,11 @@ def count_in_memory(problem: Any, config: Plan, run: Run, backend: Backend | Non
     return store.values if store is not None else None
 
 
-def shared_repertoire(own: Repertoire | None, run: Run) -> Repertoire:
+def shared_repertoire(of_root: Repertoire | None, run: Run) -> Repertoire:
     """Root's repertoire on every rank; the other ranks pass None."""
-    pairs, letters = run.from_root(lambda: (own.pairs, own.letters) if own is not None else ([], NUCLEOTIDES))
+    pairs, letters = run.from_root(
+        lambda: (of_root.pairs, of_root.letters) if of_root is not None else ([], NUCLEOTIDES)
+    )
     names = ("words", "lengths", "offsets")
-    arrays = run.share_arrays({name: getattr(own, name) for name in names} if own is not None else None)
-    return own if own is not None else Repertoire(pairs=pairs, letters=letters, **arrays)
+    arrays = run.share_arrays({name: getattr(of_root, name) for name in names} if of_root is not None else None)
+    return of_root if of_root is not None else Repertoire(pairs=pairs, letters=letters, **arrays)

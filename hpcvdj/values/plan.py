@@ -3,6 +3,7 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from hpcvdj.errors import InputError
 from hpcvdj.kernels.method import Method
 from hpcvdj.recombination.repertoire import Repertoire
 
@@ -14,12 +15,14 @@ if TYPE_CHECKING:
 class Plan:
     """What a run computes of its junctions, and how; the same run layer serves all plans.
 
+    method             its name
     backend            the name of a `Backend`, or `auto`
     threads_per_block  tasks in a block; ranks share work in whole blocks
     strict_binding     two ranks on one GPU are an error, not a warning
     identity           what two runs must have in common, by the names of the attributes of results
     """
 
+    method: str
     backend: str
     threads_per_block: int
     strict_binding: bool
@@ -36,6 +39,15 @@ class Plan:
     def settled(self, longest: int) -> Self:
         """The plan for junctions of which the longest has `longest` nt; InputError if the method cannot."""
         return self
+
+    @property
+    def sliceable(self) -> bool:
+        """Whether slices can be computed one by one."""
+        try:
+            self.require_sliceable()
+        except InputError:
+            return False
+        return True
 
     def require_sliceable(self) -> None:
         """Raise InputError if slices cannot be computed one by one."""

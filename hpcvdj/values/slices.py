@@ -1,5 +1,6 @@
 """Input larger than memory: each slice is read, counted and written into a part of the result by one rank."""
 
+import json
 import logging
 import time
 from collections.abc import Iterable, Mapping
@@ -15,14 +16,17 @@ from hpcvdj.kernels.backends import Backend
 from hpcvdj.repertoires.inputs import Inputs, Slice, cut, dealt, read_slices
 from hpcvdj.repertoires.junctions import Reference
 from hpcvdj.results import parts
+from hpcvdj.results.reader import Result
+from hpcvdj.results.slice_facts import SliceFacts
 from hpcvdj.results.writer import result_writer
-from hpcvdj.runs.folder import RunFolder
+from hpcvdj.runs.folder import RunFolder, differences
 from hpcvdj.runs.inputs import surveyed
 from hpcvdj.runs.progress import Progress
 from hpcvdj.runs.run import Run
+from hpcvdj.storage.opening import damage
 from hpcvdj.values.compute import compute
 from hpcvdj.values.plan import Plan
-from hpcvdj.values.summary import STAGES, Summary, attributes_of, facts_of, summary_of
+from hpcvdj.values.summary import STAGES, Summary, attributes_of, summary_of
 
 log = logging.getLogger(__name__)
 
@@ -64,14 +68,14 @@ def count_in_slices(
     backend = run.bind(config.backend, strict=config.strict_binding, sharing_pays=True)
     run.request.begin()
     work = _SliceWork(inputs, reference, config, backend, folder, attributes)
-    own = dealt(left, run.rank, run.ranks)
-    with Progress(sum(part.rows for part in own), "rows", shown=run.shown) as progress:
+    dealt_slices = dealt(left, run.rank, run.ranks)
+    with Progress(sum(part.rows for part in dealt_slices), "rows", shown=run.shown) as progress:
 
         def count_slice(item: tuple[Slice, Iterable[pa.RecordBatch]]) -> None:
             work.count(run, *item)
             progress.advance(item[0].rows)
 
-        read = read_slices(inputs, own, run.raise_if_stopping)
+        read = read_slices(inputs, dealt_slices, run.raise_if_stopping)
         try:
             run.each(
                 read, count_slice, f"with the part files in {folder.path} saved; {option('resume', True)} continues"
@@ -86,31 +90,56 @@ def count_in_slices(
 
     def join() -> Summary:
         inputs.require_unchanged()
-        found = summary_of(sorted(folder.path.glob(parts.PART)), inputs, backend, run, folder.identity)
-        missing = sum(part.rows for part in slices) - found.rows_read
+        total = _facts_of_parts(folder)
+        missing = sum(part.rows for part in slices) - total.rows_read
         if missing:
             raise InputError(
                 f"{folder.path}: its parts lack {missing:,} rows of the run; {option('overwrite', True)} starts again"
             )
-        facts = found.rows_read, found.excluded, found.substituted
-        joint = {
-            **attributes,
-            **facts_of(*facts),
-            "slice_rows": rows,
-            **config.method_class().quantity().attributes(),
-            "sums": [str(value) for value in found.sums],
-            "nonzero": found.nonzero,
-        }
+        quantity = config.method_class().quantity()
+        joint = {**attributes, **total.attributes(), "slice_rows": rows, **quantity.attributes()}
         parts.join(target, folder, joint, ranks, inputs, overwrite=run.overwrite)
         if run.overwrite:
             parts.discard_parts(target)
-        return found
+        return summary_of(total, quantity, config, inputs, backend, run)
 
     summary = run.from_root(join)
     ended = time.perf_counter()
     read_seconds, kernel, write = slowest
     seconds = (read_seconds, 0.0, kernel, 0.0, 0.0, write + ended - begun_joining, ended - started)
     return replace(summary, seconds=dict(zip(STAGES, seconds, strict=True)))
+
+
+def _facts_of_parts(folder: RunFolder) -> SliceFacts:
+    """What the parts in a folder have together; InputError if one is damaged or they do not fit."""
+    slices: list[SliceFacts] = []
+    rows = 0
+    for path in sorted(folder.path.glob(parts.PART)):
+        with Result(path) as part, damage(path):
+            facts = part.provenance
+            changes = differences(json.loads(facts["identity"]), folder.identity)
+            if changes:
+                raise InputError(f"{path}: is of another run ({changes}); start again with {option('overwrite', True)}")
+            if int(facts.get("first_row", 0)) != rows:
+                raise InputError(
+                    f"{path}: is of another run, or a part before it is missing; start again with "
+                    f"{option('overwrite', True)}"
+                )
+            recorded = {name: json.loads(facts[name]) for name in ("sums", "substituted_calls")}
+            slices.append(
+                SliceFacts(
+                    first_row=rows,
+                    rows_read=int(facts["rows_read"]),
+                    counted=len(part),
+                    sums=list(map(part.quantity.number, recorded["sums"])),
+                    nonzero=int(facts["nonzero"]),
+                    excluded=part.excluded_counts,
+                    substituted=[(call, allele, replaced) for call, allele, replaced in recorded["substituted_calls"]],
+                    pairs=[(v, j) for v, j, _ in part.pairs],
+                )
+            )
+            rows += slices[-1].rows_read
+    return SliceFacts.total(slices)
 
 
 @dataclass
@@ -138,8 +167,7 @@ class _SliceWork:
         path = parts.part_path(self.folder, part.index)
         with result_writer(path, junctions, method, method.quantity().width(problem)) as writer:
             computed = compute(problem, config, self.backend, run.alone(), writer)
-            rows = facts_of(junctions.rows_read, junctions.excluded.counts(), junctions.substituted)
-            attributes = {**self.attributes, **rows, "first_row": part.first_row}
+            attributes = {**self.attributes, "first_row": part.first_row}
             facts = run.alone().rank_facts(self.backend)
             writer.finish(attributes, facts, computed.timings, inputs)
         kernel = float(computed.timings.kernel.sum())

@@ -1,27 +1,23 @@
 """What a run says of itself: the summary for people, the attributes of its result, the log."""
 
-import json
 import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import zip_longest
-from pathlib import Path
 from typing import Any
 
-from hpcvdj.errors import InputError, option
 from hpcvdj.kernels.backends import Backend
-from hpcvdj.kernels.quantities import Pathways, Quantity
-from hpcvdj.recombination.exclusions import Exclusion, added, counts_json
+from hpcvdj.kernels.quantities import Quantity
+from hpcvdj.recombination.exclusions import added
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import Reference
 from hpcvdj.repertoires.tables import repertoire_name
 from hpcvdj.repertoires.tally import Tally
-from hpcvdj.results.reader import Result
-from hpcvdj.runs.folder import Identity, differences
+from hpcvdj.results.slice_facts import SliceFacts
+from hpcvdj.runs.folder import Identity
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.inputs import file_digest
-from hpcvdj.storage.opening import damage
 from hpcvdj.values.plan import Plan
 
 log = logging.getLogger(__name__)
@@ -52,55 +48,22 @@ class Summary(Tally):
 
 
 def summary_of(
-    paths: list[Path], inputs: Inputs, backend: Backend, run: Run, identity: Identity | None = None
+    facts: SliceFacts, quantity: Quantity, config: Plan, inputs: Inputs, backend: Backend, run: Run
 ) -> Summary:
-    """What the result at `paths`, or its parts, found; InputError if one is damaged or they do not fit.
-
-    identity  of the run, which parts must have: they record the SHA-256 of the tables that they were counted from
-    """
-    rows = counted = nonzero = max_n = 0
-    quantity: Quantity = Pathways()
-    sums: list[Any] = []
-    excluded: list[list[tuple[Exclusion, int]]] = []
-    substituted: Counter[tuple[str, str]] = Counter()
-    pairs: set[tuple[str, str]] = set()
-    method = ""
-    for path in paths:
-        with Result(path) as part, damage(path):
-            facts = part.provenance
-            changes = differences(json.loads(facts["identity"]), identity) if identity else ""
-            if changes:
-                raise InputError(f"{path}: is of another run ({changes}); start again with {option('overwrite', True)}")
-            if int(facts.get("first_row", 0)) != rows:
-                raise InputError(
-                    f"{path}: is of another run, or a part before it is missing; start again with "
-                    f"{option('overwrite', True)}"
-                )
-            rows += int(facts["rows_read"])
-            counted += len(part)
-            nonzero += int(facts["nonzero"])
-            quantity = part.quantity
-            own = list(map(quantity.number, json.loads(facts["sums"])))
-            sums = [a + b for a, b in zip(sums or [quantity.number()] * len(own), own, strict=True)]
-            excluded.append(part.excluded_counts)
-            for call, allele, replaced in json.loads(facts["substituted_calls"]):
-                substituted[call, allele] += replaced
-            pairs |= {(v, j) for v, j, _ in part.pairs}
-            config = json.loads(facts["config"])
-            method, max_n = config["method"], int(config.get("max_n", 0))
+    """What a run found that `config` describes."""
     return Summary(
-        rows_read=rows,
-        counted=counted,
-        excluded=added(excluded),
-        substituted=[(*replaced, rows) for replaced, rows in substituted.items()],
-        pairs=len(pairs),
-        max_n=max_n,
-        method=method,
+        rows_read=facts.rows_read,
+        counted=facts.counted,
+        excluded=facts.excluded,
+        substituted=facts.substituted,
+        pairs=len(facts.pairs),
+        max_n=int(getattr(config, "max_n", 0)),
+        method=config.method,
         hardware=backend.describe(),
         ranks=run.ranks,
         quantity=quantity,
-        sums=sums,
-        nonzero=nonzero,
+        sums=facts.sums,
+        nonzero=facts.nonzero,
         tables=len(inputs.tables) * inputs.together,
         repertoires=len(inputs.repertoires),
     )
@@ -162,28 +125,11 @@ def _identity(inputs: Inputs, config: Plan, recorded: dict[str, Any]) -> Identit
     return {"tables": tables, "together": inputs.together, **{name: facts[name] for name in names if name in facts}}
 
 
-def identity_of(inputs: Inputs, reference: Reference, config: Plan, run: Run) -> Identity:
-    """The identity of a result before a row is read, with options as they were asked.
-
-    InputError if a table cannot be read.
-    """
+def with_digests(inputs: Inputs) -> Inputs:
+    """The inputs with the SHA-256 of their tables; InputError if one cannot be read."""
     for table in inputs.tables:
         table.open()
-    tables = tuple(replace(own, sha256=own.sha256 or file_digest(own.path, own.state)) for own in inputs.tables)
-    inputs = replace(inputs, reading=config.reads(inputs.reading), tables=tables)
-    return dict(attributes_of(inputs, reference, config, config, run)["identity"])
-
-
-MOST_COUNTED = 10_000
-"""Different exclusions that a result sums up in its attributes; /excluded has all."""
-
-
-def facts_of(
-    rows_read: int, excluded: list[tuple[Exclusion, int]], substituted: list[tuple[str, str, int]]
-) -> dict[str, Any]:
-    """What a result records of its rows."""
-    return {
-        "rows_read": rows_read,
-        "substituted_calls": substituted,
-        "excluded_counts": counts_json(excluded[:MOST_COUNTED]),
-    }
+    tables = tuple(
+        replace(table, sha256=table.sha256 or file_digest(table.path, table.state)) for table in inputs.tables
+    )
+    return replace(inputs, tables=tables)

@@ -25,7 +25,7 @@ from hpcvdj.runs.stopping import NOTHING_YET
 from hpcvdj.values.compute import compute, shared_repertoire
 from hpcvdj.values.plan import Plan
 from hpcvdj.values.slices import count_in_slices
-from hpcvdj.values.summary import STAGES, Summary, attributes_of, facts_of, summary_of
+from hpcvdj.values.summary import STAGES, Summary, attributes_of, summary_of
 
 AUTO_ROWS = 1 << 24
 """Rows above which tables that say how many they have are counted in slices by default."""
@@ -105,8 +105,7 @@ def _whole(
     assert target is not None
     attributes: dict[str, Any] = {}
     if junctions is not None:
-        facts = junctions.rows_read, junctions.excluded.counts(), junctions.substituted
-        attributes = {**attributes_of(inputs, reference, config, asked, run), **facts_of(*facts), **further}
+        attributes = {**attributes_of(inputs, reference, config, asked, run), **further}
     read = time.perf_counter()
     folder, _ = run.open_folder("checkpoint", attributes.get("identity", {}), STATE)
     with ExitStack() as stack:
@@ -127,7 +126,7 @@ def _whole(
             folder.remove()
             if run.overwrite:
                 parts.discard_parts(target)
-            return summary_of([target], inputs, backend, run)
+            return summary_of(writer.facts(), writer.quantity, config, inputs, backend, run)
 
         summary = run.from_root(finish)
     ended = time.perf_counter()
@@ -152,6 +151,6 @@ def _writer(
         opened = stack.enter_context(writer)
         return opened, opened.restore()
 
-    writer, own = run.on_root(open_it) or (None, None)
-    begun, missing = run.from_root(lambda: (replace(own, values=None) if own else None, writer.missing(own)))  # type: ignore[union-attr]
-    return writer, own or begun, missing
+    writer, cut = run.on_root(open_it) or (None, None)
+    begun, missing = run.from_root(lambda: (replace(cut, values=None) if cut else None, writer.missing(cut)))  # type: ignore[union-attr]
+    return writer, cut or begun, missing

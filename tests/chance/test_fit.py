@@ -20,7 +20,7 @@ from hpcvdj.recombination.models import Template, twin_genes
 from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.repertoires.inputs import read_table, tables_of
 from hpcvdj.repertoires.reading import Reading, reading_of
-from hpcvdj.repertoires.tables import write_table
+from hpcvdj.repertoires.writers import write_table
 from tests.asked import enrich_table, sample_of_table, warnings_said
 from tests.chance.test_calls import with_allele
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from hpcvdj.errors import MachineError
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
+from hpcvdj.results.part_tables import PartTables
 from tests.cli.test_mpiexec import launch
 from tests.commands import hpcvdj_command
 
@@ -59,9 +61,16 @@ def require_same_together(table, expected, folder, *options):
 
 
 def require_same_after_a_stop(table, expected, folder, *options):
-    """AssertionError unless a run whose result is complete, but was killed before its table was written, goes on."""
+    """AssertionError unless a run goes on whose slices are complete, but which was killed before its table was."""
     target = folder / "o.tsv"
-    hpcvdj_command("pgen", table, *options, "-o", folder / "o.tsv.h5")
+
+    def full(*arguments):
+        raise MachineError("the disk is full")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PartTables, "join", full)
+        hpcvdj_command("pgen", table, *options, "-o", target, code=MachineError.exit_code)
+    assert sorted(path.name for path in folder.iterdir()) == ["o.tsv.parts"]
     hpcvdj_command("pgen", table, *options, "-o", target, "--resume")
     assert target.read_bytes() == expected.read_bytes()
     assert sorted(path.name for path in folder.iterdir()) == ["o.tsv", "o.tsv.json"]

@@ -311,8 +311,9 @@ def test_a_full_disk(tmp_path):
     if not mount or subprocess.run([mount, "-t", "tmpfs", "-o", "size=20k", "tmpfs", disk], check=False).returncode:
         pytest.skip("mounting a small disk takes root")
     try:
-        _, err = hpcvdj_command("count", SMALL, "-g", GERMLINE, "-o", disk / "o.h5", code=1)
-        assert "the disk is full" in error_line(err)
+        for name in ("o.h5", "o.tsv", "o.tsv.gz", "o.parquet", "o.dataset"):
+            _, err = hpcvdj_command("count", SMALL, "-g", GERMLINE, "-o", disk / name, code=1)
+            assert "the disk is full" in error_line(err)
         _, err = hpcvdj_command("simulate", "-g", GERMLINE, "-n", "5000", "-o", disk / "o.tsv", code=1)
         assert "the disk is full" in error_line(err)
         assert os.listdir(disk) == []

@@ -124,7 +124,7 @@ def test_wrong_usage(models, tmp_path, monkeypatch):
             "have no V allele in common; compare models of one locus",
         ),
         (["compare", a, "klingon_trb"], "no model of that name; there are human_tra"),
-        (["compare", a, b, "-o", tmp_path / "o.csv"], "must end in .tsv, .tsv.gz or .parquet"),
+        (["compare", a, b, "-o", tmp_path / "o.csv"], "must end in .tsv, .tsv.gz, .tsv.zst, .parquet or .dataset"),
         (["compare", a, b, "-o", tmp_path / "no" / "o.tsv"], "no such folder"),
     ):
         _, err = hpcvdj_command("models", *arguments, code=2)

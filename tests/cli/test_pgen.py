@@ -15,6 +15,7 @@ from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.recombination.scenarios import pgen as defined
 from hpcvdj.results.reader import Result
+from hpcvdj.runs.folder import RunFolder
 from tests.cli.pgen_tables import (
     DIVISIONS,
     ROWS,
@@ -155,14 +156,16 @@ def test_a_complete_table_is_not_made_again(tmp_path, model, table):
     target, facts = tmp_path / "o.tsv", tmp_path / "o.tsv.json"
     words = ["pgen", table, "-m", model, "-o", target]
     hpcvdj_command(*words)
-    content, state = target.read_bytes(), target.stat()
+    content, state = target.read_bytes(), (target.stat().st_ino, target.stat().st_mtime_ns)
     _, err = hpcvdj_command(*words, "--resume")
     assert "o.tsv: is complete already; there is nothing to resume" in err
-    assert target.stat() == state
+    assert (target.stat().st_ino, target.stat().st_mtime_ns) == state
     _, err = hpcvdj_command(*words, "--normalize", "productive", "--resume", code=2)
     assert "o.tsv: is of another run (normalize was none, is productive)" in error_line(err)
-    # A run that was killed after the table was written, and one that was killed before.
-    hpcvdj_command(*words[:-1], tmp_path / "o.tsv.h5")
+    # A run that was killed after the table was written left the folder of its parts.
+    RunFolder(tmp_path / "o.tsv.parts", json.loads(facts.read_text())["identity"]).open(
+        "part-*", {}, resume=False, overwrite=False
+    )
     hpcvdj_command(*words, "--resume")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["o.tsv", "o.tsv.json"]
     target.unlink()
@@ -177,12 +180,14 @@ def test_a_complete_table_is_not_made_again(tmp_path, model, table):
 
 
 def test_a_folder_of_the_user_is_not_removed(tmp_path, model, table):
-    """One that is called like the parts of the result."""
-    (tmp_path / "o.tsv.h5.parts").mkdir()
-    (tmp_path / "o.tsv.h5.parts" / "mine").write_text("mine")
-    hpcvdj_command("pgen", table, "-m", model, "-o", tmp_path / "o.tsv")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["o.tsv", "o.tsv.h5.parts", "o.tsv.json"]
-    assert (tmp_path / "o.tsv.h5.parts" / "mine").read_text() == "mine"
+    """One that is called like the parts of the table."""
+    (tmp_path / "o.tsv.parts").mkdir()
+    (tmp_path / "o.tsv.parts" / "mine").write_text("mine")
+    for options in ([], ["--overwrite"], ["--resume"]):
+        _, err = hpcvdj_command("pgen", table, "-m", model, "-o", tmp_path / "o.tsv", *options, code=2)
+        assert "o.tsv.parts: is not the folder of a run" in error_line(err)
+    assert [path.name for path in tmp_path.iterdir()] == ["o.tsv.parts"]
+    assert (tmp_path / "o.tsv.parts" / "mine").read_text() == "mine"
 
 
 @pytest.mark.parametrize("names", ['["pgen_nt"]', '["pgen_aa", "pgen_nt"]', "[1, 2]", "3"])
@@ -195,10 +200,11 @@ def test_columns_that_a_result_cannot_have(tmp_path, model, table, names):
 
 
 def test_a_result_of_the_user_is_not_replaced(tmp_path, model, table):
-    """OUT.tsv.h5 is where the result of OUT.tsv is until the table is written."""
+    """Values that cannot be computed in slices are in OUT.tsv.h5 until the table OUT.tsv is written."""
     (tmp_path / "o.tsv.h5").write_text("mine")
+    words = ["count", SMALL, "-g", GERMLINE, "--method", "bitwise", "--max-n", 1, "-o", tmp_path / "o.tsv"]
     for options in ([], ["--overwrite"]):
-        _, err = hpcvdj_command("pgen", table, "-m", model, "-o", tmp_path / "o.tsv", *options, code=2)
+        _, err = hpcvdj_command(*words, *options, code=2)
         assert "o.tsv.h5: exists" in error_line(err)
     assert (tmp_path / "o.tsv.h5").read_text() == "mine"
 
@@ -213,6 +219,20 @@ def test_an_output_that_exists_is_refused_before_the_model_is_compared(tmp_path,
     _, err = hpcvdj_command("pgen", wrong, "-m", model, "-o", output, code=2)
     assert "exists already" in error_line(err)
     assert output.read_text() == "mine"
+
+
+@pytest.mark.parametrize("how", [["--method", "bitwise", "--max-n", 1], ["--max-n", "all"]])
+def test_a_table_that_is_not_computed_in_slices(tmp_path, how):
+    """A run that was killed before, or after, the table was made of the result."""
+    words = ["count", SMALL, "-g", GERMLINE, *how, "-o"]
+    hpcvdj_command(*words, tmp_path / "o.tsv.h5")
+    hpcvdj_command(*words, tmp_path / "o.tsv", "--resume")
+    content = (tmp_path / "o.tsv").read_bytes()
+    hpcvdj_command(*words, tmp_path / "o.tsv.h5")
+    hpcvdj_command(*words, tmp_path / "o.tsv", "--resume")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["o.tsv", "o.tsv.json"]
+    hpcvdj_command(*words, tmp_path / "o.tsv", "--overwrite")
+    assert (tmp_path / "o.tsv").read_bytes() == content
 
 
 def test_results_of_another_model_are_not_continued(tmp_path, model, table):

@@ -15,7 +15,7 @@ import hpcvdj
 from hpcvdj.cohorts.sharing import WITHOUT_NUCLEOTIDES
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.igor import load_model
-from hpcvdj.repertoires.tables import write_table
+from hpcvdj.repertoires.writers import write_table
 from tests.cohorts.drawn import drawn, with_individuals
 from tests.cohorts.test_sharing import DRAWS, HOSTILE, gene, planted, randomised
 from tests.commands import error_line, hpcvdj_command

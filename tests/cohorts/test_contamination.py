@@ -22,7 +22,7 @@ from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.packaged import model_paths
 from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.repertoires.readers import read_batches
-from hpcvdj.repertoires.tables import write_table
+from hpcvdj.repertoires.writers import write_table
 from hpcvdj.runs.run import Run
 from tests.cli.test_mpiexec import MPIEXEC
 from tests.cohorts.drawn import cohort_in, drawn, with_individuals

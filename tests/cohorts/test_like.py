@@ -8,7 +8,7 @@ import pytest
 import hpcvdj
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.repertoires.readers import read_batches
-from hpcvdj.repertoires.tables import write_table
+from hpcvdj.repertoires.writers import write_table
 from tests.cohorts.drawn import cohort_in, drawn, with_individuals
 from tests.commands import hpcvdj_command
 

@@ -12,7 +12,8 @@ from hpcvdj.cohorts.settings import Naming
 from hpcvdj.errors import InputError, StoppedError
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import Inputs, tables_in
-from hpcvdj.repertoires.tables import table_of, write_table
+from hpcvdj.repertoires.tables import table_of
+from hpcvdj.repertoires.writers import write_table
 from hpcvdj.runs.run import Run
 from tests.asked import warnings_said
 from tests.chance.test_fit import renamed

@@ -17,7 +17,7 @@ from hpcvdj.errors import InputError
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.repertoires.genes import as_text, kinds_of
-from hpcvdj.repertoires.tables import write_table
+from hpcvdj.repertoires.writers import write_table
 from hpcvdj.runs.run import Run
 from tests.cohorts.drawn import SIZES, cohort_in, with_individuals
 from tests.selected import few_genes, log_factor_of, with_factor

@@ -11,7 +11,7 @@ import pytest
 import hpcvdj
 from hpcvdj.errors import InputError
 from hpcvdj.repertoires.readers import read_batches
-from hpcvdj.repertoires.tables import write_table
+from hpcvdj.repertoires.writers import write_table
 from tests.cli.test_mpiexec import MPIEXEC
 from tests.commands import error_line, hpcvdj_command
 

@@ -21,7 +21,7 @@ from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.repertoire import PgenProblem
 from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.reading import productive_reading
-from hpcvdj.repertoires.tables import write_table
+from hpcvdj.repertoires.writers import write_table
 from hpcvdj.runs.run import Run
 from hpcvdj.values.compute import count_in_memory
 from tests.commands import error_line, hpcvdj_command

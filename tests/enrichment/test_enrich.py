@@ -26,7 +26,7 @@ from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.readers import read_batches
 from hpcvdj.repertoires.reading import productive_reading
-from hpcvdj.repertoires.tables import write_table
+from hpcvdj.repertoires.writers import write_table
 from hpcvdj.runs.run import Run
 from tests.asked import enrich_table
 from tests.cli.test_mpiexec import MPIEXEC

@@ -20,7 +20,7 @@ from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.packaged import model_paths
 from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.reading import productive_reading
-from hpcvdj.repertoires.tables import write_table
+from hpcvdj.repertoires.writers import write_table
 from tests.asked import enrich_table
 from tests.cli.test_mpiexec import MPIEXEC
 from tests.commands import hpcvdj_command

@@ -10,7 +10,7 @@ from hpcvdj.chance.check import BROKEN_GENE, CONTRADICTED_CALL
 from hpcvdj.chance.settings import Checks
 from hpcvdj.enrichment.settings import Settings
 from hpcvdj.recombination.alphabet import reverse_complement
-from hpcvdj.repertoires.tables import write_table
+from hpcvdj.repertoires.writers import write_table
 from tests.asked import enrich_table, warnings_said
 from tests.chance.test_fit import rows_of, with_segment
 from tests.commands import error_line, hpcvdj_command

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from hpcvdj.repertoires.tables import write_table
+from hpcvdj.repertoires.writers import write_table
 from tests.chance.test_fit import rows_of
 from tests.commands import error_line, hpcvdj_command
 from tests.selected import few_genes

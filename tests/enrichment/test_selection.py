@@ -8,7 +8,7 @@ import hpcvdj
 from hpcvdj.enrichment.settings import ClonotypeChoice, Settings
 from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
-from hpcvdj.repertoires.tables import write_table
+from hpcvdj.repertoires.writers import write_table
 from tests.asked import enrich_table
 from tests.cli.test_mpiexec import MPIEXEC, launch
 from tests.commands import hpcvdj_command

@@ -21,7 +21,7 @@ from hpcvdj.recombination.igor import load_model, read_model
 from hpcvdj.recombination.selection import FILE, RESIDUES, Selection, features, read_selection
 from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.reading import productive_reading
-from hpcvdj.repertoires.tables import write_table
+from hpcvdj.repertoires.writers import write_table
 from hpcvdj.runs.run import Run
 from tests.cli.test_mpiexec import MPIEXEC
 from tests.commands import error_line, hpcvdj_command

@@ -17,7 +17,7 @@ from hpcvdj.recombination.igor import load_model
 from hpcvdj.repertoires.genes import as_read, by_gene
 from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.reading import productive_reading
-from hpcvdj.repertoires.tables import write_table
+from hpcvdj.repertoires.writers import write_table
 from hpcvdj.runs.run import Run
 from tests.cohorts.drawn import drawn, with_individuals
 from tests.commands import error_line, hpcvdj_command

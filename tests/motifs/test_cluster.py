@@ -142,7 +142,7 @@ def test_the_same_seed_gives_the_same_file(results, run, tmp_path, method):
         "from hpcvdj.motifs.edges import EdgeFilter; from hpcvdj.motifs.graph import score_matrix, selected_edges\n"
         "from hpcvdj.motifs.results import MotifResult\n"
         "from hpcvdj.motifs.settings import ClusterSettings\n"
-        "from hpcvdj.repertoires.tables import write_table\n"
+        "from hpcvdj.repertoires.writers import write_table\n"
         f"with MotifResult({str(written.path)!r}) as result:\n"
         "    matrix = score_matrix(selected_edges(result, EdgeFilter(0.02)), len(result))\n"
         f"    found = cluster(matrix, ClusterSettings({method!r}, seed=7))\n"

@@ -159,7 +159,7 @@ def test_nothing_is_written_for_what_is_no_table(tmp_path):
     path.write_text(f"v_call\tj_call\tjunction\nTRBV1\tTRBJ1-1\t{NT}\nTRBV1\n")
     with pytest.raises(InputError, match="line 3: 1 values for 3 columns"):
         convert([path], target)
-    with pytest.raises(InputError, match=r"\.tsv, \.tsv\.gz or \.parquet"):
+    with pytest.raises(InputError, match=r"\.tsv, \.tsv\.gz, \.tsv\.zst, \.parquet or \.dataset"):
         convert([path], tmp_path / "out.csv")
     with pytest.raises(InputError):
         convert([tmp_path], path, overwrite=True)

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, choices
 from hpcvdj.repertoires.batches import ahead, in_threads
 from hpcvdj.repertoires.readers import read_batches
-from hpcvdj.repertoires.tables import table_suffix, write_table
+from hpcvdj.repertoires.writers import TableWriter, write_table, writer_of
 
 COLUMNS = ["sequence_id", "v_call", "j_call", "junction"]
 TEXT = "\t".join(COLUMNS) + "\n" + "".join(f"s{k}\tTRBV1\tTRBJ1-1\tTGTGCCTTT\n" for k in range(2000))
@@ -74,7 +74,7 @@ def test_byte_order_mark(tmp_path):
     assert next(read_batches(path, COLUMNS)).column("sequence_id")[0].as_py() == "s0"
 
 
-@pytest.mark.parametrize("suffix", [".tsv", ".tsv.gz", ".parquet"])
+@pytest.mark.parametrize("suffix", [".tsv", ".tsv.gz", ".tsv.zst", ".parquet"])
 def test_written_tables_read_back(tmp_path, suffix):
     batch = pa.RecordBatch.from_pydict({"a": ['x "y"', "", "z"], "b": ["1", "2", ""]})
     path = tmp_path / f"t{suffix}"
@@ -83,11 +83,44 @@ def test_written_tables_read_back(tmp_path, suffix):
     assert rows == batch.to_pylist() + batch.slice(1).to_pylist()
 
 
+@pytest.mark.parametrize("suffix", [".tsv", ".tsv.gz", ".tsv.zst", ".parquet"])
+@pytest.mark.parametrize("parts", [1, 3])
+def test_parts_are_joined(tmp_path, suffix, parts):
+    """Rows in their order under one header, as of a table that was written at once."""
+    table = pa.table({"a": [f"s{k}" for k in range(90)], "x": [k / 7 for k in range(90)]})
+    batches = table.to_batches(max_chunksize=90 // parts)
+    kind, whole, joined = writer_of(tmp_path / f"t{suffix}"), tmp_path / f"t{suffix}", tmp_path / f"joined{suffix}"
+    write_table(whole, batches, overwrite=False)
+    for number, batch in enumerate(batches):
+        with kind(tmp_path / f"{number}", first=number == 0) as writer:
+            writer.write(batch)
+    kind.join([tmp_path / f"{number}" for number in range(parts)], joined, lambda: None)
+    rows = [[row for part in read_batches(path) for row in part.to_pylist()] for path in (whole, joined)]
+    assert rows[0] == rows[1]
+    assert len(rows[0]) == 90
+    if suffix == ".tsv":
+        assert joined.read_bytes() == whole.read_bytes()
+
+
+def test_a_folder_is_written(tmp_path):
+    batch = pa.RecordBatch.from_pydict({"a": ["x", "y"], "b": [1, 2]})
+    for overwrite in (False, True):
+        assert write_table(tmp_path / "o.dataset", [batch, batch], overwrite=overwrite) == 4
+    assert pq.read_table(tmp_path / "o.dataset").num_rows == 4
+    with pytest.raises(InputError, match="exists already"):
+        write_table(tmp_path / "o.dataset", [batch], overwrite=False)
+    (tmp_path / "mine.dataset").mkdir()
+    (tmp_path / "mine.dataset" / "a").touch()
+    with pytest.raises(InputError, match="is not a folder that hpcvdj wrote"):
+        write_table(tmp_path / "mine.dataset", [batch], overwrite=True)
+
+
 def test_suffixes(tmp_path):
-    names = ("a.tsv", "a.TSV.GZ", "b.parquet")
-    assert [table_suffix(tmp_path / name) for name in names] == [".tsv", ".gz", ".parquet"]
+    names = ("a.tsv", "a.TSV.GZ", "a.tsv.zst", "b.parquet", "c.dataset")
+    kinds = ["tsv", "gzip", "zstd", "parquet", "parquet folder"]
+    assert [writer_of(tmp_path / name).name for name in names] == kinds == list(choices(TableWriter))
     with pytest.raises(InputError, match="must end in"):
-        table_suffix(tmp_path / "a.csv")
+        writer_of(tmp_path / "a.csv")
 
 
 def test_the_next_item_is_made_while_one_is_worked_on():

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pyarrow as pa
 
-from hpcvdj.repertoires.tables import write_table
+from hpcvdj.repertoires.writers import write_table
 
 NAMES = ["donor1", "donor2", "donor3", "donor4"]
 GROUPS = ["patients", "patients", "controls", "controls"]

@@ -4,7 +4,7 @@ import pytest
 
 import hpcvdj
 from hpcvdj.errors import InputError
-from hpcvdj.repertoires.tables import write_table
+from hpcvdj.repertoires.writers import write_table
 from hpcvdj.reports.fits import fit_sections, fit_statements
 from hpcvdj.reports.outputs import read_outputs
 from hpcvdj.reports.support import support

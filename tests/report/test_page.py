@@ -25,7 +25,6 @@ from tests.conftest import GERMLINE, SMALL
 from tests.problems import count_to
 from tests.report import examples
 from tests.report.conftest import REACHED, UNREACHED, Page
-from tests.report.test_survey import VERSION_1
 
 FIGURES = {
     "contamination_1_heatmap", "contamination_1_carried", "sharing_1_sharing", "sharing_1_ratio", "sharing_1_pairs",
@@ -333,12 +332,6 @@ def test_a_table_of_enrich_without_rows(tmp_path, report):
     path = examples.enrichment(tmp_path / "e.tsv", clusters=0, tested=0, hits=0)
     path.write_bytes(b"")
     assert report([path]).data["tables"].keys() == {"enrich_samples", "qq_table", "files_table"}
-
-
-@pytest.mark.parametrize("name", ["whole", "parts", "together"])
-def test_results_of_version_1(report, name):
-    page = report([VERSION_1 / f"{name}.h5"])
-    assert "other reasons" in {row["reason"] for row in page.rows("left_out_table")}
 
 
 def test_a_result_in_parts_reads_as_the_whole(tmp_path, report, small):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import hpcvdj
-from hpcvdj.repertoires.tables import write_table
+from hpcvdj.repertoires.writers import write_table
 from tests.commands import hpcvdj_command
 from tests.report.conftest import Page
 

@@ -1,7 +1,5 @@
 """hpcvdj.reports.survey: its numbers are those of the file, read whole and summed independently."""
 
-from pathlib import Path
-
 import h5py
 import numpy as np
 import pandas as pd
@@ -20,8 +18,6 @@ from hpcvdj.results.reader import Result
 from tests.conftest import GERMLINE, SMALL
 from tests.problems import count_to
 from tests.report import examples
-
-VERSION_1 = Path(__file__).parent.parent / "results" / "version_1"
 
 
 @pytest.fixture(scope="module")
@@ -202,15 +198,6 @@ def test_repertoires_of_a_result_of_several_tables(tmp_path):
     by_sample = seen.usage.group_by("sample").aggregate([("rows", "sum")])
     assert tally(by_sample.rename_columns(["sample", "rows"]), "sample") == {0: 200, 1: 100}
     assert set(seen.named(seen.top)["sample"].to_pylist()) == {"a", "b"}
-
-
-@pytest.mark.parametrize("name", ["whole", "parts", "together"])
-def test_version_1_is_read(name):
-    seen = survey(VERSION_1 / f"{name}.h5")
-    with Result(seen.path) as result:
-        assert seen.counted.sum() == len(result)
-        assert seen.counted.sum() + sum(rows for _, rows, *_ in seen.excluded) == int(result.provenance["rows_read"])
-        assert sum(seen.reached["rows"].to_pylist()) == len(result)
 
 
 def test_damage_is_named(counted, tmp_path):

@@ -1,7 +1,6 @@
-"""The layout of result files: what the page says, one declaration for a column, and files of version 1."""
+"""The layout of result files: what the page says, one declaration for a column, and versions."""
 
 import re
-from pathlib import Path
 
 import h5py
 import numpy as np
@@ -9,18 +8,20 @@ import pyarrow as pa
 import pytest
 
 import hpcvdj
-from hpcvdj.errors import choices
+from hpcvdj.errors import InputError, choices
 from hpcvdj.kernels.quantities import Quantity
 from hpcvdj.recombination.exclusions import ExclusionKind
 from hpcvdj.repertoires.readers import read_batches
 from hpcvdj.results import schema
+from hpcvdj.results.attributes import ATTRIBUTES, declared, facts_of_result
 from hpcvdj.results.export import export
+from hpcvdj.results.facts import read_facts
+from hpcvdj.storage.hdf5 import write_attributes
 from tests.commands import error_line, hpcvdj_command
 from tests.conftest import GERMLINE, ROOT, SMALL
 from tests.problems import count_to
 
 PAGE = (ROOT / "docs" / "file_format.md").read_text()
-VERSION_1 = Path(__file__).parent / "version_1"
 
 
 def described():
@@ -65,13 +66,45 @@ def test_the_file_has_the_declared_datasets(tmp_path, paper_germline, rows):
     assert missing == ({"/timings/rank_kernel_seconds", "/timings/rank_reduce_seconds"} if rows else set())
 
 
-def test_the_page_has_every_attribute(tmp_path, paper_germline):
+def test_the_page_has_every_attribute():
     section = PAGE.partition("### Attributes of the root group")[2].partition("### Versions")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| `")]
+    assert sorted(rows) == sorted(own.described for own in ATTRIBUTES.values())
+
+
+def test_attributes_are_as_they_are_declared(tmp_path, paper_germline):
+    """In results and in facts of tables; the writer refuses others."""
     for rows in (0, 100):
         count_to(tmp_path / f"{rows}.h5", SMALL, paper_germline, rows=rows)
-        with h5py.File(tmp_path / f"{rows}.h5") as file:
-            for name in file.attrs:
-                assert name.startswith("version_") or f"`{name}`" in section, name
+    hpcvdj_command("count", SMALL, "-g", GERMLINE, "-o", tmp_path / "o.tsv")
+    with hpcvdj.open(tmp_path / "0.h5") as whole, hpcvdj.open(tmp_path / "100.h5") as parts:
+        names = whole.provenance.keys() | parts.provenance.keys()
+        in_result = facts_of_result(whole.provenance)
+    facts = read_facts(tmp_path / "o.tsv")
+    assert names <= ATTRIBUTES.keys()
+    assert facts.keys() - {"outputs"} == in_result.keys() - {"checkpoint_seconds"}
+    assert [name for name, value in facts.items() if name != "outputs" and not ATTRIBUTES[name].fits(value)] == []
+    for wrong, error in (({"rows": 3}, KeyError), ({"rows_read": "3"}, TypeError), ({"config": "{}"}, TypeError)):
+        with pytest.raises(error):
+            declared(wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "what"),
+    [
+        ("sums", "{}", "a JSON array"),
+        ("config", "[]", "a JSON object"),
+        ("rows_read", "500", "int64"),
+        ("python", 3, "text"),
+    ],
+)
+def test_attributes_of_other_types_are_damage(tmp_path, paper_germline, name, value, what):
+    count_to(tmp_path / "o.h5", SMALL, paper_germline)
+    with h5py.File(tmp_path / "o.h5", "r+") as file:
+        del file.attrs[name]
+        write_attributes(file, {name: value})
+    with pytest.raises(InputError, match=f"is damaged: its attribute {name} is not {what}"):
+        hpcvdj.open(tmp_path / "o.h5")
 
 
 @pytest.fixture
@@ -104,46 +137,12 @@ def test_one_declaration_adds_a_column_everywhere(tmp_path, paper_germline, toy_
     assert toy_column in hpcvdj_command("export", "--help-all")[0]
 
 
-@pytest.mark.parametrize("name", ["whole", "parts", "together"])
-def test_version_1_is_read(name):
-    """Files that hpcvdj 0.1.0 wrote; user, host and paths are replaced."""
-    with hpcvdj.open(VERSION_1 / f"{name}.h5") as result:
-        assert result.provenance["format_version"] == 1
-        counted = hpcvdj.count(pa.Table.from_batches(read_batches(VERSION_1 / "t.tsv")), GERMLINE, max_n=result.max_n)
-        table = result.to_table().sort_by("row")
-        rows = table["row"].to_pylist()
-        for column in [f"pathways_n{m}" for m in range(4)] + ["pathways_total", "sequence_id"]:
-            assert table[column].to_pylist() == counted.take(rows)[column].to_pylist()
-        excluded = result.excluded
-        assert excluded.messages == counted.take(excluded.row)["pathways_excluded"].to_pylist()
-        assert next(kind for kind, _ in result.excluded_counts).kind is ExclusionKind.OTHER
-        assert sum(rows for _, rows in result.excluded_counts) == 3
-        assert result.repertoires == {"t": 8}
-        assert result.tables[0].sha256
-        assert len(result.select(min_pathways=1)) == 4
-
-
-@pytest.mark.parametrize("name", ["whole", "parts", "together"])
-def test_version_1_is_exported(tmp_path, name):
-    assert export(VERSION_1 / f"{name}.h5", tmp_path / "o.tsv", junctions=VERSION_1 / "t.tsv") == 11
-
-
-def test_a_run_of_version_1_is_not_continued_and_nothing_is_lost(tmp_path):
-    import shutil
-
-    shutil.copytree(VERSION_1, tmp_path / "v1")
-    target = tmp_path / "v1" / "parts.h5"
-    arguments = ("count", tmp_path / "v1" / "t.tsv", "-g", GERMLINE, "-o", target, "--max-n", 3, "--batch-rows", 5)
-    before = target.read_bytes()
-    _, err = hpcvdj_command(*arguments, "--resume", code=2)
-    assert "is not the result of a run that can be resumed; give another name, or --overwrite" in error_line(err)
-    assert target.read_bytes() == before
-    with hpcvdj.open(target) as result:
-        assert len(result) == 8
-    hpcvdj_command(*arguments, "--overwrite")
-    assert list((tmp_path / "v1" / "parts.h5.parts").glob("part-*.h5")), "version 1 left no mark in this folder"
-    with hpcvdj.open(target) as result:
-        assert len(result) == 8
+def test_version_1_is_refused(tmp_path, paper_germline):
+    count_to(tmp_path / "o.h5", SMALL, paper_germline)
+    with h5py.File(tmp_path / "o.h5", "r+") as file:
+        file.attrs["format_version"] = 1
+    _, err = hpcvdj_command("export", tmp_path / "o.h5", "-o", tmp_path / "o.tsv", code=2)
+    assert "o.h5: is of hpcvdj 0.1, which this hpcvdj does not read; count the table again" in error_line(err)
 
 
 def test_a_column_of_a_later_version_is_no_damage(tmp_path, paper_germline):

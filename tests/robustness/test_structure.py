@@ -74,10 +74,15 @@ def test_a_result(made, tmp_path, change):
 
 
 def test_an_attribute_that_is_an_array(made, tmp_path):
+    """One that hpcvdj writes is of another type then; others are as they are."""
     path = shutil.copy(made / "r.h5", tmp_path)
     with h5py.File(path, "r+") as file:
-        file.attrs["command_line"] = np.arange(3)
+        file.attrs["of_a_later_version"] = np.arange(3)
     assert export(path, tmp_path / "o.tsv") == 12
+    with h5py.File(path, "r+") as file:
+        file.attrs["command_line"] = np.arange(3)
+    with pytest.raises(InputError, match=r"r\.h5: is damaged: its attribute command_line is not text"):
+        export(path, tmp_path / "o.tsv", overwrite=True)
 
 
 def test_text_that_is_not_utf_8(made, tmp_path):

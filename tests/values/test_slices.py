@@ -120,7 +120,7 @@ def test_exclusions_are_logged_as_of_a_whole_table(tables, paper_germline, tmp_p
 
 
 def test_more_exclusions_than_an_attribute_lists(tables, paper_germline, tmp_path, monkeypatch):
-    monkeypatch.setattr("hpcvdj.values.summary.MOST_COUNTED", 0)
+    monkeypatch.setattr("hpcvdj.results.slice_facts.MOST_COUNTED", 0)
     summary = count_to(tmp_path / "o.h5", tables / "t.tsv", paper_germline, rows=ROWS)
     assert [rows for _, rows in summary.excluded] == [4]
     with Result(tmp_path / "o.h5") as result:

@@ -1,0 +1,164 @@
+"""What results and the facts of tables say of their run: every attribute, declared once.
+
+The writers, the reader, the export and the test of docs/file_format.md read these declarations.  A result has lists and
+objects as JSON text; the facts of a table (OUT.json) have them as JSON values.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hpcvdj.storage.opening import damaged
+
+_WORDS: dict[Any, str] = {str: "text", int: "int64", float: "float64", dict: "text, JSON", list: "text, JSON"}
+
+_JSON: dict[Any, str] = {dict: "object", list: "array"}
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """A value by its name.
+
+    kind     str, int, float, or, as JSON text in results, dict and list
+    meaning  for the documentation
+    """
+
+    name: str
+    kind: type[Any]
+    meaning: str
+
+    @property
+    def described(self) -> str:
+        """Its row in the documentation."""
+        return f"| `{self.name}` | {_WORDS[self.kind]} | {self.meaning} |"
+
+    def fits(self, value: Any) -> bool:
+        """Whether a value is of its kind."""
+        if self.kind in (int, float):
+            return isinstance(value, int | float | np.number) and not (self.kind is int and isinstance(value, float))
+        return isinstance(value, self.kind)
+
+
+ATTRIBUTES = {attribute.name: attribute for attribute in (
+    Attribute("format", str, "`hpcvdj-counts`"),
+    Attribute("format_version", int, "2"),
+    Attribute("quantity", str, "what the values are: `pathways`, or `pgen` of `hpcvdj pgen`"),
+    Attribute(
+        "columns", list,
+        "of `pgen`: the names of the columns of `/pgen`; in a column `q_excluded`, 1 is out of frame, 2 not "
+        "productive, 3 symbols for several amino acids, 4 several V or J genes, 0 none of these",
+    ),
+    Attribute(
+        "model", str,
+        "of `pgen`: the name of the recombination model; there is then no `germline_…`, `max_p` or `d_alleles`",
+    ),
+    Attribute(
+        "model_sha256", str,
+        "of `pgen`: SHA-256 of the digests of the model's four files, [corrected](pgen.md#corrected-alleles) if "
+        "they have to be",
+    ),
+    Attribute("selection_sha256", str, "of `pgen`, if the model has a selection factor: SHA-256 of it"),
+    Attribute(
+        "model_corrected", str,
+        "of `pgen`, if there are such: the alleles that were corrected, and what was wrong with each",
+    ),
+    Attribute(
+        "fit", dict,
+        "of `pgen`: how the model [fits the table](pgen.md#does-the-model-fit): `rows` compared, the share "
+        "`impossible`, `genes` and `lengths` that fail, `calls` compared and how many are `contradicted`, another"
+        " model that fits `better`",
+    ),
+    Attribute("ties", str, "of `pgen --ties auto`: V genes that were taken together"),
+    Attribute("model_purpose", str, "of `pgen`, if known: what the model is good for"),
+    Attribute("model_rows", int, "of `pgen`, if known: from how many rows the model was inferred"),
+    Attribute("hpcvdj_version", str, "version of hpcvdj"),
+    Attribute("command_line", str, "as started"),
+    Attribute("created_utc", str, "when the run ended, ISO 8601"),
+    Attribute(
+        "config", dict,
+        "of `count`: `max_n` (a number), `max_n_asked` (a number or `all`), `d_forms`, `calls` (`ambiguous`, "
+        "`unlisted`: `exclude` or `first`); of `pgen`: `names` (the columns), `genes` (`call` or `any`), "
+        "`normalize` (`productive` or `none`), `joint`; of both: `method`, `backend` (as asked for), "
+        "`threads_per_block`, `strict_binding`, `strict`, `alphabet` (of `junction_aa`: the codons of each symbol"
+        " that the standard alphabet does not have; else empty)",
+    ),
+    Attribute("identity", dict, "what a run must have in common with this one for `--resume` to find it complete"),
+    Attribute("sums", list, "sum of each column of the values, as decimal text: sums may exceed 64 bits"),
+    Attribute("nonzero", int, "sequences with at least one value other than 0"),
+    Attribute("rows_read", int, "data rows of the input"),
+    Attribute(
+        "excluded_counts", list,
+        "list of [kind, details, rows], the most frequent first, at most 10,000; `/excluded` has all rows",
+    ),
+    Attribute(
+        "substituted_calls", list,
+        "list of [call in the input, allele used for it, rows], for calls that name anything else than the "
+        "segment that was used; of a model, the alleles, for calls with orphons that it lacks",
+    ),
+    Attribute("max_p", int, "largest number of P-nucleotides at an end"),
+    Attribute("d_alleles", str, "`first` or `all`"),
+    Attribute("sequence_field", str, "`junction`, `cdr3` or `junction_aa`"),
+    Attribute(
+        "repertoire_id", str,
+        "the table's file name without its suffix; empty for tables counted [together](#together), where each row"
+        " has its own",
+    ),
+    Attribute("junctions_path", str, "absolute path of the table; together: the folder that contains all tables"),
+    Attribute(
+        "junctions_sha256", str,
+        "SHA-256 of the file's bytes; together: of lines `SHA256  NAME`, one for each table in order",
+    ),
+    Attribute("germline_path", str, "the name or the path, as given; of several tables, with commas between them"),
+    Attribute(
+        "germline_sha256", str,
+        "SHA-256 of what counting depends on (not of the file): locus, type, allele, functionality and sequence "
+        "of all rows in order, `max_p` and `d_alleles`",
+    ),
+    Attribute("checkpoint_seconds", float, "time spent saving checkpoints; not in parts"),
+    Attribute("parts", int, "of a result [in parts](#in-parts): the number of part files"),
+    Attribute("slice_rows", int, "of a result [in parts](#in-parts): the rows of a slice"),
+    Attribute("first_row", int, "of a part file: the number of its first row"),
+    Attribute("mpi_library", str, "MPI library, or `none (serial)`"),
+    Attribute("mpi_size", int, "number of ranks"),
+    Attribute("slurm_job_id", str, "empty outside Slurm"),
+    Attribute("python", str, "version of Python"),
+    Attribute("platform", str, "operating system"),
+    Attribute("version_numpy", str, "version of numpy, or `not installed`"),
+    Attribute("version_numba", str, "version of numba, or `not installed`"),
+    Attribute("version_pyarrow", str, "version of pyarrow, or `not installed`"),
+    Attribute("version_h5py", str, "version of h5py, or `not installed`"),
+    Attribute("version_mpi4py", str, "version of mpi4py, or `not installed`"),
+    Attribute("version_typer", str, "version of typer, or `not installed`"),
+    Attribute("version_rich", str, "version of rich, or `not installed`"),
+)}  # fmt: skip
+"""The attributes by name, in the order of the documentation."""
+
+
+def declared(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values that a run writes, in alphabetical order; KeyError or TypeError unless they are as they are declared."""
+    for name, value in values.items():
+        if not ATTRIBUTES[name].fits(value):
+            raise TypeError(f"{name} is of type {type(value).__name__}")
+    return dict(sorted(values.items()))
+
+
+def facts_of_result(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of a result as facts: JSON text as values."""
+    return {name: json.loads(value) if _is_json(name) else value for name, value in attributes.items()}
+
+
+def require_attributes(path: Path, attributes: Mapping[str, Any]) -> None:
+    """Raise InputError unless the attributes of a result are of their kinds; later versions may have further ones."""
+    for name, value in attributes.items():
+        known = ATTRIBUTES.get(name)
+        if known is not None and not known.fits(json.loads(value) if _is_json(name) else value):
+            what = f"a JSON {_JSON[known.kind]}" if known.kind in _JSON else _WORDS[known.kind]
+            raise damaged(path, f"its attribute {name} is not {what}")
+
+
+def _is_json(name: str) -> bool:
+    return name in ATTRIBUTES and ATTRIBUTES[name].kind in _JSON

@@ -1,0 +1,353 @@
+"""Tables with values: the same bytes for any slices and ranks, whatever was stopped or damaged meanwhile."""
+
+import gzip
+import json
+import shutil
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import hpcvdj
+from hpcvdj.counting.config import Config
+from hpcvdj.errors import CompleteError, InputError, StoppedError
+from hpcvdj.repertoires.inputs import Inputs, tables_of
+from hpcvdj.repertoires.readers import read_batches
+from hpcvdj.repertoires.reading import Reading
+from hpcvdj.results.export import export
+from hpcvdj.results.facts import read_facts, require_described
+from hpcvdj.runs.run import Run
+from hpcvdj.values import table_values
+from hpcvdj.values.table_values import compute_table
+from tests.cli.test_mpiexec import launch
+from tests.commands import hpcvdj_command
+from tests.conftest import GERMLINE, SMALL
+from tests.problems import count_to
+from tests.repertoires.program_tables import TABLES, written
+
+SLICE = 100
+"""Rows of a slice: SMALL has five slices."""
+
+REPEATED = {130: "s10", 131: "s10", 250: "s10", 251: "s10", 350: "s200"}
+"""Ids that rows have of earlier rows; the first is not counted in row 20."""
+
+
+def changed_rows():
+    """The small example, in which rows have other ids, calls that cannot be counted, and an unlisted gene."""
+    header, *rows = [line.split("\t") for line in SMALL.read_text().splitlines()]
+    for k, row in enumerate(rows):
+        row[0] = f"s{k}"
+    for k, name in REPEATED.items():
+        rows[k][0] = name
+    rows[20][0], rows[20][1], rows[40][0] = "s10", "TRBV999", "s20"
+    return [header, *rows]
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    """The same rows as text, gzip and Parquet, and in a folder of two tables."""
+    folder = tmp_path_factory.mktemp("tables")
+    header, *rows = changed_rows()
+    text = "".join("\t".join(row) + "\n" for row in [header, *rows])
+    (folder / "t.tsv").write_text(text)
+    (folder / "t.tsv.gz").write_bytes(gzip.compress(text.encode()))
+    columns = dict(zip(header, map(list, zip(*rows, strict=True)), strict=True))
+    pq.write_table(pa.table(columns), folder / "t.parquet", row_group_size=77)
+    (folder / "two").mkdir()
+    lines = text.splitlines(keepends=True)
+    (folder / "two" / "a.tsv").write_text("".join(lines[:231]))
+    (folder / "two" / "b.tsv").write_text(lines[0] + "".join(lines[231:]))
+    return folder
+
+
+def inputs_of(path):
+    return tables_of([path], Reading()) if path.is_dir() else Inputs.of_file(path, Reading())
+
+
+def computed(path, target, germline, *, rows=None, run=None, size=SLICE, reading=None, **how):
+    """The summary of a table that is computed in slices of `size` rows."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table_values, "TABLE_SLICE_ROWS", size)
+        run = (run or Run()).to(target, **how)
+        return compute_table(inputs_of(path), germline, Config(3), run, rows)
+
+
+def rows_of(path):
+    return [row for batch in read_batches(path) for row in batch.to_pylist()]
+
+
+@pytest.fixture(scope="module")
+def expected(tables, paper_germline, tmp_path_factory):
+    """The table that is computed in one slice."""
+    target = tmp_path_factory.mktemp("expected") / "o.tsv"
+    computed(tables / "t.tsv", target, paper_germline, size=10_000)
+    return target
+
+
+def test_repeated_ids_are_excluded_once(expected):
+    excluded = {k: row["pathways_excluded"] for k, row in enumerate(rows_of(expected)) if row["pathways_excluded"]}
+    assert excluded.keys() == {20, *REPEATED}
+    assert [excluded[k].split("data row ")[1].split()[0] for k in REPEATED] == ["11"] * 4 + ["201"]
+
+
+@pytest.mark.parametrize("name", ["t.tsv", "t.tsv.gz", "t.parquet"])
+@pytest.mark.parametrize("size", [33, SLICE, 499, 500])
+def test_slices_are_the_table(tables, expected, paper_germline, tmp_path, name, size):
+    target = tmp_path / "o.tsv"
+    summary = computed(tables / name, target, paper_germline, size=size)
+    assert target.read_bytes() == expected.read_bytes()
+    assert summary.rows_read == 500
+    assert summary.counted == 500 - 1 - len(REPEATED)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["o.tsv", "o.tsv.json"]
+    own, other = read_facts(target), read_facts(expected)
+    for key in ("rows_read", "sums", "nonzero", "excluded_counts", "substituted_calls", "quantity"):
+        assert own[key] == other[key], key
+
+
+@pytest.mark.parametrize("suffix", [".tsv.gz", ".tsv.zst", ".parquet"])
+@pytest.mark.parametrize("size", [SLICE, 500])
+def test_other_kinds_of_table_have_the_same_rows(tables, expected, paper_germline, tmp_path, suffix, size):
+    target = tmp_path / f"o{suffix}"
+    computed(tables / "t.tsv", target, paper_germline, size=size)
+    assert rows_of(target) == rows_of(expected)
+
+
+@pytest.mark.parametrize("size", [SLICE, 500])
+def test_a_folder_of_parquet_files(tables, expected, paper_germline, tmp_path, size):
+    """Other programs open it as one table; it appears, is replaced and is complete as a file is."""
+    target = tmp_path / "o.dataset"
+    stopped(tables / "t.tsv", target, paper_germline, 1, size=size if size < 500 else 250)
+    computed(tables / "t.tsv", target, paper_germline, overwrite=True, size=size)
+    read = pq.read_table(target)
+    assert [{name: str(value) for name, value in row.items()} for row in read.select(["sequence_id"]).to_pylist()] == [
+        {"sequence_id": row["sequence_id"]} for row in rows_of(expected)
+    ]
+    excluded = read["pathways_excluded"].to_pylist()
+    assert excluded == [row["pathways_excluded"] for row in rows_of(expected)]
+    assert len(list(target.glob("*.parquet"))) == 500 // size
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["o.dataset", "o.dataset.json"]
+    require_described(target, read_facts(target))
+    with pytest.raises(CompleteError):
+        computed(tables / "t.tsv", target, paper_germline, resume=True)
+    with pytest.raises(InputError, match="exists already"):
+        computed(tables / "t.tsv", target, paper_germline)
+    computed(tables / "t.tsv", target, paper_germline, overwrite=True)
+    (target / "part-000000.parquet").write_bytes(b"changed")
+    with pytest.raises(InputError, match=r"is not the table that o\.dataset\.json describes"):
+        computed(tables / "t.tsv", target, paper_germline, resume=True)
+    with pytest.raises(InputError, match="has files that hpcvdj did not write there"):
+        computed(tables / "t.tsv", target, paper_germline, overwrite=True)
+
+
+@pytest.fixture(scope="module")
+def human():
+    return hpcvdj.read_germline("human")
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_of_other_programs(human, tmp_path, name):
+    """What `hpcvdj export` makes of the result of a table, of which all rows are read at once."""
+    path = written(tmp_path, name)
+    count_to(tmp_path / "o.h5", path, human, Config(3))
+    export(tmp_path / "o.h5", tmp_path / "exported.tsv")
+    for size in (1, 100):
+        computed(path, tmp_path / "o.tsv", human, size=size, overwrite=True)
+        assert (tmp_path / "o.tsv").read_bytes() == (tmp_path / "exported.tsv").read_bytes()
+
+
+def test_tables_together(tables, expected, paper_germline, tmp_path):
+    """Ids must be different in a repertoire only, which a table is here."""
+    for size in (SLICE, 500):
+        computed(tables / "two", tmp_path / f"{size}.tsv", paper_germline, size=size)
+    assert (tmp_path / "100.tsv").read_bytes() == (tmp_path / "500.tsv").read_bytes()
+    rows = rows_of(tmp_path / "100.tsv")
+    assert [row["repertoire_id"] for row in rows] == ["a"] * 230 + ["b"] * 270
+    excluded = [k for k, row in enumerate(rows) if row["pathways_excluded"]]
+    assert excluded == [20, 130, 131, 251]
+    counters = [[(key, row[key]) for key in row if key.startswith("pathways_")] for row in rows]
+    for k, row in enumerate(rows_of(expected)):
+        if not row["pathways_excluded"]:
+            assert counters[k] == [(key, row[key]) for key in row if key.startswith("pathways_")]
+
+
+def test_ids_within_slices_that_are_asked_for(tables, paper_germline, tmp_path):
+    computed(tables / "t.tsv", tmp_path / "o.tsv", paper_germline, rows=SLICE)
+    excluded = [k for k, row in enumerate(rows_of(tmp_path / "o.tsv")) if row["pathways_excluded"]]
+    assert excluded == [20, 131, 251]
+
+
+def test_strict_names_the_row(tables, paper_germline, tmp_path):
+    header, *rows = changed_rows()
+    rows[20][1] = rows[21][1]
+    for k in (20, 40, 131, 250, 251):
+        rows[k][0] = f"s{k}"
+    (tmp_path / "t.tsv").write_text("".join("\t".join(row) + "\n" for row in [header, *rows]))
+    for size in (SLICE, 500):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(table_values, "TABLE_SLICE_ROWS", size)
+            inputs = Inputs.of_file(tmp_path / "t.tsv", Reading(strict=True))
+            with pytest.raises(InputError, match=r"t\.tsv, data row 131 \(s10\): .* data row 11"):
+                compute_table(inputs, paper_germline, Config(3), Run().to(tmp_path / "o.tsv"))
+        assert [path.name for path in tmp_path.iterdir()] == ["t.tsv"]
+
+
+def stopped(path, target, germline, after, **how):
+    """A run that has a signal once so many slices are written."""
+    run, right = Run(), table_values._TableWork._compute
+    seen = []
+
+    def compute_then_signal(self, part, progress):
+        seen.append(part.index)
+        right(self, part, progress)
+        if len(seen) == after:
+            run.request.name = "SIGTERM"
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table_values._TableWork, "_compute", compute_then_signal)
+        with pytest.raises(StoppedError, match=r"SIGTERM: stopped with the part files in .* saved"):
+            computed(path, target, germline, run=run, **how)
+    return seen
+
+
+@pytest.mark.parametrize("name", ["t.tsv", "t.parquet", "two"])
+@pytest.mark.parametrize("after", [1, 3, 6])
+def test_a_stopped_run_goes_on(tables, paper_germline, tmp_path, name, after):
+    """Also after slices were written again because of their ids (the sixth)."""
+    if (name, after) == ("two", 6):
+        after = 5
+    target = tmp_path / "o.tsv"
+    computed(tables / name, tmp_path / "undisturbed.tsv", paper_germline, size=500)
+    assert stopped(tables / name, target, paper_germline, after)[:5] == [0, 1, 2, 3, 4][:after]
+    assert not target.exists()
+    with pytest.raises(InputError, match="has the work of an unfinished run; resume=True"):
+        computed(tables / name, target, paper_germline)
+    # The first run's slices stay, whatever this one would choose.
+    computed(tables / name, target, paper_germline, resume=True, size=17)
+    assert target.read_bytes() == (tmp_path / "undisturbed.tsv").read_bytes()
+    with pytest.raises(CompleteError):
+        computed(tables / name, target, paper_germline, resume=True)
+
+
+def parts_after_a_stop(tables, germline, tmp_path):
+    stopped(tables / "t.parquet", tmp_path / "o.tsv", germline, 3)
+    return tmp_path / "o.tsv.parts"
+
+
+DAMAGE = {
+    "a byte of a part": lambda folder: flipped(folder / "part-000001.tsv"),
+    "a part that is cut short": lambda folder: cut_short(folder / "part-000001.tsv"),
+    "a part that is missing": lambda folder: (folder / "part-000001.tsv").unlink(),
+    "hashes of ids": lambda folder: flipped(folder / "ids-000001.npy"),
+    "facts that are no JSON": lambda folder: (folder / "part-000001.json").write_text("{"),
+    "facts of another slice": lambda folder: shutil.copy(folder / "part-000000.json", folder / "part-000001.json"),
+    "another number of rows": lambda folder: rewritten(folder / "part-000001.json", rows_read=99),
+}
+
+
+def flipped(path):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def cut_short(path):
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def rewritten(path, **changes):
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damaged_parts_are_refused(tables, expected, paper_germline, tmp_path, damage):
+    folder = parts_after_a_stop(tables, paper_germline, tmp_path)
+    DAMAGE[damage](folder)
+    with pytest.raises(InputError, match=r"o\.tsv\.parts/.*; overwrite=True starts again"):
+        computed(tables / "t.parquet", tmp_path / "o.tsv", paper_germline, resume=True)
+    computed(tables / "t.parquet", tmp_path / "o.tsv", paper_germline, overwrite=True)
+    assert (tmp_path / "o.tsv").read_bytes() == expected.read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["o.tsv", "o.tsv.json"]
+
+
+def test_parts_of_another_run_are_refused(tables, paper_germline, tmp_path):
+    """Parts that somebody copied from the folder of another run."""
+    folder = parts_after_a_stop(tables, paper_germline, tmp_path)
+    (tmp_path / "other").mkdir()
+    other = parts_after_a_stop(tables, paper_germline, tmp_path / "other")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table_values, "TABLE_SLICE_ROWS", SLICE)
+        run = Run().to(tmp_path / "other" / "o.tsv", overwrite=True)
+        compute_table(inputs_of(tables / "t.tsv"), paper_germline, Config(2), run)
+    stopped(tables / "t.tsv", tmp_path / "other" / "o.tsv", paper_germline, 3, overwrite=True)
+    for path in other.glob("*000001*"):
+        shutil.copy(path, folder)
+    with pytest.raises(InputError, match=r"part-000001\.json: is damaged \(it is of another run, or was changed\)"):
+        computed(tables / "t.parquet", tmp_path / "o.tsv", paper_germline, resume=True)
+
+
+def test_a_part_without_facts_is_made_again(tables, expected, paper_germline, tmp_path):
+    """What a run leaves that is killed between the two."""
+    folder = parts_after_a_stop(tables, paper_germline, tmp_path)
+    (folder / "part-000002.json").unlink()
+    (folder / "part-000002.tsv").write_text("cut")
+    (folder / ".part-000003.tsv.part").write_text("cut")
+    computed(tables / "t.parquet", tmp_path / "o.tsv", paper_germline, resume=True)
+    assert (tmp_path / "o.tsv").read_bytes() == expected.read_bytes()
+
+
+def test_a_table_that_changes_is_not_written(tables, paper_germline, tmp_path):
+    shutil.copy(tables / "t.tsv", tmp_path / "t.tsv")
+    stopped(tmp_path / "t.tsv", tmp_path / "o.tsv", paper_germline, 2)
+    lines = (tmp_path / "t.tsv").read_text().splitlines(keepends=True)
+    (tmp_path / "t.tsv").write_text("".join(lines[:-1]))
+    with pytest.raises(InputError, match="belongs to another run"):
+        computed(tmp_path / "t.tsv", tmp_path / "o.tsv", paper_germline, resume=True)
+
+
+def test_a_table_that_changes_while_it_is_read_leaves_nothing(tables, paper_germline, tmp_path, monkeypatch):
+    shutil.copy(tables / "t.tsv", tmp_path / "t.tsv")
+    right = table_values._TableWork.compute_all
+
+    def compute_then_change(self):
+        right(self)
+        with open(tmp_path / "t.tsv", "a") as stream:
+            stream.write("\n")
+
+    monkeypatch.setattr(table_values._TableWork, "compute_all", compute_then_change)
+    with pytest.raises(InputError, match=r"t\.tsv: changed while it was read"):
+        computed(tmp_path / "t.tsv", tmp_path / "o.tsv", paper_germline)
+    assert [path.name for path in tmp_path.iterdir()] == ["t.tsv"]
+
+
+def test_columns_that_a_table_has_already(tables, expected, paper_germline, tmp_path):
+    with pytest.raises(InputError, match="has a column pathways_n0 already"):
+        computed(expected, tmp_path / "o.tsv", paper_germline)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_table_without_rows(paper_germline, tmp_path):
+    (tmp_path / "t.tsv").write_text(SMALL.read_text().splitlines(keepends=True)[0])
+    with pytest.raises(InputError, match=r"t\.tsv: no data rows; the table has a header line only"):
+        computed(tmp_path / "t.tsv", tmp_path / "o.tsv", paper_germline)
+    assert [path.name for path in tmp_path.iterdir()] == ["t.tsv"]
+
+
+@pytest.mark.parametrize("name", ["t.tsv", "two"])
+def test_any_number_of_ranks_writes_the_same(tables, paper_germline, tmp_path, name):
+    together = ["--together"] * (name == "two")
+    words = ["count", tables / name, "-g", GERMLINE, "--max-n", 3, *together]
+    hpcvdj_command(*words, "-o", tmp_path / "1.tsv")
+    for ranks, rows in ((2, ()), (3, ("--batch-rows", 500))):
+        target = tmp_path / f"{ranks}.tsv"
+        done = launch(ranks, "-m", "hpcvdj", *words, "-o", target, *rows)
+        assert done.returncode == 0, done.stderr
+        assert target.read_bytes() == (tmp_path / "1.tsv").read_bytes()
+
+
+def test_other_ranks_go_on(tables, expected, paper_germline, tmp_path):
+    """Parts that one rank made are continued by three."""
+    stopped(tables / "t.tsv", tmp_path / "o.tsv", paper_germline, 2)
+    words = ["count", tables / "t.tsv", "-g", GERMLINE, "--max-n", 3, "-o", tmp_path / "o.tsv", "--resume"]
+    done = launch(3, "-m", "hpcvdj", *words)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "o.tsv").read_bytes() == expected.read_bytes()
