@@ -114,19 +114,18 @@ class PartTables:
         """Make the table `target` of all parts."""
         self.kind.join([self.table(index) for index in self.finished], target, between)
 
-    def repeated_hashes(self) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-        """Hashes that the ids of several rows of different slices have, and these rows, uint64 and int64 [rows]."""
+    def rows_with_repeated_hashes(self) -> NDArray[np.int64]:
+        """The rows whose ids have the hash of the id of a row of another slice, int64 [rows]."""
         stored = [np.load(self.ids(index), mmap_mode="r") for index in self.finished]
         groups = max(1, sum(part.shape[1] for part in stored) // HASHES)
-        hashes, rows = [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
+        rows = [np.empty(0, np.int64)]
         for group in range(groups):
             chosen = [part[:, part[0] % groups == group] if groups > 1 else part for part in stored]
             joined = np.concatenate(chosen, axis=1)
             ascending = np.sort(joined[0])
-            several = joined[:, np.isin(joined[0], ascending[1:][ascending[1:] == ascending[:-1]])]
-            hashes.append(several[0])
-            rows.append(several[1].astype(np.int64))
-        return np.concatenate(hashes), np.concatenate(rows)
+            several = np.isin(joined[0], ascending[1:][ascending[1:] == ascending[:-1]])
+            rows.append(joined[1, several].astype(np.int64))
+        return np.concatenate(rows)
 
     def _record(self, index: int) -> tuple[dict[str, int], dict[str, Any]]:
         """The checksums of the files of a slice, and its facts; one of `MISREAD` if they are damaged."""

@@ -280,7 +280,7 @@ class _TableWork:
 
     def _forget_repeated(self) -> FirstRows:
         """The first row with each id that repeats in a later slice; these slices are to be computed again."""
-        _, rows = self.parts.repeated_hashes()
+        rows = self.parts.rows_with_repeated_hashes()
         if not len(rows):
             return {}
         first, later = first_rows(self.sliced.inputs, rows, self.run.raise_if_stopping)
