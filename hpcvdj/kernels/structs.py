@@ -47,7 +47,9 @@ def element(hint: Any) -> type[np.generic] | None:
     """The type of the elements of an array, from its annotation; None of an integer."""
     if hint is int:
         return None
-    kept: type[np.generic] = get_args(get_args(hint)[1])[0]
+    # `dtype[int64]`, or `int64` itself: from Python 3.12 on, `NDArray` is an alias with the latter as its argument.
+    last = get_args(hint)[-1]
+    kept: type[np.generic] = (get_args(last) or (last,))[0]
     return kept
 
 

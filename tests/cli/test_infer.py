@@ -383,10 +383,9 @@ def test_a_model_says_where_it_comes_from(inferred, tmp_path):
 def inferred_page(folder):
     from matplotlib import pyplot as plt
 
-    from hpcvdj.cli.models import _inferred
-    from hpcvdj.model_views.page import page
+    from hpcvdj.model_views.page import Inferred, page
 
-    figure = page(load_model(folder), _inferred(folder))
+    figure = page(load_model(folder), Inferred.read(folder))
     plt.close(figure)
     return figure
 

@@ -8,6 +8,7 @@ import pytest
 
 import hpcvdj
 from hpcvdj.repertoires import tables
+from hpcvdj.repertoires.writers import write_table
 from tests.commands import hpcvdj_command
 
 MODEL = ("-m", "human_trb_m15", "--backend", "cpu")
@@ -23,7 +24,7 @@ def folder(tmp_path_factory):
     drawn = drawn.append_column("duplicate_count", pa.array(np.arange(len(drawn)) % 7 + 1))
     size = len(drawn) // 3
     for number, name in enumerate(("a.tsv", "b.parquet", "c.tsv")):
-        tables.write_table(folder / name, drawn.slice(number * size, size).to_batches(), overwrite=False)
+        write_table(folder / name, drawn.slice(number * size, size).to_batches(), overwrite=False)
     (folder / "c.tsv").rename(folder / "c.txt")
     return folder
 

@@ -8,9 +8,9 @@ from functools import cache
 
 import numpy as np
 
-from hpcvdj.counting import selected
 from hpcvdj.kernels.kernel import Kernel
 from hpcvdj.kernels.pgen import pgen_cpu
+from hpcvdj.probabilities import selected
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.igor import load_model, olga_folder
 from hpcvdj.recombination.models import Insertion, Model, Template
