@@ -21,7 +21,7 @@ class PgenKernel(Kernel):
         tables = Tables.of(problem.model, [(v.places, j.places) for v, j in problem.repertoire.pairs])
         self.packed_symbols = problem.symbols is not None
         self.alphabet = problem.symbols or Alphabet.of()
-        self.nt = tables.arguments
+        self.nt = nt_cpu.arguments(tables)
         self.aa = [name for name in self.names if name in PGEN_COLUMNS[1:]]
         ambiguous = Ambiguous.of(problem, ball="pgen_aa_1mm" in self.names)
         self.aa_tables = amino_acid_tables(tables, self.alphabet, ambiguous) if self.aa else ()

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hpcvdj.kernels.pgen import nt_cpu
 from hpcvdj.kernels.pgen.ambiguous_texts import Ambiguous
 from hpcvdj.kernels.pgen.pgen_cpu import PgenKernel
 from hpcvdj.kernels.pgen.symbol_tries import amino_acid_tables
@@ -299,7 +300,7 @@ def test_kernels_are_compiled_once():
             tables = Tables.of(model, pairs)
             texts = [("CXXBF", None, None), ("CF", None, None)][: seed % 3 if pairs else 0]
             ambiguous = Ambiguous.of(amino_acid_problem(model, texts)[0], ball=seed % 4 < 2)
-            arguments = {"aa": amino_acid_tables(tables, Alphabet.of(), ambiguous), "nt": tables.arguments}
+            arguments = {"aa": amino_acid_tables(tables, Alphabet.of(), ambiguous), "nt": nt_cpu.arguments(tables)}
             for kernel, own in arguments.items():
                 types.setdefault(kernel, set()).add(tuple(str(numba.typeof(value)) for value in own))
     assert [len(own) for own in types.values()] == [1, 1]
