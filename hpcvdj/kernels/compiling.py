@@ -23,19 +23,30 @@ def compile_once(dispatcher: ModuleType) -> None:
     dispatcher  the module numba.core.dispatcher
     """
     compile_alone = dispatcher.Dispatcher.compile
+    if compile_alone.__module__ == __name__:
+        # A process that waited for itself would wait for its patience.
+        return
 
     def compile_or_wait(function: Any, signature: Any) -> Any:
         folder = function._cache.cache_path
         if folder is None or tuple(getattr(signature, "args", signature)) in function.overloads:
             return compile_alone(function, signature)
+        _forget_unreadable(function)
+        lock = Path(folder) / f"{function.__module__}.{function.__qualname__}.lock"
         # numba's own lock first: a thread that has it may ask for the file of a function that this one calls.
-        with (
-            dispatcher.global_compiler_lock,
-            _locked(Path(folder) / f"{function.__module__}.{function.__qualname__}.lock"),
-        ):
+        with dispatcher.global_compiler_lock, _locked(lock):
             return compile_alone(function, signature)
 
     dispatcher.Dispatcher.compile = compile_or_wait
+
+
+def _forget_unreadable(function: Any) -> None:
+    """Forget what an older version compiled: numba fails on types that are gone before it sees that it is older."""
+    try:
+        function._cache._cache_file._load_index()
+    except (AttributeError, ImportError):
+        with suppress(OSError):
+            function._cache.flush()
 
 
 @contextmanager

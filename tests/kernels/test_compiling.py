@@ -40,7 +40,7 @@ ONCE = "from numba.core import dispatcher; from hpcvdj.kernels.compiling import 
 
 
 def started(folder, once):
-    program = FUNCTION.format(folder=str(folder), once=ONCE if once else "")
+    program = FUNCTION.format(folder=str(folder), once=once)
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
     return subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env=environment)
 
@@ -53,8 +53,8 @@ def misses(processes):
 
 def test_processes_that_start_at_once_compile_once(tmp_path):
     (tmp_path / "sums.py").write_text(MODULE)
-    assert misses([started(tmp_path, once=True) for _ in range(3)]) == [0, 0, 1]
-    assert misses([started(tmp_path, once=True)]) == [0]
+    assert misses([started(tmp_path, once=ONCE) for _ in range(3)]) == [0, 0, 1]
+    assert misses([started(tmp_path, once=ONCE)]) == [0]
 
 
 def test_a_process_waits_for_another_no_longer_than_its_patience(tmp_path, monkeypatch):
@@ -68,6 +68,14 @@ def test_a_process_waits_for_another_no_longer_than_its_patience(tmp_path, monke
         assert time.monotonic() - begun < 0.2
 
 
+def test_asked_for_twice(tmp_path):
+    """As by a process that runs two commands."""
+    (tmp_path / "sums.py").write_text(MODULE)
+    begun = time.monotonic()
+    assert misses([started(tmp_path, once=f"{ONCE}; compile_once(dispatcher)")]) == [1]
+    assert time.monotonic() - begun < compiling.PATIENCE / 2
+
+
 def test_a_folder_that_cannot_be_written_keeps_nobody_from_compiling():
     with compiling._locked(Path("/nonexistent/a.lock")):
         pass
@@ -78,3 +86,22 @@ def test_functions_that_are_not_cached_are_compiled(lines):
     program = f"from numba import njit\n{ONCE}\nf = njit(lambda x: x + 1)\n{lines}\nprint(f(2))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
     assert done.stdout == "3\n"
+
+
+def test_functions_of_a_type_that_is_gone_are_compiled_again(tmp_path):
+    """As after an upgrade: the index of the cache names a class that the module no longer has."""
+    old = (
+        "from typing import NamedTuple\nfrom numba import njit\n\n\nclass Old(NamedTuple):\n    x: int\n\n\n"
+        "@njit(cache=True)\ndef total(x):\n    return x[0] + 1\n"
+    )
+    (tmp_path / "sums.py").write_text(old)
+    program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {ONCE}; import sums; print(sums.total(ARGUMENT))"
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
+
+    def printed(argument):
+        words = [sys.executable, "-c", program.replace("ARGUMENT", argument)]
+        return subprocess.run(words, capture_output=True, text=True, timeout=120, env=environment, check=True).stdout
+
+    assert printed("sums.Old(1)") == "2\n"
+    (tmp_path / "sums.py").write_text(old.replace("Old", "New"))
+    assert printed("sums.New(2)") == "3\n"
