@@ -22,21 +22,27 @@ OF_CODON = 1 + 2 * COMPONENTS
 """Numbers of Right: one where a codon begins, and 4 after each of its first two bases."""
 
 
+LISTS = 6
+"""Lists of a sequence for sums over one mismatch."""
+
+
 class Shared(NamedTuple):
     """Where in shared memory are, of a sequence's `numbers`: two weights of two codons of Left, and both sides of D
-    forms, behind Right; and in bytes, all texts of so many `codons`."""
+    forms, behind Right; and in bytes, all lists for so many `texts`, and all symbols of so many `codons`."""
 
     kept: int
     before: int
     after: int
     numbers: int
+    lists: int
     texts: int
+    symbols: int
     codons: int
 
 
 CONSTANTS: dict[str, int | type] = {
     "BASES_PER_WORD": BASES_PER_WORD, "TILE_BYTES": TILE.itemsize, "MOST_THREADS": 128, "ENDED": ENDED,
-    "NOT_MADE": NOT_MADE, "CUTS": CUTS, "COMPONENTS": COMPONENTS, "OF_CODON": OF_CODON, "Groups": Groups,
+    "NOT_MADE": NOT_MADE, "CUTS": CUTS, "COMPONENTS": COMPONENTS, "OF_CODON": OF_CODON, "LISTS": LISTS, "Groups": Groups,
     "SymbolTries": SymbolTries, "CodonForms": CodonForms, "FormTrie": FormTrie, "Shared": Shared,
     # In every alphabet at the same place.
     "STOP": Alphabet.of().symbols.index(STOP), "ANY_RESIDUE": Alphabet.of().symbols.index(ANY_RESIDUE),
@@ -58,6 +64,10 @@ class AminoAcids:
         alphabet, ambiguous = problem.symbols or Alphabet.of(), Ambiguous.of(problem, ball=ball)
         structs = map(Struct, amino_acid_tables(tables, alphabet, ambiguous))
         self.tables: list[Any] = [on_gpu(alphabet.of_codon), *structs]
+        model = problem.model
+        reach = max((len(own.extended) for own in (*model.v, *model.d, *model.j)), default=0)
+        # A text of a tree has at most a codon more than its alleles; one more for that in which none goes on.
+        self._texts = reach // 3 + 2 if ball else 0
 
     def rows_of_block(self, threads: int, rows: int) -> int:
         """How many of `rows` sequences a block takes."""
@@ -70,5 +80,8 @@ class AminoAcids:
         before = kept + 4 * COMPONENTS
         # The sequences of a warp begin in different banks.
         numbers = (before + 2 * CUTS + 7) // 8 * 8 + 4
-        at = Shared(kept, before, before + CUTS, numbers, 8 * numbers * rows, codons)
-        return at, at.texts + codons * rows
+        # A number with its slope has twice the size.
+        lists = (16 if self._texts else 8) * numbers * rows
+        symbols = lists + 4 * LISTS * self._texts * rows
+        at = Shared(kept, before, before + CUTS, numbers, lists, self._texts, symbols, codons)
+        return at, symbols + codons * rows
