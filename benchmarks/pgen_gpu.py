@@ -4,22 +4,32 @@ python benchmarks/pgen_gpu.py --output pgen_gpu.csv
 
 Writes one row for each model, kernel and kind of input.  `seconds` is the median kernel time of the repeats, by events
 on the GPU; `seconds_with_copies` is the median wall time with both transfers.  Random junctions are computed by the CPU
-kernel too; `largest_difference` is relative, and infinite if only one of two values is zero.
+kernel too; `largest_difference` is relative, and infinite if only one of two values is zero.  `digest` is that of all
+values.
+
+python benchmarks/pgen_gpu.py --before OTHER_CLONE --models human_trb --what pgen_aa pgen_aa_1mm --output pairs.csv
+
+tests the kernels on the GPU, then measures those of another version and of this one by turns, in processes of their
+own: one row for each pair.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import hashlib
 import itertools
 import statistics
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
-from _common import record, timed
+from _common import ROOT, record, run, timed
 from numpy.typing import NDArray
 
 import hpcvdj
@@ -30,6 +40,7 @@ from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem, Repertoire
 from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.reading import Reading
+from hpcvdj.studies.rows import RawFile
 
 LONGEST = 64
 """Bases of the longest junction that is kept: two words."""
@@ -67,8 +78,41 @@ def checked(problem: PgenProblem, values: NDArray[Any], count: int) -> tuple[int
     return len(rows), float((np.abs(own - expected)[used] / expected[used]).max(initial=0.0))
 
 
+def of_version(folder: Path, options: argparse.Namespace) -> list[dict[str, Any]]:
+    """The rows that this script writes with the package in a folder."""
+    path = {"PYTHONPATH": str(folder.resolve())}
+    package = run((sys.executable, "-P", "-c", "import hpcvdj; print(hpcvdj.__path__[0])"), **path).stdout
+    if not Path(package).is_relative_to(folder.resolve()):
+        sys.exit(f"{folder}: Python takes hpcvdj from {package}")
+    with tempfile.TemporaryDirectory() as made:
+        given = {name: getattr(options, name) for name in ("rows", "check", "repeats")}
+        words = [word for name, value in given.items() for word in (f"--{name}", value)]
+        inputs = "--models", *options.models, "--what", *options.what
+        run((sys.executable, __file__, "--output", Path(made, "raw.csv"), *inputs, *words), **path)
+        return list(csv.DictReader(RawFile.read(Path(made, "raw.csv")).table))
+
+
+def in_pairs(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """The rows of another version and of this one, measured by turns."""
+    tests = sys.executable, "-m", "pytest", "-q", "tests/gpu/test_pgen.py"
+    print(run(tests, PYTHONPATH=str(ROOT)).stdout, flush=True)
+    for pair in range(1, options.pairs + 1):
+        both = (of_version(folder, options) for folder in (Path(options.before), ROOT))
+        for before, after in zip(*both, strict=True):
+            yield {
+                **{name: before[name] for name in ("model", "genes_given", "what", "rows")}, "pair": pair,
+                "seconds_before": before["seconds"], "seconds": after["seconds"],
+                "ratio": float(before["seconds"]) / float(after["seconds"]),
+                "rows_per_second": after["rows_per_second"], "is_same_bytes": before["digest"] == after["digest"],
+                "largest_difference": float(after["largest_difference"]),
+            }  # fmt: skip
+
+
 def measured(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """The raw rows."""
+    if options.before:
+        yield from in_pairs(options)
+        return
     from hpcvdj.kernels.pgen import pgen_cuda
 
     for name in options.models:
@@ -94,7 +138,7 @@ def measured(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
                     "model": name, "genes_given": genes, "what": what, "threads_per_block": threads,
                     "rows": unit.tasks, "seconds": median, "rows_per_second": unit.tasks / max(median, 1e-9),
                     "seconds_with_copies": statistics.median(walls), "checked": count,
-                    "largest_difference": difference,
+                    "largest_difference": difference, "digest": hashlib.sha256(values.tobytes()).hexdigest()[:16],
                 }  # fmt: skip
 
 
@@ -106,6 +150,8 @@ if __name__ == "__main__":
         rows=(10_000_000, "junctions"),
         check=(20_000, "junctions that the CPU kernel computes too"),
         repeats=(7, "timed repeats, after one that is not timed"),
+        before=(None, "clone of another version to compare with"),
+        pairs=(3, "runs of both versions"),
         threads_per_block=([0], "threads per block to try (nt up to 256, else up to 128); 0: the kernel's choice"),
     )  # fmt: skip
     sys.exit(any(row["largest_difference"] > 1e-12 for row in rows))

@@ -42,8 +42,8 @@ class Shared(NamedTuple):
 
 CONSTANTS: dict[str, int | type] = {
     "BASES_PER_WORD": BASES_PER_WORD, "TILE_BYTES": TILE.itemsize, "MOST_THREADS": 128, "ENDED": ENDED,
-    "NOT_MADE": NOT_MADE, "CUTS": CUTS, "COMPONENTS": COMPONENTS, "OF_CODON": OF_CODON, "LISTS": LISTS, "Groups": Groups,
-    "SymbolTries": SymbolTries, "CodonForms": CodonForms, "FormTrie": FormTrie, "Shared": Shared,
+    "NOT_MADE": NOT_MADE, "CUTS": CUTS, "COMPONENTS": COMPONENTS, "OF_CODON": OF_CODON, "LISTS": LISTS,
+    "Groups": Groups, "SymbolTries": SymbolTries, "CodonForms": CodonForms, "FormTrie": FormTrie, "Shared": Shared,
     # In every alphabet at the same place.
     "STOP": Alphabet.of().symbols.index(STOP), "ANY_RESIDUE": Alphabet.of().symbols.index(ANY_RESIDUE),
     "SYMBOLS_PER_WORD": 64 // Alphabet.bits,
