@@ -14,6 +14,7 @@ from hpcvdj.recombination.symbols import Alphabet
 from tests.kernels.pgen.problems import (
     OLGA_MODELS,
     amino_acids,
+    hostile_problems,
     junctions,
     mixed_lengths_problem,
     olga_model,
@@ -66,6 +67,14 @@ def test_amino_acid_sequences(has_d):
     for letters, own in (("XBJZ", None), ("X%aJ", alphabet)):
         changed = amino_acids(nucleotides, letters, own)
         require_same(on_gpu(changed), on_cpu(changed), changed.names)
+
+
+@pytest.mark.parametrize("seed", range(1, 12))
+def test_hostile_sequences(seed):
+    for problem in hostile_problems(seed):
+        values = on_gpu(problem)
+        require_same(values, on_cpu(problem), problem.names)
+        assert on_gpu(problem, 32, (1, 9)).tobytes() == values.tobytes()
 
 
 @pytest.mark.parametrize("name", OLGA_MODELS)

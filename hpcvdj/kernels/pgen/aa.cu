@@ -219,6 +219,8 @@ __device__ __forceinline__ N of_group(
         }
     }
     if (lane == 0) right[0] = {};
+    // The lists are read, and begin again.
+    lanes.wait();
     N total = {};
     Walk<N> front(v, lanes, text, lists, v_row);
     for (int k = 0; k < most; k++) {
@@ -260,7 +262,6 @@ __global__ void __launch_bounds__(MOST_THREADS) amino_acids(
     const int codons = has_one ? lengths[row] / 3 : 0, most = lanes.largest(codons);
     // Those without a sequence look at a symbol, too.
     if (lanes.own == 0) symbols[0] = STOP;
-    lanes.wait();
     for (int k = lanes.own; k < codons; k += COMPONENTS) {
         if (SYMBOLS) {
             symbols[k] = (u8)(words[row * W + k / SYMBOLS_PER_WORD] >> (56 - 8 * (k & 7)));

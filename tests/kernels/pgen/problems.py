@@ -17,7 +17,17 @@ from hpcvdj.recombination.models import Insertion, Model, Template
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS, SELECTION_COLUMNS, PgenProblem, Repertoire
 from hpcvdj.recombination.selection import Selection
 from hpcvdj.recombination.symbols import Alphabet
-from tests.kernels.pgen.models import extended_of, packed, problem_of, unit_of
+from tests.kernels.pgen.models import (
+    amino_acid_problem,
+    extended_of,
+    joint_model,
+    mutated,
+    packed,
+    problem_of,
+    random_model,
+    sample,
+    unit_of,
+)
 
 OLGA_MODELS = ("mouse_trb", "human_trb", "human_tra", "human_igh")
 
@@ -172,6 +182,29 @@ def mixed_lengths_problem() -> PgenProblem:
     model = small_model(5)
     longest = model.v[0].extended + "ACGTTG" * 12 + model.j[0].extended
     return pgen_problem(model, [*junctions(model, 60, 64, 8), (0, 0, longest)], "mixed")
+
+
+def hostile_problems(seed: int) -> list[PgenProblem]:
+    """Amino acids as nucleotides and as symbols, of models in which little is possible.
+
+    Stops, one codon and none, the most codons of the kernels and one more, many ambiguous symbols, rows without a
+    scenario; genes of all kinds of calls, among them none and those of one row.
+    """
+    rng, made = np.random.default_rng(seed), []
+    for model in (random_model(seed, True), random_model(seed, False, 7), joint_model(seed), small_model(seed)):
+        v, j = model.contributing("V"), model.contributing("J")
+        masks = [(None, None), (v[:1], None), (None, j[-1:]), (v[-1:], j[:1]), ((), None), (None, ())]
+        drawn = [text for text in (sample(model, rng).junction for _ in range(24)) if text]
+        text = model.v[v[0]].extended + "GACAGGCTA" * 20 if v else "GACAGGCTA" * 20
+        texts = ["TGT", "TAA", "TG", "TGTTAGTTT", "TGTTGATAATTT", "T" * 30, "C" * 44, text[:126], text[:129]]
+        texts += [*drawn, *(mutated(own, rng) for own in drawn)]
+        letters = ["", "X", "*", "XX", "CX*", "XBXZX", "X" * 9, "CA" + "X" * 9, "J" * 42, "C" + 42 * "A"]
+        letters += translate(own[: len(own) // 3 * 3] for own in drawn)
+        for own, of_rows in ((texts, problem_of), (letters, amino_acid_problem)):
+            # The last mask has one row.
+            rows = [(text, *masks[k % 5]) for k, text in enumerate(own)] + [(own[-1], *masks[5])]
+            made.append(of_rows(model, rows, PGEN_COLUMNS[1:])[0])
+    return made
 
 
 def with_little_shared_memory(monkeypatch) -> None:
